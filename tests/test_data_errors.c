@@ -97,7 +97,7 @@ static void test_bad_files(void **state)
                    "line 2 has a NUL byte");
     expect_refusal(
         files_write(files, "binary.zzz", "\1\2\0\3", 4), "binary.zzz",
-        "unknown format; expected a dataset directory or a .npz, .mtx, .graph or .txt file");
+        "unknown format; expected a dataset directory or a .npz, .mat, .mtx, .graph or .txt file");
     expect_refusal(files_text(files, "text.npz", "0 1\n"), "text.npz", "no .npz archive");
     expect_refusal("/dev/null", "/dev/null", "neither a file nor a directory");
 }

@@ -1,4 +1,4 @@
-/* starling convert: any format that can be read, to the directory layout. */
+/* starling convert: any format that can be read, to the directory layout or a file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +61,7 @@ static struct sl_read_options read_options(const struct config *config)
 {
     return (struct sl_read_options){
         .symmetrize = config->symmetrize,
+        .say_memory = true,
         .first_vertex = config->first_vertex,
         .weights = strcmp(config->weights, "none") == 0 ? SL_WEIGHTS_NONE
                    : strcmp(config->weights, "3") == 0  ? SL_WEIGHTS_THIRD
@@ -82,7 +83,7 @@ static int convert(const struct config *config, const char *source, const char *
                 sl_plural(data.merged_edges, " was", "s were"));
     code = sl_dataset_reorder(&data, config->order, (uint64_t)config->seed);
     if (!code)
-        code = sl_dataset_write(&data, target);
+        code = sl_dataset_write_as(&data, target);
     if (!code && !config->quiet)
         print_result(config, &data, target);
     sl_dataset_close(&data);
@@ -103,9 +104,10 @@ static int run(int argc, char **argv)
 
 const struct sl_command sl_command_convert = {
     .name = "convert",
-    .synopsis = "SOURCE DIRECTORY [--symmetrize] [--order NAME]",
+    .synopsis = "SOURCE TARGET [--symmetrize] [--order NAME]",
     .summary =
-        "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays",
+        "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays, or "
+        "as the file that TARGET's end names: .npz, .mtx, .graph, .txt, .csv, .tsv",
     .options = options,
     .run = run,
 };

@@ -246,6 +246,16 @@ int sl_csr_sort(const struct sl_csr *csr, int32_t *indices, float *values)
                : SL_OK;
 }
 
+int sl_csr_mend(struct sl_csr *csr, int64_t *merged)
+{
+    int32_t *indices = (int32_t *)csr->indices;
+    float *values = (float *)csr->values;
+    const int rc = sl_csr_sort(csr, indices, values);
+    if (!rc)
+        *merged += merge_duplicates(csr->rows, (int64_t *)csr->indptr, indices, values);
+    return rc;
+}
+
 int sl_csr_normalize(struct sl_csr *csr, struct sl_block **blocks, int64_t *merged)
 {
     struct passing order = {.csr = csr};

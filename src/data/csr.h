@@ -40,6 +40,9 @@ bool sl_csr_values_finite(const struct sl_csr *csr, int64_t *row, int64_t *entry
  * order of columns; duplicates stay as they come. On all cores. */
 int sl_csr_sort(const struct sl_csr *csr, int32_t *indices, float *values);
 
+/* Sorts rows and merges duplicates in place, in arrays that the caller may write. SL_ERR_SYSTEM. */
+int sl_csr_mend(struct sl_csr *csr, int64_t *merged);
+
 /* Sorts rows and merges duplicates, into new blocks; a matrix that is in order already is left in
  * place. */
 int sl_csr_normalize(struct sl_csr *csr, struct sl_block **blocks, int64_t *merged);

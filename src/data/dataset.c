@@ -101,7 +101,7 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
         out->name = source.name;
         out->path = source.path;
         source.name = source.path = NULL;
-        rc = options->symmetrize ? symmetrize(out) : SL_OK;
+        rc = options->symmetrize && !out->symmetric ? symmetrize(out) : SL_OK;
     }
     sl_source_close(&source);
     if (rc) {

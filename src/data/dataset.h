@@ -65,10 +65,12 @@ enum sl_weight_column {
 /* How to read; all zero is the default. */
 struct sl_read_options {
     bool symmetrize; /* add every edge's reverse; where both exist, the larger weight wins */
+    bool say_memory; /* say in a note what reading takes, before it does, where that is much */
     struct sl_split_rule split; /* what splits are drawn by, instead of those that are stored */
     /* Of edge lists alone: SL_ERR_USAGE elsewhere. */
     enum sl_weight_column weights;
     int64_t first_vertex; /* the number of the first vertex in the file: 0 or 1 */
+    int64_t large_file;   /* bytes of a file from which on its edges are not held; 0: 64 MiB */
 };
 
 /* Read a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file.
@@ -97,5 +99,9 @@ void sl_dataset_close(struct sl_dataset *data);
 /* Writes the directory layout: into a temporary sibling directory that is fsynced and renamed to
  * `dir` only when complete. `dir` must not exist or must be empty (SL_ERR_USAGE else). */
 int sl_dataset_write(const struct sl_dataset *data, const char *dir);
+
+/* Writes the format that the end of `path` names (.npz, .mtx, .graph, .txt, …), else the directory
+ * layout. */
+int sl_dataset_write_as(const struct sl_dataset *data, const char *path);
 
 #endif

@@ -104,9 +104,9 @@ int sl_source_settle(struct sl_runtime *rt, struct sl_source *source)
 /* How a message names an array: DIR/labels.npy, or FILE: labels. */
 static const char *name_array(struct sl_source *source, const char *array)
 {
-    struct stat info;
-    const bool directory = stat(source->path, &info) == 0 && S_ISDIR(info.st_mode);
-    return sl_block_print(&source->blocks, directory ? "%s/%s.npy" : "%s: %s", source->path, array);
+    return sl_block_print(&source->blocks,
+                          sl_is_directory_layout(source->path) ? "%s/%s.npy" : "%s: %s",
+                          source->path, array);
 }
 
 /* The names live as long as the source. */
@@ -256,13 +256,11 @@ static char *name_of(const char *path, bool directory)
 }
 
 /* Its arrays, checked or not, are a dataset in memory that lives as long as the source. */
-static int read_file(struct sl_source *source, const struct sl_read_options *options)
+static int read_format(struct sl_source *source, const struct sl_format *format,
+                       const struct sl_read_options *options)
 {
-    const struct sl_format *format;
     struct sl_dataset data = {.path = source->path, .name = source->name};
-    int rc = sl_format_find(source->path, options, &format);
-    if (!rc)
-        rc = format->read(source->path, options, &data);
+    const int rc = format->read(source->path, options, &data);
     sl_block_move(&source->blocks, &data.blocks);
     return rc ? rc : view_dataset(source, &data);
 }
@@ -278,13 +276,14 @@ static int open_stored(const char *path, const struct sl_read_options *options,
     out->name = name_of(path, directory);
     if (!out->path || !out->name)
         return sl_error(SL_ERR_SYSTEM, "%s: out of memory", path);
-    if (directory) {
-        const int rc = sl_read_options_check(path, options);
-        return rc ? rc : sl_open_directory(path, out);
-    }
-    if (!S_ISREG(info.st_mode))
+    if (!directory && !S_ISREG(info.st_mode))
         return sl_error(SL_ERR_DATA, "%s: is neither a file nor a directory", path);
-    return read_file(out, options);
+    const struct sl_format *format;
+    const int rc = directory ? sl_format_find_folder(path, options, &format)
+                             : sl_format_find(path, options, &format);
+    if (rc)
+        return rc;
+    return format ? read_format(out, format, options) : sl_open_directory(path, out);
 }
 
 int64_t sl_source_feature_entries(const struct sl_source *source)

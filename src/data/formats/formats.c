@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <zlib.h>
 
@@ -47,18 +49,22 @@ static int read_head(const char *path, char *head, size_t size, size_t *bytes)
     return SL_OK;
 }
 
-/* Name the first extension of each format. */
+/* Name the first extension of each format of files. */
 static int refuse(const char *path)
 {
     char list[256] = "";
-    for (int f = 0; f < FORMATS; f++) {
+    int last = FORMATS - 1;
+    while (formats[last]->is_folder)
+        last--;
+    for (int f = 0; f <= last; f++) {
         const char *const all = formats[f]->extensions;
         const size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%.*s",
-                 f == 0             ? ""
-                 : f == FORMATS - 1 ? " or "
-                                    : ", ",
-                 (int)strcspn(all, " "), all);
+        if (!formats[f]->is_folder)
+            snprintf(list + used, sizeof list - used, "%s%.*s",
+                     f == 0      ? ""
+                     : f == last ? " or "
+                                 : ", ",
+                     (int)strcspn(all, " "), all);
     }
     return sl_error(SL_ERR_DATA, "%s: unknown format; expected a dataset directory or a %s file",
                     path, list);
@@ -93,4 +99,33 @@ int sl_format_find(const char *path, const struct sl_read_options *options,
 {
     const int rc = find(path, format);
     return rc || (*format)->edges ? rc : sl_read_options_check(path, options);
+}
+
+bool sl_is_directory_layout(const char *path)
+{
+    char file[4096];
+    const int length = snprintf(file, sizeof file, "%s/meta.json", path);
+    return length < (int)sizeof file && access(file, F_OK) == 0;
+}
+
+int sl_format_find_folder(const char *path, const struct sl_read_options *options,
+                          const struct sl_format **format)
+{
+    *format = NULL;
+    for (int f = 0; f < FORMATS && !*format && !sl_is_directory_layout(path); f++)
+        if (formats[f]->is_folder && formats[f]->is_folder(path))
+            *format = formats[f];
+    return *format && (*format)->edges ? SL_OK : sl_read_options_check(path, options);
+}
+
+int sl_dataset_write_as(const struct sl_dataset *data, const char *path)
+{
+    struct stat info;
+    const bool directory = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    for (int f = 0; f < FORMATS && !directory; f++)
+        if (formats[f]->write && has_extension(path, formats[f]))
+            return ends_with(path, strlen(path), ".gz", 3)
+                       ? sl_error(SL_ERR_USAGE, "%s: compressed files are not written", path)
+                       : formats[f]->write(data, path);
+    return sl_dataset_write(data, path);
 }

@@ -14,16 +14,29 @@
  * the caller closes *out. */
 struct sl_format {
     const char *name;
-    const char *extensions; /* separated by blanks; ".gz" may follow where `text` */
+    const char *extensions; /* separated by blanks; ".gz" may follow where `text`; "": folders */
     bool text;
     bool edges;                                    /* takes --weights and --first-vertex */
     bool (*sniff)(const char *head, size_t bytes); /* by the first bytes; NULL: only by name */
+    bool (*is_folder)(const char *path);           /* by the files in a folder; NULL: a file */
     int (*read)(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
+    int (*write)(const struct sl_dataset *data, const char *path); /* NULL: none */
 };
 
-/* The formats of files: one entry and one file <id>.c with sl_format_<id> each. Names decide before
- * first bytes, and earlier entries before later ones. */
-#define SL_FORMATS(ENTRY) ENTRY(npz) ENTRY(matrix_market) ENTRY(metis_graph) ENTRY(edge_list)
+/* The writers of formats: a file whole or not at all. A format with no place for something says in
+ * a note that it is left out. SL_ERR_SYSTEM; SL_ERR_DATA: the format cannot have such a graph. */
+int sl_npz_write(const struct sl_dataset *data, const char *path);
+int sl_matrix_market_write(const struct sl_dataset *data, const char *path);
+int sl_metis_graph_write(const struct sl_dataset *data, const char *path);
+int sl_edge_list_write(const struct sl_dataset *data, const char *path);
+
+/* The formats of files and folders: one entry and one file <id>.c with sl_format_<id> each. Names
+ * decide before first bytes, and earlier entries before later ones. */
+#define SL_FORMATS(ENTRY) \
+    ENTRY(npz)            \
+    ENTRY(matlab)         \
+    ENTRY(matrix_market)  \
+    ENTRY(metis_graph) ENTRY(edge_list) ENTRY(ogb) ENTRY(graphsaint) ENTRY(tables)
 
 #define SL_FORMAT_DECLARED(id) extern const struct sl_format sl_format_##id;
 SL_FORMATS(SL_FORMAT_DECLARED)
@@ -33,6 +46,13 @@ SL_FORMATS(SL_FORMAT_DECLARED)
  * unreadable, or no known format; SL_ERR_USAGE: the format has no such options. */
 int sl_format_find(const char *path, const struct sl_read_options *options,
                    const struct sl_format **format);
+
+/* The same for a folder; *format NULL: none of these, so the directory layout. */
+int sl_format_find_folder(const char *path, const struct sl_read_options *options,
+                          const struct sl_format **format);
+
+/* Whether a folder has the directory layout: its meta.json. */
+bool sl_is_directory_layout(const char *path);
 
 /* SL_ERR_USAGE where options were given that only an edge list has. */
 int sl_read_options_check(const char *path, const struct sl_read_options *options);

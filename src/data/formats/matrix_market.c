@@ -173,4 +173,5 @@ const struct sl_format sl_format_matrix_market = {
     .text = true,
     .sniff = is_matrix_market,
     .read = read_file,
+    .write = sl_matrix_market_write,
 };

@@ -166,4 +166,5 @@ const struct sl_format sl_format_metis_graph = {
     .extensions = ".graph .mgraph .metis",
     .text = true,
     .read = read_file,
+    .write = sl_metis_graph_write,
 };

@@ -498,10 +498,7 @@ struct sl_npy sl_npy_view(const char *name, enum sl_npy_type type, int dims, int
                            .data = data ? data : (const void *)""}; /* the latter if empty */
 }
 
-/* The whole header; every length is a multiple of 64 so that mapped data is aligned. Returns its
- * length. */
-static size_t format_header(char *header, size_t size, const char *descr, int dims,
-                            const int64_t *shape)
+size_t sl_npy_header(char *header, size_t size, const char *descr, int dims, const int64_t *shape)
 {
     enum { PREFIX = 10 };
     size_t at = PREFIX;
@@ -524,7 +521,7 @@ int sl_npy_write(const char *path, const char *descr, size_t item_bytes, int dim
                  const int64_t *shape, const void *data)
 {
     char header[512];
-    const size_t header_bytes = format_header(header, sizeof header, descr, dims, shape);
+    const size_t header_bytes = sl_npy_header(header, sizeof header, descr, dims, shape);
     size_t count = 1;
     for (int d = 0; d < dims; d++)
         count *= (size_t)shape[d];

@@ -72,6 +72,10 @@ int sl_npy_take(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, 
 struct sl_npy sl_npy_view(const char *name, enum sl_npy_type type, int dims, int64_t rows,
                           int64_t cols, const void *data);
 
+/* The header of version 1.0, C order, padded to a multiple of 64 bytes, into `header` (size, 512
+ * are enough). Returns its length. */
+size_t sl_npy_header(char *header, size_t size, const char *descr, int dims, const int64_t *shape);
+
 /* Writes version 1.0, C order, the header padded to 64 bytes, and syncs the file. `descr` as NumPy
  * spells it
  * ("<i8"), with `item_bytes` per element. SL_ERR_SYSTEM names the file; what was written then is

@@ -177,6 +177,41 @@ static int load_labels(const struct archive *archive, const char *array)
     return rc ? rc : sl_arrays_labels(&labels, archive->out);
 }
 
+/* The first of several masks over the vertices, (splits, n), or the only one, (n). */
+static int load_mask(const struct archive *archive, const char *array, struct sl_index_set *split)
+{
+    if (!has(archive, array))
+        return SL_OK;
+    struct sl_dataset *out = archive->out;
+    struct sl_npy masks;
+    const int rc = load(archive, array, &masks);
+    if (rc)
+        return rc;
+    const bool numeric = masks.kind != 'S' && masks.kind != 'U';
+    const bool fits = masks.dims == 2 ? masks.shape[0] > 0 && masks.shape[1] == out->vertices
+                                      : masks.dims == 1 && masks.count == out->vertices;
+    if (!numeric || !fits)
+        return sl_error(SL_ERR_DATA, "%s: is no mask, expected (splits, %" PRId64 ")", masks.name,
+                        out->vertices);
+    int64_t *ids = sl_block_array(&out->blocks, out->vertices, sizeof *ids);
+    if (!ids)
+        return SL_ERR_SYSTEM;
+    split->ids = ids;
+    for (int64_t v = 0; v < out->vertices; v++)
+        if (sl_npy_get(&masks, v) != 0.0)
+            ids[split->count++] = v;
+    return SL_OK;
+}
+
+static int load_masks(const struct archive *archive)
+{
+    struct sl_dataset *out = archive->out;
+    int rc = load_mask(archive, "train_masks", &out->train);
+    if (!rc)
+        rc = load_mask(archive, "val_masks", &out->val);
+    return rc ? rc : load_mask(archive, "test_masks", &out->test);
+}
+
 /* gnn-benchmark (Shchur et al. 2018): adj_*, attr_*, labels; or adj_matrix.*, attr_matrix.*,
  * labels. */
 static int read_attributed(const struct archive *archive, const char *adjacency,
@@ -189,7 +224,9 @@ static int read_attributed(const struct archive *archive, const char *adjacency,
         rc = load_sparse_features(archive, attributes);
     else if (!rc && has(archive, "attr_matrix"))
         rc = load_dense_features(archive, "attr_matrix");
-    return rc ? rc : load_labels(archive, "labels");
+    if (!rc)
+        rc = load_labels(archive, "labels");
+    return rc ? rc : load_masks(archive);
 }
 
 static int read_adj(const struct archive *archive)
@@ -285,32 +322,6 @@ static int load_edges(const struct archive *archive)
     return rc || directed ? rc : sl_csr_symmetrize(&out->adjacency, &out->blocks);
 }
 
-/* The first of several masks over the vertices, (splits, n), or the only one, (n). */
-static int load_mask(const struct archive *archive, const char *array, struct sl_index_set *split)
-{
-    if (!has(archive, array))
-        return SL_OK;
-    struct sl_dataset *out = archive->out;
-    struct sl_npy masks;
-    const int rc = load(archive, array, &masks);
-    if (rc)
-        return rc;
-    const bool numeric = masks.kind != 'S' && masks.kind != 'U';
-    const bool fits = masks.dims == 2 ? masks.shape[0] > 0 && masks.shape[1] == out->vertices
-                                      : masks.dims == 1 && masks.count == out->vertices;
-    if (!numeric || !fits)
-        return sl_error(SL_ERR_DATA, "%s: is no mask, expected (splits, %" PRId64 ")", masks.name,
-                        out->vertices);
-    int64_t *ids = sl_block_array(&out->blocks, out->vertices, sizeof *ids);
-    if (!ids)
-        return SL_ERR_SYSTEM;
-    split->ids = ids;
-    for (int64_t v = 0; v < out->vertices; v++)
-        if (sl_npy_get(&masks, v) != 0.0)
-            ids[split->count++] = v;
-    return SL_OK;
-}
-
 /* heterophilous-graphs: node_features, node_labels, edges, and ten splits as masks, of which the
  * first is used. */
 static int read_heterophilous(const struct archive *archive)
@@ -334,13 +345,7 @@ static int read_heterophilous(const struct archive *archive)
         rc = load_labels(archive, "node_labels");
     if (!rc)
         rc = load_edges(archive);
-    if (!rc)
-        rc = load_mask(archive, "train_masks", &out->train);
-    if (!rc)
-        rc = load_mask(archive, "val_masks", &out->val);
-    if (!rc)
-        rc = load_mask(archive, "test_masks", &out->test);
-    return rc;
+    return rc ? rc : load_masks(archive);
 }
 
 /* None of the forms below. If any member is pickled, that is why. */
@@ -411,4 +416,5 @@ const struct sl_format sl_format_npz = {
     .extensions = ".npz",
     .sniff = is_zip,
     .read = read_file,
+    .write = sl_npz_write,
 };

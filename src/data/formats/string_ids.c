@@ -76,6 +76,11 @@ int64_t sl_string_ids_get(struct sl_string_ids *ids, const char *string)
     return slot->id - 1;
 }
 
+int64_t sl_string_ids_find(const struct sl_string_ids *ids, const char *string)
+{
+    return ids->count ? find(ids, hash_string(string), string)->id - 1 : -1;
+}
+
 void sl_string_ids_free(struct sl_string_ids *ids)
 {
     free(ids->text);

@@ -15,6 +15,9 @@ struct sl_string_ids {
 
 /* The number of `string`, a new one if it was never seen. Negative code: out of memory. */
 int64_t sl_string_ids_get(struct sl_string_ids *ids, const char *string);
+
+/* The number of `string`, or -1 if it was never seen. */
+int64_t sl_string_ids_find(const struct sl_string_ids *ids, const char *string);
 void sl_string_ids_free(struct sl_string_ids *ids);
 
 #endif

@@ -137,23 +137,92 @@ int sl_text_next_data(struct sl_text *text, const char *marks, char **line)
     }
 }
 
-bool sl_text_to_int64(const char *word, int64_t *value)
+static bool is_digit(char c)
 {
-    if (*word != '-' && *word != '+' && (*word < '0' || *word > '9'))
-        return false; /* strtoll would skip blanks */
+    return c >= '0' && c <= '9';
+}
+
+bool sl_text_read_int64(const char **at, int64_t *value)
+{
+    enum { SAFE_DIGITS = 18 }; /* that no int64 overflows with */
+    const char *digit = *at + (**at == '-' || **at == '+');
+    int64_t sum = 0;
+    int digits = 0;
+    for (; is_digit(digit[digits]) && digits < SAFE_DIGITS; digits++)
+        sum = 10 * sum + (digit[digits] - '0');
+    if (digits == 0)
+        return false;
+    if (!is_digit(digit[digits])) {
+        *value = **at == '-' ? -sum : sum;
+        *at = digit + digits;
+        return true;
+    }
     char *end;
     errno = 0;
-    *value = strtoll(word, &end, 10);
-    return errno == 0 && end > word && *end == '\0';
+    *value = strtoll(*at, &end, 10);
+    *at = end;
+    return errno == 0;
+}
+
+/* Up to 15 digits with a power of ten up to 22 are exact in a double, and so is their quotient or
+ * product (Clinger, PLDI 1990). False: strtod has to do it. */
+static bool read_short_decimal(const char **at, double *value)
+{
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    enum { EXACT_DIGITS = 15, EXACT_POWER = 22 };
+    const char *c = *at + (**at == '-' || **at == '+');
+    int64_t mantissa = 0, exponent = 0;
+    int digits = 0, fraction = 0;
+    for (; is_digit(*c) && digits <= EXACT_DIGITS; c++, digits++)
+        mantissa = 10 * mantissa + (*c - '0');
+    if (*c == '.')
+        for (c++; is_digit(*c) && digits <= EXACT_DIGITS; c++, digits++, fraction++)
+            mantissa = 10 * mantissa + (*c - '0');
+    if (digits == 0 || digits > EXACT_DIGITS || *c == 'x' || *c == 'X')
+        return false;
+    if (*c == 'e' || *c == 'E') {
+        c++;
+        if (!sl_text_read_int64(&c, &exponent))
+            return false;
+    }
+    if (exponent > 2 * EXACT_POWER || exponent < -2 * EXACT_POWER)
+        return false;
+    exponent -= fraction;
+    if (exponent > EXACT_POWER || exponent < -EXACT_POWER)
+        return false;
+    *value =
+        exponent < 0 ? (double)mantissa / powers[-exponent] : (double)mantissa * powers[exponent];
+    *value = **at == '-' ? -*value : *value;
+    *at = c;
+    return true;
+}
+
+bool sl_text_read_float(const char **at, float *value)
+{
+    double number;
+    if (read_short_decimal(at, &number)) {
+        *value = (float)number;
+        return true;
+    }
+    if (**at == '\0' || strchr(" \t\n\v\f\r", **at))
+        return false; /* strtod would skip blanks */
+    char *end;
+    *value = (float)strtod(*at, &end);
+    const bool found = end > *at;
+    *at = end;
+    return found;
+}
+
+bool sl_text_to_int64(const char *word, int64_t *value)
+{
+    return sl_text_read_int64(&word, value) && *word == '\0';
 }
 
 bool sl_text_to_float(const char *word, float *value)
 {
-    if (*word == '\0' || strchr(" \t\n\v\f\r", *word))
-        return false;
-    char *end;
-    *value = (float)strtod(word, &end);
-    return *end == '\0' && isfinite(*value);
+    return sl_text_read_float(&word, value) && *word == '\0' && isfinite(*value);
 }
 
 char *sl_text_word(char **line)

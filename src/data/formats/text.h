@@ -29,6 +29,11 @@ int sl_text_next(struct sl_text *text, char **line);
 /* The same, past empty lines and those whose first non-blank character is in `marks`. */
 int sl_text_next_data(struct sl_text *text, const char *marks, char **line);
 
+/* Read the number at *at, and move *at past it; false: no number is there. A float may come out
+ * infinite, or NaN where the file has "nan". */
+bool sl_text_read_int64(const char **at, int64_t *value);
+bool sl_text_read_float(const char **at, float *value);
+
 /* Whole-word numbers: true only if `word` is nothing but the number. */
 bool sl_text_to_int64(const char *word, int64_t *value);
 bool sl_text_to_float(const char *word, float *value); /* finite */

@@ -1,0 +1,188 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "data/block.h"
+#include "data/csr.h"
+#include "data/formats/matlab.h"
+
+/* ---- The file ---- */
+
+enum { HEADER = 128, TAG = 8, VERSION_AT = 124 };
+
+bool sl_matlab_sniff(const char *head, size_t bytes)
+{
+    return bytes >= HEADER && memcmp(head, "MATLAB 5.0 MAT-file", 19) == 0;
+}
+
+static uint32_t read_word(const unsigned char *bytes, bool little)
+{
+    uint32_t word = 0;
+    for (int k = 0; k < 4; k++)
+        word = word << 8 | bytes[little ? 3 - k : k];
+    return word;
+}
+
+static int check_header(const char *path, const unsigned char *header, size_t bytes, bool *little)
+{
+    if (bytes >= 8 && memcmp(header, "\x89HDF\r\n\x1a\n", 8) == 0)
+        return sl_error(SL_ERR_DATA, "%s: is HDF5, expected a MATLAB file of level 5 (save -v7)",
+                        path);
+    if (bytes < HEADER)
+        return sl_error(SL_ERR_DATA,
+                        "%s: has %zu bytes, expected the 128 of a MATLAB file's header", path,
+                        bytes);
+    *little = memcmp(header + VERSION_AT + 2, "IM", 2) == 0;
+    if (!*little && memcmp(header + VERSION_AT + 2, "MI", 2) != 0)
+        return sl_error(SL_ERR_DATA,
+                        "%s: is no MATLAB file of level 5: bytes 126 and 127 are not "
+                        "\"IM\" or \"MI\"",
+                        path);
+    const int major = header[VERSION_AT + (*little ? 1 : 0)];
+    if (major != 1)
+        return sl_error(SL_ERR_DATA, "%s: is a MATLAB file of version %d, expected 1 (save -v7)",
+                        path, major);
+    return SL_OK;
+}
+
+/* Goes from variable to variable: each says how long it is. */
+static int check_variables(const char *path, FILE *file, bool little)
+{
+    unsigned char tag[TAG];
+    fseeko(file, 0, SEEK_END);
+    const int64_t size = ftello(file);
+    int64_t at = HEADER;
+    for (int number = 1; at < size; number++) {
+        fseeko(file, at, SEEK_SET);
+        const bool whole = fread(tag, 1, TAG, file) == TAG;
+        const uint32_t type = read_word(tag, little), bytes = read_word(tag + 4, little);
+        if (whole && type != 14 && type != 15)
+            return sl_error(SL_ERR_DATA,
+                            "%s: byte %" PRId64 ": variable %d has type %" PRIu32
+                            ", expected 14 (a matrix) or 15 (compressed)",
+                            path, at, number, type);
+        if (!whole || size - at - TAG < bytes)
+            return sl_error(SL_ERR_DATA,
+                            "%s: byte %" PRId64 ": variable %d is truncated, expected %" PRIu32
+                            " bytes",
+                            path, at, number, whole ? bytes : (uint32_t)TAG);
+        at += TAG + (int64_t)bytes;
+    }
+    return SL_OK;
+}
+
+int sl_matlab_check(const char *path, size_t *bytes)
+{
+    FILE *file = fopen(path, "rbe");
+    if (!file)
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
+    unsigned char header[HEADER];
+    bool little = true;
+    *bytes = fread(header, 1, HEADER, file);
+    int rc = check_header(path, header, *bytes, &little);
+    if (!rc)
+        rc = check_variables(path, file, little);
+    *bytes = (size_t)(fseeko(file, 0, SEEK_END) == 0 ? ftello(file) : 0);
+    fclose(file);
+    return rc;
+}
+
+/* ---- Facebook100 ---- */
+
+enum { GENDER = 1 };
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static int check_numbers(const char *path, const float *info, int64_t vertices)
+{
+    for (int64_t k = 0; k < vertices * SL_LOCAL_INFO; k++)
+        if (!(info[k] >= 0.0f) || info[k] > 16777216.0f || info[k] != floorf(info[k]))
+            return sl_error(SL_ERR_DATA,
+                            "%s: local_info: row %" PRId64 ", column %" PRId64
+                            " is %g, expected a number from 0 to 2^24",
+                            path, k / SL_LOCAL_INFO, k % SL_LOCAL_INFO, (double)info[k]);
+    return SL_OK;
+}
+
+/* The different values of a column but 0, sorted into `values`; their number. */
+static int64_t list_values(const float *info, int64_t vertices, int column, float *values)
+{
+    int64_t count = 0, unique = 0;
+    for (int64_t v = 0; v < vertices; v++)
+        if (info[v * SL_LOCAL_INFO + column] > 0.0f)
+            values[count++] = info[v * SL_LOCAL_INFO + column];
+    qsort(values, (size_t)count, sizeof *values, compare_numbers);
+    for (int64_t k = 0; k < count; k++)
+        if (unique == 0 || values[unique - 1] != values[k])
+            values[unique++] = values[k];
+    return unique;
+}
+
+static int64_t find_value(const float *values, int64_t count, float value)
+{
+    const float *found = bsearch(&value, values, (size_t)count, sizeof *values, compare_numbers);
+    return found - values;
+}
+
+static int make_labels(const float *info, struct sl_dataset *out)
+{
+    int32_t *labels = sl_block_array(&out->blocks, out->vertices, sizeof *labels);
+    float *values = malloc((size_t)out->vertices * sizeof *values + 1);
+    if (!labels || !values) {
+        free(values);
+        return SL_ERR_SYSTEM;
+    }
+    out->classes = list_values(info, out->vertices, GENDER, values);
+    for (int64_t v = 0; v < out->vertices; v++) {
+        const float value = info[v * SL_LOCAL_INFO + GENDER];
+        labels[v] = value > 0.0f ? (int32_t)find_value(values, out->classes, value) : -1;
+    }
+    free(values);
+    out->labels = labels;
+    return SL_OK;
+}
+
+/* A column of features for each value of each column but the gender. */
+static int make_features(const float *info, struct sl_dataset *out)
+{
+    struct sl_triples triples = {0};
+    float *values = malloc((size_t)out->vertices * sizeof *values + 1);
+    int64_t first = 0, merged = 0;
+    int rc = values ? SL_OK : (int)SL_ERR_SYSTEM;
+    for (int column = 0; !rc && column < SL_LOCAL_INFO; column++) {
+        if (column == GENDER)
+            continue;
+        const int64_t count = list_values(info, out->vertices, column, values);
+        for (int64_t v = 0; !rc && v < out->vertices; v++) {
+            const float value = info[v * SL_LOCAL_INFO + column];
+            if (value > 0.0f)
+                rc = sl_triples_add(&triples, v, first + find_value(values, count, value), 1.0f);
+        }
+        first += count;
+    }
+    if (!rc)
+        rc =
+            sl_csr_build(&triples, out->vertices, first, &out->blocks, &out->features_csr, &merged);
+    sl_triples_free(&triples);
+    free(values);
+    out->feature_form = SL_FEATURES_CSR;
+    out->features = first;
+    out->bag_of_words = true;
+    return rc;
+}
+
+int sl_matlab_local_info(const char *path, const float *info, struct sl_dataset *out)
+{
+    int rc = check_numbers(path, info, out->vertices);
+    if (!rc)
+        rc = make_labels(info, out);
+    return rc ? rc : make_features(info, out);
+}

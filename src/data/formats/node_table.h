@@ -1,0 +1,11 @@
+/* A CSV table of vertices: a header, then a row per vertex with its id, features, label and split.
+ */
+#ifndef SL_DATA_FORMATS_NODE_TABLE_H
+#define SL_DATA_FORMATS_NODE_TABLE_H
+
+#include "data/formats/vertex_map.h"
+
+/* Read all but edges; `map` gets the ids. SL_ERR_DATA names file, line and column. */
+int sl_node_table_read(const char *path, struct sl_vertex_map *map, struct sl_dataset *out);
+
+#endif

@@ -1,0 +1,278 @@
+/* Folders of an edge list and tables of its vertices. What a file is for, its name says:
+ *
+ *   edges, net, … .csv .tsv .txt   an edge list
+ *   nodes, target .csv .tsv        a table with a header (node_table.h)
+ *   labels .csv .tsv .txt          a vertex and its class in a line
+ *   features .txt .svm             "VERTEX INDEX:VALUE …" in a line (feature_lines.h)
+ *   train, val, test .csv .txt     a vertex in a line
+ *
+ * Words may follow something: facebook_edges.csv. The first of nodes, features and labels that is
+ * there has the vertices, in its order. Without nodes and labels, lines of features begin with a
+ * label, not a vertex. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/error.h"
+#include "data/block.h"
+#include "data/formats/csv.h"
+#include "data/formats/feature_lines.h"
+#include "data/formats/formats.h"
+#include "data/formats/label_column.h"
+#include "data/formats/node_table.h"
+#include "data/formats/number_rows.h"
+
+enum role { EDGES, NODES, LABELS, FEATURES, TRAIN, VAL, TEST, ROLES };
+
+struct folder {
+    char *file[ROLES]; /* paths, or NULL */
+    enum role twice;   /* what two files are for; ROLES: none */
+    struct sl_block *blocks;
+};
+
+/* ---- Which file is what ---- */
+
+static bool ends_in(const char *name, size_t length, const char *word)
+{
+    const size_t end = strlen(word);
+    return length >= end && strncasecmp(name + length - end, word, end) == 0 &&
+           (length == end || name[length - end - 1] == '_' || name[length - end - 1] == '-');
+}
+
+static enum role role_of(const char *name)
+{
+    static const char *const extensions[] = {".csv",   ".tsv", ".txt",    ".edgelist",
+                                             ".edges", ".svm", ".libsvm", NULL};
+    static const char *const words[ROLES][5] = {{"edges", "edge", "edgelist", "net", NULL},
+                                                {"nodes", "node", "target", NULL},
+                                                {"labels", "label", NULL},
+                                                {"features", "feature", "feats", NULL},
+                                                {"train", NULL},
+                                                {"val", "valid", "validation", NULL},
+                                                {"test", NULL}};
+    size_t length = strlen(name);
+    if (length > 3 && strcasecmp(name + length - 3, ".gz") == 0)
+        length -= 3;
+    const char *const *extension = extensions;
+    while (*extension &&
+           (length <= strlen(*extension) ||
+            strncasecmp(name + length - strlen(*extension), *extension, strlen(*extension)) != 0))
+        extension++;
+    if (!*extension || *name == '.')
+        return ROLES;
+    length -= strlen(*extension);
+    for (int role = 0; role < ROLES; role++)
+        for (const char *const *word = words[role]; *word; word++)
+            if (ends_in(name, length, *word))
+                return (enum role)role;
+    return ROLES;
+}
+
+/* SL_ERR_SYSTEM: out of memory. */
+static int scan(const char *path, struct folder *folder)
+{
+    DIR *dir = opendir(path);
+    int rc = SL_OK;
+    folder->twice = ROLES;
+    for (struct dirent *entry; dir && !rc && (entry = readdir(dir));) {
+        const enum role role = role_of(entry->d_name);
+        if (role == ROLES)
+            continue;
+        folder->twice = folder->file[role] ? role : folder->twice;
+        folder->file[role] = sl_block_print(&folder->blocks, "%s/%s", path, entry->d_name);
+        rc = folder->file[role] ? SL_OK : SL_ERR_SYSTEM;
+    }
+    if (dir)
+        closedir(dir);
+    return rc;
+}
+
+/* ---- Labels ---- */
+
+static int read_label(const struct sl_csv *csv, bool own, struct sl_vertex_map *map,
+                      struct sl_label_column *labels)
+{
+    if (csv->fields != 2)
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64 " has %" PRId64 " columns, expected 2: a vertex and "
+                        "its class",
+                        csv->text.path, csv->line, csv->fields);
+    int64_t vertex = map->ids.count;
+    int rc = own ? sl_vertex_map_add(map, csv->field[0], csv->line) : SL_OK;
+    if (!own) {
+        vertex = sl_vertex_map_get(map, csv->field[0], csv->text.path, csv->line);
+        rc = vertex < 0 ? (int)vertex : SL_OK;
+    }
+    if (!rc && *csv->field[1] == '\0')
+        rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": vertex '%.40s' has no class",
+                      csv->text.path, csv->line, csv->field[0]);
+    if (!rc)
+        rc = sl_label_column_set(labels, vertex, csv->field[1]);
+    return rc <= 0 ? rc
+                   : sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": vertex '%.40s' is there twice",
+                              csv->text.path, csv->line, csv->field[0]);
+}
+
+/* A header is a first line whose first word is called a vertex, as in a table of vertices. */
+static bool is_header(const struct sl_csv *csv)
+{
+    return csv->fields == 2 &&
+           (strcasecmp(csv->field[0], "id") == 0 || strcasecmp(csv->field[0], "node") == 0 ||
+            strcasecmp(csv->field[0], "node_id") == 0 || strcasecmp(csv->field[0], "vertex") == 0);
+}
+
+static int read_label_lines(struct sl_csv *csv, bool own, struct sl_vertex_map *map,
+                            struct sl_label_column *labels)
+{
+    int got;
+    bool first = true;
+    for (; (got = sl_csv_next(csv)) > 0; first = false) {
+        if (first && is_header(csv))
+            continue;
+        const int rc = read_label(csv, own, map, labels);
+        if (rc)
+            return rc;
+    }
+    if (got == 0 && first)
+        return sl_error(SL_ERR_DATA, "%s: is empty, expected a vertex and its class in each line",
+                        csv->text.path);
+    return got;
+}
+
+static int read_labels(const char *path, bool own, struct sl_vertex_map *map,
+                       struct sl_dataset *out)
+{
+    struct sl_csv csv;
+    struct sl_label_column labels = {.capacity = 0};
+    if (own)
+        map->path = path;
+    int rc = sl_csv_open(&csv, path);
+    if (!rc)
+        rc = read_label_lines(&csv, own, map, &labels);
+    if (!rc && own)
+        rc = sl_vertex_map_keep(map, out);
+    if (!rc)
+        rc = sl_label_column_take(&labels, path, out);
+    sl_csv_close(&csv);
+    sl_label_column_free(&labels);
+    return rc;
+}
+
+/* ---- Splits ---- */
+
+static int read_split_lines(struct sl_text *text, const struct sl_vertex_map *map,
+                            struct sl_split_lists *lists)
+{
+    char *line;
+    int got;
+    for (bool first = true; (got = sl_text_next_data(text, "#", &line)) > 0; first = false) {
+        const char *word = sl_text_word(&line);
+        if (first && sl_vertex_map_find(map, word) < 0 && (*word < '0' || *word > '9') &&
+            *word != '-')
+            continue; /* a header */
+        const int64_t vertex = sl_vertex_map_get(map, word, text->path, text->line_number);
+        int rc = vertex < 0 ? (int)vertex : SL_OK;
+        if (!rc && sl_text_word(&line))
+            rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has more than a vertex", text->path,
+                          text->line_number);
+        if (!rc)
+            rc = sl_split_lists_add(lists, text->path, "line", text->line_number, vertex);
+        if (rc)
+            return rc;
+    }
+    return got;
+}
+
+static int read_splits(const struct folder *folder, const struct sl_vertex_map *map,
+                       struct sl_dataset *out)
+{
+    struct sl_index_set *const sets[] = {&out->train, &out->val, &out->test};
+    struct sl_split_lists lists = {.vertices = out->vertices};
+    int rc = sl_split_lists_open(&lists, &out->blocks);
+    for (int k = 0; k < 3 && !rc; k++) {
+        const char *stored = folder->file[TRAIN + k];
+        struct sl_text text;
+        const char *path = stored ? sl_block_print(&out->blocks, "%s", stored) : NULL;
+        if (!stored)
+            continue;
+        if (path && sets[k]->ids)
+            return sl_error(SL_ERR_DATA, "%s: the table of vertices has splits, too, expected one",
+                            path);
+        rc = path ? sl_text_open(&text, path) : (int)SL_ERR_SYSTEM;
+        if (!path)
+            break;
+        if (!rc)
+            rc = read_split_lines(&text, map, &lists);
+        sl_text_close(&text);
+        if (!rc)
+            rc = sl_split_lists_end(&lists, path, &out->blocks, sets[k]);
+    }
+    return rc;
+}
+
+/* ---- The folder ---- */
+
+static int read_tables(const char *path, const struct folder *folder,
+                       const struct sl_read_options *options, struct sl_vertex_map *map,
+                       struct sl_dataset *out)
+{
+    char *const *file = folder->file;
+    static const char *const names[ROLES] = {"edges", "vertices", "labels", "features",
+                                             "train", "val",      "test"};
+    if (folder->twice < ROLES)
+        return sl_error(SL_ERR_DATA, "%s: has two files of %s (%s is one), expected one", path,
+                        names[folder->twice], file[folder->twice]);
+    if (!file[EDGES])
+        return sl_error(SL_ERR_DATA, "%s: has no edge list, expected a file edges.csv", path);
+    int rc = file[NODES] ? sl_node_table_read(file[NODES], map, out) : SL_OK;
+    if (!rc && file[LABELS] && (out->labels || out->multilabels))
+        rc = sl_error(SL_ERR_DATA, "%s: %s has labels, too, expected one", file[LABELS],
+                      file[NODES]);
+    if (!rc && file[FEATURES] && out->features_dense)
+        rc = sl_error(SL_ERR_DATA, "%s: %s has features, too, expected one", file[FEATURES],
+                      file[NODES]);
+    if (!rc && file[FEATURES])
+        rc = sl_feature_lines_read(file[FEATURES],
+                                   file[NODES]    ? SL_LINE_VERTEX
+                                   : file[LABELS] ? SL_LINE_NEW
+                                                  : SL_LINE_LABEL,
+                                   map, out);
+    if (!rc && file[LABELS])
+        rc = read_labels(file[LABELS], !file[NODES] && !file[FEATURES], map, out);
+    if (!rc)
+        rc = read_splits(folder, map, out);
+    return rc ? rc : sl_edge_list_read(file[EDGES], options, map, out);
+}
+
+static int read_folder(const char *path, const struct sl_read_options *options,
+                       struct sl_dataset *out)
+{
+    struct folder folder = {.blocks = NULL};
+    struct sl_vertex_map map = {.renamed = false};
+    int rc = scan(path, &folder);
+    if (!rc)
+        rc = read_tables(path, &folder, options, &map, out);
+    sl_string_ids_free(&map.ids);
+    sl_block_move(&out->blocks, &folder.blocks); /* messages have these paths */
+    return rc;
+}
+
+static bool is_tables(const char *path)
+{
+    struct folder folder = {.blocks = NULL};
+    const bool read = scan(path, &folder) == SL_OK;
+    const bool found = read && (folder.file[NODES] || folder.file[LABELS] ||
+                                (folder.file[FEATURES] && folder.file[EDGES]));
+    sl_block_free_all(&folder.blocks);
+    return found;
+}
+
+const struct sl_format sl_format_tables = {
+    .name = "folder of tables",
+    .extensions = "",
+    .edges = true,
+    .is_folder = is_tables,
+    .read = read_folder,
+};

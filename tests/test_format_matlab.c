@@ -1,0 +1,321 @@
+/* MATLAB files: real graphs against their directories of arrays, small ones in every type against
+ * what they say, and malformed ones against the sentence that refuses them. */
+#include "format_files.h"
+
+#include "config.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- Writing, by hand: files of level 5 as the format's description has them ---- */
+
+enum {
+    INT8 = 1,
+    UINT8 = 2,
+    UINT16 = 4,
+    INT32 = 5,
+    UINT32 = 6,
+    SINGLE = 7,
+    DOUBLE = 9,
+    MATRIX = 14
+};
+enum { SPARSE_CLASS = 5, DOUBLE_CLASS = 6, SINGLE_CLASS = 7, UINT8_CLASS = 9, CHAR_CLASS = 4 };
+
+struct bytes {
+    unsigned char byte[8192];
+    size_t count;
+};
+
+static void put(struct bytes *out, const void *bytes, size_t count)
+{
+    assert_true(out->count + count <= sizeof out->byte);
+    memcpy(out->byte + out->count, bytes, count);
+    out->count += count;
+}
+
+static void put_words(struct bytes *out, uint32_t first, uint32_t second)
+{
+    put(out, &first, 4);
+    put(out, &second, 4);
+}
+
+static void put_element(struct bytes *out, uint32_t type, const void *bytes, size_t count)
+{
+    static const char zeros[8];
+    put_words(out, type, (uint32_t)count);
+    put(out, bytes, count);
+    put(out, zeros, (8 - count % 8) % 8);
+}
+
+static void put_header(struct bytes *out)
+{
+    char text[124];
+    memset(text, ' ', sizeof text);
+    memcpy(text, "MATLAB 5.0 MAT-file", 19);
+    put(out, text, sizeof text);
+    put(out, "\x00\x01IM", 4);
+}
+
+/* A matrix; `ir` and `jc` of a sparse one. */
+struct matrix {
+    const char *name;
+    uint32_t class, flags;
+    int32_t rows, columns;
+    uint32_t type;
+    const void *items;
+    size_t bytes;
+    const int32_t *ir, *jc;
+    uint32_t entries;
+};
+
+static void put_matrix(struct bytes *out, const struct matrix *m)
+{
+    const size_t tag = out->count;
+    const uint32_t flags[] = {m->class | m->flags << 8, m->entries};
+    const int32_t dims[] = {m->rows, m->columns};
+    put_words(out, MATRIX, 0);
+    put_element(out, UINT32, flags, sizeof flags);
+    put_element(out, INT32, dims, sizeof dims);
+    put_element(out, INT8, m->name, strlen(m->name));
+    if (m->class == SPARSE_CLASS) {
+        put_element(out, INT32, m->ir, m->entries * sizeof *m->ir);
+        put_element(out, INT32, m->jc, ((size_t)m->columns + 1) * sizeof *m->jc);
+    }
+    put_element(out, m->type, m->items, m->bytes);
+    const uint32_t size = (uint32_t)(out->count - tag - 8);
+    memcpy(out->byte + tag + 4, &size, 4);
+}
+
+/* ---- The path 0 -> 1 -> 2 -> 3 with a back edge 3 -> 0 ---- */
+
+static const int32_t ir[] = {3, 0, 1, 2}, jc[] = {0, 1, 2, 3, 4};
+static const double ones[] = {1, 1, 1, 1};
+static const uint8_t small_ones[] = {1, 1, 1, 1};
+
+#define NETWORK                                                                \
+    {                                                                          \
+        "network", SPARSE_CLASS, 0, 4, 4, DOUBLE, ones, sizeof ones, ir, jc, 4 \
+    }
+#define DENSE(name, class, type, rows, columns, items)                          \
+    {                                                                           \
+        name, class, 0, rows, columns, type, items, sizeof items, NULL, NULL, 0 \
+    }
+
+static const char *make(const struct files *files, const char *name, const struct matrix *matrices,
+                        size_t count)
+{
+    struct bytes out = {.count = 0};
+    put_header(&out);
+    for (size_t k = 0; k < count; k++)
+        put_matrix(&out, &matrices[k]);
+    return files_write(files, name, out.byte, out.count);
+}
+
+static void check_network(const struct sl_dataset *data)
+{
+    static const int32_t columns[] = {1, 2, 3, 0};
+    assert_int_equal(data->vertices, 4);
+    assert_int_equal(entries(data), 4);
+    assert_memory_equal(data->adjacency.indices, columns, sizeof columns);
+    assert_null(data->adjacency.values);
+    assert_false(data->symmetric);
+}
+
+static void test_types(void **state)
+{
+    static const double features[] = {1, 3, 5, 7, 2, 4, 6, 8.5};
+    static const float singles[] = {1, 3, 5, 7, 2, 4, 6, 8.5f};
+    static const uint8_t classes[] = {3, 1, 2, 1};
+    static const double dense[] = {0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
+    static const float rows[] = {1, 2, 3, 4, 5, 6, 7, 8.5f};
+    static const int32_t labels[] = {2, 0, 1, 0};
+    static const struct matrix files_of[][3] = {
+        {NETWORK, DENSE("X", DOUBLE_CLASS, DOUBLE, 4, 2, features),
+         DENSE("label", UINT8_CLASS, UINT8, 4, 1, classes)},
+        {{"A", SPARSE_CLASS, 2, 4, 4, UINT8, small_ones, 4, ir, jc, 4},
+         DENSE("feat", SINGLE_CLASS, SINGLE, 4, 2, singles),
+         DENSE("gnd", DOUBLE_CLASS, UINT8, 1, 4, classes)},
+        {DENSE("adj", DOUBLE_CLASS, DOUBLE, 4, 4, dense),
+         DENSE("Attributes", DOUBLE_CLASS, DOUBLE, 4, 2, features),
+         DENSE("Labels", DOUBLE_CLASS, UINT8, 4, 1, classes)},
+        {DENSE("Y", DOUBLE_CLASS, UINT8, 4, 1, classes),
+         {"friends", SPARSE_CLASS, 0, 4, 4, UINT8, small_ones, 4, ir, jc, 4},
+         DENSE("features", DOUBLE_CLASS, DOUBLE, 4, 2, features)},
+    };
+    for (size_t k = 0; k < COUNT(files_of); k++) {
+        struct sl_dataset data;
+        char name[32];
+        snprintf(name, sizeof name, "types%zu.mat", k);
+        open_ok(make(*state, name, files_of[k], 3), &data);
+        check_network(&data);
+        assert_memory_equal(data.features_dense, rows, sizeof rows);
+        assert_int_equal(data.classes, 3);
+        assert_memory_equal(data.labels, labels, sizeof labels);
+        sl_dataset_close(&data);
+    }
+}
+
+/* Sparse features, several labels, and a weight. */
+static void test_sparse(void **state)
+{
+    static const double weights[] = {1, 2.5, 1, 1};
+    static const int32_t rows[] = {0, 2, 3}, starts[] = {0, 2, 2, 3};
+    static const double words[] = {4, 5, 6}, group[] = {1, 1, 1};
+    const struct matrix matrices[] = {
+        {"network", SPARSE_CLASS, 0, 4, 4, DOUBLE, weights, sizeof weights, ir, jc, 4},
+        {"attrb", SPARSE_CLASS, 0, 4, 3, DOUBLE, words, sizeof words, rows, starts, 3},
+        {"group", SPARSE_CLASS, 0, 4, 3, DOUBLE, group, sizeof group, rows, starts, 3},
+    };
+    struct sl_dataset data;
+    open_ok(make(*state, "sparse.mat", matrices, 3), &data);
+    assert_true(data.adjacency.values[0] == 2.5f);
+    assert_int_equal(data.feature_form, SL_FEATURES_CSR);
+    assert_true(format_feature(&data, 2, 0) == 5.0f);
+    assert_true(format_feature(&data, 3, 2) == 6.0f);
+    assert_true(format_feature(&data, 1, 1) == 0.0f);
+    assert_int_equal(data.classes, 3);
+    assert_true(data.multilabels[0] == 1.0f && data.multilabels[8] == 0.0f);
+    assert_true(data.multilabels[11] == 1.0f);
+    sl_dataset_close(&data);
+}
+
+/* ---- Malformed files ---- */
+
+static const int32_t far_row[] = {3, 0, 4, 2}, falling[] = {0, 2, 1, 3, 4},
+                     late[] = {1, 1, 2, 3, 4}, many[] = {0, 1, 2, 3, 9},
+                     negative_row[] = {3, 0, -1, 2};
+static const double with_nan[] = {1, NAN, 1, 1}, with_inf[] = {1, INFINITY, 1, 1};
+static const double bad_label[] = {0, 1, -3, 1}, half[] = {0, 0.5, NAN, INFINITY};
+static const double info[14] = {1, 1, 2, 2, 3, 3, 0, 0, 5, 5, 2004, 2005, -1, 7};
+static const double big_info[28] = {0, 0, 1.5};
+
+#define SPARSE(name, rows, columns, values, ir, jc)                                    \
+    {                                                                                  \
+        name, SPARSE_CLASS, 0, rows, columns, DOUBLE, values, sizeof values, ir, jc, 4 \
+    }
+#define NOT_THERE                                                                \
+    {                                                                            \
+        "other", DOUBLE_CLASS, 0, 2, 2, DOUBLE, ones, sizeof ones, NULL, NULL, 0 \
+    }
+
+static const struct {
+    struct matrix matrices[2];
+    size_t count;
+    const char *phrase;
+} bad[] = {
+    {{NETWORK}, 0, "has no adjacency"},
+    {{NOT_THERE}, 1, "has no adjacency"},
+    {{SPARSE("one", 4, 4, ones, ir, jc), SPARSE("two", 4, 4, ones, ir, jc)}, 2, "no adjacency"},
+    {{NETWORK, SPARSE("adj", 4, 4, ones, ir, jc)}, 2, "'network' and 'adj' are both adjacencies"},
+    {{NETWORK, NETWORK}, 2, "'network' and 'network' are both adjacencies"},
+    {{SPARSE("A", 5, 4, ones, ir, jc)}, 1, "'A' is 5 x 4, expected a square"},
+    {{SPARSE("A", 4, 4, ones, far_row, jc)}, 1, "row 2 has column 4, expected 0 to 3"},
+    {{SPARSE("A", 4, 4, ones, negative_row, jc)}, 1, "row 2 has column -1, expected 0 to 3"},
+    {{SPARSE("A", 4, 4, ones, ir, falling)}, 1, "falls from 2 to 1 at row 1"},
+    {{SPARSE("A", 4, 4, ones, ir, late)}, 1, "starts at 1, expected 0"},
+    {{SPARSE("A", 4, 4, ones, ir, many)}, 1, "'A' is damaged: it has fewer entries"},
+    {{SPARSE("A", 4, 4, with_nan, ir, jc)}, 1, "row 0, column 1 is nan"},
+    {{SPARSE("A", 4, 4, with_inf, ir, jc)}, 1, "row 0, column 1 is inf"},
+    {{{"A", CHAR_CLASS, 0, 2, 2, UINT16, "a\0b\0c\0d", 8, NULL, NULL, 0}}, 1, "no real numbers"},
+    {{DENSE("A", DOUBLE_CLASS, DOUBLE, 2, 2, with_nan)}, 1, "row 1, column 0 is nan"},
+    {{NETWORK, DENSE("X", DOUBLE_CLASS, DOUBLE, 2, 2, ones)}, 2, "'X' has 2 rows, expected 4"},
+    {{NETWORK, DENSE("X", DOUBLE_CLASS, DOUBLE, 4, 1, with_nan)}, 2, "row 1, column 0 is nan"},
+    {{NETWORK, DENSE("label", DOUBLE_CLASS, DOUBLE, 2, 2, ones)}, 2, "'label' has 2 rows"},
+    {{NETWORK, DENSE("label", DOUBLE_CLASS, DOUBLE, 4, 1, bad_label)}, 2, "label -3 of vertex 2"},
+    {{NETWORK, DENSE("label", DOUBLE_CLASS, DOUBLE, 4, 1, half)}, 2, "is inf"},
+    {{NETWORK, DENSE("local_info", DOUBLE_CLASS, DOUBLE, 4, 1, ones)}, 2, "1 columns, expected 7"},
+    {{NETWORK, DENSE("local_info", DOUBLE_CLASS, DOUBLE, 2, 7, info)}, 2, "2 rows, expected 4"},
+    {{NETWORK, DENSE("local_info", DOUBLE_CLASS, DOUBLE, 4, 7, big_info)}, 2, "0 is 1.5"},
+    {{NETWORK, {"X", DOUBLE_CLASS, 0, 0, 4, DOUBLE, ones, 0, NULL, NULL, 0}}, 2, "'X'"},
+    {{{"A", SPARSE_CLASS, 8, 4, 4, DOUBLE, ones, sizeof ones, ir, jc, 4}}, 1, "no real numbers"},
+};
+
+static void test_malformed(void **state)
+{
+    for (size_t k = 0; k < COUNT(bad); k++) {
+        char name[32];
+        snprintf(name, sizeof name, "bad%zu.mat", k);
+        format_refused(make(*state, name, bad[k].matrices, bad[k].count), name, bad[k].phrase);
+    }
+    const struct files *files = *state;
+    struct bytes out = {.count = 0};
+    put_header(&out);
+    format_refused(files_write(files, "empty.mat", "", 0), "empty.mat", "has 0 bytes, expected");
+    format_refused(files_text(files, "text.mat", "0 1\n"), "text.mat", "has 4 bytes");
+    format_refused(files_write(files, "hdf.mat", "\x89HDF\r\n\x1a\n....", 12), "hdf.mat",
+                   "is HDF5");
+    out.byte[126] = 'X';
+    format_refused(files_write(files, "order.mat", out.byte, 128), "order.mat", "no MATLAB file");
+    memcpy(out.byte + 124, "\x00\x02IM", 4);
+    format_refused(files_write(files, "level.mat", out.byte, 128), "level.mat", "of version 2");
+    format_refused(files_path(files, "missing.mat"), "missing.mat", "No such file");
+    printf("matlab: %zu malformed files refused\n", COUNT(bad) + 6);
+}
+
+/* Every shorter file is refused, and none of 500 with a byte changed brings the reader down. */
+static void test_damaged(void **state)
+{
+    static const double features[] = {1, 3, 5, 7, 2, 4, 6, 8.5};
+    const struct matrix matrices[] = {NETWORK, DENSE("X", DOUBLE_CLASS, DOUBLE, 4, 2, features)};
+    const struct files *files = *state;
+    struct bytes out = {.count = 0};
+    put_header(&out);
+    put_matrix(&out, &matrices[0]);
+    const size_t first = out.count;
+    put_matrix(&out, &matrices[1]);
+    for (size_t size = 0; size < out.count; size++) {
+        const char *path = files_write(files, "cut.mat", out.byte, size);
+        if (size != first) /* where it is a whole file without features */
+            format_refused(path, "cut.mat", "");
+    }
+    int refused = 0;
+    for (unsigned k = 0; k < 500; k++) {
+        struct bytes other = out;
+        struct sl_dataset data;
+        other.byte[128 + k * 7919u % (out.count - 128)] ^= (unsigned char)(1 + k * 104729u % 255);
+        refused +=
+            sl_dataset_open(files_write(files, "bits.mat", other.byte, out.count), &data) != SL_OK;
+        sl_dataset_close(&data);
+    }
+    printf("matlab: %zu truncations and %d of 500 changed bytes refused\n", out.count - 1, refused);
+}
+
+/* ---- Real files ---- */
+
+static void test_facebook(void **state)
+{
+    (void)state;
+    struct sl_dataset data, wanted;
+    open_ok(format_shared("original/fb100_mat/Cornell5.mat"), &data);
+    open_ok(format_shared("fb100_cornell5_gender"), &wanted);
+    format_same_graph(&data, &wanted);
+    assert_same_csr(&data.features_csr, &wanted.features_csr);
+    format_same_labels(&data, &wanted);
+    sl_dataset_close(&data);
+    sl_dataset_close(&wanted);
+}
+
+static void test_blogcatalog(void **state)
+{
+    (void)state;
+    struct sl_dataset data, wanted;
+    open_ok(format_shared("original/blogcatalog_mat/blogcatalog.mat"), &data);
+    open_ok(format_shared("blogcatalog_multilabel"), &wanted);
+    format_same_graph(&data, &wanted);
+    format_same_labels(&data, &wanted);
+    sl_dataset_close(&data);
+    sl_dataset_close(&wanted);
+}
+
+int main(void)
+{
+    sl_log_enable(false);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_types, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_sparse, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_malformed, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_damaged, files_setup, files_teardown),
+        cmocka_unit_test(test_facebook),
+        cmocka_unit_test(test_blogcatalog),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

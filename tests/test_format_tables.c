@@ -1,0 +1,284 @@
+/* Folders of tables: CSV node tables and features as LIBSVM has them. Real graphs against their
+ * directories of arrays, small ones against what they say, malformed ones against the sentence that
+ * refuses them. */
+#include "format_files.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- A node table ---- */
+
+static const struct good_file table[] = {
+    {"nodes.csv", "id,age,\"height, m\",name,label,split\n"
+                  "anna,31,1.5,\"An, \"\"na\"\"\nlong\",old,train\n"
+                  "bert,-2,1e-3,Bert,young,val\n"
+                  "carl,0.1,3,,old,\n"
+                  "dora,4,5,Dora,,test\n"},
+    {"edges.csv",
+     "source,target\nanna,bert\nbert,anna\nbert,carl\ncarl,bert\ncarl,dora\ndora,carl\n"},
+};
+
+#define HEADER "id,age,label,split\n"
+
+static const struct bad_file bad_tables[] = {
+    {"nodes.csv", "", "is empty, expected a header"},
+    {"nodes.csv", HEADER, "has a header alone"},
+    {"nodes.csv", "anna,31,old,train\nbert,2,old,val\n", "no column is called id, node or vertex"},
+    {"nodes.csv", "id,age,age\nanna,1,2\n", "line 1: columns 'age' and 'age', expected one"},
+    {"nodes.csv", "id,node,age\nanna,1,2\n", "line 1: columns 'id' and 'node', expected one"},
+    {"nodes.csv", "id,label,class\nanna,1,2\n", "columns 'label' and 'class', expected one"},
+    {"nodes.csv", "id,,label\nanna,1,2\n", "line 1: column 2 has no name"},
+    {"nodes.csv", HEADER "anna,1,old,train\nbert,2,old\n", "line 3 has 3 columns, expected 4"},
+    {"nodes.csv", HEADER "anna,1,old,train\nbert,2,old,val,9\n", "line 3 has 5 columns"},
+    {"nodes.csv", HEADER "anna,1,old,train\nanna,2,old,val\n",
+     "line 3: vertex 'anna' is there twice"},
+    {"nodes.csv", HEADER "anna,1,old,train\n,2,old,val\n", "line 3: the vertex has no id"},
+    {"nodes.csv", HEADER "anna,1,old,train\nbert,x,old,val\n",
+     "line 3, column 'age': 'x' is no finite"},
+    {"nodes.csv", HEADER "anna,1,old,train\nbert,nan,old,val\n",
+     "line 3, column 'age': 'nan' is no"},
+    {"nodes.csv", HEADER "anna,1,old,train\nbert,inf,old,val\n",
+     "line 3, column 'age': 'inf' is no"},
+    {"nodes.csv", HEADER "anna,1,old,train\nbert,,old,val\n",
+     "line 3, column 'age': '' is no finite"},
+    {"nodes.csv", HEADER "anna,1,old,train\nbert,1e39,old,val\n", "column 'age': '1e39' is no"},
+    {"nodes.csv", HEADER "anna,1,old,train\nbert,2,old,dev\n", "column 'split': 'dev' is no split"},
+    {"nodes.csv", "id,train_mask\nanna,1\nbert,maybe\n", "column 'train_mask': 'maybe' is no mask"},
+    {"nodes.csv", "id,train_mask,test_mask\nanna,1,1\n", "line 2: vertex 'anna' is in two splits"},
+    {"nodes.csv", HEADER "anna,1,\"old,train\nbert,2,old,val\n", "line 2: a quote has no end"},
+    {"nodes.csv", HEADER "anna,1,\"old\"er,train\n", "line 2: field 3 goes on after its quote"},
+    {"nodes.csv", "id,label\nanna,0\nbert,-5\ncarl,0\ndora,0\n",
+     "label -5 of vertex 1 is no class"},
+    {"edges.csv", "", "no edges"},
+    {"edges.csv", NULL, "expected a file edges.csv"},
+    {"edges.csv", "anna,bert\nbert,emil\n", "line 2: 'emil' is no vertex, expected one of "},
+    {"edges.csv", "anna,bert\nbert,-1\n", "line 2: '-1' is no vertex, expected one of "},
+    {"edges.csv", "anna,bert\nbert\n", "line 2 has 1 columns, expected 2"},
+    {"edges.csv", "anna,bert,1\nbert,anna,x\n", "line 2: weight 'x' is no finite number"},
+    {"edges.csv", "anna,bert\nbert,\n", "line 2: '' is no vertex"},
+    {"more_edges.csv", "anna,bert\n", "has two files of edges"},
+    {"nodes.tsv", "id\tage\nanna\t1\n", "has two files of vertices"},
+    {"labels.csv", "anna,old\n", "has labels, too, expected one"},
+    {"features.txt", "anna 1:2\n", "has features, too, expected one"},
+    {"train.csv", "anna\n", "has splits, too, expected one"},
+};
+
+static void test_bad_tables(void **state)
+{
+    const struct files *files = *state;
+    for (size_t k = 0; k < COUNT(bad_tables); k++) {
+        char name[32];
+        snprintf(name, sizeof name, "table%zu", k);
+        const char *folder = format_folder(files, name, table, COUNT(table));
+        format_file(folder, bad_tables[k].file, bad_tables[k].text);
+        if (strcmp(bad_tables[k].phrase, "no edges") == 0) { /* an edge list may be empty */
+            struct sl_dataset data;
+            open_ok(folder, &data);
+            sl_dataset_close(&data);
+        } else {
+            const bool folds = strstr(bad_tables[k].phrase, "expected a file") ||
+                               strstr(bad_tables[k].phrase, "two files");
+            format_refused(folder, folds ? name : bad_tables[k].file, bad_tables[k].phrase);
+        }
+    }
+    printf("node table: %zu malformed files refused\n", COUNT(bad_tables) - 1);
+}
+
+static void test_table(void **state)
+{
+    const struct files *files = *state;
+    static const float features[] = {31, 1.5f, -2, 1e-3f, 0.1f, 3, 4, 5};
+    static const int32_t indices[] = {1, 0, 2, 1, 3, 2}, labels[] = {0, 1, 0, -1};
+    struct sl_dataset data;
+    open_ok(format_folder(files, "people", table, COUNT(table)), &data);
+    assert_int_equal(data.vertices, 4);
+    assert_true(data.symmetric);
+    assert_memory_equal(data.adjacency.indices, indices, sizeof indices);
+    assert_int_equal(data.features, 2);
+    assert_memory_equal(data.features_dense, features, sizeof features);
+    assert_memory_equal(data.labels, labels, sizeof labels);
+    assert_string_equal(data.class_names[0], "old");
+    assert_string_equal(data.class_names[1], "young");
+    assert_int_equal(data.train.ids[0], 0);
+    assert_int_equal(data.val.ids[0], 1);
+    assert_int_equal(data.test.ids[0], 3);
+    char name[64];
+    assert_int_equal(sl_npy_text(&data.vertex_ids, 2, name), 4);
+    assert_memory_equal(name, "carl", 4);
+    assert_round_trip(files, &data);
+    sl_dataset_close(&data);
+}
+
+/* Numbers of their own for ids, masks, numbers for labels, tabs, and weights, gzipped. */
+static void test_forms(void **state)
+{
+    static const struct good_file forms[] = {
+        {"my_nodes.tsv.gz", "vertex\ttrain_mask\tval_mask\tclass\tx\r\n"
+                            "70\t1\t0\t2\t5\r\n60\tfalse\tTrue\t0\t6\r\n50\t\t0\t\t7\r\n"},
+        {"my_edges.txt.gz", "70 60 2.5\n60 70 2.5\n"},
+    };
+    static const int32_t labels[] = {2, 0, -1};
+    struct sl_dataset data;
+    open_ok(format_folder(*state, "forms", forms, COUNT(forms)), &data);
+    assert_int_equal(data.vertices, 3);
+    assert_int_equal(sl_npy_integer(&data.vertex_ids, 1), 60);
+    assert_true(data.adjacency.values[0] == 2.5f);
+    assert_memory_equal(data.labels, labels, sizeof labels);
+    assert_int_equal(data.classes, 3);
+    assert_int_equal(data.train.count, 1);
+    assert_int_equal(data.val.ids[0], 1);
+    assert_true(data.features_dense[2] == 7.0f);
+    sl_dataset_close(&data);
+}
+
+/* ---- Features in lines ---- */
+
+static const struct good_file lines[] = {
+    {"net.txt", "0 1 1\n1 0 1\n1 2 1\n2 1 1\n"},
+    {"feature.txt", "0\t1:0.5 3:2\n1\n2\t0:-1e-3\n"},
+    {"label.txt", "0 1\n1 0\n2 1\n"},
+};
+
+static const struct bad_file bad_lines[] = {
+    {"feature.txt", "", "has no features, expected INDEX:VALUE"},
+    {"feature.txt", "0\n1\n", "has no features, expected INDEX:VALUE"},
+    {"feature.txt", "0 1:1\n0 2:1\n", "line 2: vertex '0' is there twice"},
+    {"feature.txt", "0 1:1\n1 1\n", "line 2: '1' is no feature, expected INDEX:VALUE"},
+    {"feature.txt", "0 1:1\n1 -1:1\n", "line 2: '-1:1' is no feature"},
+    {"feature.txt", "0 1:1\n1 a:1\n", "line 2: 'a:1' is no feature"},
+    {"feature.txt", "0 1:1\n1 2:\n", "line 2: '2:' is no feature"},
+    {"feature.txt", "0 1:1\n1 2:x\n", "line 2: '2:x' is no feature"},
+    {"feature.txt", "0 1:1\n1 2:nan\n", "line 2: '2:nan' is no feature"},
+    {"feature.txt", "0 1:1\n1 2:inf\n", "line 2: '2:inf' is no feature"},
+    {"feature.txt", "0 1:1\n1 2:1e39\n", "line 2: '2:1e39' is no feature"},
+    {"feature.txt", "0 1:1\n1 2.5:1\n", "line 2: '2.5:1' is no feature"},
+    {"feature.txt", "0 1:1\n1 2:1:1\n", "line 2: '2:1:1' is no feature"},
+    {"feature.txt", "0 1:1\n1 99999999999:1\n", "line 2: '99999999999:1' is no feature"},
+    {"feature.txt", "0 1:1\n1 2000000000:1\n", "feature 2000000000 of 2 values"},
+    {"feature.txt", "0 1:1\n1 2:1 2:1\n", "line 2: feature 2 is there twice"},
+    {"feature.txt", "0 1:1 2:1 1:1\n", "1 features are there twice"},
+    {"feature.txt", "0,1:1\n", "has no features"},
+    {"label.txt", "0 1\n3 1\n", "line 2: '3' is no vertex, expected one of "},
+    {"label.txt", "0 1\n-1 1\n", "line 2: '-1' is no vertex"},
+    {"label.txt", "", "is empty"},
+    {"label.txt", "0 1\n1\n2 1\n", "line 2 has 1 columns, expected 2"},
+    {"label.txt", "0 1\n1 0 1\n2 1\n", "line 2 has 3 columns, expected 2"},
+    {"label.txt", "0 1\n0 1\n", "line 2: vertex '0' is there twice"},
+    {"label.txt", "0 1\n1 -7\n2 1\n", "label -7 of vertex 1"},
+    {"net.txt", "0 1 1\n1 3 1\n", "line 2: '3' is no vertex"},
+    {"net.txt", "0 1 1\n-1 2 1\n", "line 2: '-1' is no vertex"},
+    {"nodes.csv", "id\n0\n1\n", "feature.txt: line 3: '2' is no vertex, expected one of "},
+    {"train.txt", "0\n3\n", "line 2: '3' is no vertex"},
+    {"train.txt", "0\n1\n0\n", "line 3: vertex 0 is there twice"},
+    {"val.txt", "0 1\n", "line 1 has more than a vertex"},
+};
+
+static void test_bad_lines(void **state)
+{
+    format_bad_files(*state, "libsvm", lines, COUNT(lines), bad_lines, COUNT(bad_lines));
+}
+
+static void test_lines(void **state)
+{
+    const struct files *files = *state;
+    static const int32_t labels[] = {1, 0, 1};
+    struct sl_dataset data;
+    const char *folder = format_folder(files, "lines", lines, COUNT(lines));
+    format_file(folder, "train.txt", "train_id\n2\n0\n");
+    open_ok(folder, &data);
+    assert_int_equal(data.vertices, 3);
+    assert_int_equal(data.features, 4);
+    assert_true(format_feature(&data, 0, 1) == 0.5f && format_feature(&data, 0, 3) == 2.0f);
+    assert_true(format_feature(&data, 2, 0) == -1e-3f && format_feature(&data, 1, 1) == 0.0f);
+    assert_memory_equal(data.labels, labels, sizeof labels);
+    assert_int_equal(data.train.count, 2);
+    assert_int_equal(data.train.ids[1], 2);
+    assert_null(data.vertex_ids.data);
+    assert_round_trip(files, &data);
+    sl_dataset_close(&data);
+}
+
+/* LIBSVM's own form: a label in front, columns from 1, vertices in order. */
+static void test_libsvm(void **state)
+{
+    static const struct good_file svm[] = {
+        {"edges.txt", "0 1\n1 2\n"},
+        {"features.svm", "+1 1:0.5 4:2\n-1\n1 2:3 # a comment\n"},
+    };
+    static const struct good_file good[] = {
+        {"edges.txt", "0 1\n1 2\n"},
+        {"features.svm", "+1 1:0.5 4:2\n-1\n1 2:3\n"},
+    };
+    static const int32_t labels[] = {1, 0, 1};
+    struct sl_dataset data;
+    format_refused(format_folder(*state, "comment", svm, COUNT(svm)), "features.svm",
+                   "line 3: '#' is no feature");
+    open_ok(format_folder(*state, "svm", good, COUNT(good)), &data);
+    assert_int_equal(data.vertices, 3);
+    assert_int_equal(data.features, 4);
+    assert_true(format_feature(&data, 0, 0) == 0.5f && format_feature(&data, 0, 3) == 2.0f);
+    assert_true(format_feature(&data, 2, 1) == 3.0f);
+    assert_memory_equal(data.labels, labels, sizeof labels);
+    sl_dataset_close(&data);
+}
+
+/* ---- Real graphs ---- */
+
+static void test_cora(void **state)
+{
+    (void)state;
+    struct sl_dataset data, wanted;
+    const struct sl_read_options plain = {.symmetrize = true};
+    if (sl_dataset_open_with(format_shared("original/cora_libsvm_like"), &plain, &data) != SL_OK)
+        fail_msg("%s", sl_error_message());
+    open_ok(format_shared("cora"), &wanted);
+    format_same_graph(&data, &wanted);
+    format_same_features(&data, &wanted);
+    int64_t known = 0; /* the file has those of the splits alone */
+    for (int64_t v = 0; v < data.vertices; v++) {
+        known += data.labels[v] >= 0;
+        assert_true(data.labels[v] < 0 || data.labels[v] == wanted.labels[v]);
+    }
+    assert_int_equal(known, 1640);
+    sl_dataset_close(&data);
+    sl_dataset_close(&wanted);
+}
+
+/* Quoted names with commas; loops, which the directory has not. */
+static void test_facebook(void **state)
+{
+    (void)state;
+    struct sl_dataset data, wanted;
+    const struct sl_read_options both = {.symmetrize = true};
+    if (sl_dataset_open_with(format_shared("original/musae_facebook"), &both, &data) != SL_OK)
+        fail_msg("%s", sl_error_message());
+    open_ok(format_shared("musae_facebook"), &wanted);
+    assert_int_equal(data.vertices, wanted.vertices);
+    assert_int_equal(entries(&data) - sl_csr_diagonal_count(&data.adjacency), entries(&wanted));
+    format_same_labels(&data, &wanted);
+    for (int64_t c = 0; c < data.classes; c++)
+        assert_non_null(data.class_names[c]);
+    assert_string_equal(data.class_names[3], "tvshow");
+    for (int64_t v = 0; v < data.vertices; v++)
+        for (int64_t k = data.adjacency.indptr[v], w = wanted.adjacency.indptr[v];
+             k < data.adjacency.indptr[v + 1]; k++)
+            if (data.adjacency.indices[k] != v)
+                assert_int_equal(data.adjacency.indices[k], wanted.adjacency.indices[w++]);
+    sl_dataset_close(&data);
+    sl_dataset_close(&wanted);
+}
+
+int main(void)
+{
+    sl_log_enable(false);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_table, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_forms, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_bad_tables, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_lines, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_libsvm, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_bad_lines, files_setup, files_teardown),
+        cmocka_unit_test(test_cora),
+        cmocka_unit_test(test_facebook),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
