@@ -142,6 +142,27 @@ together() {
     [ "$ours" -gt 0 ] && [ "$ours" -lt $((metis * 3 / 2)) ] || die "poor parts"
 }
 
+# Where a limit of address space leaves rank 0 no room for METIS, all ranks cut the graph with PT-Scotch, and train.
+room_for_metis() {
+    (ulimit -v 4000000 && timeout 20 "$STARLING" version) >/dev/null 2>&1 || skip "no ulimit -v here"
+    cd "$T" || exit 1
+    run 3 train small --epochs 1 --groups 3x1 --partition ptscotch || skip "built without PT-Scotch"
+    "$STARLING" generate community many-edges --vertices 20000 --degree 60 --classes 4 --features 4 --seed 3 >out ||
+        die "$(cat out)"
+    set -- many-edges --hidden 4 --layers 1 --epochs 1 --groups 2x1 --workers 1 --log log
+    entries='"adjacency_entries":\[[^]]*\]'
+    run 2 train "$@" || die "$(cat err)"
+    metis=$(head -n 1 log | grep -oE "$entries") parts=$metis limit=850000
+    while [ "$parts" = "$metis" ]; do
+        limit=$((limit - 50000))
+        [ $limit -ge 400000 ] || die "METIS' parts whatever the limit"
+        (ulimit -v $limit && run 2 train "$@") || die "$limit kB: $(cat err)"
+        parts=$(head -n 1 log | grep -oE "$entries")
+        echo "$limit kB: $parts"
+    done
+    [ -n "$metis" ] && [ $limit -lt 800000 ] || die "no METIS with room for it"
+}
+
 # Flops of operations in 4 training steps of rank 0: what a run of 6 epochs has more than a run of 2, which is evaluated as
 # often.
 flops() { # NAME OPERATION
@@ -436,6 +457,7 @@ check "refreshed copies: maxima" exact refreshed-max 4 "2:--groups_2x1_--preload
 check "refreshed copies: normalised columns" exact refreshed-batch 4 "3:--groups_3x1_--preload-hops_2" "$T/small" \
     --model resgcn --layers 5 --hidden 8 --block-norm batch --dropout 0.2
 check "parts of PT-Scotch" together
+check "PT-Scotch where METIS has no room" room_for_metis
 check "copies that are refreshed late" late
 check "training with late rows" trains late-rows 2 "$T/strong" --hidden 16 --layers 3 --groups 2x1 --preload-hops 1 --delay cd-2
 check "samples" trains eas 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3
