@@ -4,7 +4,7 @@
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 
 unit() { # RANKS TEST
-    timeout 60 "$MPIRUN" -n "$1" "${top_builddir:-.}/tests/$2" >"$T/out" 2>&1 </dev/null || die "$(grep -v RUN "$T/out")"
+    timeout 180 "$MPIRUN" -n "$1" "${top_builddir:-.}/tests/$2" >"$T/out" 2>&1 </dev/null || die "$(grep -v RUN "$T/out")"
     [ "$(grep -c 'PASSED' "$T/out")" -eq "$1" ] || die "$(cat "$T/out")"
 }
 
