@@ -205,6 +205,13 @@ shares() {
     sentence "--submodel-share is another one than in the checkpoint" err
 }
 
+# An ensemble is one round, which measuring does not use up.
+ensemble_shares() {
+    train shares-ensemble 2 train "$T/small" --hidden 12 --submodels 2 --groups 2x1 --distribution 1d --eval-every -1 --epochs 8 \
+        --submodel-share auto --share none
+    grep -q '"submodel-share":"[0-9,]*"\|"submodel-share":"equal"' log || die "$(head -n 1 log)"
+}
+
 # A run that the user stops, wherever it is, goes on with the same bits.
 interrupted() { # SUB-MODELS OPTION ...
     set -- "$T/small" --hidden 13 --submodels "$@" --local-steps 100 --eval-every 500
@@ -442,6 +449,7 @@ check "evaluation by blocks: columns of ranks" wide columns 2 --hidden 800 --dis
 check "evaluation by blocks: the best of two groups" wide_groups
 check "hidden matrices over 2 GiB" large
 check "measured shares" shares
+check "measured shares of an ensemble" ensemble_shares
 check "no evaluation" never
 check "milestones count work" milestones
 for option in "--local-steps 2" "--rounds 2" "--share copies" "--partition-units fixed" "--split-layers 1" "--store ." \

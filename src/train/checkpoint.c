@@ -1,11 +1,13 @@
 #include "train/checkpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -235,25 +237,22 @@ int sl_checkpoint_write_somewhere(const struct sl_checkpoint *checkpoint, const 
     return sl_error(SL_ERR_SYSTEM, "%s, nor is there room in TMPDIR: the model is lost", reason);
 }
 
-/* The whole file in memory (malloc). */
-static int read_whole(const char *path, unsigned char **bytes, size_t *size)
+/* Map the whole file: its pages are no memory of the process. Unmap it. */
+static int map_whole(const char *path, const unsigned char **bytes, size_t *size)
 {
-    FILE *file = fopen(path, "rb");
     struct stat status;
-    if (!file)
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
         return sl_error(SL_ERR_DATA, "%s: %s (expected a checkpoint)", path, strerror(errno));
-    if (fstat(fileno(file), &status) || !S_ISREG(status.st_mode)) {
-        fclose(file);
+    if (fstat(file, &status) || !S_ISREG(status.st_mode)) {
+        close(file);
         return sl_error(SL_ERR_DATA, "%s: not a regular file (expected a checkpoint)", path);
     }
     *size = (size_t)status.st_size;
-    *bytes = malloc(*size + 1);
-    const bool good = *bytes && fread(*bytes, 1, *size, file) == *size;
-    fclose(file);
-    if (good)
-        return 0;
-    free(*bytes);
-    return sl_error(SL_ERR_SYSTEM, "%s: the file cannot be read", path);
+    void *memory = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
+    close(file);
+    *bytes = memory;
+    return memory != MAP_FAILED ? 0 : sl_error(SL_ERR_SYSTEM, "%s: the file cannot be read", path);
 }
 
 static int read_tensor(struct sl_checkpoint *out, const char *path, const char *name, json_t *entry,
@@ -313,9 +312,9 @@ static int read_parsed(const char *path, json_t *header, const unsigned char *da
 int sl_checkpoint_read(const char *path, struct sl_checkpoint *out)
 {
     *out = (struct sl_checkpoint){0};
-    unsigned char *bytes = NULL;
+    const unsigned char *bytes = NULL;
     size_t size = 0;
-    int code = read_whole(path, &bytes, &size);
+    int code = map_whole(path, &bytes, &size);
     if (code)
         return code;
     uint64_t length = 0;
@@ -331,7 +330,8 @@ int sl_checkpoint_read(const char *path, struct sl_checkpoint *out)
         code =
             read_parsed(path, header, bytes + PREFIX + length, size - PREFIX - (size_t)length, out);
     json_decref(header);
-    free(bytes);
+    if (size)
+        munmap((void *)bytes, size);
     if (code)
         sl_checkpoint_free(out);
     return code;

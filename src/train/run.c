@@ -148,12 +148,16 @@ static int check_inputs(const struct sl_train_run *run)
 
 int sl_train_load(struct sl_train_run *run)
 {
+    const bool measures = strcmp(run->config.submodel_share, "auto") == 0;
     int code = sl_plan_check(&run->rt, &run->source, &run->config);
     if (!code)
         code = sl_shares_measure(&run->rt, &run->source, &run->config, run->chosen);
+    if (!code && measures) /* a sub-model may be larger now */
+        code = sl_plan_check(&run->rt, &run->source, &run->config);
     if (!code)
         code = sl_trainer_create(&run->trainer, &run->rt, &run->source, &run->config,
                                  run->config.resume ? &run->resumed : NULL);
+    sl_checkpoint_free(&run->resumed); /* the trainer has its own copy */
     if (!code)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
     if (sl_batches_read_source(&run->trainer.batches))

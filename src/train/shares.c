@@ -10,6 +10,8 @@
 #include "train/rounds.h"
 #include "train/steps.h"
 
+enum { MOST_SHARE = 100 /* of the fastest group */ };
+
 /* ---- The option ---- */
 
 bool sl_shares_given(const struct sl_config *config)
@@ -37,11 +39,33 @@ int sl_shares_parse(const struct sl_config *config, int64_t *share)
     return 0;
 }
 
-static void set_shares(struct sl_config *config, int groups, const int64_t *share)
+/* Every sub-model has a unit: of `units`, each group has `of[g]` sub-models with its share. */
+static void raise_least(int groups, const int64_t *of, int64_t units, int64_t *share)
+{
+    bool raised = true;
+    while (raised) {
+        int64_t total = 0;
+        raised = false;
+        for (int g = 0; g < groups; g++)
+            total += share[g] * of[g];
+        const int64_t least = (total + units - 1) / units;
+        for (int g = 0; g < groups; g++)
+            if (share[g] < least && share[g] < MOST_SHARE) {
+                share[g] = least < MOST_SHARE ? least : MOST_SHARE;
+                raised = true;
+            }
+    }
+}
+
+static void set_shares(struct sl_config *config, int groups, int64_t *share)
 {
     char text[SL_MOST_PARTS * 4 + 1];
     size_t used = 0;
     const int64_t count = config->submodels;
+    int64_t of[SL_MOST_PARTS];
+    for (int g = 0; g < groups; g++)
+        of[g] = count * (g + 1) / groups - count * g / groups;
+    raise_least(groups, of, config->hidden, share);
     for (int g = 0; g < groups; g++) /* as sl_submodels_create gives sub-models to groups */
         for (int64_t p = count * g / groups; p < count * (g + 1) / groups; p++)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", used ? "," : "",
@@ -61,7 +85,7 @@ void sl_shares_of_seconds(int groups, const double *seconds, int64_t *share)
     }
     const bool alike = !(slowest > 1.1 * fastest);
     for (int g = 0; g < groups; g++)
-        share[g] = alike ? 1 : (int64_t)fmax(1.0, round(100.0 * fastest / seconds[g]));
+        share[g] = alike ? 1 : (int64_t)fmax(1.0, round(MOST_SHARE * fastest / seconds[g]));
 }
 
 /* Return the seconds that this rank's group took. */
@@ -100,12 +124,15 @@ static void measure_groups(struct sl_trainer *trainer, double *seconds)
     share_seconds(trainer, train_epochs(trainer, (int64_t)epochs), seconds);
 }
 
-/* One round that does not end, without evaluations. */
+/* One round that does not end, without evaluations. An ensemble's would end; its steps are those of
+ * blocks. */
 static struct sl_config probe_of(const struct sl_config *config)
 {
-    static char equal[] = "equal";
+    static char equal[] = "equal", blocks[] = "blocks";
     struct sl_config probe = *config;
     probe.submodel_share = equal;
+    if (sl_submodels_ensemble(config))
+        probe.share = blocks;
     probe.local_steps = INT64_MAX / 2;
     probe.eval_every = -1;
     probe.patience = 0;

@@ -56,7 +56,8 @@ static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape
     if (sl_submodels_there(config))
         shape->options.holds =
             trainer->whole.network.logits_only ? SL_MODEL_HOLDS_NOTHING : SL_MODEL_HOLDS_COPIES;
-    const int code = sl_model_create(&trainer->model, trainer->rt, shape);
+    const int code =
+        sl_runtime_agree(trainer->rt, sl_model_create(&trainer->model, trainer->rt, shape));
     if (code)
         return code;
     return sl_submodels_there(config) ? sl_store_create(&trainer->store, &trainer->model,

@@ -10,9 +10,9 @@
  *         logits += A·H2[:, j]·W3[j, :]
  *
  * So two layers keep no hidden matrix, three layers keep the sums of one, and more layers those of
- * two, in memory or in the files of --store. Each block is aggregated once. Blocks of parameters
- * are taken from the global ones as they are needed. The logits are those of the wide network, but
- * for rounding. */
+ * two, in memory or in the files of --store. Each block is aggregated once, and once more for the
+ * last block of the output. Blocks of parameters are taken from the global ones as they are needed.
+ * The logits are those of the wide network, but for rounding. */
 #ifndef SL_TRAIN_WIDE_H
 #define SL_TRAIN_WIDE_H
 
