@@ -335,8 +335,8 @@ help_and_manual() {
     says '--policies'
     exits 0 bench epoch --help
     says 'usage: starling bench epoch'
-    exits 0 man
-    says 'STARLING BENCH SCHEDULERS'
+    exits 0 man bench
+    says '"starling bench schedulers"'
 }
 
 [ -x "$STARLING" ] || { echo "no program $STARLING"; exit 1; }
