@@ -66,11 +66,11 @@ stored() { # NAME DATASET
     train plain "$2"
     predict plain plain "$2"
     for order in $orders; do
-        exits 0 convert "$2" "$T/$1.$order" --order "$order" --seed 3
+        exits 0 convert "$2" "$T/$1-$order" --order "$order" --seed 3
         grep -q ', ordered ' "$T/out" || die "nothing about an order: $(cat "$T/out")"
-        predict stored plain "$T/$1.$order"
+        predict stored plain "$T/$1-$order"
         same_predictions plain stored
-        train stored "$T/$1.$order"
+        train stored "$T/$1-$order"
         close_to "$T/plain.losses" "$T/stored.losses"
     done
 }

@@ -107,7 +107,7 @@ const struct sl_command sl_command_convert = {
     .synopsis = "SOURCE TARGET [--symmetrize] [--order NAME]",
     .summary =
         "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays, or "
-        "as the file that TARGET's end names: .npz, .mtx, .graph, .txt, .csv, .tsv",
+        "as the file that TARGET's end names: .npz, .mtx, .graph, .metis, .txt, .csv, .tsv",
     .options = options,
     .run = run,
 };
