@@ -4,10 +4,10 @@
 
 #include "graphs/network.h"
 
-/* Count the predictions of the logits that sl_network_measure has measured last; the loss is of
- * classes. counts (classes, SL_SPLITS, classes): rows with a label by class, split and predicted
- * class, on rank 0; not written on others. Collective; waits, so it is for the end of a run. Return
- * 0 or SL_ERR_SYSTEM. */
+/* Count the predictions of the logits that sl_network_measure has measured last. The loss is of
+ * classes. Set counts (classes, SL_SPLITS, classes) on rank 0 alone: rows with a label by class,
+ * split and predicted class. Collective. It waits, so it is for the end of a run. Return 0 or
+ * SL_ERR_SYSTEM. */
 int sl_network_count_confusion(struct sl_network *net, double *counts);
 
 #endif
