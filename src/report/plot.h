@@ -18,8 +18,8 @@ void sl_plot_word(FILE *script, const char *text);
 int sl_plot_probe(void);
 
 /* Draw what `write` puts into a script. The script begins with terminal and axes set. *svg becomes
- * the figure, an <svg> element of width x height units that scales; free it. SL_ERR_SYSTEM: gnuplot is
- * not there, or fails; its words are in the sentence. */
+ * the figure, an <svg> element of width x height units that scales; free it. SL_ERR_SYSTEM: gnuplot
+ * is not there, or fails; its words are in the sentence. */
 int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *context, int width,
                  int height, char **svg);
 
