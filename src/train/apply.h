@@ -9,7 +9,7 @@ struct sl_apply_options {
     const char *distribution, *grid; /* grid NULL: as the distribution says */
     int64_t tiles, replication;
     const char *metric; /* that is measured; NULL, "auto": the model's */
-    bool embeddings; /* the output of the last hidden layer is wanted, too */
+    bool embeddings;    /* the output of the last hidden layer is wanted, too */
 };
 
 struct sl_apply {

@@ -55,7 +55,7 @@ struct sl_outcome {
     enum sl_breakdown broken;            /* the last epoch was; nothing was evaluated then */
     int broken_layer;
     json_t *confusion; /* as of sl_confusion_describe; the caller's; NULL: none */
-    json_t *members; /* of an ensemble, at their best: for the log; the caller's; NULL: none */
+    json_t *members;   /* of an ensemble, at their best: for the log; the caller's; NULL: none */
     json_t
         *profile; /* as of sl_profile_end, and "epochs" that it covers; the caller's; NULL: none */
 };
