@@ -132,10 +132,12 @@ static int make_room(struct table *t)
         return SL_OK;
     const int64_t capacity = t->capacity ? 2 * t->capacity : 1024;
     unsigned char *split = realloc(t->split, (size_t)capacity);
-    t->split = split ? split : t->split;
+    if (split)
+        t->split = split;
     float *feature =
         reallocarray(t->feature, (size_t)capacity, (size_t)(t->features + 1) * sizeof *feature);
-    t->feature = feature ? feature : t->feature;
+    if (feature)
+        t->feature = feature;
     if (!split || !feature)
         return sl_error(SL_ERR_SYSTEM, "%s: out of memory for %" PRId64 " rows", t->csv.text.path,
                         capacity);

@@ -148,7 +148,7 @@ bool sl_text_read_int64(const char **at, int64_t *value)
     const char *digit = *at + (**at == '-' || **at == '+');
     int64_t sum = 0;
     int digits = 0;
-    for (; is_digit(digit[digits]) && digits < SAFE_DIGITS; digits++)
+    for (; digits < SAFE_DIGITS && is_digit(digit[digits]); digits++)
         sum = 10 * sum + (digit[digits] - '0');
     if (digits == 0)
         return false;
