@@ -206,7 +206,7 @@ const struct sl_option sl_config_options[] = {
     {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
      "with --groups: a group preloads the vertices at most N hops from its own vertices. After "
      "every N layers, their rows come anew from other groups. all: as many hops as layers, and no "
-     "rows travel; with --cache-aggregate the first layer does not count. auto: the N with the "
+     "rows travel. With --cache-aggregate the first layer does not count. auto: the N with the "
      "least predicted time of an epoch",
      EXECUTION},
     {"groups", SL_OPTION_STRING, FIELD(groups), NULL, 0, 0, NULL, "GxP",

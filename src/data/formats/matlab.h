@@ -15,8 +15,8 @@ int sl_matlab_check(const char *path, size_t *bytes);
  * known. */
 enum { SL_LOCAL_INFO = 7 };
 
-/* Labels and features of `info` (vertices, 7), as LINKX has them (Lim et al., NeurIPS 2021): the
- * label is the gender, and every other value that is there is a feature of its own. */
+/* Labels and features of `info` (vertices, 7), as LINKX has them (Lim et al., NeurIPS 2021). The
+ * label is the gender. Every other value in a column is a feature of its own. */
 int sl_matlab_local_info(const char *path, const float *info, struct sl_dataset *out);
 
 #endif
