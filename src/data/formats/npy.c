@@ -159,10 +159,11 @@ static int find_header(const char *name, const unsigned char *bytes, size_t size
     return SL_OK;
 }
 
-int sl_npy_parse(const char *name, const void *bytes, size_t size, struct sl_npy *out)
+int sl_npy_parse_header(const char *name, const void *bytes, size_t have, size_t size,
+                        struct sl_npy *out)
 {
     struct cursor header = {0};
-    int rc = find_header(name, bytes, size, &header);
+    int rc = find_header(name, bytes, have, &header);
     if (rc)
         return rc;
     char descr[32];
@@ -185,6 +186,11 @@ int sl_npy_parse(const char *name, const void *bytes, size_t size, struct sl_npy
         return sl_error(SL_ERR_DATA, "%s: has %zu bytes of data, its header announces only %zu",
                         name, held, needed);
     return SL_OK;
+}
+
+int sl_npy_parse(const char *name, const void *bytes, size_t size, struct sl_npy *out)
+{
+    return sl_npy_parse_header(name, bytes, size, size, out);
 }
 
 int sl_npy_map(const char *path, struct sl_block **blocks, struct sl_npy *out)

@@ -27,6 +27,10 @@ struct sl_npy {
  * file, truncated, pickled objects, big endian, structured. */
 int sl_npy_parse(const char *name, const void *bytes, size_t size, struct sl_npy *out);
 
+/* The same of a file of `size` bytes whose first `have` are in memory: at least its header. */
+int sl_npy_parse_header(const char *name, const void *bytes, size_t have, size_t size,
+                        struct sl_npy *out);
+
 /* Maps a file, which stays on the list, and parses it. */
 int sl_npy_map(const char *path, struct sl_block **blocks, struct sl_npy *out);
 

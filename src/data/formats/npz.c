@@ -1,87 +1,30 @@
 /* NumPy .npz archives in the forms that graph datasets are published in. Graphs stay directed as
  * stored. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
-
-#include <zip.h>
 
 #include "core/error.h"
 #include "data/arrays.h"
 #include "data/csr.h"
 #include "data/formats/formats.h"
-
-struct archive {
-    const char *path;
-    zip_uint64_t bytes; /* of the file */
-    zip_t *zip;
-    struct sl_dataset *out;
-};
+#include "data/formats/npz_archive.h"
 
 enum { NAME_BYTES = 64 };
 
-static zip_int64_t locate(const struct archive *archive, const char *array)
-{
-    char member[NAME_BYTES + 4];
-    snprintf(member, sizeof member, "%s.npy", array);
-    return zip_name_locate(archive->zip, member, 0);
-}
+struct archive {
+    struct sl_npz npz;
+    struct sl_dataset *out;
+};
 
 static bool has(const struct archive *archive, const char *array)
 {
-    return locate(archive, array) >= 0;
-}
-
-/* A stream longer than the file, or a size that no deflate stream of that length can have, is a
- * lie; believing it would cost the memory. */
-static bool is_plausible(const struct archive *archive, const zip_stat_t *info)
-{
-    const zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
-    return (info->valid & needed) == needed && info->comp_size <= archive->bytes &&
-           info->size / 1100 <= info->comp_size;
-}
-
-/* Reads the whole member, and tries for one byte more because libzip checks the CRC at its end. */
-static int read_member(const struct archive *archive, zip_uint64_t index, const char *name,
-                       void *bytes, zip_uint64_t size)
-{
-    zip_file_t *file = zip_fopen_index(archive->zip, index, 0);
-    if (!file)
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", name, zip_strerror(archive->zip));
-    char extra;
-    zip_uint64_t have = 0;
-    zip_int64_t got = 1;
-    while (have < size && got > 0) {
-        got = zip_fread(file, (char *)bytes + have, size - have);
-        have += got > 0 ? (zip_uint64_t)got : 0;
-    }
-    const bool ok = have == size && zip_fread(file, &extra, 1) == 0;
-    const int rc =
-        ok ? SL_OK
-           : sl_error(SL_ERR_DATA, "%s: truncated or damaged: %s", name, zip_file_strerror(file));
-    zip_fclose(file);
-    return rc;
+    return sl_npz_has(&archive->npz, array);
 }
 
 static int load(const struct archive *archive, const char *array, struct sl_npy *npy)
 {
-    struct sl_block **blocks = &archive->out->blocks;
-    const char *name = sl_block_print(blocks, "%s: %s", archive->path, array);
-    if (!name)
-        return SL_ERR_SYSTEM;
-    const zip_int64_t index = locate(archive, array);
-    if (index < 0)
-        return sl_error(SL_ERR_DATA, "%s is missing in the archive", name);
-    zip_stat_t info;
-    if (zip_stat_index(archive->zip, (zip_uint64_t)index, 0, &info) != 0 ||
-        !is_plausible(archive, &info))
-        return sl_error(SL_ERR_DATA, "%s: damaged: its size is unknown or impossible", name);
-    void *bytes = sl_block_alloc(blocks, info.size);
-    if (!bytes)
-        return SL_ERR_SYSTEM;
-    const int rc = read_member(archive, (zip_uint64_t)index, name, bytes, info.size);
-    return rc ? rc : sl_npy_parse(name, bytes, info.size, npy);
+    return sl_npz_load(&archive->npz, array, npy);
 }
 
 /* Rows and columns from a member "shape". */
@@ -129,7 +72,7 @@ static int load_sparse(const struct archive *archive, const char *prefix, bool b
     if (square && rows != cols) /* no array has as many items as it has columns */
         return sl_error(SL_ERR_DATA,
                         "%s: adjacency is %" PRId64 " x %" PRId64 ", expected a square matrix",
-                        archive->path, shape[0], shape[1]);
+                        archive->npz.path, shape[0], shape[1]);
     if (npy[0].count - 1 != rows)
         return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " items, expected %" PRId64 " + 1",
                         npy[0].name, npy[0].count, rows);
@@ -257,7 +200,7 @@ static int read_scipy(const struct archive *archive)
     const bool csc = strcmp(text, "csc") == 0;
     if (!csc && strcmp(text, "csr") != 0)
         return sl_error(SL_ERR_DATA, "%s: sparse format '%s' is not read, expected csr or csc",
-                        archive->path, text);
+                        archive->npz.path, text);
     return load_adjacency(archive, "", csc);
 }
 
@@ -273,8 +216,8 @@ static int is_directed(const struct archive *archive, bool *directed)
         *directed = npy.count > 0 && sl_npy_get(&npy, 0) != 0.0;
         return SL_OK;
     }
-    const char *slash = strrchr(archive->path, '/');
-    const char *name = slash ? slash + 1 : archive->path;
+    const char *slash = strrchr(archive->npz.path, '/');
+    const char *name = slash ? slash + 1 : archive->npz.path;
     *directed = strcasestr(name, "directed") && !strcasestr(name, "undirected");
     return SL_OK;
 }
@@ -351,23 +294,12 @@ static int read_heterophilous(const struct archive *archive)
 /* None of the forms below. If any member is pickled, that is why. */
 static int refuse(const struct archive *archive)
 {
-    const zip_int64_t members = zip_get_num_entries(archive->zip, 0);
-    for (zip_int64_t k = 0; k < members; k++) {
-        const char *member = zip_get_name(archive->zip, (zip_uint64_t)k, 0);
-        char array[NAME_BYTES];
-        const size_t length = member ? strlen(member) : 0;
-        if (length < 5 || length >= sizeof array || strcmp(member + length - 4, ".npy") != 0)
-            continue;
-        snprintf(array, sizeof array, "%.*s", (int)length - 4, member);
-        struct sl_npy npy;
-        const int rc = load(archive, array, &npy);
-        if (rc)
-            return rc;
-    }
-    return sl_error(SL_ERR_DATA,
-                    "%s: has no graph in a known form; expected members adj_data, "
-                    "adj_matrix.data, indptr or edges",
-                    archive->path);
+    const int rc = sl_npz_check(&archive->npz);
+    return rc ? rc
+              : sl_error(SL_ERR_DATA,
+                         "%s: has no graph in a known form; expected members adj_data, "
+                         "adj_matrix.data, indptr or edges",
+                         archive->npz.path);
 }
 
 /* A form is known by one member that only it has. */
@@ -385,24 +317,16 @@ static int read_file(const char *path, const struct sl_read_options *options,
                      struct sl_dataset *out)
 {
     (void)options;
-    int code;
-    struct stat info;
-    struct archive archive = {.path = path, .zip = zip_open(path, ZIP_RDONLY, &code), .out = out};
-    if (!archive.zip) {
-        zip_error_t error;
-        zip_error_init_with_code(&error, code);
-        const int rc =
-            sl_error(SL_ERR_DATA, "%s: is no .npz archive: %s", path, zip_error_strerror(&error));
-        zip_error_fini(&error);
+    struct archive archive = {.out = out};
+    int rc = sl_npz_open(&archive.npz, path, &out->blocks);
+    if (rc)
         return rc;
-    }
-    archive.bytes = stat(path, &info) == 0 ? (zip_uint64_t)info.st_size : 0;
     int (*read)(const struct archive *) = refuse;
     for (size_t k = sizeof forms / sizeof *forms; k-- > 0;)
         if (has(&archive, forms[k].marker))
             read = forms[k].read;
-    const int rc = read(&archive);
-    zip_discard(archive.zip);
+    rc = read(&archive);
+    sl_npz_close(&archive.npz);
     return rc;
 }
 

@@ -17,6 +17,7 @@
 #include "data/formats/edge_rows.h"
 #include "data/formats/formats.h"
 #include "data/formats/number_rows.h"
+#include "data/formats/ogb.h"
 
 struct folder {
     const char *path;
@@ -121,11 +122,19 @@ static int pass_edges(struct sl_text *text, struct sl_edge_rows *rows, bool put,
     return got;
 }
 
-/* Of datasets with one line for both directions, OGB's list of datasets says so; no file does. */
-static bool is_stored_one_way(const char *name)
+bool sl_ogb_is_stored_one_way(const char *name)
 {
     return strcasecmp(name, "ogbn_products") == 0 || strcasecmp(name, "ogbn-products") == 0 ||
            strcasecmp(name, "ogbn_proteins") == 0 || strcasecmp(name, "ogbn-proteins") == 0;
+}
+
+void sl_ogb_note_one_way(const char *path, const struct sl_edge_rows *rows, int64_t edges,
+                         int64_t upward)
+{
+    if (!rows->both && 2 * upward != edges)
+        sl_note("%s: edges go one way, as they are stored (starling convert --symmetrize adds the "
+                "reverse of each)",
+                path);
 }
 
 static int count_edges(const struct folder *folder, struct sl_text *text, struct sl_edge_rows *rows)
@@ -138,10 +147,7 @@ static int count_edges(const struct folder *folder, struct sl_text *text, struct
         return sl_error(SL_ERR_DATA,
                         "%s: has %" PRId64 " edges, expected %" PRId64 " as in num-edge-list.csv",
                         text->path, edges, folder->edges);
-    if (!rows->both && 2 * upward != edges)
-        sl_note("%s: edges go one way, as they are stored (starling convert --symmetrize adds the "
-                "reverse of each)",
-                text->path);
+    sl_ogb_note_one_way(text->path, rows, edges, upward);
     return SL_OK;
 }
 
@@ -151,7 +157,7 @@ static int read_edges(const struct folder *folder)
     struct sl_text text;
     struct sl_edge_rows rows = {
         .vertices = out->vertices,
-        .both = folder->options->symmetrize || is_stored_one_way(out->name),
+        .both = folder->options->symmetrize || sl_ogb_is_stored_one_way(out->name),
     };
     int64_t edges, upward;
     const char *path = find_file(folder, "raw/edge.csv");
@@ -211,19 +217,23 @@ static int read_labels(const struct folder *folder)
     return sl_arrays_labels(&npy, out);
 }
 
-/* Neither labels nor features show that the vertices are there: a size that is a slip would cost
- * the memory. */
-static int check_size(const struct folder *folder)
+int sl_ogb_check_size(const char *path, const struct sl_dataset *out, int64_t edges)
 {
     enum { FEW = 1 << 20, MOST_PER_EDGE = 1000 };
-    const struct sl_dataset *out = folder->out;
     if (out->labels || out->multilabels || out->features_dense || out->vertices <= FEW ||
-        out->vertices / MOST_PER_EDGE <= folder->edges)
+        out->vertices / MOST_PER_EDGE <= edges)
         return SL_OK;
     return sl_error(SL_ERR_DATA,
-                    "%s/raw/num-node-list.csv: %" PRId64 " vertices with %" PRId64
+                    "%s: %" PRId64 " vertices with %" PRId64
                     " edges, expected at least one for every %d vertices",
-                    folder->path, out->vertices, folder->edges, MOST_PER_EDGE);
+                    path, out->vertices, edges, MOST_PER_EDGE);
+}
+
+static int check_size(const struct folder *folder)
+{
+    const char *path =
+        sl_block_print(&folder->out->blocks, "%s/raw/num-node-list.csv", folder->path);
+    return path ? sl_ogb_check_size(path, folder->out, folder->edges) : (int)SL_ERR_SYSTEM;
 }
 
 /* ---- Splits ---- */
@@ -252,18 +262,18 @@ static const char *find_scheme(const struct folder *folder)
     return schemes ? sl_block_print(&folder->out->blocks, "%s", first.d_name) : NULL;
 }
 
-static int read_splits(const struct folder *folder)
+int sl_ogb_read_splits(const char *path, struct sl_dataset *out)
 {
-    struct sl_dataset *out = folder->out;
+    const struct folder folder = {.path = path, .out = out};
     struct sl_index_set *const sets[] = {&out->train, &out->val, &out->test};
     static const char *const names[] = {"train", "valid", "test"};
     struct sl_split_lists lists = {.vertices = out->vertices};
-    const char *scheme = find_scheme(folder);
+    const char *scheme = find_scheme(&folder);
     int rc = sl_split_lists_open(&lists, &out->blocks);
     for (int k = 0; scheme && k < 3 && !rc; k++) {
         const char *name = sl_block_print(&out->blocks, "split/%s/%s.csv", scheme, names[k]);
-        const char *path = name ? find_file(folder, name) : NULL;
-        rc = path ? sl_split_lists_read(&lists, path, false, &out->blocks, sets[k])
+        const char *file = name ? find_file(&folder, name) : NULL;
+        rc = file ? sl_split_lists_read(&lists, file, false, &out->blocks, sets[k])
                   : (int)SL_ERR_SYSTEM;
     }
     return rc;
@@ -282,7 +292,7 @@ static int read_folder(const char *path, const struct sl_read_options *options,
         rc = check_size(&folder);
     if (!rc)
         rc = read_edges(&folder);
-    return rc ? rc : read_splits(&folder);
+    return rc ? rc : sl_ogb_read_splits(path, out);
 }
 
 static bool is_ogb(const char *path)

@@ -1,0 +1,248 @@
+/* Folders of the Open Graph Benchmark with binary arrays, as ogbn-papers100M has them:
+ * raw/data.npz has edge_index (2, edges), node_feat (vertices, features) and the sizes,
+ * raw/node-label.npz has node_label (vertices, 1). Splits are text, as in other folders.
+ *
+ * Edges are read twice and never held: sources and targets are two streams of one array. */
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "data/arrays.h"
+#include "data/block.h"
+#include "data/formats/formats.h"
+#include "data/formats/npz_archive.h"
+#include "data/formats/ogb.h"
+
+struct folder {
+    const char *path;
+    const struct sl_read_options *options;
+    struct sl_dataset *out;
+    struct sl_npz data; /* raw/data.npz */
+    int64_t edges;
+};
+
+/* ---- Sizes ---- */
+
+/* An array of one number, as a folder with one graph has it. */
+static int read_count(const struct folder *folder, const char *array, int64_t least, int64_t most,
+                      int64_t *count)
+{
+    struct sl_npy npy;
+    const int rc = sl_npz_load(&folder->data, array, &npy);
+    if (rc)
+        return rc;
+    *count = npy.count == 1 && !sl_npy_is_text(&npy) ? sl_npy_integer(&npy, 0) : -1;
+    if (*count >= least && *count <= most)
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    "%s: is no size of one graph, expected a number from %" PRId64 " to %" PRId64,
+                    npy.name, least, most);
+}
+
+static int read_sizes(struct folder *folder)
+{
+    const int rc = read_count(folder, "num_nodes_list", 1, INT32_MAX, &folder->out->vertices);
+    return rc ? rc : read_count(folder, "num_edges_list", 0, INT64_MAX / 64, &folder->edges);
+}
+
+/* Columns of the features, by their header alone; 0: there are none. */
+static int peek_features(const struct folder *folder, int64_t *columns)
+{
+    struct sl_npz_stream stream;
+    *columns = 0;
+    if (!sl_npz_has(&folder->data, "node_feat"))
+        return SL_OK;
+    int rc = sl_npz_stream_open(&folder->data, "node_feat", &stream);
+    if (!rc)
+        rc = sl_npy_expect(&stream.npy, 2);
+    if (!rc)
+        *columns = stream.npy.shape[1];
+    sl_npz_stream_close(&stream);
+    return rc;
+}
+
+static bool goes_both_ways(const struct folder *folder)
+{
+    return folder->options->symmetrize || sl_ogb_is_stored_one_way(folder->out->name);
+}
+
+static int say_memory(const struct folder *folder)
+{
+    const struct sl_dataset *out = folder->out;
+    int64_t columns;
+    const int rc = peek_features(folder, &columns);
+    if (!rc)
+        sl_edge_rows_say(folder->path, folder->options, folder->edges, out->vertices,
+                         8 * out->vertices + (goes_both_ways(folder) ? 8 : 4) * folder->edges +
+                             4 * out->vertices * columns);
+    return rc;
+}
+
+/* ---- Edges ---- */
+
+/* The array of edges, with its two rows side by side. */
+struct edges {
+    struct sl_npz_stream source, target;
+};
+
+static void close_edges(struct edges *edges)
+{
+    sl_npz_stream_close(&edges->source);
+    sl_npz_stream_close(&edges->target);
+}
+
+/* Call close_edges in either case. */
+static int open_edges(const struct folder *folder, struct edges *edges)
+{
+    *edges = (struct edges){0};
+    int rc = sl_npz_stream_open(&folder->data, "edge_index", &edges->source);
+    const struct sl_npy *npy = &edges->source.npy;
+    if (!rc)
+        rc = sl_npy_expect(npy, 2);
+    if (!rc && (npy->shape[0] != 2 || npy->shape[1] != folder->edges))
+        rc = sl_error(SL_ERR_DATA,
+                      "%s: is %" PRId64 " x %" PRId64 ", expected 2 x %" PRId64
+                      " as num_edges_list says",
+                      npy->name, npy->shape[0], npy->shape[1], folder->edges);
+    if (!rc)
+        rc = sl_npz_stream_open(&folder->data, "edge_index", &edges->target);
+    return rc ? rc : sl_npz_stream_read(&edges->target, folder->edges, NULL);
+}
+
+static int check_edge(const struct sl_npz_stream *stream, int64_t at, int64_t u, int64_t v,
+                      int64_t vertices)
+{
+    if (u >= 0 && u < vertices && v >= 0 && v < vertices)
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    "%s: column %" PRId64 " is the edge %" PRId64 " -> %" PRId64
+                    ", expected vertices 0 to %" PRId64,
+                    stream->npy.name, at, u, v, vertices - 1);
+}
+
+/* Counts some edges, or puts them. `at`: the number of the first. */
+static int take_edges(const struct edges *edges, struct sl_edge_rows *rows, bool put, int64_t at,
+                      int64_t count, const int64_t *u, const int64_t *v)
+{
+    for (int64_t k = 0; k < count; k++) {
+        const int rc = check_edge(&edges->source, at + k, u[k], v[k], rows->vertices);
+        if (rc)
+            return rc;
+        if (!put)
+            sl_edge_rows_count(rows, u[k], v[k]);
+        else if (!sl_edge_rows_put(rows, u[k], v[k], 1.0f))
+            return sl_error(SL_ERR_DATA, "%s: changed while it was read", edges->source.npy.name);
+    }
+    return SL_OK;
+}
+
+static int pass_edges(const struct folder *folder, struct sl_edge_rows *rows, bool put)
+{
+    enum { PIECE = 4096 };
+    int64_t u[PIECE], v[PIECE], upward = 0;
+    struct edges edges;
+    int rc = open_edges(folder, &edges);
+    for (int64_t at = 0; at < folder->edges && !rc; at += PIECE) {
+        const int64_t count = folder->edges - at < PIECE ? folder->edges - at : PIECE;
+        rc = sl_npz_stream_read(&edges.source, count, u);
+        if (!rc)
+            rc = sl_npz_stream_read(&edges.target, count, v);
+        if (!rc)
+            rc = take_edges(&edges, rows, put, at, count, u, v);
+        for (int64_t k = 0; k < count && !rc; k++)
+            upward += u[k] < v[k];
+    }
+    if (!rc && !put)
+        sl_ogb_note_one_way(edges.source.npy.name, rows, folder->edges, upward);
+    close_edges(&edges);
+    return rc;
+}
+
+static int read_edges(const struct folder *folder)
+{
+    struct sl_dataset *out = folder->out;
+    struct sl_edge_rows rows = {.vertices = out->vertices, .both = goes_both_ways(folder)};
+    int rc = sl_edge_rows_open(&rows, &out->blocks);
+    if (!rc)
+        rc = pass_edges(folder, &rows, false);
+    if (!rc)
+        rc = sl_edge_rows_allocate(&rows, &out->blocks);
+    if (!rc)
+        rc = pass_edges(folder, &rows, true);
+    return rc ? rc : sl_edge_rows_close(&rows, &out->adjacency, &out->merged_edges);
+}
+
+/* ---- Vertices ---- */
+
+static int read_features(const struct folder *folder)
+{
+    struct sl_npy features;
+    if (!sl_npz_has(&folder->data, "node_feat"))
+        return SL_OK;
+    const int rc = sl_npz_load(&folder->data, "node_feat", &features);
+    return rc ? rc : sl_arrays_features(&features, folder->out);
+}
+
+static int read_labels(const struct folder *folder)
+{
+    struct sl_dataset *out = folder->out;
+    const char *path = sl_block_print(&out->blocks, "%s/raw/node-label.npz", folder->path);
+    struct sl_npz archive;
+    struct sl_npy labels;
+    if (!path)
+        return SL_ERR_SYSTEM;
+    if (access(path, F_OK) != 0)
+        return SL_OK;
+    int rc = sl_npz_open(&archive, path, &out->blocks);
+    if (!rc)
+        rc = sl_npz_load(&archive, "node_label", &labels);
+    sl_npz_close(&archive);
+    return rc ? rc : sl_arrays_labels(&labels, out);
+}
+
+/* ---- The folder ---- */
+
+static int read_arrays(struct folder *folder)
+{
+    int rc = read_sizes(folder);
+    if (!rc)
+        rc = say_memory(folder);
+    if (!rc)
+        rc = read_labels(folder);
+    if (!rc)
+        rc = read_features(folder);
+    if (!rc)
+        rc = sl_ogb_check_size(folder->data.path, folder->out, folder->edges);
+    if (!rc)
+        rc = read_edges(folder);
+    return rc ? rc : sl_ogb_read_splits(folder->path, folder->out);
+}
+
+static int read_folder(const char *path, const struct sl_read_options *options,
+                       struct sl_dataset *out)
+{
+    struct folder folder = {.path = path, .options = options, .out = out};
+    const char *data = sl_block_print(&out->blocks, "%s/raw/data.npz", path);
+    int rc = data ? sl_npz_open(&folder.data, data, &out->blocks) : (int)SL_ERR_SYSTEM;
+    if (!rc)
+        rc = read_arrays(&folder);
+    sl_npz_close(&folder.data);
+    return rc;
+}
+
+static bool is_binary(const char *path)
+{
+    struct sl_block *scratch = NULL;
+    const char *data = sl_block_print(&scratch, "%s/raw/data.npz", path);
+    const bool found = data && access(data, F_OK) == 0;
+    sl_block_free_all(&scratch);
+    return found;
+}
+
+const struct sl_format sl_format_ogb_binary = {
+    .name = "OGB folder of arrays",
+    .extensions = "",
+    .is_folder = is_binary,
+    .read = read_folder,
+};
