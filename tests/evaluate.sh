@@ -48,6 +48,29 @@ for split in "train", "val", "test":
 PYTHON
 }
 
+# same_predictions MODEL RANKS OPTION ...: logits and embeddings are those of one rank.
+same_predictions() {
+    cd "$T" || exit 1
+    model=$1
+    shift
+    "$STARLING" train graph --model "$model" --epochs 4 --hidden 8 --checkpoint same --quiet || die "no model"
+    "$STARLING" predict same graph --logits z1.npy --embeddings h1.npy --quiet || die "no predictions"
+    ranks=$1
+    shift
+    run "$ranks" predict same graph --logits z2.npy --embeddings h2.npy --quiet "$@" || die "$(cat err)"
+    python3 - <<'PYTHON' || die "other predictions"
+import struct
+def array(path):
+    data = open(path, "rb").read()
+    start = 10 + struct.unpack("<H", data[8:10])[0]
+    return data[10:start], [v for (v,) in struct.iter_unpack("<f", data[start:])]
+for name in "z", "h":
+    (head, one), (other, several) = array(f"{name}1.npy"), array(f"{name}2.npy")
+    assert head == other and len(one) == len(several) and any(one), (head, other)
+    assert all(abs(a - b) <= 1e-4 * (1 + abs(a)) for a, b in zip(one, several)), name
+PYTHON
+}
+
 # The metric that training measures, by training's own way.
 same_metric() {
     cd "$T" || exit 1
@@ -89,6 +112,11 @@ check "one rank" counted 1 evaluate ck graph
 check "two ranks" counted 2 evaluate ck graph --tiles 5
 check "three ranks, halo" counted 3 evaluate ck graph --distribution halo
 check "four ranks, 2d" counted 4 evaluate ck graph --distribution 2d
+check "three ranks, vertex-cut" counted 3 evaluate ck graph --distribution vertex-cut
+for model in gcn sage gat; do
+    check "predictions of $model, vertex-cut" same_predictions "$model" 3 --distribution vertex-cut
+done
+check "predictions of gin, cover" same_predictions gin 2 --distribution cover --tiles 3
 check "macro F1 as in training" same_metric macro-f1
 check "the area under the curve as in training" same_metric roc-auc
 check "another graph" other_graph

@@ -63,7 +63,7 @@ static int derive(const struct sl_loss *loss, struct starling_prediction *p)
 static int collect(struct sl_apply *apply, bool embeddings, struct starling_prediction *p)
 {
     struct sl_runtime *rt = apply->trainer.rt;
-    p->rows = apply->logits->rows;
+    p->rows = sl_apply_vertices(apply);
     p->columns = apply->logits->cols;
     p->hidden = apply->hidden.cols;
     if (embeddings)
@@ -98,13 +98,15 @@ static int run_model(struct sl_runtime *rt, const starling_model *model,
 /* As `starling predict` has them. */
 static int check_distribution(const char *name)
 {
-    static const char *const known[] = {"auto", "1d", "1.5d", "2d", "3d", "halo", "cover"};
+    static const char *const known[] = {"auto", "1d",   "1.5d",  "2d",
+                                        "3d",   "halo", "cover", "vertex-cut"};
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
         if (strcmp(name, known[k]) == 0)
             return 0;
-    return sl_error(SL_ERR_USAGE,
-                    "--distribution %s: expected one of: 1d 1.5d 2d 3d halo cover for predictions",
-                    name);
+    return sl_error(
+        SL_ERR_USAGE,
+        "--distribution %s: expected one of: 1d 1.5d 2d 3d halo cover vertex-cut for predictions",
+        name);
 }
 
 static int start_and_run(const starling_model *model, starling_graph *graph,

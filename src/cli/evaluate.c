@@ -27,7 +27,7 @@ static const struct sl_option options[] = {
      "write the scores, the confusion matrix and the scores of each class to FILE", "Files"},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
      "Files"},
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d|halo|cover",
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d|halo|cover|vertex-cut",
      "KIND", "how ranks share the graph, as in starling train", "Execution"},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "layers of --distribution 1.5d; 0: 2", "Execution"},

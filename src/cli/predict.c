@@ -37,8 +37,9 @@ static const struct sl_option options[] = {
      "write the output of the last layer to FILE (.npy, float32)", "Files"},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
      "Files"},
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d|halo|cover",
-     "KIND", "how ranks share the graph, as in starling train", "Execution"},
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0,
+     "1d|1.5d|2d|3d|halo|cover|vertex-cut", "KIND",
+     "how ranks share the graph, as in starling train", "Execution"},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "layers of --distribution 1.5d; 0: 2", "Execution"},
     {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
@@ -59,13 +60,14 @@ static int write_matrix(struct sl_apply *apply, struct sl_matrix *matrix, const 
     struct sl_runtime *rt = apply->trainer.rt;
     if (!path)
         return 0;
+    const int64_t vertices = sl_apply_vertices(apply);
     float *all = sl_apply_collect(apply, matrix);
     int code = 0;
     if (rt->rank == 0)
         code = all ? sl_npy_write(path, "<f4", sizeof(float), 2,
-                                  (int64_t[]){matrix->rows, matrix->cols}, all)
-                   : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s",
-                              matrix->rows, path);
+                                  (int64_t[]){vertices, matrix->cols}, all)
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s", vertices,
+                              path);
     free(all);
     return sl_runtime_agree(rt, code);
 }
@@ -129,9 +131,8 @@ struct output {
 };
 
 static int write_output(const struct config *config, const struct sl_identities *identities,
-                        const struct sl_matrix *logits, const struct output *o)
+                        const int64_t shape[2], const struct output *o)
 {
-    const int64_t shape[] = {logits->rows, logits->cols};
     int code = 0;
     if (config->output)
         code = sl_npy_write(config->output, o->descr, sizeof(int32_t), o->dims, shape, o->data);
@@ -142,25 +143,25 @@ static int write_output(const struct config *config, const struct sl_identities 
     return code;
 }
 
-/* What the loss says that logits are. `work` (rows, cols). */
+/* What the loss says that logits are. `all` and `work` have this shape. */
 static int write_all(const struct config *config, const struct sl_identities *identities,
-                     const struct sl_matrix *logits, const struct sl_loss *loss, const float *all,
+                     const int64_t shape[2], const struct sl_loss *loss, const float *all,
                      int32_t *work)
 {
     if (loss->form == SL_TARGET_CLASS) {
-        sl_apply_find_classes(all, logits->rows, logits->cols, work);
-        return write_output(config, identities, logits,
+        sl_apply_find_classes(all, shape[0], shape[1], work);
+        return write_output(config, identities, shape,
                             &(struct output){"<i4", 1, work, work, sl_identities_print_class});
     }
     if (!loss->classes) {
-        const struct rows numbers = {.columns = logits->cols, .number = all};
-        return write_output(config, identities, logits,
+        const struct rows numbers = {.columns = shape[1], .number = all};
+        return write_output(config, identities, shape,
                             &(struct output){"<f4", 2, all, &numbers, print_numbers});
     }
-    for (int64_t k = 0; k < logits->rows * logits->cols; k++)
+    for (int64_t k = 0; k < shape[0] * shape[1]; k++)
         work[k] = all[k] > 0.0f;
-    const struct rows labels = {.columns = logits->cols, .label = work};
-    return write_output(config, identities, logits,
+    const struct rows labels = {.columns = shape[1], .label = work};
+    return write_output(config, identities, shape,
                         &(struct output){"<i4", 2, work, &labels, print_labels});
 }
 
@@ -168,18 +169,17 @@ static int write_predictions(struct sl_apply *apply, const struct config *config
                              const struct sl_identities *identities)
 {
     struct sl_runtime *rt = apply->trainer.rt;
-    struct sl_matrix *logits = apply->logits;
+    const int64_t shape[] = {sl_apply_vertices(apply), apply->logits->cols};
     if (!config->output && !config->table)
         return 0;
-    float *all = sl_apply_collect(apply, logits);
-    int32_t *work =
-        rt->rank == 0 ? malloc((size_t)(logits->rows * logits->cols) * sizeof *work + 1) : NULL;
+    float *all = sl_apply_collect(apply, apply->logits);
+    int32_t *work = rt->rank == 0 ? malloc((size_t)(shape[0] * shape[1]) * sizeof *work + 1) : NULL;
     int code = 0;
     if (rt->rank == 0)
         code = all && work
-                   ? write_all(config, identities, logits,
-                               apply->trainer.whole.graph.objective.loss, all, work)
-                   : sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " predictions", logits->rows);
+                   ? write_all(config, identities, shape, apply->trainer.whole.graph.objective.loss,
+                               all, work)
+                   : sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " predictions", shape[0]);
     free(all);
     free(work);
     return sl_runtime_agree(rt, code);

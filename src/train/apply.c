@@ -32,12 +32,17 @@ static void collect_tile(struct sl_network *net, struct sl_matrix *matrix, int i
     sl_tile_drop(rt, tile);
 }
 
+int64_t sl_apply_vertices(const struct sl_apply *apply)
+{
+    return apply->trainer.source->vertices;
+}
+
 float *sl_apply_collect(struct sl_apply *apply, struct sl_matrix *matrix)
 {
+    const int64_t vertices = sl_apply_vertices(apply);
     struct sl_network *net = &apply->trainer.whole.network;
     struct sl_runtime *rt = net->rt;
-    float *all =
-        rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
+    float *all = rt->rank == 0 ? malloc((size_t)(vertices * matrix->cols) * sizeof *all + 1) : NULL;
     for (int i = 0; i < matrix->tile_rows; i++) {
         struct sl_tile *facts = &net->graph->facts[matrix->row_order][i];
         sl_tile_send(rt, facts, facts->owner, 0);

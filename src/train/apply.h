@@ -16,8 +16,8 @@ struct sl_apply {
     struct sl_config config; /* the model's */
     struct sl_trainer trainer;
     struct sl_outcome outcome; /* scores of the splits; NaN for a split without labels */
-    struct sl_matrix *logits;  /* (vertices, columns): the trainer's */
-    struct sl_matrix hidden;   /* (vertices, width), when wanted */
+    struct sl_matrix *logits;  /* the trainer's */
+    struct sl_matrix hidden;   /* when wanted */
 };
 
 /* Run a model on a dataset once. `name`: of the checkpoint, for errors. `source` is given an order,
@@ -29,8 +29,11 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
                     const struct sl_apply_options *how);
 void sl_apply_destroy(struct sl_apply *apply);
 
-/* Return a whole matrix (rows, cols) on rank 0, each vertex in its place; the caller frees it. NULL
- * on other ranks, and without memory. Collective. */
+/* Of the dataset: rows of every matrix below. */
+int64_t sl_apply_vertices(const struct sl_apply *apply);
+
+/* Return a whole matrix (vertices, cols) on rank 0; the caller frees it. NULL on other ranks, and
+ * without memory. Clones of a vertex have the same row. Collective. */
 float *sl_apply_collect(struct sl_apply *apply, struct sl_matrix *matrix);
 
 /* Set classes[v] (rows) to the first largest logit of row v. all: (rows, cols). */
