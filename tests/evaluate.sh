@@ -71,6 +71,52 @@ for name in "z", "h":
 PYTHON
 }
 
+# Two columns of labels, which the classes say: several labels of a vertex, or numbers.
+columns() {
+    cd "$T" || exit 1
+    for kind in multilabel regression; do
+        cp -r graph $kind
+        printf '{"nodes": 700, "%s": true}\n' $kind >$kind/meta.json
+    done
+    python3 - <<'PYTHON' || die "no labels"
+import struct
+data = open("graph/labels.npy", "rb").read()
+start = 10 + struct.unpack("<H", data[8:10])[0]
+width = (len(data) - start) // 700
+labels = [v for (v,) in struct.iter_unpack({4: "<i", 8: "<q"}[width], data[start:])]
+head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (700, 2), }\n"
+for kind in "multilabel", "regression":
+    with open(f"{kind}/labels.npy", "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head)
+        file.write(b"".join(struct.pack("<2f", v % 2, v > 2) for v in labels))
+PYTHON
+}
+
+# probabilities DATASET FUNCTION: they follow from the logits.
+probabilities() {
+    cd "$T" || exit 1
+    "$STARLING" train "$1" --epochs 4 --hidden 8 --checkpoint likely --quiet || die "no model"
+    "$STARLING" predict likely "$1" --logits z.npy --probabilities p.npy --quiet || die "no predictions"
+    python3 - "$2" <<'PYTHON' || die "other probabilities"
+import ast, math, struct, sys
+def array(path):
+    data = open(path, "rb").read()
+    start = 10 + struct.unpack("<H", data[8:10])[0]
+    columns = ast.literal_eval(data[10:start].decode())["shape"][1]
+    values = [v for (v,) in struct.iter_unpack("<f", data[start:])]
+    return [values[k:k + columns] for k in range(0, len(values), columns)]
+def softmax(row):
+    whole = sum(math.exp(v) for v in row)
+    return [math.exp(v) / whole for v in row]
+def sigmoid(row):
+    return [1 / (1 + math.exp(-v)) for v in row]
+logits, found = array("z.npy"), array("p.npy")
+assert len(logits) == len(found) > 0
+for row, given in zip(logits, found):
+    assert all(abs(a - b) < 1e-5 for a, b in zip(vars()[sys.argv[1]](row), given)), (row, given)
+PYTHON
+}
+
 # The metric that training measures, by training's own way.
 same_metric() {
     cd "$T" || exit 1
@@ -103,6 +149,9 @@ refuses() {
     rm bare/labels.npy bare/*_idx.npy
     "$STARLING" evaluate ck bare 2>err && die "scores without labels"
     grep -q 'bare: there are no labels' err || die "$(cat err)"
+    "$STARLING" train regression --epochs 2 --checkpoint numbers --quiet || die "no model"
+    "$STARLING" predict numbers regression --probabilities p.npy 2>err && die "probabilities of numbers"
+    grep -q -- '--probabilities: the model predicts numbers' err || die "$(cat err)"
     "$STARLING" evaluate ck graph --json nowhere/x 2>err && die "no file, no error"
     grep -q 'nowhere/x' err || die "$(cat err)"
 }
@@ -117,6 +166,9 @@ for model in gcn sage gat; do
     check "predictions of $model, vertex-cut" same_predictions "$model" 3 --distribution vertex-cut
 done
 check "predictions of gin, cover" same_predictions gin 2 --distribution cover --tiles 3
+check "columns of labels" columns
+check "probabilities of a class" probabilities graph softmax
+check "probabilities of several labels" probabilities multilabel sigmoid
 check "macro F1 as in training" same_metric macro-f1
 check "the area under the curve as in training" same_metric roc-auc
 check "another graph" other_graph

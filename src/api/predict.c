@@ -1,5 +1,4 @@
 /* Predictions: a model applied to a graph. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,30 +7,6 @@
 #include "core/log.h"
 
 /* ---- Outputs ---- */
-
-static void softmax(const float *logits, int64_t columns, float *out)
-{
-    float most = logits[0];
-    double sum = 0.0;
-    for (int64_t j = 1; j < columns; j++)
-        most = logits[j] > most ? logits[j] : most;
-    for (int64_t j = 0; j < columns; j++)
-        sum += out[j] = expf(logits[j] - most);
-    for (int64_t j = 0; j < columns; j++)
-        out[j] = (float)(out[j] / sum);
-}
-
-static void fill_probabilities(const struct sl_loss *loss, struct starling_prediction *p)
-{
-    const float *logits = p->output[STARLING_LOGITS];
-    float *out = p->output[STARLING_PROBABILITIES];
-    if (loss->form == SL_TARGET_CLASS)
-        for (int64_t r = 0; r < p->rows; r++)
-            softmax(logits + r * p->columns, p->columns, out + r * p->columns);
-    else
-        for (int64_t k = 0; k < p->rows * p->columns; k++)
-            out[k] = 1.0f / (1.0f + expf(-logits[k]));
-}
 
 static void fill_classes(const struct sl_loss *loss, struct starling_prediction *p)
 {
@@ -53,7 +28,8 @@ static int derive(const struct sl_loss *loss, struct starling_prediction *p)
     p->classes = malloc((size_t)(p->rows * p->label_columns) * sizeof *p->classes + 1);
     if (!p->output[STARLING_PROBABILITIES] || !p->classes)
         return sl_error(SL_ERR_SYSTEM, "no memory for %lld predictions", (long long)p->rows);
-    fill_probabilities(loss, p);
+    sl_apply_find_probabilities(loss, p->output[STARLING_LOGITS], p->rows, p->columns,
+                                p->output[STARLING_PROBABILITIES]);
     fill_classes(loss, p);
     return 0;
 }

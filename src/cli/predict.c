@@ -14,7 +14,8 @@
 #include "train/apply.h"
 
 struct config {
-    char *output, *table, *embeddings, *logits, *device, *scheduler, *distribution, *grid;
+    char *output, *table, *embeddings, *logits, *probabilities, *device, *scheduler, *distribution,
+        *grid;
     int64_t tiles, workers, replication;
     bool quiet;
 };
@@ -35,6 +36,10 @@ static const struct sl_option options[] = {
      "write the output of the last hidden layer to FILE (.npy, float32)", "Files"},
     {"logits", SL_OPTION_STRING, FIELD(logits), NULL, 0, 0, NULL, "FILE",
      "write the output of the last layer to FILE (.npy, float32)", "Files"},
+    {"probabilities", SL_OPTION_STRING, FIELD(probabilities), NULL, 0, 0, NULL, "FILE",
+     "write the probability of every class to FILE (.npy, float32); of several labels, that of "
+     "each",
+     "Files"},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
      "Files"},
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0,
@@ -55,19 +60,22 @@ static const struct sl_option options[] = {
     {0},
 };
 
-static int write_matrix(struct sl_apply *apply, struct sl_matrix *matrix, const char *path)
+/* (vertices, cols) of `matrix`, on rank 0; as probabilities where `loss` is given. */
+static int write_matrix(struct sl_apply *apply, struct sl_matrix *matrix,
+                        const struct sl_loss *loss, const char *path)
 {
     struct sl_runtime *rt = apply->trainer.rt;
     if (!path)
         return 0;
-    const int64_t vertices = sl_apply_vertices(apply);
+    const int64_t shape[] = {sl_apply_vertices(apply), matrix->cols};
     float *all = sl_apply_collect(apply, matrix);
     int code = 0;
-    if (rt->rank == 0)
-        code = all ? sl_npy_write(path, "<f4", sizeof(float), 2,
-                                  (int64_t[]){vertices, matrix->cols}, all)
-                   : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s", vertices,
-                              path);
+    if (rt->rank == 0 && !all)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s", shape[0], path);
+    if (all && loss)
+        sl_apply_find_probabilities(loss, all, shape[0], shape[1], all);
+    if (all)
+        code = sl_npy_write(path, "<f4", sizeof(float), 2, shape, all);
     free(all);
     return sl_runtime_agree(rt, code);
 }
@@ -198,11 +206,20 @@ static int write_all_files(struct sl_apply *apply, const struct config *config,
                            const struct sl_identities *identities)
 {
     const struct sl_outcome *outcome = &apply->outcome;
-    int code = write_predictions(apply, config, identities);
+    const struct sl_loss *loss = apply->trainer.whole.graph.objective.loss;
+    int code = config->probabilities && !loss->classes
+                   ? sl_error(SL_ERR_USAGE,
+                              "--probabilities: the model predicts numbers (expected a model of "
+                              "classes; --output writes the numbers)")
+                   : 0;
     if (!code)
-        code = write_matrix(apply, &apply->hidden, config->embeddings);
+        code = write_predictions(apply, config, identities);
     if (!code)
-        code = write_matrix(apply, apply->logits, config->logits);
+        code = write_matrix(apply, &apply->hidden, NULL, config->embeddings);
+    if (!code)
+        code = write_matrix(apply, apply->logits, NULL, config->logits);
+    if (!code)
+        code = write_matrix(apply, apply->logits, loss, config->probabilities);
     if (!code && apply->trainer.rt->rank == 0 && !config->quiet) {
         printf("%s: ", outcome->metric->name);
         print_score("training", outcome->score.of[SL_SPLIT_TRAIN]);

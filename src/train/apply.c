@@ -1,6 +1,7 @@
 #include "train/apply.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,29 @@ void sl_apply_find_classes(const float *all, int64_t rows, int64_t cols, int32_t
             if (row[j] > row[classes[r]])
                 classes[r] = j;
     }
+}
+
+static void softmax(const float *logits, int64_t columns, float *out)
+{
+    float most = logits[0];
+    double sum = 0.0;
+    for (int64_t j = 1; j < columns; j++)
+        most = logits[j] > most ? logits[j] : most;
+    for (int64_t j = 0; j < columns; j++)
+        sum += out[j] = expf(logits[j] - most);
+    for (int64_t j = 0; j < columns; j++)
+        out[j] = (float)(out[j] / sum);
+}
+
+void sl_apply_find_probabilities(const struct sl_loss *loss, const float *all, int64_t rows,
+                                 int64_t cols, float *out)
+{
+    if (loss->form == SL_TARGET_CLASS)
+        for (int64_t r = 0; r < rows; r++)
+            softmax(all + r * cols, cols, out + r * cols);
+    else
+        for (int64_t k = 0; k < rows * cols; k++)
+            out[k] = 1.0f / (1.0f + expf(-all[k]));
 }
 
 /* The hidden layer as the model has it: it is kept as the last layer needs it. Facts of rows, which

@@ -39,4 +39,9 @@ float *sl_apply_collect(struct sl_apply *apply, struct sl_matrix *matrix);
 /* Set classes[v] (rows) to the first largest logit of row v. all: (rows, cols). */
 void sl_apply_find_classes(const float *all, int64_t rows, int64_t cols, int32_t *classes);
 
+/* Set out (rows, cols) to the softmax of each row of the logits `all`; to the sigmoid of each logit
+ * where vertices have several labels. The loss is one of classes. May work in place. */
+void sl_apply_find_probabilities(const struct sl_loss *loss, const float *all, int64_t rows,
+                                 int64_t cols, float *out);
+
 #endif
