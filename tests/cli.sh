@@ -287,6 +287,10 @@ usage_errors() {
     refused 2 "too many" train "$karate" more
     refused 2 usage predict "$karate"
     refused 2 'the nearest is --hidden' train "$karate" --hiden 5
+    refused 2 '; the nearest is gcn' train "$karate" --model gnc
+    refused 2 '; the nearest is spmm' bench spnm
+    refused 1 "${karate}s: cannot open: No such file or directory; the nearest is $karate" train "${karate}s"
+    refused 1 'nothinglikeit: cannot open: No such file or directory' train "$T/nothinglikeit"
     refused 2 'the nearest is --features' generate community "$T/g" --feature 4
     refused 2 'the nearest is --lr' train "$karate" --learning-rate 0.1
     refused 2 'no option is near it' train "$karate" --batch-size 32

@@ -227,7 +227,9 @@ static void test_refused_value_changes_nothing(void **state)
 
 static void test_choices(void **state)
 {
-    assert_refused(*state, "--norm rows", "--norm: expected one of: sym row none, not \"rows\"");
+    assert_refused(*state, "--norm rows",
+                   "--norm: expected one of: sym row none, not \"rows\"; the nearest is row");
+    assert_refused(*state, "--norm batch", "--norm: expected one of: sym row none, not \"batch\"");
     assert_refused(*state, "--norm ro", "one of");
     assert_refused(*state, "--norm=", "one of");
     assert_refused(*state, "--norm sym|row", "one of");
@@ -525,6 +527,10 @@ static void test_nearest(void **state)
     assert_int_equal(sl_nearest_distance("weight", "weight-decay"), 1);
     assert_int_equal(sl_nearest_distance("trian", "train"), 1);
     assert_int_equal(sl_nearest_distance("kitten", "sitting"), 3);
+    struct sl_guess guess = sl_guess_begin("gnc");
+    assert_string_equal(sl_guess_hint(&guess).text, "");
+    sl_guess_consider_list(&guess, " sage|gcn |gnn", "| ");
+    assert_string_equal(sl_guess_hint(&guess).text, "; the nearest is gcn");
     assert_true(sl_nearest_is_close("lr", 1));
     assert_false(sl_nearest_is_close("lr", 2));
     assert_true(sl_nearest_is_close("hidden", 2));

@@ -30,17 +30,14 @@ const struct sl_command *sl_command_find(const char *name)
 int sl_command_refuse(const char *name)
 {
     static const char *const others[] = {"help", "version", "man", "completion", NULL};
-    const char *nearest = others[0];
-    size_t best = sl_nearest_distance(name, nearest);
-    for (const char *const *other = others; *other; other++)
-        if (sl_nearest_distance(name, *other) < best)
-            best = sl_nearest_distance(name, nearest = *other);
+    struct sl_guess guess = sl_guess_begin(name);
     for (const struct sl_command *const *c = sl_commands; *c; c++)
-        if (sl_nearest_distance(name, (*c)->name) <= best)
-            best = sl_nearest_distance(name, nearest = (*c)->name);
-    if (!sl_nearest_is_close(name, best))
+        sl_guess_consider(&guess, (*c)->name, (*c)->name);
+    for (const char *const *other = others; *other; other++)
+        sl_guess_consider(&guess, *other, *other);
+    if (!sl_guess_is_close(&guess))
         return sl_error(SL_ERR_USAGE, "unknown command \"%s\": see starling help", name);
     return sl_error(SL_ERR_USAGE,
                     "unknown command \"%s\": the nearest is \"%s\"; see starling help", name,
-                    nearest);
+                    guess.name);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/nearest.h"
 
 const struct sl_command *sl_command_part(const struct sl_command *command, const char *name)
 {
@@ -27,8 +28,10 @@ int sl_command_choose_part(const struct sl_command *command, int argc, char **ar
                  (*p)->name + skip);
     if (argc < 1)
         return sl_error(SL_ERR_USAGE, "%s what? Expected one of: %s", command->name, list);
-    return sl_error(SL_ERR_USAGE, "%s: there is no \"%s\", expected one of: %s", command->name,
-                    argv[0], list);
+    struct sl_guess guess = sl_guess_begin(argv[0]);
+    sl_guess_consider_list(&guess, list, ", ");
+    return sl_error(SL_ERR_USAGE, "%s: there is no \"%s\", expected one of: %s%s", command->name,
+                    argv[0], list, sl_guess_hint(&guess).text);
 }
 
 int sl_command_parse(const struct sl_command *command, void *config, int argc, char **argv,

@@ -1,5 +1,7 @@
 #include "core/nearest.h"
 
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 63 };
@@ -35,6 +37,44 @@ size_t sl_nearest_distance(const char *typed, const char *name)
 bool sl_nearest_is_close(const char *typed, size_t distance)
 {
     return distance <= 1 || 3 * distance <= strlen(typed);
+}
+
+struct sl_guess sl_guess_begin(const char *typed)
+{
+    return (struct sl_guess){.typed = typed, .distance = SIZE_MAX};
+}
+
+void sl_guess_consider(struct sl_guess *guess, const char *theirs, const char *ours)
+{
+    const size_t distance = sl_nearest_distance(guess->typed, theirs);
+    if (distance >= guess->distance)
+        return;
+    guess->distance = distance;
+    snprintf(guess->name, sizeof guess->name, "%s", ours);
+}
+
+void sl_guess_consider_list(struct sl_guess *guess, const char *list, const char *between)
+{
+    char name[sizeof guess->name];
+    for (const char *at = list + strspn(list, between); *at; at += strspn(at, between)) {
+        const size_t length = strcspn(at, between);
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        sl_guess_consider(guess, name, name);
+        at += length;
+    }
+}
+
+bool sl_guess_is_close(const struct sl_guess *guess)
+{
+    return guess->name[0] && sl_nearest_is_close(guess->typed, guess->distance);
+}
+
+struct sl_hint sl_guess_hint(const struct sl_guess *guess)
+{
+    struct sl_hint hint = {""};
+    if (sl_guess_is_close(guess))
+        snprintf(hint.text, sizeof hint.text, "; the nearest is %s", guess->name);
+    return hint;
 }
 
 const struct sl_alias sl_aliases[] = {

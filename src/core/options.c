@@ -136,8 +136,11 @@ static int check_choice(const struct sl_option *option, const char *value)
         choice += size + (choice[size] == '|');
     }
     char expected[256];
+    struct sl_guess guess = sl_guess_begin(value);
     describe_choices(option, expected, sizeof expected);
-    return sl_error(SL_ERR_USAGE, "--%s: expected %s, not \"%s\"", option->name, expected, value);
+    sl_guess_consider_list(&guess, option->choices, "|");
+    return sl_error(SL_ERR_USAGE, "--%s: expected %s, not \"%s\"%s", option->name, expected, value,
+                    sl_guess_hint(&guess).text);
 }
 
 /* Replaces the text of an option; `value` may be NULL. */
@@ -231,37 +234,20 @@ static const struct sl_option *find_negated(const struct sl_option *table, const
     return option && option->type == SL_OPTION_FLAG ? option : NULL;
 }
 
-/* The best guess so far at what an unknown name means. */
-struct guess {
-    const char *typed;
-    size_t distance;
-    char name[80]; /* "" where there is none */
-};
-
-/* `theirs` is what the name is compared with, `ours` what the user is told. */
-static void consider(struct guess *guess, const char *theirs, const char *ours)
-{
-    const size_t distance = sl_nearest_distance(guess->typed, theirs);
-    if (distance >= guess->distance)
-        return;
-    guess->distance = distance;
-    snprintf(guess->name, sizeof guess->name, "%s", ours);
-}
-
 size_t sl_options_nearest(const struct sl_option *table, const char *typed, char *nearest,
                           size_t size)
 {
-    struct guess guess = {.typed = typed, .distance = SIZE_MAX};
+    struct sl_guess guess = sl_guess_begin(typed);
     char negated[80];
     for (const struct sl_option *option = table; option->name; option++) {
-        consider(&guess, option->name, option->name);
+        sl_guess_consider(&guess, option->name, option->name);
         snprintf(negated, sizeof negated, "no-%s", option->name);
         if (option->type == SL_OPTION_FLAG)
-            consider(&guess, negated, negated);
+            sl_guess_consider(&guess, negated, negated);
     }
     for (const struct sl_alias *alias = sl_aliases; alias->ours; alias++)
         if (find(table, alias->ours, strlen(alias->ours)))
-            consider(&guess, alias->theirs, alias->ours);
+            sl_guess_consider(&guess, alias->theirs, alias->ours);
     snprintf(nearest, size, "%s", guess.name);
     return guess.distance;
 }

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/home.h"
+#include "core/nearest.h"
 #include "core/overlap.h"
 #include "core/profile.h"
 #include "core/trace.h"
@@ -106,7 +107,10 @@ int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy)
             strcat(list, p->policy_name);
         }
     }
-    return sl_error(SL_ERR_USAGE, "--scheduler (or STARPU_SCHED) %s: there are %s", name, list);
+    struct sl_guess guess = sl_guess_begin(name);
+    sl_guess_consider_list(&guess, list, ", ");
+    return sl_error(SL_ERR_USAGE, "--scheduler (or STARPU_SCHED) %s: there are %s%s", name, list,
+                    sl_guess_hint(&guess).text);
 }
 
 const char *sl_scheduler_name(int index)

@@ -1,7 +1,9 @@
 #include "data/source.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/nearest.h"
 #include "data/block.h"
 #include "data/formats/formats.h"
 
@@ -265,12 +268,35 @@ static int read_format(struct sl_source *source, const struct sl_format *format,
     return rc ? rc : view_dataset(source, &data);
 }
 
+/* Where a path is not there: what the folder has of a name near to it. */
+static struct sl_hint find_near(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t above = slash ? (size_t)(slash + 1 - path) : 0;
+    struct sl_guess guess = sl_guess_begin(path + above);
+    char *folder = above ? strndup(path, above) : strdup(".");
+    DIR *dir = folder ? opendir(folder) : NULL;
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        char name[sizeof guess.name];
+        const int length = snprintf(name, sizeof name, "%.*s%s", (int)above, path, entry->d_name);
+        if (entry->d_name[0] != '.' && length < (int)sizeof name)
+            sl_guess_consider(&guess, entry->d_name, name);
+    }
+    if (dir)
+        closedir(dir);
+    free(folder);
+    return sl_guess_hint(&guess);
+}
+
 static int open_stored(const char *path, const struct sl_read_options *options,
                        struct sl_source *out)
 {
     struct stat info;
-    if (stat(path, &info) != 0)
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
+    if (stat(path, &info) != 0) {
+        const int cause = errno;
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s%s", path, strerror(cause),
+                        cause == ENOENT ? find_near(path).text : "");
+    }
     const bool directory = S_ISDIR(info.st_mode);
     out->path = strdup(path);
     out->name = name_of(path, directory);

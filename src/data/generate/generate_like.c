@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "data/block.h"
@@ -103,7 +104,10 @@ static int refuse_name(const char *name)
     for (int i = 0; i < ROWS; i++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
                  rows[i].name);
-    return sl_error(SL_ERR_USAGE, "name is \"%s\", expected one of: %s", name ? name : "", list);
+    struct sl_guess guess = sl_guess_begin(name ? name : "");
+    sl_guess_consider_list(&guess, list, ", ");
+    return sl_error(SL_ERR_USAGE, "name is \"%s\", expected one of: %s%s", guess.typed, list,
+                    sl_guess_hint(&guess).text);
 }
 
 /* NULL: there is none. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "core/rng.h"
 #include "data/block.h"
 #include "data/csr.h"
@@ -75,7 +76,10 @@ const struct sl_order *sl_order_find(const char *name)
         const size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", order->name);
     }
-    sl_error(SL_ERR_USAGE, "unknown order \"%s\", expected one of: %s", name, names);
+    struct sl_guess guess = sl_guess_begin(name);
+    sl_guess_consider_list(&guess, names, ", ");
+    sl_error(SL_ERR_USAGE, "unknown order \"%s\", expected one of: %s%s", name, names,
+             sl_guess_hint(&guess).text);
     return NULL;
 }
 
