@@ -141,6 +141,12 @@ other_graph() {
     "$STARLING" evaluate ck new >out || die "no scores"
     grep -qE '^accuracy +[01]\.[0-9]{4} +[01]\.[0-9]{4} +[01]\.[0-9]{4}$' out || die "$(cat out)"
     [ "$(grep -cE '^[0-4] +[0-9]+ ' out)" -eq 5 ] || die "not five classes: $(cat out)"
+    cp -r new named
+    printf '{"nodes": 300, "class_names": ["oak", "elm", "ash", "a beech", "fir"]}\n' >named/meta.json
+    "$STARLING" evaluate ck named --json scores.json >other || die "no scores"
+    sed -n 's/^\([a-z ]*[a-z]\)  *[0-9]* .*/\1/p' other | tail -n 5 | tr '\n' , | grep -q '^oak,elm,ash,a beech,fir,$' ||
+        die "other names: $(cat other)"
+    grep -q '"name": "a beech"' scores.json || die "no name: $(cat scores.json)"
 }
 
 refuses() {

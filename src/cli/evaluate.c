@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "data/identities.h"
 #include "report/class_scores.h"
 #include "train/apply.h"
 #include "train/confusion.h"
@@ -27,8 +28,9 @@ static const struct sl_option options[] = {
      "write the scores, the confusion matrix and the scores of each class to FILE", "Files"},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
      "Files"},
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d|halo|cover|vertex-cut",
-     "KIND", "how ranks share the graph, as in starling train", "Execution"},
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0,
+     "1d|1.5d|2d|3d|halo|cover|vertex-cut", "KIND",
+     "how ranks share the graph, as in starling train", "Execution"},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "layers of --distribution 1.5d; 0: 2", "Execution"},
     {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
@@ -104,21 +106,24 @@ static void add_class_metrics(json_t *scores, const json_t *confusion)
     free(counts);
 }
 
-static json_t *describe_classes(const json_t *rows)
+/* `named`: what the dataset calls the classes, where it does. */
+static json_t *describe_classes(const json_t *rows, const struct sl_identities *named)
 {
     json_t *list = json_array();
     for (size_t c = 0; c < json_array_size(rows); c++) {
         const struct sl_class_scores scores = sl_class_scores_of(rows, c);
-        json_array_append_new(
-            list, json_pack("{s:I, s:o, s:o, s:o}", "vertices", (json_int_t)scores.vertices,
-                            "precision", score_or_null(scores.precision), "recall",
-                            score_or_null(scores.recall), "f1", score_or_null(scores.f1)));
+        json_t *of = json_pack("{s:I, s:o, s:o, s:o}", "vertices", (json_int_t)scores.vertices,
+                               "precision", score_or_null(scores.precision), "recall",
+                               score_or_null(scores.recall), "f1", score_or_null(scores.f1));
+        if ((int64_t)c < named->classes)
+            json_object_set_new(of, "name", json_string(named->class_name[c]));
+        json_array_append_new(list, of);
     }
     return list;
 }
 
 /* Collective. */
-static json_t *describe(struct sl_apply *apply)
+static json_t *describe(struct sl_apply *apply, const struct sl_identities *named)
 {
     const struct sl_outcome *outcome = &apply->outcome;
     const struct sl_scores accuracies = sl_outcome_accuracies(outcome);
@@ -135,8 +140,9 @@ static json_t *describe(struct sl_apply *apply)
     if (confusion) {
         json_t *classes = json_object();
         for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
-            json_object_set_new(classes, split_names[s],
-                                describe_classes(json_object_get(confusion, split_names[s])));
+            json_object_set_new(
+                classes, split_names[s],
+                describe_classes(json_object_get(confusion, split_names[s]), named));
         json_object_set_new(document, "classes", classes);
         json_object_set_new(document, "confusion", confusion);
     }
@@ -175,8 +181,12 @@ static void print_classes(const json_t *document)
     printf("\n%-20s %10s %10s %10s %10s\n", "class, test", "vertices", "precision", "recall", "F1");
     for (size_t c = 0; c < json_array_size(classes); c++) {
         const json_t *of = json_array_get(classes, c);
-        printf("%-20zu %10" JSON_INTEGER_FORMAT, c,
-               json_integer_value(json_object_get(of, "vertices")));
+        const char *name = json_string_value(json_object_get(of, "name"));
+        if (name)
+            printf("%-20s", name);
+        else
+            printf("%-20zu", c);
+        printf(" %10" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(of, "vertices")));
         print_number(json_object_get(of, "precision"));
         print_number(json_object_get(of, "recall"));
         print_number(json_object_get(of, "f1"));
@@ -195,10 +205,11 @@ static int write_document(const json_t *document, const char *path)
     return sl_file_commit(&out, good);
 }
 
-static int tell(const struct config *config, struct sl_apply *apply)
+static int tell(const struct config *config, struct sl_apply *apply,
+                const struct sl_identities *named)
 {
     struct sl_runtime *rt = apply->trainer.rt;
-    json_t *document = describe(apply);
+    json_t *document = describe(apply, named);
     int code = 0;
     if (rt->rank == 0 && !config->quiet) {
         print_scores(document);
@@ -221,6 +232,7 @@ static int evaluate(const struct config *config, struct sl_runtime *rt, const ch
     struct sl_checkpoint checkpoint = {0};
     struct sl_source source = {0};
     struct sl_apply apply = {0};
+    struct sl_identities named = {0};
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
@@ -230,10 +242,13 @@ static int evaluate(const struct config *config, struct sl_runtime *rt, const ch
                         "needs none)",
                         data_path);
     if (!code)
+        code = sl_runtime_agree(rt, rt->rank == 0 ? sl_identities_take(&source, &named) : 0);
+    if (!code)
         code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &how);
     if (!code)
-        code = tell(config, &apply);
+        code = tell(config, &apply, &named);
     sl_apply_destroy(&apply);
+    sl_identities_free(&named);
     sl_source_close(&source);
     sl_checkpoint_free(&checkpoint);
     return code;
