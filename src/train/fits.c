@@ -18,7 +18,7 @@ struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer)
         sl_store_plan(&trainer->store, &plan);
         sl_wide_plan(&trainer->wide, &plan);
         sl_ensemble_plan(&trainer->ensemble, &plan);
-        sl_submodels_plan(&trainer->submodels, &plan);
+        sl_submodels_plan(&trainer->submodels, &trainer->wide, &plan);
     }
     sl_plan_add_up(&plan);
     return plan;

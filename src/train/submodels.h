@@ -123,8 +123,10 @@ int sl_submodels_load(struct sl_submodels *s, int64_t steps,
  * step. */
 int64_t sl_submodels_words(struct sl_submodels *s, int64_t round);
 
-/* Add what sub-models take on this rank to a plan. */
+/* Add what sub-models take on this rank to a plan. `wide` evaluates them, or does nothing. */
 struct sl_plan;
-void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan);
+struct sl_wide;
+void sl_submodels_plan(const struct sl_submodels *s, const struct sl_wide *wide,
+                       struct sl_plan *plan);
 
 #endif

@@ -7,6 +7,7 @@
 #include "predict/plan.h"
 #include "train/shares.h"
 #include "train/submodel_tiles.h"
+#include "train/wide.h"
 
 /* ---- Who has which ---- */
 
@@ -336,9 +337,9 @@ int64_t sl_submodels_words(struct sl_submodels *s, int64_t round)
     return words;
 }
 
-/* Rows on average, which this rank's panels send to sub-models of other ranks, and which its own
- * sub-models take. Those of two rounds may be on their way: back, and there for the next one. */
-static int64_t travelling_bytes(const struct sl_submodels *s)
+/* Of one way: rows on average, which this rank's panels send to sub-models of other ranks, and
+ * which its own sub-models take. */
+static int64_t one_way_bytes(const struct sl_submodels *s)
 {
     int64_t numbers = 0;
     for (int p = 0; p < s->count; p++)
@@ -352,10 +353,19 @@ static int64_t travelling_bytes(const struct sl_submodels *s)
                     (panel->rows * rows / s->whole->layer[panel->layer].parameters.rows + 1) *
                     sl_layer_shape_columns(&shape) * sl_submodel_tiles(s);
         }
-    return 2 * numbers * (int64_t)sizeof(float);
+    return numbers * (int64_t)sizeof(float);
 }
 
-void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
+/* Those of a round may be on their way back, and with them those of the next round or of an
+ * evaluation. */
+static int64_t travelling_bytes(const struct sl_submodels *s, const struct sl_wide *wide)
+{
+    const int64_t round = one_way_bytes(s), evaluation = sl_wide_travelling(wide);
+    return round + (evaluation > round ? evaluation : round);
+}
+
+void sl_submodels_plan(const struct sl_submodels *s, const struct sl_wide *wide,
+                       struct sl_plan *plan)
 {
     int64_t bytes = sl_rounds_bytes(&s->rounds);
     for (int t = s->first_slot; t < s->first_slot + s->own_slots; t++)
@@ -365,5 +375,5 @@ void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
             if (s->store->panel[n].owner == s->rt->rank)
                 bytes += sl_tile_bytes(&sl_submodel_kept(s, p, k)[n]);
     plan->bytes[SL_PLAN_PARAMETERS] += bytes;
-    plan->bytes[SL_PLAN_RECEIVED] += travelling_bytes(s);
+    plan->bytes[SL_PLAN_RECEIVED] += travelling_bytes(s, wide);
 }

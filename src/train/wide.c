@@ -291,6 +291,28 @@ void sl_wide_destroy(struct sl_wide *wide)
     *wide = (struct sl_wide){0};
 }
 
+/* Bytes of a block of parameters that travel. */
+static int64_t travels(const struct sl_wide *wide, int l, int i, int j)
+{
+    const struct sl_tile *tile = &step_of(wide, l, i, j)->model.layer[0].parameters;
+    const struct sl_unit_block block = block_of(wide, l, i, j);
+    return sl_store_words(wide->store, l, &block, tile->cols, tile->owner) * (int64_t)sizeof(float);
+}
+
+int64_t sl_wide_travelling(const struct sl_wide *wide)
+{
+    int64_t all = 0, largest = 0;
+    for (int l = 0; wide->pass && l < wide->list.count; l++)
+        for (int i = 0; i < blocks_before(wide, l); i++)
+            for (int j = 0; j < blocks_after(wide, l); j++) {
+                const int64_t bytes = travels(wide, l, i, j);
+                all += bytes;
+                largest = bytes > largest ? bytes : largest;
+            }
+    const int64_t limit = (int64_t)sl_wide_block_bytes + largest;
+    return all < limit ? all : limit;
+}
+
 void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan)
 {
     for (int l = 0; wide->layer && l < wide->list.count; l++)
@@ -321,6 +343,17 @@ static void add(struct sl_runtime *rt, bool first, const struct sl_matrix *term,
             sl_submit_accumulate(rt, &term->tiles[t], &sum->tiles[t]);
 }
 
+/* Blocks that travel take memory until they are used. */
+static void limit_blocks(struct sl_wide *wide, int l, int i, int j)
+{
+    struct sl_runtime *rt = wide->pass->network.rt;
+    if (wide->travelling > (int64_t)sl_wide_block_bytes) {
+        sl_runtime_wait_for_room(rt, 0);
+        wide->travelling = 0;
+    }
+    wide->travelling += travels(wide, l, i, j);
+}
+
 /* The biases are in the first term alone. */
 static void take(struct sl_wide *wide, int l, int i, int j, struct sl_model *model)
 {
@@ -329,6 +362,7 @@ static void take(struct sl_wide *wide, int l, int i, int j, struct sl_model *mod
                                          .units = block_of(wide, l, i, j),
                                          .tile = &model->layer[0].parameters,
                                          .shared = i == 0};
+    limit_blocks(wide, l, i, j);
     sl_store_take(wide->store, &block);
     sl_model_spread(model);
 }
@@ -374,6 +408,7 @@ static void multiply(struct sl_wide *wide, int l, int i)
 
 void sl_wide_evaluate(struct sl_wide *wide)
 {
+    wide->travelling = 0;
     multiply(wide, 0, 0);
     for (int l = 1; l < wide->list.count - 1; l++)
         for (int j = 0; j < wide->blocks; j++) {

@@ -47,6 +47,7 @@ struct sl_wide {
     struct sl_matrix *sums[2];   // (blocks), (n, width): of hidden layers 3, 5 …; 2, 4 …
     bool stored;                 /* the memory of these is `mapped`, with --store */
     struct sl_mapped mapped;
+    int64_t travelling;       /* bytes of parameters that were asked of other ranks since a wait */
     struct sl_places *places; /* of all but these */
     struct sl_places own_places;
 };
@@ -67,6 +68,10 @@ void sl_wide_destroy(struct sl_wide *wide);
 
 /* Add what the steps take on this rank to a plan, but shared places and files. */
 void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan);
+
+/* Return the most bytes of parameters that travel at a time: all of an evaluation, or a limit and
+ * the block that passes it. */
+int64_t sl_wide_travelling(const struct sl_wide *wide);
 
 /* Submit the evaluation of the wide network. */
 void sl_wide_evaluate(struct sl_wide *wide);
