@@ -122,6 +122,42 @@ STARLING_API int starling_options_set(starling_options *options, const char *nam
 
 STARLING_API void starling_options_free(starling_options *options);
 
+/* ---- A loss of one's own ---- */
+
+/* What a loss compares the logits with. */
+enum starling_labels {
+    STARLING_CLASSES, /* a class for each vertex */
+    STARLING_LABELS,  /* labels of 0 and 1, several for each vertex; of a class, its own label is 1
+                       */
+    STARLING_NUMBERS, /* numbers */
+};
+
+/* Some vertices with labels, a row each. The arrays belong to the library and last for one call. */
+struct starling_loss_rows {
+    int64_t rows, columns;
+    const int64_t *vertex;  /* (rows): numbers of the vertices in the graph */
+    const float *logits;    /* (rows, columns) */
+    const int32_t *classes; /* (rows): 0 … columns - 1; NULL unless of STARLING_CLASSES */
+    const float *labels;    /* (rows, columns), NaN: not known; NULL if of STARLING_CLASSES */
+    double *loss;           /* (rows): to be set; all 0 before */
+    float *gradient; /* (rows, columns): to be set to d loss[r] / d logits[r, j]; all 0 before;
+                        NULL: an evaluation, which needs none */
+};
+
+/* Set the loss and the gradient of each row, from this row alone. The library takes the mean over
+ * the training vertices. StarPU's workers make such calls at the same time. The function calls
+ * nothing of the library, and always gives the same numbers for the same row. A number that is not
+ * finite ends the training with STARLING_ERR_DATA. */
+typedef void starling_loss(void *context, const struct starling_loss_rows *rows);
+
+/* Give a loss a name for the option `loss`, on each rank. The same name again replaces function and
+ * context. A model that was trained with it needs the name for predictions, also in other
+ * processes. It runs on cores; the rest of a step may run on GPUs. STARLING_ERR_USAGE: the name has
+ * other characters than a-z, 0-9 and -, is not 1 to 31 long, or is the library's; there are 16
+ * names; a training is on its way. */
+STARLING_API int starling_loss_register(const char *name, enum starling_labels labels,
+                                        starling_loss *loss, void *context);
+
 /* ---- Training ---- */
 
 /* What an epoch was. Accuracies and scores are NaN where they were not measured, or where labels

@@ -87,7 +87,7 @@ const struct sl_option sl_config_options[] = {
      "dropout on the features; -1: as --dropout", OPTIMISATION},
     {"attention-dropout", SL_OPTION_REAL, FIELD(attention_dropout), "-1", -1, 0.9999, NULL, "P",
      "of --model gat: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
-    {"loss", SL_OPTION_CHOICE, FIELD(loss), "auto", 0, 0, "auto" SL_LOSS_NAMES, "NAME",
+    {"loss", SL_OPTION_CHOICE, FIELD(loss), "auto", 0, 0, sl_loss_names, "NAME",
      "what training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
      "cross-entropy of each label's sigmoid; mse: the mean squared error. With auto: sigmoid for "
      "several labels per vertex, mse for numbers, else cross-entropy",

@@ -1,0 +1,20 @@
+/* What a program adds to the tables: losses. */
+#include "api/api.h"
+#include "core/error.h"
+#include "graphs/loss.h"
+
+int starling_loss_register(const char *name, enum starling_labels labels, starling_loss *loss,
+                           void *context)
+{
+    const bool classes = labels == STARLING_CLASSES;
+    if (!loss)
+        return sl_error(SL_ERR_USAGE, "a loss: the function is NULL");
+    if (!classes && labels != STARLING_LABELS && labels != STARLING_NUMBERS)
+        return sl_error(SL_ERR_USAGE, "a loss: there are no labels %d", (int)labels);
+    if (sl_api_lock())
+        return SL_ERR_USAGE;
+    const int code = sl_loss_add(name, classes ? SL_TARGET_CLASS : SL_TARGET_VALUES,
+                                 labels != STARLING_NUMBERS, loss, context);
+    sl_api_leave();
+    return code;
+}
