@@ -158,6 +158,42 @@ typedef void starling_loss(void *context, const struct starling_loss_rows *rows)
 STARLING_API int starling_loss_register(const char *name, enum starling_labels labels,
                                         starling_loss *loss, void *context);
 
+/* ---- A layer of one's own ---- */
+
+/* Some vertices, a row each, forward or back, and the layer's parameters. The arrays belong to the
+ * library and last for one call. Those that a call has to set or to add to are all 0 before, but
+ * parameter_gradients, which has the sums of calls before. */
+struct starling_layer_rows {
+    int64_t rows, columns;
+    const float *input;                /* (rows, columns) */
+    const float *const *parameters;    /* matrices (columns, columns), then vectors (columns) */
+    float *output;                     /* forward, (rows, columns): to be set */
+    const float *output_gradient;      /* back, (rows, columns) */
+    float *input_gradient;             /* back, (rows, columns): to be set */
+    float *const *parameter_gradients; /* back, likewise: to be added to */
+};
+
+/* Work on each row alone. StarPU's workers make such calls at the same time. The function calls
+ * nothing of the library, and always gives the same numbers for the same row. */
+typedef void starling_layer_function(void *context, const struct starling_layer_rows *rows);
+
+struct starling_layer {
+    const char *matrices[3]; /* names of parameters (columns, columns), at most 2, then NULL; random
+                                at first, as those of the library */
+    const char *vectors[5];  /* names of parameters (columns), at most 4, then NULL */
+    float start[4];          /* what each vector is full of at first */
+    starling_layer_function *forward, *backward;
+    void *context;
+};
+
+/* Give a layer a name for the option `block-norm` of the model `resgcn`, on each rank. Each block
+ * then is H += GCN(dropout(relu(layer(H)))), and so is the layer before the decoder; `columns` is
+ * the option `hidden`. Not with sub-models, nor with a grid of several columns. The same name again
+ * replaces the layer. It runs on cores, as a loss does. STARLING_ERR_USAGE: a name is none as of
+ * starling_loss_register (of a parameter: a-z, 0-9 and _), or there twice; a function is NULL;
+ * there are 16 layers; a training is on its way. */
+STARLING_API int starling_layer_register(const char *name, const struct starling_layer *layer);
+
 /* ---- Training ---- */
 
 /* What an epoch was. Accuracies and scores are NaN where they were not measured, or where labels

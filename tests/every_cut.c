@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "data/partition/parts.h"
 #include "tests/every_cut.h"
+#include "tests/own.h"
 
 static const struct test_case cases[] = {
     {.every = {.name = "GCN, directed, weighted",
@@ -109,6 +110,23 @@ static const struct test_case cases[] = {
      .order = BLOCKS,
      .blocks = 5,
      .recompute = 2},
+    {.every = {.name = "residual blocks, a layer of a program, directed, weighted",
+               .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
+                           .isolated = 3, .seed = 56},
+               .options = "--model resgcn --block-norm own-blend --layers 4 --recompute 2 "
+                          "--dropout 0.25"},
+     .order = BLOCKS,
+     .blocks = 4,
+     .recompute = 2},
+    {.every = {.name = "residual blocks, a layer of a program",
+               .fixture = {SL_EVERY_SPARSE, .vertices = 61, .classes = 7, .degree = 4,
+                           .isolated = 2, .seed = 57},
+               .options = "--model resgcn --block-norm own-blend --dropout 0.25 --product-order "
+                          "gemm",
+               .apart = true},
+     .order = BLOCKS,
+     .blocks = 3,
+     .late = 0.5},
     {.every = {.name = "isomorphism network, directed, weighted",
                .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
                            .isolated = 3, .seed = 44},
@@ -341,5 +359,6 @@ int main(int argc, char **argv)
         .layers = LAYERS,
         .check = check_cuts,
     };
+    sl_test_add_own();
     return sl_every_run(&program, argc, argv);
 }

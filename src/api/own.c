@@ -1,7 +1,8 @@
-/* What a program adds to the tables: losses. */
+/* What a program adds to the tables: losses and layers. */
 #include "api/api.h"
 #include "core/error.h"
 #include "graphs/loss.h"
+#include "graphs/network.h"
 
 int starling_loss_register(const char *name, enum starling_labels labels, starling_loss *loss,
                            void *context)
@@ -15,6 +16,17 @@ int starling_loss_register(const char *name, enum starling_labels labels, starli
         return SL_ERR_USAGE;
     const int code = sl_loss_add(name, classes ? SL_TARGET_CLASS : SL_TARGET_VALUES,
                                  labels != STARLING_NUMBERS, loss, context);
+    sl_api_leave();
+    return code;
+}
+
+int starling_layer_register(const char *name, const struct starling_layer *layer)
+{
+    if (!layer || !layer->forward || !layer->backward)
+        return sl_error(SL_ERR_USAGE, "a layer: it or a function is NULL");
+    if (sl_api_lock())
+        return SL_ERR_USAGE;
+    const int code = sl_layer_add(name, layer);
     sl_api_leave();
     return code;
 }

@@ -47,7 +47,7 @@ const struct sl_option sl_config_options[] = {
      "of --model sgc and appnp: hops along the edges", MODEL},
     {"teleport", SL_OPTION_REAL, FIELD(teleport), "0.1", 0, 1, NULL, "A",
      "of --model appnp: the share of its own values that a vertex keeps in each hop", MODEL},
-    {"block-norm", SL_OPTION_CHOICE, FIELD(block_norm), "row", 0, 0, "row|batch", "KIND",
+    {"block-norm", SL_OPTION_CHOICE, FIELD(block_norm), "row", 0, 0, sl_block_names, "KIND",
      "of --model resgcn: what blocks normalise: row, the values of a vertex (LayerNorm); batch, a "
      "value of all vertices (BatchNorm)",
      MODEL},

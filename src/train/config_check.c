@@ -232,6 +232,11 @@ static int check_submodels(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE, "--%s: expected --submodels M with it", alone);
     if (config->submodels == 0)
         return 0;
+    if (sl_config_has_own_layer(config))
+        return sl_error(SL_ERR_USAGE,
+                        "--submodels %lld: --block-norm %s has parameters of a program, which are "
+                        "not cut (expected row or batch)",
+                        (long long)config->submodels, config->block_norm);
     if (check_shares(config))
         return SL_ERR_USAGE;
     if (strcmp(config->share, "copies") == 0 && (strcmp(config->split_layers, "all") != 0 ||
