@@ -154,7 +154,8 @@ struct sl_layer {
         output; // (n, out) of the graph's type, logits float32: after activation, the next layer's
                 // dropout and, where its input is scaled, the row scale diag(right)
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from
+    struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from;
+                                 // or of float32: what the gradient of a program's reducer needs
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
     int64_t *in_cut, *out_cut; /* among the columns of the grid */
     int64_t product;           /* columns of the products with weights */

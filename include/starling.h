@@ -194,6 +194,36 @@ struct starling_layer {
  * there are 16 layers; a training is on its way. */
 STARLING_API int starling_layer_register(const char *name, const struct starling_layer *layer);
 
+/* ---- A reducer of one's own ---- */
+
+/* How a vertex combines the rows of its neighbours, element by element. The state of a vertex is
+ * two numbers for each element. A function works on `n` elements of one vertex or neighbour, which
+ * may be some of a row. Functions are as those of a layer. */
+struct starling_reducer {
+    float start[2]; /* the state of a vertex that has met no neighbour */
+    /* Combine a neighbour's elements into the state; `weight`: of the edge, 1 without weights. */
+    void (*combine)(void *context, int64_t n, float weight, const float *neighbour, float *first,
+                    float *second);
+    /* Merge the state that another rank has of the vertex into the state. */
+    void (*merge)(void *context, int64_t n, const float *other_first, const float *other_second,
+                  float *first, float *second);
+    /* Turn the state into the result, in `first`, and what its gradient needs, in `second`. Also of
+     * a vertex without neighbours. */
+    void (*finish)(void *context, int64_t n, float *first, float *second);
+    /* Add the part of one edge to the gradient of the neighbour's elements, from the gradient of
+     * the result and the vertex's `second`. */
+    void (*differentiate)(void *context, int64_t n, float weight, const float *neighbour,
+                          const float *gradient, const float *second, float *neighbour_gradient);
+    void *context;
+};
+
+/* Give a reducer a name for the option `aggregator` of the model `sage`, on each rank. Not with
+ * bfloat16, nor with a `delay` of epochs. The same name again replaces the reducer. It runs on
+ * cores, as a loss does. STARLING_ERR_USAGE: a name is none as of starling_loss_register; a
+ * function is NULL; there are 16 reducers; a training is on its way. */
+STARLING_API int starling_reducer_register(const char *name,
+                                           const struct starling_reducer *reducer);
+
 /* ---- Training ---- */
 
 /* What an epoch was. Accuracies and scores are NaN where they were not measured, or where labels

@@ -28,6 +28,15 @@ static const struct sl_every_case cases[] = {
      .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4, .self_loops = true,
                  .isolated = 3, .seed = 25},
      .options = "--model sage --aggregator max --dropout 0.25 --lr 0.1"},
+    {.name = "GraphSAGE, a reducer of a program",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4, .self_loops = true,
+                 .isolated = 3, .seed = 58},
+     .options = "--model sage --aggregator own-power --layers 3 --dropout 0.25 --lr 0.03"},
+    {.name = "GraphSAGE, a reducer of a program, sparse, own tiles first, one stage at a time",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 59},
+     .options = "--model sage --aggregator own-power --dropout 0 --lr 0.03 --no-overlap "
+                "--sum-order own-first --no-cache-adjacency"},
     {.name = "own tiles first, two vertex orders, adjacency travels",
      .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 5, .seed = 26},
      .options = "--dropout 0.25 --norm row --order double --no-cache-adjacency "

@@ -115,6 +115,7 @@ check "exported names are those of the header" exports
 check "examples/train" example_trains
 check "examples/own_layer" example_own own_layer 0.7
 check "examples/own_loss" example_own own_loss 0.7
+check "examples/own_reducer" example_own own_reducer 0.7
 check "a loss that nobody brought" unknown_loss
 check "errors, callbacks, weights, files, predictions" everything
 check "StarPU without workers is an error" no_workers

@@ -2,8 +2,8 @@
 #ifndef SL_TESTS_OWN_H
 #define SL_TESTS_OWN_H
 
-/* Give names to --block-norm own-blend, x + v ∘ tanh(x·W + b). Ends the program if that cannot be.
- */
+/* Make --block-norm own-blend, x + v ∘ tanh(x·W + b), and --aggregator own-power, log(Σ w e^h). End
+ * the program if that cannot be. */
 void sl_test_add_own(void);
 
 #endif

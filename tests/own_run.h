@@ -41,7 +41,8 @@ static inline int make_arrays(void **state)
             indices[v * 4 + k] = to[k];
         classes[v] = v % 11 == 4 ? -1 : (v * 5 + v / 7) % COLUMNS;
         for (int j = 0; j < FEATURES; j++)
-            features[v * FEATURES + j] = 6.0f * drawn(v, j) - 2.0f + (j == classes[v] ? 2.0f : 0.0f);
+            features[v * FEATURES + j] =
+                6.0f * drawn(v, j) - 2.0f + (j == classes[v] ? 2.0f : 0.0f);
         for (int j = 0; j < COLUMNS; j++) {
             numbers[v * COLUMNS + j] = v % 9 == j ? NAN : 3.0f * drawn(v, 100 + j) - 1.0f;
             labels[v * COLUMNS + j] = v % 9 == j ? NAN : (float)(drawn(v, 200 + j) > 0.5f);

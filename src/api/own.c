@@ -1,4 +1,4 @@
-/* What a program adds to the tables: losses and layers. */
+/* What a program adds to the tables: losses, layers and reducers. */
 #include "api/api.h"
 #include "core/error.h"
 #include "graphs/loss.h"
@@ -27,6 +27,18 @@ int starling_layer_register(const char *name, const struct starling_layer *layer
     if (sl_api_lock())
         return SL_ERR_USAGE;
     const int code = sl_layer_add(name, layer);
+    sl_api_leave();
+    return code;
+}
+
+int starling_reducer_register(const char *name, const struct starling_reducer *reducer)
+{
+    if (!reducer || !reducer->combine || !reducer->merge || !reducer->finish ||
+        !reducer->differentiate)
+        return sl_error(SL_ERR_USAGE, "a reducer: it or a function is NULL");
+    if (sl_api_lock())
+        return SL_ERR_USAGE;
+    const int code = sl_reducer_own_add(name, reducer);
     sl_api_leave();
     return code;
 }

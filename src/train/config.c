@@ -34,8 +34,7 @@ const struct sl_option sl_config_options[] = {
      "hops; jknet: --layers layers, whose outputs the last product reads side by side. "
      "Each has its own defaults (docs/DEFAULTS.md)",
      MODEL},
-    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean" SL_REDUCER_NAMES,
-     "NAME",
+    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, sl_aggregator_names, "NAME",
      "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
      "sum, maximum or minimum of the neighbours, with a weight for them and one for the vertex",
      MODEL},
