@@ -27,7 +27,7 @@ static void join_places(const struct sl_layer_list *list, int *same)
         same[p] = p;
     for (int l = 0; l < list->count; l++) {
         const struct sl_layer_shape *layer = &list->layer[l];
-        if (layer->kind->weights == 0)
+        if (sl_layer_shape_whole(layer))
             join(same, l, l + 1);
         if (layer->back > 0)
             join(same, l + 1 - layer->back, l + 1);

@@ -244,6 +244,7 @@ static struct sl_loss_tiles loss_tiles(struct sl_network *net, const struct sl_m
 {
     return (struct sl_loss_tiles){.facts = &net->graph->facts[order][i],
                                   .target = &net->graph->target[order][i],
+                                  .own = net->graph->objective.loss->own,
                                   .weights = net->graph->weights,
                                   .metrics = &net->metrics[i],
                                   .z = sl_matrix_tile(logits, i, 0)};

@@ -92,6 +92,7 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
                                       .width = width,
                                       .cut = cut,
                                       .type = sl_layer_moved_back(net, layer),
+                                      .operands = layer->reducer->own ? cut : NULL,
                                       .reducer = layer->reducer->back};
     return gemm_first || layer->index > 0 ? 2 : 1; /* a first layer's input needs no gradient */
 }

@@ -4,7 +4,8 @@
  * layer has no relu and no dropout. L is 1 / number of neighbours for the mean, and 1 for the sum.
  * The aggregator of DistGNN, with one weight for vertex and neighbours, is a GCN layer with other
  * factors. A maximum or minimum (graphs/reduce_extremum.c) takes the place of L·A·H, with the SpMM
- * first. The gradient of the maximum then takes the place of Aᵀ.
+ * first, and so does what a program brings (graphs/reduce_own.c). The gradient of the maximum then
+ * takes the place of Aᵀ.
  *
  *   forward   GEMM first   T = H·N      Y = L·(A·T)
  *             SpMM first   U = L·(A·H)  Y = U·N
@@ -22,7 +23,8 @@
 
 enum { OWN, NEIGHBOURS };
 
-/* Whether the reducer takes a maximum or minimum, and keeps its argmax. */
+/* Whether the reducer keeps another matrix for its gradient: the argmax of a maximum or minimum, or
+ * a program's. */
 static bool has_argmax(const struct sl_layer *layer)
 {
     return layer->reducer->outputs > 1;
@@ -199,7 +201,9 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
         &(struct sl_product_gradient){.h = &neighbours, .v = g, .epilogue = &mean, .y = du});
     if (has_argmax(layer))
         sl_network_walk(net, layer, true,
-                        &(struct sl_reduction){.moved = {du, &layer->argmax}, .out = {d}});
+                        &(struct sl_reduction){.moved = {du, &layer->argmax},
+                                               .row = {sl_layer_dense_input(net, layer, true)},
+                                               .out = {d}});
     else
         sl_network_aggregate(net, layer, true, du, NULL, NULL, d);
 }

@@ -4,13 +4,16 @@
 #define SL_GRAPHS_LOSS_H
 
 #include "codelets/operation.h"
+#include "codelets/own_loss.h"
 #include "codelets/target.h"
+#include "core/names.h"
 
 /* Tiles of the same rows. */
 struct sl_loss_tiles {
     struct sl_tile *facts, *target, *metrics;
-    struct sl_tile *weights; /* of this rank, (2, columns): of the values 0 and 1; NULL: 1 */
-    struct sl_tile *z;       /* the logits */
+    const struct sl_own_loss *own; /* of the loss */
+    struct sl_tile *weights;       /* of this rank, (2, columns): of the values 0 and 1; NULL: 1 */
+    struct sl_tile *z;             /* the logits */
 };
 
 /* What a training step reduces, beside the loss itself. */
@@ -22,7 +25,9 @@ struct sl_loss_options {
 struct sl_loss {
     const char *name; /* of --loss */
     enum sl_target_form form;
-    bool classes; /* may have weights of classes, and smooth labels */
+    bool classes;                  /* logits decide on labels; else they are numbers */
+    bool weighted;                 /* may have weights of classes, and smooth labels */
+    const struct sl_own_loss *own; /* of a program (graphs/loss_own.c); NULL: none */
     /* Submit metrics = the sums over the training vertices, Z = the gradient of their mean loss,
      * times the fact `factor` of each row. */
     void (*differentiate)(struct sl_runtime *rt, const struct sl_loss_options *options,
@@ -48,7 +53,18 @@ SL_LOSSES(SL_LOSS_DECLARED)
 #define SL_LOSS_NAMED(id, name) "|" name
 #define SL_LOSS_NAMES           SL_LOSSES(SL_LOSS_NAMED)
 
+/* "auto|cross-entropy|…", with the names that a program adds. */
+extern char sl_loss_names[SL_NAMES_ROOM];
+
 /* Return the loss of that name, or NULL. */
 const struct sl_loss *sl_loss_find(const char *name);
+
+/* ---- loss_own.c ---- */
+
+/* Add a loss of a program, or replace the one that it gave this name. No training is on its way.
+ * Return 0, or SL_ERR_USAGE: such a name cannot be. */
+int sl_loss_add(const char *name, enum sl_target_form form, bool classes, starling_loss *function,
+                void *context);
+const struct sl_loss *sl_loss_own_find(const char *name);
 
 #endif

@@ -18,6 +18,7 @@ const struct sl_loss sl_loss_sigmoid = {
     .name = "sigmoid",
     .form = SL_TARGET_VALUES,
     .classes = true,
+    .weighted = true,
     .differentiate = differentiate,
     .count = count,
 };

@@ -23,6 +23,7 @@ const struct sl_loss sl_loss_softmax = {
     .name = "cross-entropy",
     .form = SL_TARGET_CLASS,
     .classes = true,
+    .weighted = true,
     .differentiate = differentiate,
     .count = count,
 };

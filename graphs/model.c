@@ -15,6 +15,11 @@ int sl_layer_shape_weights(const struct sl_layer_shape *shape)
     return shape->kind->weights * (shape->inputs > 1 ? shape->inputs : 1);
 }
 
+bool sl_layer_shape_whole(const struct sl_layer_shape *shape)
+{
+    return shape->kind->weights == 0 || shape->kind->own;
+}
+
 int64_t sl_model_bias_row(const struct sl_model_layer *layer)
 {
     return sl_layer_shape_weights(&layer->shape) * layer->shape.in + layer->shape.kind->vectors;
@@ -202,10 +207,10 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
         /* a vector multiplies a head: from its width to one number */
         .others_limit = shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
     };
+    if (shape->kind->weights || !shape->kind->start)
+        sl_submit_glorot(model->rt, &how, tile);
     if (shape->kind->start)
         shape->kind->start(model->rt, shape->kind, tile);
-    else
-        sl_submit_glorot(model->rt, &how, tile);
 }
 
 void sl_model_init(struct sl_model *model)

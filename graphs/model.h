@@ -49,6 +49,9 @@ static inline int64_t sl_layer_shape_columns(const struct sl_layer_shape *shape)
 /* Matrices of a layer's parameters. */
 int sl_layer_shape_weights(const struct sl_layer_shape *shape);
 
+/* Whether each row tile's part of their gradient is one tile: without products, or of a program. */
+bool sl_layer_shape_whole(const struct sl_layer_shape *shape);
+
 /* Rows of a layer's parameters. */
 int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape);
 
@@ -110,9 +113,9 @@ struct sl_model_shape {
     const struct sl_model_kind *model;
     const struct sl_layer_kind *kind; /* of layers that aggregate */
     const struct sl_reducer *reducer;
-    int layers, hops; /* --layers, --hops */
-    bool batch;       /* columns are normalised, else rows */
-    float teleport;   /* the share of its own values that a vertex keeps in a hop */
+    int layers, hops;                  /* --layers, --hops */
+    const struct sl_layer_kind *block; /* the first layer of a residual block */
+    float teleport; /* the share of its own values that a vertex keeps in a hop */
     int64_t features, hidden, classes;
     bool bias;
     double input_dropout, dropout;

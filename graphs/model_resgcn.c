@@ -3,7 +3,8 @@
  *   H = X·W + b,   H += GCN(drop(relu(norm(H)))) for each block,   logits = drop(relu(norm(H)))·W +
  * b
  *
- * A block's normalised rows are made again going back: only H stays in memory. */
+ * Instead of norm, blocks may have a layer that a program brings (graphs/layer_own.c). Its output
+ * or a block's normalised rows are made again going back: only H stays in memory. */
 #include "graphs/network.h"
 
 static void add_linear(const struct sl_model_shape *shape, bool first, struct sl_layer_list *list)
@@ -22,10 +23,11 @@ static void add_linear(const struct sl_model_shape *shape, bool first, struct sl
 static void add_norm(const struct sl_model_shape *shape, struct sl_layer_list *list)
 {
     sl_layer_list_add(list, &(struct sl_layer_shape){
-                                .kind = shape->batch ? &sl_layer_batch_norm : &sl_layer_row_norm,
+                                .kind = shape->block,
                                 .reducer = shape->reducer,
                                 .in = shape->hidden,
                                 .out = shape->hidden,
+                                .decay = shape->block->own ? shape->decay_rest : 0.0f,
                                 .activation = SL_ACTIVATION_RELU,
                                 .passing = true,
                             });

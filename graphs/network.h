@@ -10,7 +10,9 @@
 
 #include "codelets/epilogue.h"
 #include "codelets/optimizer.h"
+#include "codelets/own_layer.h"
 #include "codelets/record.h"
+#include "core/names.h"
 #include "graphs/copies.h"
 #include "graphs/distribution.h"
 #include "graphs/evaluation.h"
@@ -82,7 +84,8 @@ struct sl_layer_kind {
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     bool alone;        /* works on each vertex alone: does not aggregate */
     bool leaves_sums;  /* going back, leaves an input that a jump reads as sums (sl_jump_back) */
-    int averages;      /* of the vectors, the last ones are running averages and not learned */
+    const struct sl_own_layer *own; /* of a program (graphs/layer_own.c); NULL: none */
+    int averages; /* of the vectors, the last ones are running averages and not learned */
     /* Set the first parameters, all rows, on their owner. NULL: Glorot's. */
     void (*start)(struct sl_runtime *rt, const struct sl_layer_kind *kind, struct sl_tile *tile);
     /* Cut the output and the products with weights among the columns of a grid (columns + 1 each).
@@ -151,7 +154,8 @@ struct sl_layer {
         output; // (n, out) of the graph's type, logits float32: after activation, the next layer's
                 // dropout and, where its input is scaled, the row scale diag(right)
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from
+    struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from;
+                                 // or of float32: what the gradient of a program's reducer needs
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
     int64_t *in_cut, *out_cut; /* among the columns of the grid */
     int64_t product;           /* columns of the products with weights */
@@ -250,6 +254,18 @@ SL_LAYERS(SL_LAYER_DECLARED)
 
 /* Return the kind of that name, or NULL. */
 const struct sl_layer_kind *sl_layer_find(const char *name);
+
+/* ---- layer_own.c ---- */
+
+/* "row|batch", with the names that a program adds. */
+extern char sl_block_names[SL_NAMES_ROOM];
+
+/* Return the kind of layer that --block-norm names. */
+const struct sl_layer_kind *sl_layer_block(const char *name);
+
+/* Add a layer of a program, or replace the one that it gave this name. No training is on its way.
+ * Return 0, or SL_ERR_USAGE: such a name cannot be. */
+int sl_layer_add(const char *name, const struct starling_layer *layer);
 
 /* Submit one training step: forward, loss, backward, reductions, update. sl_network_total then
  * holds the loss and correct counts of the training vertices, and the first layer with a number

@@ -467,7 +467,7 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer,
 int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer)
 {
     const int columns = net->graph->distribution->grid.columns;
-    if (layer->kind->weights == 0)
+    if (sl_layer_shape_whole(&layer->model->shape))
         return sl_model_learns(layer->model);
     return sl_layer_weight_count(layer) * columns + (columns > 1 && layer->bias);
 }
@@ -500,8 +500,8 @@ static int64_t block_rows(const struct sl_network *net, const struct sl_layer *l
 {
     const int columns = net->graph->distribution->grid.columns;
     const bool last = b == sl_product_blocks(net, layer) - 1;
-    if (layer->kind->weights == 0)
-        return layer->kind->vectors;
+    if (sl_layer_shape_whole(&layer->model->shape))
+        return sl_layer_shape_rows(&layer->model->shape);
     if (b / columns == sl_layer_weight_count(layer))
         return 1;
     return width_of(layer->in_cut, b % columns) + (columns == 1 && last && layer->bias);
@@ -525,8 +525,9 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
     int code = sl_matrix_describe(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
     if (!code && (owner.blocks * columns > 1 || layer->gradients.tiles[0].owner != 0))
         code = sl_tile_create(net->rt, &layer->gradient,
-                              owner.weights ? owner.weights * layer->in + layer->bias
-                                            : layer->kind->vectors,
+                              sl_layer_shape_whole(&layer->model->shape)
+                                  ? sl_layer_shape_rows(&layer->model->shape)
+                                  : owner.weights * layer->in + layer->bias,
                               layer->product, sizeof(float), 0);
     free(cut);
     return code;

@@ -57,9 +57,10 @@ void sl_product_count_gradients(const struct sl_network *net, const struct sl_la
     const int columns = d->grid.columns, blocks = sl_product_blocks(net, layer);
     for (int c = 0; c < columns; c++) {
         const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->product_cut, c);
-        const int64_t rows = layer->kind->weights ? layer->bias : sl_model_bias_row(layer->model);
+        const bool whole = sl_layer_shape_whole(&layer->model->shape);
+        const int64_t rows = whole ? sl_model_bias_row(layer->model) : layer->bias;
         int64_t own = rows * out * 4;
-        for (int w = 0; w < sl_layer_weight_count(layer); w++)
+        for (int w = 0; !whole && w < sl_layer_weight_count(layer); w++)
             own +=
                 (sl_product_sends_gradient(net, layer, w) ? in * layer->product : layer->in * out) *
                 4;

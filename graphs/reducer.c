@@ -17,7 +17,7 @@ const struct sl_reducer *sl_reducer_find(const char *name)
     for (size_t r = 0; r < sizeof reducers / sizeof *reducers; r++)
         if (strcmp(reducers[r]->name, name) == 0)
             return reducers[r];
-    return NULL;
+    return sl_reducer_own_find(name);
 }
 
 struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,

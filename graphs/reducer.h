@@ -9,6 +9,8 @@
 #define SL_GRAPHS_REDUCER_H
 
 #include "codelets/epilogue.h"
+#include "codelets/own_reduce.h"
+#include "core/names.h"
 
 enum { SL_MOVED = 2, SL_OUTPUTS = 2, SL_ROW_OPERANDS = 2 }; /* most of a reducer */
 
@@ -91,9 +93,10 @@ struct sl_states {
 
 struct sl_reducer {
     const char *name;
-    const struct sl_reducer *back; /* combines gradients, with the transpose of A; NULL: none */
-    bool linear;                   /* weights may come before: A ∘ (H·W) = (A ∘ H)·W */
-    bool numbered;                 /* a meeting says which rows of the graph meet */
+    const struct sl_own_reducer *own; /* of a program (graphs/reduce_own.c); NULL: none */
+    const struct sl_reducer *back;    /* combines gradients, with the transpose of A; NULL: none */
+    bool linear;                      /* weights may come before: A ∘ (H·W) = (A ∘ H)·W */
+    bool numbered;                    /* a meeting says which rows of the graph meet */
     bool alone;  /* a meeting has one tile of each moved matrix: sparse tiles of a row stay apart */
     bool narrow; /* states of out[0] have the type of moved[0]; else float32, as all other states */
     int moved, row_operands, outputs; /* matrices; every rank that combines a row has the row's
@@ -138,6 +141,16 @@ SL_REDUCERS(SL_REDUCER_DECLARED)
 
 /* Return the reducer of that name, or NULL. */
 const struct sl_reducer *sl_reducer_find(const char *name);
+
+/* ---- reduce_own.c ---- */
+
+/* "gcn|mean|sum|max|min", with the names that a program adds. */
+extern char sl_aggregator_names[SL_NAMES_ROOM];
+
+/* Add a reducer of a program, or replace the one that it gave this name. No training is on its way.
+ * Return 0, or SL_ERR_USAGE: such a name cannot be. */
+int sl_reducer_own_add(const char *name, const struct starling_reducer *reducer);
+const struct sl_reducer *sl_reducer_own_find(const char *name);
 
 /* The type of an output's states where matrices of type `moved` are moved; the bytes of one element
  * of all outputs' states. */

@@ -122,6 +122,108 @@ STARLING_API int starling_options_set(starling_options *options, const char *nam
 
 STARLING_API void starling_options_free(starling_options *options);
 
+/* ---- A loss of one's own ---- */
+
+/* What a loss compares the logits with. */
+enum starling_labels {
+    STARLING_CLASSES, /* a class for each vertex */
+    STARLING_LABELS,  /* labels of 0 and 1, several for each vertex; of a class, its own label is 1
+                       */
+    STARLING_NUMBERS, /* numbers */
+};
+
+/* Some vertices with labels, a row each. The arrays belong to the library and last for one call. */
+struct starling_loss_rows {
+    int64_t rows, columns;
+    const int64_t *vertex;  /* (rows): numbers of the vertices in the graph */
+    const float *logits;    /* (rows, columns) */
+    const int32_t *classes; /* (rows): 0 … columns - 1; NULL unless of STARLING_CLASSES */
+    const float *labels;    /* (rows, columns), NaN: not known; NULL if of STARLING_CLASSES */
+    double *loss;           /* (rows): to be set; all 0 before */
+    float *gradient; /* (rows, columns): to be set to d loss[r] / d logits[r, j]; all 0 before;
+                        NULL: an evaluation, which needs none */
+};
+
+/* Set the loss and the gradient of each row, from this row alone. The library takes the mean over
+ * the training vertices. StarPU's workers make such calls at the same time. The function calls
+ * nothing of the library, and always gives the same numbers for the same row. A number that is not
+ * finite ends the training with STARLING_ERR_DATA. */
+typedef void starling_loss(void *context, const struct starling_loss_rows *rows);
+
+/* Give a loss a name for the option `loss`, on each rank. The same name again replaces function and
+ * context. A model that was trained with it needs the name for predictions, also in other
+ * processes. It runs on cores; the rest of a step may run on GPUs. STARLING_ERR_USAGE: the name has
+ * other characters than a-z, 0-9 and -, is not 1 to 31 long, or is the library's; there are 16
+ * names; a training is on its way. */
+STARLING_API int starling_loss_register(const char *name, enum starling_labels labels,
+                                        starling_loss *loss, void *context);
+
+/* ---- A layer of one's own ---- */
+
+/* Some vertices, a row each, forward or back, and the layer's parameters. The arrays belong to the
+ * library and last for one call. Those that a call has to set or to add to are all 0 before, but
+ * parameter_gradients, which has the sums of calls before. */
+struct starling_layer_rows {
+    int64_t rows, columns;
+    const float *input;                /* (rows, columns) */
+    const float *const *parameters;    /* matrices (columns, columns), then vectors (columns) */
+    float *output;                     /* forward, (rows, columns): to be set */
+    const float *output_gradient;      /* back, (rows, columns) */
+    float *input_gradient;             /* back, (rows, columns): to be set */
+    float *const *parameter_gradients; /* back, likewise: to be added to */
+};
+
+/* Work on each row alone. StarPU's workers make such calls at the same time. The function calls
+ * nothing of the library, and always gives the same numbers for the same row. */
+typedef void starling_layer_function(void *context, const struct starling_layer_rows *rows);
+
+struct starling_layer {
+    const char *matrices[3]; /* names of parameters (columns, columns), at most 2, then NULL; random
+                                at first, as those of the library */
+    const char *vectors[5];  /* names of parameters (columns), at most 4, then NULL */
+    float start[4];          /* what each vector is full of at first */
+    starling_layer_function *forward, *backward;
+    void *context;
+};
+
+/* Give a layer a name for the option `block-norm` of the model `resgcn`, on each rank. Each block
+ * then is H += GCN(dropout(relu(layer(H)))), and so is the layer before the decoder; `columns` is
+ * the option `hidden`. Not with sub-models, nor with a grid of several columns. The same name again
+ * replaces the layer. It runs on cores, as a loss does. STARLING_ERR_USAGE: a name is none as of
+ * starling_loss_register (of a parameter: a-z, 0-9 and _), or there twice; a function is NULL;
+ * there are 16 layers; a training is on its way. */
+STARLING_API int starling_layer_register(const char *name, const struct starling_layer *layer);
+
+/* ---- A reducer of one's own ---- */
+
+/* How a vertex combines the rows of its neighbours, element by element. The state of a vertex is
+ * two numbers for each element. A function works on `n` elements of one vertex or neighbour, which
+ * may be some of a row. Functions are as those of a layer. */
+struct starling_reducer {
+    float start[2]; /* the state of a vertex that has met no neighbour */
+    /* Combine a neighbour's elements into the state; `weight`: of the edge, 1 without weights. */
+    void (*combine)(void *context, int64_t n, float weight, const float *neighbour, float *first,
+                    float *second);
+    /* Merge the state that another rank has of the vertex into the state. */
+    void (*merge)(void *context, int64_t n, const float *other_first, const float *other_second,
+                  float *first, float *second);
+    /* Turn the state into the result, in `first`, and what its gradient needs, in `second`. Also of
+     * a vertex without neighbours. */
+    void (*finish)(void *context, int64_t n, float *first, float *second);
+    /* Add the part of one edge to the gradient of the neighbour's elements, from the gradient of
+     * the result and the vertex's `second`. */
+    void (*differentiate)(void *context, int64_t n, float weight, const float *neighbour,
+                          const float *gradient, const float *second, float *neighbour_gradient);
+    void *context;
+};
+
+/* Give a reducer a name for the option `aggregator` of the model `sage`, on each rank. Not with
+ * bfloat16, nor with a `delay` of epochs. The same name again replaces the reducer. It runs on
+ * cores, as a loss does. STARLING_ERR_USAGE: a name is none as of starling_loss_register; a
+ * function is NULL; there are 16 reducers; a training is on its way. */
+STARLING_API int starling_reducer_register(const char *name,
+                                           const struct starling_reducer *reducer);
+
 /* ---- Training ---- */
 
 /* What an epoch was. Accuracies and scores are NaN where they were not measured, or where labels

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "data/partition/parts.h"
 #include "tests/every_cut.h"
+#include "tests/own.h"
 
 static const struct test_case cases[] = {
     {.every = {.name = "GCN, directed, weighted",
@@ -59,6 +60,15 @@ static const struct test_case cases[] = {
                           "--no-overlap"},
      .order = SPMM,
      .largest = true},
+    {.every = {.name = "GraphSAGE, a reducer of a program, directed, weighted",
+               .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
+                           .self_loops = true, .isolated = 3, .seed = 58},
+               .options = "--product-order spmm --model sage --aggregator own-power --dropout 0.25 "
+                          "--lr 0.03",
+               .apart = true},
+     .order = SPMM,
+     .largest = true,
+     .operands = true},
     {.every = {.name = "graph attention, directed, weighted",
                .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
                            .self_loops = true, .isolated = 3, .seed = 38},
@@ -109,6 +119,23 @@ static const struct test_case cases[] = {
      .order = BLOCKS,
      .blocks = 5,
      .recompute = 2},
+    {.every = {.name = "residual blocks, a layer of a program, directed, weighted",
+               .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
+                           .isolated = 3, .seed = 56},
+               .options = "--model resgcn --block-norm own-blend --layers 4 --recompute 2 "
+                          "--dropout 0.25"},
+     .order = BLOCKS,
+     .blocks = 4,
+     .recompute = 2},
+    {.every = {.name = "residual blocks, a layer of a program",
+               .fixture = {SL_EVERY_SPARSE, .vertices = 61, .classes = 7, .degree = 4,
+                           .isolated = 2, .seed = 57},
+               .options = "--model resgcn --block-norm own-blend --dropout 0.25 --product-order "
+                          "gemm",
+               .apart = true},
+     .order = BLOCKS,
+     .blocks = 3,
+     .late = 0.5},
     {.every = {.name = "isomorphism network, directed, weighted",
                .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
                            .isolated = 3, .seed = 44},
@@ -196,15 +223,15 @@ static void check_rows(const struct checking *k, enum vertex_parts kind, bool co
     if (!code)
         code = sl_every_train(k->every, &source,
                               cover ? "--distribution cover" : "--distribution halo", apart, &got);
-    const bool counts = cover && k->c->largest && k->data->symmetric;
     const int64_t received = got.traffic.rows_received + got.traffic.sums_received;
     const bool attention =
         cover && k->c->heads; /* weights are not words: bytes are of some cover */
+    const bool counts = cover && k->c->largest && k->data->symmetric && !k->c->operands;
     judge(k, names[kind + (cover ? VERTEX_KINDS : 0)], apart, code, &got,
           counts ? sl_cut_served(k, &got.traffic) : received,
           counts      ? sl_cut_cover_rows(k, part)
           : attention ? (sl_cut_covers_attention(k, part, &got.traffic) ? received : -1)
-          : cover     ? sl_cut_cover_bytes(k, part)
+          : cover     ? (k->c->operands ? received : sl_cut_cover_bytes(k, part))
                       : sl_cut_halo_bytes(k, part));
     sl_trained_free(&got);
     free(part);
@@ -341,5 +368,6 @@ int main(int argc, char **argv)
         .layers = LAYERS,
         .check = check_cuts,
     };
+    sl_test_add_own();
     return sl_every_run(&program, argc, argv);
 }

@@ -20,6 +20,7 @@ struct test_case {
     enum order order;
     bool largest; /* where elements come from travels, too: of a halo's gradients, of clones' states
                    */
+    bool operands; /* the gradient needs the row's own H: bytes of a cover are not counted */
     int heads, hidden, out_heads; /* of attention: rows of codelets/attention.h */
     int blocks, recompute;        /* of BLOCKS, --recompute; of HOPS */
     double late; /* trains with clones that meet late or never, too: how far losses may be off */

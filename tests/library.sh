@@ -54,6 +54,22 @@ resumes() { # RANKS DISTRIBUTION DELAY
     [ "$(log_losses "$T/log.a")" = "$(log_losses "$T/log.b")" ] && [ -n "$(log_losses "$T/log.a")" ] || die "other losses"
 }
 
+# An example that prints its loss: the same bits on 1 and 2 ranks.
+example_own() { # PROGRAM LEAST-ACCURACY
+    timeout 120 "$build/examples/$1" "$karate" >"$T/one" 2>"$T/err" || die "status $?: $(cat "$T/err")"
+    grep -q '^loss [0-9.e-]*, test accuracy [01]\.[0-9]*$' "$T/one" || die "$(cat "$T/one")"
+    awk -v least="$2" '{ exit !($NF >= least) }' "$T/one" || die "learnt little: $(cat "$T/one")"
+    [ -n "$MPIRUN" ] || return 0
+    timeout 120 "$MPIRUN" -n 2 "$build/examples/$1" "$karate" >"$T/two" 2>"$T/err" || die "two ranks: status $?: $(cat "$T/err")"
+    cmp "$T/one" "$T/two" || die "$(cat "$T/one" "$T/two")"
+}
+
+# A model of an own loss is refused where the loss has no name.
+unknown_loss() {
+    ! "$STARLING" train "$karate" --loss focal >"$T/out" 2>"$T/err" || die "it trained"
+    sentence "--loss: expected one of: auto cross-entropy sigmoid mse, not \"focal\"" "$T/err"
+}
+
 example_trains() {
     timeout 120 "$build/examples/train" "$karate" >"$T/out" || die "status $?"
     [ "$(grep -c '^epoch ' "$T/out")" -eq 50 ] || die "not 50 epochs: $(cat "$T/out")"
@@ -97,6 +113,10 @@ exports() {
 check "a dataset" data
 check "exported names are those of the header" exports
 check "examples/train" example_trains
+check "examples/own_layer" example_own own_layer 0.7
+check "examples/own_loss" example_own own_loss 0.7
+check "examples/own_reducer" example_own own_reducer 0.7
+check "a loss that nobody brought" unknown_loss
 check "errors, callbacks, weights, files, predictions" everything
 check "StarPU without workers is an error" no_workers
 check "losses of a path" same_losses losses 1 "$T/graph" epochs 20 dropout 0.3

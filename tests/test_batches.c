@@ -1,81 +1,12 @@
 /* With weights held, gradients of batches add up to the gradient of the whole graph. Every vertex
  * is inner in one batch of an epoch. The order of clusters, and dropout of each step, follow from
  * the seed. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
-
-#include "codelets/optimizer.h"
 #include "codelets/record.h"
 #include "core/error.h"
 #include "core/handle.h"
-#include "tests/fixtures.h"
-#include "tests/running.h"
-#include "tests/runs.h"
-#include "train/fits.h"
+#include "tests/batch_run.h"
 
 static const double TOLERANCE = 1e-5; /* of the largest number of a layer's gradient */
-
-static const struct sl_optimizer_step still = {.method = SL_SGD};
-
-static const struct sl_fixture fixtures[] = {
-    {.name = "undirected",
-     .vertices = 97,
-     .features = 19,
-     .classes = 5,
-     .degree = 4,
-     .isolated = 3,
-     .form = SL_FEATURES_DENSE,
-     .seed = 81},
-    {.name = "directed, weighted, sparse features",
-     .vertices = 131,
-     .features = 23,
-     .classes = 4,
-     .degree = 3,
-     .directed = true,
-     .weighted = true,
-     .self_loops = true,
-     .form = SL_FEATURES_CSR,
-     .unlabelled_train = true,
-     .seed = 82},
-    {.name = "identity",
-     .vertices = 61,
-     .classes = 3,
-     .degree = 3,
-     .form = SL_FEATURES_IDENTITY,
-     .seed = 83},
-};
-enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
-
-/* ---- One trainer ---- */
-
-static void open_run(struct sl_opened *run, const struct sl_dataset *data, const char *model,
-                     const char *batches)
-{
-    char line[SL_MOST_LINE];
-    snprintf(line, sizeof line, "--hidden 8 --tiles 3 %s --batches %s", model, batches);
-    sl_opened_open(run, data, sl_run_parse(line));
-}
-
-/* Submit a step that leaves the weights as they are. */
-static struct sl_network *step(struct sl_opened *run, int64_t epoch, int number, uint32_t update)
-{
-    struct sl_network *net = sl_batches_network(&run->trainer.batches, epoch, number, 0);
-    if (!net)
-        return NULL;
-    net->epoch = (uint32_t)epoch;
-    net->update = update;
-    sl_network_train(net, &still);
-    return net;
-}
 
 static double loss_of(struct sl_network *net)
 {
@@ -472,129 +403,6 @@ static void test_tags_are_given_back(void **state)
     sl_fixture_close(&data);
 }
 
-/* ---- Places ---- */
-
-static int first_rank(const void *context, int i, int j)
-{
-    (void)context;
-    return 0 * i * j;
-}
-
-/* Memory that is too small for a later matrix is replaced: matrices must not keep the old one. */
-static void test_place_grows(void **state)
-{
-    static const int64_t small[] = {0, 10}, large[] = {0, 100}, cols[] = {0, 8};
-    struct sl_place place = {.shared = true};
-    struct sl_matrix a, b;
-    (void)state;
-    struct sl_cuts cuts = {1, 1, small, cols, first_rank, NULL};
-    assert_int_equal(sl_matrix_describe(&sl_running, &a, SL_FLOAT32, &cuts), 0);
-    assert_int_equal(sl_place_add(&place, &a), 0);
-    assert_int_equal(sl_place_allocate(&sl_running, &place), 0);
-    sl_place_take(&sl_running, &place, &a);
-    sl_tile_acquire(&sl_running, &a.tiles[0], true);
-    sl_tile_release(&a.tiles[0]);
-    cuts.row_cut = large;
-    assert_int_equal(sl_matrix_describe(&sl_running, &b, SL_FLOAT32, &cuts), 0);
-    assert_int_equal(sl_place_add(&place, &b), 0);
-    assert_int_equal(sl_place_allocate(&sl_running, &place), 0);
-    sl_place_take(&sl_running, &place, &b);
-    sl_place_take(&sl_running, &place, &a);
-    const void *after = sl_tile_acquire(&sl_running, &a.tiles[0], true);
-    sl_tile_release(&a.tiles[0]);
-    assert_ptr_equal(after, place.memory);
-    sl_place_remove(&place, &a);
-    sl_place_remove(&place, &b);
-    sl_matrix_destroy(&a);
-    sl_matrix_destroy(&b);
-    sl_place_free(&place);
-}
-
-/* Bytes of the parts of a layer's gradients, in the batch that has most. */
-static size_t most_parts(const struct sl_batches *b, int l)
-{
-    size_t most = 0;
-    for (int k = 0; k < b->count; k++) {
-        const struct sl_matrix *parts = &b->batch[k].pass.network.layer[l].gradients;
-        const size_t bytes = sl_matrix_own_bytes(&sl_running, parts);
-        assert_true(parts->lent || bytes == 0);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
-/* Parts of gradients take memory once, whatever the number of batches, and so says the plan. */
-static void test_parts_of_gradients_are_shared(void **state)
-{
-    enum { LINE = 64 };
-    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    struct sl_opened run;
-    size_t most = 0;
-    (void)state;
-    open_run(&run, &data, "--model resgcn --layers 3 --dropout 0", "co:5");
-    struct sl_batches *b = &run.trainer.batches;
-    assert_int_equal(b->count, 5);
-    for (int l = 0; l < run.trainer.model.layers; l++)
-        most += (most_parts(b, l) + LINE - 1) / LINE * LINE;
-    assert_true(most > 0);
-    assert_int_equal(sl_places_bytes(&b->places, SL_PLACE_GRADIENTS), most);
-    assert_int_equal(sl_trainer_plan(&run.trainer).bytes[SL_PLAN_GRADIENTS], most);
-    sl_opened_close(&run);
-    sl_fixture_close(&data);
-}
-
-/* A batch writes its gradients once nobody reads those of the batch before. */
-static void test_parts_of_gradients_wait(void **state)
-{
-    const struct timespec long_enough_to_write = {.tv_nsec = 200 * 1000 * 1000};
-    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    struct sl_opened run;
-    (void)state;
-    open_run(&run, &data, "--dropout 0", "co:2");
-    struct sl_tile *tile = step(&run, 1, 0, 1)->layer[0].summed;
-    const size_t bytes = (size_t)(tile->rows * tile->ld) * sizeof(float);
-    float *before = malloc(bytes);
-    const float *g = sl_tile_acquire(&sl_running, tile, false);
-    memcpy(before, g, bytes);
-    struct sl_network *next = step(&run, 1, 1, 2);
-    nanosleep(&long_enough_to_write, NULL);
-    assert_memory_equal(g, before, bytes);
-    sl_tile_release(tile);
-    g = sl_tile_acquire(&sl_running, next->layer[0].summed, false);
-    assert_memory_not_equal(g, before, bytes);
-    sl_tile_release(next->layer[0].summed);
-    free(before);
-    sl_opened_close(&run);
-    sl_fixture_close(&data);
-}
-
-/* A batch computes no parts of rows that its layers do not read, whoever had the memory before. */
-static void test_parts_of_gradients_stay_idle(void **state)
-{
-    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    struct sl_opened run;
-    int idle = 0;
-    (void)state;
-    open_run(&run, &data, "--dropout 0 --layers 3 --tiles 12", "co:4");
-    for (int s = 0; s < 2 * run.trainer.batches.steps; s++) {
-        const int steps = run.trainer.batches.steps;
-        const struct sl_network *net = step(&run, 1 + s / steps, s % steps, 1);
-        const struct sl_layer *last = net ? &net->layer[net->layers - 1] : NULL;
-        const int *hop = net ? net->graph->distribution->hop : NULL;
-        const int tiles = net ? net->graph->distribution->tiles : 0;
-        for (int i = 0; i < tiles; i++) {
-            const struct sl_tile *part =
-                &last->gradients.tiles[i * (last->gradients.tile_rows / tiles)];
-            const int hops = last->order == SL_GEMM_FIRST ? 1 : 0;
-            assert_int_equal(part->idle, hop && hop[i] > hops);
-            idle += part->idle;
-        }
-    }
-    assert_true(idle > 0);
-    sl_opened_close(&run);
-    sl_fixture_close(&data);
-}
-
 /* Of several ranks the program runs one test: tests/batches.sh. */
 int main(void)
 {
@@ -608,10 +416,6 @@ int main(void)
         cmocka_unit_test(test_loss_of_an_epoch),
         cmocka_unit_test(test_handles_and_tags_are_reused),
         cmocka_unit_test(test_tags_are_given_back),
-        cmocka_unit_test(test_place_grows),
-        cmocka_unit_test(test_parts_of_gradients_are_shared),
-        cmocka_unit_test(test_parts_of_gradients_wait),
-        cmocka_unit_test(test_parts_of_gradients_stay_idle),
     };
     return sl_runtime_launched() ? cmocka_run_group_tests(shared, sl_running_start, sl_running_stop)
                                  : cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);

@@ -2,8 +2,6 @@
  * that are held: the same graph, and the same sentence where it is refused. */
 #include "format_files.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static int open_as(const char *path, int64_t large_file, int64_t first, bool both,
                    enum sl_weight_column weights, struct sl_dataset *data)
 {

@@ -4,8 +4,6 @@
 
 #include <zip.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static const struct good_file good[] = {
     {"class_map.json", "{\"0\": 1, \"1\": 0, \"3\": 1, \"2\": -1}\n"},
     {"role.json", "{\"tr\": [2, 0], \"va\": [1], \"te\": []}"},
@@ -99,20 +97,7 @@ static const char *make(const struct files *files, const char *name)
 
 static void test_malformed(void **state)
 {
-    struct sl_dataset data;
-    for (size_t k = 0; k < COUNT(bad); k++) {
-        char name[32];
-        snprintf(name, sizeof name, "saint%zu", k);
-        const char *folder = make(*state, name);
-        format_file(folder, bad[k].file, bad[k].text);
-        if (bad[k].phrase) {
-            format_refused(folder, bad[k].file, bad[k].phrase);
-            continue;
-        }
-        open_ok(folder, &data);
-        sl_dataset_close(&data);
-    }
-    printf("graphsaint: %zu malformed files refused\n", COUNT(bad) - 2);
+    format_malformed(*state, "saint", make, bad, COUNT(bad));
 }
 
 static void test_bad_arrays(void **state)

@@ -4,8 +4,6 @@
 
 #include "config.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* ---- Writing, by hand: files of level 5 as the format's description has them ---- */
 
 enum {

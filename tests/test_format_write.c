@@ -4,8 +4,6 @@
 
 #include "data/formats/formats.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static void read_text(const char *path, char *out, size_t size)
 {
     FILE *file = fopen(path, "rb");

@@ -9,7 +9,8 @@ Starling; STARLING_LIBRARY names another one.
 """
 from ._graph import Graph, from_dgl, from_ogb, from_pyg, from_scipy
 from ._library import Error, rank, ranks, version
+from ._loss import register_loss
 from ._model import Epoch, Model, Prediction, Result, load, train
 
 __all__ = ["Epoch", "Error", "Graph", "Model", "Prediction", "Result", "from_dgl", "from_ogb",
-           "from_pyg", "from_scipy", "load", "rank", "ranks", "train", "version"]
+           "from_pyg", "from_scipy", "load", "rank", "ranks", "register_loss", "train", "version"]

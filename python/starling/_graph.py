@@ -28,6 +28,8 @@ class Graph:
     in use.
     """
 
+    _labels = "classes"  # or "labels" or "numbers"
+
     def __init__(self, indptr, indices, features=None, labels=None, masks=None, weights=None,
                  numbers=False, classes=0):
         self._handle = Handle(library.starling_graph_free)
@@ -80,7 +82,8 @@ class Graph:
         else:
             labels = labels.reshape(len(labels), -1)
             labels = take(labels, np.float32, "labels", self._n, labels.shape[1])
-            self._set("numbers" if numbers else "labels", labels.shape[1], self._keep(labels))
+            self._labels = "numbers" if numbers else "labels"
+            self._set(self._labels, labels.shape[1], self._keep(labels))
 
     def _set_split(self, split, which):
         if split not in SPLITS:

@@ -37,6 +37,13 @@ class ResultNumbers(ctypes.Structure):
                 [("stopped", INT), ("early", INT)])
 
 
+class LossRows(ctypes.Structure):
+    _fields_ = [("rows", INT64), ("columns", INT64), ("vertex", POINTER), ("logits", POINTER),
+                ("classes", POINTER), ("labels", POINTER), ("loss", POINTER),
+                ("gradient", POINTER)]
+
+
+LOSS = ctypes.CFUNCTYPE(None, POINTER, ctypes.POINTER(LossRows))
 CALLBACK = ctypes.CFUNCTYPE(INT, POINTER, ctypes.POINTER(EpochNumbers))
 
 # Each function of starling.h: its result, then its arguments. `INT` is a code where it is a result.
@@ -62,6 +69,7 @@ FUNCTIONS = {
     "options_create": (INT, OUT),
     "options_set": (INT, POINTER, TEXT, TEXT),
     "options_free": (None, POINTER),
+    "loss_register": (INT, TEXT, INT, LOSS, POINTER),
     "train": (INT, POINTER, POINTER, CALLBACK, POINTER, OUT),
     "model_load": (INT, TEXT, OUT),
     "model_save": (INT, POINTER, TEXT),

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ._library import CALLBACK, INT64, TEXT, Handle, library
+from ._loss import call, name_of, raised
 
 LOGITS, PROBABILITIES, EMBEDDINGS = range(3)
 
@@ -116,8 +117,8 @@ class Model:
         """Apply the model to all vertices of a graph."""
         prediction = Handle(library.starling_prediction_free)
         given = make_options(options)
-        library.starling_predict(self._handle.pointer, graph._handle.pointer, given.pointer,
-                                 embeddings, prediction.out())
+        call(library.starling_predict, self._handle.pointer, graph._handle.pointer, given.pointer,
+             embeddings, prediction.out())
         return Prediction(prediction)
 
     def save(self, path):
@@ -135,10 +136,12 @@ def load(path):
 def train(graph, model="gcn", callback=None, **options):
     """Train a model. Options are those of `starling train`, with _ for each -: epochs=100,
     weight_decay=5e-4, bias=False. `callback` is told of each Epoch on rank 0; training stops when
-    it returns something true. What it raises is raised here."""
+    it returns something true. `loss` may be a function (register_loss). What these raise is raised
+    here."""
     trained = Handle(library.starling_model_free)
+    if callable(options.get("loss")):
+        options["loss"] = name_of(options["loss"], graph)
     given = make_options({"model": model, **options})
-    raised = []
 
     def tell(_context, numbers):
         try:
@@ -147,8 +150,6 @@ def train(graph, model="gcn", callback=None, **options):
             raised.append(error)
             return 1
 
-    library.starling_train(graph._handle.pointer, given.pointer,
-                           CALLBACK(tell) if callback else CALLBACK(), None, trained.out())
-    if raised:
-        raise raised[0]
+    call(library.starling_train, graph._handle.pointer, given.pointer,
+         CALLBACK(tell) if callback else CALLBACK(), None, trained.out())
     return Model(trained)

@@ -158,6 +158,70 @@ def test_several_labels_and_numbers():
     assert prediction.logits.shape == (90, 1)
 
 
+def cross_entropy(logits, labels, _vertices):
+    odds = np.exp(logits - logits.max(1, keepdims=True))
+    odds /= odds.sum(1, keepdims=True)
+    rows = np.arange(len(labels))
+    loss = -np.log(odds[rows, labels])
+    odds[rows, labels] -= 1
+    return loss, odds
+
+
+def test_own_loss():
+    arrays = make_arrays()
+    graph = starling.Graph(*arrays)
+    expected = losses_of(graph, epochs=20, dropout=0)
+    np.testing.assert_allclose(losses_of(graph, loss=cross_entropy, epochs=20, dropout=0), expected,
+                               rtol=1e-4)
+    labels, train = arrays[3], arrays[4]["train"]
+    seen = set()
+
+    def look(logits, own, vertices):
+        np.testing.assert_array_equal(own, labels[vertices])
+        seen.update(vertices.tolist())
+        return cross_entropy(logits, own, vertices)
+
+    model = starling.train(graph, loss=look, epochs=3, eval_every=-1)
+    assert seen == set(np.flatnonzero(train).tolist())
+    assert model.description["configuration"]["loss"] == "own-look"
+    assert model.predict(graph).result.test_accuracy > 0.2 and len(seen) == 90
+
+
+def test_own_loss_of_numbers():
+    indptr, indices, x, _, masks = make_arrays()
+    y = x[:, :2].copy()
+    y[::7, 0] = np.nan
+    graph = starling.Graph(indptr, indices, x, y, masks, numbers=True)
+
+    def squares(logits, numbers, _vertices):
+        apart = np.nan_to_num(logits - numbers)
+        return (apart ** 2).mean(1), 2 * apart / apart.shape[1]
+
+    np.testing.assert_allclose(losses_of(graph, loss=squares, epochs=10, dropout=0),
+                               losses_of(graph, epochs=10, dropout=0), rtol=1e-4)
+
+
+def test_own_loss_refused():
+    graph = starling.Graph(*make_arrays())
+
+    def fails(_logits, _labels, _vertices):
+        raise KeyError("loss")
+
+    with pytest.raises(KeyError):
+        starling.train(graph, loss=fails, epochs=1000)
+    with pytest.raises(ValueError, match=r"gradient: shape \(3,\)"):
+        starling.train(graph, loss=lambda z, y, v: (np.zeros(len(z)), z[0]), epochs=1000)
+    with pytest.raises(starling.Error, match="taken"):
+        starling.register_loss("mse", cross_entropy)
+    with pytest.raises(starling.Error, match="expected one of"):
+        starling.train(graph, loss="absent")
+    starling.register_loss("entropy", cross_entropy, "numbers")
+    with pytest.raises(ValueError, match="labels"):
+        starling.register_loss("entropy", cross_entropy, "number")
+    starling.register_loss("entropy", cross_entropy)
+    assert len(losses_of(graph, loss="entropy", epochs=4)) == 4
+
+
 def test_scipy():
     sparse = pytest.importorskip("scipy.sparse")
     indptr, indices, x, labels, masks = make_arrays()

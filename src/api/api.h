@@ -37,6 +37,9 @@ struct starling_prediction {
 int sl_api_enter(void);
 void sl_api_leave(void);
 
+/* Only keep other calls out. STARLING_ERR_USAGE likewise. */
+int sl_api_lock(void);
+
 /* The same code on all ranks (sl_runtime_agree). */
 int sl_api_agree(int code);
 

@@ -46,11 +46,18 @@ void starling_finish(void)
     started = false;
 }
 
-int sl_api_enter(void)
+int sl_api_lock(void)
 {
     if (atomic_exchange(&busy, true))
         return sl_error(SL_ERR_USAGE, "another call of the library is on its way in this process "
                                       "(expected one at a time, and none in a callback)");
+    return 0;
+}
+
+int sl_api_enter(void)
+{
+    if (sl_api_lock())
+        return SL_ERR_USAGE;
     const int code = starling_start();
     if (code)
         sl_api_leave();

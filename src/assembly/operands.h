@@ -35,8 +35,9 @@ struct sl_assembly {
     bool alone_first; /* the first layer does not aggregate: features have no factor */
     const struct sl_reducer *reducer;
     struct sl_objective objective;
-    bool aggregates, spmm_first;              /* features may be aggregated, or are */
-    bool inner;                               /* some layer has hidden columns */
+    bool aggregates, spmm_first; /* features may be aggregated, or are */
+    bool whole_rows;             /* a layer needs rows that are not cut among columns of ranks */
+    bool inner;                  /* some layer has hidden columns */
     int64_t layers, hidden, heads, out_heads; /* heads of attention; 0: none */
     /* who has what */
     const struct sl_distribution_kind *kind;

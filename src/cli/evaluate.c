@@ -4,19 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/apply_run.h"
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/log.h"
 #include "data/identities.h"
 #include "report/class_scores.h"
 #include "train/apply.h"
 #include "train/confusion.h"
 
 struct config {
-    char *metric, *json, *device, *scheduler, *distribution, *grid;
-    int64_t tiles, workers, replication;
-    bool quiet;
+    char *metric, *json;
+    struct sl_apply_run run;
 };
 
 #define FIELD(name) offsetof(struct config, name)
@@ -26,23 +25,7 @@ static const struct sl_option options[] = {
      "measure beside the accuracy, as in starling train; auto: the model's", "Scores"},
     {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
      "write the scores, the confusion matrix and the scores of each class to FILE", "Files"},
-    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
-     "Files"},
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0,
-     "1d|1.5d|2d|3d|halo|cover|vertex-cut", "KIND",
-     "how ranks share the graph, as in starling train", "Execution"},
-    {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
-     "layers of --distribution 1.5d; 0: 2", "Execution"},
-    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
-     "any grid of ranks instead of --distribution", "Execution"},
-    {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
-     "row tiles of the graph; 0: from the work", "Execution"},
-    {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
-     "CPU workers per rank; 0: every core", "Execution"},
-    {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
-     "what computes, as in starling train", "Execution"},
-    {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
-     "StarPU scheduling policy", "Execution"},
+    SL_APPLY_RUN_OPTIONS(FIELD(run)),
     {0},
 };
 
@@ -211,7 +194,7 @@ static int tell(const struct config *config, struct sl_apply *apply,
     struct sl_runtime *rt = apply->trainer.rt;
     json_t *document = describe(apply, named);
     int code = 0;
-    if (rt->rank == 0 && !config->quiet) {
+    if (rt->rank == 0 && !config->run.quiet) {
         print_scores(document);
         print_classes(document);
     }
@@ -224,15 +207,12 @@ static int tell(const struct config *config, struct sl_apply *apply,
 static int evaluate(const struct config *config, struct sl_runtime *rt, const char *checkpoint_path,
                     const char *data_path)
 {
-    const struct sl_apply_options how = {.distribution = config->distribution,
-                                         .grid = config->grid,
-                                         .tiles = config->tiles,
-                                         .replication = config->replication,
-                                         .metric = config->metric};
+    struct sl_apply_options how = sl_apply_run_options(&config->run);
     struct sl_checkpoint checkpoint = {0};
     struct sl_source source = {0};
     struct sl_apply apply = {0};
     struct sl_identities named = {0};
+    how.metric = config->metric;
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
@@ -264,12 +244,8 @@ static int run_evaluate(int argc, char **argv)
     if (!code)
         code = sl_file_probe(config.json);
     if (!code)
-        code = sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config.scheduler,
-                                                                  .workers = (int)config.workers,
-                                                                  .quiet = config.quiet,
-                                                                  .device = config.device});
+        code = sl_apply_run_start(&config.run, &rt);
     if (!code) {
-        sl_log_enable(rt.rank == 0 && !config.quiet);
         code = evaluate(&config, &rt, argv[0], argv[1]);
         sl_runtime_stop(&rt);
     }

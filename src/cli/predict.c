@@ -6,18 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/apply_run.h"
 #include "cli/commands.h"
 #include "core/error.h"
-#include "core/log.h"
 #include "data/formats/npy.h"
 #include "data/identities.h"
 #include "train/apply.h"
 
 struct config {
-    char *output, *table, *embeddings, *logits, *probabilities, *device, *scheduler, *distribution,
-        *grid;
-    int64_t tiles, workers, replication;
-    bool quiet;
+    char *output, *table, *embeddings, *logits, *probabilities;
+    struct sl_apply_run run;
 };
 
 #define FIELD(name) offsetof(struct config, name)
@@ -40,23 +38,7 @@ static const struct sl_option options[] = {
      "write the probability of every class to FILE (.npy, float32); of several labels, that of "
      "each",
      "Files"},
-    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
-     "Files"},
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0,
-     "1d|1.5d|2d|3d|halo|cover|vertex-cut", "KIND",
-     "how ranks share the graph, as in starling train", "Execution"},
-    {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
-     "layers of --distribution 1.5d; 0: 2", "Execution"},
-    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
-     "any grid of ranks instead of --distribution", "Execution"},
-    {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
-     "row tiles of the graph; 0: from the work", "Execution"},
-    {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
-     "CPU workers per rank; 0: every core", "Execution"},
-    {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
-     "what computes, as in starling train", "Execution"},
-    {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
-     "StarPU scheduling policy", "Execution"},
+    SL_APPLY_RUN_OPTIONS(FIELD(run)),
     {0},
 };
 
@@ -220,7 +202,7 @@ static int write_all_files(struct sl_apply *apply, const struct config *config,
         code = write_matrix(apply, apply->logits, NULL, config->logits);
     if (!code)
         code = write_matrix(apply, apply->logits, loss, config->probabilities);
-    if (!code && apply->trainer.rt->rank == 0 && !config->quiet) {
+    if (!code && apply->trainer.rt->rank == 0 && !config->run.quiet) {
         printf("%s: ", outcome->metric->name);
         print_score("training", outcome->score.of[SL_SPLIT_TRAIN]);
         print_score(", validation", outcome->score.of[SL_SPLIT_VAL]);
@@ -233,15 +215,12 @@ static int write_all_files(struct sl_apply *apply, const struct config *config,
 static int run_model(const struct config *config, struct sl_runtime *rt,
                      const char *checkpoint_path, const char *data_path)
 {
-    const struct sl_apply_options how = {.distribution = config->distribution,
-                                         .grid = config->grid,
-                                         .tiles = config->tiles,
-                                         .replication = config->replication,
-                                         .embeddings = config->embeddings != NULL};
+    struct sl_apply_options how = sl_apply_run_options(&config->run);
     struct sl_checkpoint checkpoint = {0};
     struct sl_source source = {0};
     struct sl_apply apply = {0};
     struct sl_identities identities = {0};
+    how.embeddings = config->embeddings != NULL;
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
@@ -265,12 +244,8 @@ static int run_predict(int argc, char **argv)
     int code = sl_command_parse(&sl_command_predict, &config, argc, argv, 2, 2, &positionals, NULL);
     struct sl_runtime rt;
     if (!code)
-        code = sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config.scheduler,
-                                                                  .workers = (int)config.workers,
-                                                                  .quiet = config.quiet,
-                                                                  .device = config.device});
+        code = sl_apply_run_start(&config.run, &rt);
     if (!code) {
-        sl_log_enable(rt.rank == 0 && !config.quiet);
         code = run_model(&config, &rt, argv[0], argv[1]);
         sl_runtime_stop(&rt);
     }

@@ -213,6 +213,8 @@ static int64_t narrowest(const struct sl_scenario *scenario)
         scenario->features < scenario->classes ? scenario->features : scenario->classes;
     const struct sl_assembly *how = &scenario->training->how;
     const int64_t hidden = how->heads > 0 ? how->heads : how->hidden; /* heads are not cut */
+    if (how->whole_rows)
+        return 1;
     return how->inner && hidden < least ? hidden : least;
 }
 

@@ -58,6 +58,7 @@ int sl_breakdown_refuse(struct sl_trainer *trainer, int64_t epoch, struct sl_out
 {
     const struct sl_config *config = trainer->config;
     const struct sl_record *record = sl_records_of(&trainer->records, epoch);
+    const struct sl_loss *loss = trainer->whole.graph.objective.loss;
     char help[128], model[PATH_MAX + 64] = "";
     outcome->broken = record->broken;
     outcome->broken_layer = record->broken_layer;
@@ -65,7 +66,10 @@ int sl_breakdown_refuse(struct sl_trainer *trainer, int64_t epoch, struct sl_out
         outcome->broken_layer = find_layer(trainer, epoch, record->broken == SL_BROKEN_OUTPUT);
     if (trainer->rt->rank != 0)
         return 0;
-    if (epoch == 1 && record->broken == SL_BROKEN_OUTPUT)
+    if (loss->own && record->broken != SL_BROKEN_UPDATE)
+        snprintf(help, sizeof help, "finite numbers of --loss %s, or a smaller --lr than %g",
+                 loss->name, config->lr);
+    else if (epoch == 1 && record->broken == SL_BROKEN_OUTPUT)
         snprintf(help, sizeof help, "smaller features, or --normalize-features l2");
     else
         snprintf(help, sizeof help, "a smaller --lr than %g, or --clip-norm", config->lr);

@@ -34,8 +34,7 @@ const struct sl_option sl_config_options[] = {
      "hops; jknet: --layers layers, whose outputs the last product reads side by side. "
      "Each has its own defaults (docs/DEFAULTS.md)",
      MODEL},
-    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean" SL_REDUCER_NAMES,
-     "NAME",
+    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, sl_aggregator_names, "NAME",
      "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
      "sum, maximum or minimum of the neighbours, with a weight for them and one for the vertex",
      MODEL},
@@ -47,7 +46,7 @@ const struct sl_option sl_config_options[] = {
      "of --model sgc and appnp: hops along the edges", MODEL},
     {"teleport", SL_OPTION_REAL, FIELD(teleport), "0.1", 0, 1, NULL, "A",
      "of --model appnp: the share of its own values that a vertex keeps in each hop", MODEL},
-    {"block-norm", SL_OPTION_CHOICE, FIELD(block_norm), "row", 0, 0, "row|batch", "KIND",
+    {"block-norm", SL_OPTION_CHOICE, FIELD(block_norm), "row", 0, 0, sl_block_names, "KIND",
      "of --model resgcn: what blocks normalise: row, the values of a vertex (LayerNorm); batch, a "
      "value of all vertices (BatchNorm)",
      MODEL},
@@ -87,7 +86,7 @@ const struct sl_option sl_config_options[] = {
      "dropout on the features; -1: as --dropout", OPTIMISATION},
     {"attention-dropout", SL_OPTION_REAL, FIELD(attention_dropout), "-1", -1, 0.9999, NULL, "P",
      "of --model gat: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
-    {"loss", SL_OPTION_CHOICE, FIELD(loss), "auto", 0, 0, "auto" SL_LOSS_NAMES, "NAME",
+    {"loss", SL_OPTION_CHOICE, FIELD(loss), "auto", 0, 0, sl_loss_names, "NAME",
      "what training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
      "cross-entropy of each label's sigmoid; mse: the mean squared error. With auto: sigmoid for "
      "several labels per vertex, mse for numbers, else cross-entropy",

@@ -90,6 +90,9 @@ const struct sl_model_kind *sl_config_model(const struct sl_config *config);
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config);
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
 
+/* Whether blocks have a layer that a program brought (graphs/layer_own.c). */
+bool sl_config_has_own_layer(const struct sl_config *config);
+
 /* Columns of a hidden layer. */
 int64_t sl_config_hidden(const struct sl_config *config);
 

@@ -45,11 +45,10 @@ int sl_config_check_delay(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
                         config->delay, MOST_DELAY);
     if (sl_config_reducer(config)->outputs > 1 && delay > 0)
-        return sl_error(
-            SL_ERR_USAGE,
-            "--delay %s: --aggregator %s has no gradient of a neighbour that was chosen "
-            "some epochs ago (expected cd-0 or 0c)",
-            config->delay, config->aggregator);
+        return sl_error(SL_ERR_USAGE,
+                        "--delay %s: --aggregator %s has no gradient of a neighbour that was met "
+                        "some epochs ago (expected cd-0 or 0c)",
+                        config->delay, config->aggregator);
     return 0;
 }
 
@@ -128,6 +127,16 @@ static int check_recompute(const struct sl_config *config)
                         "(expected cd-0 or 0c)",
                         config->recompute, config->delay);
     return 0;
+}
+
+/* The states of a program's reducer are float32. */
+static int check_reducer(const struct sl_config *config)
+{
+    if (!sl_config_reducer(config)->own || sl_config_type(config) == SL_FLOAT32)
+        return 0;
+    return sl_error(SL_ERR_USAGE,
+                    "--precision %s: --aggregator %s has float32 alone (expected fp32 or tf32)",
+                    config->precision, config->aggregator);
 }
 
 /* What attention is not defined with. */
@@ -232,6 +241,11 @@ static int check_submodels(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE, "--%s: expected --submodels M with it", alone);
     if (config->submodels == 0)
         return 0;
+    if (sl_config_has_own_layer(config))
+        return sl_error(SL_ERR_USAGE,
+                        "--submodels %lld: --block-norm %s has parameters of a program, which are "
+                        "not cut (expected row or batch)",
+                        (long long)config->submodels, config->block_norm);
     if (check_shares(config))
         return SL_ERR_USAGE;
     if (strcmp(config->share, "copies") == 0 && (strcmp(config->split_layers, "all") != 0 ||
@@ -300,7 +314,8 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->attention_dropout);
-    if (sl_config_check_attention(config) || check_recompute(config) || check_trace(config))
+    if (check_reducer(config) || sl_config_check_attention(config) || check_recompute(config) ||
+        check_trace(config))
         return SL_ERR_USAGE;
     if (strcmp(config->order, "double") == 0 && sl_config_model(config)->one_order)
         return sl_error(SL_ERR_USAGE,

@@ -97,6 +97,11 @@ struct sl_objective sl_config_objective(const struct sl_config *config)
     };
 }
 
+bool sl_config_has_own_layer(const struct sl_config *config)
+{
+    return is_model(config, &sl_model_resgcn) && sl_layer_block(config->block_norm)->own;
+}
+
 struct sl_assembly sl_config_assembly(const struct sl_config *config)
 {
     return (struct sl_assembly){
@@ -110,6 +115,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .spmm_first = strcmp(config->product_order, "spmm") == 0,
         .layers = config->layers,
         .hidden = sl_config_hidden(config),
+        .whole_rows = sl_config_has_own_layer(config),
         .inner = config->layers > 1 || sl_config_model(config)->inner,
         .heads = is_gat(config) ? config->heads : 0,
         .out_heads = is_gat(config) ? config->out_heads : 0,
@@ -145,7 +151,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .kind = sl_config_layer(config),
         .layers = (int)config->layers,
         .hops = (int)config->hops,
-        .batch = strcmp(config->block_norm, "batch") == 0,
+        .block = sl_layer_block(config->block_norm),
         .teleport = (float)config->teleport,
         .reducer = sl_config_reducer(config),
         .features = features,

@@ -30,12 +30,14 @@ static int check_loss(const struct sl_objective *o, enum sl_label_kind kind, con
     if (o->loss->classes && kind == SL_LABELS_NUMBERS)
         return sl_error(SL_ERR_USAGE, "--loss %s: %s has %s (expected --loss mse, or auto)",
                         o->loss->name, path, describe(kind));
-    if (o->balanced && !o->loss->classes)
+    if (o->balanced && !o->loss->weighted)
         return sl_error(SL_ERR_USAGE,
-                        "--class-weights balanced: --loss %s has no classes (expected none)",
+                        "--class-weights balanced: --loss %s has no weights of classes (expected "
+                        "none)",
                         o->loss->name);
-    if (o->smoothing > 0.0 && !o->loss->classes)
-        return sl_error(SL_ERR_USAGE, "--label-smoothing %g: --loss %s has no classes (expected 0)",
+    if (o->smoothing > 0.0 && !o->loss->weighted)
+        return sl_error(SL_ERR_USAGE,
+                        "--label-smoothing %g: --loss %s has no smooth labels (expected 0)",
                         o->smoothing, o->loss->name);
     return 0;
 }

@@ -1,0 +1,87 @@
+/* A reducer of neighbours that a program brings (include/starling.h): functions on rows. A state is
+ * two numbers for each element, in tiles A and B. It has no CUDA twin: its tasks run on cores. */
+#ifndef SL_CODELETS_OWN_REDUCE_H
+#define SL_CODELETS_OWN_REDUCE_H
+
+#include "codelets/operation.h"
+#include <starling.h>
+
+struct sl_own_reducer {
+    struct starling_reducer of; /* without the name */
+    uint32_t number;            /* among the reducers of the program */
+};
+
+/* States of rows (…, width), float32. */
+struct sl_own_states {
+    float *a, *b;
+    int64_t lda, ldb;
+};
+
+/* Combine the neighbours' rows of H (columns of S, width) into the states of the rows of S. The
+ * entries of S are weights; without values all 1. accumulate: else the states start anew. */
+void sl_kernel_own_combine(const struct sl_own_reducer *own, const struct sl_sparse *s,
+                           int64_t width, const float *h, int64_t ldh, bool accumulate,
+                           const struct sl_own_states *states);
+
+/* Merge state r of `other` into state index[r], r < rows. index NULL: index[r] = r. */
+void sl_kernel_own_merge(const struct sl_own_reducer *own, int64_t rows, int64_t width,
+                         const uint32_t *index, const struct sl_own_states *other,
+                         const struct sl_own_states *states);
+
+/* A = the result, B = what the gradient needs of it. */
+void sl_kernel_own_finish(const struct sl_own_reducer *own, int64_t rows, int64_t width,
+                          const struct sl_own_states *states);
+
+/* DH (rows of ST, width) = the gradient of H (accumulate: DH + …), from G and B (columns of ST,
+ * width), the gradient of A and B itself. ST is S transposed. */
+struct sl_own_differentiate {
+    const struct sl_sparse *st;
+    int64_t width;
+    const float *g, *b, *h;
+    int64_t ldg, ldb, ldh;
+    bool accumulate;
+    float *dh;
+    int64_t lddh;
+};
+void sl_kernel_own_differentiate(const struct sl_own_reducer *own,
+                                 const struct sl_own_differentiate *d);
+
+/* Submit these. All tiles are float32. The tile A is the output. */
+struct sl_own_combine_tiles {
+    struct sl_sparse_tile *s;
+    struct sl_tile *h, *b, *a;
+    bool accumulate;
+};
+void sl_submit_own_combine(struct sl_runtime *rt, const struct sl_own_reducer *own,
+                           const struct sl_own_combine_tiles *tiles);
+
+/* Rows first … first + rows - 1 of the other tiles. index: (1, any) of uint32; NULL: consecutive
+ * rows. */
+struct sl_own_merge_tiles {
+    struct sl_tile *other_a, *other_b, *index;
+    int64_t first, rows;
+    struct sl_tile *b, *a;
+};
+void sl_submit_own_merge(struct sl_runtime *rt, const struct sl_own_reducer *own,
+                         const struct sl_own_merge_tiles *tiles);
+
+void sl_submit_own_finish(struct sl_runtime *rt, const struct sl_own_reducer *own,
+                          struct sl_tile *b, struct sl_tile *a);
+
+struct sl_own_differentiate_tiles {
+    struct sl_sparse_tile *st;
+    struct sl_tile *g, *b, *h, *dh;
+    bool accumulate;
+};
+void sl_submit_own_differentiate(struct sl_runtime *rt, const struct sl_own_reducer *own,
+                                 const struct sl_own_differentiate_tiles *tiles);
+
+/* own_combine, own_differentiate, own_merge, own_finish */
+struct own_reduce_argument {
+    const struct sl_own_reducer *own;
+    struct sl_sparse_shape shape;
+    bool accumulate, listed;
+    int64_t first, rows;
+};
+
+#endif

@@ -1,0 +1,75 @@
+/* How predict and evaluate run a trained model: the options, a part of their configuration. */
+#ifndef SL_CLI_APPLY_RUN_H
+#define SL_CLI_APPLY_RUN_H
+
+#include "core/options.h"
+#include "core/runtime.h"
+#include "train/apply.h"
+
+struct sl_apply_run {
+    char *device, *scheduler, *distribution, *grid;
+    int64_t tiles, workers, replication;
+    bool quiet;
+};
+
+/* Rows of a table of options, whose configuration has the struct at `offset`. */
+#define SL_APPLY_RUN_FIELD(offset, name) ((offset) + offsetof(struct sl_apply_run, name))
+#define SL_APPLY_RUN_OPTIONS(offset)                                                               \
+    {"quiet", SL_OPTION_FLAG, SL_APPLY_RUN_FIELD(offset, quiet), "no",   0, 0,                     \
+     NULL,    NULL,           "print nothing but errors",        "Files"},                         \
+        {"distribution",                                                                           \
+         SL_OPTION_CHOICE,                                                                         \
+         SL_APPLY_RUN_FIELD(offset, distribution),                                                 \
+         "1d",                                                                                     \
+         0,                                                                                        \
+         0,                                                                                        \
+         "1d|1.5d|2d|3d|halo|cover|vertex-cut",                                                    \
+         "KIND",                                                                                   \
+         "how ranks share the graph, as in starling train",                                        \
+         "Execution"},                                                                             \
+        {"replication",                                                                            \
+         SL_OPTION_INT,                                                                            \
+         SL_APPLY_RUN_FIELD(offset, replication),                                                  \
+         "0",                                                                                      \
+         0,                                                                                        \
+         65536,                                                                                    \
+         NULL,                                                                                     \
+         "C",                                                                                      \
+         "layers of --distribution 1.5d; 0: 2",                                                    \
+         "Execution"},                                                                             \
+        {"grid",                                                                                   \
+         SL_OPTION_STRING,                                                                         \
+         SL_APPLY_RUN_FIELD(offset, grid),                                                         \
+         NULL,                                                                                     \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
+         "RxCxD",                                                                                  \
+         "any grid of ranks instead of --distribution",                                            \
+         "Execution"},                                                                             \
+        {"tiles", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, tiles),          "0",        0, 65536, \
+         NULL,    "T",           "row tiles of the graph; 0: from the work", "Execution"},         \
+        {"workers", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, workers),   "0",        0, 65536,    \
+         NULL,      "N",           "CPU workers per rank; 0: every core", "Execution"},            \
+        {"device",                                                                                 \
+         SL_OPTION_CHOICE,                                                                         \
+         SL_APPLY_RUN_FIELD(offset, device),                                                       \
+         "auto",                                                                                   \
+         0,                                                                                        \
+         0,                                                                                        \
+         "auto|cpu|cuda|both",                                                                     \
+         "NAME",                                                                                   \
+         "what computes, as in starling train",                                                    \
+         "Execution"},                                                                             \
+    {                                                                                              \
+        "scheduler", SL_OPTION_STRING, SL_APPLY_RUN_FIELD(offset, scheduler), NULL, 0, 0, NULL,    \
+            "NAME", "StarPU scheduling policy", "Execution"                                        \
+    }
+
+/* Return what sl_apply_create is told; strings are the configuration's. */
+struct sl_apply_options sl_apply_run_options(const struct sl_apply_run *run);
+
+/* Start StarPU, and the log on rank 0. Errors of sl_runtime_start. */
+int sl_apply_run_start(const struct sl_apply_run *run, struct sl_runtime *rt);
+
+#endif

@@ -1,0 +1,138 @@
+/* Memory that matrices share: places grow, parts of gradients of batches take memory once, wait for
+ * their readers, and stay idle beyond what a layer reads. */
+#include <time.h>
+
+#include "tests/batch_run.h"
+#include "train/fits.h"
+
+static int first_rank(const void *context, int i, int j)
+{
+    (void)context;
+    return 0 * i * j;
+}
+
+/* Memory that is too small for a later matrix is replaced: matrices must not keep the old one. */
+static void test_place_grows(void **state)
+{
+    static const int64_t small[] = {0, 10}, large[] = {0, 100}, cols[] = {0, 8};
+    struct sl_place place = {.shared = true};
+    struct sl_matrix a, b;
+    (void)state;
+    struct sl_cuts cuts = {1, 1, small, cols, first_rank, NULL};
+    assert_int_equal(sl_matrix_describe(&sl_running, &a, SL_FLOAT32, &cuts), 0);
+    assert_int_equal(sl_place_add(&place, &a), 0);
+    assert_int_equal(sl_place_allocate(&sl_running, &place), 0);
+    sl_place_take(&sl_running, &place, &a);
+    sl_tile_acquire(&sl_running, &a.tiles[0], true);
+    sl_tile_release(&a.tiles[0]);
+    cuts.row_cut = large;
+    assert_int_equal(sl_matrix_describe(&sl_running, &b, SL_FLOAT32, &cuts), 0);
+    assert_int_equal(sl_place_add(&place, &b), 0);
+    assert_int_equal(sl_place_allocate(&sl_running, &place), 0);
+    sl_place_take(&sl_running, &place, &b);
+    sl_place_take(&sl_running, &place, &a);
+    const void *after = sl_tile_acquire(&sl_running, &a.tiles[0], true);
+    sl_tile_release(&a.tiles[0]);
+    assert_ptr_equal(after, place.memory);
+    sl_place_remove(&place, &a);
+    sl_place_remove(&place, &b);
+    sl_matrix_destroy(&a);
+    sl_matrix_destroy(&b);
+    sl_place_free(&place);
+}
+
+/* Bytes of the parts of a layer's gradients, in the batch that has most. */
+static size_t most_parts(const struct sl_batches *b, int l)
+{
+    size_t most = 0;
+    for (int k = 0; k < b->count; k++) {
+        const struct sl_matrix *parts = &b->batch[k].pass.network.layer[l].gradients;
+        const size_t bytes = sl_matrix_own_bytes(&sl_running, parts);
+        assert_true(parts->lent || bytes == 0);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Parts of gradients take memory once, whatever the number of batches, and so says the plan. */
+static void test_parts_of_gradients_are_shared(void **state)
+{
+    enum { LINE = 64 };
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    struct sl_opened run;
+    size_t most = 0;
+    (void)state;
+    open_run(&run, &data, "--model resgcn --layers 3 --dropout 0", "co:5");
+    struct sl_batches *b = &run.trainer.batches;
+    assert_int_equal(b->count, 5);
+    for (int l = 0; l < run.trainer.model.layers; l++)
+        most += (most_parts(b, l) + LINE - 1) / LINE * LINE;
+    assert_true(most > 0);
+    assert_int_equal(sl_places_bytes(&b->places, SL_PLACE_GRADIENTS), most);
+    assert_int_equal(sl_trainer_plan(&run.trainer).bytes[SL_PLAN_GRADIENTS], most);
+    sl_opened_close(&run);
+    sl_fixture_close(&data);
+}
+
+/* A batch writes its gradients once nobody reads those of the batch before. */
+static void test_parts_of_gradients_wait(void **state)
+{
+    const struct timespec long_enough_to_write = {.tv_nsec = 200 * 1000 * 1000};
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    struct sl_opened run;
+    (void)state;
+    open_run(&run, &data, "--dropout 0", "co:2");
+    struct sl_tile *tile = step(&run, 1, 0, 1)->layer[0].summed;
+    const size_t bytes = (size_t)(tile->rows * tile->ld) * sizeof(float);
+    float *before = malloc(bytes);
+    const float *g = sl_tile_acquire(&sl_running, tile, false);
+    memcpy(before, g, bytes);
+    struct sl_network *next = step(&run, 1, 1, 2);
+    nanosleep(&long_enough_to_write, NULL);
+    assert_memory_equal(g, before, bytes);
+    sl_tile_release(tile);
+    g = sl_tile_acquire(&sl_running, next->layer[0].summed, false);
+    assert_memory_not_equal(g, before, bytes);
+    sl_tile_release(next->layer[0].summed);
+    free(before);
+    sl_opened_close(&run);
+    sl_fixture_close(&data);
+}
+
+/* A batch computes no parts of rows that its layers do not read, whoever had the memory before. */
+static void test_parts_of_gradients_stay_idle(void **state)
+{
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    struct sl_opened run;
+    int idle = 0;
+    (void)state;
+    open_run(&run, &data, "--dropout 0 --layers 3 --tiles 12", "co:4");
+    for (int s = 0; s < 2 * run.trainer.batches.steps; s++) {
+        const int steps = run.trainer.batches.steps;
+        const struct sl_network *net = step(&run, 1 + s / steps, s % steps, 1);
+        const struct sl_layer *last = net ? &net->layer[net->layers - 1] : NULL;
+        const int *hop = net ? net->graph->distribution->hop : NULL;
+        const int tiles = net ? net->graph->distribution->tiles : 0;
+        for (int i = 0; i < tiles; i++) {
+            const struct sl_tile *part =
+                &last->gradients.tiles[i * (last->gradients.tile_rows / tiles)];
+            const int hops = last->order == SL_GEMM_FIRST ? 1 : 0;
+            assert_int_equal(part->idle, hop && hop[i] > hops);
+            idle += part->idle;
+        }
+    }
+    assert_true(idle > 0);
+    sl_opened_close(&run);
+    sl_fixture_close(&data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_place_grows),
+        cmocka_unit_test(test_parts_of_gradients_are_shared),
+        cmocka_unit_test(test_parts_of_gradients_wait),
+        cmocka_unit_test(test_parts_of_gradients_stay_idle),
+    };
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
+}
