@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "core/dag.h"
 #include "core/error.h"
 #include "core/profile_view.h"
 #include "core/stop.h"
 #include "core/words.h"
+#include "report/dag_picture.h"
 #include "report/page.h"
 #include "report/plot.h"
 #include "train/fits.h"
@@ -211,16 +213,39 @@ static int name_log(struct sl_config *config)
     return sl_config_set_text(&config->log, log);
 }
 
-static bool draws_report(const struct sl_train_run *run)
+static bool draws(const struct sl_train_run *run, const char *path)
 {
-    return run->config.report && !run->config.plan && run->rt.rank == 0;
+    return path && !run->config.plan && run->rt.rank == 0;
+}
+
+/* Whether the programs that draw are there, before the run. */
+static int probe_pictures(const struct sl_train_run *run)
+{
+    int code = 0;
+    if (draws(run, run->config.report))
+        code = sl_plot_probe();
+    if (!code && draws(run, run->config.dag) && sl_dag_is_drawn(run->config.dag))
+        code = sl_dag_picture_probe();
+    return code;
+}
+
+static int draw_dag(const char *path)
+{
+    char text[PATH_MAX];
+    sl_dag_text_path(path, text);
+    return sl_dag_picture_draw(text, path);
 }
 
 /* MPI, with which no other program should be started, has ended. */
-static int draw_report(struct sl_train_run *run)
+static int draw_pictures(struct sl_train_run *run)
 {
-    const int code = sl_report_close(&run->report);
-    return code ? code : sl_page_write_log(run->config.log, run->config.report);
+    const struct sl_config *config = &run->config;
+    int code = sl_report_close(&run->report);
+    if (!code && draws(run, config->report))
+        code = sl_page_write_log(config->log, config->report);
+    if (!code && draws(run, config->dag) && sl_dag_is_drawn(config->dag))
+        code = draw_dag(config->dag);
+    return code;
 }
 
 static int run_train(int argc, char **argv)
@@ -238,12 +263,12 @@ static int run_train(int argc, char **argv)
     if (!code)
         code = sl_train_start(&run);
     if (!code) {
-        code = sl_runtime_agree(&run.rt, draws_report(&run) ? sl_plot_probe() : 0);
+        code = sl_runtime_agree(&run.rt, probe_pictures(&run));
         if (!code)
             code = train(&run, given);
         sl_train_stop(&run);
-        if (!code && draws_report(&run))
-            code = draw_report(&run);
+        if (!code)
+            code = draw_pictures(&run);
     }
     const int closed = sl_train_free(&run);
     return code ? code : closed;

@@ -1,13 +1,12 @@
 #include "report/plot.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/program.h"
 
 const char *sl_plot_colour(int k)
 {
@@ -47,36 +46,6 @@ static void begin(FILE *script, int width, int height)
             width, height);
 }
 
-static char *read_all(FILE *file)
-{
-    char *text = NULL;
-    size_t size = 0, count;
-    char part[4096];
-    FILE *out = open_memstream(&text, &size);
-    while (out && (count = fread(part, 1, sizeof part, file)) > 0)
-        fwrite(part, 1, count, out);
-    if (out)
-        fclose(out);
-    return text;
-}
-
-/* What gnuplot prints, errors after it; -d: without the user's own settings. */
-static int run(const char *script, char **text)
-{
-    char command[128];
-    snprintf(command, sizeof command, "gnuplot -d '%s' 2>&1", script);
-    FILE *pipe = popen(command, "r");
-    if (!pipe)
-        return sl_error(SL_ERR_SYSTEM, "gnuplot cannot be started: %s", strerror(errno));
-    *text = read_all(pipe);
-    const int status = pclose(pipe);
-    if (!*text)
-        return sl_error(SL_ERR_SYSTEM, "no memory for a figure");
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return sl_error(SL_ERR_SYSTEM, "gnuplot failed: %.200s", *text);
-    return 0;
-}
-
 /* The element alone: a page has no XML declaration in its middle. */
 static int cut(char *text, char **svg)
 {
@@ -88,17 +57,7 @@ static int cut(char *text, char **svg)
 
 int sl_plot_probe(void)
 {
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        char path[PATH_MAX];
-        const int length = (int)strcspn(at, ":");
-        snprintf(path, sizeof path, "%.*s/gnuplot", length, at);
-        if (access(path, X_OK) == 0)
-            return 0;
-        at += length + (at[length] == ':');
-    }
-    return sl_error(SL_ERR_SYSTEM, "gnuplot is not there, and draws the figures of a report "
-                                   "(expected it in PATH; Debian: gnuplot-nox)");
+    return sl_program_probe("gnuplot", "draws the figures of a report", "gnuplot-nox");
 }
 
 int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *context, int width,
@@ -125,7 +84,8 @@ int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *c
     if (!code)
         code = sl_plot_probe();
     if (!code)
-        code = run(path, &text);
+        /* -d: without the user's own settings */
+        code = sl_program_run((char *[]){"gnuplot", "-d", path, NULL}, 0, &text);
     if (!code)
         code = cut(text, svg);
     free(text);

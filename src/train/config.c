@@ -330,8 +330,8 @@ const struct sl_option sl_config_options[] = {
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE", FILES},
     {"dag", SL_OPTION_STRING, FIELD(dag), NULL, 0, 0, NULL, "FILE",
-     "draw the tasks and messages of rank 0 in the first epoch, with arrows from a tile's writer "
-     "to its readers, into FILE (dot -Tsvg)",
+     "write the tasks and messages of rank 0 in the first epoch, with arrows from a tile's writer "
+     "to its readers. FILE.svg: a picture, by Graphviz; any other name: text for Graphviz",
      FILES},
     {"trace", SL_OPTION_STRING, FIELD(trace), NULL, 0, 0, NULL, "FILE",
      "write the tasks and messages of some epochs, on all ranks, over time into FILE, for Perfetto "
