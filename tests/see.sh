@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a user sees of a run: the picture of tasks. One line per case.
+# What a user sees: the picture of tasks, and progress on a terminal and elsewhere. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 
 # ---- The picture of tasks ----
@@ -43,8 +43,103 @@ dot_fails() {
     [ ! -e "$T/f.svg" ] || die "half a picture"
 }
 
+# ---- Progress ----
+
+# on_terminal COLUMNS ARGUMENT ...: what the program writes to a terminal, a line for each drawing, in $T/seen.
+on_terminal() {
+    command -v script >/dev/null 2>&1 || skip "no script(1) to make a terminal"
+    columns=$1
+    shift
+    echo "stty cols $columns; exec '$STARLING' $*" >"$T/command"
+    TERM=${terminal-xterm} timeout 120 script -qec "sh $T/command" "$T/typescript" </dev/null >/dev/null 2>&1 || die "exit status $?: $*"
+    sed '/^Script \(started\|done\)/d' "$T/typescript" | tr '\r' '\n' >"$T/seen"
+}
+
+esc=$(printf '\033')
+
+# Every long step is there, in colours, within the width; at the end the line is empty.
+shown() {
+    on_terminal 60 generate rmat "$T/rmat" --scale 19 --edge-factor 8 --threads 1 --features 8
+    grep -qE "^\[$esc\[32m#+$esc\[0m\.+\] [0-9]+ %  [0-9]+ s left  generating /" "$T/seen" || die "no bar: $(cat -v "$T/seen")"
+    plain=$(sed "s/$esc\[[0-9]*[mK]//g" "$T/seen")
+    echo "$plain" | grep '^\[' | awk 'length($0) > 59 { print; bad = 1 } END { exit bad }' || die "wider than the terminal"
+    on_terminal 100 convert "$T/rmat" "$T/ordered" --order rabbit
+    grep -q "ordering the vertices, rabbit" "$T/seen" || die "no order: $(cat -v "$T/seen")"
+    on_terminal 100 partition "$T/rmat" --method hdrf --parts 4 --out "$T/parts.npy"
+    grep -qE "\] [0-9]+ %  [0-9]+ s left  cutting into 4 parts, hdrf" "$T/seen" || die "no partition: $(cat -v "$T/seen")"
+    on_terminal 100 train "$T/rmat" --epochs 1 --layers 1
+    grep -qE "reading rows, making tiles" "$T/seen" || die "no load: $(cat -v "$T/seen")"
+    on_terminal 100 info "$T/rmat"
+    grep -qE "\] [0-9]+ %  [0-9]+ s left  measuring the graph" "$T/seen" || die "no statistics: $(cat -v "$T/seen")"
+}
+
+# The bytes of a text, compressed or not, are its parts.
+read_text() {
+    "$STARLING" generate rmat "$T/small" --scale 17 --edge-factor 12 --features 1 --quiet || die "no graph"
+    exits 0 convert "$T/small" "$T/edges.txt"
+    gzip -k1 "$T/edges.txt"
+    for file in edges.txt edges.txt.gz; do
+        on_terminal 100 convert "$T/$file" "$T/of-$file.d"
+        grep -qE "opening $T/$file" "$T/seen" || die "nothing of $file: $(cat -v "$T/seen")"
+    done
+}
+
+# Colours and bars are for terminals that want them.
+plain() {
+    NO_COLOR=1 on_terminal 100 generate rmat "$T/a" --scale 18 --threads 1
+    grep -q '^\[#' "$T/seen" || die "no bar"
+    ! grep -q "$esc\[[0-9]*m" "$T/seen" || die "colours with NO_COLOR"
+    NO_COLOR='' on_terminal 100 generate rmat "$T/b" --scale 18 --threads 1
+    grep -q "^\[$esc\[32m#" "$T/seen" || die "no colours with an empty NO_COLOR"
+    terminal=dumb on_terminal 100 generate rmat "$T/c" --scale 18 --threads 1
+    ! grep -q '\[' "$T/seen" || die "a bar on a dumb terminal"
+    on_terminal 100 generate rmat "$T/d" --scale 18 --threads 1 --quiet
+    ! grep -q . "$T/seen" || die "something with --quiet: $(cat -v "$T/seen")"
+    exits 0 generate rmat "$T/e" --scale 18 --threads 1
+    [ ! -s "$T/err" ] || die "something on a pipe: $(cat "$T/err")"
+    NO_COLOR='' on_terminal 100 train "$karate" --epochs 3000 --patience 0
+    grep -qE "^\[$esc\[32m#+$esc\[0m\.+\] epoch " "$T/seen" || die "no colours in the bar of epochs"
+}
+
+# took STEP ...: each is noted once with its seconds.
+took() {
+    for step; do
+        [ "$(grep -cE "^starling: +$step: [0-9]+\.[0-9]{3} s$" "$T/err")" -eq 1 ] || die "not once $step: $(cat "$T/err")"
+    done
+}
+
+verbose() {
+    exits 0 generate community "$T/g" --vertices 300 --verbose
+    took "generating $T/g" "writing $T/g"
+    exits 0 convert "$T/g" "$T/h" --order rcm --verbose
+    took "opening $T/g" "reading $T/g" "ordering the vertices, rcm" "writing $T/h"
+    exits 0 partition "$T/g" --method libra --parts 2 --out "$T/p.npy" --verbose
+    took "reading $T/g" "cutting into 2 parts, libra"
+    exits 0 train "$T/g" --epochs 3 --tiles 2 --checkpoint "$T/ck" --log "$T/log" --verbose
+    took "opening $T/g" "choosing an order of the vertices" "choosing a distribution" "planning the memory" "reading rows, making tiles"
+    grep -qE '^  tiles +2, in blocks of [0-9]+ columns$' "$T/out" || die "no tiles: $(cat "$T/out")"
+    grep -qE '^  first product  (gemm|spmm|aggregated) (gemm|spmm)$' "$T/out" || die "no products: $(cat "$T/out")"
+    reason=$(sed -n 's/.*"order_reason":"\([^"]*\)".*/\1/p' "$T/log")
+    grep -qxF "  order          $reason" "$T/out" || die "another order than $reason: $(cat "$T/out")"
+    total=$(sed -n 's/^  total *//p' "$T/out")
+    exits 0 train "$T/g" --epochs 3 --tiles 2 --plan
+    [ "$total" = "$(sed -n 's/^  total *//p' "$T/out")" ] || die "another plan: $total, $(cat "$T/out")"
+    exits 0 evaluate "$T/ck" "$T/g" --verbose
+    took "reading rows, making tiles" predicting
+    exits 0 predict "$T/ck" "$T/g" --output "$T/classes.npy" --verbose
+    took "reading rows, making tiles" predicting
+    exits 0 plan "$T/g" --ranks 2 --verbose
+    took "opening $T/g" "cutting the graph" "predicting epochs"
+    exits 0 train "$T/g" --epochs 3 --verbose --quiet
+    [ ! -s "$T/out" ] && [ ! -s "$T/err" ] || die "not quiet: $(cat "$T/out" "$T/err")"
+}
+
 check "--dag FILE.svg without dot" without_dot
 check "--dag FILE.svg" drawn
 check "a graph that is too large to draw" too_large
 check "dot fails" dot_fails
+check "progress on a terminal" shown
+check "progress of reading text" read_text
+check "no bar, no colours where none are wanted" plain
+check "--verbose" verbose
 finish

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/talk.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -15,7 +16,7 @@
 struct config {
     char *metric, *json, *device, *scheduler, *distribution, *grid;
     int64_t tiles, workers, replication;
-    bool quiet;
+    struct sl_talk talk;
 };
 
 #define FIELD(name) offsetof(struct config, name)
@@ -25,8 +26,7 @@ static const struct sl_option options[] = {
      "measure beside the accuracy, as in starling train; auto: the model's", "Scores"},
     {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
      "write the scores, the confusion matrix and the scores of each class to FILE", "Files"},
-    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
-     "Files"},
+    SL_TALK_OPTIONS(config, "print nothing but errors", "Files"),
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d|halo|cover",
      "KIND", "how ranks share the graph, as in starling train", "Execution"},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
@@ -200,7 +200,7 @@ static int tell(const struct config *config, struct sl_apply *apply)
     struct sl_runtime *rt = apply->trainer.rt;
     json_t *document = describe(apply);
     int code = 0;
-    if (rt->rank == 0 && !config->quiet) {
+    if (rt->rank == 0 && !config->talk.quiet) {
         print_scores(document);
         print_classes(document);
     }
@@ -251,10 +251,10 @@ static int run_evaluate(int argc, char **argv)
     if (!code)
         code = sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config.scheduler,
                                                                   .workers = (int)config.workers,
-                                                                  .quiet = config.quiet,
+                                                                  .quiet = config.talk.quiet,
                                                                   .device = config.device});
     if (!code) {
-        sl_log_enable(rt.rank == 0 && !config.quiet);
+        sl_talk_begin(&config.talk, rt.rank == 0);
         code = evaluate(&config, &rt, argv[0], argv[1]);
         sl_runtime_stop(&rt);
     }

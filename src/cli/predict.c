@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/talk.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "data/formats/npy.h"
@@ -16,7 +17,7 @@
 struct config {
     char *output, *table, *embeddings, *logits, *device, *scheduler, *distribution, *grid;
     int64_t tiles, workers, replication;
-    bool quiet;
+    struct sl_talk talk;
 };
 
 #define FIELD(name) offsetof(struct config, name)
@@ -35,8 +36,7 @@ static const struct sl_option options[] = {
      "write the output of the last hidden layer to FILE (.npy, float32)", "Files"},
     {"logits", SL_OPTION_STRING, FIELD(logits), NULL, 0, 0, NULL, "FILE",
      "write the output of the last layer to FILE (.npy, float32)", "Files"},
-    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
-     "Files"},
+    SL_TALK_OPTIONS(config, "print nothing but errors", "Files"),
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d|halo|cover",
      "KIND", "how ranks share the graph, as in starling train", "Execution"},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
@@ -203,7 +203,7 @@ static int write_all_files(struct sl_apply *apply, const struct config *config,
         code = write_matrix(apply, &apply->hidden, config->embeddings);
     if (!code)
         code = write_matrix(apply, apply->logits, config->logits);
-    if (!code && apply->trainer.rt->rank == 0 && !config->quiet) {
+    if (!code && apply->trainer.rt->rank == 0 && !config->talk.quiet) {
         printf("%s: ", outcome->metric->name);
         print_score("training", outcome->score.of[SL_SPLIT_TRAIN]);
         print_score(", validation", outcome->score.of[SL_SPLIT_VAL]);
@@ -250,10 +250,10 @@ static int run_predict(int argc, char **argv)
     if (!code)
         code = sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config.scheduler,
                                                                   .workers = (int)config.workers,
-                                                                  .quiet = config.quiet,
+                                                                  .quiet = config.talk.quiet,
                                                                   .device = config.device});
     if (!code) {
-        sl_log_enable(rt.rank == 0 && !config.quiet);
+        sl_talk_begin(&config.talk, rt.rank == 0);
         code = run_model(&config, &rt, argv[0], argv[1]);
         sl_runtime_stop(&rt);
     }

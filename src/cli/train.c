@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/train_choices.h"
 #include "core/dag.h"
 #include "core/error.h"
 #include "core/profile_view.h"
@@ -21,7 +22,6 @@
 /* Prints what training would take. */
 static int show_plan(struct sl_train_run *run)
 {
-    static const double MIB = 1 << 20;
     struct sl_plan plan;
     int code = sl_plan_make(&run->rt, &run->source, &run->config, &plan);
     if (code)
@@ -35,9 +35,7 @@ static int show_plan(struct sl_train_run *run)
         printf("  with --recompute %s\n", run->config.recompute);
     if (strcmp(run->config.batches, "full") != 0)
         printf("  with --batches %s\n", run->config.batches);
-    for (int k = 0; k < SL_PLAN_KINDS; k++)
-        printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan.bytes[k] / MIB);
-    printf("  %-12s %12.1f\n", "total", (double)plan.total / MIB);
+    sl_train_print_memory(&plan);
     return 0;
 }
 
@@ -193,6 +191,8 @@ static int train(struct sl_train_run *run, const bool *given)
     sl_train_report_start(run);
     if (run->rt.rank == 0 && !run->config.quiet)
         print_start(run);
+    if (run->rt.rank == 0 && !run->config.quiet && run->config.verbose)
+        sl_train_print_choices(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
     sl_stop_release();
     sl_train_sum_traffic(run);
@@ -278,7 +278,7 @@ static const char *const often[] = {
     "model",   "layers",       "hidden",     "epochs",  "seed",      "dropout",
     "lr",      "weight-decay", "patience",   "batches", "split",     "plan",
     "log",     "trace",        "checkpoint", "resume",  "submodels", "distribution",
-    "workers", "config",       "report",     "quiet",   NULL};
+    "workers", "config",       "report",     "quiet",   "verbose",   NULL};
 
 const struct sl_command sl_command_train = {
     .name = "train",

@@ -334,8 +334,8 @@ const struct sl_option sl_config_options[] = {
      "to its readers. FILE.svg: a picture, by Graphviz; any other name: text for Graphviz",
      FILES},
     {"trace", SL_OPTION_STRING, FIELD(trace), NULL, 0, 0, NULL, "FILE",
-     "write the tasks and messages of some epochs, on all ranks, over time into FILE, for Perfetto "
-     "or chrome://tracing",
+     "write some epochs of all ranks over time into FILE, for Perfetto; tasks and messages, also "
+     "for chrome://tracing",
      FILES},
     {"trace-epochs", SL_OPTION_STRING, FIELD(trace_epochs), NULL, 0, 0, NULL, "A-B",
      "epochs of --trace; three after the first two unless given", FILES},
@@ -356,6 +356,10 @@ const struct sl_option sl_config_options[] = {
      "anew",
      FILES},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
+     FILES},
+    {"verbose", SL_OPTION_FLAG, FIELD(verbose), "no", 0, 0, NULL, NULL,
+     "print the memory plan and why each automatic choice was made; note the seconds of each step "
+     "before the first epoch on stderr",
      FILES},
     {0},
 };

@@ -7,17 +7,17 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/progress.h"
 #include "core/runtime.h"
 #include "graphs/metric.h"
 
-enum { BAR_WIDTH = 30 };
 static const double REDRAW_SECONDS = 0.1;
 
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet)
 {
     struct stat status;
     *report = (struct sl_report){.log_path = log_path,
-                                 .bar = !quiet && isatty(STDERR_FILENO),
+                                 .bar = !quiet && sl_progress_can_draw(),
                                  .lines = !quiet && !isatty(STDOUT_FILENO),
                                  .val_score = NAN};
     if (!log_path)
@@ -86,24 +86,20 @@ static void print_epoch(FILE *file, const struct sl_report *report, const struct
 }
 
 /* If the epochs that are left take as long as the epochs of this run so far. */
-static void print_time_left(const struct sl_report *report, const struct sl_epoch_report *e,
-                            double now)
+static void print_time_left(FILE *file, const struct sl_report *report,
+                            const struct sl_epoch_report *e, double now)
 {
     const double done = (double)(e->epoch - report->first_epoch);
-    const double left = (now - report->first_at) / done * (double)(e->epochs - e->epoch);
-    if (done < 1.0)
-        return;
-    if (left < 100.0)
-        fprintf(stderr, "  %.0f s left", left);
-    else if (left < 6000.0)
-        fprintf(stderr, "  %.0f min left", left / 60.0);
-    else
-        fprintf(stderr, "  %.1f h left", left / 3600.0);
+    char time[24];
+    if (done >= 1.0)
+        fprintf(file, "  %s left",
+                sl_progress_time((now - report->first_at) / done * (double)(e->epochs - e->epoch),
+                                 time));
 }
 
 static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
 {
-    static const char rest_of_line[] = "\033[K";
+    char text[256];
     const double now = sl_runtime_seconds();
     if (report->first_at == 0.0) {
         report->first_at = now;
@@ -112,15 +108,13 @@ static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
     if (e->epoch < e->epochs && now - report->last_drawn < REDRAW_SECONDS)
         return;
     report->last_drawn = now;
-    const int full = (int)(BAR_WIDTH * e->epoch / e->epochs);
-    fprintf(stderr, "\r[");
-    for (int c = 0; c < BAR_WIDTH; c++)
-        fputc(c < full ? '#' : '.', stderr);
-    fputs("] ", stderr);
-    print_epoch(stderr, report, e);
-    print_time_left(report, e, now);
-    fputs(rest_of_line, stderr);
-    fflush(stderr);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    if (!out)
+        return;
+    print_epoch(out, report, e);
+    print_time_left(out, report, e, now);
+    fclose(out);
+    sl_progress_draw((double)e->epoch / (double)e->epochs, text);
 }
 
 static void print_line(struct sl_report *report, const struct sl_epoch_report *e)
@@ -181,7 +175,7 @@ void sl_report_sync(struct sl_report *report)
 void sl_report_finish_bar(struct sl_report *report)
 {
     if (report->bar)
-        fputs("\r\033[K", stderr);
+        sl_progress_clear();
 }
 
 int sl_report_close(struct sl_report *report)

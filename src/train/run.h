@@ -43,6 +43,7 @@ struct sl_train_run {
     char chosen[SL_CHOSEN]; /* options that follow from the dataset */
     struct sl_train_choice choice;
     struct sl_train_groups groups;
+    json_t *start; /* the event, on rank 0 with a log or --verbose; else NULL */
 };
 
 /* The steps of a run, in this order. All ranks call them, and all get the same code.
