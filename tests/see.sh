@@ -134,6 +134,42 @@ verbose() {
     [ ! -s "$T/out" ] && [ ! -s "$T/err" ] || die "not quiet: $(cat "$T/out" "$T/err")"
 }
 
+# ---- The log as a table ----
+
+# The same numbers as in a log of JSON lines.
+table() {
+    command -v python3 >/dev/null 2>&1 || skip "no python3 to read the table"
+    set -- train "$karate" --epochs 12 --eval-every 5 --patience 0 --metric macro-f1 --seed 4
+    exits 0 "$@" --log "$T/run.csv" --stop-after 7 --checkpoint "$T/go-on"
+    exits 0 train "$karate" --resume "$T/go-on" --epochs 12 --log "$T/run.csv"
+    exits 0 "$@" --log "$T/run.jsonl" --stop-after 7 --checkpoint "$T/go-on"
+    exits 0 train "$karate" --resume "$T/go-on" --epochs 12 --log "$T/run.jsonl"
+    python3 - "$T/run.csv" "$T/run.jsonl" <<'PYTHON' || die "not the numbers of the log: $(cat "$T/run.csv")"
+import csv, json, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+epochs = [e for e in map(json.loads, open(sys.argv[2])) if e["event"] == "epoch"]
+assert [int(r["epoch"]) for r in rows] == [e["epoch"] for e in epochs] and len(rows) >= 12
+names = {f"{s}_score": f"{s}_macro_f1" for s in ("train", "val", "test")}
+for row, epoch in zip(rows, epochs):
+    for name, text in row.items():
+        value = epoch.get(names.get(name, name))
+        if "seconds" in name:
+            assert (text == "") == (value is None), (name, row)
+        else:
+            assert (float(text) if text else None) == value, (name, text, value)
+assert any(r["val_score"] for r in rows) and any(not r["val_score"] for r in rows)
+PYTHON
+    exits 0 train "$karate" --epochs 3 --log "$T/run.csv"
+    [ "$(wc -l <"$T/run.csv")" -eq 4 ] || die "rows of another run"
+    echo "a,b" >"$T/other.csv"
+    exits 2 train "$karate" --resume "$T/go-on" --epochs 20 --log "$T/other.csv"
+    sentence "--log $T/other.csv: has other columns (expected a table of the run that goes on, or a new name)" "$T/err"
+    exits 2 train "$karate" --epochs 3 --log "$T/r.csv" --report "$T/r.html"
+    sentence "--log $T/r.csv: --report draws a log of JSON lines (expected another ending than .csv)" "$T/err"
+    exits 1 train "$karate" --epochs 3 --lr 1e6 --optimizer sgd --momentum 0 --log "$T/broken.csv" --epochs 400
+    tail -n 1 "$T/broken.csv" | grep -qE '^[0-9]+,(-?nan|inf),' || die "no word of a broken loss: $(tail -n 2 "$T/broken.csv")"
+}
+
 check "--dag FILE.svg without dot" without_dot
 check "--dag FILE.svg" drawn
 check "a graph that is too large to draw" too_large
@@ -142,4 +178,5 @@ check "progress on a terminal" shown
 check "progress of reading text" read_text
 check "no bar, no colours where none are wanted" plain
 check "--verbose" verbose
+check "--log FILE.csv" table
 finish

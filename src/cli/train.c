@@ -16,6 +16,7 @@
 #include "report/dag_picture.h"
 #include "report/page.h"
 #include "report/plot.h"
+#include "train/epoch_table.h"
 #include "train/fits.h"
 #include "train/run.h"
 
@@ -207,6 +208,11 @@ static int train(struct sl_train_run *run, const bool *given)
 static int name_log(struct sl_config *config)
 {
     char log[PATH_MAX];
+    if (config->report && sl_epoch_table_is(config->log))
+        return sl_error(SL_ERR_USAGE,
+                        "--log %s: --report draws a log of JSON lines (expected another ending "
+                        "than .csv)",
+                        config->log);
     if (!config->report || config->log)
         return 0;
     snprintf(log, sizeof log, "%s.jsonl", config->report);

@@ -328,7 +328,7 @@ const struct sl_option sl_config_options[] = {
      "{\"hidden\": 16, \"bias\": false}, or a log, whose run is repeated without its files",
      FILES},
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
-     "write one JSON object per line to FILE", FILES},
+     "write one JSON object per line to FILE; FILE.csv: a table with a row for each epoch", FILES},
     {"dag", SL_OPTION_STRING, FIELD(dag), NULL, 0, 0, NULL, "FILE",
      "write the tasks and messages of rank 0 in the first epoch, with arrows from a tile's writer "
      "to its readers. FILE.svg: a picture, by Graphviz; any other name: text for Graphviz",

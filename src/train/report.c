@@ -10,6 +10,7 @@
 #include "core/progress.h"
 #include "core/runtime.h"
 #include "graphs/metric.h"
+#include "train/epoch_table.h"
 
 static const double REDRAW_SECONDS = 0.1;
 
@@ -26,10 +27,17 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
     if (stat(log_path, &status) == 0 && (S_ISBLK(status.st_mode) || S_ISSOCK(status.st_mode)))
         return sl_error(SL_ERR_USAGE, "--log %s: is no regular file (expected one, or a new name)",
                         log_path);
+    const bool goes_on =
+        append && stat(log_path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+    report->table = sl_epoch_table_is(log_path);
+    if (report->table && goes_on && sl_epoch_table_check(log_path))
+        return SL_ERR_USAGE;
     report->log = fopen(log_path, append ? "a" : "w");
     if (!report->log)
         return sl_error(SL_ERR_USAGE, "--log %s: %s (expected a file that can be written)",
                         log_path, strerror(errno));
+    if (report->table && !goes_on)
+        sl_epoch_table_begin(report->log);
     return 0;
 }
 
@@ -51,8 +59,9 @@ void sl_report_event(struct sl_report *report, const char *name, json_t *object)
     json_object_update(line, object);
     json_decref(object);
     /* One flush per line: whatever ends the run, the log is whole lines up to the last epoch. */
-    if (report->log && (json_dumpf(line, report->log, JSON_COMPACT) ||
-                        fputc('\n', report->log) == EOF || fflush(report->log)))
+    if (report->log && !report->table &&
+        (json_dumpf(line, report->log, JSON_COMPACT) || fputc('\n', report->log) == EOF ||
+         fflush(report->log)))
         tell_failure(report);
     json_decref(line);
 }
@@ -134,26 +143,32 @@ static void set_scores(json_t *object, const struct sl_epoch_report *e)
         set_number(object, sl_report_key(key, splits[s], e->metric->name), e->score.of[s]);
 }
 
+static void log_epoch(struct sl_report *report, const struct sl_epoch_report *e)
+{
+    json_t *object = json_pack("{s:I}", "epoch", (json_int_t)e->epoch);
+    /* A loss that is not a number is the one thing a reader must not miss. */
+    if (isfinite(e->loss))
+        json_object_set_new(object, "loss", json_real(e->loss));
+    else
+        json_object_set_new(object, "loss", json_null());
+    set_number(object, "train_accuracy", e->train_accuracy);
+    set_number(object, "val_accuracy", e->val_accuracy);
+    set_number(object, "test_accuracy", e->test_accuracy);
+    set_scores(object, e);
+    set_number(object, "seconds", e->seconds);
+    set_number(object, "eval_seconds", e->eval_seconds);
+    set_number(object, "compute_seconds", sl_overlap_seconds(e->times.compute));
+    set_number(object, "communication_seconds", sl_overlap_seconds(e->times.communication));
+    set_number(object, "hidden_seconds", sl_overlap_seconds(e->times.hidden));
+    sl_report_event(report, "epoch", object);
+}
+
 void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
 {
-    if (report->log) {
-        json_t *object = json_pack("{s:I}", "epoch", (json_int_t)e->epoch);
-        /* A loss that is not a number is the one thing a reader must not miss. */
-        if (isfinite(e->loss))
-            json_object_set_new(object, "loss", json_real(e->loss));
-        else
-            json_object_set_new(object, "loss", json_null());
-        set_number(object, "train_accuracy", e->train_accuracy);
-        set_number(object, "val_accuracy", e->val_accuracy);
-        set_number(object, "test_accuracy", e->test_accuracy);
-        set_scores(object, e);
-        set_number(object, "seconds", e->seconds);
-        set_number(object, "eval_seconds", e->eval_seconds);
-        set_number(object, "compute_seconds", sl_overlap_seconds(e->times.compute));
-        set_number(object, "communication_seconds", sl_overlap_seconds(e->times.communication));
-        set_number(object, "hidden_seconds", sl_overlap_seconds(e->times.hidden));
-        sl_report_event(report, "epoch", object);
-    }
+    if (report->log && !report->table)
+        log_epoch(report, e);
+    if (report->log && report->table && sl_epoch_table_row(report->log, e))
+        tell_failure(report);
     const bool evaluated = !isnan(e->eval_seconds);
     if (evaluated)
         report->val_score = e->score.of[SL_SPLIT_VAL];
