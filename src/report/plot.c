@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/options.h"
 #include "core/program.h"
 
 const char *sl_plot_colour(int k)
@@ -16,13 +17,11 @@ const char *sl_plot_colour(int k)
     return colours[k % (int)(sizeof colours / sizeof *colours)];
 }
 
-void sl_plot_quote(FILE *script, const char *text)
+void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash)
 {
-    fputc('\'', script);
-    for (; *text; text++)
-        if ((unsigned char)*text >= ' ')
-            fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, script);
-    fputc('\'', script);
+    if (*name)
+        json_array_append_new(plot->keys, json_pack("{s:o, s:s, s:i}", "name", sl_json_text(name),
+                                                    "colour", sl_plot_colour(k), "dash", dash));
 }
 
 void sl_plot_word(FILE *script, const char *text)
@@ -41,8 +40,7 @@ static void begin(FILE *script, int width, int height)
             "set terminal svg size %d,%d dynamic font 'sans-serif,13'\n"
             "set border 3 linecolor rgb '#808080'\nset tics nomirror out\n"
             "set grid ytics linecolor rgb '#808080' linewidth 0.3\n"
-            "set key outside top left horizontal noenhanced\nset encoding utf8\n"
-            "set termoption noenhanced\n",
+            "unset key\nset encoding utf8\nset termoption noenhanced\n",
             width, height);
 }
 
@@ -60,13 +58,14 @@ int sl_plot_probe(void)
     return sl_program_probe("gnuplot", "draws the figures of a report", "gnuplot-nox");
 }
 
-int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *context, int width,
-                 int height, char **svg)
+int sl_plot_draw(void (*write)(struct sl_plot *plot, const void *context), const void *context,
+                 int width, int height, char **svg, json_t **keys)
 {
     char path[64] = "/tmp/starling-plot-XXXXXX", *text = NULL;
     const int descriptor = mkstemp(path);
     FILE *script = descriptor < 0 ? NULL : fdopen(descriptor, "w");
     *svg = NULL;
+    *keys = NULL;
     if (!script) {
         const int reason = errno;
         if (descriptor >= 0) {
@@ -76,8 +75,9 @@ int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *c
         return sl_error(SL_ERR_SYSTEM, "%s: %s (expected room for a script of gnuplot)", path,
                         strerror(reason));
     }
+    struct sl_plot plot = {script, *keys = json_array()};
     begin(script, width, height);
-    write(script, context);
+    write(&plot, context);
     int code = ferror(script) ? SL_ERR_SYSTEM : 0;
     if (fclose(script) || code)
         code = sl_error(SL_ERR_SYSTEM, "%s: %s", path, strerror(errno));

@@ -128,6 +128,17 @@ static int order_vertices(struct sl_train_run *run)
     return sl_source_order(&run->rt, &run->source, run->config.order, seed);
 }
 
+/* The source is gone when the log tells them. */
+static void take_class_names(struct sl_train_run *run)
+{
+    const char *const *names = run->source.class_names;
+    if (!names || run->source.classes > SL_NAMED_CLASSES)
+        return;
+    run->class_names = json_array();
+    for (int64_t c = 0; c < run->source.classes && names[c]; c++)
+        json_array_append_new(run->class_names, sl_json_text(names[c]));
+}
+
 int sl_train_open(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -153,6 +164,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = sl_runtime_agree(rt, sl_objective_check(&run->config, &run->source));
     if (!code && sl_batches_differ(&run->config))
         code = sl_runtime_agree(rt, sl_source_settle_splits(&run->source));
+    if (!code)
+        take_class_names(run);
     if (!code)
         code = choose_distribution(run);
     if (!code)
@@ -261,6 +274,7 @@ int sl_train_free(struct sl_train_run *run)
 {
     const int code = sl_report_close(&run->report);
     json_decref(run->start);
+    json_decref(run->class_names);
     json_decref(run->outcome.profile);
     json_decref(run->outcome.members);
     json_decref(run->outcome.confusion);

@@ -108,6 +108,8 @@ static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
         describe_products(&run->trainer.whole.network), "imbalance", describe_imbalance(run),
         "load_seconds", run->load_seconds, "bytes_read", bytes_read, "first_epoch",
         (json_int_t)run->trainer.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
+    if (run->class_names)
+        json_object_set(json_object_get(event, "graph"), "class_names", run->class_names);
     if (run->replication > 0.0)
         json_object_set_new(event, "replication_factor", json_real(run->replication));
     sl_train_log_groups(run, event);
