@@ -187,7 +187,7 @@ while True:
         break
     said += part
 assert run.wait() == 0
-drawn = said.decode().split("\r")
+drawn = re.sub("\033\\[\\d*m", "", said.decode()).split("\r")
 assert any(re.search(r"\[#+\.+\] epoch \d+/3000  loss .* \d+ s left", line) for line in drawn), drawn[-3:]
 assert "3000/3000" in drawn[-2] and drawn[-1] == "\033[K", drawn[-2:]
 PYTHON

@@ -4,8 +4,6 @@ import json
 import sys
 
 path, titles, logs = sys.argv[1], sys.argv[2].split(","), sys.argv[3:]
-again = logs[-1] == "again"  # a log of two runs: the last one counts
-logs = logs[:-1] if again else logs
 
 
 def wrong(text):
@@ -18,6 +16,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
         self.open, self.titles, self.drawn, self.rows, self.matrices = [], [], [], [], []
+        self.ids, self.regions, self.keys = [], [], []
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
@@ -28,9 +27,13 @@ class Page(html.parser.HTMLParser):
             wrong("a script")
         if tag == "figure":
             self.drawn.append(0)
+            self.keys.append([])
         if tag == "div" and attrs.get("role") == "img" and not attrs.get("aria-label"):
             wrong("a figure without a label")
         self.shape(tag, attrs)
+        self.ids.append(attrs.get("id"))
+        if attrs.get("role") == "region":
+            self.regions.append(attrs.get("aria-label"))
         if tag == "table":
             self.rows.append([])
         if tag == "tr":
@@ -49,6 +52,7 @@ class Page(html.parser.HTMLParser):
 
     def handle_startendtag(self, tag, attrs):
         self.shape(tag, dict(attrs))
+        self.ids.append(dict(attrs).get("id"))
 
     def handle_endtag(self, tag):
         if self.open.pop() != tag:
@@ -57,6 +61,8 @@ class Page(html.parser.HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] == "h3":
             self.titles.append(data)
+        if self.open and self.open[-1] == "li":
+            self.keys[-1].append(data)
         if self.open and self.open[-1] in ("td", "th"):
             self.rows[-1][-1][-1] += data
 
@@ -69,7 +75,24 @@ if page.titles != titles:
     wrong(f"figures {page.titles}")
 if len(page.drawn) != len(titles) or min(page.drawn) < 4:
     wrong(f"points of figures: {page.drawn}")
-epochs = sum(e["event"] == "epoch" for log in logs for e in map(json.loads, open(log))) // (2 if again else 1)
+ids = [i for i in page.ids if i]
+if len(ids) != len(set(ids)) or len(page.regions) != len(set(page.regions)) or None in page.regions:
+    wrong("an id or the label of a region is there twice")
+splits = ["validation", "test", "training"]
+if page.keys[1] != ([f"{s}, {log}" for log in logs for s in splits] if len(logs) > 1 else splits):
+    wrong(f"keys of accuracies: {page.keys[1]}")
+if page.keys[0] != (logs if len(logs) > 1 else []):
+    wrong(f"keys of losses: {page.keys[0]}")
+if "An epoch over time" in titles:
+    trace = json.load(open("trace.json"))["traceEvents"]
+    tasks = [e for e in trace if e.get("cat") == "task"]
+    first = [e for e in tasks if e["args"]["epoch"] == tasks[0]["args"]["epoch"]]
+    if set(page.keys[titles.index("An epoch over time")]) != {e["name"] for e in first}:
+        wrong("not the operations of the trace")
+epochs = 0
+for log in logs:
+    names = [e["event"] for e in map(json.loads, open(log))]
+    epochs += names[len(names) - names[::-1].index("start") :].count("epoch")
 if page.drawn[titles.index("Loss")] < epochs:
     wrong(f"{page.drawn[titles.index('Loss')]} points of {epochs} epochs")
 overview = {row[0]: row[1:] for row in page.rows[0]}

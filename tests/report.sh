@@ -46,7 +46,7 @@ unfinished() {
     grep -q 'has no event <code>end</code>' cut.html || die "no word of the end"
     cat two/log one/log >joined
     "$STARLING" report joined --output joined.html --quiet || die "no page"
-    python3 "$reader" joined.html "Loss,Accuracy,Seconds of an epoch,Time of an epoch,Memory" joined again || die "not the last run"
+    python3 "$reader" joined.html "Loss,Accuracy,Seconds of an epoch,Time of an epoch,Memory" joined || die "not the last run"
     cat one/log cut >more
     "$STARLING" report more --output more.html --quiet || die "no page"
     grep -q 'has no event <code>end</code>' more.html || die "the end of another run"
@@ -87,14 +87,44 @@ refused_without_gnuplot() {
     grep -q 'gnuplot is not there' "$T/err" || die "$*: $(cat "$T/err")"
 }
 
-# No error on the console at two widths.
+# look FILE WIDTH SCHEME: 0 is dark, 1 is light; the browser's console in $T/out. No window is narrower than 500 pixels: a frame is.
+look() {
+    printf '<iframe style="border:0;width:%spx;height:900px" src="file://%s"></iframe>\n' "$2" "$1" >"$T/frame.html"
+    HOME=$T timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --window-size=1500,1000 --blink-settings=preferredColorScheme="$3" \
+        --enable-logging=stderr --screenshot="$T/shot.png" "file://$T/frame.html" >"$T/out" 2>&1 || die "$(tail -3 "$T/out")"
+    [ -s "$T/shot.png" ] || die "no picture"
+}
+
+# No error on the console; then again with a script that measures.
 drawn() {
     browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || { echo "no browser"; exit 77; }
-    for width in 400 1400; do
-        HOME=$T timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --window-size=$width,3000 \
-            --enable-logging=stderr --screenshot="$T/$width.png" "file://$T/two/page.html" >"$T/out" 2>&1 || die "$(tail -3 "$T/out")"
-        ! grep 'CONSOLE' "$T/out" || die "an error on the console"
-        [ -s "$T/$width.png" ] || die "no picture"
+    for page in two/page both; do
+        { cat "$T/$page.html" && echo '<script>' && cat "${reader%.py}.js" && echo '</script>'; } >"$T/measured.html"
+        for width in 400 1400; do
+            for scheme in 0:dark 1:light; do
+                look "$T/$page.html" $width "${scheme%:*}"
+                ! grep 'CONSOLE' "$T/out" || die "an error on the console"
+                look "$T/measured.html" $width "${scheme%:*}"
+                grep -q "CHECKED at $width, ${scheme#*:}: good" "$T/out" || die "$page at $width: $(grep CONSOLE "$T/out")"
+            done
+        done
+    done
+}
+
+# Classes have the names that the dataset has, as text.
+named() {
+    cd "$T" || exit 1
+    cp -r graph named
+    python3 - <<'PYTHON'
+import json
+meta = json.load(open("named/meta.json"))
+meta["class_names"] = ["Theory", "<b>AI</b>", "Systems & \"Networks\"", "0"]
+json.dump(meta, open("named/meta.json", "w"))
+PYTHON
+    "$STARLING" train named --epochs 5 --report n.html --quiet || die "no run"
+    python3 "$reader" n.html "Loss,Accuracy,Seconds of an epoch,Time of an epoch,Memory" n.html.jsonl || die "another page"
+    for name in '0 Theory' '1 &lt;b&gt;AI&lt;/b&gt;' '2 Systems &amp; &quot;Networks&quot;' '3 0'; do
+        [ "$(grep -o "<th scope=\"row\">$name</th>" n.html | wc -l)" -eq 2 ] || die "no class $name"
     done
 }
 
@@ -105,5 +135,6 @@ check "--report" of_a_run
 check "unfinished runs" unfinished
 check "what is refused" refuses
 check "markup in names" escapes
+check "names of classes" named
 check "in a browser" drawn
 finish

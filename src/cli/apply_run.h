@@ -2,6 +2,7 @@
 #ifndef SL_CLI_APPLY_RUN_H
 #define SL_CLI_APPLY_RUN_H
 
+#include "cli/talk.h"
 #include "core/options.h"
 #include "core/runtime.h"
 #include "train/apply.h"
@@ -9,62 +10,33 @@
 struct sl_apply_run {
     char *device, *scheduler, *distribution, *grid;
     int64_t tiles, workers, replication;
-    bool quiet;
+    struct sl_talk talk;
 };
 
 /* Rows of a table of options, whose configuration has the struct at `offset`. */
 #define SL_APPLY_RUN_FIELD(offset, name) ((offset) + offsetof(struct sl_apply_run, name))
+/* clang-format off */
 #define SL_APPLY_RUN_OPTIONS(offset)                                                               \
-    {"quiet", SL_OPTION_FLAG, SL_APPLY_RUN_FIELD(offset, quiet), "no",   0, 0,                     \
-     NULL,    NULL,           "print nothing but errors",        "Files"},                         \
-        {"distribution",                                                                           \
-         SL_OPTION_CHOICE,                                                                         \
-         SL_APPLY_RUN_FIELD(offset, distribution),                                                 \
-         "1d",                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         "1d|1.5d|2d|3d|halo|cover|vertex-cut",                                                    \
-         "KIND",                                                                                   \
-         "how ranks share the graph, as in starling train",                                        \
-         "Execution"},                                                                             \
-        {"replication",                                                                            \
-         SL_OPTION_INT,                                                                            \
-         SL_APPLY_RUN_FIELD(offset, replication),                                                  \
-         "0",                                                                                      \
-         0,                                                                                        \
-         65536,                                                                                    \
-         NULL,                                                                                     \
-         "C",                                                                                      \
-         "layers of --distribution 1.5d; 0: 2",                                                    \
-         "Execution"},                                                                             \
-        {"grid",                                                                                   \
-         SL_OPTION_STRING,                                                                         \
-         SL_APPLY_RUN_FIELD(offset, grid),                                                         \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "RxCxD",                                                                                  \
-         "any grid of ranks instead of --distribution",                                            \
-         "Execution"},                                                                             \
-        {"tiles", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, tiles),          "0",        0, 65536, \
-         NULL,    "T",           "row tiles of the graph; 0: from the work", "Execution"},         \
-        {"workers", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, workers),   "0",        0, 65536,    \
-         NULL,      "N",           "CPU workers per rank; 0: every core", "Execution"},            \
-        {"device",                                                                                 \
-         SL_OPTION_CHOICE,                                                                         \
-         SL_APPLY_RUN_FIELD(offset, device),                                                       \
-         "auto",                                                                                   \
-         0,                                                                                        \
-         0,                                                                                        \
-         "auto|cpu|cuda|both",                                                                     \
-         "NAME",                                                                                   \
-         "what computes, as in starling train",                                                    \
-         "Execution"},                                                                             \
-    {                                                                                              \
-        "scheduler", SL_OPTION_STRING, SL_APPLY_RUN_FIELD(offset, scheduler), NULL, 0, 0, NULL,    \
-            "NAME", "StarPU scheduling policy", "Execution"                                        \
-    }
+    {"quiet", SL_OPTION_FLAG, SL_APPLY_RUN_FIELD(offset, talk.quiet), "no", 0, 0, NULL, NULL,      \
+     "print nothing but errors", "Files"},                                                         \
+    {"verbose", SL_OPTION_FLAG, SL_APPLY_RUN_FIELD(offset, talk.verbose), "no", 0, 0, NULL, NULL,  \
+     SL_TALK_VERBOSE, "Files"},                                                                    \
+    {"distribution", SL_OPTION_CHOICE, SL_APPLY_RUN_FIELD(offset, distribution), "1d", 0, 0,       \
+     "1d|1.5d|2d|3d|halo|cover|vertex-cut", "KIND",                                                \
+     "how ranks share the graph, as in starling train", "Execution"},                              \
+    {"replication", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, replication), "0", 0, 65536, NULL,   \
+     "C", "layers of --distribution 1.5d; 0: 2", "Execution"},                                     \
+    {"grid", SL_OPTION_STRING, SL_APPLY_RUN_FIELD(offset, grid), NULL, 0, 0, NULL, "RxCxD",        \
+     "any grid of ranks instead of --distribution", "Execution"},                                  \
+    {"tiles", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, tiles), "0", 0, 65536, NULL, "T",          \
+     "row tiles of the graph; 0: from the work", "Execution"},                                     \
+    {"workers", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, workers), "0", 0, 65536, NULL, "N",      \
+     "CPU workers per rank; 0: every core", "Execution"},                                          \
+    {"device", SL_OPTION_CHOICE, SL_APPLY_RUN_FIELD(offset, device), "auto", 0, 0,                 \
+     "auto|cpu|cuda|both", "NAME", "what computes, as in starling train", "Execution"},            \
+    {"scheduler", SL_OPTION_STRING, SL_APPLY_RUN_FIELD(offset, scheduler), NULL, 0, 0, NULL,       \
+     "NAME", "StarPU scheduling policy", "Execution"}
+/* clang-format on */
 
 /* Return what sl_apply_create is told; strings are the configuration's. */
 struct sl_apply_options sl_apply_run_options(const struct sl_apply_run *run);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/talk.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/words.h"
@@ -16,7 +17,7 @@ struct config {
     int64_t first_vertex;
     char *order;
     int64_t seed, split_seed;
-    bool quiet;
+    struct sl_talk talk;
 };
 
 static const struct sl_option options[] = {
@@ -40,8 +41,7 @@ static const struct sl_option options[] = {
      "Conversion"},
     {"split-seed", SL_OPTION_INT, offsetof(struct config, split_seed), "0", 0, 9e15, NULL, "N",
      "seed of --split", "Conversion"},
-    {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL,
-     "print nothing", "Conversion"},
+    SL_TALK_OPTIONS(config, "print nothing", "Conversion"),
     {0},
 };
 
@@ -84,7 +84,7 @@ static int convert(const struct config *config, const char *source, const char *
     code = sl_dataset_reorder(&data, config->order, (uint64_t)config->seed);
     if (!code)
         code = sl_dataset_write_as(&data, target);
-    if (!code && !config->quiet)
+    if (!code && !config->talk.quiet)
         print_result(config, &data, target);
     sl_dataset_close(&data);
     return code;
@@ -95,7 +95,8 @@ static int run(int argc, char **argv)
     struct config config;
     int positionals;
     int code = sl_command_parse(&sl_command_convert, &config, argc, argv, 2, 2, &positionals, NULL);
-    sl_log_enable(code || !config.quiet);
+    if (!code)
+        sl_talk_begin(&config.talk, true);
     if (!code)
         code = convert(&config, argv[0], argv[1]);
     sl_options_free(options, &config);

@@ -194,7 +194,7 @@ static int tell(const struct config *config, struct sl_apply *apply,
     struct sl_runtime *rt = apply->trainer.rt;
     json_t *document = describe(apply, named);
     int code = 0;
-    if (rt->rank == 0 && !config->run.quiet) {
+    if (rt->rank == 0 && !config->run.talk.quiet) {
         print_scores(document);
         print_classes(document);
     }

@@ -24,23 +24,27 @@ static void print_sizes(const struct sl_dataset *data, const char *directory)
 
 static int write_dataset(const struct sl_dataset *data, const char *directory, bool quiet)
 {
-    const int code = sl_dataset_write(data, directory);
+    sl_progress_begin("writing %s", directory);
+    const int code = sl_progress_end_with(sl_dataset_write(data, directory));
     if (!code && !quiet)
         print_sizes(data, directory);
     return code;
 }
 
-int sl_generate_run(const struct sl_command *command, void *config, const bool *quiet,
+int sl_generate_run(const struct sl_command *command, void *config, const struct sl_talk *talk,
                     int (*generate)(const void *config, struct sl_dataset *data), int argc,
                     char **argv)
 {
     struct sl_dataset data = {0};
     int positionals;
     int code = sl_command_parse(command, config, argc, argv, 1, 1, &positionals, NULL);
+    if (!code) {
+        sl_talk_begin(talk, true);
+        sl_progress_begin("generating %s", argv[0]);
+        code = sl_progress_end_with(generate(config, &data));
+    }
     if (!code)
-        code = generate(config, &data);
-    if (!code)
-        code = write_dataset(&data, argv[0], *quiet);
+        code = write_dataset(&data, argv[0], talk->quiet);
     sl_dataset_close(&data);
     sl_options_free(command->options, config);
     return code;

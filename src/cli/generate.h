@@ -4,29 +4,27 @@
 #define SL_CLI_GENERATE_H
 
 #include "cli/commands.h"
+#include "cli/talk.h"
 #include "data/dataset.h"
 
 extern const struct sl_command sl_command_generate_bter, sl_command_generate_community,
     sl_command_generate_like, sl_command_generate_rmat;
 
 /* Option rows for a configuration struct with a member `options`. All kinds have the first rows:
- * they need a flag `quiet` and options.seed. The next row needs options.threads. The last rows are
+ * they need a member `talk` and options.seed. The next row needs options.threads. The last rows are
  * for features and classes that say nothing about the graph. */
-#define SL_GENERATE_OPTIONS(config)                                                      \
-    {"seed",                                                                             \
-     SL_OPTION_INT,                                                                      \
-     offsetof(struct config, options.seed),                                              \
-     "1",                                                                                \
-     0,                                                                                  \
-     9.2e18,                                                                             \
-     NULL,                                                                               \
-     "N",                                                                                \
-     "seed: the same options and seed give the same files",                              \
-     "Generating"},                                                                      \
-    {                                                                                    \
-        "quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL, \
-            "print nothing", "Generating"                                                \
-    }
+#define SL_GENERATE_OPTIONS(config)                         \
+    {"seed",                                                \
+     SL_OPTION_INT,                                         \
+     offsetof(struct config, options.seed),                 \
+     "1",                                                   \
+     0,                                                     \
+     9.2e18,                                                \
+     NULL,                                                  \
+     "N",                                                   \
+     "seed: the same options and seed give the same files", \
+     "Generating"},                                         \
+        SL_TALK_OPTIONS(config, "print nothing", "Generating")
 #define SL_GENERATE_THREADS_OPTION(config)                                                      \
     {                                                                                           \
         "threads", SL_OPTION_INT, offsetof(struct config, options.threads), "0", 0, 1024, NULL, \
@@ -49,9 +47,9 @@ extern const struct sl_command sl_command_generate_bter, sl_command_generate_com
             NULL, "N", "classes, at random", "Vertices"                                        \
     }
 
-/* Run `command`, a kind whose only argument is the directory. Fill `config`, which has `quiet` as a
+/* Run `command`, a kind whose only argument is the directory. Fill `config`, which has `talk` as a
  * member; call `generate` and write its dataset. Return 0 or an error code. */
-int sl_generate_run(const struct sl_command *command, void *config, const bool *quiet,
+int sl_generate_run(const struct sl_command *command, void *config, const struct sl_talk *talk,
                     int (*generate)(const void *config, struct sl_dataset *data), int argc,
                     char **argv);
 

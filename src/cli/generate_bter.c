@@ -7,7 +7,7 @@
 struct config {
     char *from;
     struct sl_bter_options options;
-    bool quiet;
+    struct sl_talk talk;
 };
 
 static const struct sl_option options[] = {
@@ -40,7 +40,7 @@ static int generate(const void *config, struct sl_dataset *data)
 static int run(int argc, char **argv)
 {
     struct config config = {0};
-    return sl_generate_run(&sl_command_generate_bter, &config, &config.quiet, generate, argc, argv);
+    return sl_generate_run(&sl_command_generate_bter, &config, &config.talk, generate, argc, argv);
 }
 
 const struct sl_command sl_command_generate_bter = {

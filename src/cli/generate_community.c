@@ -5,7 +5,7 @@
 
 struct config {
     struct sl_community_options options;
-    bool quiet;
+    struct sl_talk talk;
 };
 
 static const struct sl_option options[] = {
@@ -33,7 +33,7 @@ static int generate(const void *config, struct sl_dataset *data)
 static int run(int argc, char **argv)
 {
     struct config config = {0};
-    return sl_generate_run(&sl_command_generate_community, &config, &config.quiet, generate, argc,
+    return sl_generate_run(&sl_command_generate_community, &config, &config.talk, generate, argc,
                            argv);
 }
 

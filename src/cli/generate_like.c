@@ -6,7 +6,7 @@
 struct config {
     char *name;
     struct sl_like_options options;
-    bool quiet;
+    struct sl_talk talk;
 };
 
 static const struct sl_option options[] = {
@@ -30,7 +30,7 @@ static int generate(const void *config, struct sl_dataset *data)
 static int run(int argc, char **argv)
 {
     struct config config = {0};
-    return sl_generate_run(&sl_command_generate_like, &config, &config.quiet, generate, argc, argv);
+    return sl_generate_run(&sl_command_generate_like, &config, &config.talk, generate, argc, argv);
 }
 
 const struct sl_command sl_command_generate_like = {

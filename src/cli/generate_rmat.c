@@ -5,7 +5,7 @@
 
 struct config {
     struct sl_rmat_options options;
-    bool quiet;
+    struct sl_talk talk;
 };
 
 static const struct sl_option options[] = {
@@ -39,7 +39,7 @@ static int generate(const void *config, struct sl_dataset *data)
 static int run(int argc, char **argv)
 {
     struct config config = {0};
-    return sl_generate_run(&sl_command_generate_rmat, &config, &config.quiet, generate, argc, argv);
+    return sl_generate_run(&sl_command_generate_rmat, &config, &config.talk, generate, argc, argv);
 }
 
 const struct sl_command sl_command_generate_rmat = {

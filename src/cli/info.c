@@ -8,6 +8,7 @@
 #include "config.h"
 #include "core/error.h"
 #include "core/machine.h"
+#include "core/progress.h"
 #include "core/remembered.h"
 #include "core/runtime.h"
 #include "core/words.h"
@@ -213,10 +214,12 @@ static int info_dataset(const char *path, const struct config *config)
 {
     struct sl_dataset data = {0};
     struct sl_graph_statistics statistics;
+    sl_progress_tell(true, false);
     int code = sl_dataset_open(path, &data);
     if (code)
         return code;
-    code = sl_graph_statistics_compute(&data, &statistics);
+    sl_progress_begin("measuring the graph");
+    code = sl_progress_end_with(sl_graph_statistics_compute(&data, &statistics));
     if (!code) {
         print_dataset(&data, &statistics, config);
         sl_graph_statistics_free(&statistics);

@@ -6,6 +6,7 @@
 
 #include "bench/measure.h"
 #include "cli/commands.h"
+#include "cli/talk.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -20,7 +21,7 @@ struct config {
     char *method, *out, *json;
     int64_t parts, seed;
     double lambda;
-    bool quiet;
+    struct sl_talk talk;
 };
 
 #define FIELD(name) offsetof(struct config, name)
@@ -44,7 +45,7 @@ static const struct sl_option options[] = {
      "Output"},
     {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
      "write the figures to FILE, too", "Output"},
-    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing", "Output"},
+    SL_TALK_OPTIONS(config, "print nothing", "Output"),
     {0},
 };
 
@@ -101,7 +102,7 @@ static int write_parts(const struct config *config, const struct sl_dataset *dat
     }
     json_t *row = row_of(parts, report, seconds);
     int code = sl_parts_write(parts, report, path);
-    if (!code && !config->quiet)
+    if (!code && !config->talk.quiet)
         print(data, parts, row, path);
     if (!code)
         code = sl_bench_write(json_incref(row), config->json);
@@ -159,7 +160,8 @@ static int run(int argc, char **argv)
     bool given[sizeof options / sizeof *options] = {false};
     int code =
         sl_command_parse(&sl_command_partition, &config, argc, argv, 1, 1, &positionals, given);
-    sl_log_enable(code || !config.quiet);
+    if (!code)
+        sl_talk_begin(&config.talk, true);
     if (!code)
         code = check_given(given);
     if (!code)

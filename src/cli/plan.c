@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/machine.h"
+#include "core/progress.h"
 #include "core/table.h"
 #include "core/words.h"
 #include "data/generate/generate_like.h"
@@ -425,6 +426,18 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
     return code ? code : sl_file_probe(p->config.json);
 }
 
+static int foresee(struct planning *p)
+{
+    sl_progress_begin("cutting the graph");
+    int code = sl_progress_end_with(cut(p));
+    sl_progress_begin("predicting epochs");
+    if (!code)
+        code = predict(p);
+    if (!code)
+        code = preload(p);
+    return sl_progress_end_with(code);
+}
+
 static int run(int argc, char **argv)
 {
     struct planning p = {.process = {.ranks_here = 1}, .rt = {.ranks = 1, .process = &p.process}};
@@ -433,16 +446,13 @@ static int run(int argc, char **argv)
     int code = sl_bench_split(&part, argc, argv, &words);
     if (!code)
         code = parse(&p, &words, &positionals);
+    sl_progress_tell(!p.config.quiet, !p.config.quiet && p.options.verbose);
     if (!code)
         code = find_rates(&p);
     if (!code)
         code = open_graph(&p, words.own[0], positionals);
     if (!code)
-        code = cut(&p);
-    if (!code)
-        code = predict(&p);
-    if (!code)
-        code = preload(&p);
+        code = foresee(&p);
     if (!code)
         code = report(&p);
     free(p.preload);

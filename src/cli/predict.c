@@ -202,7 +202,7 @@ static int write_all_files(struct sl_apply *apply, const struct config *config,
         code = write_matrix(apply, apply->logits, NULL, config->logits);
     if (!code)
         code = write_matrix(apply, apply->logits, loss, config->probabilities);
-    if (!code && apply->trainer.rt->rank == 0 && !config->run.quiet) {
+    if (!code && apply->trainer.rt->rank == 0 && !config->run.talk.quiet) {
         printf("%s: ", outcome->metric->name);
         print_score("training", outcome->score.of[SL_SPLIT_TRAIN]);
         print_score(", validation", outcome->score.of[SL_SPLIT_VAL]);

@@ -7,19 +7,22 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/train_choices.h"
+#include "core/dag.h"
 #include "core/error.h"
 #include "core/profile_view.h"
 #include "core/stop.h"
 #include "core/words.h"
+#include "report/dag_picture.h"
 #include "report/page.h"
 #include "report/plot.h"
+#include "train/epoch_table.h"
 #include "train/fits.h"
 #include "train/run.h"
 
 /* Prints what training would take. */
 static int show_plan(struct sl_train_run *run)
 {
-    static const double MIB = 1 << 20;
     struct sl_plan plan;
     int code = sl_plan_make(&run->rt, &run->source, &run->config, &plan);
     if (code)
@@ -33,9 +36,7 @@ static int show_plan(struct sl_train_run *run)
         printf("  with --recompute %s\n", run->config.recompute);
     if (strcmp(run->config.batches, "full") != 0)
         printf("  with --batches %s\n", run->config.batches);
-    for (int k = 0; k < SL_PLAN_KINDS; k++)
-        printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan.bytes[k] / MIB);
-    printf("  %-12s %12.1f\n", "total", (double)plan.total / MIB);
+    sl_train_print_memory(&plan);
     return 0;
 }
 
@@ -191,6 +192,8 @@ static int train(struct sl_train_run *run, const bool *given)
     sl_train_report_start(run);
     if (run->rt.rank == 0 && !run->config.quiet)
         print_start(run);
+    if (run->rt.rank == 0 && !run->config.quiet && run->config.verbose)
+        sl_train_print_choices(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
     sl_stop_release();
     sl_train_sum_traffic(run);
@@ -205,22 +208,50 @@ static int train(struct sl_train_run *run, const bool *given)
 static int name_log(struct sl_config *config)
 {
     char log[PATH_MAX];
+    if (config->report && sl_epoch_table_is(config->log))
+        return sl_error(SL_ERR_USAGE,
+                        "--log %s: --report draws a log of JSON lines (expected another ending "
+                        "than .csv)",
+                        config->log);
     if (!config->report || config->log)
         return 0;
     snprintf(log, sizeof log, "%s.jsonl", config->report);
     return sl_config_set_text(&config->log, log);
 }
 
-static bool draws_report(const struct sl_train_run *run)
+static bool draws(const struct sl_train_run *run, const char *path)
 {
-    return run->config.report && !run->config.plan && run->rt.rank == 0;
+    return path && !run->config.plan && run->rt.rank == 0;
+}
+
+/* Whether the programs that draw are there, before the run. */
+static int probe_pictures(const struct sl_train_run *run)
+{
+    int code = 0;
+    if (draws(run, run->config.report))
+        code = sl_plot_probe();
+    if (!code && draws(run, run->config.dag) && sl_dag_is_drawn(run->config.dag))
+        code = sl_dag_picture_probe();
+    return code;
+}
+
+static int draw_dag(const char *path)
+{
+    char text[PATH_MAX];
+    sl_dag_text_path(path, text);
+    return sl_dag_picture_draw(text, path);
 }
 
 /* MPI, with which no other program should be started, has ended. */
-static int draw_report(struct sl_train_run *run)
+static int draw_pictures(struct sl_train_run *run)
 {
-    const int code = sl_report_close(&run->report);
-    return code ? code : sl_page_write_log(run->config.log, run->config.report);
+    const struct sl_config *config = &run->config;
+    int code = sl_report_close(&run->report);
+    if (!code && draws(run, config->report))
+        code = sl_page_write_log(config->log, config->report);
+    if (!code && draws(run, config->dag) && sl_dag_is_drawn(config->dag))
+        code = draw_dag(config->dag);
+    return code;
 }
 
 static int run_train(int argc, char **argv)
@@ -238,12 +269,12 @@ static int run_train(int argc, char **argv)
     if (!code)
         code = sl_train_start(&run);
     if (!code) {
-        code = sl_runtime_agree(&run.rt, draws_report(&run) ? sl_plot_probe() : 0);
+        code = sl_runtime_agree(&run.rt, probe_pictures(&run));
         if (!code)
             code = train(&run, given);
         sl_train_stop(&run);
-        if (!code && draws_report(&run))
-            code = draw_report(&run);
+        if (!code)
+            code = draw_pictures(&run);
     }
     const int closed = sl_train_free(&run);
     return code ? code : closed;
@@ -253,7 +284,7 @@ static const char *const often[] = {
     "model",   "layers",       "hidden",     "epochs",  "seed",      "dropout",
     "lr",      "weight-decay", "patience",   "batches", "split",     "plan",
     "log",     "trace",        "checkpoint", "resume",  "submodels", "distribution",
-    "workers", "config",       "report",     "quiet",   NULL};
+    "workers", "config",       "report",     "quiet",   "verbose",   NULL};
 
 const struct sl_command sl_command_train = {
     .name = "train",

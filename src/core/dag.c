@@ -1,11 +1,11 @@
 #include "core/dag.h"
 
 #include <search.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -138,6 +138,17 @@ static void print(FILE *file)
     for (int a = 0; a < dag.arrow_count; a++)
         fprintf(file, "  t%d -> t%d;\n", dag.arrows[a].from, dag.arrows[a].to);
     fputs("}\n", file);
+}
+
+bool sl_dag_is_drawn(const char *path)
+{
+    const size_t length = path ? strlen(path) : 0;
+    return length > 4 && strcasecmp(path + length - 4, ".svg") == 0;
+}
+
+void sl_dag_text_path(const char *path, char text[PATH_MAX])
+{
+    snprintf(text, PATH_MAX, "%s%s", path, sl_dag_is_drawn(path) ? ".dot" : "");
 }
 
 int sl_dag_end(const char *path)

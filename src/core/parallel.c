@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "core/progress.h"
+
 enum { MOST_THREADS = 1024 };
 
 struct loop {
@@ -16,8 +18,10 @@ struct loop {
 static void *work(void *argument)
 {
     struct loop *loop = argument;
-    for (int64_t i; (i = atomic_fetch_add(&loop->next, 1)) < loop->count;)
+    for (int64_t i; (i = atomic_fetch_add(&loop->next, 1)) < loop->count;) {
         loop->body(loop->context, i);
+        sl_progress_add(1);
+    }
     return NULL;
 }
 
@@ -27,6 +31,7 @@ void sl_parallel_for(int threads, int64_t count, void (*body)(void *context, int
     struct loop loop = {body, context, count, 0};
     pthread_t others[MOST_THREADS];
     int started = 0;
+    sl_progress_count(count);
     while (started + 1 < threads && started + 1 < count && started < MOST_THREADS &&
            pthread_create(&others[started], NULL, work, &loop) == 0)
         started++;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/progress.h"
 #include "data/block.h"
 #include "data/csr.h"
 #include "data/formats/formats.h"
@@ -81,6 +82,7 @@ int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed
 
 static int symmetrize(struct sl_dataset *data)
 {
+    sl_progress_phase("reverse edges");
     const int rc = sl_csr_symmetrize(&data->adjacency, &data->blocks);
     return rc ? rc : sl_dataset_validate(data);
 }
@@ -92,6 +94,7 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
     struct sl_source source;
     options = options ? options : &defaults;
     *out = (struct sl_dataset){0};
+    sl_progress_begin("reading %s", path);
     int rc = sl_source_open_with(&alone, path, options, &source);
     source.undirected = source.undirected && !options->symmetrize; /* it will be */
     source.split_rule = options->split;
@@ -104,6 +107,7 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
         rc = options->symmetrize && !out->symmetric ? symmetrize(out) : SL_OK;
     }
     sl_source_close(&source);
+    sl_progress_end();
     if (rc) {
         sl_dataset_close(out);
         return sl_error_about(rc, path);

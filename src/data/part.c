@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/progress.h"
 #include "data/csr.h"
 #include "data/labels.h"
 
@@ -372,6 +373,7 @@ static int read_adjacency(struct sl_runtime *rt, const struct reading *r)
 {
     struct sl_part *part = r->part;
     int64_t merged = 0;
+    sl_progress_phase("edges");
     int rc = read_csr(r, &r->source->adjacency, true, &part->data.adjacency, &merged);
     if (!rc)
         rc = sl_part_check_weights(r->source, part);
@@ -398,7 +400,9 @@ int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_
     int rc = read_adjacency(rt, &r);
     if (rc)
         return rc;
+    sl_progress_phase("features");
     rc = read_features(&r);
+    sl_progress_phase("labels");
     if (!rc)
         rc = read_labels(&r);
     if (!rc)

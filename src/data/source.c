@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/nearest.h"
+#include "core/progress.h"
 #include "data/block.h"
 #include "data/formats/formats.h"
 
@@ -328,9 +329,11 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
                         const struct sl_read_options *options, struct sl_source *out)
 {
     *out = (struct sl_source){0};
+    sl_progress_begin("opening %s", path);
     int rc = sl_runtime_agree(rt, open_stored(path, options, out));
     if (!rc)
         rc = sl_runtime_agree(rt, sl_source_settle(rt, out));
+    sl_progress_end();
     return rc ? sl_error_about(rc, path) : SL_OK; /* memory runs out in places that know no file */
 }
 

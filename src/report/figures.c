@@ -48,28 +48,29 @@ static void write_data(FILE *script, const struct sl_logged_run *run, int r, con
 }
 
 /* One line for each run and key; keys end with NULL. */
-static void write_curves(FILE *script, const struct sl_logged_run *runs, int count,
+static void write_curves(struct sl_plot *plot, const struct sl_logged_run *runs, int count,
                          const char *const *keys, const char *const *names)
 {
     for (int r = 0; r < count; r++)
         for (int k = 0; keys[k]; k++)
-            write_data(script, &runs[r], r, keys[k]);
-    fprintf(script, "set xlabel 'epoch'\nplot ");
+            write_data(plot->script, &runs[r], r, keys[k]);
+    fprintf(plot->script, "set xlabel 'epoch'\nplot ");
     for (int r = 0, drawn = 0; r < count; r++)
         for (int k = 0; keys[k]; k++) {
             char title[512];
             if (!any_has(&runs[r], 1, keys[k]))
                 continue;
-            snprintf(title, sizeof title, count > 1 ? "%s, %s" : "%s", names[k], runs[r].path);
-            fprintf(script,
+            snprintf(title, sizeof title, "%s%s%s", names[k], *names[k] && count > 1 ? ", " : "",
+                     count > 1 ? runs[r].path : "");
+            fprintf(plot->script,
                     "%s$%s%d with linespoints pointtype 7 pointsize 0.25 linewidth 1.5 dashtype %d "
-                    "linecolor rgb '%s' title ",
+                    "linecolor rgb '%s'",
                     drawn ? ", " : "", keys[k], r, count > 1 ? k + 1 : 1,
                     sl_plot_colour(count > 1 ? r : k));
-            sl_plot_quote(script, title);
+            sl_plot_key(plot, title, count > 1 ? r : k, count > 1 ? k + 1 : 1);
             drawn++;
         }
-    fputc('\n', script);
+    fputc('\n', plot->script);
 }
 
 static bool shows_loss(const struct sl_logged_run *runs, int count)
@@ -77,10 +78,9 @@ static bool shows_loss(const struct sl_logged_run *runs, int count)
     return any_has(runs, count, "loss");
 }
 
-static void write_loss(FILE *script, const struct sl_logged_run *runs, int count)
+static void write_loss(struct sl_plot *plot, const struct sl_logged_run *runs, int count)
 {
-    write_curves(script, runs, count, (const char *const[]){"loss", NULL},
-                 (const char *const[]){"training loss"});
+    write_curves(plot, runs, count, (const char *const[]){"loss", NULL}, (const char *const[]){""});
 }
 
 static bool shows_accuracy(const struct sl_logged_run *runs, int count)
@@ -89,10 +89,10 @@ static bool shows_accuracy(const struct sl_logged_run *runs, int count)
            any_has(runs, count, "train_accuracy");
 }
 
-static void write_accuracy(FILE *script, const struct sl_logged_run *runs, int count)
+static void write_accuracy(struct sl_plot *plot, const struct sl_logged_run *runs, int count)
 {
-    fprintf(script, "set yrange [0:1]\n");
-    write_curves(script, runs, count,
+    fprintf(plot->script, "set yrange [0:1]\n");
+    write_curves(plot, runs, count,
                  (const char *const[]){"val_accuracy", "test_accuracy", "train_accuracy", NULL},
                  (const char *const[]){"validation", "test", "training"});
 }
@@ -102,11 +102,11 @@ static bool shows_seconds(const struct sl_logged_run *runs, int count)
     return any_has(runs, count, "seconds");
 }
 
-static void write_seconds(FILE *script, const struct sl_logged_run *runs, int count)
+static void write_seconds(struct sl_plot *plot, const struct sl_logged_run *runs, int count)
 {
-    fprintf(script, "set ylabel 's'\nset yrange [0:*]\n");
-    write_curves(script, runs, count, (const char *const[]){"seconds", NULL},
-                 (const char *const[]){"seconds of an epoch"});
+    fprintf(plot->script, "set ylabel 's'\nset yrange [0:*]\n");
+    write_curves(plot, runs, count, (const char *const[]){"seconds", NULL},
+                 (const char *const[]){""});
 }
 
 /* ---- Bars ---- */
@@ -117,32 +117,35 @@ struct bar {
 };
 
 /* Horizontal bars, the first one on top. */
-static void write_bars(FILE *script, const struct bar *bars, int count, const char *first,
+static void write_bars(struct sl_plot *plot, const struct bar *bars, int count, const char *first,
                        const char *second)
 {
-    fprintf(script, "$bars << EOD\n");
+    fprintf(plot->script, "$bars << EOD\n");
     for (int b = 0; b < count; b++) {
-        fprintf(script, "%d %.9g %.9g ", count - b, bars[b].value,
+        fprintf(plot->script, "%d %.9g %.9g ", count - b, bars[b].value,
                 isnan(bars[b].second) ? 0.0 : bars[b].second);
-        sl_plot_word(script, bars[b].name);
-        fputc('\n', script);
+        sl_plot_word(plot->script, bars[b].name);
+        fputc('\n', plot->script);
     }
-    fprintf(script,
+    fprintf(plot->script,
             "EOD\nset style fill solid 1 noborder\nset yrange [0.4:%d.6]\nset xrange [0:*]\n"
             "unset grid\nset grid xtics linecolor rgb '#808080' linewidth 0.3\n",
             count);
     if (second)
         fprintf(
-            script,
+            plot->script,
             "plot $bars using 2:($1+0.2):(0):2:($1+0.03):($1+0.37):yticlabels(4) with boxxyerror "
-            "linecolor rgb '%s' title '%s', $bars using 3:($1-0.2):(0):3:($1-0.37):($1-0.03) "
-            "with boxxyerror linecolor rgb '%s' title '%s'\n",
-            sl_plot_colour(0), first, sl_plot_colour(1), second);
+            "linecolor rgb '%s', $bars using 3:($1-0.2):(0):3:($1-0.37):($1-0.03) "
+            "with boxxyerror linecolor rgb '%s'\n",
+            sl_plot_colour(0), sl_plot_colour(1));
     else
-        fprintf(script,
+        fprintf(plot->script,
                 "plot $bars using 2:1:(0):2:($1-0.35):($1+0.35):yticlabels(4) with boxxyerror "
-                "linecolor rgb '%s' title '%s'\n",
-                sl_plot_colour(0), first);
+                "linecolor rgb '%s'\n",
+                sl_plot_colour(0));
+    sl_plot_key(plot, first, 0, 0);
+    if (second)
+        sl_plot_key(plot, second, 1, 0);
 }
 
 static const json_t *member(const json_t *object, const char *first, const char *second)
@@ -156,7 +159,7 @@ static bool shows_operations(const struct sl_logged_run *run, int count)
     return json_array_size(member(run->end, "profile", "operations")) > 0;
 }
 
-static void write_operations(FILE *script, const struct sl_logged_run *run, int count)
+static void write_operations(struct sl_plot *plot, const struct sl_logged_run *run, int count)
 {
     enum { MOST = 14 };
     struct bar bars[MOST];
@@ -170,8 +173,8 @@ static void write_operations(FILE *script, const struct sl_logged_run *run, int 
         bars[used++] = (struct bar){name ? name : "?",
                                     1e3 * value_of(operation, "seconds") / fmax(epochs, 1.0), NAN};
     }
-    fprintf(script, "set xlabel 'ms of an epoch'\n");
-    write_bars(script, bars, used, "tasks on rank 0", NULL);
+    fprintf(plot->script, "set xlabel 'ms of an epoch'\n");
+    write_bars(plot, bars, used, "tasks on rank 0", NULL);
 }
 
 /* The mean over ranks. */
@@ -186,7 +189,7 @@ static bool shows_times(const struct sl_logged_run *run, int count)
     return !isnan(rank_mean(run, "compute_seconds"));
 }
 
-static void write_times(FILE *script, const struct sl_logged_run *run, int count)
+static void write_times(struct sl_plot *plot, const struct sl_logged_run *run, int count)
 {
     const struct bar bars[] = {
         {"computing", 1e3 * rank_mean(run, "compute_seconds"), NAN},
@@ -195,8 +198,8 @@ static void write_times(FILE *script, const struct sl_logged_run *run, int count
         {"waiting", 1e3 * rank_mean(run, "waiting_seconds"), NAN},
     };
     (void)count;
-    fprintf(script, "set xlabel 'ms of an epoch'\n");
-    write_bars(script, bars, 4, "mean over ranks", NULL);
+    fprintf(plot->script, "set xlabel 'ms of an epoch'\n");
+    write_bars(plot, bars, 4, "mean over ranks", NULL);
 }
 
 static bool shows_memory(const struct sl_logged_run *run, int count)
@@ -205,7 +208,7 @@ static bool shows_memory(const struct sl_logged_run *run, int count)
     return json_object_size(json_object_get(run->start, "planned_bytes")) > 0;
 }
 
-static void write_memory(FILE *script, const struct sl_logged_run *run, int count)
+static void write_memory(struct sl_plot *plot, const struct sl_logged_run *run, int count)
 {
     enum { MOST = 16 };
     struct bar bars[MOST];
@@ -224,8 +227,8 @@ static void write_memory(FILE *script, const struct sl_logged_run *run, int coun
         bars[used++] = (struct bar){"taken: process",
                                     value_of(run->end, "peak_memory_bytes") / 1048576.0, NAN};
     }
-    fprintf(script, "set xlabel 'MiB on a rank'\n");
-    write_bars(script, bars, used, "planned, and taken", NULL);
+    fprintf(plot->script, "set xlabel 'MiB on a rank'\n");
+    write_bars(plot, bars, used, "planned, and taken", NULL);
 }
 
 static bool shows_traffic(const struct sl_logged_run *run, int count)
@@ -235,7 +238,7 @@ static bool shows_traffic(const struct sl_logged_run *run, int count)
     return sl_logged_sum(run->end, keys) > 0.0;
 }
 
-static void write_traffic(FILE *script, const struct sl_logged_run *run, int count)
+static void write_traffic(struct sl_plot *plot, const struct sl_logged_run *run, int count)
 {
     enum { MOST = 32 };
     struct bar bars[MOST];
@@ -251,8 +254,8 @@ static void write_traffic(FILE *script, const struct sl_logged_run *run, int cou
         bars[used] = (struct bar){names[used], json_number_value(json_array_get(counted, r)) / 1e6,
                                   json_is_number(plan) ? json_number_value(plan) / 1e6 : NAN};
     }
-    fprintf(script, "set xlabel 'MB received in an epoch'\n");
-    write_bars(script, bars, used, "counted", planned ? "predicted" : NULL);
+    fprintf(plot->script, "set xlabel 'MB received in an epoch'\n");
+    write_bars(plot, bars, used, "counted", planned ? "predicted" : NULL);
 }
 
 /* ---- An epoch over time ---- */
@@ -335,54 +338,55 @@ static bool shows_gantt(const struct sl_logged_run *run, int count)
     return json_array_size(json_object_get(run->trace, "traceEvents")) > 0;
 }
 
-static void write_gantt(FILE *script, const struct sl_logged_run *run, int count)
+static void write_gantt(struct sl_plot *plot, const struct sl_logged_run *run, int count)
 {
     struct gantt g = {.spans = calloc(MOST_SPANS, sizeof *g.spans)};
     (void)count;
     if (g.spans)
         take_spans(run->trace, &g);
     for (int k = 0; k < g.kinds; k++) {
-        fprintf(script, "$kind%d << EOD\n", k);
+        fprintf(plot->script, "$kind%d << EOD\n", k);
         for (int s = 0; s < g.count; s++)
             if (g.spans[s].kind == k)
-                fprintf(script, "%.6f %.6f %d\n", g.spans[s].start, g.spans[s].end,
+                fprintf(plot->script, "%.6f %.6f %d\n", g.spans[s].start, g.spans[s].end,
                         g.tracks - g.spans[s].track);
-        fprintf(script, "EOD\n");
+        fprintf(plot->script, "EOD\n");
     }
-    fprintf(script,
+    fprintf(plot->script,
             "set xlabel 'ms'\nset xrange [0:*]\nset yrange [0.4:%d.6]\nunset grid\n"
             "set style fill solid 1 noborder\nset ytics (",
             g.tracks);
     for (int t = 0; t < g.tracks; t++)
-        fprintf(script, "%s'rank %d, worker %d' %d", t ? ", " : "", g.process[t], g.thread[t],
+        fprintf(plot->script, "%s'rank %d, worker %d' %d", t ? ", " : "", g.process[t], g.thread[t],
                 g.tracks - t);
-    fprintf(script, ")\nplot ");
+    fprintf(plot->script, ")\nplot ");
     for (int k = 0; k < g.kinds; k++) {
-        fprintf(script,
-                "%s$kind%d using 1:3:1:2:($3-0.4):($3+0.4) with boxxyerror linecolor rgb '%s' "
-                "title ",
+        fprintf(plot->script,
+                "%s$kind%d using 1:3:1:2:($3-0.4):($3+0.4) with boxxyerror linecolor rgb '%s'",
                 k ? ", " : "", k, sl_plot_colour(k));
-        sl_plot_quote(script, g.name[k]);
+        sl_plot_key(plot, g.name[k], k, 0);
     }
-    fprintf(script, g.kinds ? "\n" : "0 title 'no task'\n");
+    fprintf(plot->script, g.kinds ? "\n" : "0\n");
     free(g.spans);
 }
 
 const struct sl_figure sl_figures[] = {
-    {"Loss", "The training loss of each epoch.", false, shows_loss, write_loss},
-    {"Accuracy", "The accuracy of evaluated epochs, on vertices of each split.", false,
+    {"Loss", "The training loss of each epoch.", false, false, shows_loss, write_loss},
+    {"Accuracy", "The accuracy of evaluated epochs, on vertices of each split.", false, false,
      shows_accuracy, write_accuracy},
-    {"Seconds of an epoch", "How long each epoch took.", false, shows_seconds, write_seconds},
+    {"Seconds of an epoch", "How long each epoch took.", false, false, shows_seconds,
+     write_seconds},
     {"Time of an epoch",
      "Computing, messages on their way, the part of them that computing hid, and waiting.", true,
-     shows_times, write_times},
-    {"Operations", "The time of the workers by operation: the 14 longest.", true, shows_operations,
-     write_operations},
+     false, shows_times, write_times},
+    {"Operations", "The time of the workers by operation: the 14 longest.", true, false,
+     shows_operations, write_operations},
     {"An epoch over time",
      "A row for each worker, and a box for each task: at most 64 workers and 5,000 tasks.", true,
-     shows_gantt, write_gantt},
-    {"Memory", "What was planned, by kind, and what was taken.", true, shows_memory, write_memory},
+     true, shows_gantt, write_gantt},
+    {"Memory", "What was planned, by kind, and what was taken.", true, false, shows_memory,
+     write_memory},
     {"Traffic", "What each rank received in an epoch, beside the prediction: at most 32 ranks.",
-     true, shows_traffic, write_traffic},
-    {NULL, NULL, false, NULL, NULL},
+     true, false, shows_traffic, write_traffic},
+    {NULL, NULL, false, false, NULL, NULL},
 };

@@ -10,24 +10,32 @@
 #include "report/class_scores.h"
 #include "report/figures.h"
 #include "report/plot.h"
+#include "report/svg.h"
 
 static const char style[] =
-    ":root{color-scheme:light dark;--line:#8886;--soft:#8882;--link:#0072b2}"
+    ":root{color-scheme:light dark;--line:#8886}"
     "body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1400px;padding:0 1rem 3rem;"
-    "background:Canvas;color:CanvasText}"
+    "background:Canvas;color:CanvasText;overflow-wrap:anywhere}"
     "h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.5rem;border-bottom:1px solid var(--line)}"
     "h3{font-size:1rem;margin:0}"
-    ".figures{display:grid;gap:1.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),"
-    "1"
-    "fr))}"
-    "figure{margin:0;min-width:0}figcaption{font-size:.875rem}"
-    "svg{width:100%;height:auto}svg g{color:inherit}svg text{fill:currentColor}"
-    ".wide{overflow-x:auto}.wide:focus-visible,summary:focus-visible,a:focus-visible{outline:2px "
-    "solid var(--link)}"
+    ".figures{display:grid;gap:1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem)"
+    ",1fr))}"
+    "figure{margin:0;min-width:0}figcaption{font-size:.875rem}figure.all{grid-column:1/-1}"
+    "svg{width:100%;height:auto;display:block}svg g{color:inherit}svg text{fill:currentColor}"
+    "figure.all svg{min-width:56rem}"
+    ".wide{overflow-x:auto}:focus-visible{outline:2px solid}"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.875rem}"
-    "th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:"
-    "nowrap}"
+    ".keys{list-style:none;display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:.3rem 0 0;padding:0;"
+    "font-size:.875rem}"
+    ".keys span{display:inline-block;width:1.6rem;margin-right:.4rem;vertical-align:middle;"
+    "border-top:2px solid}"
+    ".keys .area{border-top-width:.7rem}.keys .dashed{border-top-style:dashed}"
+    ".keys .dotted{border-top-style:dotted}"
+    "caption{text-align:left;padding:.4rem .6rem}"
+    "th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--line)}"
+    "td{white-space:nowrap}"
     "th:first-child{text-align:left}thead th{border-bottom-width:2px}"
+    ".configuration td{white-space:normal}"
     ".confusion td{background:color-mix(in srgb,#0072b2 var(--share),transparent)}"
     "details{margin:.5rem 0}summary{cursor:pointer}"
     ".skip{position:absolute;left:-99rem}.skip:focus{left:1rem}";
@@ -51,6 +59,17 @@ static void put_text(FILE *out, const char *text)
         default:
             fputc(*text, out);
         }
+}
+
+/* A part of the page that scrolls where the screen is narrow, also by keyboard; "</div>" ends it.
+ * `run` tells regions of several runs apart. */
+static void begin_scrolling(FILE *out, const char *label, const char *run)
+{
+    fprintf(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"%s", label);
+    if (run)
+        fputs(", ", out);
+    put_text(out, run);
+    fputs("\">", out);
 }
 
 /* ---- Rows of tables ---- */
@@ -114,10 +133,8 @@ static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
         {"tasks per epoch", true, NULL, "tasks_per_epoch"},
         {"peak memory of a rank, bytes", true, NULL, "peak_memory_bytes"},
     };
-    fputs("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table "
-          "id=\"runs\"><thead><tr><th "
-          "scope=\"col\">run</th>",
-          out);
+    begin_scrolling(out, "Runs", NULL);
+    fputs("<table id=\"runs\"><thead><tr><th scope=\"col\">run</th>", out);
     for (int r = 0; r < count; r++) {
         fputs("<th scope=\"col\">", out);
         put_text(out, runs[r].path);
@@ -144,56 +161,113 @@ struct drawing {
     int count;
 };
 
-static void write_figure(FILE *script, const void *context)
+static void write_figure(struct sl_plot *plot, const void *context)
 {
     const struct drawing *d = context;
-    d->figure->write(script, d->runs, d->count);
+    d->figure->write(plot, d->runs, d->count);
 }
 
-static int put_figure(FILE *out, const struct sl_figure *figure, const struct sl_logged_run *runs,
-                      int count)
+/* What the colours mean. */
+static void put_keys(FILE *out, const json_t *keys)
 {
-    enum { WIDTH = 520, HEIGHT = 340 };
+    static const char *const forms[] = {"area", "solid", "dashed", "dotted"};
+    if (json_array_size(keys) == 0)
+        return;
+    fputs("<ul class=\"keys\">", out);
+    for (size_t k = 0; k < json_array_size(keys); k++) {
+        const json_t *key = json_array_get(keys, k);
+        fprintf(out, "<li><span class=\"%s\" style=\"color:%s\"></span>",
+                forms[json_integer_value(json_object_get(key, "dash")) % 4],
+                json_string_value(json_object_get(key, "colour")));
+        put_text(out, json_string_value(json_object_get(key, "name")));
+        fputs("</li>", out);
+    }
+    fputs("</ul>\n", out);
+}
+
+static void put_drawing(FILE *out, const struct drawing *d, const char *svg, const json_t *keys,
+                        int number)
+{
+    const struct sl_figure *figure = d->figure;
+    fprintf(out, "<figure%s><h3>%s</h3>", figure->wide ? " class=\"all\"" : "", figure->title);
+    put_keys(out, keys);
+    if (figure->wide)
+        begin_scrolling(out, figure->title, d->runs->path);
+    fprintf(out, "<div role=\"img\" aria-label=\"%s. %s\">", figure->title, figure->text);
+    sl_svg_print(out, svg, number);
+    fprintf(out, "</div>%s<figcaption>%s</figcaption></figure>\n", figure->wide ? "</div>" : "",
+            figure->text);
+}
+
+/* *number counts the figures of the page. */
+static int put_figure(FILE *out, const struct sl_figure *figure, const struct sl_logged_run *runs,
+                      int count, int *number)
+{
+    enum { WIDTH = 420, HEIGHT = 280, WIDE = 1100, WIDE_HEIGHT = 340 };
     const struct drawing drawing = {figure, runs, count};
     char *svg = NULL;
+    json_t *keys = NULL;
     if (!figure->shows(runs, count))
         return 0;
-    const int code = sl_plot_draw(write_figure, &drawing, WIDTH, HEIGHT, &svg);
+    const int code = sl_plot_draw(write_figure, &drawing, figure->wide ? WIDE : WIDTH,
+                                  figure->wide ? WIDE_HEIGHT : HEIGHT, &svg, &keys);
     if (!code)
-        fprintf(out,
-                "<figure><h3>%s</h3><div role=\"img\" aria-label=\"%s\">%s</div>"
-                "<figcaption>%s</figcaption></figure>\n",
-                figure->title, figure->title, svg, figure->text);
+        put_drawing(out, &drawing, svg, keys, ++*number);
+    json_decref(keys);
     free(svg);
     return code;
 }
 
-static int put_figures(FILE *out, const struct sl_logged_run *runs, int count, bool of_each)
+static int put_figures(FILE *out, const struct sl_logged_run *runs, int count, bool of_each,
+                       int *number)
 {
     int code = 0;
     fputs("<div class=\"figures\">\n", out);
     for (const struct sl_figure *f = sl_figures; !code && f->title; f++)
         if (f->of_each == of_each)
-            code = put_figure(out, f, runs, count);
+            code = put_figure(out, f, runs, count, number);
     fputs("</div>\n", out);
     return code;
 }
 
 /* ---- Classes ---- */
 
-static void put_confusion(FILE *out, const json_t *rows)
+/* "3", or "3 Theory" where the classes have names (NULL: not). */
+static void put_class(FILE *out, const json_t *names, size_t c)
+{
+    fprintf(out, "<tr><th scope=\"row\">%zu", c);
+    if (json_array_get(names, c)) {
+        fputc(' ', out);
+        put_text(out, json_string_value(json_array_get(names, c)));
+    }
+    fputs("</th>", out);
+}
+
+/* Columns have the number alone; abbr is what a screen reader says of a cell's column. */
+static void put_column(FILE *out, const json_t *names, size_t c)
+{
+    fputs("<th scope=\"col\"", out);
+    if (json_array_get(names, c)) {
+        fputs(" abbr=\"", out);
+        put_text(out, json_string_value(json_array_get(names, c)));
+        fputc('"', out);
+    }
+    fprintf(out, ">%zu</th>", c);
+}
+
+static void put_confusion(FILE *out, const json_t *rows, const json_t *names, const char *run)
 {
     const size_t classes = json_array_size(rows);
-    fputs("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Confusion matrix\">"
-          "<table class=\"confusion\"><caption>Test vertices by class (rows) and predicted class "
+    begin_scrolling(out, "Confusion matrix", run);
+    fputs("<table class=\"confusion\"><caption>Test vertices by class (rows) and predicted class "
           "(columns)</caption><thead><tr><th scope=\"col\">class</th>",
           out);
     for (size_t j = 0; j < classes; j++)
-        fprintf(out, "<th scope=\"col\">%zu</th>", j);
+        put_column(out, names, j);
     fputs("</tr></thead><tbody>\n", out);
     for (size_t c = 0; c < classes; c++) {
         const double sum = fmax(sl_class_scores_of(rows, c).vertices, 1.0);
-        fprintf(out, "<tr><th scope=\"row\">%zu</th>", c);
+        put_class(out, names, c);
         for (size_t j = 0; j < classes; j++)
             fprintf(out, "<td style=\"--share:%.0f%%\">%.0f</td>",
                     60.0 * sl_confusion_count(rows, c, j) / sum, sl_confusion_count(rows, c, j));
@@ -210,17 +284,18 @@ static void put_score(FILE *out, double score)
         fprintf(out, "<td>%.4f</td>", score);
 }
 
-static void put_classes(FILE *out, const json_t *rows)
+static void put_classes(FILE *out, const json_t *rows, const json_t *names, const char *run)
 {
+    begin_scrolling(out, "Scores of classes", run);
     fputs(
-        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Scores of classes\">"
         "<table class=\"classes\"><caption>Scores of each class, test vertices</caption><thead><tr>"
         "<th scope=\"col\">class</th><th scope=\"col\">vertices</th><th scope=\"col\">precision"
         "</th><th scope=\"col\">recall</th><th scope=\"col\">F1</th></tr></thead><tbody>\n",
         out);
     for (size_t c = 0; c < json_array_size(rows); c++) {
         const struct sl_class_scores scores = sl_class_scores_of(rows, c);
-        fprintf(out, "<tr><th scope=\"row\">%zu</th><td>%.0f</td>", c, scores.vertices);
+        put_class(out, names, c);
+        fprintf(out, "<td>%.0f</td>", scores.vertices);
         put_score(out, scores.precision);
         put_score(out, scores.recall);
         put_score(out, scores.f1);
@@ -231,16 +306,15 @@ static void put_classes(FILE *out, const json_t *rows)
 
 /* ---- Members of the start event ---- */
 
-static void put_members(FILE *out, const char *title, const json_t *object)
+static void put_members(FILE *out, const char *title, const json_t *object, const char *run)
 {
     const char *name;
     json_t *value;
     if (json_object_size(object) == 0)
         return;
-    fprintf(out,
-            "<details><summary>%s</summary><div class=\"wide\" tabindex=\"0\" role=\"region\" "
-            "aria-label=\"%s\"><table><tbody>\n",
-            title, title);
+    fprintf(out, "<details><summary>%s</summary>", title);
+    begin_scrolling(out, title, run);
+    fputs("<table class=\"configuration\"><tbody>\n", out);
     json_object_foreach((json_t *)object, name, value)
     {
         if (json_is_null(value))
@@ -254,45 +328,47 @@ static void put_members(FILE *out, const char *title, const json_t *object)
     fputs("</tbody></table></div></details>\n", out);
 }
 
-static int put_run(FILE *out, const struct sl_logged_run *run)
+static int put_run(FILE *out, const struct sl_logged_run *run, int *number)
 {
     const json_t *rows = json_object_get(json_object_get(run->end, "confusion"), "test");
+    const json_t *names = json_object_get(json_object_get(run->start, "graph"), "class_names");
     fputs("<h2>", out);
     put_text(out, run->path);
     fputs("</h2>\n", out);
     if (!run->end)
         fputs("<p>The log has no event <code>end</code>: the run was killed, or goes on.</p>\n",
               out);
-    const int code = put_figures(out, run, 1, true);
+    const int code = put_figures(out, run, 1, true, number);
     if (json_array_size(rows) > 0) {
-        put_confusion(out, rows);
-        put_classes(out, rows);
+        put_confusion(out, rows, names, run->path);
+        put_classes(out, rows, names, run->path);
     }
-    put_members(out, "Machine", json_object_get(run->start, "machine"));
-    put_members(out, "Versions", json_object_get(run->start, "versions"));
-    put_members(out, "Configuration", json_object_get(run->start, "configuration"));
+    put_members(out, "Machine", json_object_get(run->start, "machine"), run->path);
+    put_members(out, "Versions", json_object_get(run->start, "versions"), run->path);
+    put_members(out, "Configuration", json_object_get(run->start, "configuration"), run->path);
     return code;
 }
 
 int sl_page_write(const struct sl_logged_run *runs, int count, const char *path)
 {
     struct sl_new_file out;
+    int number = 0;
     int code = sl_file_create(&out, path);
     if (code)
         return code;
-    fprintf(
-        out.file,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-        "<link rel=\"icon\" href=\"data:,\"><title>Starling: %d run%s</title><style>%s</style>"
-        "</head><body><a class=\"skip\" href=\"#runs\">To the table of runs</a>\n<h1>Starling: %d "
-        "run%s</h1>\n<main>\n",
-        count, count > 1 ? "s" : "", style, count, count > 1 ? "s" : "");
+    fprintf(out.file,
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+            "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+            "<link rel=\"icon\" href=\"data:,\"><title>Starling: %d run%s</title><style>%s</style>"
+            "</head><body><header><a class=\"skip\" href=\"#runs\">To the table of "
+            "runs</a>\n<h1>Starling: "
+            "%d run%s</h1></header>\n<main>\n",
+            count, count > 1 ? "s" : "", style, count, count > 1 ? "s" : "");
     put_overview(out.file, runs, count);
     fputs("<h2>Epochs</h2>\n", out.file);
-    code = put_figures(out.file, runs, count, false);
+    code = put_figures(out.file, runs, count, false, &number);
     for (int r = 0; !code && r < count; r++)
-        code = put_run(out.file, &runs[r]);
+        code = put_run(out.file, &runs[r], &number);
     fprintf(out.file, "</main><footer><p>Starling %s</p></footer></body></html>\n", SL_VERSION);
     if (code) {
         sl_file_discard(&out);

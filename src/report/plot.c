@@ -1,13 +1,13 @@
 #include "report/plot.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/options.h"
+#include "core/program.h"
 
 const char *sl_plot_colour(int k)
 {
@@ -17,13 +17,11 @@ const char *sl_plot_colour(int k)
     return colours[k % (int)(sizeof colours / sizeof *colours)];
 }
 
-void sl_plot_quote(FILE *script, const char *text)
+void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash)
 {
-    fputc('\'', script);
-    for (; *text; text++)
-        if ((unsigned char)*text >= ' ')
-            fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, script);
-    fputc('\'', script);
+    if (*name)
+        json_array_append_new(plot->keys, json_pack("{s:o, s:s, s:i}", "name", sl_json_text(name),
+                                                    "colour", sl_plot_colour(k), "dash", dash));
 }
 
 void sl_plot_word(FILE *script, const char *text)
@@ -42,39 +40,8 @@ static void begin(FILE *script, int width, int height)
             "set terminal svg size %d,%d dynamic font 'sans-serif,13'\n"
             "set border 3 linecolor rgb '#808080'\nset tics nomirror out\n"
             "set grid ytics linecolor rgb '#808080' linewidth 0.3\n"
-            "set key outside top left horizontal noenhanced\nset encoding utf8\n"
-            "set termoption noenhanced\n",
+            "unset key\nset encoding utf8\nset termoption noenhanced\n",
             width, height);
-}
-
-static char *read_all(FILE *file)
-{
-    char *text = NULL;
-    size_t size = 0, count;
-    char part[4096];
-    FILE *out = open_memstream(&text, &size);
-    while (out && (count = fread(part, 1, sizeof part, file)) > 0)
-        fwrite(part, 1, count, out);
-    if (out)
-        fclose(out);
-    return text;
-}
-
-/* What gnuplot prints, errors after it; -d: without the user's own settings. */
-static int run(const char *script, char **text)
-{
-    char command[128];
-    snprintf(command, sizeof command, "gnuplot -d '%s' 2>&1", script);
-    FILE *pipe = popen(command, "r");
-    if (!pipe)
-        return sl_error(SL_ERR_SYSTEM, "gnuplot cannot be started: %s", strerror(errno));
-    *text = read_all(pipe);
-    const int status = pclose(pipe);
-    if (!*text)
-        return sl_error(SL_ERR_SYSTEM, "no memory for a figure");
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return sl_error(SL_ERR_SYSTEM, "gnuplot failed: %.200s", *text);
-    return 0;
 }
 
 /* The element alone: a page has no XML declaration in its middle. */
@@ -88,26 +55,17 @@ static int cut(char *text, char **svg)
 
 int sl_plot_probe(void)
 {
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        char path[PATH_MAX];
-        const int length = (int)strcspn(at, ":");
-        snprintf(path, sizeof path, "%.*s/gnuplot", length, at);
-        if (access(path, X_OK) == 0)
-            return 0;
-        at += length + (at[length] == ':');
-    }
-    return sl_error(SL_ERR_SYSTEM, "gnuplot is not there, and draws the figures of a report "
-                                   "(expected it in PATH; Debian: gnuplot-nox)");
+    return sl_program_probe("gnuplot", "draws the figures of a report", "gnuplot-nox");
 }
 
-int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *context, int width,
-                 int height, char **svg)
+int sl_plot_draw(void (*write)(struct sl_plot *plot, const void *context), const void *context,
+                 int width, int height, char **svg, json_t **keys)
 {
     char path[64] = "/tmp/starling-plot-XXXXXX", *text = NULL;
     const int descriptor = mkstemp(path);
     FILE *script = descriptor < 0 ? NULL : fdopen(descriptor, "w");
     *svg = NULL;
+    *keys = NULL;
     if (!script) {
         const int reason = errno;
         if (descriptor >= 0) {
@@ -117,15 +75,17 @@ int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *c
         return sl_error(SL_ERR_SYSTEM, "%s: %s (expected room for a script of gnuplot)", path,
                         strerror(reason));
     }
+    struct sl_plot plot = {script, *keys = json_array()};
     begin(script, width, height);
-    write(script, context);
+    write(&plot, context);
     int code = ferror(script) ? SL_ERR_SYSTEM : 0;
     if (fclose(script) || code)
         code = sl_error(SL_ERR_SYSTEM, "%s: %s", path, strerror(errno));
     if (!code)
         code = sl_plot_probe();
     if (!code)
-        code = run(path, &text);
+        /* -d: without the user's own settings */
+        code = sl_program_run((char *[]){"gnuplot", "-d", path, NULL}, 0, &text);
     if (!code)
         code = cut(text, svg);
     free(text);

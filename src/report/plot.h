@@ -4,11 +4,20 @@
 
 #include <stdio.h>
 
+#include <jansson.h>
+
 /* Return the colour of series k, as "#rrggbb": legible on white and on black. */
 const char *sl_plot_colour(int k);
 
-/* Print text between quotes of a gnuplot command. */
-void sl_plot_quote(FILE *script, const char *text);
+/* A figure while it is written: gnuplot's script, and what the colours mean. */
+struct sl_plot {
+    FILE *script;
+    json_t *keys; /* a list of {name, colour, dash}; dash 0: an area */
+};
+
+/* Say what series k is, which has the colour k and is an area (dash 0) or a line: 1 solid, 2
+ * dashed, 3 dotted. No name: nothing needs to be said. */
+void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash);
 
 /* Print text as a word between double quotes of a datablock; characters that would end it are left
  * out. */
@@ -18,9 +27,10 @@ void sl_plot_word(FILE *script, const char *text);
 int sl_plot_probe(void);
 
 /* Draw what `write` puts into a script. The script begins with terminal and axes set. *svg becomes
- * the figure, an <svg> element of width x height units that scales; free it. SL_ERR_SYSTEM: gnuplot
- * is not there, or fails; its words are in the sentence. */
-int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *context, int width,
-                 int height, char **svg);
+ * the figure, an <svg> element of width x height units that scales; free it. *keys becomes the list
+ * of its keys, for the text around it. SL_ERR_SYSTEM: gnuplot is not there, or fails; its words are
+ * in the sentence. */
+int sl_plot_draw(void (*write)(struct sl_plot *plot, const void *context), const void *context,
+                 int width, int height, char **svg, json_t **keys);
 
 #endif

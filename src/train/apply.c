@@ -9,6 +9,7 @@
 #include "codelets/epilogue.h"
 #include "core/error.h"
 #include "core/message.h"
+#include "core/progress.h"
 #include "train/objective.h"
 
 /* ---- Results ---- */
@@ -253,12 +254,17 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
     int code = settle(apply, rt, source, checkpoint, name, how);
     if (code)
         return code;
+    sl_progress_begin("reading rows, making tiles");
     const struct sl_assembly assembly = sl_config_assembly(&apply->config);
     code = sl_operands_order(rt, source, &assembly);
     if (!code)
         code = sl_trainer_create(&apply->trainer, rt, source, &apply->config, checkpoint);
     sl_source_release(source);
-    return code ? code : evaluate(apply, how->embeddings);
+    sl_progress_end();
+    if (code)
+        return code;
+    sl_progress_begin("predicting");
+    return sl_progress_end_with(evaluate(apply, how->embeddings));
 }
 
 void sl_apply_destroy(struct sl_apply *apply)

@@ -327,14 +327,14 @@ const struct sl_option sl_config_options[] = {
      "{\"hidden\": 16, \"bias\": false}, or a log, whose run is repeated without its files",
      FILES},
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
-     "write one JSON object per line to FILE", FILES},
+     "write one JSON object per line to FILE; FILE.csv: a table with a row for each epoch", FILES},
     {"dag", SL_OPTION_STRING, FIELD(dag), NULL, 0, 0, NULL, "FILE",
-     "draw the tasks and messages of rank 0 in the first epoch, with arrows from a tile's writer "
-     "to its readers, into FILE (dot -Tsvg)",
+     "write the tasks and messages of rank 0 in the first epoch, with arrows from a tile's writer "
+     "to its readers. FILE.svg: a picture, by Graphviz; any other name: text for Graphviz",
      FILES},
     {"trace", SL_OPTION_STRING, FIELD(trace), NULL, 0, 0, NULL, "FILE",
-     "write the tasks and messages of some epochs, on all ranks, over time into FILE, for Perfetto "
-     "or chrome://tracing",
+     "write some epochs of all ranks over time into FILE, for Perfetto; tasks and messages, also "
+     "for chrome://tracing",
      FILES},
     {"trace-epochs", SL_OPTION_STRING, FIELD(trace_epochs), NULL, 0, 0, NULL, "A-B",
      "epochs of --trace; three after the first two unless given", FILES},
@@ -355,6 +355,10 @@ const struct sl_option sl_config_options[] = {
      "anew",
      FILES},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
+     FILES},
+    {"verbose", SL_OPTION_FLAG, FIELD(verbose), "no", 0, 0, NULL, NULL,
+     "print the memory plan and why each automatic choice was made; note the seconds of each step "
+     "before the first epoch on stderr",
      FILES},
     {0},
 };

@@ -56,7 +56,7 @@ struct sl_config {
     /* files */
     char *config, *log, *dag, *trace, *trace_epochs, *report, *checkpoint, *resume;
     int64_t checkpoint_every;
-    bool quiet;
+    bool quiet, verbose;
 };
 
 /* The table of struct sl_config, of at most so many rows. */

@@ -7,17 +7,18 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/progress.h"
 #include "core/runtime.h"
 #include "graphs/metric.h"
+#include "train/epoch_table.h"
 
-enum { BAR_WIDTH = 30 };
 static const double REDRAW_SECONDS = 0.1;
 
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet)
 {
     struct stat status;
     *report = (struct sl_report){.log_path = log_path,
-                                 .bar = !quiet && isatty(STDERR_FILENO),
+                                 .bar = !quiet && sl_progress_can_draw(),
                                  .lines = !quiet && !isatty(STDOUT_FILENO),
                                  .val_score = NAN};
     if (!log_path)
@@ -26,10 +27,17 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
     if (stat(log_path, &status) == 0 && (S_ISBLK(status.st_mode) || S_ISSOCK(status.st_mode)))
         return sl_error(SL_ERR_USAGE, "--log %s: is no regular file (expected one, or a new name)",
                         log_path);
+    const bool goes_on =
+        append && stat(log_path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+    report->table = sl_epoch_table_is(log_path);
+    if (report->table && goes_on && sl_epoch_table_check(log_path))
+        return SL_ERR_USAGE;
     report->log = fopen(log_path, append ? "a" : "w");
     if (!report->log)
         return sl_error(SL_ERR_USAGE, "--log %s: %s (expected a file that can be written)",
                         log_path, strerror(errno));
+    if (report->table && !goes_on)
+        sl_epoch_table_begin(report->log);
     return 0;
 }
 
@@ -51,8 +59,9 @@ void sl_report_event(struct sl_report *report, const char *name, json_t *object)
     json_object_update(line, object);
     json_decref(object);
     /* One flush per line: whatever ends the run, the log is whole lines up to the last epoch. */
-    if (report->log && (json_dumpf(line, report->log, JSON_COMPACT) ||
-                        fputc('\n', report->log) == EOF || fflush(report->log)))
+    if (report->log && !report->table &&
+        (json_dumpf(line, report->log, JSON_COMPACT) || fputc('\n', report->log) == EOF ||
+         fflush(report->log)))
         tell_failure(report);
     json_decref(line);
 }
@@ -86,24 +95,20 @@ static void print_epoch(FILE *file, const struct sl_report *report, const struct
 }
 
 /* If the epochs that are left take as long as the epochs of this run so far. */
-static void print_time_left(const struct sl_report *report, const struct sl_epoch_report *e,
-                            double now)
+static void print_time_left(FILE *file, const struct sl_report *report,
+                            const struct sl_epoch_report *e, double now)
 {
     const double done = (double)(e->epoch - report->first_epoch);
-    const double left = (now - report->first_at) / done * (double)(e->epochs - e->epoch);
-    if (done < 1.0)
-        return;
-    if (left < 100.0)
-        fprintf(stderr, "  %.0f s left", left);
-    else if (left < 6000.0)
-        fprintf(stderr, "  %.0f min left", left / 60.0);
-    else
-        fprintf(stderr, "  %.1f h left", left / 3600.0);
+    char time[24];
+    if (done >= 1.0)
+        fprintf(file, "  %s left",
+                sl_progress_time((now - report->first_at) / done * (double)(e->epochs - e->epoch),
+                                 time));
 }
 
 static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
 {
-    static const char rest_of_line[] = "\033[K";
+    char text[256];
     const double now = sl_runtime_seconds();
     if (report->first_at == 0.0) {
         report->first_at = now;
@@ -112,15 +117,13 @@ static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
     if (e->epoch < e->epochs && now - report->last_drawn < REDRAW_SECONDS)
         return;
     report->last_drawn = now;
-    const int full = (int)(BAR_WIDTH * e->epoch / e->epochs);
-    fprintf(stderr, "\r[");
-    for (int c = 0; c < BAR_WIDTH; c++)
-        fputc(c < full ? '#' : '.', stderr);
-    fputs("] ", stderr);
-    print_epoch(stderr, report, e);
-    print_time_left(report, e, now);
-    fputs(rest_of_line, stderr);
-    fflush(stderr);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    if (!out)
+        return;
+    print_epoch(out, report, e);
+    print_time_left(out, report, e, now);
+    fclose(out);
+    sl_progress_draw((double)e->epoch / (double)e->epochs, text);
 }
 
 static void print_line(struct sl_report *report, const struct sl_epoch_report *e)
@@ -140,26 +143,32 @@ static void set_scores(json_t *object, const struct sl_epoch_report *e)
         set_number(object, sl_report_key(key, splits[s], e->metric->name), e->score.of[s]);
 }
 
+static void log_epoch(struct sl_report *report, const struct sl_epoch_report *e)
+{
+    json_t *object = json_pack("{s:I}", "epoch", (json_int_t)e->epoch);
+    /* A loss that is not a number is the one thing a reader must not miss. */
+    if (isfinite(e->loss))
+        json_object_set_new(object, "loss", json_real(e->loss));
+    else
+        json_object_set_new(object, "loss", json_null());
+    set_number(object, "train_accuracy", e->train_accuracy);
+    set_number(object, "val_accuracy", e->val_accuracy);
+    set_number(object, "test_accuracy", e->test_accuracy);
+    set_scores(object, e);
+    set_number(object, "seconds", e->seconds);
+    set_number(object, "eval_seconds", e->eval_seconds);
+    set_number(object, "compute_seconds", sl_overlap_seconds(e->times.compute));
+    set_number(object, "communication_seconds", sl_overlap_seconds(e->times.communication));
+    set_number(object, "hidden_seconds", sl_overlap_seconds(e->times.hidden));
+    sl_report_event(report, "epoch", object);
+}
+
 void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
 {
-    if (report->log) {
-        json_t *object = json_pack("{s:I}", "epoch", (json_int_t)e->epoch);
-        /* A loss that is not a number is the one thing a reader must not miss. */
-        if (isfinite(e->loss))
-            json_object_set_new(object, "loss", json_real(e->loss));
-        else
-            json_object_set_new(object, "loss", json_null());
-        set_number(object, "train_accuracy", e->train_accuracy);
-        set_number(object, "val_accuracy", e->val_accuracy);
-        set_number(object, "test_accuracy", e->test_accuracy);
-        set_scores(object, e);
-        set_number(object, "seconds", e->seconds);
-        set_number(object, "eval_seconds", e->eval_seconds);
-        set_number(object, "compute_seconds", sl_overlap_seconds(e->times.compute));
-        set_number(object, "communication_seconds", sl_overlap_seconds(e->times.communication));
-        set_number(object, "hidden_seconds", sl_overlap_seconds(e->times.hidden));
-        sl_report_event(report, "epoch", object);
-    }
+    if (report->log && !report->table)
+        log_epoch(report, e);
+    if (report->log && report->table && sl_epoch_table_row(report->log, e))
+        tell_failure(report);
     const bool evaluated = !isnan(e->eval_seconds);
     if (evaluated)
         report->val_score = e->score.of[SL_SPLIT_VAL];
@@ -181,7 +190,7 @@ void sl_report_sync(struct sl_report *report)
 void sl_report_finish_bar(struct sl_report *report)
 {
     if (report->bar)
-        fputs("\r\033[K", stderr);
+        sl_progress_clear();
 }
 
 int sl_report_close(struct sl_report *report)

@@ -1,4 +1,5 @@
-/* What a run tells: JSON lines in a log, a progress bar, a closing table. Rank 0 only. */
+/* What a run tells: JSON lines or a table in a log, a progress bar, a closing table. Rank 0 only.
+ */
 #ifndef SL_TRAIN_REPORT_H
 #define SL_TRAIN_REPORT_H
 
@@ -25,6 +26,7 @@ struct sl_scores {
 struct sl_report {
     FILE *log;            /* NULL: none */
     const char *log_path; /* borrowed */
+    bool table;           /* the log has a row for each epoch (train/epoch_table.h), no events */
     bool failed;          /* a line could not be written */
     bool bar;             /* stderr is a terminal and the run is not quiet */
     bool lines;           /* stdout is none, and the run is not quiet: a line per evaluation */
@@ -49,7 +51,8 @@ struct sl_epoch_report {
 /* Return "SPLIT_NAME" in `key`, with _ for each - of the name. */
 const char *sl_report_key(char key[64], const char *split, const char *name);
 
-/* Opens the log (NULL: none), truncated unless `append`. */
+/* Opens the log (NULL: none), truncated unless `append`; FILE.csv is a table. SL_ERR_USAGE: it
+ * cannot be written, or is no table. */
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet);
 
 /* Writes {"event": name, …members of object} as one line; `object` may be NULL and is released. The

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/profile.h"
+#include "core/progress.h"
 #include "core/trace.h"
 #include "core/words.h"
 #include "train/fits.h"
@@ -31,7 +32,9 @@ int sl_train_start(struct sl_train_run *run)
     if (code)
         return code;
     run->rt.stages = sl_config_stages(&run->config);
-    sl_log_enable(run->rt.rank == 0 && !run->config.quiet);
+    const bool speaks = run->rt.rank == 0 && !run->config.quiet;
+    sl_log_enable(speaks);
+    sl_progress_tell(speaks, speaks && run->config.verbose);
     if (run->config.profile)
         sl_profile_enable();
     if (run->config.trace)
@@ -82,12 +85,58 @@ static int open_outputs(struct sl_train_run *run)
                                  run->config.quiet);
 }
 
+/* All ranks return the same code. */
+static int choose_order(struct sl_train_run *run)
+{
+    sl_progress_begin("choosing an order of the vertices");
+    return sl_progress_end_with(sl_runtime_agree(
+        &run->rt, sl_train_choose_order(&run->rt, &run->source, &run->config, &run->choice)));
+}
+
+static int choose_distribution(struct sl_train_run *run)
+{
+    struct sl_runtime *rt = &run->rt;
+    sl_progress_begin("choosing a distribution");
+    int code = sl_train_choose_distribution(rt, &run->source, &run->config, &run->choice);
+    if (!code)
+        code = sl_preload_choose(rt, &run->source, &run->config, run->choice.preload);
+    return sl_progress_end_with(code);
+}
+
+static int plan_memory(struct sl_train_run *run)
+{
+    struct sl_runtime *rt = &run->rt;
+    sl_progress_begin("planning the memory");
+    const int code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
+    return sl_progress_end_with(
+        code ? code : sl_plan_recompute(rt, &run->source, &run->config, run->chosen));
+}
+
+/* Of parts or the hops of vertices. */
+static int cut_vertices(struct sl_train_run *run)
+{
+    const struct sl_assembly how = sl_batches_whole(&run->config);
+    sl_progress_begin("cutting the graph");
+    return sl_progress_end_with(sl_operands_order(&run->rt, &run->source, &how));
+}
+
 static int order_vertices(struct sl_train_run *run)
 {
     const uint64_t seed = (uint64_t)run->config.seed;
     if (strcmp(run->config.order, "double") == 0)
         return sl_source_order_double(&run->rt, &run->source, seed);
     return sl_source_order(&run->rt, &run->source, run->config.order, seed);
+}
+
+/* The source is gone when the log tells them. */
+static void take_class_names(struct sl_train_run *run)
+{
+    const char *const *names = run->source.class_names;
+    if (!names || run->source.classes > SL_NAMED_CLASSES)
+        return;
+    run->class_names = json_array();
+    for (int64_t c = 0; c < run->source.classes && names[c]; c++)
+        json_array_append_new(run->class_names, sl_json_text(names[c]));
 }
 
 int sl_train_open(struct sl_train_run *run, const bool *given)
@@ -105,8 +154,7 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
     if (!code)
-        code = sl_runtime_agree(
-            rt, sl_train_choose_order(rt, &run->source, &run->config, &run->choice));
+        code = choose_order(run);
     if (!code)
         code = order_vertices(run);
     if (!code)
@@ -117,15 +165,12 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code && sl_batches_differ(&run->config))
         code = sl_runtime_agree(rt, sl_source_settle_splits(&run->source));
     if (!code)
-        code = sl_train_choose_distribution(rt, &run->source, &run->config, &run->choice);
+        take_class_names(run);
     if (!code)
-        code = sl_preload_choose(rt, &run->source, &run->config, run->choice.preload);
-    const struct sl_assembly how = sl_batches_whole(&run->config);
+        code = choose_distribution(run);
     if (!code)
-        code = sl_operands_order(rt, &run->source, &how);
-    if (!code)
-        code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
-    return code ? code : sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
+        code = cut_vertices(run);
+    return code ? code : plan_memory(run);
 }
 
 /* What cannot be known before the data are read. */
@@ -146,6 +191,14 @@ static int check_inputs(const struct sl_train_run *run)
     return sl_trainer_check_labels(trainer);
 }
 
+static int make_trainer(struct sl_train_run *run)
+{
+    sl_progress_begin("reading rows, making tiles");
+    return sl_progress_end_with(sl_trainer_create(&run->trainer, &run->rt, &run->source,
+                                                  &run->config,
+                                                  run->config.resume ? &run->resumed : NULL));
+}
+
 int sl_train_load(struct sl_train_run *run)
 {
     const bool measures = strcmp(run->config.submodel_share, "auto") == 0;
@@ -155,8 +208,7 @@ int sl_train_load(struct sl_train_run *run)
     if (!code && measures) /* a sub-model may be larger now */
         code = sl_plan_check(&run->rt, &run->source, &run->config);
     if (!code)
-        code = sl_trainer_create(&run->trainer, &run->rt, &run->source, &run->config,
-                                 run->config.resume ? &run->resumed : NULL);
+        code = make_trainer(run);
     sl_checkpoint_free(&run->resumed); /* the trainer has its own copy */
     if (!code)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
@@ -221,6 +273,8 @@ void sl_train_stop(struct sl_train_run *run)
 int sl_train_free(struct sl_train_run *run)
 {
     const int code = sl_report_close(&run->report);
+    json_decref(run->start);
+    json_decref(run->class_names);
     json_decref(run->outcome.profile);
     json_decref(run->outcome.members);
     json_decref(run->outcome.confusion);

@@ -11,6 +11,9 @@
 #include "train/run_choice.h"
 #include "train/trainer.h"
 
+/* The log has the names of so many classes at most. */
+enum { SL_NAMED_CLASSES = 1000 };
+
 /* What the batches in memory of one group have together. All figures are int64_t. */
 struct sl_train_group {
     int64_t ranks, batches;
@@ -43,6 +46,8 @@ struct sl_train_run {
     char chosen[SL_CHOSEN]; /* options that follow from the dataset */
     struct sl_train_choice choice;
     struct sl_train_groups groups;
+    json_t *class_names; /* a list of at most SL_NAMED_CLASSES; NULL: classes have numbers */
+    json_t *start;       /* the event, on rank 0 with a log or --verbose; else NULL */
 };
 
 /* The steps of a run, in this order. All ranks call them, and all get the same code.

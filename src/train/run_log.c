@@ -85,15 +85,17 @@ static json_t *describe_submodels(struct sl_train_run *run)
                      (json_int_t)sl_submodels_words(s, round));
 }
 
-void sl_train_report_start(struct sl_train_run *run)
+static void set_reason(json_t *event, const char *key, const char *reason)
+{
+    if (reason[0])
+        json_object_set_new(event, key, json_string(reason));
+}
+
+/* The members of the event start. */
+static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
 {
     const struct sl_source *source = &run->source;
     const struct sl_partition *partition = run->trainer.whole.operands.partition;
-    json_t *bytes = sl_train_gather(&run->rt, run->trainer.whole.operands.bytes_read);
-    if (!run->report.log) {
-        json_decref(bytes);
-        return;
-    }
     json_t *event = json_pack(
         "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:I, s:o, s:o, s:f, s:o, s:I, s:o}",
         "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset",
@@ -104,8 +106,10 @@ void sl_train_report_start(struct sl_train_run *run)
         "classes", (json_int_t)source->classes, "tiles", partition->tiles, "block_columns",
         (json_int_t)partition->block_cols, "product_orders",
         describe_products(&run->trainer.whole.network), "imbalance", describe_imbalance(run),
-        "load_seconds", run->load_seconds, "bytes_read", bytes, "first_epoch",
+        "load_seconds", run->load_seconds, "bytes_read", bytes_read, "first_epoch",
         (json_int_t)run->trainer.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
+    if (run->class_names)
+        json_object_set(json_object_get(event, "graph"), "class_names", run->class_names);
     if (run->replication > 0.0)
         json_object_set_new(event, "replication_factor", json_real(run->replication));
     sl_train_log_groups(run, event);
@@ -113,15 +117,23 @@ void sl_train_report_start(struct sl_train_run *run)
         json_object_set_new(event, "submodels", describe_submodels(run));
     if (run->rt.ranks > 1 && run->groups.count == 0)
         json_object_set_new(event, "prediction", predict(run));
-    if (run->choice.distribution[0])
-        json_object_set_new(event, "grid_reason", json_string(run->choice.distribution));
-    if (run->choice.preload[0])
-        json_object_set_new(event, "preload_reason", json_string(run->choice.preload));
-    if (run->choice.parts[0])
-        json_object_set_new(event, "parts_reason", json_string(run->choice.parts));
-    if (run->choice.order[0])
-        json_object_set_new(event, "order_reason", json_string(run->choice.order));
-    sl_report_event(&run->report, "start", event);
+    set_reason(event, "grid_reason", run->choice.distribution);
+    set_reason(event, "preload_reason", run->choice.preload);
+    set_reason(event, "parts_reason", run->choice.parts);
+    set_reason(event, "order_reason", run->choice.order);
+    return event;
+}
+
+void sl_train_report_start(struct sl_train_run *run)
+{
+    json_t *bytes = sl_train_gather(&run->rt, run->trainer.whole.operands.bytes_read);
+    const bool verbose = run->rt.rank == 0 && run->config.verbose;
+    if (!run->report.log && !verbose) {
+        json_decref(bytes);
+        return;
+    }
+    run->start = describe_start(run, bytes);
+    sl_report_event(&run->report, "start", json_incref(run->start));
 }
 
 static void set_finite(json_t *object, const char *key, double value)

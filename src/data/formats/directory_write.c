@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/options.h"
+#include "core/progress.h"
 #include "data/block.h"
 #include "data/formats/npy.h"
 #include "data/statistics.h"
@@ -28,6 +29,7 @@ static int write_array(struct writer *w, const char *array, const char *descr, s
                        int dims, const int64_t *shape, const void *items)
 {
     const char *file = sl_block_print(&w->scratch, "%s/%s.npy", w->dir, array);
+    sl_progress_phase(array);
     return file ? sl_npy_write(file, descr, item_bytes, dims, shape, items) : SL_ERR_SYSTEM;
 }
 

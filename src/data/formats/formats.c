@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "core/error.h"
+#include "core/progress.h"
 
 #define ADDRESS(id) &sl_format_##id,
 static const struct sl_format *const formats[] = {SL_FORMATS(ADDRESS)};
@@ -118,7 +119,7 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
     return *format && (*format)->edges ? SL_OK : sl_read_options_check(path, options);
 }
 
-int sl_dataset_write_as(const struct sl_dataset *data, const char *path)
+static int write_as(const struct sl_dataset *data, const char *path)
 {
     struct stat info;
     const bool directory = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -128,4 +129,10 @@ int sl_dataset_write_as(const struct sl_dataset *data, const char *path)
                        ? sl_error(SL_ERR_USAGE, "%s: compressed files are not written", path)
                        : formats[f]->write(data, path);
     return sl_dataset_write(data, path);
+}
+
+int sl_dataset_write_as(const struct sl_dataset *data, const char *path)
+{
+    sl_progress_begin("writing %s", path);
+    return sl_progress_end_with(write_as(data, path));
 }

@@ -5,12 +5,21 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/progress.h"
 
 /* The longest line: a METIS line of a vertex with some 10^8 neighbours. Beyond it the file is
  * something else. */
 #define MAX_LINE ((size_t)1 << 30)
+
+/* Progress counts bytes of the file, compressed or not. */
+static void tell_size(const char *path)
+{
+    struct stat status;
+    sl_progress_count(stat(path, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0);
+}
 
 int sl_text_open(struct sl_text *text, const char *path)
 {
@@ -20,6 +29,7 @@ int sl_text_open(struct sl_text *text, const char *path)
     if (!text->file)
         return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path,
                         errno ? strerror(errno) : "out of memory");
+    tell_size(path);
     return SL_OK;
 }
 
@@ -30,6 +40,7 @@ int sl_text_rewind(struct sl_text *text)
     text->line_number = 0;
     if (gzrewind(text->file) != 0)
         return sl_error(SL_ERR_DATA, "%s: cannot read a second time", text->path);
+    tell_size(text->path);
     return SL_OK;
 }
 
@@ -78,6 +89,7 @@ static int fill(struct sl_text *text)
                         text->line_number,
                         code == Z_BUF_ERROR ? "the compressed data is truncated" : message);
     text->at_end = got == 0;
+    sl_progress_set(gzoffset(text->file));
     text->end += (size_t)got;
     return SL_OK;
 }

@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/progress.h"
 #include "core/rng.h"
 #include "data/block_rows.h"
 
@@ -312,8 +313,10 @@ static int for_blocks(struct drawing *d, void (*phase)(void *context, int64_t bl
 
 static int draw_rows(struct drawing *d)
 {
+    sl_progress_phase("edges within communities");
     measure_lines(d);
     const int rc = for_blocks(d, draw_near);
+    sl_progress_phase("edges between communities");
     return rc ? rc : for_blocks(d, draw_above);
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/progress.h"
 #include "core/rng.h"
 #include "data/block.h"
 
@@ -109,6 +110,7 @@ int sl_draw_random_vertices(const struct sl_draw_vertices *options, struct sl_da
     d.split = sl_block_array(&scratch, n, sizeof *d.split);
     int rc = d.labels && d.x && d.split ? SL_OK : SL_ERR_SYSTEM;
     if (!rc) {
+        sl_progress_phase("features");
         sl_parallel_for_ranges(options->threads, n, draw_range, &d);
         rc = sl_draw_list_splits(d.split, out);
     }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "core/error.h"
+#include "core/progress.h"
 #include "core/rng.h"
 #include "data/block.h"
 #include "data/csr.h"
@@ -101,6 +102,9 @@ static int64_t draw_neighbour(const struct sl_community_options *o, const struct
     return v == u ? members->indices[end - 1] : v;
 }
 
+/* Edges or vertices between two words of progress. */
+enum { TOLD = 4096 };
+
 static int draw_edges(const struct sl_community_options *o, struct sl_dataset *out)
 {
     struct sl_block *scratch = NULL;
@@ -110,12 +114,16 @@ static int draw_edges(const struct sl_community_options *o, struct sl_dataset *o
     const uint64_t key = stream_key(o, EDGES);
     const int64_t edges = (int64_t)((double)o->vertices * o->degree / 2.0 + 0.5);
     int rc = group_by_class(out, &scratch, &members);
+    sl_progress_phase("edges");
+    sl_progress_count(edges);
     for (int64_t e = 0; e < edges && !rc; e++) {
         const int64_t u = draw(key, (uint32_t)e, (uint32_t)(e >> 32) * 4, o->vertices);
         const int64_t v = draw_neighbour(o, &members, key, e, u, out->labels[u]);
         rc = sl_triples_add(&triples, u, v, 1.0f);
         if (!rc)
             rc = sl_triples_add(&triples, v, u, 1.0f);
+        if (e % TOLD == 0)
+            sl_progress_set(e);
     }
     if (!rc)
         rc = sl_csr_build(&triples, o->vertices, o->vertices, &out->blocks, &out->adjacency,
@@ -141,10 +149,15 @@ static int draw_features(const struct sl_community_options *o, struct sl_dataset
             centres[c * f + j] =
                 (float)(draw_normal(key, (uint32_t)c, (uint32_t)j) / sqrt((double)f));
     key = stream_key(o, NOISE);
-    for (int64_t v = 0; v < o->vertices; v++)
+    sl_progress_phase("features");
+    sl_progress_count(o->vertices);
+    for (int64_t v = 0; v < o->vertices; v++) {
+        if (v % TOLD == 0)
+            sl_progress_set(v);
         for (int64_t j = 0; j < f; j++)
             x[v * f + j] = centres[out->labels[v] * f + j] +
                            (float)(o->feature_noise * draw_normal(key, (uint32_t)v, (uint32_t)j));
+    }
     sl_block_free_all(&scratch);
     out->features_dense = x;
     return SL_OK;

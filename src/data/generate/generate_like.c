@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/parallel.h"
+#include "core/progress.h"
 #include "core/rng.h"
 #include "data/block.h"
 #include "data/degrees.h"
@@ -258,6 +259,7 @@ static int prepare(struct recipe *r, struct sl_dataset *out)
         return SL_ERR_SYSTEM;
     size_classes(r);
     fit_weights(r);
+    sl_progress_phase("vertices");
     sl_parallel_for_ranges(r->threads, n, make_vertices, r);
     out->labels = r->labels;
     return SL_OK;
@@ -301,6 +303,7 @@ static int draw_features(struct recipe *r, struct sl_dataset *out)
     const float sd = (float)(r->row->signal / sqrt((double)f));
     for (int64_t c = 0; c < r->row->classes; c++)
         sl_draw_normals(stream_key(r, CENTRES), c, f, NULL, sd, r->centres + c * f);
+    sl_progress_phase("features");
     sl_parallel_for_ranges(r->threads, r->vertices, draw_rows, r);
     out->features_dense = r->x;
     return SL_OK;

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/progress.h"
 #include "core/rng.h"
 #include "data/block_rows.h"
 #include "data/generate/draw_vertices.h"
@@ -264,7 +265,9 @@ static int prepare(const struct sl_rmat_options *o, struct drawing *d)
 
 static int draw_rows(struct drawing *d)
 {
+    sl_progress_phase("edges");
     sl_parallel_for(d->threads, d->chunks, draw_chunk, d);
+    sl_progress_phase("rows");
     if (!atomic_load(&d->failed))
         sl_parallel_for(d->threads, d->rows.block_count, draw_block, d);
     return atomic_load(&d->failed)

@@ -1,5 +1,6 @@
 /* Other orders for the rows of a dataset. */
 #include "core/error.h"
+#include "core/progress.h"
 #include "data/block.h"
 #include "data/order/order.h"
 #include "data/source.h"
@@ -47,7 +48,9 @@ int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char 
     const struct sl_order *found = sl_order_find(order);
     if (!found || !found->compute)
         return sl_runtime_agree(rt, found ? SL_OK : SL_ERR_USAGE);
-    return share_order(rt, source, found, seed, &source->vertex, &source->place);
+    sl_progress_begin("ordering the vertices, %s", order);
+    return sl_progress_end_with(
+        share_order(rt, source, found, seed, &source->vertex, &source->place));
 }
 
 int sl_source_order_double(struct sl_runtime *rt, struct sl_source *source, uint64_t seed)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/progress.h"
 #include "core/rng.h"
 #include "data/block.h"
 #include "data/partition/vertex_parts.h"
@@ -129,6 +130,9 @@ static void prefetch(const struct cutting *c, uint64_t edge)
     __builtin_prefetch(held_by(c, (int32_t)edge), 1);
 }
 
+/* Edges between two words of progress. */
+enum { TOLD = 1 << 16 };
+
 /* edge[i] (count) is row << 32 | column, and becomes its part. */
 static void assign_block(struct cutting *c, uint64_t key, uint64_t *edge, int64_t count)
 {
@@ -139,6 +143,8 @@ static void assign_block(struct cutting *c, uint64_t key, uint64_t *edge, int64_
             uint64_t *e = &edge[place[i % (2 * AHEAD)]];
             *e = (uint64_t)assign(c, (int32_t)(*e >> 32), (int32_t)*e);
         }
+        if (i >= 0 && i % TOLD == TOLD - 1)
+            sl_progress_add(TOLD);
         if (far < count) {
             place[far % (2 * AHEAD)] = sl_rng_permute(key, (uint32_t)count, (uint32_t)far);
             __builtin_prefetch(&edge[place[far % (2 * AHEAD)]], 1);
@@ -239,6 +245,8 @@ static int cut(struct cutting *c, uint64_t seed, int32_t *part)
     int64_t *next = sl_block_array(&scratch, c->symmetric ? graph->rows : 0, sizeof *next);
     const int rc = edge && next ? prepare(c, &scratch) : SL_ERR_SYSTEM;
     uint32_t block = 0;
+    sl_progress_count(c->symmetric ? (graph->indptr[graph->rows] + 1) / 2
+                                   : graph->indptr[graph->rows]);
     for (int64_t first = 0, end; !rc && first < graph->rows; first = end, block++) {
         end = block_end(graph, first);
         assign_rows(c, sl_rng_key(seed, SL_RNG_PARTS, block, 1), first, end, edge, part);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/progress.h"
 #include "data/block.h"
 #include "data/csr.h"
 #include "data/fingerprint.h"
@@ -70,7 +71,8 @@ int sl_parts_make(const struct sl_dataset *data, const struct sl_parts_options *
     snprintf(out->method, sizeof out->method, "%s", options->method);
     const int64_t count = out->of_edges ? nnz : n;
     int32_t *part = sl_block_array(&out->blocks, count, sizeof *part);
-    const int rc = part ? cut(data, options, part) : SL_ERR_SYSTEM;
+    sl_progress_begin("cutting into %d parts, %s", options->parts, options->method);
+    const int rc = sl_progress_end_with(part ? cut(data, options, part) : SL_ERR_SYSTEM);
     if (rc)
         return rc;
     out->part = part;

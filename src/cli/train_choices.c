@@ -1,0 +1,63 @@
+#include "cli/train_choices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void sl_train_print_memory(const struct sl_plan *plan)
+{
+    static const double MIB = 1 << 20;
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan->bytes[k] / MIB);
+    printf("  %-12s %12.1f\n", "total", (double)plan->total / MIB);
+}
+
+static const char *text_of(const json_t *event, const char *key)
+{
+    const char *text = json_string_value(json_object_get(event, key));
+    return text ? text : "";
+}
+
+/* A reason names the choice; "" where the command line made the choice. */
+static void print_choice(const char *option, const char *chosen, const char *reason)
+{
+    printf("  %-14s %s\n", option, *reason ? reason : chosen ? chosen : "-");
+}
+
+/* The products' order of each layer: "gemm spmm". */
+static void print_products(const json_t *orders)
+{
+    printf("  %-14s", "first product");
+    for (size_t l = 0; l < json_array_size(orders); l++)
+        printf(" %s", json_string_value(json_array_get(orders, l)));
+    putchar('\n');
+}
+
+static void print_epoch(const json_t *prediction)
+{
+    const json_t *seconds = json_object_get(prediction, "epoch_seconds");
+    if (json_is_real(seconds))
+        printf("  %-14s %.3g s\n", "predicted epoch", json_real_value(seconds));
+}
+
+void sl_train_print_choices(const struct sl_train_run *run)
+{
+    const struct sl_config *config = &run->config;
+    const struct sl_partition *partition = run->trainer.whole.operands.partition;
+    const struct sl_process *process = run->rt.process;
+    printf("choices\n");
+    print_choice("order", config->order, text_of(run->start, "order_reason"));
+    print_choice("distribution", config->distribution, text_of(run->start, "grid_reason"));
+    if (config->groups)
+        print_choice("preload hops", config->preload_hops, text_of(run->start, "preload_reason"));
+    if (run->choice.parts[0])
+        print_choice("parts", "of vertices", text_of(run->start, "parts_reason"));
+    printf("  %-14s %d, in blocks of %lld columns\n", "tiles", partition->tiles,
+           (long long)partition->block_cols);
+    print_products(json_object_get(run->start, "product_orders"));
+    printf("  %-14s %s, %d workers, %d GPUs\n", "scheduler", process->scheduler, process->workers,
+           process->gpus);
+    print_epoch(json_object_get(run->start, "prediction"));
+    printf("memory plan in MiB, the most of any rank\n");
+    sl_train_print_memory(&run->plan);
+    fflush(stdout);
+}

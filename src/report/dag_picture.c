@@ -1,0 +1,78 @@
+#include "report/dag_picture.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/program.h"
+
+/* 600 tasks with 4,000 arrows take 2 s. A chain of many layers takes longer than a wide graph. */
+enum { MOST = 5000, SECONDS = 60 };
+
+int sl_dag_picture_probe(void)
+{
+    return sl_program_probe("dot", "draws the tasks of --dag FILE.svg", "graphviz");
+}
+
+/* Tasks and arrows have a line each. Return -1 if the text cannot be read. */
+static int64_t count_lines(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    int64_t lines = 0;
+    if (!file)
+        return -1;
+    for (int c; (c = fgetc(file)) != EOF;)
+        lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
+static int keep_text(const char *text)
+{
+    char reason[512];
+    snprintf(reason, sizeof reason, "%s", sl_error_message());
+    return sl_error(SL_ERR_SYSTEM, "%s; %s has the text", reason, text);
+}
+
+/* nslimit ends the search for even shorter arrows. */
+static int run_dot(const char *text, const char *svg)
+{
+    struct sl_new_file out;
+    char *words = NULL;
+    int code = sl_file_create(&out, svg);
+    if (code)
+        return code;
+    code = sl_program_run((char *[]){"dot", "-Gnslimit=1", "-Gnslimit1=1", "-Tsvg", "-o",
+                                     out.temporary, (char *)text, NULL},
+                          SECONDS, &words);
+    free(words);
+    if (!code)
+        return sl_file_commit(&out, true);
+    sl_file_discard(&out);
+    return sl_error_about(code, svg);
+}
+
+int sl_dag_picture_draw(const char *text, const char *svg)
+{
+    const int64_t lines = count_lines(text);
+    int code = 0;
+    if (lines < 0)
+        return sl_error(SL_ERR_SYSTEM, "%s: %s", text, strerror(errno));
+    if (lines > MOST)
+        code = sl_error(SL_ERR_SYSTEM,
+                        "--dag %s: %" PRId64 " tasks and arrows (expected at most %d: fewer tiles "
+                        "or layers)",
+                        svg, lines, MOST);
+    if (!code)
+        code = run_dot(text, svg);
+    if (code)
+        return keep_text(text);
+    unlink(text);
+    return 0;
+}
