@@ -13,12 +13,14 @@
 
 #include <stdint.h>
 
+/* What the shared library exports. */
 #define STARLING_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* What functions return. */
 enum starling_code {
     STARLING_OK = 0,
     STARLING_ERR_DATA = -1,   /* an array, a file or a dataset is wrong */
@@ -26,10 +28,10 @@ enum starling_code {
     STARLING_ERR_SYSTEM = -3, /* the machine refused: memory, disk, StarPU, MPI */
 };
 
-typedef struct starling_graph starling_graph;
-typedef struct starling_options starling_options;
-typedef struct starling_model starling_model;
-typedef struct starling_prediction starling_prediction;
+typedef struct starling_graph starling_graph;           /* borrowed arrays, or an open dataset */
+typedef struct starling_options starling_options;       /* options of a training, by name */
+typedef struct starling_model starling_model;           /* weights, and what a checkpoint has */
+typedef struct starling_prediction starling_prediction; /* outputs of all vertices */
 
 /* Return the version, "0.1.0". */
 STARLING_API const char *starling_version(void);
@@ -53,10 +55,12 @@ STARLING_API void starling_finish(void);
 
 /* ---- Graphs ---- */
 
+/* The splits of a graph's vertices. */
 enum starling_split { STARLING_TRAIN = 1, STARLING_VAL = 2, STARLING_TEST = 3 };
 
+/* The sizes of a graph. */
 struct starling_sizes {
-    int64_t vertices;
+    int64_t vertices; /* of the graph */
     int64_t entries;  /* of the adjacency */
     int64_t features; /* columns; the vertices where there are none */
     int64_t classes;  /* or columns of labels; 0: no labels */
@@ -107,6 +111,7 @@ STARLING_API int starling_graph_set_mask(starling_graph *graph, enum starling_sp
 /* Set *sizes. STARLING_ERR_DATA: labels or features have no sizes. */
 STARLING_API int starling_graph_sizes(starling_graph *graph, struct starling_sizes *sizes);
 
+/* Free a graph; NULL is fine. Its arrays are the caller's again. */
 STARLING_API void starling_graph_free(starling_graph *graph);
 
 /* ---- Options ---- */
@@ -120,6 +125,7 @@ STARLING_API int starling_options_create(starling_options **options);
 STARLING_API int starling_options_set(starling_options *options, const char *name,
                                       const char *value);
 
+/* Free options; NULL is fine. */
 STARLING_API void starling_options_free(starling_options *options);
 
 /* ---- A loss of one's own ---- */
@@ -229,11 +235,11 @@ STARLING_API int starling_reducer_register(const char *name,
 /* What an epoch was. Accuracies and scores are NaN where they were not measured, or where labels
  * are numbers. Structures may grow at their ends. */
 struct starling_epoch {
-    int64_t epoch, epochs; /* 1, 2, …; of how many */
-    double loss;           /* mean over the training vertices */
-    double train_accuracy, val_accuracy, test_accuracy;
-    double train_score, val_score, test_score; /* of the option `metric` */
-    double seconds;                            /* without the evaluation */
+    int64_t epoch, epochs;                              /* 1, 2, …; of how many */
+    double loss;                                        /* mean over the training vertices */
+    double train_accuracy, val_accuracy, test_accuracy; /* shares of right vertices */
+    double train_score, val_score, test_score;          /* of the option `metric` */
+    double seconds;                                     /* without the evaluation */
 };
 
 /* What a training was, or an evaluation. */
@@ -244,9 +250,9 @@ struct starling_result {
     double train_score, val_score, test_score;          /* likewise, of the metric */
     const char *metric;                                 /* its name; the caller does not free it */
     double epoch_seconds;                               /* median */
-    double seconds;
-    int stopped; /* by the callback */
-    int early;   /* by the option `patience` */
+    double seconds;                                     /* of all epochs and evaluations */
+    int stopped;                                        /* by the callback */
+    int early;                                          /* by the option `patience` */
 };
 
 /* Return 0 to go on; otherwise training stops after an epoch that is already on its way. */
@@ -268,6 +274,7 @@ STARLING_API int starling_model_load(const char *path, starling_model **model);
 /* Write a checkpoint. Ranks other than 0 write nothing. */
 STARLING_API int starling_model_save(const starling_model *model, const char *path);
 
+/* Free a model; NULL is fine. Pointers to its weights and its result end with it. */
 STARLING_API void starling_model_free(starling_model *model);
 
 /* Return the result of the training. A loaded model has epochs and best_epoch alone; other numbers
@@ -289,6 +296,7 @@ STARLING_API float *starling_model_find(starling_model *model, const char *name,
 
 /* ---- Predictions ---- */
 
+/* The arrays of a prediction. */
 enum starling_output {
     STARLING_LOGITS,        /* (vertices, columns): the output of the last layer; numbers that are
                                predicted are that */
@@ -319,6 +327,7 @@ STARLING_API const int32_t *starling_prediction_classes(const starling_predictio
 STARLING_API const struct starling_result *
 starling_prediction_result(const starling_prediction *prediction);
 
+/* Free a prediction; NULL is fine. Its arrays end with it. */
 STARLING_API void starling_prediction_free(starling_prediction *prediction);
 
 #ifdef __cplusplus
