@@ -225,6 +225,19 @@ overlap() {
     hides halo 0
 }
 
+# Two cliques that no edge joins, on two ranks. Only metrics and parameters travel, ten bytes in a second: 16 doubles, the
+# gradients to rank 0 and the values back.
+parameters() {
+    awk 'BEGIN { for (a = 0; a < 40; a++) for (b = 0; b < 40; b++) if (a != b && int(a / 20) == int(b / 20)) print a, b }' |
+        dataset "$T/apart" 40 9
+    plan 0 "$T/apart" --ranks 2 --tiles 2 --order none --hidden 11 --no-bias --machine "$T/gathers-10.json" --json plan.json
+    for name in halo 2x1x1; do
+        awk -v seconds="$(planned_of $name communication_seconds)" 'BEGIN {
+            print seconds; wanted = (128 + 2 * 4 * (9 * 11 + 11 * 3)) / 10
+            exit !(seconds > 0.999 * wanted && seconds < 1.001 * wanted) }' || die "$name: other seconds"
+    done
+}
+
 # auto takes what the plan says, and says so.
 automatic() {
     train automatic 4 train "$T/directed" --epochs 2 --tiles 8
@@ -355,6 +368,7 @@ check "... and of GraphSAGE, SpMM first, bfloat16, sums as published" cut_plan -
 check "... and out of files" cut_files
 check "two cliques, and a machine whose sparse products alone take time" cliques
 check "what is hidden behind messages" overlap
+check "parameters are counted once" parameters
 check "own tiles that sums meet last" own_tiles
 check "memory of a halo, a cover and a vertex-cut: as the command plans" memory
 check "auto: a grid, and why" automatic

@@ -183,6 +183,13 @@ static void add_columns(const struct predicting *f, int r, struct sl_rank_predic
     add_rest(rank, 4 * logits, messages);
 }
 
+static void add_weights(struct sl_rank_prediction *rank, int64_t bytes, int64_t messages)
+{
+    rank->weights += bytes;
+    rank->weight_messages += messages;
+    add_rest(rank, bytes, messages);
+}
+
 /* Gradients go to rank 0, and parameters come back to all. */
 static void add_gradients(const struct predicting *f, const struct sl_layer *layer,
                           struct sl_product_flow *flow, struct sl_rank_prediction *rank)
@@ -190,9 +197,9 @@ static void add_gradients(const struct predicting *f, const struct sl_layer *lay
     memset(flow, 0, (size_t)f->d->ranks * sizeof *flow);
     sl_product_count_gradients(f->net, layer, f->d, flow);
     for (int r = 0; r < f->d->ranks; r++)
-        add_rest(&rank[r], flow[r].sums, flow[r].messages);
+        add_weights(&rank[r], flow[r].sums, flow[r].messages);
     for (int r = 1; r < f->d->ranks; r++)
-        add_rest(&rank[r], layer->model->parameters.rows * layer->model->parameters.cols * 4, 1);
+        add_weights(&rank[r], layer->model->parameters.rows * layer->model->parameters.cols * 4, 1);
 }
 
 /* Their sums, and then what all ranks are told of them. */
@@ -230,7 +237,7 @@ static void add_statistics(const struct predicting *f, const struct sl_layer *la
         if (r != first)
             add_rest(&rank[r], 2 * width * (int64_t)sizeof(float), 1);
         if (r > 0)
-            add_rest(&rank[r], rows * width * (int64_t)sizeof(float), 1);
+            add_weights(&rank[r], rows * width * (int64_t)sizeof(float), 1);
     }
 }
 
@@ -357,7 +364,8 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
     return seconds;
 }
 
-/* Gradients go to rank 0 along one tree, parameters come back along another. */
+/* Gradients go to rank 0 along one tree, parameters come back along another. All ranks wait for
+ * both. */
 static double tree_seconds(const struct predicting *f, const struct sl_link *link)
 {
     double seconds = 0.0;
@@ -382,8 +390,9 @@ static void add_times(const struct predicting *f, struct sl_prediction *out)
             add_aggregation_times(f, &f->net->layer[l], r, &link, rank);
             rank->compute += product_seconds(f, &f->net->layer[l], r);
         }
-        rank->communication =
-            sl_link_seconds(&link, (double)rank->received, (double)rank->messages) + trees;
+        rank->communication = sl_link_seconds(&link, (double)(rank->received - rank->weights),
+                                              (double)(rank->messages - rank->weight_messages)) +
+                              trees;
         out->seconds = fmax(out->seconds, rank->compute + rank->communication - rank->hidden);
     }
 }

@@ -15,7 +15,8 @@ struct sl_rank_prediction {
     int64_t rows, sums, adjacency; /* bytes, in stages */
     int64_t received;              /* bytes in all */
     int64_t messages;
-    double compute, communication; /* seconds */
+    int64_t weights, weight_messages; /* of these: gradients and values of parameters */
+    double compute, communication;    /* seconds */
     double hidden;   /* of these, seconds of messages while the rank works on sparse products */
     double own_last; /* of `compute`, seconds of own tiles that sums in the order of tiles meet
                         after other ranks' tiles (--sum-order) */
