@@ -133,8 +133,7 @@ STARLING_API void starling_options_free(starling_options *options);
 /* What a loss compares the logits with. */
 enum starling_labels {
     STARLING_CLASSES, /* a class for each vertex */
-    STARLING_LABELS,  /* labels of 0 and 1, several for each vertex; of a class, its own label is 1
-                       */
+    STARLING_LABELS,  /* labels of 0 and 1, several for each vertex; of a class, 1 for itself */
     STARLING_NUMBERS, /* numbers */
 };
 
@@ -195,7 +194,8 @@ struct starling_layer {
 /* Give a layer a name for the option `block-norm` of the model `resgcn`, on each rank. Each block
  * then is H += GCN(dropout(relu(layer(H)))), and so is the layer before the decoder; `columns` is
  * the option `hidden`. Not with sub-models, nor with a grid of several columns. The same name again
- * replaces the layer. It runs on cores, as a loss does. STARLING_ERR_USAGE: a name is none as of
+ * replaces the layer. *layer and its names are copied, `context` is not. It runs on cores, and
+ * predictions need the name, as of a loss. STARLING_ERR_USAGE: a name is none as of
  * starling_loss_register (of a parameter: a-z, 0-9 and _), or there twice; a function is NULL;
  * there are 16 layers; a training is on its way. */
 STARLING_API int starling_layer_register(const char *name, const struct starling_layer *layer);
@@ -224,9 +224,10 @@ struct starling_reducer {
 };
 
 /* Give a reducer a name for the option `aggregator` of the model `sage`, on each rank. Not with
- * bfloat16, nor with a `delay` of epochs. The same name again replaces the reducer. It runs on
- * cores, as a loss does. STARLING_ERR_USAGE: a name is none as of starling_loss_register; a
- * function is NULL; there are 16 reducers; a training is on its way. */
+ * bfloat16, nor with a `delay` of epochs. The same name again replaces the reducer. *reducer is
+ * copied, `context` is not. It runs on cores, and predictions need the name, as of a loss.
+ * STARLING_ERR_USAGE: a name is none as of starling_loss_register; a function is NULL; there are 16
+ * reducers; a training is on its way. */
 STARLING_API int starling_reducer_register(const char *name,
                                            const struct starling_reducer *reducer);
 

@@ -158,7 +158,11 @@ static void test_sum_and_max(void **state)
                                                 .finish = max_finish,
                                                 .differentiate = max_differentiate};
     static const char *const names[2][2] = {{"own-sum", "sum"}, {"own-max", "max"}};
+    static float weights[4 * N];
     starling_graph *graph = make_graph(STARLING_CLASSES);
+    for (int e = 0; e < 4 * N; e++)
+        weights[e] = 0.25f + drawn(e, 61);
+    assert_int_equal(starling_graph_set_weights(graph, weights), 0);
     assert_int_equal(starling_reducer_register("own-sum", &sum), 0);
     assert_int_equal(starling_reducer_register("own-max", &max), 0);
     for (int k = 0; k < 2; k++)
