@@ -19,6 +19,9 @@ struct sl_plot {
  * dashed, 3 dotted. No name: nothing needs to be said. */
 void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash);
 
+/* Set the size of the figure, which sl_plot_draw has set, to another one. */
+void sl_plot_size(FILE *script, int width, int height);
+
 /* Print text as a word between double quotes of a datablock; characters that would end it are left
  * out. */
 void sl_plot_word(FILE *script, const char *text);
