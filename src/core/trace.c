@@ -217,7 +217,7 @@ static void choose_lanes(const struct list *list)
         for (int64_t o = m - 1; o >= 0 && o > m - 4 * LANES; o--) {
             const struct message *other = &list->messages[o];
             if (other->way == message->way && other->process == message->process &&
-                other->end > message->start)
+                other->end >= message->start)
                 taken[other->lane] = true;
         }
         while (message->lane < LANES - 1 && taken[message->lane])
@@ -271,6 +271,27 @@ static void print_workers(FILE *out, int rank, int64_t origin)
     }
 }
 
+/* Both ranks find the same number, which no other message has. Perfetto takes arrows whose ids are
+ * numbers or hexadecimal digits alone. The mixing is that of SplitMix64. */
+static uint64_t arrow_id(int from, int to, const struct message *m)
+{
+    const uint64_t parts[] = {(uint64_t)from, (uint64_t)to, (uint64_t)m->tag, (uint64_t)m->number};
+    uint64_t id = 0;
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+        id += parts[p] + UINT64_C(0x9E3779B97F4A7C15);
+        id = (id ^ id >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+        id = (id ^ id >> 27) * UINT64_C(0x94D049BB133111EB);
+        id ^= id >> 31;
+    }
+    return id;
+}
+
+/* When an arrow ends: within its span, which to Perfetto has ended at its end. */
+static int64_t arrow_end(const struct message *m)
+{
+    return m->end > m->start ? m->end - 1 : m->start;
+}
+
 /* A message is a span on both ranks, and an arrow between them. */
 static void print_message(FILE *out, int rank, const struct message *m, int64_t origin)
 {
@@ -284,10 +305,10 @@ static void print_message(FILE *out, int rank, const struct message *m, int64_t 
         sent ? "sent" : "received", rank, track_of(m), microseconds(m->start - origin),
         microseconds(end - m->start), m->bytes, from, to);
     fprintf(out,
-            ",\n{\"ph\":\"%s\",\"cat\":\"message\",\"name\":\"message\",\"id\":\"%d-%d-%d-%" PRId64
+            ",\n{\"ph\":\"%s\",\"cat\":\"message\",\"name\":\"message\",\"id\":\"%" PRIx64
             "\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f%s}",
-            sent ? "s" : "f", from, to, m->tag, m->number, rank, track_of(m),
-            microseconds((sent ? m->start : end) - origin), sent ? "" : ",\"bp\":\"e\"");
+            sent ? "s" : "f", arrow_id(from, to, m), rank, track_of(m),
+            microseconds((sent ? m->start : arrow_end(m)) - origin), sent ? "" : ",\"bp\":\"e\"");
 }
 
 static void print_link(FILE *out, int rank, const struct message *m)

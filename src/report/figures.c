@@ -6,7 +6,7 @@
 
 #include "report/plot.h"
 
-enum { MOST_POINTS = 1000, MOST_SPANS = 5000, MOST_NUMBER = 1000000 };
+enum { MOST_POINTS = 1000, MOST_SPANS = 5000 };
 
 /* ---- Curves over epochs ---- */
 
@@ -265,23 +265,83 @@ struct span {
     double start, end; /* ms */
 };
 
+enum { MOST_TRACKS = 64, TRACK_NAME = 64 };
+
 struct gantt {
     struct span *spans; // (count)
     int count, tracks, kinds;
-    int process[64], thread[64];
+    char track[MOST_TRACKS][TRACK_NAME];
     const char *name[24];
+    double epoch, start, end; /* of the tasks of the first epoch, in µs */
 };
 
-static int index_of_track(struct gantt *g, int process, int thread)
+static bool is_of(const json_t *event, const char *category)
+{
+    const char *text = json_string_value(json_object_get(event, "cat"));
+    return text && strcmp(text, category) == 0;
+}
+
+static double epoch_of(const json_t *event)
+{
+    return is_of(event, "task")
+               ? sl_logged_number(event, (const char *const[]){"args", "epoch", NULL})
+               : NAN;
+}
+
+/* The first epoch that was traced, and from when to when it took. */
+static void find_epoch(const json_t *events, struct gantt *g)
+{
+    size_t i;
+    json_t *event;
+    g->epoch = g->start = g->end = NAN;
+    json_array_foreach((json_t *)events, i, event)
+    {
+        const double epoch = epoch_of(event), start = value_of(event, "ts");
+        const double end = start + value_of(event, "dur");
+        g->epoch = isnan(g->epoch) ? epoch : g->epoch;
+        if (isnan(epoch) || epoch != g->epoch)
+            continue;
+        g->start = fmin(start, g->start);
+        g->end = fmax(end, g->end);
+    }
+}
+
+/* Names of threads, by "process/thread". */
+static json_t *list_names(const json_t *events)
+{
+    json_t *names = json_object(), *event;
+    size_t i;
+    char key[64];
+    json_array_foreach((json_t *)events, i, event)
+    {
+        const char *name = json_string_value(json_object_get(event, "name"));
+        if (!name || strcmp(name, "thread_name") != 0)
+            continue;
+        snprintf(key, sizeof key, "%.0f/%.0f", value_of(event, "pid"), value_of(event, "tid"));
+        json_object_set(names, key, json_object_get(json_object_get(event, "args"), "name"));
+    }
+    return names;
+}
+
+/* Messages that travel together on a link, "to rank 1 (2)", have one track here. */
+static void name_track(const json_t *names, const json_t *event, char name[TRACK_NAME])
+{
+    char key[64];
+    snprintf(key, sizeof key, "%.0f/%.0f", value_of(event, "pid"), value_of(event, "tid"));
+    const char *thread = json_string_value(json_object_get(names, key));
+    snprintf(name, TRACK_NAME, "rank %.0f, %.*s", value_of(event, "pid"),
+             thread ? (int)strcspn(thread, "(") : 1, thread ? thread : "?");
+    for (size_t end = strlen(name); end > 0 && name[end - 1] == ' '; end--)
+        name[end - 1] = '\0';
+}
+
+static int index_of_track(struct gantt *g, const char *name)
 {
     int t = 0;
-    while (t < g->tracks && (g->process[t] != process || g->thread[t] != thread))
+    while (t < g->tracks && strcmp(g->track[t], name) != 0)
         t++;
-    if (t == g->tracks && t < (int)(sizeof g->process / sizeof *g->process)) {
-        g->process[t] = process;
-        g->thread[t] = thread;
-        g->tracks++;
-    }
+    if (t == g->tracks && t < MOST_TRACKS)
+        snprintf(g->track[g->tracks++], TRACK_NAME, "%s", name);
     return t < g->tracks ? t : -1;
 }
 
@@ -297,39 +357,35 @@ static int index_of_kind(struct gantt *g, const char *name)
     return k < MOST ? k : MOST - 1;
 }
 
-/* The tasks of the first epoch that was traced. */
+/* Whether it is a task of the epoch, or a message that began meanwhile. */
+static bool is_shown(const struct gantt *g, const json_t *event)
+{
+    const double start = value_of(event, "ts");
+    return epoch_of(event) == g->epoch ||
+           (is_of(event, "message") && json_object_get(event, "dur") && start >= g->start &&
+            start <= g->end);
+}
+
 static void take_spans(const json_t *trace, struct gantt *g)
 {
     const json_t *events = json_object_get(trace, "traceEvents");
-    double epoch = NAN, origin = NAN;
+    json_t *names = list_names(events), *event;
     size_t i;
-    json_t *event;
+    find_epoch(events, g);
     json_array_foreach((json_t *)events, i, event)
     {
-        const char *category = json_string_value(json_object_get(event, "cat")),
-                   *name = json_string_value(json_object_get(event, "name"));
-        const double of = sl_logged_number(event, (const char *const[]){"args", "epoch", NULL});
-        if (!category || strcmp(category, "task") != 0 || !name || isnan(of))
+        char track[TRACK_NAME];
+        const char *name = json_string_value(json_object_get(event, "name"));
+        if (!name || g->count == MOST_SPANS || !is_shown(g, event))
             continue;
-        epoch = isnan(epoch) ? of : epoch;
-        const double start = value_of(event, "ts"), process = value_of(event, "pid"),
-                     thread = value_of(event, "tid");
-        if (!(process >= 0.0 && process < MOST_NUMBER && thread >= 0.0 && thread < MOST_NUMBER))
-            continue;
-        const int track =
-            of == epoch && g->count < MOST_SPANS
-                ? index_of_track(g, (int)value_of(event, "pid"), (int)value_of(event, "tid"))
-                : -1;
-        if (track < 0)
-            continue;
-        origin = isnan(origin) || start < origin ? start : origin;
-        g->spans[g->count++] = (struct span){track, index_of_kind(g, name), 1e-3 * start,
-                                             1e-3 * (start + value_of(event, "dur"))};
+        name_track(names, event, track);
+        const double start = value_of(event, "ts") - g->start;
+        const int t = index_of_track(g, track);
+        if (t >= 0)
+            g->spans[g->count++] = (struct span){t, index_of_kind(g, name), 1e-3 * start,
+                                                 1e-3 * (start + value_of(event, "dur"))};
     }
-    for (int s = 0; s < g->count; s++) {
-        g->spans[s].start -= 1e-3 * origin;
-        g->spans[s].end -= 1e-3 * origin;
-    }
+    json_decref(names);
 }
 
 static bool shows_gantt(const struct sl_logged_run *run, int count)
@@ -352,13 +408,17 @@ static void write_gantt(struct sl_plot *plot, const struct sl_logged_run *run, i
                         g.tracks - g.spans[s].track);
         fprintf(plot->script, "EOD\n");
     }
+    sl_plot_size(plot->script, 1100, 90 + 24 * g.tracks);
     fprintf(plot->script,
-            "set xlabel 'ms'\nset xrange [0:*]\nset yrange [0.4:%d.6]\nunset grid\n"
+            "set termoption noenhanced\nset xlabel 'ms'\nset xrange [0:*]\nset yrange "
+            "[0.4:%d.6]\nunset grid\n"
             "set style fill solid 1 noborder\nset ytics (",
             g.tracks);
-    for (int t = 0; t < g.tracks; t++)
-        fprintf(plot->script, "%s'rank %d, worker %d' %d", t ? ", " : "", g.process[t], g.thread[t],
-                g.tracks - t);
+    for (int t = 0; t < g.tracks; t++) {
+        fputs(t ? ", " : "", plot->script);
+        sl_plot_word(plot->script, g.track[t]);
+        fprintf(plot->script, " %d", g.tracks - t);
+    }
     fprintf(plot->script, ")\nplot ");
     for (int k = 0; k < g.kinds; k++) {
         fprintf(plot->script,
@@ -382,8 +442,9 @@ const struct sl_figure sl_figures[] = {
     {"Operations", "The time of the workers by operation: the 14 longest.", true, false,
      shows_operations, write_operations},
     {"An epoch over time",
-     "A row for each worker, and a box for each task: at most 64 workers and 5,000 tasks.", true,
-     true, shows_gantt, write_gantt},
+     "A row for each worker and link, a box for each task and message: at most 64 rows, 5,000 "
+     "boxes.",
+     true, true, shows_gantt, write_gantt},
     {"Memory", "What was planned, by kind, and what was taken.", true, false, shows_memory,
      write_memory},
     {"Traffic", "What each rank received in an epoch, beside the prediction: at most 32 ranks.",

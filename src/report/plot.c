@@ -33,15 +33,19 @@ void sl_plot_word(FILE *script, const char *text)
     fputc('"', script);
 }
 
+void sl_plot_size(FILE *script, int width, int height)
+{
+    fprintf(script, "set terminal svg size %d,%d dynamic font 'sans-serif,13'\n", width, height);
+}
+
 /* Lines and text take the colours of the page where they have none of their own. */
 static void begin(FILE *script, int width, int height)
 {
-    fprintf(script,
-            "set terminal svg size %d,%d dynamic font 'sans-serif,13'\n"
-            "set border 3 linecolor rgb '#808080'\nset tics nomirror out\n"
-            "set grid ytics linecolor rgb '#808080' linewidth 0.3\n"
-            "unset key\nset encoding utf8\nset termoption noenhanced\n",
-            width, height);
+    sl_plot_size(script, width, height);
+    fputs("set border 3 linecolor rgb '#808080'\nset tics nomirror out\n"
+          "set grid ytics linecolor rgb '#808080' linewidth 0.3\n"
+          "unset key\nset encoding utf8\nset termoption noenhanced\n",
+          script);
 }
 
 /* The element alone: a page has no XML declaration in its middle. */
