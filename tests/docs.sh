@@ -24,7 +24,7 @@ export PRTE_MCA_rmaps_default_mapping_policy
 STARLING_LIBRARY=$build/.libs/libstarling.so PYTHONPATH=$source/python PYTHONDONTWRITEBYTECODE=1
 XDG_CACHE_HOME=$T/cache STARPU_HOME=${STARPU_HOME:-$T}
 export STARLING_LIBRARY PYTHONPATH PYTHONDONTWRITEBYTECODE XDG_CACHE_HOME STARPU_HOME
-seconds=60
+seconds=180
 [ "$all" != all ] || seconds=900
 
 # ---- What commands find ----

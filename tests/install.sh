@@ -1,0 +1,85 @@
+#!/bin/sh
+# make install, into a folder of this test: what is there, and that it works; make uninstall leaves nothing.
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+source=$(cd "${karate%/examples/karate}" && pwd)
+build=$(cd "$(dirname "$STARLING")" && pwd)
+[ -e "$build/Makefile" ] || { echo "no build folder"; exit 77; }
+prefix=$(sed -n 's/^prefix = //p' "$build/Makefile")
+root=$T/root
+unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR
+
+# The folder of Python packages under the root, or nothing.
+packages() {
+    find "$root" -path '*/starling/__init__.py' | sed 's,/starling/__init__.py,,'
+}
+
+install() {
+    make -C "$build" install DESTDIR="$root" >"$T/words" 2>&1 </dev/null || die "$(tail -n 20 "$T/words")"
+    for file in bin/starling include/starling.h share/man/man1/starling.1 share/man/man1/starling-train.1 \
+        share/bash-completion/completions/starling share/zsh/site-functions/_starling \
+        share/starling/examples/karate/meta.json share/starling/examples/machines/summit.json \
+        share/starling/examples/train.c share/doc/starling/README.md share/doc/starling/docs/FIRST_HOUR.md; do
+        [ -s "$root$prefix/$file" ] || die "no $file"
+    done
+    grep -q '^PYTHON = .' "$build/Makefile" || return 0
+    for module in "$source"/python/starling/*.py; do
+        cmp "$module" "$(packages)/starling/$(basename "$module")" || die "no Python package"
+    done
+}
+
+# Links of the installed pages to one another.
+pages() {
+    cd "$root$prefix/share/doc/starling" || die "no pages"
+    for page in README.md docs/*.md; do
+        grep -o '](\(\.\./\)\{0,1\}\(docs/\)\{0,1\}[A-Z_]*\.md' "$page" | sed 's/^](//' | while read -r link; do
+            [ -e "$(dirname "$page")/$link" ] || echo "$page: $link"
+        done
+    done >"$T/broken"
+    [ ! -s "$T/broken" ] || die "$(cat "$T/broken")"
+}
+
+runs() {
+    timeout 120 "$root$prefix/bin/starling" train "$root$prefix/share/starling/examples/karate" --epochs 5 >"$T/out" 2>&1 ||
+        die "$(cat "$T/out")"
+    grep -q 'test accuracy' "$T/out" || die "$(cat "$T/out")"
+}
+
+library() {
+    command -v cc >/dev/null || skip "no cc"
+    command -v pkg-config >/dev/null || skip "no pkg-config"
+    pc=$(find "$root" -name starling.pc)
+    lib=$(dirname "$(dirname "$pc")")
+    flags=$(PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs starling) || die "pkg-config"
+    # shellcheck disable=SC2086
+    cc "$root$prefix/share/starling/examples/train.c" $flags -o "$T/train" || die "it does not link: $flags"
+    LD_LIBRARY_PATH=$lib timeout 120 "$T/train" "$karate" >"$T/out" || die "it does not run"
+    grep -q '^test accuracy' "$T/out" || die "$(cat "$T/out")"
+}
+
+python() {
+    folder=$(packages)
+    [ -n "$folder" ] || skip "configured without Python"
+    python=${SL_PYTHON:-${SL_PEER_PYTHON:-python3}}
+    "$python" -c 'import numpy' 2>/dev/null || skip "no NumPy in $python"
+    library=$(find "$root" -name 'libstarling.so.0')
+    cd "$T" || exit 1
+    LD_LIBRARY_PATH=$(dirname "$library") PYTHONPATH=$folder PYTHONDONTWRITEBYTECODE=1 timeout 120 "$python" -c '
+import sys, starling
+assert starling.__file__.startswith(sys.argv[2]), starling.__file__
+model = starling.train(starling.Graph.open(sys.argv[1]), epochs=5)
+print(starling.version(), model.result.loss)' "$karate" "$root" >"$T/out" 2>&1 || die "$(cat "$T/out")"
+}
+
+uninstall() {
+    make -C "$build" uninstall DESTDIR="$root" >"$T/words" 2>&1 </dev/null || die "$(tail -n 20 "$T/words")"
+    find "$root" ! -type d >"$T/left"
+    [ ! -s "$T/left" ] || die "left: $(cat "$T/left")"
+}
+
+check "make install" install
+check "links of the installed pages" pages
+check "the installed program" runs
+check "a program with the installed library" library
+check "the installed Python package" python
+check "make uninstall" uninstall
+finish
