@@ -106,6 +106,7 @@ void sl_operands_destroy(struct sl_operands *o)
             o->distribution[order].kind->destroy(&o->distribution[order]);
     for (int order = 0; order < o->row_orders; order++)
         destroy_order(o, order);
+    sl_temporaries_free(&o->temporaries);
     sl_tile_destroy(&o->weights);
     sl_stored_rows_free(&o->stored);
     *o = (struct sl_operands){0};

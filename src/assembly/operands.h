@@ -61,6 +61,7 @@ struct sl_operands {
     struct sl_partition partition[SL_ROW_ORDERS];
     struct sl_distribution distribution[SL_ROW_ORDERS];
     struct sl_partials partials[SL_ROW_ORDERS];
+    struct sl_temporaries temporaries; /* of all orders */
     struct sl_sparse_matrix adjacency[SL_ROW_ORDERS],
         transposed[SL_ROW_ORDERS]; /* S = A + I, or A, and Sᵀ, which is empty where S is symmetric:
                                       Â = diag(left)·S·diag(right). Rows are in this order, columns

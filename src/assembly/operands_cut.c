@@ -124,6 +124,7 @@ static int create_distribution(struct sl_making *m)
         .own = d->own, /* where the rows are cut anew */
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
+        .temporaries = &o->temporaries,
         .relay = how->relay,
         .own_first = how->own_first,
         .tiles_alone = tiles_stand_alone(m, p),
