@@ -478,3 +478,4 @@ check "--delay without refreshed copies" refused "--delay cd-2: expected --group
     train "$T/small" --groups 3x1 --delay cd-2
 check "--max-hop alone" refused "--max-hop 1: expected --groups GxP or --batches co:R" train "$T/small" --max-hop 1
 finish
+check "--fanout without --max-hop" refused "--fanout 5: expected --max-hop N with it" train "$T/small" --groups 3x1 --fanout 5
