@@ -527,7 +527,7 @@ static void open_walk(struct walk *w)
         sl_partials_plan(w->rt, w->d, w->reduction->reducer, w->reduction->moved[0]->type,
                          w->reduction->out[0]->col_cut))
         sl_fatal("%s", sl_error_message());
-    sl_states_open(&w->rows, w->rt, w->reduction, w->a->tile_rows);
+    sl_states_open(&w->rows, w->rt, w->reduction, w->d->temporaries, w->a->tile_rows);
 }
 
 static void close_walk(struct walk *w)

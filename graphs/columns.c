@@ -18,23 +18,25 @@ void sl_columns_join(struct sl_runtime *rt, const struct sl_distribution *d,
 }
 
 /* A part on its way to another rank. */
-static void cut_elsewhere(struct sl_runtime *rt, struct sl_tile *row, int64_t column, int64_t tag,
-                          struct sl_tile *part)
+static void cut_elsewhere(struct sl_runtime *rt, const struct sl_distribution *d,
+                          struct sl_tile *row, int64_t column, int64_t tag, struct sl_tile *part)
 {
     struct sl_tile sent;
     if (rt->rank != row->owner && rt->rank != part->owner)
         return;
     sl_temporary_open_shared(&sent, part->rows, part->cols, part->element_size, row->owner, tag);
+    sl_temporaries_serve(d->temporaries, &sent);
     sl_submit_paste(rt, &(struct sl_paste_tiles){.x = row, .x_col = column, .y = &sent});
     sl_tile_send(rt, &sent, row->owner, part->owner);
     sl_submit_paste(rt, &(struct sl_paste_tiles){.x = &sent, .y = part});
-    sl_temporary_close(&sent);
+    sl_temporaries_close(d->temporaries, &sent);
 }
 
 void sl_columns_cut(struct sl_runtime *rt, const struct sl_distribution *d,
                     const struct sl_matrix *whole, const struct sl_matrix *parts, int64_t tags)
 {
     const int columns = d->grid.columns;
+    sl_temporaries_turn(d->temporaries);
     for (int i = 0; i < d->tiles; i++)
         for (int j = 0; j < columns; j++) {
             struct sl_tile *row = sl_matrix_tile(whole, i, 0), *part = sl_matrix_tile(parts, i, j);
@@ -42,7 +44,7 @@ void sl_columns_cut(struct sl_runtime *rt, const struct sl_distribution *d,
             if (row->owner == part->owner)
                 sl_submit_paste(rt, &(struct sl_paste_tiles){.x = row, .x_col = column, .y = part});
             else
-                cut_elsewhere(rt, row, column, tags + (int64_t)i * columns + j, part);
+                cut_elsewhere(rt, d, row, column, tags + (int64_t)i * columns + j, part);
         }
 }
 

@@ -103,7 +103,7 @@ void sl_cover_send(const struct sl_cover_walk *w)
         sl_exchange_send(w->rt, &w->cover->operands, w->reduction->row[m], 0, m);
     const struct sl_stage stage = stage_of_operands(w, operands);
     sl_stage_ask(w->rt, &stage, 0, NULL);
-    sl_states_open(&states, w->rt, w->reduction, count);
+    sl_states_open(&states, w->rt, w->reduction, w->d->temporaries, count);
     for (int o = 0; o < reducer->outputs; o++) /* the same buffers on all ranks, in this order */
         sl_exchange_outgoing(w->rt, &w->cover->results, state_of(w, o), 0, o);
     for (int p = 0; p < count; p++) {

@@ -4,6 +4,7 @@
 #define SL_GRAPHS_DISTRIBUTION_H
 
 #include "core/sparse.h"
+#include "core/temporary.h"
 #include "graphs/counts.h"
 #include "graphs/crossing.h"
 #include "graphs/grid.h"
@@ -108,13 +109,15 @@ struct sl_distribution {
     int row_order; /* of the rows that it cuts */
     int ranks;
     struct sl_grid grid;
-    enum sl_relay_form relay;     /* how tiles of dense matrices get to other ranks */
-    bool own_first;               /* --sum-order: sums begin with all tiles of the own rank */
-    bool tiles_alone;             /* sparse ones of one row are not one tile */
-    bool drops_adjacency;         /* tiles of it travel in every product, and are not kept */
-    struct sl_partials *partials; /* the caller's; not needed with one layer */
-    void *own;                    /* the kind's */
-    int tiles;                    /* row tiles T */
+    enum sl_relay_form relay;           /* how tiles of dense matrices get to other ranks */
+    bool own_first;                     /* --sum-order: sums begin with all tiles of the own rank */
+    bool tiles_alone;                   /* sparse ones of one row are not one tile */
+    bool drops_adjacency;               /* tiles of it travel in every product, and are not kept */
+    struct sl_partials *partials;       /* the caller's; not needed with one layer */
+    struct sl_temporaries *temporaries; /* the caller's, of all walks and products; NULL: each has
+                                           handles of its own */
+    void *own;                          /* the kind's */
+    int tiles;                          /* row tiles T */
     const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
                          // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed

@@ -257,7 +257,7 @@ void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
         for (int k = w.own.from; k < w.own.to; k++)
             w.h[m][k - w.own.from] = sl_matrix_tile(reduction->moved[m], k, 0);
     }
-    sl_states_open(&w.rows, rt, reduction, w.own.to - w.own.from);
+    sl_states_open(&w.rows, rt, reduction, d->temporaries, w.own.to - w.own.from);
     for (int i = w.own.from; i < w.own.to; i++)
         add_row(&w, i);
     walk_round(&w);

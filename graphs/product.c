@@ -70,6 +70,7 @@ static void open_product(struct product *p, struct sl_network *net, struct sl_la
         .tags = sl_network_tags(net),
     };
     const size_t count = (size_t)(p->rows.to - p->rows.from) + 1;
+    sl_temporaries_turn(p->d->temporaries);
     p->drop.column0 = (uint32_t)layer->in_cut[p->c];
     p->sum = calloc(count, sizeof *p->sum);
     p->sums = calloc(count, sizeof(struct sl_tile *));
@@ -176,6 +177,7 @@ static void open_sums(struct product *p, int64_t width)
     for (int i = p->rows.from; i < p->rows.to; i++) {
         p->sums[i - p->rows.from] = &p->sum[i - p->rows.from];
         sl_temporary_open(p->rt, &p->sum[i - p->rows.from], rows_of(p, i), width);
+        sl_temporaries_serve(p->d->temporaries, &p->sum[i - p->rows.from]);
     }
     p->summed = p->rows.to - p->rows.from;
 }
@@ -193,7 +195,7 @@ static void finish_sums(struct product *p, const struct sl_matrix *added,
         if (added)
             sl_submit_accumulate(p->rt, sl_matrix_tile(added, i, p->c), sum_of(p, i));
         sl_submit_epilogue(p->rt, &own, sum_of(p, i), sl_matrix_tile(y, i, p->c));
-        sl_temporary_close(sum_of(p, i));
+        sl_temporaries_close(p->d->temporaries, sum_of(p, i));
     }
 }
 
@@ -203,6 +205,7 @@ static void open_term(struct product *p, int i, const int64_t *cut, int column, 
 {
     sl_temporary_open_shared(tile, rows_of(p, i), width_of(cut, column), sizeof(float), rank,
                              p->tags + (int64_t)i * p->rt->ranks + rank);
+    sl_temporaries_serve(p->d->temporaries, tile);
 }
 
 /* The reduce-scatter: `v` NULL: terms of H·W, else of V·Wᵀ. */
@@ -221,7 +224,7 @@ static void exchange_terms(struct product *p, const struct sl_matrix *v, const i
             if (to == p->c)
                 continue;
             sl_stage_send(p->rt, &sent, sl_columns_rank(p->rt, p->d, to));
-            sl_temporary_close(&sent);
+            sl_temporaries_close(p->d->temporaries, &sent);
         }
     }
     for (int hop = 1; hop < p->d->grid.columns; hop++) {
@@ -233,7 +236,7 @@ static void exchange_terms(struct product *p, const struct sl_matrix *v, const i
         }
         sl_add_stage(p->rt, &stage, p->sums);
         for (int t = 0; t < stage.count; t++)
-            sl_temporary_close(stage.tiles[t]);
+            sl_temporaries_close(p->d->temporaries, stage.tiles[t]);
     }
 }
 

@@ -40,6 +40,7 @@ static void sum_open(struct sl_state *s)
     if (!s->part && sl_reduction_state(r, 0)->type != SL_FLOAT32) {
         sl_temporary_open(s->states->rt, &sum->own, s->held->rows, s->held->cols);
         sum->own.ld = s->held->ld; /* kernels read whole vectors */
+        sl_temporaries_serve(s->states->temporaries, &sum->own);
         s->held = &sum->own;
     }
     sum->epilogue = r->epilogue && !s->part ? sl_row_epilogue_at(r->epilogue, s->i, r->out[0], s->j)
@@ -90,7 +91,7 @@ static void close_piece(struct sl_state *s)
     if (!sum->piece.rows)
         return;
     sl_submit_accumulate(s->states->rt, &sum->piece, s->held);
-    sl_temporary_close(&sum->piece);
+    sl_temporaries_close(s->states->temporaries, &sum->piece);
 }
 
 /* What follows is another piece. */
@@ -100,6 +101,7 @@ static void end_piece(struct sl_state *s)
     sum_submit(s);
     close_piece(s);
     sl_temporary_open(s->states->rt, &sum->piece, s->held->rows, s->held->cols);
+    sl_temporaries_serve(s->states->temporaries, &sum->piece);
     sum->piece_started = false;
     sum->entries = 0;
 }
@@ -156,7 +158,7 @@ static void sum_close(struct sl_state *s)
         sl_submit_epilogue(s->states->rt, r->epilogue || s->factor ? epilogue : NULL, s->held,
                            s->out[0]);
     if (((struct sum *)s->own)->own.rows)
-        sl_temporary_close(&((struct sum *)s->own)->own);
+        sl_temporaries_close(s->states->temporaries, &((struct sum *)s->own)->own);
 }
 
 const struct sl_reducer sl_reduce_sum = {

@@ -86,12 +86,14 @@ void sl_reducer_add_output(struct sl_state *state, struct sl_tile *const *other,
 }
 
 void sl_states_open(struct sl_states *states, struct sl_runtime *rt,
-                    const struct sl_reduction *reduction, int most)
+                    const struct sl_reduction *reduction, struct sl_temporaries *temporaries,
+                    int most)
 {
     const size_t rows = (size_t)most + 1;
     *states = (struct sl_states){
         .rt = rt,
         .reduction = reduction,
+        .temporaries = temporaries,
         .state = malloc(rows * sizeof *states->state),
         .held = malloc(rows * sizeof *states->held),
         .own = calloc(1, reduction->reducer->walk_size + 1),
@@ -99,6 +101,7 @@ void sl_states_open(struct sl_states *states, struct sl_runtime *rt,
     };
     if (!states->state || !states->held || !states->own || !states->rows)
         sl_fatal("no memory for the lists of %d tiles", most);
+    sl_temporaries_turn(temporaries);
 }
 
 void sl_states_free(struct sl_states *states)

@@ -11,6 +11,7 @@
 #include "codelets/epilogue.h"
 #include "codelets/own_reduce.h"
 #include "core/names.h"
+#include "core/temporary.h"
 
 enum { SL_MOVED = 2, SL_OUTPUTS = 2, SL_ROW_OPERANDS = 2 }; /* most of a reducer */
 
@@ -85,6 +86,7 @@ struct sl_meeting {
 struct sl_states {
     struct sl_runtime *rt;
     const struct sl_reduction *reduction;
+    struct sl_temporaries *temporaries; /* or NULL */
     int count;
     struct sl_state *state; // (count)
     struct sl_tile **held;  // (count): the tiles of the states
@@ -172,9 +174,11 @@ void sl_reducer_zero_unmet(struct sl_state *state);
 void sl_reducer_add_output(struct sl_state *state, struct sl_tile *const *other,
                            const struct sl_listed_rows *rows);
 
-/* With room for `most` rows; sl_states_free frees what this and sl_states_add took. */
+/* With room for `most` rows; sl_states_free frees what this and sl_states_add took. `temporaries`
+ * (or NULL) serves the states. */
 void sl_states_open(struct sl_states *states, struct sl_runtime *rt,
-                    const struct sl_reduction *reduction, int most);
+                    const struct sl_reduction *reduction, struct sl_temporaries *temporaries,
+                    int most);
 void sl_states_free(struct sl_states *states);
 
 /* Opens a state such as that, whose `states` need not be set. */

@@ -69,6 +69,7 @@ static struct sl_tile *factors_at(struct sl_runtime *rt, struct sl_vertex_cut *c
 /* Matrices, cut alike, whose rows clones exchange together. */
 struct shared {
     struct sl_runtime *rt;
+    const struct sl_matrix *rows; /* its idle tiles are not needed */
     int count;
     const struct sl_matrix *p[SL_OUTPUTS];
     struct sl_states *states; /* the states in these matrices; NULL: matrices add up */
@@ -106,13 +107,21 @@ typedef void take_function(const struct shared *shared, struct sl_exchange *exch
 
 /* ---- E, exact ---- */
 
+/* Whether a layer needs the rows of message `number`, which are of one hop. */
+static bool is_needed(const struct shared *shared, const struct sl_vertex_cut *cut, int number)
+{
+    return !sl_matrix_tile(shared->rows, cut->hop[number % cut->hops].tile, 0)->idle;
+}
+
 /* Receive messages, peer by peer. */
-static void receive(const struct shared *shared, struct sl_exchange *exchange, bool sums,
-                    take_function *take)
+static void receive(const struct shared *shared, const struct sl_vertex_cut *cut,
+                    struct sl_exchange *exchange, bool sums, take_function *take)
 {
     struct sl_tile *tile[SL_OUTPUTS];
     for (int part = 0; part < exchange->receives; part++) {
         struct sl_stage stage = {.tiles = tile, .sums = sums};
+        if (!is_needed(shared, cut, exchange->receive[part].number))
+            continue;
         for (int m = 0; m < shared->count; m++)
             stage.count += sl_exchange_stage(shared->rt, exchange, shared->p[m], 0, m, part,
                                              part + 1, &tile[m])
@@ -123,18 +132,24 @@ static void receive(const struct shared *shared, struct sl_exchange *exchange, b
     }
 }
 
-static void send(const struct shared *shared, struct sl_exchange *exchange)
+/* All ranks make the buffers, whether they send or not. */
+static void send(const struct shared *shared, const struct sl_vertex_cut *cut,
+                 struct sl_exchange *exchange)
 {
-    for (int m = 0; m < shared->count; m++)
-        sl_exchange_send(shared->rt, exchange, shared->p[m], 0, m);
+    for (int m = 0; m < shared->count; m++) {
+        sl_exchange_outgoing(shared->rt, exchange, shared->p[m], 0, m);
+        for (int part = 0; part < exchange->sends; part++)
+            if (is_needed(shared, cut, exchange->send[part].number))
+                sl_exchange_send_part(shared->rt, exchange, shared->p[m], 0, m, part);
+    }
 }
 
-static void exchange_exactly(const struct shared *shared, struct sl_cut_exchange *split)
+static void exchange_exactly(const struct shared *shared, struct sl_vertex_cut *cut)
 {
-    send(shared, &split->to_root);
-    receive(shared, &split->to_root, true, merge_part);
-    send(shared, &split->to_leaves);
-    receive(shared, &split->to_leaves, false, copy_part);
+    send(shared, cut, &cut->all.to_root);
+    receive(shared, cut, &cut->all.to_root, true, merge_part);
+    send(shared, cut, &cut->all.to_leaves);
+    receive(shared, cut, &cut->all.to_leaves, false, copy_part);
 }
 
 /* ---- E, delayed ---- */
@@ -171,7 +186,7 @@ static void exchange(const struct shared *shared, struct sl_vertex_cut *cut,
                      const struct sl_moment *moment)
 {
     if (moment->number < 0 || moment->exact || cut->delay == SL_DELAY_EXACT)
-        exchange_exactly(shared, &cut->all);
+        exchange_exactly(shared, cut);
     else if (cut->delay > 0)
         exchange_delayed(shared, cut, moment);
 }
@@ -189,7 +204,8 @@ static void merge_clones(const void *context, struct sl_states *states)
 {
     const struct clones_at *at = context;
     const struct sl_reduction *r = states->reduction;
-    struct shared shared = {.rt = states->rt, .count = r->reducer->outputs, .states = states};
+    struct shared shared = {
+        .rt = states->rt, .rows = r->out[0], .count = r->reducer->outputs, .states = states};
     for (int o = 0; o < shared.count; o++)
         shared.p[o] = sl_reduction_state(r, o);
     exchange(&shared, at->cut, at->moment);
@@ -198,11 +214,14 @@ static void merge_clones(const void *context, struct sl_states *states)
         states->state[i].factor = &factor[i];
 }
 
-/* Y = diag(factor)·X on these row tiles, or Y = X. */
+/* Y = diag(factor)·X on these row tiles, or Y = X. Rows that are not needed of X are not needed of
+ * Y. */
 static void scale_rows(struct sl_runtime *rt, struct sl_tile_run run, struct sl_tile *factor,
                        const struct sl_matrix *x, const struct sl_matrix *y)
 {
     struct sl_epilogue_tiles scale = SL_EPILOGUE_NONE;
+    for (int i = 0; i < y->tile_rows; i++)
+        sl_matrix_tile(y, i, 0)->idle = sl_matrix_tile(x, i, 0)->idle;
     for (int i = run.from; i < run.to; i++) {
         scale.factor = factor ? &factor[i - run.from] : NULL;
         sl_submit_epilogue(rt, factor ? &scale : NULL, sl_matrix_tile(x, i, 0),
@@ -232,7 +251,8 @@ static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
     struct sl_vertex_cut *cut = d->own;
     scale_rows(rt, own, moment->exact ? NULL : cut->factor, g, totals);
     if (moment->exact || cut_share(d, true) > 0.0)
-        exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, cut, moment);
+        exchange(&(struct shared){.rt = rt, .rows = totals, .count = 1, .p = {totals}}, cut,
+                 moment);
     sl_block_walk(rt, d, &of_totals, NULL, NULL);
 }
 

@@ -50,6 +50,13 @@ enum { SL_DELAY_EXACT = 0, SL_DELAY_NEVER = -1 }; /* cd-0 and 0c; else r */
 struct sl_clone {
     int64_t row; /* as in row_cut */
     int32_t peer, bin;
+    int32_t hop; /* of its vertex, the same in all clones; 0: not known */
+};
+
+/* Rows of hop `hop`, and of hops up to the next one that is told apart. Where a layer does not need
+ * row tile `tile`, of any rank, it needs none of these rows (graphs/reach.h). */
+struct sl_cut_hop {
+    int hop, tile;
 };
 
 /* The exchange of clones in both directions. */
@@ -59,6 +66,8 @@ struct sl_cut_exchange {
 
 struct sl_vertex_cut {
     int delay;
+    int hops;                     /* that are told apart: a message has rows of one of them */
+    struct sl_cut_hop *hop;       // (hops), ascending
     bool scaled;                  /* partial sums have factors; false where clones always meet */
     int64_t row_bytes;            /* of the widest row that travels */
     uint64_t fingerprint;         /* of the clones of all ranks; for training */
@@ -87,13 +96,16 @@ int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, bool scaled, in
 struct sl_distribution;
 struct sl_vertex_cut *sl_vertex_cut_of(const struct sl_distribution *d);
 
-/* What a vertex-cut is made from. Clones are sorted by peer, then by row. */
+/* What a vertex-cut is made from. Clones are sorted by peer, then by row; rows of a rank, by hop.
+ */
 struct sl_clone_lists {
     int delay;              /* bins are 0 … delay - 1 */
     int64_t row_bytes;      /* of the widest row that travels */
     uint64_t fingerprint;   /* of the clones of all ranks, the same on all ranks */
     const int64_t *row_cut; // (tiles + 1)
     const int *rank_cut;    // (ranks + 1)
+    const int *hop;         // (tiles), as of struct sl_distribution; NULL: not known
+    int tiles;
     int64_t leaves, roots;
     const struct sl_clone *leaf; // (leaves): rows here whose root is elsewhere
     const struct sl_clone *root; // (roots): rows here that are roots, once for each leaf elsewhere

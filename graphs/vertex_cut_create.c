@@ -25,12 +25,12 @@ int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t r
     return (int)(wanted > needed ? wanted : needed);
 }
 
-/* The lists of the clones in `bin`, or of all clones if `bin` is -1. The first list for each peer
- * comes first, then the second list for each peer, … */
+/* The lists of the clones in `bin`, or of all clones if `bin` is -1. The first list of each run
+ * comes first, then the second list of each run, … */
 struct lists {
     struct sl_exchange_list *list; // (count)
     int64_t *rows;
-    int count, most; /* all, and of one peer */
+    int count, most; /* all, and of one run */
 };
 
 struct clones {
@@ -41,22 +41,31 @@ struct clones {
     const struct sl_clone *leaf, *root;
 };
 
-/* The clones of one peer, in the same order on both sides. */
+/* The clones of one peer and hop, in the same order on both sides. */
 struct run {
-    int peer;
+    int peer, hop;       /* number `hop` of those that are told apart */
     const int64_t *rows; // (count)
     int64_t count;
 };
 
-static int list_runs(int64_t clones, const struct sl_clone *clone, int bin, int64_t *rows,
-                     struct run *run)
+static int find_hop(const struct sl_vertex_cut *cut, int hop)
+{
+    int number = 0;
+    while (number + 1 < cut->hops && cut->hop[number + 1].hop <= hop)
+        number++;
+    return number;
+}
+
+static int list_runs(const struct sl_vertex_cut *cut, int64_t clones, const struct sl_clone *clone,
+                     int bin, int64_t *rows, struct run *run)
 {
     int runs = 0;
     for (int64_t k = 0; k < clones; k++) {
+        const int hop = find_hop(cut, clone[k].hop);
         if (bin >= 0 && clone[k].bin != bin)
             continue;
-        if (!runs || run[runs - 1].peer != clone[k].peer)
-            run[runs++] = (struct run){.peer = clone[k].peer, .rows = rows};
+        if (!runs || run[runs - 1].peer != clone[k].peer || run[runs - 1].hop != hop)
+            run[runs++] = (struct run){.peer = clone[k].peer, .hop = hop, .rows = rows};
         run[runs - 1].count++;
         *rows++ = clone[k].row;
     }
@@ -70,14 +79,14 @@ static int tile_of(const int64_t *row_cut, int first, int64_t row)
     return first;
 }
 
-/* Message `number` of `count`. */
-static struct sl_exchange_list cut_run(const struct run *run, int number, int count,
+/* Message `number` of `count` of a run. Its number in the exchange tells its hop. */
+static struct sl_exchange_list cut_run(const struct run *run, int number, int count, int hops,
                                        const int64_t *row_cut, int first)
 {
     const int64_t from = run->count * number / count, to = run->count * (number + 1) / count;
     return (struct sl_exchange_list){
         .peer = run->peer,
-        .number = number,
+        .number = number * hops + run->hop,
         .from = tile_of(row_cut, first, run->rows[from]),
         .to = tile_of(row_cut, first, run->rows[to - 1]) + 1,
         .rows = run->rows + from,
@@ -85,7 +94,7 @@ static struct sl_exchange_list cut_run(const struct run *run, int number, int co
     };
 }
 
-/* Return the number of messages to all peers. Set `most` to the most messages to one peer. */
+/* Return the number of messages to all peers. Set `most` to the most messages of one run. */
 static int count_messages(const struct clones *c, int runs, const struct run *run, int bin,
                           int *most)
 {
@@ -102,11 +111,11 @@ static int count_messages(const struct clones *c, int runs, const struct run *ru
 static int list_clones(const struct clones *c, int64_t clones, const struct sl_clone *clone,
                        int bin, struct lists *out)
 {
-    struct run *run = calloc((size_t)c->ranks, sizeof *run);
+    struct run *run = calloc((size_t)(c->ranks * c->cut->hops), sizeof *run);
     int runs = 0, most = 0;
     *out = (struct lists){.rows = malloc((size_t)(clones + 1) * sizeof *out->rows)};
     if (run && out->rows) {
-        runs = list_runs(clones, clone, bin, out->rows, run);
+        runs = list_runs(c->cut, clones, clone, bin, out->rows, run);
         const int all = count_messages(c, runs, run, bin, &most);
         out->list = calloc((size_t)all + 1, sizeof *out->list);
     }
@@ -114,7 +123,8 @@ static int list_clones(const struct clones *c, int64_t clones, const struct sl_c
         for (int r = 0; r < runs; r++) {
             const int count = sl_vertex_cut_messages(c->cut, c->ranks, run[r].count, bin >= 0);
             if (number < count)
-                out->list[out->count++] = cut_run(&run[r], number, count, c->row_cut, c->first);
+                out->list[out->count++] =
+                    cut_run(&run[r], number, count, c->cut->hops, c->row_cut, c->first);
         }
     free(run);
     out->most = most;
@@ -137,7 +147,8 @@ static int create_split(struct sl_runtime *rt, const struct clones *c, int bin,
     int code = list_clones(c, c->leaves, c->leaf, bin, &leaf);
     if (!code)
         code = list_clones(c, c->roots, c->root, bin, &root);
-    const int numbers = (int)-sl_runtime_least(rt, leaf.most > root.most ? -leaf.most : -root.most);
+    const int most = (int)-sl_runtime_least(rt, leaf.most > root.most ? -leaf.most : -root.most),
+              numbers = most * c->cut->hops;
     if (!code)
         code = sl_exchange_create(&split->to_root, rt, numbers, c->row_cut, leaf.count, leaf.list,
                                   root.count, root.list);
@@ -161,6 +172,23 @@ int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, bool scaled, in
         room = room && *counts[c];
     }
     return room ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
+}
+
+/* Hops of tiles, each once. The first tile is of hop 0. */
+static int list_hops(struct sl_vertex_cut *cut, int tiles, const int *hop)
+{
+    cut->hop = calloc((size_t)tiles + 1, sizeof *cut->hop);
+    cut->hops = 1;
+    if (!cut->hop)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the hops of %d tiles", tiles);
+    for (int t = 0; hop && t < tiles; t++) {
+        int at = find_hop(cut, hop[t]);
+        if (cut->hop[at++].hop == hop[t])
+            continue;
+        memmove(cut->hop + at + 1, cut->hop + at, (size_t)(cut->hops++ - at) * sizeof *cut->hop);
+        cut->hop[at] = (struct sl_cut_hop){hop[t], t};
+    }
+    return 0;
 }
 
 static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
@@ -258,6 +286,8 @@ int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
     const int delay = made->delay;
     int code = sl_vertex_cut_allocate(cut, delay, made->factor, rt->ranks, made->row_bytes);
     cut->fingerprint = made->fingerprint;
+    if (!code)
+        code = list_hops(cut, made->tiles, made->hop);
     if (!code && delay > 0) {
         cut->bin = calloc((size_t)delay, sizeof *cut->bin);
         if (!cut->bin)
@@ -287,6 +317,7 @@ void sl_vertex_cut_destroy(struct sl_vertex_cut *cut)
     for (int b = 0; cut->bin && b < cut->delay; b++)
         destroy_split(&cut->bin[b]);
     free(cut->bin);
+    free(cut->hop);
     destroy_factors(cut);
     free(cut->to_root);
     free(cut->to_leaves);

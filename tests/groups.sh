@@ -51,9 +51,11 @@ crossing() {
     done
 }
 
-# Messages or bytes of an epoch, between groups or inside them, summed over the ranks.
-of_groups() { # FOLDER between|inside KIND
-    tail -n 1 "$T/$1/log" | sed -n "s/.*\"$2\":{[^}]*\"$3\":\[\([^]]*\).*/\1/p" | tr ',' '\n' | awk '{ sum += $1 } END { print sum }'
+# Messages or bytes of an epoch, between groups or inside them, summed over the ranks; of a vertex-cut, over the first ones of
+# groups of two.
+of_groups() { # FOLDER between|inside KIND [DISTRIBUTION]
+    tail -n 1 "$T/$1/log" | sed -n "s/.*\"$2\":{[^}]*\"$3\":\[\([^]]*\).*/\1/p" | tr ',' '\n' |
+        awk -v kind="$4" 'kind != "vertex-cut" || NR % 2 { sum += $1 } END { print sum }'
 }
 
 # Messages between groups travel for a part of the time; a worker computes or waits.
@@ -188,10 +190,23 @@ fewer() { # NAME OPTION ...
         "$T/flops" || die "not fewer"
 }
 
+# Each rank of a group has about its share of the inner vertices, whose rows alone have a loss: a quarter on four ranks.
+shares() { # DISTRIBUTION
+    for epochs in 2 6; do
+        train "shares-one-$epochs" 1 train "$T/strong" --hidden 8 --epochs $epochs --eval-every 100 --profile --tiles 60
+        train "shares-$1-$epochs" 4 train "$T/strong" --hidden 8 --epochs $epochs --eval-every 100 --profile --tiles 60 \
+            --groups 2x2 --distribution "$1"
+    done
+    echo "$(flops shares-one softmax_loss) $(flops "shares-$1" softmax_loss)" |
+        awk '{ print; exit !($2 > 0.2 * $1 && $2 < 0.3 * $1) }' || die "another share"
+}
+
 # Two paths of 20 vertices, without an edge between their vertices 11 and with it. A group has ten vertices of both, and a
 # path on each rank. The edge is two hops from the first group's own vertices: the first layer reads rows of this hop and sends
 # gradients back, the second layer reads such rows. It is the second group's own, for all three layers, forward and back. Both
-# ends of the edge travel, three numbers each.
+# ends of the edge travel, three numbers each: 9 times two rows. With a vertex-cut, one end has a clone on the other rank, and
+# a row travels both ways: for the first group forward and back in one layer, for the second in three. Of these 8 times the
+# first ranks of both groups send 8 rows. They send no sums of gradients, whose messages follow from the clones.
 idle_rows() { # DISTRIBUTION
     npy "$T/ladder.npy" '<i4' "(40,)" \
         "$(awk 'BEGIN { for (v = 0; v < 40; v++) printf "\\%03o\\000\\000\\000", (v % 20 > 9) }')"
@@ -201,9 +216,11 @@ idle_rows() { # DISTRIBUTION
         train "idle-rows-$edges" 4 train "$T/ladder-$1-$edges" --layers 3 --hidden 3 --product-order gemm --tiles 40 \
             --no-cache-aggregate --distribution "$1" --epochs 2 --eval-every 100 --groups 2x2 --partition "$T/ladder.npy"
     done
-    bytes=$(($(of_groups idle-rows-1 inside bytes) - $(of_groups idle-rows-0 inside bytes)))
+    rows=18
+    [ "$1" != vertex-cut ] || rows=8
+    bytes=$(($(of_groups idle-rows-1 inside bytes "$1") - $(of_groups idle-rows-0 inside bytes "$1")))
     echo "$bytes bytes of rows and results"
-    [ "$bytes" -eq $((2 * (3 + 6) * 3 * 4)) ] || die "other rows"
+    [ "$bytes" -eq $((rows * 3 * 4)) ] || die "other rows"
 }
 
 trains() { # FOLDER RANKS OPTION ...: the loss falls, and the run again has the same bits
@@ -401,21 +418,34 @@ for model in "gcn --dropout 0.3" "sage --dropout 0.2" "sage --aggregator max" "g
         "2:--groups_2x1_--tiles_12 4:--groups_2x2_--tiles_12_--distribution_1d 4:--groups_2x2_--tiles_12_--distribution_halo" \
         "$T/strong" --layers 3 --hidden 8 --model $model
 done
+for model in "gcn --dropout 0.3" "sage --dropout 0.2" "sage --aggregator max" "gat --heads 2" \
+    "resgcn --block-norm row --dropout 0.2" "jknet --dropout 0.2"; do
+    # shellcheck disable=SC2086
+    check "tiles of one hop: vertex-cut, $model" exact "hops-cut-$(echo "$model" | tr ' ' _)" 4 \
+        "2:--groups_2x1_--tiles_12_--distribution_vertex-cut 4:--groups_2x2_--tiles_12_--distribution_vertex-cut" \
+        "$T/strong" --layers 3 --hidden 8 --model $model
+done
 check "tiles of one hop: grids" exact hops-grids 4 \
     "4:--groups_2x2_--tiles_12_--grid_1x2x1 4:--groups_2x2_--tiles_12_--grid_1x1x2 4:--groups_2x2_--tiles_12_--distribution_cover" \
     "$T/strong" --layers 3 --hidden 8 --dropout 0.3
 check "tiles of one hop: outputs made again" exact hops-again 4 "2:--groups_2x1_--tiles_12" "$T/strong" --layers 3 \
     --hidden 8 --model resgcn --block-norm row --recompute 2
-check "tiles of one hop: bfloat16" within 3e-4 exact hops-bf16 4 "2:--groups_2x1_--tiles_12 4:--groups_2x2_--tiles_12" \
+check "tiles of one hop: bfloat16" within 3e-4 exact hops-bf16 4 \
+    "2:--groups_2x1_--tiles_12 4:--groups_2x2_--tiles_12 4:--groups_2x2_--tiles_12_--distribution_vertex-cut" \
     "$T/strong" --layers 3 --hidden 8 --precision bf16
 check "tiles of one hop: copies that are refreshed" exact hops-refreshed 4 "2:--groups_2x1_--tiles_12_--preload-hops_2" \
     "$T/strong" --layers 5 --hidden 8 --dropout 0.3
-for kind in halo cover; do
+for kind in 1d halo cover vertex-cut; do
+    check "$kind: each rank has its share of the inner vertices" shares $kind
+done
+for kind in halo cover vertex-cut; do
     check "$kind: rows that no layer reads do not travel" idle_rows $kind
 done
 check "gcn: rows that no layer reads are not computed" fewer fewer-gcn --model gcn --layers 4 --hidden 8 --dropout 0.3
 check "graphsage: rows that no layer reads are not computed" fewer fewer-sage --model sage --layers 4 --hidden 8 --dropout 0.3
 check "gat: rows that no layer reads are not computed" fewer fewer-gat --model gat --layers 4 --hidden 8 --dropout 0.3
+check "vertex-cut: rows that no layer reads are not computed" fewer fewer-cut --layers 4 --hidden 8 --dropout 0.3 \
+    --distribution vertex-cut
 check "resgcn: rows that no layer reads are not computed" fewer fewer-resgcn --model resgcn --layers 4 --hidden 8 --dropout 0.3
 for model in gcn sage "gin --normalize-features l1"; do
     for features in dense sparse; do
@@ -437,7 +467,8 @@ check "sizes of groups and batches in the log" sizes
 check "memory of groups, as planned" planned 0.99 6 "2:--groups_2x1 4:--groups_2x2"
 check "memory of groups with sums from the whole graph, as planned" planned 0.99 4 \
     "2:--groups_2x1_--dropout_0 4:--groups_2x2_--dropout_0_--model_sage 2:--batches_co:3_--dropout_0"
-check "memory of copies, as planned" planned 0.7 3 "3:--groups_3x1_--preload-hops_1"
+check "memory of copies, and of clones, as planned" planned 0.7 3 \
+    "3:--groups_3x1_--preload-hops_1 4:--groups_2x2_--distribution_vertex-cut"
 check "memory of batches, as planned" planned 0.99 6 \
     "1:--batches_co:3 1:--batches_clusters:12,4 2:--batches_co:3_--distribution_halo 2:--groups_2x1_--batches_co:2_--max-hop_1"
 check "as many batches as fit" automatic
@@ -476,5 +507,6 @@ check "--groups that do not fit" refused "--groups 2x2: this run has 3 ranks" tr
 check "--batches that are none" refused "--batches co: expected full, co:R" train "$T/small" --batches co
 check "--delay without refreshed copies" refused "--delay cd-2: expected --groups GxP and --preload-hops N" \
     train "$T/small" --groups 3x1 --delay cd-2
+check "--fanout without --max-hop" refused "--fanout 5: expected --max-hop N with it" train "$T/small" --groups 3x1 --fanout 5
 check "--max-hop alone" refused "--max-hop 1: expected --groups GxP or --batches co:R" train "$T/small" --max-hop 1
 finish

@@ -15,6 +15,7 @@
 
 #include "codelets/epilogue.h"
 #include "core/error.h"
+#include "core/handle.h"
 #include "graphs/distribution.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
@@ -114,6 +115,7 @@ static void check_heavy(const struct matrix *m, const struct sl_sparse_matrix *a
 
 struct product {
     struct sl_distribution distribution;
+    struct sl_temporaries temporaries;
     struct sl_sparse_matrix a;
     struct sl_matrix h, z;
     int64_t cut[MOST_TILES + 1], width[2];
@@ -124,12 +126,14 @@ static void make_product(struct product *p, const struct matrix *m, int tiles, i
                          int64_t width)
 {
     const int count = cut_rows(m, tiles, p->cut);
+    p->temporaries = (struct sl_temporaries){0};
     p->rank_cut[0] = 0;
     p->rank_cut[1] = count;
     p->distribution = (struct sl_distribution){
         .kind = &sl_distribution_block,
         .ranks = 1,
         .grid = {1, 1, 1},
+        .temporaries = &p->temporaries,
         .tiles = count,
         .rank_cut = p->rank_cut,
         .row_cut = p->cut,
@@ -153,6 +157,7 @@ static void make_product(struct product *p, const struct matrix *m, int tiles, i
 
 static void free_product(struct product *p)
 {
+    sl_temporaries_free(&p->temporaries);
     sl_sparse_matrix_destroy(&p->a);
     sl_matrix_destroy(&p->h);
     sl_matrix_destroy(&p->z);
@@ -168,24 +173,29 @@ static double element(const struct matrix *m, const struct product *p, int64_t r
     return sum;
 }
 
+static void aggregate(const struct product *p, const struct sl_row_epilogue *epilogue)
+{
+    const struct sl_moment moment = {.number = -1};
+    sl_distribution_block.walk(&sl_running, &p->distribution, &moment,
+                               &(struct sl_reduction){.reducer = &sl_reduce_sum,
+                                                      .a = &p->a,
+                                                      .moved = {&p->h},
+                                                      .out = {&p->z},
+                                                      .epilogue = epilogue});
+}
+
 static void check_product(const struct matrix *m, int tiles, int64_t block_cols, int64_t width,
                           bool finished)
 {
     struct product p;
     struct sl_tile facts[MOST_TILES] = {0};
-    const struct sl_moment moment = {.number = -1};
     struct sl_row_epilogue epilogue = {.common = SL_EPILOGUE_NONE, .facts = facts};
     epilogue.common.relu = true;
     epilogue.common.scale = 0.5f;
     make_product(&p, m, tiles, block_cols, width);
     check_heavy(m, &p.a, tiles == FINE);
     for (int again = 0; again < 2; again++)
-        sl_distribution_block.walk(&sl_running, &p.distribution, &moment,
-                                   &(struct sl_reduction){.reducer = &sl_reduce_sum,
-                                                          .a = &p.a,
-                                                          .moved = {&p.h},
-                                                          .out = {&p.z},
-                                                          .epilogue = finished ? &epilogue : NULL});
+        aggregate(&p, finished ? &epilogue : NULL);
     sl_runtime_wait(&sl_running);
     const float *z = p.z.slab;
     for (int64_t r = 0; r < ROWS; r++)
@@ -226,8 +236,33 @@ static void test_products(void **state)
     }
 }
 
+/* Pieces of hubs have handles in turns: after a few walks, no walk registers one. The handles then
+ * serve other tiles. */
+static void test_pieces_take_handles_in_turns(void **state)
+{
+    enum { FIRST = 2 * SL_TEMPORARY_REST, LAST = 50 };
+    static struct matrix m = {.hubs = 1, .hub = {300}, .degree = 1};
+    struct product p;
+    int64_t handles = 0;
+    (void)state;
+    make_matrix(&m);
+    for (int again = 0; again < 2; again++) {
+        make_product(&p, &m, FINE, ROWS, 16);
+        check_heavy(&m, &p.a, true);
+        for (int walk = 0; walk < LAST; walk++) {
+            handles = again || walk == FIRST ? sl_handles_registered() : handles;
+            aggregate(&p, NULL);
+            assert_true(walk < FIRST || sl_handles_registered() == handles);
+        }
+        sl_runtime_wait(&sl_running);
+        free_product(&p);
+    }
+    free_matrix(&m);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products),
+                                       cmocka_unit_test(test_pieces_take_handles_in_turns)};
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -359,30 +359,40 @@ static void test_loss_of_an_epoch(void **state)
 
 /* The tiles of a batch take the handles and tags of the batches before: a thousand steps register
  * no handle and take no tag after the first steps. */
-static void test_handles_and_tags_are_reused(void **state)
+static void check_steps(const struct sl_dataset *data, const char *options, const char *batches)
 {
-    static const char *const batches[] = {"clusters:6,2", "co:3 --max-hop 1 --resample 1"};
     enum { FIRST = 7 };
     const bool alone = sl_running.ranks == 1; /* others make batches slowly where cores are few */
     const int64_t epochs = FIRST + (alone ? 334 : 20); /* of 3 steps each */
-    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    (void)state;
-    for (int k = 0; k < (alone ? 2 : 1); k++) {
-        struct sl_opened run;
-        int64_t tags = 0, handles = 0;
-        open_run(&run, &data, "--dropout 0 --distribution halo", batches[k]);
-        assert_int_equal(run.trainer.batches.steps, 3);
-        for (int64_t epoch = 1; epoch <= epochs; epoch++) {
-            for (int s = 0; s < run.trainer.batches.steps; s++)
-                step(&run, epoch, s, 1);
-            sl_batches_leave(&run.trainer.batches);
-            tags = epoch == FIRST ? sl_running.next_tag : tags;
-            handles = epoch == FIRST ? sl_handles_registered() : handles;
-        }
-        assert_int_equal(sl_running.next_tag, tags);
-        assert_int_equal(sl_handles_registered(), handles);
-        sl_opened_close(&run);
+    struct sl_opened run;
+    int64_t tags = 0, handles = 0;
+    open_run(&run, data, options, batches);
+    assert_int_equal(run.trainer.batches.steps, 3);
+    for (int64_t epoch = 1; epoch <= epochs; epoch++) {
+        for (int s = 0; s < run.trainer.batches.steps; s++)
+            step(&run, epoch, s, 1);
+        sl_batches_leave(&run.trainer.batches);
+        tags = epoch == FIRST ? sl_running.next_tag : tags;
+        handles = epoch == FIRST ? sl_handles_registered() : handles;
     }
+    if (sl_running.next_tag != tags || sl_handles_registered() != handles)
+        fail_msg("%s, --batches %s: %d tags and %d handles more", options, batches,
+                 (int)(sl_running.next_tag - tags), (int)(sl_handles_registered() - handles));
+    sl_opened_close(&run);
+}
+
+/* Sums of bfloat16 have temporary tiles on one rank, and so have products where columns are cut. */
+static void test_handles_and_tags_are_reused(void **state)
+{
+    const bool alone = sl_running.ranks == 1;
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    char columns[64];
+    (void)state;
+    snprintf(columns, sizeof columns, "--dropout 0 --grid 1x%dx1", sl_running.ranks);
+    check_steps(&data, "--dropout 0 --distribution halo", "clusters:6,2");
+    check_steps(&data, alone ? "--dropout 0 --precision bf16" : columns, "clusters:6,2");
+    if (alone)
+        check_steps(&data, "--dropout 0 --distribution halo", "co:3 --max-hop 1 --resample 1");
     sl_fixture_close(&data);
 }
 

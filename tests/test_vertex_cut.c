@@ -167,8 +167,8 @@ static int create_ring(struct world *w, int delay, int64_t *row_cut, struct sl_v
     for (int r = 0; r <= ranks; r++)
         rank_cut[r] = 2 * r;
     for (int k = 0; k < ROWS; k++) {
-        leaf[k] = (struct sl_clone){rank * ROWS + k, (rank + 1) % ranks, k % 2};
-        root[k] = (struct sl_clone){rank * ROWS + k, (rank + ranks - 1) % ranks, k % 2};
+        leaf[k] = (struct sl_clone){rank * ROWS + k, (rank + 1) % ranks, k % 2, 0};
+        root[k] = (struct sl_clone){rank * ROWS + k, (rank + ranks - 1) % ranks, k % 2, 0};
     }
     return sl_vertex_cut_create(cut, &w->rt,
                                 &(struct sl_clone_lists){

@@ -95,6 +95,33 @@ static void test_metis_is_better(void **state)
     sl_dataset_close(&data);
 }
 
+/* A ring, whose vertices have four neighbours each. Two parts are halves of the ring, and so are
+ * two classes. */
+static void test_metis_shares_classes(void **state)
+{
+    enum { N = 1000, DEGREE = 4 };
+    static const int64_t cut[] = {0, N / 2, N};
+    static const int step[DEGREE] = {N - 2, N - 1, 1, 2};
+    int64_t indptr[N + 1] = {0};
+    int32_t indices[N * DEGREE], part[N];
+    (void)state;
+    for (int v = 0; v < N; v++) {
+        for (int k = 0; k < DEGREE; k++)
+            indices[DEGREE * v + k] = (v + step[k]) % N;
+        indptr[v + 1] = DEGREE * (v + 1);
+    }
+    const struct sl_csr graph = {N, N, indptr, indices, NULL};
+    for (int parts = 2; parts <= 4; parts++) {
+        int64_t size[2][4] = {{0}};
+        assert_int_equal(sl_vertex_parts_metis_classes(&graph, 2, cut, parts, 3, part), SL_OK);
+        assert_parts(part, N, parts);
+        for (int v = 0; v < N; v++)
+            size[v >= N / 2][part[v]]++;
+        for (int class = 0; class < 2; class ++)
+            assert_true(sl_parts_balance(size[class], parts) < 1.1);
+    }
+}
+
 /* ---- The report ---- */
 
 /* 0 - 1, 0 - 2, 0 - 3, a loop at 3, and 4 alone; 0 and 1 here, the others there. */
@@ -121,9 +148,8 @@ static void test_report(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_metis_any_graph),
-        cmocka_unit_test(test_metis_is_better),
+        cmocka_unit_test(test_random),          cmocka_unit_test(test_metis_any_graph),
+        cmocka_unit_test(test_metis_is_better), cmocka_unit_test(test_metis_shares_classes),
         cmocka_unit_test(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,6 +145,7 @@ static struct sl_vertex_record record_of(const struct sl_cloning *m, int64_t k, 
         .root = m->root[k],
         .label = data->labels ? data->labels[k] : -1, /* of several: share_rows */
         .split = split,
+        .hop = sl_source_hop(m->home->source, m->home->part->first + k),
     };
     for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++) {
         const float weight = a->values ? a->values[e] : 1.0f;
@@ -286,6 +287,7 @@ void sl_clones_destroy(struct sl_clones *clones)
     free(clones->right);
     free(clones->weight);
     free(clones->diagonal);
+    free(clones->hop);
     free(clones->leaf);
     free(clones->root);
     *clones = (struct sl_clones){0};

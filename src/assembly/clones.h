@@ -14,6 +14,7 @@ struct sl_home {
     const double *left, *right; // (rows)
     const int32_t *edge_part;   // (entries): the rank of each
     uint64_t seed;
+    const struct sl_source *source; /* of their hops */
     int delay;
     bool several; /* the dataset has labels (n, classes), on all ranks */
 };
@@ -25,14 +26,16 @@ struct sl_clones {
     double *left, *right;  // (rows)
     double *weight;        // (rows): of the vertex's row of A, all entries; absolute values
     int32_t *diagonal;     // (rows): the column of the loop that normalisation adds: -1 at a leaf
+    int32_t *hop;          // (rows), ascending (sl_source_hop)
     int64_t leaves, roots; /* clones here whose root is elsewhere, and the other way round */
     struct sl_clone *leaf, *root;
 };
 
-/* Make this rank's clones. Collective. The seed draws the root of a vertex among the ranks that
- * have a clone; a vertex without edges may be on any rank. Meanwhile each rank takes 4 bytes for
- * every vertex of the graph. SL_ERR_SYSTEM or SL_ERR_DATA (over 2^31 - 1 clones), the same on all
- * ranks; sl_clones_destroy in either case. */
+/* Make this rank's clones, in the order of the vertices. Rows that were read are in the order of
+ * their hops, where hops are known. Collective. The seed draws the root of a vertex among the ranks
+ * that have a clone; a vertex without edges may be on any rank. Meanwhile each rank takes 4 bytes
+ * for every vertex of the graph. SL_ERR_SYSTEM or SL_ERR_DATA (over 2^31 - 1 clones), the same on
+ * all ranks; sl_clones_destroy in either case. */
 int sl_clones_create(struct sl_runtime *rt, const struct sl_home *home, struct sl_clones *out);
 void sl_clones_destroy(struct sl_clones *clones);
 

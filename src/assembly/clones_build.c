@@ -134,7 +134,9 @@ static int build_rows(struct sl_cloning *m, struct sl_dataset *data)
     out->right = malloc(rows * sizeof *out->right);
     out->weight = malloc(rows * sizeof *out->weight);
     out->diagonal = malloc(rows * sizeof *out->diagonal);
-    if (!original || !labels || !out->left || !out->right || !out->weight || !out->diagonal)
+    out->hop = malloc(rows * sizeof *out->hop);
+    if (!original || !labels || !out->left || !out->right || !out->weight || !out->diagonal ||
+        !out->hop)
         return sl_cloning_no_memory(m->records);
     for (int64_t k = 0; k < m->records; k++) {
         const struct sl_vertex_record *record = &m->record[k];
@@ -143,6 +145,7 @@ static int build_rows(struct sl_cloning *m, struct sl_dataset *data)
         out->left[k] = record->left;
         out->right[k] = record->right;
         out->weight[k] = record->weight;
+        out->hop[k] = record->hop;
         out->diagonal[k] = is_root(m, k) ? (int32_t)(first + k) : -1;
     }
     data->original = original;
@@ -197,6 +200,7 @@ static struct sl_clone clone_of(const struct sl_cloning *m, int64_t k, int peer)
         .row = m->out->bounds[m->rt->rank] + k,
         .peer = peer,
         .bin = sl_cloning_bin(m->home->seed, m->record[k].original, m->home->delay),
+        .hop = m->record[k].hop,
     };
 }
 

@@ -24,6 +24,7 @@ struct sl_vertex_record { /* what is known of a vertex */
     int32_t vertex, root;
     int32_t label, split;
     int32_t loops; /* stored */
+    int32_t hop;
     float loop;
 };
 

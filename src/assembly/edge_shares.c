@@ -88,6 +88,21 @@ int sl_edge_shares_cut(const struct sl_source *source, const struct sl_dataset *
                                : sl_edge_shares_follow(graph, out->parts, seed, out->part, out);
 }
 
+/* Edges of a selection follow vertices of which each part has its share of every hop. */
+static int cut_hops(const struct sl_source *source, const struct sl_dataset *graph, int ranks,
+                    uint64_t seed, struct sl_parts *parts)
+{
+    struct sl_runtime alone = {.ranks = 1};
+    int32_t *part = malloc((size_t)(source->vertices + 1) * sizeof *part);
+    int rc = part ? sl_source_find_parts(&alone, source, ranks, seed, NULL, part)
+                  : sl_error(SL_ERR_SYSTEM, "no memory for the parts of %" PRId64 " vertices",
+                             source->vertices);
+    if (!rc)
+        rc = sl_edge_shares_follow(graph, ranks, seed, part, parts);
+    free(part);
+    return rc;
+}
+
 /* All shares, on rank 0. */
 static int cut(const struct sl_source *source, const char *partition, int ranks, uint64_t seed,
                struct sl_parts *parts)
@@ -97,7 +112,9 @@ static int cut(const struct sl_source *source, const char *partition, int ranks,
     int rc = sl_source_read_adjacency(&alone, source, 0, source->vertices, &whole);
     whole.data.vertices = source->vertices;
     if (!rc)
-        rc = sl_edge_shares_cut(source, &whole.data, partition, ranks, seed, parts);
+        rc = source->hop_cut && strcmp(partition, DEFAULT_METHOD) == 0
+                 ? cut_hops(source, &whole.data, ranks, seed, parts)
+                 : sl_edge_shares_cut(source, &whole.data, partition, ranks, seed, parts);
     sl_part_close(&whole);
     return rc;
 }

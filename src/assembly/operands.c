@@ -39,7 +39,7 @@ static void turn_to(struct sl_making *m, const struct sl_source *source, int row
 {
     m->row_order = row_order;
     m->source = sl_source_in_order(source, row_order);
-    if (m->o->row_orders > 1 || m->how->kind->clones) /* tiles have rows of all hops */
+    if (m->o->row_orders > 1) /* tiles have rows of all hops */
         m->source.hop_cut = NULL;
     if (row_order > 0) /* what is aggregated has no features */
         m->source.feature_form = SL_FEATURES_IDENTITY;
@@ -106,6 +106,7 @@ void sl_operands_destroy(struct sl_operands *o)
             o->distribution[order].kind->destroy(&o->distribution[order]);
     for (int order = 0; order < o->row_orders; order++)
         destroy_order(o, order);
+    sl_temporaries_free(&o->temporaries);
     sl_tile_destroy(&o->weights);
     sl_stored_rows_free(&o->stored);
     *o = (struct sl_operands){0};

@@ -62,6 +62,7 @@ struct sl_operands {
     struct sl_partition partition[SL_ROW_ORDERS];
     struct sl_distribution distribution[SL_ROW_ORDERS];
     struct sl_partials partials[SL_ROW_ORDERS];
+    struct sl_temporaries temporaries; /* of all orders */
     struct sl_sparse_matrix adjacency[SL_ROW_ORDERS],
         transposed[SL_ROW_ORDERS]; /* S = A + I, or A, and Sᵀ, which is empty where S is symmetric:
                                       Â = diag(left)·S·diag(right). Rows are in this order, columns
@@ -82,7 +83,8 @@ struct sl_operands {
 
 /* Give the vertices the order that the distribution takes, unless they have this order already. For
  * a halo, the order is part by part, one part for each rank; of a selection with hops, share by
- * share (sl_source_order_by_hop_shares). Collective. SL_ERR_DATA: --partition is wrong. */
+ * share (sl_source_order_by_hop_shares). Clones keep the order of a selection, hop by hop.
+ * Collective. SL_ERR_DATA: --partition is wrong. */
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *how);
 

@@ -31,7 +31,7 @@ int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *how)
 {
     const bool known = source->part_cut && source->parts == rt->ranks; /* sl_scenario_decide */
-    if (!how->kind->parts && source->hop_cut && rt->ranks > 1)
+    if (!how->kind->parts && !how->kind->clones && source->hop_cut && rt->ranks > 1)
         return sl_runtime_agree(rt, sl_source_order_by_hop_shares(source, rt->ranks));
     return how->kind->parts && rt->ranks > 1 && !known
                ? sl_operands_order_by_parts(rt, source, how, rt->ranks, source)
@@ -124,6 +124,7 @@ static int create_distribution(struct sl_making *m)
         .own = d->own, /* where the rows are cut anew */
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
+        .temporaries = &o->temporaries,
         .relay = how->relay,
         .own_first = how->own_first,
         .tiles_alone = tiles_stand_alone(m, p),
@@ -147,7 +148,10 @@ int sl_making_cut(struct sl_making *m)
     struct sl_partition_options options = sl_operands_cut(rt, m->how);
     if (m->row_order > 0)
         options.tiles = m->o->partition->tiles;
-    int code = sl_partition_create(m->rt, &m->o->partition[m->row_order], &m->source, &options);
+    struct sl_source source = m->source;
+    if (m->how->kind->clones) /* clones are cut again, by their hops */
+        source.hop_cut = NULL;
+    int code = sl_partition_create(m->rt, &m->o->partition[m->row_order], &source, &options);
     if (!code)
         code = create_distribution(m);
     return sl_runtime_agree(m->rt, code);
@@ -213,7 +217,8 @@ static int take_clones(struct sl_making *m, struct sl_clones *clones)
     struct sl_operands *o = m->o;
     const uint64_t fingerprint = fingerprint_of(m->rt, clones);
     float *factors = NULL;
-    int code = sl_partition_recut(m->rt, o->partition, clones->bounds, &clones->part);
+    int code = sl_partition_recut(m->rt, o->partition, clones->bounds, &clones->part,
+                                  m->source.hop_cut ? clones->hop : NULL);
     if (!code)
         code = sl_runtime_agree(m->rt, find_factors(m->how, clones, m->rt->ranks, &factors));
     if (!code)
@@ -226,6 +231,8 @@ static int take_clones(struct sl_making *m, struct sl_clones *clones)
                                         .fingerprint = fingerprint,
                                         .row_cut = o->partition->row_cut,
                                         .rank_cut = o->partition->rank_cut,
+                                        .hop = o->partition->hop,
+                                        .tiles = o->partition->tiles,
                                         .leaves = clones->leaves,
                                         .roots = clones->roots,
                                         .leaf = clones->leaf,
@@ -265,6 +272,7 @@ static int cut_vertices(struct sl_making *m)
                                     .right = m->right,
                                     .edge_part = share,
                                     .seed = seed,
+                                    .source = &m->source,
                                     .delay = m->how->delay,
                                     .several = m->source.labels.data && m->source.labels.dims == 2,
                                 },

@@ -56,9 +56,11 @@ int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows
 
 /* Cut the clones of a vertex-cut instead, at equal work. Rank r has the clones from bounds[r] to
  * bounds[r + 1] - 1. A rank keeps its number of tiles, or gets one, but never more tiles than
- * clones. `part` has this rank's clones. Collective. Return 0 or SL_ERR_SYSTEM. */
+ * clones. `part` has this rank's clones. Where `hop` (rows of this rank, ascending; NULL on all
+ * ranks: not known) has their hops, tiles end where hops end, as above. Neighbouring hops with few
+ * clones are one hop then, the same on all ranks. Collective. Return 0 or SL_ERR_SYSTEM. */
 int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *partition, const int64_t *bounds,
-                       const struct sl_part *part);
+                       const struct sl_part *part, const int32_t *hop);
 
 /* Do the same for a planned run, with equally many rows in each tile. Make `out` from `partition`,
  * the cuts of the vertices, which stays as it is. Not collective; sl_partition_destroy in either

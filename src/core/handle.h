@@ -18,8 +18,8 @@ void sl_handle_forget(void *handle);
 /* Unregister the handles that no tile has. Part of sl_runtime_stop. */
 void sl_handles_free(void);
 
-/* Return how many handles of tiles this process has registered. Those of sl_temporary_open count
- * for each use. */
+/* Return how many handles of tiles this process has registered. Those of temporary tiles count for
+ * each use, unless they serve again (core/temporary.h). */
 int64_t sl_handles_registered(void);
 
 #endif

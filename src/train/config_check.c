@@ -159,6 +159,7 @@ int sl_config_check_attention(const struct sl_config *config)
 /* What other graphs than the whole one are not for. */
 static int check_batches(const struct sl_config *config)
 {
+    enum { USUAL_FANOUT = 15 }; /* the default */
     struct sl_batches_options how;
     if (sl_batches_parse(config, &how))
         return SL_ERR_USAGE;
@@ -168,6 +169,9 @@ static int check_batches(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--max-hop %s: expected --groups GxP or --batches co:R with it",
                         config->max_hop);
+    if (config->fanout != USUAL_FANOUT && !how.sampled)
+        return sl_error(SL_ERR_USAGE, "--fanout %lld: expected --max-hop N with it",
+                        (long long)config->fanout);
     if (config->resample > 0 && !how.sampled)
         return sl_error(SL_ERR_USAGE, "--resample %lld: expected --max-hop N with it",
                         (long long)config->resample);

@@ -12,6 +12,31 @@
 
 /* ---- Which part a vertex is in ---- */
 
+enum { MOST_CLASSES = 3 };
+
+/* Hops 0 and 1 and all others. More classes cut more edges, and balance no better. */
+static int list_classes(const struct sl_source *source, int64_t class_cut[MOST_CLASSES + 1])
+{
+    int classes = 0;
+    class_cut[0] = 0;
+    for (int h = 0; h < source->hops && classes < MOST_CLASSES - 1; h++)
+        class_cut[++classes] = source->hop_cut[h + 1];
+    if (class_cut[classes] < source->vertices)
+        class_cut[++classes] = source->vertices;
+    return classes;
+}
+
+/* Each part has about its share of every hop: a layer computes the rows of some hops. */
+static int cut(const struct sl_source *source, const struct sl_csr *graph, int parts, uint64_t seed,
+               int32_t *part)
+{
+    int64_t class_cut[MOST_CLASSES + 1];
+    if (!source->hop_cut)
+        return sl_vertex_parts_metis(graph, SL_VERTICES_BY_ENTRIES, parts, seed, part);
+    return sl_vertex_parts_metis_classes(graph, list_classes(source, class_cut), class_cut, parts,
+                                         seed, part);
+}
+
 /* Of the rows of the files, whatever order they have now, so that the parts do not change with it.
  * This rank's memory has the whole adjacency meanwhile. */
 static int compute(const struct sl_source *source, int parts, uint64_t seed, int32_t *part)
@@ -26,7 +51,7 @@ static int compute(const struct sl_source *source, int parts, uint64_t seed, int
         rc =
             sl_csr_pattern(&whole.data.adjacency, whole.data.symmetric, &whole.data.blocks, &graph);
     if (!rc)
-        rc = sl_vertex_parts_metis(&graph, SL_VERTICES_BY_ENTRIES, parts, seed, part);
+        rc = cut(source, &graph, parts, seed, part);
     sl_part_close(&whole);
     sl_block_unload(source->blocks);
     return rc;

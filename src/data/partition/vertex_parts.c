@@ -22,7 +22,8 @@ struct graph {
     idx_t vertices;
     idx_t *indptr;  // (vertices + 1)
     idx_t *indices; // (indptr[vertices]), without self-loops, which METIS does not take
-    idx_t *weights; // (vertices), or NULL: all 1
+    idx_t classes;
+    idx_t *weights; // (vertices, classes), or NULL: all 1
     idx_t *part;    // (vertices)
 };
 
@@ -32,11 +33,12 @@ int64_t sl_vertex_parts_bytes(int64_t vertices, int64_t entries)
     return (OF_ENTRY * entries + OF_VERTEX * vertices) * (int64_t)(sizeof(idx_t) / sizeof(int32_t));
 }
 
-static int copy_graph(const struct sl_csr *csr, enum sl_vertex_weights weights,
+/* `classes` 0: equal weights. */
+static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
                       struct sl_block **scratch, struct graph *out)
 {
     const int64_t n = csr->rows, nnz = csr->indptr[n];
-    const bool weighted = weights == SL_VERTICES_BY_ENTRIES;
+    const bool weighted = classes > 0;
     if ((idx_t)(n + nnz) != n + nnz)
         return sl_error(SL_ERR_DATA,
                         "METIS, built with %d-bit numbers, takes at most %" PRId64
@@ -46,17 +48,22 @@ static int copy_graph(const struct sl_csr *csr, enum sl_vertex_weights weights,
     out->indptr = sl_block_array(scratch, n + 1, sizeof *out->indptr);
     out->indices = sl_block_array(scratch, nnz, sizeof *out->indices);
     out->part = sl_block_array(scratch, n, sizeof *out->part);
-    out->weights = weighted ? sl_block_array(scratch, n, sizeof *out->weights) : NULL;
+    out->classes = weighted ? classes : 1;
+    out->weights = weighted ? sl_block_array(scratch, n * classes, sizeof *out->weights) : NULL;
     if (!out->indptr || !out->indices || !out->part || (weighted && !out->weights))
         return SL_ERR_SYSTEM;
+    if (weighted)
+        memset(out->weights, 0, (size_t)(n * classes) * sizeof *out->weights);
     idx_t kept = 0;
-    for (int64_t v = 0; v < n; v++) {
+    for (int64_t v = 0, class = 0; v < n; v++) {
         out->indptr[v] = kept;
         for (int64_t k = csr->indptr[v]; k < csr->indptr[v + 1]; k++)
             if (csr->indices[k] != v)
                 out->indices[kept++] = csr->indices[k];
+        while (weighted && v >= cut[class + 1])
+            class ++;
         if (weighted)
-            out->weights[v] = kept - out->indptr[v] + 1;
+            out->weights[v * classes + class] = kept - out->indptr[v] + 1;
     }
     out->indptr[n] = kept;
     return SL_OK;
@@ -64,11 +71,11 @@ static int copy_graph(const struct sl_csr *csr, enum sl_vertex_weights weights,
 
 static int cut_graph(struct graph *g, idx_t parts, uint64_t seed)
 {
-    idx_t options[METIS_NOPTIONS], constraints = 1, edges_cut;
+    idx_t options[METIS_NOPTIONS], edges_cut;
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_SEED] = (idx_t)(seed & 0x7FFFFFFF);
     const int status =
-        METIS_PartGraphKway(&g->vertices, &constraints, g->indptr, g->indices, g->weights, NULL,
+        METIS_PartGraphKway(&g->vertices, &g->classes, g->indptr, g->indices, g->weights, NULL,
                             NULL, &parts, NULL, NULL, options, &edges_cut, g->part);
     return status == METIS_OK
                ? SL_OK
@@ -77,12 +84,12 @@ static int cut_graph(struct graph *g, idx_t parts, uint64_t seed)
                           status == METIS_ERROR_MEMORY ? "out of memory" : "it says no more");
 }
 
-int sl_vertex_parts_metis(const struct sl_csr *graph, enum sl_vertex_weights weights, int parts,
-                          uint64_t seed, int32_t *part)
+static int find_parts(const struct sl_csr *graph, int classes, const int64_t *cut, int parts,
+                      uint64_t seed, int32_t *part)
 {
     struct sl_block *scratch = NULL;
     struct graph g = {0};
-    int rc = copy_graph(graph, weights, &scratch, &g);
+    int rc = copy_graph(graph, classes, cut, &scratch, &g);
     /* METIS need not be asked where there is nothing to choose, and does not always answer. */
     const bool trivial = rc || parts < 2 || parts >= g.vertices || g.indptr[g.vertices] == 0;
     if (!rc && !trivial)
@@ -91,6 +98,19 @@ int sl_vertex_parts_metis(const struct sl_csr *graph, enum sl_vertex_weights wei
         part[v] = trivial ? (int32_t)(v * parts / graph->rows) : (int32_t)g.part[v];
     sl_block_free_all(&scratch);
     return rc;
+}
+
+int sl_vertex_parts_metis(const struct sl_csr *graph, enum sl_vertex_weights weights, int parts,
+                          uint64_t seed, int32_t *part)
+{
+    const int64_t all[] = {0, graph->rows};
+    return find_parts(graph, weights == SL_VERTICES_BY_ENTRIES, all, parts, seed, part);
+}
+
+int sl_vertex_parts_metis_classes(const struct sl_csr *graph, int classes, const int64_t *cut,
+                                  int parts, uint64_t seed, int32_t *part)
+{
+    return find_parts(graph, classes, cut, parts, seed, part);
 }
 
 /* ---- The report ---- */

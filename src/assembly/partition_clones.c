@@ -1,0 +1,244 @@
+/* Where the clones of a vertex-cut are cut. Clones of a rank are in the order of their hops. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "assembly/partition.h"
+#include "core/error.h"
+
+/* Clones [from, to) of one rank, which are cut into tiles of their own. All are of one hop, or of
+ * neighbouring hops with few clones. `hop` is the first of them. */
+struct run {
+    int rank, hop;
+    int64_t from, to;
+    int tile, tiles;
+};
+
+struct runs {
+    int count;
+    struct run *run; // (count)
+};
+
+static int no_memory(int items)
+{
+    return sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", items);
+}
+
+/* ---- A run for each rank ---- */
+
+/* As many tiles as a rank had, or one, but no more than it has clones. */
+static int list_ranks(const struct sl_partition *p, const int64_t *bounds, struct runs *runs)
+{
+    runs->run = calloc((size_t)p->ranks + 1, sizeof *runs->run);
+    if (!runs->run)
+        return no_memory(p->ranks);
+    for (int r = 0; r < p->ranks; r++) {
+        const int64_t rows = bounds[r + 1] - bounds[r];
+        const int had = p->rank_cut[r + 1] - p->rank_cut[r], tiles = had > 0 ? had : 1;
+        if (rows > 0)
+            runs->run[runs->count++] = (struct run){.rank = r,
+                                                    .from = bounds[r],
+                                                    .to = bounds[r + 1],
+                                                    .tiles = tiles < rows ? tiles : (int)rows};
+    }
+    return 0;
+}
+
+/* ---- A run for each rank and hop ---- */
+
+/* Clones by rank and hop, on all ranks. */
+struct hops {
+    int count;
+    int64_t *rows; // (ranks, count)
+    double *mean;  // (count): of a rank
+    int *together; // (count): the first of the hops that are together
+    double few;
+};
+
+static void sum_hops(struct sl_runtime *rt, struct hops *h, int64_t rows, const int32_t *hop)
+{
+    for (int64_t k = 0; k < rows; k++)
+        h->rows[rt->rank * h->count + hop[k]]++;
+    sl_runtime_sum(rt, h->rows, rt->ranks * h->count);
+    for (int r = 0; r < rt->ranks; r++)
+        for (int i = 0; i < h->count; i++)
+            h->mean[i] += (double)h->rows[r * h->count + i] / rt->ranks;
+}
+
+/* Join hops of few clones, the same on all ranks: a vertex has its clones in tiles of one hop. */
+static void join_hops(struct hops *h)
+{
+    double left = 0.0;
+    for (int i = 0; i < h->count; i++)
+        left += h->mean[i];
+    for (int first = 0, next; first < h->count; first = next) {
+        double sum = h->mean[first];
+        for (next = first + 1; next < h->count && sum < h->few && h->mean[next] < h->few; next++)
+            sum += h->mean[next];
+        left -= sum;
+        if (left < h->few)
+            next = h->count;
+        for (int i = first; i < next; i++)
+            h->together[i] = first;
+    }
+}
+
+static int count_hops(struct sl_runtime *rt, const struct sl_partition *p, const int64_t *bounds,
+                      const int32_t *hop, struct hops *h)
+{
+    enum { FEW = 1024 };
+    const int64_t rows = bounds[rt->rank + 1] - bounds[rt->rank];
+    const double usual = (double)bounds[rt->ranks] / (double)p->tiles;
+    h->count = 1 - (int)sl_runtime_least(rt, rows > 0 ? -hop[rows - 1] : 0);
+    h->few = usual / 2.0 < FEW ? usual / 2.0 : FEW;
+    h->rows = calloc((size_t)(rt->ranks * h->count), sizeof *h->rows);
+    h->mean = calloc((size_t)h->count, sizeof *h->mean);
+    h->together = calloc((size_t)h->count, sizeof *h->together);
+    const int code =
+        sl_runtime_agree(rt, h->rows && h->mean && h->together ? 0 : no_memory(h->count));
+    if (!code) {
+        sum_hops(rt, h, rows, hop);
+        join_hops(h);
+    }
+    return code;
+}
+
+static void add_run(struct runs *runs, const struct run *run, double usual)
+{
+    const int tiles = (int)((double)(run->to - run->from) / usual + 0.5);
+    if (run->to == run->from)
+        return;
+    runs->run[runs->count] = *run;
+    runs->run[runs->count++].tiles = tiles > 0 ? tiles : 1;
+}
+
+/* Runs have as many tiles as their shares of the clones are worth. */
+static int list_hops(const struct sl_partition *p, const int64_t *bounds, const struct hops *h,
+                     struct runs *runs)
+{
+    const double usual = (double)bounds[p->ranks] / (double)p->tiles;
+    runs->run = calloc((size_t)(p->ranks * h->count) + 1, sizeof *runs->run);
+    if (!runs->run)
+        return no_memory(p->ranks * h->count);
+    for (int r = 0; r < p->ranks; r++) {
+        struct run run = {.rank = r, .from = bounds[r], .to = bounds[r]};
+        for (int i = 0; i < h->count; i++) {
+            if (h->together[i] == i && i > 0) {
+                add_run(runs, &run, usual);
+                run.from = run.to;
+                run.hop = i;
+            }
+            run.to += h->rows[r * h->count + i];
+        }
+        add_run(runs, &run, usual);
+    }
+    return 0;
+}
+
+static int list_runs(struct sl_runtime *rt, const struct sl_partition *p, const int64_t *bounds,
+                     const int32_t *hop, struct runs *runs)
+{
+    struct hops h = {0};
+    if (!hop)
+        return list_ranks(p, bounds, runs);
+    int code = count_hops(rt, p, bounds, hop, &h);
+    if (!code)
+        code = list_hops(p, bounds, &h, runs);
+    free(h.rows);
+    free(h.mean);
+    free(h.together);
+    return code;
+}
+
+/* ---- Cuts ---- */
+
+/* Number the tiles. */
+static int take_runs(struct sl_partition *p, struct runs *runs, bool hops)
+{
+    int tiles = 0, k = 0;
+    for (int r = 0; r < p->ranks; r++) {
+        p->rank_cut[r] = tiles;
+        for (; k < runs->count && runs->run[k].rank == r; k++) {
+            runs->run[k].tile = tiles;
+            tiles += runs->run[k].tiles;
+        }
+    }
+    p->rank_cut[p->ranks] = p->tiles = tiles;
+    free(p->row_cut);
+    free(p->nnz);
+    free(p->hop);
+    p->row_cut = calloc((size_t)tiles + 1, sizeof *p->row_cut);
+    p->nnz = calloc((size_t)tiles + 1, sizeof *p->nnz);
+    p->hop = hops ? calloc((size_t)tiles + 1, sizeof *p->hop) : NULL;
+    if (!p->row_cut || !p->nnz || (hops && !p->hop))
+        return no_memory(tiles);
+    for (k = 0; hops && k < runs->count; k++)
+        for (int t = 0; t < runs->run[k].tiles; t++)
+            if (runs->run[k].tile + t > 0)
+                p->hop[runs->run[k].tile + t] = runs->run[k].hop;
+    return 0;
+}
+
+/* Work of the rows before k. */
+static int64_t work_before(const struct sl_part *part, int64_t k)
+{
+    const int64_t *features = part->data.features_csr.indptr;
+    return k + part->data.adjacency.indptr[k] + (features ? features[k] : 0);
+}
+
+/* Cut a run of this rank at equal work, with a row between cuts. */
+static void cut_run(const struct run *run, const struct sl_part *part, int64_t *cut)
+{
+    const int64_t first = run->from - part->first, end = run->to - part->first,
+                  before = work_before(part, first);
+    int64_t k = first;
+    for (int t = 0; t < run->tiles; t++) {
+        const double goal =
+            (double)before + (double)(work_before(part, end) - before) * t / run->tiles;
+        while (k < end - (run->tiles - t) && (double)work_before(part, k) < goal)
+            k++;
+        cut[run->tile + t] = part->first + k;
+        k++;
+    }
+}
+
+int sl_partition_recut_evenly(const struct sl_partition *p, const int64_t *bounds,
+                              struct sl_partition *out)
+{
+    struct runs runs = {0};
+    *out = (struct sl_partition){.ranks = p->ranks};
+    out->rank_cut = malloc((size_t)(p->ranks + 1) * sizeof *out->rank_cut);
+    out->workers = malloc((size_t)p->ranks * sizeof *out->workers);
+    if (!out->rank_cut || !out->workers)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the cuts of %d ranks", p->ranks);
+    memcpy(out->workers, p->workers, (size_t)p->ranks * sizeof *out->workers);
+    int code = list_ranks(p, bounds, &runs);
+    if (!code)
+        code = take_runs(out, &runs, false);
+    for (int k = 0; !code && k < runs.count; k++) {
+        const struct run *run = &runs.run[k];
+        for (int t = 0; t < run->tiles; t++)
+            out->row_cut[run->tile + t] = run->from + (run->to - run->from) * t / run->tiles;
+    }
+    if (!code)
+        out->row_cut[out->tiles] = bounds[p->ranks];
+    free(runs.run);
+    return code;
+}
+
+int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *p, const int64_t *bounds,
+                       const struct sl_part *part, const int32_t *hop)
+{
+    struct runs runs = {0};
+    int code = sl_runtime_agree(rt, list_runs(rt, p, bounds, hop, &runs));
+    if (!code)
+        code = sl_runtime_agree(rt, take_runs(p, &runs, hop != NULL));
+    for (int k = 0; !code && k < runs.count; k++)
+        if (runs.run[k].rank == rt->rank)
+            cut_run(&runs.run[k], part, p->row_cut);
+    if (!code) {
+        sl_runtime_sum(rt, p->row_cut, p->tiles);
+        p->row_cut[p->tiles] = bounds[p->ranks];
+    }
+    free(runs.run);
+    return code;
+}
