@@ -55,9 +55,9 @@ int main(int argc, char **argv)
                                                 .start = {1.0f},
                                                 .forward = forward,
                                                 .backward = backward};
-    static const char *const words[][2] = {{"model", "resgcn"}, {"block-norm", "gate"},
-                                           {"layers", "2"},     {"hidden", "16"},
-                                           {"tiles", "4"},      {"distribution", "1d"}};
+    static const char *const words[][2] = {
+        {"model", "resgcn"}, {"block-norm", "gate"}, {"layers", "2"},       {"hidden", "16"},
+        {"epochs", "50"},    {"tiles", "4"},         {"distribution", "1d"}};
     starling_graph *graph = NULL;
     starling_options *options = NULL;
     starling_model *model = NULL;

@@ -40,6 +40,8 @@ int main(int argc, char **argv)
         code = starling_options_create(&options);
     if (!code)
         code = starling_options_set(options, "loss", "focal");
+    if (!code)
+        code = starling_options_set(options, "epochs", "50");
     if (!code) /* the same bits on any number of ranks */
         code = starling_options_set(options, "distribution", "1d");
     if (!code)

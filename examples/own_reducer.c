@@ -61,8 +61,11 @@ int main(int argc, char **argv)
                                                     .merge = merge,
                                                     .finish = finish,
                                                     .differentiate = differentiate};
-    static const char *const words[][2] = {
-        {"model", "sage"}, {"aggregator", "smooth-max"}, {"tiles", "4"}, {"distribution", "1d"}};
+    static const char *const words[][2] = {{"model", "sage"},
+                                           {"aggregator", "smooth-max"},
+                                           {"epochs", "100"},
+                                           {"tiles", "4"},
+                                           {"distribution", "1d"}};
     starling_graph *graph = NULL;
     starling_options *options = NULL;
     starling_model *model = NULL;

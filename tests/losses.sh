@@ -177,9 +177,9 @@ models_and_labels() {
 # Nothing that is asked for is left out without a word.
 losses_and_options() {
     for data in "$T/several" "$karate"; do
-        refused 2 "--class-weights balanced: --loss mse has no classes (expected none)" \
+        refused 2 "--class-weights balanced: --loss mse has no weights of classes (expected none)" \
             train "$data" --loss mse --class-weights balanced
-        refused 2 "--label-smoothing 0.1: --loss mse has no classes (expected 0)" \
+        refused 2 "--label-smoothing 0.1: --loss mse has no smooth labels (expected 0)" \
             train "$data" --loss mse --label-smoothing 0.1
         refused 2 "--decision top: this run has --loss mse (expected --loss sigmoid)" \
             train "$data" --loss mse --decision top
@@ -194,7 +194,7 @@ losses_and_options() {
         refused 2 "--metric $metric: is not defined for --loss mse on $T/numbers, which has numbers to predict" \
             train "$T/numbers" --metric $metric
     done
-    refused 2 "--class-weights balanced: --loss mse has no classes" train "$T/numbers" --class-weights balanced
+    refused 2 "--class-weights balanced: --loss mse has no weights of classes" train "$T/numbers" --class-weights balanced
     refused 2 "--label-smoothing" train "$karate" --label-smoothing 1
     refused 2 "--label-smoothing" train "$karate" --label-smoothing -0.1
 }
