@@ -29,10 +29,10 @@ void sl_plot_word(FILE *script, const char *text);
 /* Whether gnuplot is in PATH. SL_ERR_SYSTEM says what is missing. */
 int sl_plot_probe(void);
 
-/* Draw what `write` puts into a script. The script begins with terminal and axes set. *svg becomes
- * the figure, an <svg> element of width x height units that scales; free it. *keys becomes the list
- * of its keys, for the text around it. SL_ERR_SYSTEM: gnuplot is not there, or fails; its words are
- * in the sentence. */
+/* Draw what `write` puts into a script, where terminal and axes are set already. *svg becomes the
+ * figure: an <svg> element of width x height units that scales; free it. *keys becomes the list of
+ * its keys, for the text around the figure. SL_ERR_SYSTEM: gnuplot is missing or fails; the
+ * sentence has its words. */
 int sl_plot_draw(void (*write)(struct sl_plot *plot, const void *context), const void *context,
                  int width, int height, char **svg, json_t **keys);
 
