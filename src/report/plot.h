@@ -31,8 +31,8 @@ int sl_plot_probe(void);
 
 /* Draw what `write` puts into a script, where terminal and axes are set already. *svg becomes the
  * figure: an <svg> element of width x height units that scales; free it. *keys becomes the list of
- * its keys, for the text around the figure. SL_ERR_SYSTEM: gnuplot is missing or fails; the sentence
- * has its words. */
+ * its keys, for the text around the figure. SL_ERR_SYSTEM: gnuplot is missing or fails; the
+ * sentence has its words. */
 int sl_plot_draw(void (*write)(struct sl_plot *plot, const void *context), const void *context,
                  int width, int height, char **svg, json_t **keys);
 
