@@ -8,7 +8,7 @@ version=$(sed -n 's/^AC_INIT(\[Starling\], \[\([^]]*\)\].*/\1/p' "$source/config
 
 versions() {
     [ -n "$version" ] || die "no version in configure.ac"
-    head -n 1 "$recipes/debian/changelog" | grep -q "^starling ($version-[0-9]*) " || die "$(head -n 1 "$recipes/debian/changelog")"
+    head -n 1 "$recipes/debian/changelog" | grep -q "^starling ($version-[0-9~a-z]*) " || die "$(head -n 1 "$recipes/debian/changelog")"
     grep -q "version(\"$version\"" "$recipes/spack/packages/starling/package.py" || die "Spack has another version"
     grep -q "(version \"$version\")" "$recipes/guix/starling.scm" || die "Guix has another version"
     grep -q "^version = \"$version\"" "$source/python/pyproject.toml" || die "Python has another version"
