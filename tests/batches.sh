@@ -5,10 +5,10 @@ program=${top_builddir:-.}/tests/test_batches
 case $program in /*) ;; *) program=$PWD/$program ;; esac
 
 steps() { # RANKS
-    timeout 120 "$MPIRUN" -n "$1" "$program" || die "exit status $?"
+    timeout 240 "$MPIRUN" -n "$1" "$program" || die "exit status $?"
 }
 
 for ranks in 2 3; do
-    check "sixty steps register no handle and take no tag on $ranks ranks" steps $ranks
+    check "sixty steps register no handle and take no tag on $ranks ranks, also where columns are cut" steps $ranks
 done
 finish
