@@ -23,7 +23,7 @@ page() {
 }
 
 nav >"$folder/nav"
-cp "$source/docs/site/style.css" "$source"/docs/*.svg "$source/NEWS" "$folder"
+cp "$source/docs/site/style.css" "$source"/docs/*.svg "$source"/docs/*.png "$source/NEWS" "$folder"
 mkdir -p "$folder/examples"
 cp "$source"/examples/*.c "$folder/examples"
 for file in "$source/README.md" "$source/HACKING.md" "$source"/docs/*.md; do
