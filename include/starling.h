@@ -139,7 +139,7 @@ enum starling_labels {
 
 /* Some vertices with labels, a row each. The arrays belong to the library and last for one call. */
 struct starling_loss_rows {
-    int64_t rows, columns;
+    int64_t rows, columns;  /* how many vertices; numbers of each */
     const int64_t *vertex;  /* (rows): numbers of the vertices in the graph */
     const float *logits;    /* (rows, columns) */
     const int32_t *classes; /* (rows): 0 … columns - 1; NULL unless of STARLING_CLASSES */
@@ -169,7 +169,7 @@ STARLING_API int starling_loss_register(const char *name, enum starling_labels l
  * library and last for one call. Those that a call has to set or to add to are all 0 before, but
  * parameter_gradients, which has the sums of calls before. */
 struct starling_layer_rows {
-    int64_t rows, columns;
+    int64_t rows, columns;             /* how many vertices; numbers of each */
     const float *input;                /* (rows, columns) */
     const float *const *parameters;    /* matrices (columns, columns), then vectors (columns) */
     float *output;                     /* forward, (rows, columns): to be set */
@@ -182,13 +182,14 @@ struct starling_layer_rows {
  * nothing of the library, and always gives the same numbers for the same row. */
 typedef void starling_layer_function(void *context, const struct starling_layer_rows *rows);
 
+/* A layer: the names of its parameters, and its two functions. */
 struct starling_layer {
     const char *matrices[3]; /* names of parameters (columns, columns), at most 2, then NULL; random
                                 at first, as those of the library */
     const char *vectors[5];  /* names of parameters (columns), at most 4, then NULL */
     float start[4];          /* what each vector is full of at first */
-    starling_layer_function *forward, *backward;
-    void *context;
+    starling_layer_function *forward, *backward; /* output of input; gradients of output's */
+    void *context;                               /* what both are called with */
 };
 
 /* Give a layer a name for the option `block-norm` of the model `resgcn`, on each rank. Each block
@@ -220,7 +221,7 @@ struct starling_reducer {
      * the result and the vertex's `second`. */
     void (*differentiate)(void *context, int64_t n, float weight, const float *neighbour,
                           const float *gradient, const float *second, float *neighbour_gradient);
-    void *context;
+    void *context; /* what all functions are called with */
 };
 
 /* Give a reducer a name for the option `aggregator` of the model `sage`, on each rank. Not with

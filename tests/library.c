@@ -271,6 +271,7 @@ static void use_model(starling_graph *graph, const char *directory)
     EXPECT(memcmp(first, second, (size_t)(rows * columns) * sizeof *first) != 0);
     EXPECT(starling_options_set(options, "distribution", "vertex-cut") == 0);
     starling_prediction *none;
+    EXPECT(starling_options_set(options, "grid", "2x2x1") == 0);
     EXPECT(starling_predict(model, graph, options, 0, &none) == STARLING_ERR_USAGE && !none);
     EXPECT(starling_model_load(directory, &read) != 0 && !read);
     starling_prediction_free(p);

@@ -77,6 +77,10 @@ escapes() {
         s/"name":"gemm_set"/"name":"a\\"\\nEOD\\nsystem(\\"touch hacked\\")\\n`touch hacked`"/' two/log >'<b>&'"'"'.jsonl'
     grep -q 'touch hacked' ./*.jsonl || die "no hostile name"
     "$STARLING" report '<b>&'"'"'.jsonl' two/log --output escaped.html --quiet || die "no page"
+    sed '/"thread_name"/s/"args":{"name":"[^"]*"/"args":{"name":"`touch hacked`'"'"'"/' two/trace.json >hostile.json
+    grep -q 'touch hacked' hostile.json || die "no hostile track"
+    "$STARLING" report two/log --trace hostile.json --output hostile.html --quiet || die "no page"
+    grep -q 'touch hacked' hostile.html || die "no track of that name"
     ! grep -q '<script\|<b>' escaped.html || die "markup of the log is in the page"
     grep -q '&lt;b&gt;&amp;' escaped.html || die "no name"
     [ ! -e hacked ] || die "a name was run"

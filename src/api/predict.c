@@ -71,20 +71,6 @@ static int run_model(struct sl_runtime *rt, const starling_model *model,
     return code;
 }
 
-/* As `starling predict` has them. */
-static int check_distribution(const char *name)
-{
-    static const char *const known[] = {"auto", "1d",   "1.5d",  "2d",
-                                        "3d",   "halo", "cover", "vertex-cut"};
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-        if (strcmp(name, known[k]) == 0)
-            return 0;
-    return sl_error(
-        SL_ERR_USAGE,
-        "--distribution %s: expected one of: 1d 1.5d 2d 3d halo cover vertex-cut for predictions",
-        name);
-}
-
 static int start_and_run(const starling_model *model, starling_graph *graph,
                          const struct sl_config *config, bool embeddings,
                          struct starling_prediction *p)
@@ -114,8 +100,6 @@ static int predict(const starling_model *model, starling_graph *graph,
     struct sl_config config = {0};
     bool given[SL_MOST_OPTIONS];
     int code = sl_api_configure(options, &config, given);
-    if (!code)
-        code = check_distribution(config.distribution);
     if (!code)
         code = sl_api_settle(graph);
     code = sl_api_agree(code);

@@ -104,9 +104,9 @@ static int count_hops(struct sl_runtime *rt, const struct sl_partition *p, const
 
 static void add_run(struct runs *runs, const struct run *run, double usual)
 {
-    const int tiles = (int)((double)(run->to - run->from) / usual + 0.5);
     if (run->to == run->from)
         return;
+    const int tiles = (int)((double)(run->to - run->from) / usual + 0.5);
     runs->run[runs->count] = *run;
     runs->run[runs->count++].tiles = tiles > 0 ? tiles : 1;
 }

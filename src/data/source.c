@@ -272,10 +272,15 @@ static int read_format(struct sl_source *source, const struct sl_format *format,
 /* Where a path is not there: what the folder has of a name near to it. */
 static struct sl_hint find_near(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const size_t above = slash ? (size_t)(slash + 1 - path) : 0;
-    struct sl_guess guess = sl_guess_begin(path + above);
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t above = end;
+    while (above > 0 && path[above - 1] != '/')
+        above--;
+    char *typed = strndup(path + above, end - above);
     char *folder = above ? strndup(path, above) : strdup(".");
+    struct sl_guess guess = sl_guess_begin(typed ? typed : "");
     DIR *dir = folder ? opendir(folder) : NULL;
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         char name[sizeof guess.name];
@@ -283,10 +288,12 @@ static struct sl_hint find_near(const char *path)
         if (entry->d_name[0] != '.' && length < (int)sizeof name)
             sl_guess_consider(&guess, entry->d_name, name);
     }
+    const struct sl_hint hint = sl_guess_hint(&guess);
     if (dir)
         closedir(dir);
     free(folder);
-    return sl_guess_hint(&guess);
+    free(typed);
+    return hint;
 }
 
 static int open_stored(const char *path, const struct sl_read_options *options,

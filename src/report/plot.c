@@ -24,18 +24,14 @@ void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash)
                                                     "colour", sl_plot_colour(k), "dash", dash));
 }
 
-/* Between single quotes gnuplot expands nothing, but takes two of them as one. Between double
- * quotes it runs what stands in backquotes. */
+/* Between double quotes gnuplot runs what stands in backquotes, and knows backslashes. */
 void sl_plot_word(FILE *script, const char *text)
 {
-    fputc('\'', script);
-    for (; *text; text++) {
-        if (*text == '\'')
-            fputc('\'', script);
-        if ((unsigned char)*text >= ' ' && *text != '`')
+    fputc('"', script);
+    for (; *text; text++)
+        if ((unsigned char)*text >= ' ' && !strchr("\"\\`", *text))
             fputc(*text, script);
-    }
-    fputc('\'', script);
+    fputc('"', script);
 }
 
 void sl_plot_size(FILE *script, int width, int height)

@@ -1,8 +1,10 @@
 #include "train/epoch_table.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "train/report.h"
@@ -31,6 +33,21 @@ int sl_epoch_table_check(const char *path)
                           "--log %s: has other columns (expected a table of the run that goes on, "
                           "or a new name)",
                           path);
+}
+
+int sl_epoch_table_cut(FILE *file, const char *path, long long epochs)
+{
+    char line[1024];
+    long kept = 0;
+    FILE *rows = fopen(path, "r");
+    if (!rows)
+        return -1;
+    while (fgets(line, sizeof line, rows) && strchr(line, '\n') &&
+           (kept == 0 || strtoll(line, NULL, 10) <= epochs))
+        kept = ftell(rows);
+    const bool good = !ferror(rows) && kept >= 0;
+    fclose(rows);
+    return good && ftruncate(fileno(file), kept) == 0 ? 0 : -1;
 }
 
 void sl_epoch_table_begin(FILE *file)

@@ -14,6 +14,11 @@ bool sl_epoch_table_is(const char *path);
  */
 int sl_epoch_table_check(const char *path);
 
+/* Cut off the rows after those of the first `epochs` epochs, which a run that goes on writes again,
+ * and a row that a kill has left without its end. `file` is open for appending. Return 0, or -1 with
+ * errno. */
+int sl_epoch_table_cut(FILE *file, const char *path, long long epochs);
+
 /* Write the names of the columns. */
 void sl_epoch_table_begin(FILE *file);
 

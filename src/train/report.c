@@ -41,6 +41,16 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
     return 0;
 }
 
+int sl_report_go_on(struct sl_report *report, int64_t epochs)
+{
+    struct stat status;
+    const bool table = report->table && report->log && fstat(fileno(report->log), &status) == 0 &&
+                       S_ISREG(status.st_mode) && fflush(report->log) == 0;
+    if (!table || sl_epoch_table_cut(report->log, report->log_path, epochs) == 0)
+        return 0;
+    return sl_error(SL_ERR_SYSTEM, "--log %s: %s", report->log_path, strerror(errno));
+}
+
 /* Who reads the log may wait for lines that do not come. */
 static void tell_failure(struct sl_report *report)
 {

@@ -212,6 +212,9 @@ int sl_train_load(struct sl_train_run *run)
     sl_checkpoint_free(&run->resumed); /* the trainer has its own copy */
     if (!code)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
+    if (!code && run->config.resume)
+        code =
+            sl_runtime_agree(&run->rt, sl_report_go_on(&run->report, run->trainer.first_epoch - 1));
     if (sl_batches_read_source(&run->trainer.batches))
         sl_memory_trim();
     else

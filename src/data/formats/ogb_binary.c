@@ -46,18 +46,25 @@ static int read_sizes(struct folder *folder)
     return rc ? rc : read_count(folder, "num_edges_list", 0, INT64_MAX / 64, &folder->edges);
 }
 
-/* Columns of the features, by their header alone; 0: there are none. */
-static int peek_features(const struct folder *folder, int64_t *columns)
+/* Bytes of the features, by their header alone: as they are stored, and as float32 where that is
+ * another type. */
+static int peek_features(const struct folder *folder, int64_t *bytes)
 {
     struct sl_npz_stream stream;
-    *columns = 0;
+    *bytes = 0;
     if (!sl_npz_has(&folder->data, "node_feat"))
         return SL_OK;
     int rc = sl_npz_stream_open(&folder->data, "node_feat", &stream);
+    const struct sl_npy *npy = &stream.npy;
     if (!rc)
-        rc = sl_npy_expect(&stream.npy, 2);
-    if (!rc)
-        *columns = stream.npy.shape[1];
+        rc = sl_npy_expect(npy, 2);
+    if (!rc && npy->shape[0] != folder->out->vertices)
+        rc = sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected %" PRId64, npy->name,
+                      npy->shape[0], folder->out->vertices);
+    if (!rc) {
+        const bool as_it_is = npy->kind == 'f' && npy->item_bytes == sizeof(float);
+        *bytes = npy->count * (int64_t)(npy->item_bytes + (as_it_is ? 0 : sizeof(float)));
+    }
     sl_npz_stream_close(&stream);
     return rc;
 }
@@ -70,12 +77,12 @@ static bool goes_both_ways(const struct folder *folder)
 static int say_memory(const struct folder *folder)
 {
     const struct sl_dataset *out = folder->out;
-    int64_t columns;
-    const int rc = peek_features(folder, &columns);
+    int64_t features;
+    const int rc = peek_features(folder, &features);
     if (!rc)
         sl_edge_rows_say(folder->path, folder->options, folder->edges, out->vertices,
                          8 * out->vertices + (goes_both_ways(folder) ? 8 : 4) * folder->edges +
-                             4 * out->vertices * columns);
+                             features);
     return rc;
 }
 
