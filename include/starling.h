@@ -188,8 +188,9 @@ struct starling_layer {
                                 at first, as those of the library */
     const char *vectors[5];  /* names of parameters (columns), at most 4, then NULL */
     float start[4];          /* what each vector is full of at first */
-    starling_layer_function *forward, *backward; /* output of input; gradients of output's */
-    void *context;                               /* what both are called with */
+    starling_layer_function *forward;  /* sets the output */
+    starling_layer_function *backward; /* sets the input's gradient, adds to the parameters' */
+    void *context;                     /* what both are called with */
 };
 
 /* Give a layer a name for the option `block-norm` of the model `resgcn`, on each rank. Each block
