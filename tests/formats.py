@@ -6,7 +6,7 @@
 Makes an R-MAT graph of 2^SCALE vertices (16) with 32 features, writes it in every format into FOLDER, and
 converts each to a directory. MB are those of the input (of text: before compression), MB/s over the wall time of the whole
 conversion, writing included; peak memory is the process's. Needs nothing but Python."""
-import array, gzip, json, os, resource, shutil, struct, subprocess, sys, tempfile, time
+import array, gzip, json, os, shutil, struct, subprocess, sys, tempfile, time, zipfile
 
 starling = os.path.abspath(sys.argv[1])
 scale = sys.argv[2] if len(sys.argv) > 2 else "16"
@@ -70,6 +70,12 @@ def mat_file(n, indptr, indices):
     return b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM" + struct.pack("<II", 14, len(body)) + body
 
 
+def npy_file(values, descr, shape):
+    head = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + values.tobytes()
+
+
 in_end, out_end = os.pipe(), os.pipe()
 if os.fork() == 0:
     os.close(in_end[1])
@@ -114,6 +120,22 @@ for gz in ("", ".gz"):
     for split, name in (("train", "train"), ("val", "valid"), ("test", "test")):
         size += write(f"{ogb}/split/random/{name}.csv{gz}", (f"{v}\n" for v in splits[split]))
     convert("OGB folder" + (", gzipped" if gz else ""), ogb, size)
+
+arrays = f"{top}/arrays"
+os.makedirs(f"{arrays}/raw")
+ends = array.array("q")
+for v in range(n):
+    ends.extend([v] * (indptr[v + 1] - indptr[v]))
+ends.extend(array.array("q", indices))
+numbers = [npy_file(value, code, (1,)) for value, code in ((array.array("q", [n]), "<i8"), (array.array("q", [len(indices)]), "<i8"))]
+with zipfile.ZipFile(f"{arrays}/raw/data.npz", "w") as file:
+    file.writestr("edge_index.npy", npy_file(ends, "<i8", (2, len(indices))))
+    file.writestr("node_feat.npy", npy_file(features, "<f4", (n, width)))
+    file.writestr("num_nodes_list.npy", numbers[0])
+    file.writestr("num_edges_list.npy", numbers[1])
+with zipfile.ZipFile(f"{arrays}/raw/node-label.npz", "w") as file:
+    file.writestr("node_label.npy", npy_file(array.array("f", labels), "<f4", (n, 1)))
+convert("OGB folder of arrays", arrays, sum(entry.stat().st_size for entry in os.scandir(f"{arrays}/raw")))
 
 saint = f"{top}/saint"
 os.makedirs(saint)
