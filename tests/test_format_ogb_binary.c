@@ -1,5 +1,5 @@
-/* OGB folders of binary arrays: a small one against what it says, a real graph against its
- * directory of arrays, and malformed ones against the sentence that refuses them. */
+/* OGB folders of binary arrays. A small folder against its contents, a real graph against its
+ * directory of arrays, and malformed folders against the sentences that refuse them. */
 #include "format_files.h"
 
 #include <zip.h>
@@ -188,7 +188,7 @@ static void test_truncated(void **state)
     format_truncated(folder, "raw/node-label.npz", "");
 }
 
-/* Neither features nor labels show that there are so many vertices. */
+/* A number of vertices that no features, labels or edges confirm. */
 static void test_huge(void **state)
 {
     const struct array others[] = {ARRAY("edge_index", "<i8", 2, 2, 6, ends),

@@ -22,8 +22,8 @@ void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash);
 /* Set the size of the figure, which sl_plot_draw has set, to another one. */
 void sl_plot_size(FILE *script, int width, int height);
 
-/* Print text as a word between double quotes. Characters that would end it, and those that gnuplot
- * would expand or run, are left out. */
+/* Print text as a word between double quotes. Quotes, backquotes, backslashes and control
+ * characters are left out: gnuplot would end the word there, or run a command. */
 void sl_plot_word(FILE *script, const char *text);
 
 /* Whether gnuplot is in PATH. SL_ERR_SYSTEM says what is missing. */

@@ -14,8 +14,8 @@ bool sl_epoch_table_is(const char *path);
  */
 int sl_epoch_table_check(const char *path);
 
-/* Cut off the rows after those of the first `epochs` epochs, which a run that goes on writes again,
- * and a row that a kill has left without its end. `file` is open for appending. Return 0, or -1 with
+/* Keep the rows of the first `epochs` epochs. A run that goes on writes later rows again, and a
+ * kill may have left a row without its end. `file` is open for appending. Return 0, or -1 with
  * errno. */
 int sl_epoch_table_cut(FILE *file, const char *path, long long epochs);
 

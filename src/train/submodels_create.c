@@ -356,8 +356,8 @@ static int64_t one_way_bytes(const struct sl_submodels *s)
     return numbers * (int64_t)sizeof(float);
 }
 
-/* Those of a round may be on their way back, and with them those of the next round or of an
- * evaluation. */
+/* Blocks of a round may still be on their way back while the next round, or an evaluation, asks for
+ * blocks. */
 static int64_t travelling_bytes(const struct sl_submodels *s, const struct sl_wide *wide)
 {
     const int64_t round = one_way_bytes(s), evaluation = sl_wide_travelling(wide);

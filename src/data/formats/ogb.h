@@ -13,8 +13,8 @@ bool sl_ogb_is_stored_one_way(const char *name);
 void sl_ogb_note_one_way(const char *path, const struct sl_edge_rows *rows, int64_t edges,
                          int64_t upward);
 
-/* SL_ERR_DATA where neither labels nor features nor edges show that there are so many vertices: a
- * size that is a slip would cost the memory. `path` has the size. */
+/* SL_ERR_DATA where a large number of vertices has neither labels nor features nor enough edges: a
+ * wrong number would cost the memory. `path` has the number. */
 int sl_ogb_check_size(const char *path, const struct sl_dataset *out, int64_t edges);
 
 /* The lists of the first folder in PATH/split; none where there is no such folder. SL_ERR_DATA,
