@@ -94,8 +94,9 @@ int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_
 
 /* Returns the bytes of sums, of terms for other ranks, and of stages on their way, on the last and
  * widest column of the grid. The products with two weights may overlap, so both count. Going
- * back, sums of all inputs of a jump may be there; forward, terms of one. Where an aggregation
- * comes between two products, one stage of the next product is there. */
+ * back, sums of several inputs of a jump may be there, as many as handles rest for; forward, terms
+ * of one. Where an aggregation comes between two products, one stage of the next product is there.
+ */
 static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
                              const struct sl_grid *grid)
 {
@@ -110,7 +111,7 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     const int between = weights * others + 1, most = net->rt->stages;
     const int stages = grid->rows * grid->depth > 1 && between < most ? between : most;
     int64_t bytes = stages * sl_distribution_taken(d, run, less);
-    for (int w = 0; w < weights; w++) {
+    for (int w = 0; w < weights && w < SL_TEMPORARY_REST; w++) {
         const bool other = w >= layer->kind->weights; /* input of a jump */
         int64_t terms = other || sl_product_sends_input(net, layer, w) ? 0 : out;
         terms = first || sl_product_sends_gradient(net, layer, w) || in < terms ? terms : in;
