@@ -19,6 +19,7 @@ struct place {
 struct counting {
     const struct sl_distribution *d;
     const struct sl_tile_counts *counts;
+    const struct sl_counted_walk *walk;
     struct sl_walk_counts *rank; // (ranks)
     struct place *at;            // (tiles)
     int *seen;                   // (tiles): the last panel that met column k, plus one
@@ -36,6 +37,12 @@ static struct sl_walk_counts *group(const struct counting *c, int row, int layer
     return &c->rank[sl_grid_rank(&c->d->grid, row, 0, layer)];
 }
 
+/* Whether row tile i is needed, and H(k) is not 0. */
+static bool is_wanted(const struct counting *c, int i, int k)
+{
+    return !c->d->hop || (c->d->hop[i] <= c->walk->to && c->d->hop[k] <= c->walk->from);
+}
+
 /* Row tile i with entries in column tile k. */
 static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
 {
@@ -46,14 +53,16 @@ static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
     const int64_t bytes = nnz * sl_counts_entry_bytes(rows_of(c, k), c->counts->has_values) +
                           (new_piece ? sl_counts_piece_bytes(rows_of(c, i)) : 0);
     const bool stays = column->layer == row->layer, comes = column->row != row->row;
+    here->bytes += bytes;
+    holder->own_bytes += bytes;
+    holder->own_tiles += new_piece;
+    if (!is_wanted(c, i, k))
+        return;
     struct sl_met *met = stays ? &here->own : &here->others;
     *(comes ? &met->late : &met->early) += nnz;
     if (c->d->grid.rows > 1 && stays && !comes && k < i)
         here->own_last += nnz;
     here->tiles++;
-    here->bytes += bytes;
-    holder->own_bytes += bytes;
-    holder->own_tiles += new_piece;
     if (c->touched[column->layer] != i + 1) {
         c->touched[column->layer] = i + 1;
         here->row_tiles++;
@@ -74,13 +83,15 @@ static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
 
 /* Count the tiles of row i. In the columns of its own panel, neighbouring tiles of one rank are one
  * tile (sl_grid_span). */
-static void meet_row(struct counting *c, bool transposed, int i)
+static void meet_row(struct counting *c, int i)
 {
+    const bool transposed = c->walk->transposed;
     const int64_t *nnz_of = transposed && c->counts->back ? c->counts->back : c->counts->nnz;
     const bool flipped = transposed && !c->counts->back;
     const int64_t tiles = c->counts->tiles, first = flipped ? i : i * tiles;
     const int64_t step = flipped ? tiles : 1;
-    int piece = -1; /* the rank whose tiles are one at present */
+    const int *hop = c->d->hop;
+    int piece = -1, at = 0; /* the rank whose tiles, of one hop, are one at present; the last one */
     for (int k = 0; k < tiles; k++) {
         const int64_t nnz = nnz_of[first + k * step];
         const bool joins = c->at[k].row == c->at[i].row && !c->d->tiles_alone;
@@ -88,8 +99,9 @@ static void meet_row(struct counting *c, bool transposed, int i)
             piece = -1;
         if (!nnz)
             continue;
-        meet(c, i, k, nnz, !joins || piece != c->at[k].rank);
+        meet(c, i, k, nnz, !joins || piece != c->at[k].rank || (hop && hop[at] != hop[k]));
         piece = joins ? c->at[k].rank : -1;
+        at = k;
     }
 }
 
@@ -113,11 +125,12 @@ static void share_with_group(const struct counting *c)
 }
 
 int sl_block_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                   bool transposed, struct sl_walk_counts *rank)
+                   const struct sl_counted_walk *walk, struct sl_walk_counts *rank)
 {
     struct counting c = {
         .d = d,
         .counts = counts,
+        .walk = walk,
         .rank = rank,
         .at = malloc((size_t)counts->tiles * sizeof *c.at + 1),
         .seen = calloc((size_t)counts->tiles + 1, sizeof *c.seen),
@@ -132,7 +145,7 @@ int sl_block_count(const struct sl_distribution *d, const struct sl_tile_counts 
                            sl_grid_depth_of(&d->grid, owner)};
     }
     for (int i = 0; room && i < counts->tiles; i++)
-        meet_row(&c, transposed, i);
+        meet_row(&c, i);
     if (room)
         share_with_group(&c);
     free(c.at);

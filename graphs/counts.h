@@ -30,6 +30,15 @@ static inline int64_t sl_counts_entry_bytes(int64_t cols, bool has_values)
     return (cols <= NARROW ? 2 : 4) + (has_values ? 4 : 0);
 }
 
+/* A walk to count: with S or its transpose. Rows of the moved matrices over `from` hops away from
+ * the inner vertices are 0, and rows of the result over `to` hops away are not needed
+ * (graphs/reach.h).
+ */
+struct sl_counted_walk {
+    bool transposed;
+    int from, to;
+};
+
 /* Rows that a rank receives, and their messages, where all rows of a walk travel (`share` of
  * graphs/distribution.h). */
 struct sl_flow {

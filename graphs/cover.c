@@ -133,18 +133,47 @@ bool sl_cover_merges(const struct sl_cover *cover, int i)
     return merges;
 }
 
-void sl_cover_count(const struct sl_cover *cover, int r, struct sl_walk_counts *rank)
+/* A message for rank `to`, of results that rank `from` makes. */
+static void count_message(const struct sl_cover *cover, int64_t message, int from, int to,
+                          struct sl_walk_counts *rank)
+{
+    const double rows = (double)cover->rows[message];
+    if (!cover->rows[message])
+        return;
+    rank[to].merged.rows += rows;
+    rank[to].merged.messages++;
+    rank[to].packed += rows;
+    rank[from].others.early += cover->entries[message];
+}
+
+static void count_all(const struct sl_cover *cover, int r, struct sl_walk_counts *rank)
 {
     rank->merged.rows += (double)cover->received[r];
     rank->merged.messages += (double)cover->messages[r];
-    rank->made.rows += (double)cover->sent[r];
-    rank->made.messages += (double)cover->made[r];
     rank->packed += (double)cover->received[r];
     rank->others.early += cover->nnz[r];
-    rank->tiles += cover->tiles[r];
-    rank->bytes += cover->bytes[r];
-    rank->own_bytes += cover->bytes[r];
-    rank->own_tiles += cover->tiles[r];
+}
+
+/* Row operands travel for results that a layer does not need, too. */
+void sl_cover_count(const struct sl_cover *cover, const struct sl_distribution *d,
+                    const struct sl_counted_walk *walk, int numbers, struct sl_walk_counts *rank)
+{
+    const int messages = d->ranks * numbers;
+    for (int r = 0; r < d->ranks; r++) {
+        for (int m = 0; cover->rows && m < messages; m++) {
+            const int first = sl_halo_run(d, numbers, m / numbers, m % numbers).from;
+            if (!d->hop || d->hop[first] <= walk->to)
+                count_message(cover, (int64_t)r * messages + m, r, m / numbers, rank);
+        }
+        if (!cover->rows)
+            count_all(cover, r, &rank[r]);
+        rank[r].made.rows += (double)cover->sent[r];
+        rank[r].made.messages += (double)cover->made[r];
+        rank[r].tiles += cover->tiles[r];
+        rank[r].bytes += cover->bytes[r];
+        rank[r].own_bytes += cover->bytes[r];
+        rank[r].own_tiles += cover->tiles[r];
+    }
 }
 
 int sl_cover_stages(const struct sl_runtime *rt, const struct sl_cover *cover)

@@ -21,6 +21,9 @@ struct sl_cover {
     int64_t *received, *sent;     // (ranks): results that each rank receives, and makes for others
     int64_t *messages, *made;     // (ranks): of results that each rank receives, and sends
     int64_t *nnz, *tiles, *bytes; // (ranks): of each rank's matrix
+    /* For a prediction: */
+    int64_t *rows, *entries; // (ranks, ranks · numbers): results that each rank makes for each
+                             // receiver's messages, and entries of these; NULL: not counted
     /* For training, of this rank: */
     struct sl_exchange results;     /* from the ranks of the columns to the ranks of the rows */
     struct sl_exchange operands;    /* the other way: row operands of the same rows */
@@ -41,8 +44,10 @@ int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
                     bool *by_row);
 void sl_cover_destroy(struct sl_cover *cover);
 
-/* Add results and their entries to the counts of a walk on rank r. */
-void sl_cover_count(const struct sl_cover *cover, int r, struct sl_walk_counts *rank);
+/* Add results and their entries to the counts (ranks) of a walk. From one rank to another there are
+ * at most `numbers` messages. */
+void sl_cover_count(const struct sl_cover *cover, const struct sl_distribution *d,
+                    const struct sl_counted_walk *walk, int numbers, struct sl_walk_counts *rank);
 
 /* A walk's results for other ranks. */
 struct sl_cover_walk {

@@ -386,5 +386,7 @@ void sl_cover_destroy(struct sl_cover *cover)
     free(cover->nnz);
     free(cover->tiles);
     free(cover->bytes);
+    free(cover->rows);
+    free(cover->entries);
     *cover = (struct sl_cover){0};
 }

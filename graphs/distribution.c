@@ -80,6 +80,18 @@ int sl_distribution_span(const void *distribution, int i, int k)
     return joined;
 }
 
+int sl_distribution_tiles(const struct sl_distribution *d, int hops, int **tile)
+{
+    int count = 0;
+    *tile = malloc((size_t)(d->tiles + 1) * sizeof **tile);
+    if (!*tile)
+        sl_fatal("no memory for a list of %d tiles", d->tiles);
+    for (int i = 0; i < d->tiles; i++)
+        if (!d->hop || d->hop[i] <= hops)
+            (*tile)[count++] = i;
+    return count;
+}
+
 int sl_distribution_describe_cut(struct sl_runtime *rt, const struct sl_distribution *d,
                                  struct sl_matrix *matrix, enum sl_type type, const int64_t *cut)
 {

@@ -78,10 +78,10 @@ struct sl_distribution_kind {
     bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
     /* Return in how many turns copies of a dropped adjacency come. */
     int (*visits)(const struct sl_runtime *rt, const struct sl_distribution *d);
-    /* Set rank (ranks) to the counts of a walk with S, or its transpose, on each rank. Return 0 or
-     * SL_ERR_SYSTEM. */
+    /* Set rank (ranks) to the counts of a walk on each rank. Return 0 or SL_ERR_SYSTEM. A
+     * vertex-cut counts all rows, whatever their hops. */
     int (*count)(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                 bool transposed, struct sl_walk_counts *rank);
+                 const struct sl_counted_walk *walk, struct sl_walk_counts *rank);
     /* Make the adjacency, or its transpose, and the lists and messages of its walks. All ranks call
      * this. Return 0 or SL_ERR_SYSTEM; `destroy` and sl_sparse_matrix_destroy in either case. */
     int (*create_adjacency)(struct sl_runtime *rt, struct sl_distribution *d,
@@ -180,7 +180,7 @@ void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
                    const struct sl_reduction *reduction, sl_merge_function *merge_clones,
                    const void *context);
 int sl_block_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                   bool transposed, struct sl_walk_counts *rank);
+                   const struct sl_counted_walk *walk, struct sl_walk_counts *rank);
 int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
                               const struct sl_adjacency_source *source,
                               struct sl_sparse_matrix *matrix);
@@ -188,6 +188,10 @@ int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
 /* Return the bytes of the row tiles of a run where the runtime allocates them. A row has `row`
  * bytes. */
 int64_t sl_distribution_taken(const struct sl_distribution *d, struct sl_tile_run run, int64_t row);
+
+/* List the row tiles that are at most `hops` hops away, where hops are known, else all. Return how
+ * many are in the list, which the caller frees; stop the run without memory. */
+int sl_distribution_tiles(const struct sl_distribution *d, int hops, int **tile);
 
 /* Make a matrix with a row per vertex, in the distribution's vertex order: cut along its columns,
  * without memory (sl_matrix_describe), or with whole rows. Return 0 or SL_ERR_SYSTEM. */

@@ -361,23 +361,45 @@ int sl_halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
 
 /* ---- Counts ---- */
 
+/* Rows that rank `to` receives, and `sent` of each rank, where rows of the moved matrices are 0 if
+ * they are over `from` hops away. */
+static struct sl_flow flow_to(const struct sl_halo *halo, const struct sl_distribution *d, int from,
+                              int to, struct sl_walk_counts *rank)
+{
+    struct sl_flow flow = {0};
+    for (int m = 0; m < d->ranks * halo->numbers; m++) {
+        const int64_t rows = halo->rows[(int64_t)m * d->ranks + to];
+        const struct sl_tile_run run =
+            sl_halo_run(d, halo->numbers, m / halo->numbers, m % halo->numbers);
+        if (!rows || d->hop[run.from] > from)
+            continue;
+        flow.rows += (double)rows;
+        flow.messages++;
+        rank[m / halo->numbers].packed += (double)rows;
+    }
+    return flow;
+}
+
 /* As in 1D, with messages in the place of whole tiles. */
 int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                  bool transposed, struct sl_walk_counts *rank)
+                  const struct sl_counted_walk *walk, struct sl_walk_counts *rank)
 {
-    const struct sl_halo *halo = &halos_of(d)[transposed];
-    const int code = sl_block_count(d, counts, transposed, rank);
+    const struct sl_halo *halo = &halos_of(d)[walk->transposed];
+    const bool apart = d->hop && halo->rows;
+    const int code = sl_block_count(d, counts, walk, rank);
     for (int r = 0; !code && r < d->ranks; r++) {
         const int64_t most = rank[r].row_tiles * (1 + halo->messages[r]);
-        rank[r].moved = (struct sl_flow){(double)halo->received[r], (double)halo->messages[r]};
+        rank[r].moved =
+            apart ? flow_to(halo, d, walk->from, r, rank)
+                  : (struct sl_flow){(double)halo->received[r], (double)halo->messages[r]};
         rank[r].tiles = rank[r].tiles < most ? rank[r].tiles : most;
-        rank[r].packed = (double)halo->sent[r];
+        rank[r].packed += apart ? 0.0 : (double)halo->sent[r];
         rank[r].own_last = 0;
-        if (halo->cover)
-            sl_cover_count(halo->cover, r, &rank[r]);
         rank[r].table = (double)(d->row_cut[d->rank_cut[r + 1]] - d->row_cut[d->rank_cut[r]] +
                                  halo->received[r]);
     }
+    if (!code && halo->cover)
+        sl_cover_count(halo->cover, d, walk, halo->numbers, rank);
     return code;
 }
 

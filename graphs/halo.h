@@ -66,7 +66,7 @@ int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_dist
                                const struct sl_passage *now, const struct sl_passage *before);
 int sl_halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d);
 int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                  bool transposed, struct sl_walk_counts *rank);
+                  const struct sl_counted_walk *walk, struct sl_walk_counts *rank);
 int sl_halo_create_both(struct sl_distribution *d);
 void sl_halo_destroy_both(struct sl_distribution *d);
 

@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "graphs/collective.h"
 #include "graphs/product.h"
+#include "graphs/reach.h"
 
 static int64_t width_of(const int64_t *cut, int j)
 {
@@ -35,40 +36,67 @@ void sl_product_count(const struct sl_network *net, const struct sl_layer *layer
     flow->messages += messages * (passes + 1 + terms_back);
 }
 
+/* Blocks of gradients with the same rows, of one column of the grid. */
+struct blocks {
+    int64_t bytes, messages;
+    int column, hops; /* the furthest rows */
+};
+
 /* Count the tree over row tiles whose owners share a column of the grid: what the owner of each
- * sum receives. */
-static void count_tree(const struct sl_distribution *d, int64_t bytes, int64_t messages, int column,
+ * sum receives. Then the first rank gets the sum. */
+static void count_tree(const struct sl_distribution *d, const struct blocks *b,
                        struct sl_product_flow *flow)
 {
     const int columns = d->grid.columns;
-    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, d->tiles);) {
-        const int to = sl_distribution_whole_owner(d, s.to, 0) / columns,
-                  from = sl_distribution_whole_owner(d, s.from, 0) / columns;
+    int *tile;
+    const int tiles = sl_distribution_tiles(d, b->hops, &tile);
+    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, tiles);) {
+        const int to = sl_distribution_whole_owner(d, tile[s.to], 0) / columns,
+                  from = sl_distribution_whole_owner(d, tile[s.from], 0) / columns;
         if (to != from) {
-            flow[to * columns + column].sums += bytes;
-            flow[to * columns + column].messages += messages;
+            flow[to * columns + b->column].sums += b->bytes;
+            flow[to * columns + b->column].messages += b->messages;
         }
     }
+    if (sl_distribution_whole_owner(d, 0, 0) / columns * columns + b->column > 0) {
+        flow[0].sums += b->bytes;
+        flow[0].messages += b->messages;
+    }
+    free(tile);
+}
+
+/* The blocks of one of the weights. On one column of ranks, the bias is in the tile of the last. */
+static void count_weight(const struct sl_network *net, const struct sl_layer *layer, int weight,
+                         const struct sl_distribution *d, struct blocks b,
+                         struct sl_product_flow *flow)
+{
+    const int64_t in = width_of(layer->in_cut, b.column),
+                  out = width_of(layer->product_cut, b.column);
+    const int columns = d->grid.columns;
+    const bool last = weight == sl_layer_weight_count(layer) - 1;
+    b.bytes =
+        4 * (sl_product_sends_gradient(net, layer, weight) ? in * layer->product : layer->in * out);
+    b.bytes += columns == 1 && last && layer->bias ? 4 * out : 0;
+    b.messages = columns;
+    b.hops = sl_reach_of_gradient(layer, weight * columns, columns);
+    count_tree(d, &b, flow);
 }
 
 void sl_product_count_gradients(const struct sl_network *net, const struct sl_layer *layer,
                                 const struct sl_distribution *d, struct sl_product_flow *flow)
 {
-    const int columns = d->grid.columns, blocks = sl_product_blocks(net, layer);
-    for (int c = 0; c < columns; c++) {
-        const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->product_cut, c);
-        const bool whole = sl_layer_shape_whole(&layer->model->shape);
-        const int64_t rows = whole ? sl_model_bias_row(layer->model) : layer->bias;
-        int64_t own = rows * out * 4;
+    const bool whole = sl_layer_shape_whole(&layer->model->shape);
+    const int64_t rows = whole ? sl_model_bias_row(layer->model) : layer->bias;
+    for (int c = 0; c < d->grid.columns; c++) {
+        const int64_t bytes = rows * width_of(layer->product_cut, c) * 4;
+        const struct blocks all = {bytes, sl_product_blocks(net, layer), c, layer->hops},
+                            bias = {bytes, 1, c, layer->hops};
         for (int w = 0; !whole && w < sl_layer_weight_count(layer); w++)
-            own +=
-                (sl_product_sends_gradient(net, layer, w) ? in * layer->product : layer->in * out) *
-                4;
-        count_tree(d, own, blocks, c, flow);
-        if (sl_distribution_whole_owner(d, 0, 0) / columns * columns + c > 0) {
-            flow[0].sums += own;
-            flow[0].messages += blocks;
-        }
+            count_weight(net, layer, w, d, all, flow);
+        if (whole)
+            count_tree(d, &all, flow);
+        else if (layer->bias && d->grid.columns > 1)
+            count_tree(d, &bias, flow);
     }
 }
 

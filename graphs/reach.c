@@ -1,11 +1,36 @@
 #include "graphs/reach.h"
 
+#include <limits.h>
+
 #include "codelets/init.h"
 
 int sl_reach_of_input(const struct sl_layer *layer)
 {
     const bool aggregates = !layer->kind->alone && layer->order != SL_AGGREGATED;
     return layer->hops + aggregates;
+}
+
+/* The input of a first layer is there in all rows, unless the layer drops some of it. */
+static int reach_of_moved(const struct sl_layer *layer)
+{
+    const bool input = layer->order == SL_SPMM_FIRST && !layer->dropped.tiles;
+    if (!input)
+        return sl_reach_of_input(layer);
+    return layer->index > 0 ? (layer - 1)->read : INT_MAX;
+}
+
+struct sl_counted_walk sl_reach_of_walk(const struct sl_layer *layer,
+                                        const struct sl_distribution *d, bool transposed)
+{
+    struct sl_counted_walk walk = {transposed, INT_MAX, INT_MAX};
+    if (d->hop && transposed) {
+        walk.from = layer->hops;
+        walk.to = sl_reach_of_input(layer);
+    } else if (d->hop) {
+        walk.from = reach_of_moved(layer);
+        walk.to = layer->hops;
+    }
+    return walk;
 }
 
 /* Back from the logits, which are needed of inner vertices alone. Copies that are refreshed come
@@ -29,11 +54,8 @@ static bool is_beyond(const struct sl_distribution *d, int i, int hops)
     return d->hop && d->hop[i] > hops;
 }
 
-/* Block `block` of a layer's gradients. Where the product comes first, neighbours' weights have the
- * rows of the input, and the bias is in their tile; all others have the rows of the output. */
-static int gradient_hops(const struct sl_network *net, const struct sl_layer *layer, int block)
+int sl_reach_of_gradient(const struct sl_layer *layer, int block, int columns)
 {
-    const int columns = net->graph->distribution->grid.columns;
     return layer->order == SL_GEMM_FIRST && block / columns == sl_layer_weight_count(layer) - 1
                ? sl_reach_of_input(layer)
                : layer->hops;
@@ -47,7 +69,7 @@ void sl_reach_gradients(const struct sl_network *net, const struct sl_layer *lay
     for (int r = 0; r < gradients->tile_rows; r++)
         for (int j = 0; j < gradients->tile_cols; j++)
             sl_matrix_tile(gradients, r, j)->idle =
-                is_beyond(d, r / blocks, gradient_hops(net, layer, r % blocks));
+                is_beyond(d, r / blocks, sl_reach_of_gradient(layer, r % blocks, d->grid.columns));
 }
 
 void sl_reach_plan(struct sl_network *net)

@@ -13,11 +13,21 @@
  * metrics, are idle from now on: sums leave them out. */
 void sl_reach_plan(struct sl_network *net);
 
+/* Return how many hops away the furthest rows are that block `block` of a layer's gradients sums,
+ * on a grid of `columns` columns. Where the product comes first, neighbours' weights have the rows
+ * of the input, and the bias is in their tile; all others have the rows of the output. */
+int sl_reach_of_gradient(const struct sl_layer *layer, int block, int columns);
+
 /* The same for the gradients of one layer's parameters alone, once their place was taken. */
 void sl_reach_gradients(const struct sl_network *net, const struct sl_layer *layer);
 
 /* How many hops away the furthest rows are that a layer reads of its input. */
 int sl_reach_of_input(const struct sl_layer *layer);
+
+/* Return what an aggregation of a layer reads and needs: forward, rows of its input or of their
+ * products; back, rows of its output's gradient. Where no hops are known: all rows. */
+struct sl_counted_walk sl_reach_of_walk(const struct sl_layer *layer,
+                                        const struct sl_distribution *d, bool transposed);
 
 /* Submit zeros for row tiles that are over `hops` hops away, and let them be idle; the others are
  * not. */

@@ -15,6 +15,7 @@
 /* clang-format on */
 #include "graphs/vertex_cut.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,10 +325,11 @@ static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution 
 /* All tiles of a rank are its own. States travel to root and to leaves, after all own entries or,
  * going back, before them. Late states replace older ones, and nothing waits for them. */
 static int cut_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                     bool transposed, struct sl_walk_counts *rank)
+                     const struct sl_counted_walk *walk, struct sl_walk_counts *rank)
 {
     const struct sl_vertex_cut *cut = d->own;
-    const int code = sl_block_count(d, counts, transposed, rank);
+    const struct sl_counted_walk all = {walk->transposed, INT_MAX, INT_MAX};
+    const int code = sl_block_count(d, counts, &all, rank);
     for (int r = 0; !code && r < d->ranks; r++) {
         const struct sl_tile_run own = sl_grid_group(d, r);
         rank[r].table = (double)(d->row_cut[own.to] - d->row_cut[own.from]);

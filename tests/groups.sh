@@ -364,6 +364,30 @@ preload_plan() { # HOPS OPTION ...
     sentence "--groups 2x2: expected a DATASET, and GxP" "$T/err"
 }
 
+# messages_plan DISTRIBUTION OPTION ...: bytes and messages inside groups, and bytes between them, are those planned,
+# with the fewest hops and with all.
+messages_plan() {
+    kind=$1
+    shift
+    set -- "$T/small" --groups 2x2 --tiles 7 --hidden 12 --dropout 0.3 "$@"
+    "$STARLING" plan "$@" --distribution "$kind" --ranks 4 --json "$T/inside.json" >"$T/out" 2>"$T/err" || die "$(cat "$T/err")"
+    tr -d ' \n' <"$T/inside.json" | sed 's/.*"preload":\[//' | tr '{' '\n' | grep preload_hops >"$T/rows"
+    for row in 1 '$'; do
+        sed -n "${row}p" "$T/rows" >"$T/row"
+        h=$(sed 's/.*"preload_hops":\([0-9]*\).*/\1/' "$T/row")
+        [ $row = 1 ] && [ "$(wc -l <"$T/rows")" -gt 1 ] || h=all
+        [ "$kind" = 2d ] && how="--grid 1x2x1" || how="--distribution $kind"
+        # shellcheck disable=SC2086
+        train inside-$h 4 train "$@" $how --epochs 2 --eval-every 100 --preload-hops $h
+        for figure in inside:bytes inside:messages between:bytes; do
+            planned=$(sed "s/.*\"${figure%:*}_${figure#*:}\":\([0-9]*\).*/\1/" "$T/row")
+            measured=$(of_groups inside-$h "${figure%:*}" "${figure#*:}")
+            echo "$h hops, $figure: $planned planned, $measured sent"
+            [ "$measured" -gt 0 ] && [ "$planned" = "$measured" ] || die "$h hops, $figure: $planned planned, $measured sent"
+        done
+    done
+}
+
 # preload_figures KEY: of $T/preload.json, of one hop and of two.
 preload_figures() {
     tr -d '\n ' <"$T/preload.json" | sed 's/.*"preload":\[//' | tr '{,' '\n\n' | sed -n "s/^\"$1\":\([^}]*\).*/\1/p"
@@ -473,9 +497,19 @@ check "memory of batches, as planned" planned 0.99 6 \
     "1:--batches_co:3 1:--batches_clusters:12,4 2:--batches_co:3_--distribution_halo 2:--groups_2x1_--batches_co:2_--max-hop_1"
 check "as many batches as fit" automatic
 check "preloaded hops by predicted time" preloads
-check "the command plans preloaded hops" preload_plan "1 2 3"
+check "the command plans preloaded hops" preload_plan "1 2"
 check "... with sums from the whole graph" preload_plan "1 2" --input-dropout 0
 check "... of sparse features, and their parameters" preload_features
+check "messages as planned: gcn, halo" messages_plan halo --layers 3 --product-order spmm
+check "messages as planned: sage, cover" messages_plan cover --layers 3 --model sage --hidden 24
+check "messages as planned: gat, cover" messages_plan cover --layers 2 --model gat --heads 2
+check "messages as planned: resgcn with columns normalised, 1d" messages_plan 1d --layers 3 --model resgcn --block-norm batch
+check "messages as planned: gin, 1.5d, bfloat16" messages_plan 1.5d --layers 2 --model gin --precision bf16
+check "messages as planned: jknet, 2d" messages_plan 2d --layers 3 --model jknet
+check "a distribution of groups, without groups" refused "--distribution halo: expected --groups, too" \
+    plan "$T/small" --ranks 4 --distribution halo
+check "a distribution that groups cannot have" refused "--distribution 3d: not with groups of 2 ranks" \
+    plan "$T/small" --ranks 4 --groups 2x2 --distribution 3d
 check "copies that are refreshed" exact refreshed 6 \
     "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \
     --layers 5 --hidden 12 --dropout 0.3

@@ -28,7 +28,7 @@ enum { MOST_RANKS = 16384 };
 
 struct config {
     int64_t ranks, machine_ranks, rows;
-    char *machine, *partition, *delay, *partial_sums, *like, *json;
+    char *machine, *partition, *delay, *partial_sums, *distribution, *like, *json;
     bool quiet;
 };
 
@@ -53,6 +53,9 @@ static const struct sl_option options[] = {
      "Distributions"},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      "KIND", "of that delay: as for train", "Distributions"},
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), NULL, 0, 0, "1d|1.5d|2d|3d|halo|cover",
+     "NAME", "with --groups: inside groups; default: what is predicted to be fastest",
+     "Distributions"},
     {"like", SL_OPTION_CHOICE, FIELD(like), NULL, 0, 0, SL_LIKE_NAMES, "NAME",
      "instead of a DATASET, the published sizes of that one, its vertices in random order",
      "Graph"},
@@ -65,7 +68,7 @@ static const struct sl_option options[] = {
 };
 
 static const struct sl_bench_reserved reserved[] = {
-    {"distribution", "the table"}, {"grid", "the table"}, {"replication", "the table"}, {0}};
+    {"grid", "the table"}, {"replication", "the table"}, {0}};
 
 static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved = reserved};
 
@@ -87,6 +90,7 @@ struct planning {
     int count;
     int64_t space;
     const struct sl_prediction *winner;
+    struct sl_partition_options cuts;
     struct sl_preload *preload; // (preloads): of --groups
     int preloads;
     char reason[256];
@@ -167,6 +171,7 @@ static int cut(struct planning *p)
     cuts.ranks = (int)p->config.ranks;
     cuts.cores = p->rates.cores * cuts.ranks;
     cuts.link = (int64_t)fmin(sl_rates_link(&p->rates, cuts.ranks).bytes_per_second, 1e18);
+    p->cuts = cuts;
     if (p->config.like) /* in random order, the same but for noise */
         cuts.balance = "rows";
     if (p->source.vertices < cuts.ranks)
@@ -212,6 +217,11 @@ static int preload(struct planning *p)
 {
     int groups, each, length = -1;
     const char *text = p->options.groups;
+    if (!text && p->config.distribution)
+        return sl_error(SL_ERR_USAGE,
+                        "--distribution %s: expected --groups, too; the table has all "
+                        "distributions",
+                        p->config.distribution);
     if (!text)
         return 0;
     if (p->config.like || sscanf(text, "%dx%d%n", &groups, &each, &length) != 2 || text[length] ||
@@ -220,10 +230,21 @@ static int preload(struct planning *p)
                         "--groups %s: expected a DATASET, and GxP with G groups of P ranks, %d in "
                         "all",
                         text, (int)p->config.ranks);
+    struct sl_preload_groups how = {
+        .groups = groups,
+        .each = each,
+        .distribution = p->config.distribution,
+        .training = &p->training,
+        .cuts = p->cuts,
+        .rates = &p->rates,
+        .core = &p->core,
+    };
+    how.cuts.ranks = each;
+    how.cuts.cores = p->rates.cores * each;
     const int code = sl_source_settle_splits(&p->source);
     return code ? code
-                : sl_preload_predict(&p->rt, &p->source, &p->options, groups, each, &p->rates,
-                                     &p->preload, &p->preloads);
+                : sl_preload_predict(&p->rt, &p->source, &p->options, &how, &p->preload,
+                                     &p->preloads);
 }
 
 /* ---- What comes out ---- */
@@ -233,12 +254,16 @@ static json_t *describe_preload(const struct planning *p)
     json_t *rows = json_array();
     for (int h = 0; h < p->preloads; h++) {
         const struct sl_preload *of = &p->preload[h];
-        json_array_append_new(rows,
-                              json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "preload_hops",
-                                        of->hops, "preloaded_share", of->share, "redundant_share",
-                                        of->redundant, "rows_between", of->rows, "compute_seconds",
-                                        of->computing, "between_seconds", of->messages,
-                                        "epoch_seconds", of->computing + of->messages));
+        json_array_append_new(
+            rows,
+            json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f}",
+                      "preload_hops", of->hops, "preloaded_share", of->share, "redundant_share",
+                      of->redundant, "rows_between", of->rows, "between_bytes", of->between_bytes,
+                      "between_messages", of->between_messages, "inside_distribution",
+                      of->inside.name[0] ? of->inside.name : "-", "inside_bytes", of->inside.bytes,
+                      "inside_messages", of->inside.messages, "compute_seconds", of->computing,
+                      "inside_seconds", of->inside.seconds, "between_seconds", of->messages,
+                      "epoch_seconds", sl_preload_seconds(of)));
     }
     return rows;
 }
@@ -248,9 +273,9 @@ static void print_fastest(const struct planning *p)
 {
     const struct sl_preload *best = p->preload;
     for (int h = 1; h < p->preloads; h++)
-        if (p->preload[h].computing + p->preload[h].messages < best->computing + best->messages)
+        if (sl_preload_seconds(&p->preload[h]) < sl_preload_seconds(best))
             best = &p->preload[h];
-    const double seconds = best->computing + best->messages;
+    const double seconds = sl_preload_seconds(best);
     if (seconds < p->winner->seconds)
         printf(
             "\n--groups %s --preload-hops %d is predicted to be fastest: %.3g ms per epoch, where "
@@ -266,16 +291,20 @@ static void print_fastest(const struct planning *p)
 
 static void print_preload(const struct planning *p, const json_t *rows)
 {
+    const double MB = 1e6;
     const struct sl_column columns[] = {
         {"preload_hops", "hops", 0, 0},          {"preloaded_share", "outer / inner", 1, 3},
-        {"redundant_share", "redundant", 1, 3},  {"rows_between", "rows", 0, 0},
-        {"compute_seconds", "compute", 1e-3, 3}, {"between_seconds", "messages", 1e-3, 3},
+        {"redundant_share", "redundant", 1, 3},  {"rows_between", "rows", 1, 0},
+        {"between_bytes", "MB", MB, 3},          {"between_messages", "messages", 1, 0},
+        {"inside_distribution", "inside", 0, 0}, {"inside_bytes", "MB", MB, 3},
+        {"inside_messages", "messages", 1, 0},   {"compute_seconds", "compute", 1e-3, 3},
+        {"inside_seconds", "inside", 1e-3, 3},   {"between_seconds", "between", 1e-3, 3},
         {"epoch_seconds", "ms/epoch", 1e-3, 3},  {0},
     };
     if (p->preloads == 0)
         return;
-    printf("\n--groups %s by --preload-hops: figures of the slowest group; rows travel between all "
-           "groups in an epoch\n\n",
+    printf("\n--groups %s by --preload-hops: shares and ms of the slowest group; rows, MB and "
+           "messages of an epoch between all groups, and inside all groups\n\n",
            p->options.groups);
     sl_table_print(rows, columns);
     print_fastest(p);
@@ -342,7 +371,7 @@ static void print(const struct planning *p, const json_t *document)
         {"words", "Mwords", 1e6, 3},
         {"rows_received", "MiB of rows", MIB, 2},
         {"sums_received", "of sums", MIB, 2},
-        {"messages", "messages", 0, 0},
+        {"messages", "messages", 1, 0},
         {"compute_seconds", "compute", 1e-3, 3},
         {"communication_seconds", "messages", 1e-3, 3},
         {"hidden_seconds", "hidden", 1e-3, 3},

@@ -14,11 +14,19 @@ static int no_memory(const struct sl_partition *p)
 
 /* ---- Counts ---- */
 
+/* Messages are counted apart where those of rows are. */
 static int create_cover(struct sl_halo *halo, int ranks)
 {
-    halo->cover = calloc(1, sizeof *halo->cover);
-    return halo->cover ? sl_cover_allocate(halo->cover, ranks)
-                       : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
+    const size_t messages = (size_t)ranks * (size_t)ranks * (size_t)halo->numbers;
+    struct sl_cover *cover = halo->cover = calloc(1, sizeof *cover);
+    const int code = cover ? sl_cover_allocate(cover, ranks) : SL_ERR_SYSTEM;
+    if (!code && halo->rows) {
+        cover->rows = calloc(messages, sizeof *cover->rows);
+        cover->entries = calloc(messages, sizeof *cover->entries);
+    }
+    return !code && (!halo->rows || (cover->rows && cover->entries))
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
 }
 
 int sl_cover_counts_create(struct sl_cover_counts *c, const struct sl_runtime *rt,
@@ -83,10 +91,19 @@ static void count_row(struct sl_cover_counts *c, const struct pair *pair, int32_
     *met = true;
 }
 
+/* The place of the message from the rank that makes the result of a row. */
+static int64_t message_of(const struct sl_cover_counts *c, const struct pair *pair, int32_t row)
+{
+    return (int64_t)pair->from * c->rows.partition->ranks * c->rows.numbers +
+           c->rows.message[c->tile[row]];
+}
+
 static void count_result(struct sl_cover_counts *c, const struct pair *pair, int32_t row)
 {
     struct sl_cover *cover = c->rows.halo[pair->transposed].cover;
     bool *met = &c->result_message[c->rows.message[c->tile[row]] % c->rows.numbers];
+    if (cover->rows)
+        cover->rows[message_of(c, pair, row)]++;
     cover->received[pair->to]++;
     cover->sent[pair->from]++;
     cover->bytes[pair->from] += sl_counts_piece_bytes(1) - sl_counts_piece_bytes(0);
@@ -109,6 +126,8 @@ static void move_entry(struct sl_cover_counts *c, const struct pair *pair,
     int64_t *nnz = pair->transposed ? c->tiles.back : c->tiles.nnz;
     nnz[(int64_t)c->tile[x->row] * c->tiles.tiles + tile]--;
     cover->nnz[pair->from]++;
+    if (cover->entries)
+        cover->entries[message_of(c, pair, x->row)]++;
     cover->bytes[pair->from] +=
         sl_counts_entry_bytes(row_cut[tile + 1] - row_cut[tile], c->tiles.has_values);
 }
@@ -188,12 +207,17 @@ int sl_cover_counts_add(struct sl_cover_counts *c, const struct sl_adjacency_row
 
 /* ---- All ranks ---- */
 
-static void sum_cover(struct sl_runtime *rt, struct sl_cover *cover, int ranks)
+static void sum_cover(struct sl_runtime *rt, struct sl_cover *cover, int ranks, int numbers)
 {
+    const int64_t messages = (int64_t)ranks * ranks * numbers;
     int64_t *const counts[] = {cover->received, cover->sent,  cover->messages, cover->made,
                                cover->nnz,      cover->tiles, cover->bytes};
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
         sl_runtime_sum(rt, counts[k], ranks);
+    if (cover->rows) {
+        sl_runtime_sum(rt, cover->rows, messages);
+        sl_runtime_sum(rt, cover->entries, messages);
+    }
 }
 
 void sl_cover_counts_sum(struct sl_runtime *rt, struct sl_cover_counts *c,
@@ -212,7 +236,7 @@ void sl_cover_counts_sum(struct sl_runtime *rt, struct sl_cover_counts *c,
             c->tiles.back[i * tiles + k] += all->nnz[k * tiles + i];
         }
     for (int t = 0; t < (c->tiles.symmetric ? 1 : 2); t++)
-        sum_cover(rt, c->rows.halo[t].cover, c->rows.partition->ranks);
+        sum_cover(rt, c->rows.halo[t].cover, c->rows.partition->ranks, c->rows.numbers);
     if (c->tiles.symmetric)
         sl_halo_destroy(&c->rows.halo[1]);
 }

@@ -33,7 +33,12 @@ int sl_halo_counts_create(struct sl_halo_counts *c, const struct sl_runtime *rt,
                           const struct sl_partition *p, int64_t row_bytes)
 {
     const struct sl_distribution d = {
-        .ranks = p->ranks, .tiles = p->tiles, .rank_cut = p->rank_cut, .row_cut = p->row_cut};
+        .ranks = p->ranks,
+        .tiles = p->tiles,
+        .rank_cut = p->rank_cut,
+        .row_cut = p->row_cut,
+        .hop = p->hop,
+    };
     const size_t ranks = (size_t)p->ranks;
     *c = (struct sl_halo_counts){.partition = p, .numbers = sl_halo_numbers(rt, &d, row_bytes)};
     c->rank = calloc((size_t)p->tiles, sizeof *c->rank);

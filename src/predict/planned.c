@@ -56,6 +56,7 @@ static int cut_group(struct sl_planned *g, const struct sl_partition *p, int fir
         .tiles = tiles,
         .rank_cut = g->rank_cut,
         .row_cut = g->row_cut,
+        .hop = p->hop ? p->hop + from : NULL,
     };
     return 0;
 }
@@ -103,7 +104,12 @@ int sl_planned_create(struct sl_planned *g, const struct sl_scenario *scenario, 
     }
     if (!code)
         code = sl_model_create(&g->model, &g->rt, &scenario->training->shape);
-    return code ? code : sl_network_create(&g->net, scenario->training->product_order, NULL);
+    struct sl_copies copies = {.hops = scenario->refresh}; /* only while layers are planned */
+    g->net.copies = scenario->refresh > 0 ? &copies : NULL;
+    if (!code)
+        code = sl_network_create(&g->net, scenario->training->product_order, NULL);
+    g->net.copies = NULL;
+    return code;
 }
 
 void sl_planned_destroy(struct sl_planned *g)

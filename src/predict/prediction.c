@@ -1,5 +1,6 @@
 #include "predict/prediction.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,13 @@
 #include "graphs/columns.h"
 #include "graphs/layer.h"
 #include "graphs/product.h"
+#include "graphs/reach.h"
+
+/* A walk and its counts (ranks). */
+struct walk {
+    struct sl_counted_walk is;
+    struct sl_walk_counts *met;
+};
 
 struct predicting {
     const struct sl_network *net;
@@ -20,7 +28,8 @@ struct predicting {
     const struct sl_tile_counts *counts;
     const struct sl_rates *rates;
     struct sl_grid grid;
-    struct sl_walk_counts *met[2]; // (ranks) each: walks with S and with its transpose
+    struct walk *walk; // (walks): all that differ
+    int walks;
 };
 
 static int owner_of(const struct predicting *f, int i)
@@ -28,16 +37,67 @@ static int owner_of(const struct predicting *f, int i)
     return sl_distribution_whole_owner(f->d, i, 0);
 }
 
+/* Walks with a symmetric matrix go the same way. */
+static struct sl_counted_walk walk_in(const struct predicting *f,
+                                      const struct sl_aggregation *aggregation,
+                                      const struct sl_layer *layer)
+{
+    struct sl_counted_walk is = sl_reach_of_walk(layer, f->d, aggregation->transposed);
+    is.transposed = aggregation->transposed && !f->counts->symmetric;
+    return is;
+}
+
+static struct walk *find_walk(const struct predicting *f, const struct sl_counted_walk *is)
+{
+    for (struct walk *w = f->walk; w < f->walk + f->walks; w++)
+        if (w->is.transposed == is->transposed && w->is.from == is->from && w->is.to == is->to)
+            return w;
+    return NULL;
+}
+
+/* The tiles of S, or of its transpose where that is another matrix, on the ranks. */
+static const struct sl_walk_counts *tiles_of(const struct predicting *f, bool transposed)
+{
+    return find_walk(f, &(struct sl_counted_walk){transposed, INT_MAX, INT_MAX})->met;
+}
+
+static int count_walk(struct predicting *f, const struct sl_counted_walk *is)
+{
+    struct walk *w = &f->walk[f->walks];
+    if (find_walk(f, is))
+        return 0;
+    *w = (struct walk){*is, calloc((size_t)f->d->ranks, sizeof *w->met)};
+    f->walks++;
+    return w->met
+               ? f->d->kind->count(f->d, f->counts, is, w->met)
+               : sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d ranks", f->d->ranks);
+}
+
+/* Of all layers, and of the whole matrices, which ranks have in memory. */
 static int count_walks(struct predicting *f)
 {
-    int code = 0;
-    for (int t = 0; !code && t < (f->counts->symmetric ? 1 : 2); t++) {
-        f->met[t] = calloc((size_t)f->d->ranks, sizeof *f->met[t]);
-        code = f->met[t] ? f->d->kind->count(f->d, f->counts, t, f->met[t])
-                         : sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d ranks",
-                                    f->d->ranks);
+    const int layers = f->net->layers;
+    f->walk = calloc((size_t)(layers * SL_AGGREGATIONS + 2), sizeof *f->walk);
+    int code =
+        f->walk ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the walks of %d layers", layers);
+    for (int t = 0; !code && t < (f->counts->symmetric ? 1 : 2); t++)
+        code = count_walk(f, &(struct sl_counted_walk){t, INT_MAX, INT_MAX});
+    for (int l = 0; !code && l < layers; l++) {
+        struct sl_aggregation list[SL_AGGREGATIONS];
+        const int count = sl_layer_aggregations(f->net, &f->net->layer[l], list);
+        for (int a = 0; !code && a < count; a++) {
+            const struct sl_counted_walk is = walk_in(f, &list[a], &f->net->layer[l]);
+            code = count_walk(f, &is);
+        }
     }
     return code;
+}
+
+static void free_walks(struct predicting *f)
+{
+    for (int w = 0; w < f->walks; w++)
+        free(f->walk[w].met);
+    free(f->walk);
 }
 
 /* ---- Traffic ---- */
@@ -63,13 +123,15 @@ static void add_rest(struct sl_rank_prediction *rank, int64_t bytes, int64_t mes
 }
 
 /* The tiles of the adjacency that the others of the group own. */
-static void add_adjacency(const struct predicting *f, int t, int r, struct sl_rank_prediction *rank)
+static void add_adjacency(const struct predicting *f, bool t, int r,
+                          struct sl_rank_prediction *rank)
 {
+    const struct sl_walk_counts *tiles = tiles_of(f, t);
     const int first = r - sl_grid_column(&f->grid, r);
     for (int other = first; other < first + f->grid.columns; other++)
         if (other != r) {
-            rank->adjacency += f->met[t][other].own_bytes;
-            add_rest(rank, f->met[t][other].own_bytes, f->met[t][other].own_tiles);
+            rank->adjacency += tiles[other].own_bytes;
+            add_rest(rank, tiles[other].own_bytes, tiles[other].own_tiles);
         }
 }
 
@@ -119,15 +181,17 @@ static double passes_of(const struct predicting *f, const struct sl_layer *layer
 }
 
 static const struct sl_walk_counts *walk_of(const struct predicting *f,
+                                            const struct sl_layer *layer,
                                             const struct sl_aggregation *aggregation, int r)
 {
-    return &f->met[aggregation->transposed && !f->counts->symmetric][r];
+    const struct sl_counted_walk is = walk_in(f, aggregation, layer);
+    return &find_walk(f, &is)->met[r];
 }
 
 static struct flow flow_of(const struct predicting *f, const struct sl_layer *layer,
                            const struct sl_aggregation *aggregation, int r)
 {
-    const struct sl_walk_counts *m = walk_of(f, aggregation, r);
+    const struct sl_walk_counts *m = walk_of(f, layer, aggregation, r);
     const int column = sl_grid_column(&f->grid, r);
     const struct sl_reducer *reducer = aggregation->reducer;
     const int64_t merged = merged_columns(f, aggregation, column);
@@ -160,7 +224,7 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
         add_rows(rank, flow.rows.bytes, flow.rows.messages);
         add_sums(rank, flow.sums.bytes, flow.sums.messages);
         add_rows(rank, flow.replaced.bytes, flow.replaced.messages);
-        const int t = list[a].transposed && !f->counts->symmetric;
+        const bool t = list[a].transposed && !f->counts->symmetric;
         for (int p = 0; f->d->drops_adjacency && p < (int)passes_of(f, layer, &list[a]); p++)
             add_adjacency(f, t, r, rank);
     }
@@ -206,9 +270,12 @@ static void add_gradients(const struct predicting *f, const struct sl_layer *lay
 static void add_metrics(const struct predicting *f, struct sl_rank_prediction *rank)
 {
     const int64_t bytes = SL_METRICS * (int64_t)sizeof(double);
-    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, f->d->tiles);)
-        if (owner_of(f, s.to) != owner_of(f, s.from))
-            add_rest(&rank[owner_of(f, s.to)], bytes, 1);
+    int *tile;
+    const int tiles = sl_distribution_tiles(f->d, f->net->layer[f->net->layers - 1].hops, &tile);
+    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, tiles);)
+        if (owner_of(f, tile[s.to]) != owner_of(f, tile[s.from]))
+            add_rest(&rank[owner_of(f, tile[s.to])], bytes, 1);
+    free(tile);
     if (owner_of(f, 0) > 0)
         add_rest(&rank[0], bytes, 1);
     for (int r = 1; r < f->d->ranks; r++)
@@ -223,16 +290,19 @@ static void add_statistics(const struct predicting *f, const struct sl_layer *la
 {
     const int64_t width = layer->out, rows = layer->model->parameters.rows;
     const int first = sl_distribution_dense_owner(f->d, 0, 0);
+    int *tile;
+    const int tiles = sl_distribution_tiles(f->d, layer->hops, &tile);
     for (int c = 0; c < f->grid.columns; c++) {
         const int64_t sums = 2 * sl_cut_width(layer->out_cut, c) * (int64_t)sizeof(double);
-        for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, f->d->tiles);) {
-            const int to = sl_distribution_dense_owner(f->d, s.to, c);
-            if (to != sl_distribution_dense_owner(f->d, s.from, c))
+        for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, tiles);) {
+            const int to = sl_distribution_dense_owner(f->d, tile[s.to], c);
+            if (to != sl_distribution_dense_owner(f->d, tile[s.from], c))
                 add_rest(&rank[to], sums, 1);
         }
         if (c > 0)
             add_rest(&rank[first], sums, 1);
     }
+    free(tile);
     for (int r = 0; r < f->d->ranks; r++) {
         if (r != first)
             add_rest(&rank[r], 2 * width * (int64_t)sizeof(float), 1);
@@ -276,6 +346,16 @@ static int add_traffic(const struct predicting *f, struct sl_rank_prediction *ra
 }
 
 /* ---- Time ---- */
+
+/* Rows of a rank that are at most `hops` hops away, where hops are known. */
+static double rows_within(const struct predicting *f, struct sl_tile_run run, int hops)
+{
+    int64_t rows = 0;
+    for (int i = run.from; i < run.to; i++)
+        if (!f->d->hop || f->d->hop[i] <= hops)
+            rows += f->d->row_cut[i + 1] - f->d->row_cut[i];
+    return (double)rows;
+}
 
 /* Return the tasks of an aggregation: one per row tile and stage, with two stages per rank, but at
  * most one per tile. A task takes at most SL_SPMM_PARTS tiles. */
@@ -322,10 +402,11 @@ static void add_aggregation_times(const struct predicting *f, const struct sl_la
     const int count = sl_layer_aggregations(f->net, layer, list);
     const struct sl_tile_run own = sl_grid_group(f->d, r);
     for (int a = 0; a < count; a++) {
-        const struct sl_walk_counts *m = walk_of(f, &list[a], r);
+        const struct sl_walk_counts *m = walk_of(f, layer, &list[a], r);
         const struct flow flow = flow_of(f, layer, &list[a], r);
         const double row = (double)moved_bytes(&list[a], sl_grid_column(&f->grid, r));
-        const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
+        const struct sl_counted_walk is = walk_in(f, &list[a], layer);
+        const double rows = rows_within(f, own, is.to);
         const double states =
             f->d->kind->clones && !list[a].transposed ? list[a].reducer->outputs : 1.0;
         const double packed = f->d->kind->share(f->d, list[a].transposed) * m->packed;
@@ -345,7 +426,8 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
 {
     enum { PASSES = 6, PRODUCTS = 3 };
     const struct sl_tile_run run = sl_grid_group(f->d, r);
-    const double n = (double)(f->d->row_cut[run.to] - f->d->row_cut[run.from]);
+    const double n =
+        rows_within(f, run, layer->order == SL_GEMM_FIRST ? sl_reach_of_input(layer) : layer->hops);
     const double columns = f->grid.columns, out = (double)layer->out;
     const double share = n / (double)f->net->graph->adjacency->rows / columns;
     const int weights = sl_layer_weight_count(layer);
@@ -442,9 +524,9 @@ static int64_t adjacency_bytes(const struct predicting *f, int stages)
     int64_t most = 0;
     for (int r = 0; r < f->d->ranks; r++) {
         int64_t bytes = 0;
-        for (int t = 0; t < 2 && f->met[t]; t++) {
-            const int64_t own = f->met[t][r].own_bytes;
-            bytes += own + (f->met[t][r].bytes - own) / turns;
+        for (int t = 0; t < (f->counts->symmetric ? 1 : 2); t++) {
+            const struct sl_walk_counts *tiles = &tiles_of(f, t)[r];
+            bytes += tiles->own_bytes + (tiles->bytes - tiles->own_bytes) / turns;
         }
         most = bytes > most ? bytes : most;
     }
@@ -475,8 +557,7 @@ int sl_predict_network(const struct sl_network *net, const struct sl_distributio
         add_mean(out, d->ranks);
         out->adjacency_bytes = adjacency_bytes(&f, net->rt->stages);
     }
-    free(f.met[0]);
-    free(f.met[1]);
+    free_walks(&f);
     return code;
 }
 

@@ -192,6 +192,7 @@ int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid
         .tiles = p->tiles,
         .rank_cut = p->rank_cut,
         .row_cut = p->row_cut,
+        .hop = p->hop,
     };
     struct sl_planned group;
     const int first = largest_group(p, grid->columns);

@@ -33,6 +33,7 @@ struct sl_scenario {
     int64_t vertices, features, classes; /* vertices: or clones, where rows are these */
     int64_t feature_entries;             /* of sparse features; 0: dense ones */
     int64_t row_bytes;                   /* of the widest dense matrix */
+    int refresh; /* layers that aggregate before a group's copies are refreshed; 0: never */
 };
 
 /* The scenario of a training on a source, of which only the sizes need be known. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/metrics.h"
 #include "core/error.h"
 #include "train/batch.h"
 
@@ -157,17 +158,19 @@ static double seconds_of_layers(const struct preload *p, const struct sl_rates *
     return seconds;
 }
 
-/* Gradients of weights go to rank 0 along a tree, and weights come back along another. */
-static double seconds_of_weights(const struct preload *p, const struct sl_link *link, double ranks)
+static double weight_bytes(const struct sl_layer_shape *layer)
+{
+    return 4.0 * (double)(sl_layer_shape_rows(layer) * sl_layer_shape_columns(layer));
+}
+
+/* Gradients of weights go to the first group along a tree, and weights come back along another. */
+static double seconds_of_weights(const struct preload *p, const struct sl_link *link, double groups)
 {
     double seconds = 0.0;
-    for (int l = 0; l < p->model.count; l++) {
-        const struct sl_layer_shape *layer = &p->model.layer[l];
-        const double bytes =
-            4.0 * (double)(sl_layer_shape_rows(layer) * sl_layer_shape_columns(layer));
-        if (bytes > 0.0)
-            seconds += 2.0 * ceil(log2(ranks)) * sl_link_seconds(link, bytes, 1.0);
-    }
+    for (int l = 0; l < p->model.count; l++)
+        if (weight_bytes(&p->model.layer[l]) > 0.0)
+            seconds += 2.0 * ceil(log2(groups)) *
+                       sl_link_seconds(link, weight_bytes(&p->model.layer[l]), 1.0);
     return seconds;
 }
 
@@ -182,7 +185,7 @@ static double seconds_of_messages(const struct preload *p, const struct sl_link 
                                   double ranks, double others)
 {
     const double outer = (double)(p->rows[h] - p->rows[0]) / ranks;
-    double seconds = seconds_of_weights(p, link, ranks + others);
+    double seconds = seconds_of_weights(p, link, 1.0 + others / ranks);
     int done = 0;
     for (int l = 0; outer > 0.0 && l < p->model.count; l++) {
         done += counts(p, &p->model.layer[l]);
@@ -280,60 +283,143 @@ int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
 
 /* ---- Groups that are not there ---- */
 
-static void add_group(const struct preload *p, const struct sl_rates *rates, int groups, int each,
-                      struct sl_preload *list)
+/* Rows of copies, and their gradients. A message has rows of one hop. */
+static void add_rows(const struct preload *p, const struct sl_preload_groups *how, int h,
+                     double outer, struct sl_preload *of)
 {
-    const struct sl_link link = sl_rates_link(rates, groups * each);
-    for (int h = 1; h <= p->most; h++) {
-        struct sl_preload *of = &list[h - 1];
-        const double inner = fmax((double)p->rows[0], 1.0),
-                     outer = (double)(p->rows[h] - p->rows[0]), entries = (double)p->entries[h];
-        of->hops = h;
-        of->share = fmax(of->share, outer / inner);
-        of->redundant = fmax(of->redundant, (entries - (double)p->entries[1]) / fmax(entries, 1.0));
-        of->rows += times_of(p, h) * outer;
-        of->computing = fmax(of->computing, seconds_of_layers(p, rates, h, each));
-        of->messages =
-            fmax(of->messages, seconds_of_messages(p, &link, h, each, (double)(groups - 1) * each));
+    const double others = how->groups - 1, ranks = how->each;
+    const double pairs = ranks * ranks * others * h; /* at most */
+    int done = 0;
+    for (int l = 0; outer > 0.0 && l < p->model.count; l++) {
+        done += counts(p, &p->model.layer[l]);
+        if (counts(p, &p->model.layer[l]) && done % h == 0 && done < p->layers) {
+            of->between_bytes += 2.0 * outer * (double)p->model.layer[l].out * p->size;
+            of->between_messages += 2.0 * pairs;
+        }
     }
 }
 
-static int predict_groups(struct preload *p, const struct sl_source *source, const int32_t *part,
-                          int groups, int each, const struct sl_rates *rates, int64_t *vertex,
-                          struct sl_preload *list)
+/* Columns that are normalised: sums go to the first group, statistics and the sum of the gradients
+ * come back. */
+static void add_statistics(const struct sl_layer_shape *layer, double others, struct sl_preload *of)
 {
-    int code = 0;
-    for (int g = 0; !code && g < groups; g++) {
-        int64_t count = 0;
-        for (int64_t v = 0; v < source->vertices; v++)
-            if (part[v] == g)
-                vertex[count++] = v;
-        code = count_hops(source, vertex, count, p);
-        if (!code)
-            add_group(p, rates, groups, each, list);
+    const double width = (double)layer->out;
+    of->between_bytes +=
+        others * (2.0 * width * (sizeof(double) + sizeof(float))) + others * weight_bytes(layer);
+    of->between_messages += 3.0 * others;
+}
+
+/* Gradients and values of weights, and sums of metrics, once for each group but the first. */
+static void add_sums(const struct preload *p, const struct sl_preload_groups *how,
+                     struct sl_preload *of)
+{
+    const double others = how->groups - 1;
+    for (int l = 0; l < p->model.count; l++) {
+        const struct sl_layer_shape *layer = &p->model.layer[l];
+        of->between_bytes += 2.0 * others * weight_bytes(layer);
+        of->between_messages += 2.0 * others * (weight_bytes(layer) > 0.0);
+        if (layer->kind->averages)
+            add_statistics(layer, others, of);
+    }
+    of->between_bytes += 2.0 * others * SL_METRICS * (double)sizeof(double);
+    of->between_messages += 2.0 * others;
+}
+
+static void add_group(const struct preload *p, const struct sl_preload_groups *how, int h,
+                      struct sl_preload *of)
+{
+    const int ranks = how->groups * how->each;
+    const struct sl_link link = sl_rates_link(how->rates, ranks);
+    const double inner = fmax((double)p->rows[0], 1.0), outer = (double)(p->rows[h] - p->rows[0]),
+                 entries = (double)p->entries[h];
+    of->hops = h;
+    of->share = fmax(of->share, outer / inner);
+    of->redundant = fmax(of->redundant, (entries - (double)p->entries[1]) / fmax(entries, 1.0));
+    of->rows += times_of(p, h) * outer;
+    of->computing = fmax(of->computing, seconds_of_layers(p, how->rates, h, how->each));
+    of->messages =
+        fmax(of->messages, seconds_of_messages(p, &link, h, how->each, ranks - how->each));
+    add_rows(p, how, h, outer, of);
+}
+
+/* What travels inside the group. */
+static int add_inside(struct sl_runtime *rt, const struct sl_source *source,
+                      const struct preload *p, const struct sl_preload_groups *how,
+                      const int64_t *vertex, int64_t vertices, struct sl_preload *of)
+{
+    struct sl_selection group = {0};
+    int code = sl_select(source, vertex, vertices, &(struct sl_selection_options){.hops = of->hops},
+                         &group);
+    if (!code)
+        code =
+            sl_group_predict(rt, &group.source, how->training, &how->cuts, how->rates, how->core,
+                             of->hops < p->layers ? of->hops : 0, how->distribution, &of->inside);
+    sl_selection_free(&group);
+    return code;
+}
+
+/* Whether fewer hops need as few refreshings, or copies cannot be refreshed. */
+static bool is_left_out(const struct preload *p, const struct sl_preload_groups *how, int h)
+{
+    return (h > 1 && times_of(p, h) == times_of(p, h - 1)) ||
+           (h < p->most && !sl_group_refreshes(how->distribution));
+}
+
+static int predict_group(struct sl_runtime *rt, struct preload *p, const struct sl_source *source,
+                         const struct sl_preload_groups *how, const int64_t *vertex,
+                         int64_t vertices, struct sl_preload *list)
+{
+    int code = count_hops(source, vertex, vertices, p);
+    for (int h = 1; !code && h <= p->most; h++) {
+        if (is_left_out(p, how, h))
+            continue;
+        add_group(p, how, h, list);
+        if (how->each > 1 && vertices > how->each)
+            code = add_inside(rt, source, p, how, vertex, vertices, list);
+        list++;
     }
     return code;
 }
 
+static int predict_groups(struct sl_runtime *rt, struct preload *p, const struct sl_source *source,
+                          const int32_t *part, const struct sl_preload_groups *how, int64_t *vertex,
+                          struct sl_preload *list, int *count)
+{
+    int code = 0;
+    *count = 0;
+    for (int h = 1; h <= p->most; h++)
+        *count += !is_left_out(p, how, h);
+    for (int g = 0; !code && g < how->groups; g++) {
+        int64_t vertices = 0;
+        for (int64_t v = 0; v < source->vertices; v++)
+            if (part[v] == g)
+                vertex[vertices++] = v;
+        code = predict_group(rt, p, source, how, vertex, vertices, list);
+    }
+    for (int h = 0; !code && h < *count; h++)
+        add_sums(p, how, &list[h]);
+    return code;
+}
+
 int sl_preload_predict(struct sl_runtime *rt, const struct sl_source *source,
-                       const struct sl_config *config, int groups, int each,
-                       const struct sl_rates *rates, struct sl_preload **list, int *count)
+                       const struct sl_config *config, const struct sl_preload_groups *how,
+                       struct sl_preload **list, int *count)
 {
     struct preload p = {0};
     const size_t n = (size_t)source->vertices + 1;
     int32_t *part = malloc(n * sizeof *part);
     int64_t *vertex = malloc(n * sizeof *vertex);
     int code = open_preload(&p, source, config);
-    *count = code ? 0 : p.most;
+    *count = 0;
     *list = calloc((size_t)p.most + 1, sizeof **list);
     if (!code && (!part || !vertex || !*list))
         code = sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
                         (long long)source->vertices);
     if (!code)
-        code = sl_source_find_parts(rt, source, groups, (uint64_t)config->seed, config->partition,
-                                    part);
+        code = sl_source_find_parts(rt, source, how->groups, (uint64_t)config->seed,
+                                    config->partition, part);
     if (!code)
-        code = predict_groups(&p, source, part, groups, each, rates, vertex, *list);
+        code = predict_groups(rt, &p, source, part, how, vertex, *list, count);
     close_preload(&p);
     free(part);
     free(vertex);
