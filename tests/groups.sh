@@ -388,6 +388,21 @@ messages_plan() {
     done
 }
 
+# With sums of the features from the whole graph, a group has one hop less, on clones, too.
+one_hop_less() {
+    set -- "$T/strong" --layers 2 --hidden 8 --dropout 0 --epochs 1 --groups 2x1
+    for case in halo cached-halo cached-vertex-cut; do
+        [ "${case#cached-}" = "$case" ] && cached="--input-dropout 0.1" || cached=--cache-aggregate
+        # shellcheck disable=SC2086
+        train "hops-$case" 2 train "$@" --distribution "${case#cached-}" $cached
+        head -n 1 log | sed -n 's/.*"outer_vertices":\[\([0-9]*\),\([0-9]*\)\].*/\1 \2/p' >"$T/outer-$case"
+    done
+    cat "$T"/outer-*
+    cmp "$T/outer-cached-halo" "$T/outer-cached-vertex-cut" || die "other vertices on clones"
+    paste -d ' ' "$T/outer-cached-halo" "$T/outer-halo" | awk '{ exit !($1 > 0 && $2 > 0 && $1 < $3 && $2 < $4) }' ||
+        die "no fewer vertices"
+}
+
 # preload_figures KEY: of $T/preload.json, of one hop and of two.
 preload_figures() {
     tr -d '\n ' <"$T/preload.json" | sed 's/.*"preload":\[//' | tr '{,' '\n\n' | sed -n "s/^\"$1\":\([^}]*\).*/\1/p"
@@ -480,8 +495,12 @@ for model in gcn sage "gin --normalize-features l1"; do
             "$T/$graph" --layers 4 --hidden 8 --dropout 0.2 --input-dropout 0 --cache-aggregate --model $model
     done
 done
+check "sums from the whole graph: one hop less" one_hop_less
 check "sums from the whole graph: directed, weighted, one layer" exact sums-one 4 "2:--groups_2x1 4:--groups_2x2" \
     "$T/directed" --layers 1 --dropout 0 --cache-aggregate
+check "sums from the whole graph: directed, weighted, on clones" exact sums-clones 4 \
+    "2:--groups_2x1_--distribution_vertex-cut 4:--groups_2x2_--distribution_vertex-cut" \
+    "$T/directed" --layers 3 --hidden 8 --dropout 0 --cache-aggregate --model sage
 check "sums from the whole graph: bfloat16" within 3e-4 exact sums-bf16 4 "2:--groups_2x1 4:--groups_2x2" "$T/small" \
     --layers 3 --hidden 8 --dropout 0 --precision bf16
 check "balanced class weights" exact weights 5 "2:--groups_2x1" "$T/small" --hidden 8 --class-weights balanced

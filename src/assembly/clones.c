@@ -288,6 +288,7 @@ void sl_clones_destroy(struct sl_clones *clones)
     free(clones->weight);
     free(clones->diagonal);
     free(clones->hop);
+    free(clones->row);
     free(clones->leaf);
     free(clones->root);
     *clones = (struct sl_clones){0};

@@ -27,6 +27,7 @@ struct sl_clones {
     double *weight;        // (rows): of the vertex's row of A, all entries; absolute values
     int32_t *diagonal;     // (rows): the column of the loop that normalisation adds: -1 at a leaf
     int32_t *hop;          // (rows), ascending (sl_source_hop)
+    int32_t *row;          // (rows): of the graph whose rows were read
     int64_t leaves, roots; /* clones here whose root is elsewhere, and the other way round */
     struct sl_clone *leaf, *root;
 };

@@ -135,8 +135,9 @@ static int build_rows(struct sl_cloning *m, struct sl_dataset *data)
     out->weight = malloc(rows * sizeof *out->weight);
     out->diagonal = malloc(rows * sizeof *out->diagonal);
     out->hop = malloc(rows * sizeof *out->hop);
+    out->row = malloc(rows * sizeof *out->row);
     if (!original || !labels || !out->left || !out->right || !out->weight || !out->diagonal ||
-        !out->hop)
+        !out->hop || !out->row)
         return sl_cloning_no_memory(m->records);
     for (int64_t k = 0; k < m->records; k++) {
         const struct sl_vertex_record *record = &m->record[k];
@@ -146,6 +147,7 @@ static int build_rows(struct sl_cloning *m, struct sl_dataset *data)
         out->right[k] = record->right;
         out->weight[k] = record->weight;
         out->hop[k] = record->hop;
+        out->row[k] = record->vertex;
         out->diagonal[k] = is_root(m, k) ? (int32_t)(first + k) : -1;
     }
     data->original = original;

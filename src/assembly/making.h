@@ -17,6 +17,7 @@ struct sl_making {
     int64_t *bounds;      // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
     double *left, *right; // (rows): the diagonals of Â
     int32_t *diagonal;    // (rows): of a vertex-cut: the columns of I, -1 at leaves; else NULL
+    int32_t *row;         // (rows): of a vertex-cut: rows of the source; NULL: in its order
 };
 
 static inline const struct sl_partition *sl_making_partition(const struct sl_making *m)

@@ -93,8 +93,9 @@ int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
 int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *source,
                                const struct sl_assembly *how, int ranks, struct sl_source *ordered);
 
-/* Whether Â·X can be made once on a distribution: of clones that meet, with dense features. */
-bool sl_operands_can_aggregate(bool dense, const struct sl_distribution *d);
+/* Whether Â·X can be made once on a distribution. Of clones that meet: `whole` rows, of dense
+ * features or from a graph that has all neighbours. */
+bool sl_operands_can_aggregate(bool whole, const struct sl_distribution *d);
 
 /* Entries of Â·X, `nnz` of Â and `entries` of sparse X (n, width), which may lie anywhere. */
 double sl_operands_aggregated_entries(double n, double nnz, double width, double entries);

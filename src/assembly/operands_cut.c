@@ -163,8 +163,9 @@ void sl_making_close(struct sl_making *m)
     free(m->left);
     free(m->right);
     free(m->diagonal);
+    free(m->row);
     m->left = m->right = NULL;
-    m->diagonal = NULL;
+    m->diagonal = m->row = NULL;
 }
 
 /* Of the vertices, ranks and bins of all clones beside roots. */
@@ -246,9 +247,10 @@ static int take_clones(struct sl_making *m, struct sl_clones *clones)
     m->left = clones->left;
     m->right = clones->right;
     m->diagonal = clones->diagonal;
+    m->row = clones->row;
     clones->part = (struct sl_part){0};
     clones->left = clones->right = NULL;
-    clones->diagonal = NULL;
+    clones->diagonal = clones->row = NULL;
     return code;
 }
 

@@ -376,7 +376,9 @@ static int select_wider(const struct sl_making *m, struct wider *w)
     if (!inner || !w->number)
         return SL_ERR_SYSTEM;
     for (int64_t k = 0; k < rows; k++)
-        inner[k] = m->source.aggregated_row[sl_source_vertex(&m->source, w->first + k)];
+        inner[k] =
+            m->source
+                .aggregated_row[sl_source_vertex(&m->source, m->row ? m->row[k] : w->first + k)];
     const int code =
         sl_select(from, inner, rows, &(struct sl_selection_options){.hops = 1}, &w->selection);
     for (int64_t k = 0; !code && k < rows; k++)
@@ -483,9 +485,9 @@ static int read_aggregated(struct sl_making *m, const struct features *x, int64_
 
 /* ---- All of it ---- */
 
-bool sl_operands_can_aggregate(bool dense, const struct sl_distribution *d)
+bool sl_operands_can_aggregate(bool whole, const struct sl_distribution *d)
 {
-    return !d->kind->clones || (dense && d->kind->share(d, false) > 0.0);
+    return !d->kind->clones || (whole && d->kind->share(d, false) > 0.0);
 }
 
 int sl_making_input(struct sl_making *m, bool aggregate)
@@ -495,7 +497,8 @@ int sl_making_input(struct sl_making *m, bool aggregate)
     const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
     const bool keep = !m->how->loops; /* the vertex has a weight of its own */
     struct features x = {.making = m, .norm = m->how->row_norm};
-    aggregate = aggregate && sl_operands_can_aggregate(dense, o->distribution);
+    aggregate = aggregate && sl_operands_can_aggregate(dense || m->source.aggregated_from != NULL,
+                                                       o->distribution);
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);
     int code = sl_runtime_agree(

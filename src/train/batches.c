@@ -195,12 +195,14 @@ bool sl_batches_read_features(const struct sl_batches *b)
            !b->source->features_dense.fortran_order;
 }
 
-/* A clone has a part of its vertex's sum. Samples and clusters have sums with their own degrees. */
+/* Samples and clusters have sums with their own degrees; clones that never meet, of their own
+ * edges. */
 bool sl_batches_read_aggregated(const struct sl_config *config,
                                 const struct sl_batches_options *options)
 {
-    return sl_config_aggregates(config) && !sl_config_kind(config)->clones &&
-           !options->kind->alone && !options->sampled;
+    const bool meets =
+        !sl_config_kind(config)->clones || sl_config_delay(config) == SL_DELAY_EXACT;
+    return sl_config_aggregates(config) && meets && !options->kind->alone && !options->sampled;
 }
 
 bool sl_batches_read_source(const struct sl_batches *b)
