@@ -4,6 +4,7 @@
  * or a negative code (enum starling_code); starling_error has the sentence. No function ends the
  * process for a wrong argument, file or option. Arrays are in C order. One call at a time: StarPU
  * exists once in a process. Any thread may make the call; a callback makes none but starling_error.
+ * A call prints nothing, unless it has the option `quiet` at no.
  *
  * Ranks: a program that an MPI launcher started makes the calls marked "collective" on all ranks,
  * with equal arguments. They return the same code on all ranks; one rank has the sentence, and the

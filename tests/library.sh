@@ -92,6 +92,14 @@ everything() {
     [ ! -s "$T/err" ] || die "on stderr: $(cat "$T/err")"
 }
 
+# Each call says as much as its own options; steps of a training and a prediction are noted.
+talks() {
+    "$STARLING" generate community "$T/few" --vertices 60 --quiet 2>"$T/err" || die "no graph"
+    timeout 120 "$build/tests/library" talk "$T/few" >"$T/out" 2>"$T/err" || die "status $?: $(cat "$T/out" "$T/err")"
+    [ "$(grep -c '^starling: .*making tiles: [0-9.]* s$' "$T/err")" -eq 2 ] || die "not two steps: $(cat "$T/err")"
+    [ "$(tail -n 1 "$T/err")" = quiet ] || die "not quiet: $(cat "$T/err")"
+}
+
 no_workers() {
     ! STARPU_NCPU=0 timeout 120 "$build/tests/library" losses "$karate" >"$T/out" 2>"$T/err" || die "it trained"
     grep -q '^library: StarPU does not start' "$T/err" || die "$(cat "$T/err")"
@@ -118,6 +126,7 @@ check "examples/own_loss" example_own own_loss 0.7
 check "examples/own_reducer" example_own own_reducer 0.7
 check "a loss that nobody brought" unknown_loss
 check "errors, callbacks, weights, files, predictions" everything
+check "each call says as much as its options" talks
 check "StarPU without workers is an error" no_workers
 check "losses of a path" same_losses losses 1 "$T/graph" epochs 20 dropout 0.3
 check "losses of arrays" same_losses arrays 1 "$karate" model sage epochs 15 tiles 3
