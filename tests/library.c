@@ -11,6 +11,7 @@
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,6 +333,7 @@ static int check_all(const char *dataset, const char *directory)
 int main(int argc, char **argv)
 {
     starling_graph *graph;
+    setlocale(LC_NUMERIC, "");
     if (argc < 3)
         return 2;
     if (strcmp(argv[1], "all") == 0)
