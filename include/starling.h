@@ -2,8 +2,9 @@
  *
  * A graph, options, a model and a prediction are opaque. Functions with the result `int` return 0
  * or a negative code (enum starling_code); starling_error has the sentence. No function ends the
- * process for a wrong argument, file or option. Arrays are in C order. One call at a time: StarPU
- * exists once in a process. Any thread may make the call; a callback makes none but starling_error.
+ * process for a wrong argument, file or option. Matrices, (rows, columns), are row-major, without
+ * gaps. One call at a time: StarPU exists once in a process. Any thread may make the call; a
+ * callback makes none but starling_error. A call prints nothing, unless its option `quiet` is no.
  *
  * Ranks: a program that an MPI launcher started makes the calls marked "collective" on all ranks,
  * with equal arguments. They return the same code on all ranks; one rank has the sentence, and the
@@ -120,7 +121,8 @@ STARLING_API void starling_graph_free(starling_graph *graph);
 STARLING_API int starling_options_create(starling_options **options);
 
 /* Set an option: the name and the value are those of `starling train --help`, without dashes before
- * the name: ("model", "gat"), ("lr", "0.01"), ("bias", "no"). STARLING_ERR_USAGE names what was
+ * the name: ("model", "gat"), ("lr", "0.01"), ("bias", "no"). A loss, a layer or a reducer of one's
+ * own is registered before its name is a value. STARLING_ERR_USAGE names what was
  * expected. Not here: plan, profile, dag, trace, trace-epochs, report. */
 STARLING_API int starling_options_set(starling_options *options, const char *name,
                                       const char *value);
@@ -158,8 +160,8 @@ typedef void starling_loss(void *context, const struct starling_loss_rows *rows)
 /* Give a loss a name for the option `loss`, on each rank. The same name again replaces function and
  * context. A model that was trained with it needs the name for predictions, also in other
  * processes. It runs on cores; the rest of a step may run on GPUs. STARLING_ERR_USAGE: the name has
- * other characters than a-z, 0-9 and -, is not 1 to 31 long, or is the library's; there are 16
- * names; a training is on its way. */
+ * other characters than a-z, 0-9 and -, begins with -, is not 1 to 31 long, or is the library's;
+ * there are 16 names; a training is on its way. */
 STARLING_API int starling_loss_register(const char *name, enum starling_labels labels,
                                         starling_loss *loss, void *context);
 

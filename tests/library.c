@@ -1,11 +1,17 @@
 /* The library as a program meets it, linked with the shared one alone. Usage:
  *
- *     library losses DATASET NAME VALUE ...   losses of the epochs, as %.17g, then a line of
- * result; the model goes to $SAVE library arrays DATASET NAME VALUE ...   the same of a graph from
- * borrowed copies of the arrays library all DATASET DIRECTORY           everything else, asserted
+ *     library losses DATASET NAME VALUE ...
+ *         losses of the epochs, as %.17g, then a line of result; the model goes to $SAVE
+ *     library arrays DATASET NAME VALUE ...
+ *         the same of a graph from borrowed copies of the arrays
+ *     library talk DATASET
+ *         what calls print, before and after a line "quiet" on stderr
+ *     library all DATASET DIRECTORY
+ *         everything else, asserted
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,6 +286,32 @@ static void use_model(starling_graph *graph, const char *directory)
     starling_options_free(options);
 }
 
+/* A training and a prediction that talk, then calls that do not: stderr has a mark between them. */
+static int talk(const char *dataset)
+{
+    char *aloud[] = {"epochs", "3", "quiet", "no", "verbose", "yes"}, *plainly[] = {"quiet", "no"};
+    starling_options *options[] = {make_options(6, aloud), make_options(2, plainly), NULL};
+    starling_graph *graph, *again;
+    starling_model *model;
+    EXPECT(starling_graph_open(dataset, &graph) == 0);
+    EXPECT(starling_train(graph, options[0], NULL, NULL, &model) == 0);
+    for (int o = 0; o < 3; o++) {
+        starling_prediction *p;
+        EXPECT(starling_predict(model, graph, options[o], 0, &p) == 0);
+        starling_prediction_free(p);
+        if (o == 0)
+            fputs("quiet\n", stderr);
+    }
+    EXPECT(starling_graph_open(dataset, &again) == 0);
+    starling_graph_free(again);
+    starling_graph_free(graph);
+    starling_model_free(model);
+    starling_options_free(options[0]);
+    starling_options_free(options[1]);
+    starling_finish();
+    return failures;
+}
+
 static int check_all(const char *dataset, const char *directory)
 {
     struct starling_sizes sizes;
@@ -301,10 +333,13 @@ static int check_all(const char *dataset, const char *directory)
 int main(int argc, char **argv)
 {
     starling_graph *graph;
+    setlocale(LC_NUMERIC, "");
     if (argc < 3)
         return 2;
     if (strcmp(argv[1], "all") == 0)
         return check_all(argv[2], argv[3]) != 0;
+    if (strcmp(argv[1], "talk") == 0)
+        return talk(argv[2]) != 0;
     if (strcmp(argv[1], "arrays") == 0) {
         struct arrays a = read_arrays(argv[2]);
         const int code = print_losses(make_graph(&a), argc - 3, argv + 3);

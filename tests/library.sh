@@ -92,6 +92,31 @@ everything() {
     [ ! -s "$T/err" ] || die "on stderr: $(cat "$T/err")"
 }
 
+# Each call says as much as its own options; steps of a training and a prediction are noted.
+talks() {
+    "$STARLING" generate community "$T/few" --vertices 60 --quiet 2>"$T/err" || die "no graph"
+    timeout 120 "$build/tests/library" talk "$T/few" >"$T/out" 2>"$T/err" || die "status $?: $(cat "$T/out" "$T/err")"
+    [ "$(grep -c '^starling: .*making tiles: [0-9.]* s$' "$T/err")" -eq 2 ] || die "not two steps: $(cat "$T/err")"
+    [ "$(tail -n 1 "$T/err")" = quiet ] || die "not quiet: $(cat "$T/err")"
+}
+
+# Options, a file of text and a log have points where the program has a locale with a comma.
+comma() {
+    command -v localedef >/dev/null 2>&1 || skip "no localedef to make a locale with a comma"
+    mkdir -p "$T/locales" "$T/tables"
+    localedef -i de_DE -f UTF-8 "$T/locales/de_DE.UTF-8" >"$T/out" 2>&1 || skip "localedef makes no locale: $(tail -n 1 "$T/out")"
+    awk 'BEGIN { print "id,label,length,width"; for (v = 0; v < 40; v++) printf "%d,%d,%d.12345678901234567890,0.5\n", v, v % 3, v % 3 }' >"$T/tables/nodes.csv"
+    awk 'BEGIN { for (v = 0; v < 40; v++) printf "%d,%d,1.25\n%d,%d,0.12345678901234567890\n", v, (v + 3) % 40, (v + 3) % 40, v }' >"$T/tables/edges.csv"
+    for locale in C de_DE.UTF-8; do
+        LOCPATH=$T/locales LC_ALL=$locale timeout 120 "$build/tests/library" losses "$T/tables" lr 0.0125 dropout 0.25 epochs 5 \
+            split 30.5/30/39.5 normalize-features none log "$T/$locale.csv" >"$T/$locale" 2>"$T/err" || die "$locale: $(cat "$T/err")"
+        cut -d , -f 1-8 "$T/$locale.csv" >"$T/$locale.scores"
+    done
+    grep -q '^5 [0-9]*,[0-9]' "$T/de_DE.UTF-8" || die "no comma: $(cat "$T/de_DE.UTF-8")"
+    [ "$(tr , . <"$T/de_DE.UTF-8")" = "$(cat "$T/C")" ] || die "other losses: $(paste "$T/C" "$T/de_DE.UTF-8")"
+    cmp "$T/C.scores" "$T/de_DE.UTF-8.scores" || die "another table: $(cat "$T/de_DE.UTF-8.csv")"
+}
+
 no_workers() {
     ! STARPU_NCPU=0 timeout 120 "$build/tests/library" losses "$karate" >"$T/out" 2>"$T/err" || die "it trained"
     grep -q '^library: StarPU does not start' "$T/err" || die "$(cat "$T/err")"
@@ -118,6 +143,8 @@ check "examples/own_loss" example_own own_loss 0.7
 check "examples/own_reducer" example_own own_reducer 0.7
 check "a loss that nobody brought" unknown_loss
 check "errors, callbacks, weights, files, predictions" everything
+check "each call says as much as its options" talks
+check "a locale with a decimal comma" comma
 check "StarPU without workers is an error" no_workers
 check "losses of a path" same_losses losses 1 "$T/graph" epochs 20 dropout 0.3
 check "losses of arrays" same_losses arrays 1 "$karate" model sage epochs 15 tiles 3

@@ -19,7 +19,9 @@ static char path[] = "/tmp/test_dag_XXXXXX";
 static char *written(void)
 {
     char *text = calloc(1, 1 << 20);
-    assert_int_equal(sl_dag_end(path), 0);
+    sl_dag_end();
+    assert_int_equal(sl_dag_write(path), 0);
+    assert_int_equal(sl_dag_size(), 0);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
@@ -56,6 +58,7 @@ static void test_arrows(void **state)
     sl_dag_message(&y, 5, SL_DAG_READS);    /* 4, from 3 */
     sl_dag_message(&x, 6, SL_DAG_WRITES);   /* 5 */
     add("starling_last", &x, SL_DAG_READS); /* 6, from 5 */
+    assert_int_equal(sl_dag_size(), 7 + 4);
     char *text = written();
     assert_int_equal(count(text, " -> "), 4);
     assert_int_equal(count(text, "[label="), 7);
@@ -90,7 +93,8 @@ static void test_refused(void **state)
 {
     (void)state;
     sl_dag_begin();
-    assert_int_equal(sl_dag_end("/nowhere/at/all"), SL_ERR_SYSTEM);
+    sl_dag_end();
+    assert_int_equal(sl_dag_write("/nowhere/at/all"), SL_ERR_SYSTEM);
     assert_non_null(strstr(sl_error_message(), "/nowhere/at/all: "));
     sl_dag_begin();
     char *text = written();

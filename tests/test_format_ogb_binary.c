@@ -18,12 +18,25 @@ struct array {
 
 /* ---- Archives ---- */
 
+static int version = 1; /* of the headers: from 2 on their lengths have four bytes */
+
+static size_t make_header(char header[512], const struct array *array)
+{
+    const size_t length = sl_npy_header(header, 500, array->descr, array->dims, array->shape);
+    if (version == 1)
+        return length;
+    memmove(header + 12, header + 10, length - 10);
+    header[6] = (char)version;
+    header[10] = header[11] = 0;
+    return length + 2;
+}
+
 static void add_array(zip_t *zip, const struct array *array)
 {
     char name[64];
     unsigned char *member = malloc(512 + array->bytes);
     assert_non_null(member);
-    const size_t head = sl_npy_header((char *)member, 512, array->descr, array->dims, array->shape);
+    const size_t head = make_header((char *)member, array);
     memcpy(member + head, array->data, array->bytes);
     zip_source_t *source = zip_source_buffer(zip, member, head + array->bytes, 1);
     snprintf(name, sizeof name, "%s.npy", array->name);
@@ -98,6 +111,27 @@ static void test_small(void **state)
     assert_int_equal(data.test.count, 0);
     assert_round_trip(files, &data);
     sl_dataset_close(&data);
+}
+
+/* The same folder, with headers of each version. */
+static void test_versions(void **state)
+{
+    const struct files *files = *state;
+    struct sl_dataset wanted, data;
+    open_ok(make_folder(files, "first", NULL), &wanted);
+    for (version = 2; version < 4; version++) {
+        char name[32];
+        snprintf(name, sizeof name, "version-%d", version);
+        open_ok(make_folder(files, name, NULL), &data);
+        format_same_graph(&data, &wanted);
+        format_same_labels(&data, &wanted);
+        assert_memory_equal(data.features_dense, features, sizeof features);
+        sl_dataset_close(&data);
+    }
+    const char *folder = make_folder(files, "version-4", NULL);
+    version = 1;
+    format_refused(folder, "data.npz", ".npy version 4 is not read; expected 1, 2 or 3");
+    sl_dataset_close(&wanted);
 }
 
 /* Edges one way, a loop and an edge twice, of 32 bits; no features, no labels. */
@@ -245,6 +279,7 @@ int main(void)
     sl_log_enable(false);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_small, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_versions, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_forms, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_huge, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_malformed, files_setup, files_teardown),

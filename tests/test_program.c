@@ -1,12 +1,16 @@
 /* Other programs (core/program.h), and the figures that they draw in a page (report/svg.h). */
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -59,6 +63,127 @@ static void test_too_long(void **state)
     }
 }
 
+/* Scripts run with `ends`, a pipe that their processes can write to: it is at its end when none is
+ * there any more. This one says that it has started. */
+static int ends[2];
+
+static char *make_waiting(char script[64])
+{
+    snprintf(script, 64, "sleep 1000 & printf x >&%d; sleep 1000", ends[1]);
+    return script;
+}
+
+/* Read a byte, or the end: 1 or 0; -1: neither comes. */
+static long read_end(void)
+{
+    struct pollfd in = {.fd = ends[0], .events = POLLIN};
+    char byte;
+    return poll(&in, 1, 20000) == 1 ? read(ends[0], &byte, 1) : -1;
+}
+
+static void expect_no_process(void)
+{
+    close(ends[1]);
+    assert_int_equal(read_end(), 0);
+    close(ends[0]);
+}
+
+static void test_no_process_is_left(void **state)
+{
+    (void)state;
+    char *text, script[64];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(sl_program_run((char *[]){"sh", "-c", make_waiting(script), NULL}, 1, &text),
+                     SL_ERR_SYSTEM);
+    assert_int_equal(read_end(), 1);
+    expect_no_process();
+    free(text);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(
+        sl_program_run((char *[]){"sh", "-c", "sleep 1000 >/dev/null 2>&1 &", NULL}, 60, &text), 0);
+    expect_no_process();
+    free(text);
+}
+
+/* ---- In processes of their own ---- */
+
+static volatile sig_atomic_t caught;
+
+static void catch_signal(int signal_number)
+{
+    caught = signal_number;
+}
+
+static int run_waiting(int catches)
+{
+    char *text, script[64];
+    if (catches)
+        signal(catches, catch_signal);
+    const int code = sl_program_run((char *[]){"sh", "-c", make_waiting(script), NULL}, 60, &text);
+    return code == SL_ERR_SYSTEM && caught == catches ? 0 : 1;
+}
+
+/* Return the status of a process that runs the script and gets the signal. */
+static int interrupt(int signal_number, int catches)
+{
+    int status;
+    const pid_t process = fork();
+    if (process == 0)
+        _exit(run_waiting(catches));
+    assert_int_equal(read_end(), 1);
+    kill(process, signal_number);
+    assert_int_equal(waitpid(process, &status, 0), process);
+    return status;
+}
+
+/* A signal ends the program, then does what it did before. */
+static void test_signals(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (int s = 0; s < 6; s++) {
+        const int sent = signals[s / 2], catches = s % 2 ? sent : 0;
+        assert_int_equal(pipe(ends), 0);
+        const int status = interrupt(sent, catches);
+        if (catches)
+            assert_int_equal(status, 0);
+        else
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == sent);
+        expect_no_process();
+    }
+}
+
+static int run_bare(int closed)
+{
+    struct sigaction after;
+    char *text;
+    for (int d = 0; d < 3; d++)
+        if (closed & 1 << d)
+            close(d);
+    signal(SIGCHLD, SIG_IGN);
+    const int failed = sl_program_run((char *[]){"sh", "-c", "exit 3", NULL}, 60, &text);
+    free(text);
+    const int code =
+        sl_program_run((char *[]){"sh", "-c", "cat; echo x; echo y >&2", NULL}, 60, &text);
+    sigaction(SIGCHLD, NULL, &after);
+    return failed != SL_ERR_SYSTEM || code || strcmp(text, "x\ny\n") != 0 ||
+           after.sa_handler != SIG_IGN;
+}
+
+/* A process that ignores the end of its children, without some of the first three files. */
+static void test_bare_process(void **state)
+{
+    (void)state;
+    for (int closed = 0; closed < 8; closed++) {
+        int status;
+        const pid_t process = fork();
+        if (process == 0)
+            _exit(run_bare(closed));
+        assert_int_equal(waitpid(process, &status, 0), process);
+        assert_int_equal(status, 0);
+    }
+}
+
 static void test_svg(void **state)
 {
     (void)state;
@@ -80,9 +205,9 @@ static void test_svg(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_words),    cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_too_long), cmocka_unit_test(test_no_process_is_left),
+        cmocka_unit_test(test_signals),  cmocka_unit_test(test_bare_process),
         cmocka_unit_test(test_svg),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 """Losses of one's own: functions on arrays, which the library's workers call."""
 import ctypes
+import itertools
 import re
+import weakref
 
 import numpy as np
 
@@ -9,6 +11,7 @@ from ._library import LOSS, Error, check, library
 LABELS = {"classes": 0, "labels": 1, "numbers": 2}
 
 kept = {}  # functions that the library has, by name
+unnamed = {}  # those that were given without a name: (a weak reference, the kind of labels)
 raised = []  # what functions have raised since the last call
 
 
@@ -31,6 +34,8 @@ def view(pointer, kind, *shape):
 
 def compute(function, rows):
     """Give a function some rows, and the library what it returns."""
+    if function is None:
+        raise LookupError("the model's loss is gone (expected register_loss with its name)")
     n, columns = rows.rows, rows.columns
     logits = view(rows.logits, ctypes.c_float, n, columns)
     if rows.classes:
@@ -48,6 +53,20 @@ def compute(function, rows):
     loss[:] = own
 
 
+def register(name, function_of, labels):
+    """Give the library a name; function_of() returns the function."""
+    def run(_context, rows):
+        try:
+            compute(function_of(), rows[0])
+        except BaseException as error:  # pylint: disable=broad-except
+            raised.append(error)
+
+    callback = LOSS(run)
+    check(library.starling_loss_register(name.encode(), LABELS[labels], callback, None))
+    kept[name] = callback
+    unnamed.pop(name, None)
+
+
 def register_loss(name, function, labels="classes"):
     """Name a loss: train(graph, loss=name), and predictions of such a model.
 
@@ -58,21 +77,20 @@ def register_loss(name, function, labels="classes"):
     the call that trains or predicts raises. The same name again replaces the function."""
     if labels not in LABELS:
         raise ValueError(f"labels: {labels!r} (expected one of {list(LABELS)})")
-
-    def run(_context, rows):
-        try:
-            compute(function, rows[0])
-        except BaseException as error:  # pylint: disable=broad-except
-            raised.append(error)
-
-    callback = LOSS(run)
-    check(library.starling_loss_register(name.encode(), LABELS[labels], callback, None))
-    kept[name] = callback
+    register(name, lambda: function, labels)
 
 
-def name_of(function, graph):
-    """The name of a loss that `train` was given as a function."""
-    name = re.sub("[^a-z0-9]+", "-", getattr(function, "__name__", "").lower()).strip("-")[:27]
-    name = "own-" + name if name else "own"
-    register_loss(name, function, graph._labels)
-    return name
+def name_of(function, labels):
+    """The name of a loss that `train` was given as a function: own-NAME, or own-NAME-2 … where
+    another function has it. A name is free again when nobody has its function any more."""
+    own = re.sub("[^a-z0-9]+", "-", getattr(function, "__name__", "").lower()).strip("-")[:24]
+    for number in itertools.count(1):
+        name = "-".join(filter(None, ("own", own, str(number) if number > 1 else "")))
+        holder, of = unnamed.get(name, (None, None))
+        owner = holder and holder()
+        if name not in kept or holder and owner is None:
+            register(name, weakref.ref(function), labels)
+            unnamed[name] = weakref.ref(function), labels
+            return name
+        if owner == function and of == labels:
+            return name

@@ -89,8 +89,9 @@ class Prediction:
 class Model:
     """Weights, and the options that they belong to."""
 
-    def __init__(self, handle):
+    def __init__(self, handle, loss=None):
         self._handle = handle
+        self._loss = loss  # keeps the function of a loss
 
     @property
     def weights(self):
@@ -139,8 +140,9 @@ def train(graph, model="gcn", callback=None, **options):
     it returns something true. `loss` may be a function (register_loss). What these raise is raised
     here."""
     trained = Handle(library.starling_model_free)
-    if callable(options.get("loss")):
-        options["loss"] = name_of(options["loss"], graph)
+    loss = options.get("loss")
+    if callable(loss):
+        options["loss"] = name_of(loss, graph._labels)
     given = make_options({"model": model, **options})
 
     def tell(_context, numbers):
@@ -152,4 +154,4 @@ def train(graph, model="gcn", callback=None, **options):
 
     call(library.starling_train, graph._handle.pointer, given.pointer,
          CALLBACK(tell) if callback else CALLBACK(), None, trained.out())
-    return Model(trained)
+    return Model(trained, loss)

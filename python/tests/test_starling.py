@@ -187,6 +187,42 @@ def test_own_loss():
     assert model.predict(graph).result.test_accuracy > 0.2 and len(seen) == 90
 
 
+def test_own_losses_are_told_apart():
+    graph = starling.Graph(*make_arrays())
+
+    def name(model):
+        return model.description["configuration"]["loss"]
+
+    def scaled(factor):
+        return lambda z, y, v: tuple(factor * part for part in cross_entropy(z, y, v))
+
+    once, twice = scaled(1), scaled(2)
+    first = starling.train(graph, loss=once, epochs=1)
+    second = starling.train(graph, loss=twice, epochs=1)
+    assert (name(first), name(second)) == ("own-lambda", "own-lambda-2")
+    assert name(starling.train(graph, loss=once, epochs=1)) == "own-lambda"
+    assert second.result.loss == pytest.approx(2 * first.result.loss)
+    starling.register_loss("own-lambda-3", once)
+    third = starling.train(graph, loss=scaled(3), epochs=1)
+    assert name(third) == "own-lambda-4"
+    assert third.predict(graph).result.test_accuracy >= 0  # the model keeps its function
+    del second, twice
+    for factor in range(20):  # more than there are names
+        model = starling.train(graph, loss=scaled(factor), epochs=1)
+        assert name(model) in ("own-lambda-2", "own-lambda-5")
+    assert model.result.loss == pytest.approx(19 * first.result.loss)
+
+
+def test_own_loss_that_is_gone(tmp_path):
+    graph = starling.Graph(*make_arrays())
+    starling.train(graph, loss=lambda *rows: cross_entropy(*rows), epochs=1).save(tmp_path / "m")
+    model = starling.load(tmp_path / "m")
+    with pytest.raises(LookupError, match="register_loss"):
+        model.predict(graph)
+    starling.register_loss(model.description["configuration"]["loss"], cross_entropy)
+    assert model.predict(graph).result.test_accuracy >= 0
+
+
 def test_own_loss_of_numbers():
     indptr, indices, x, _, masks = make_arrays()
     y = x[:, :2].copy()

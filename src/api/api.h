@@ -31,9 +31,9 @@ struct starling_prediction {
     struct starling_result result;
 };
 
-/* Begin a call that needs ranks: start MPI where it is due, and keep other calls out. Return 0,
- * STARLING_ERR_USAGE (another call is on its way), or a code of sl_runtime_hold_mpi. After 0, call
- * sl_api_leave. */
+/* Begin a call that needs ranks: start MPI where it is due, and keep other calls out. The call
+ * prints nothing before its sl_talk. Return 0, STARLING_ERR_USAGE (another call is on its way), or
+ * a code of sl_runtime_hold_mpi. After 0, call sl_api_leave. */
 int sl_api_enter(void);
 void sl_api_leave(void);
 

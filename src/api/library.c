@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "config.h"
 #include "core/error.h"
+#include "core/log.h"
 
 static struct sl_runtime ranks = {.ranks = 1}; /* of MPI alone: for exchanges without StarPU */
 static bool started;
@@ -51,6 +52,7 @@ int sl_api_lock(void)
     if (atomic_exchange(&busy, true))
         return sl_error(SL_ERR_USAGE, "another call of the library is on its way in this process "
                                       "(expected one at a time, and none in a callback)");
+    sl_talk(false, false); /* a call says as much as its own options */
     return 0;
 }
 

@@ -88,7 +88,7 @@ static int start_and_run(const starling_model *model, starling_graph *graph,
                                                                   .device = config->device});
     if (code)
         return code;
-    sl_log_enable(rt.rank == 0 && !config->quiet);
+    sl_talk(rt.rank == 0 && !config->quiet, config->verbose);
     code = run_model(&rt, model, graph, &how, p);
     sl_runtime_stop(&rt);
     return code;

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "config.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/machine.h"
 #include "core/progress.h"
 #include "core/remembered.h"
@@ -214,7 +215,7 @@ static int info_dataset(const char *path, const struct config *config)
 {
     struct sl_dataset data = {0};
     struct sl_graph_statistics statistics;
-    sl_progress_tell(true, false);
+    sl_talk(true, false);
     int code = sl_dataset_open(path, &data);
     if (code)
         return code;

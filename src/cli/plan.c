@@ -12,6 +12,7 @@
 #include "cli/machine_file.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/machine.h"
 #include "core/progress.h"
 #include "core/table.h"
@@ -475,7 +476,7 @@ static int run(int argc, char **argv)
     int code = sl_bench_split(&part, argc, argv, &words);
     if (!code)
         code = parse(&p, &words, &positionals);
-    sl_progress_tell(!p.config.quiet, !p.config.quiet && p.options.verbose);
+    sl_talk(!p.config.quiet, p.options.verbose);
     if (!code)
         code = find_rates(&p);
     if (!code)

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 
 #include "core/log.h"
-#include "core/progress.h"
 
 struct sl_talk {
     bool quiet, verbose;
@@ -25,8 +24,7 @@ struct sl_talk {
 /* Say as much as asked from now on, where this process `speaks` (rank 0). --quiet wins. */
 static inline void sl_talk_begin(const struct sl_talk *talk, bool speaks)
 {
-    sl_log_enable(speaks && !talk->quiet);
-    sl_progress_tell(speaks && !talk->quiet, speaks && !talk->quiet && talk->verbose);
+    sl_talk(speaks && !talk->quiet, talk->verbose);
 }
 
 #endif

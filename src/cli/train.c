@@ -235,13 +235,6 @@ static int probe_pictures(const struct sl_train_run *run)
     return code;
 }
 
-static int draw_dag(const char *path)
-{
-    char text[PATH_MAX];
-    sl_dag_text_path(path, text);
-    return sl_dag_picture_draw(text, path);
-}
-
 /* MPI, with which no other program should be started, has ended. */
 static int draw_pictures(struct sl_train_run *run)
 {
@@ -250,7 +243,7 @@ static int draw_pictures(struct sl_train_run *run)
     if (!code && draws(run, config->report))
         code = sl_page_write_log(config->log, config->report);
     if (!code && draws(run, config->dag) && sl_dag_is_drawn(config->dag))
-        code = draw_dag(config->dag);
+        code = sl_dag_picture_draw(config->dag);
     return code;
 }
 

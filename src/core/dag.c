@@ -146,12 +146,19 @@ bool sl_dag_is_drawn(const char *path)
     return length > 4 && strcasecmp(path + length - 4, ".svg") == 0;
 }
 
-void sl_dag_text_path(const char *path, char text[PATH_MAX])
+void sl_dag_end(void)
 {
-    snprintf(text, PATH_MAX, "%s%s", path, sl_dag_is_drawn(path) ? ".dot" : "");
+    dag.drawing = false;
+    tdestroy(dag.writers, free);
+    dag.writers = NULL;
 }
 
-int sl_dag_end(const char *path)
+int sl_dag_size(void)
+{
+    return dag.count + dag.arrow_count;
+}
+
+int sl_dag_write(const char *path)
 {
     struct sl_new_file out;
     int code = sl_file_create(&out, path);
@@ -161,7 +168,6 @@ int sl_dag_end(const char *path)
     }
     free(dag.nodes);
     free(dag.arrows);
-    tdestroy(dag.writers, free);
     memset(&dag, 0, sizeof dag);
     return code;
 }

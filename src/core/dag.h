@@ -3,7 +3,6 @@
 #ifndef SL_CORE_DAG_H
 #define SL_CORE_DAG_H
 
-#include <limits.h>
 #include <stdbool.h>
 
 enum sl_dag_access { SL_DAG_READS = 1, SL_DAG_WRITES = 2 };
@@ -11,13 +10,17 @@ enum sl_dag_access { SL_DAG_READS = 1, SL_DAG_WRITES = 2 };
 /* Draw what is submitted from now on. */
 void sl_dag_begin(void);
 
-/* End the picture, and write its text to a file for Graphviz. Return 0 or SL_ERR_SYSTEM. */
-int sl_dag_end(const char *path);
+/* End the picture, which stays in memory. */
+void sl_dag_end(void);
 
-/* Whether Graphviz draws the file of --dag: the name ends in .svg. The text is then in FILE.dot
- * until the picture is drawn (report/dag_picture.h), else in FILE. */
+/* Count the tasks and arrows. */
+int sl_dag_size(void);
+
+/* Write the picture's text for Graphviz, and free the picture. Return 0 or SL_ERR_SYSTEM. */
+int sl_dag_write(const char *path);
+
+/* Whether Graphviz draws the file of --dag (report/dag_picture.h): the name ends in .svg. */
 bool sl_dag_is_drawn(const char *path);
-void sl_dag_text_path(const char *path, char text[PATH_MAX]);
 
 /* For task.c and message.c, on the submitting thread: add a task with its colour, 0xRRGGBB, or a
  * message that reads a tile for a rank, or writes a tile of a rank. Tiles are known by their data

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/number.h"
 
 /* Where the value of `option` lives. */
 static bool *flag_of(const struct sl_option *option, const void *config)
@@ -102,7 +103,7 @@ static int parse_real(const struct sl_option *option, const char *value, double 
     /* Decimal only: strtod would also take inf, nan and hexadecimal. */
     if (strspn(value, "+-.0123456789eE") != strlen(value))
         return refuse(option, value);
-    const double number = strtod(value, &end);
+    const double number = sl_number_read(value, &end);
     if (end == value || *end || !isfinite(number) || !in_range(option, number))
         return refuse(option, value);
     *out = number;

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,19 +33,78 @@ int sl_program_probe(const char *name, const char *task, const char *package)
                     name, task, package);
 }
 
-/* Start the program; what it prints comes out of *reads. Return 0 or an errno. */
+/* ---- Signals ---- */
+
+static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+enum { STOPS = sizeof stops / sizeof *stops };
+
+static volatile pid_t running; /* the program's process, and its group */
+static struct sigaction stop_before[STOPS], child_before;
+static sigset_t mask_before;
+
+/* Kill the program and what it started; then the signal does what it did before. */
+static void stop_running(int signal_number)
+{
+    kill(-running, SIGKILL);
+    for (int s = 0; s < STOPS; s++)
+        if (stops[s] == signal_number)
+            sigaction(signal_number, &stop_before[s], NULL);
+    raise(signal_number);
+}
+
+/* Hold back what stops the process. No status of a process is there where SIGCHLD is ignored. */
+static void hold_signals(void)
+{
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigset_t held;
+    sigemptyset(&held);
+    for (int s = 0; s < STOPS; s++)
+        sigaddset(&held, stops[s]);
+    pthread_sigmask(SIG_BLOCK, &held, &mask_before);
+    sigaction(SIGCHLD, &usual, &child_before);
+}
+
+/* A signal that stops this process stops `process`, too. */
+static void catch_signals(pid_t process)
+{
+    const struct sigaction stop = {.sa_handler = stop_running};
+    running = process;
+    for (int s = 0; s < STOPS; s++) {
+        sigaction(stops[s], NULL, &stop_before[s]);
+        if (stop_before[s].sa_handler != SIG_IGN)
+            sigaction(stops[s], &stop, NULL);
+    }
+    pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+}
+
+static void leave_stops(void)
+{
+    for (int s = 0; s < STOPS; s++)
+        sigaction(stops[s], &stop_before[s], NULL);
+}
+
+/* ---- The program ---- */
+
+/* Start the program in a group of its own; what it prints comes out of *reads. Return 0 or an
+ * errno. */
 static int start(char *const *arguments, pid_t *process, int *reads)
 {
     int ends[2];
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
     if (pipe2(ends, O_CLOEXEC))
         return errno;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, &mask_before);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    const int reason = posix_spawnp(process, arguments[0], &actions, NULL, arguments, environ);
+    const int reason =
+        posix_spawnp(process, arguments[0], &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     close(ends[1]);
     if (reason)
         close(ends[0]);
@@ -59,27 +119,27 @@ static long long now_ms(void)
     return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* Wait for something to read until `deadline`, in ms; 0: without an end. Return 0 if it is over. */
-static int wait_for(int reads, long long deadline)
+/* Wait for something to read until `deadline`, in ms; 0: without an end. Return whether it came. */
+static bool wait_for(int reads, long long deadline)
 {
     struct pollfd in = {.fd = reads, .events = POLLIN};
     for (;;) {
         const long long left = deadline ? deadline - now_ms() : -1;
         if (deadline && left <= 0)
-            return 0;
+            return false;
         if (poll(&in, 1, (int)left) > 0)
-            return 1;
+            return true;
     }
 }
 
 /* All that comes before the deadline; *late: the program was not done. NULL: no memory. */
-static char *read_all(int reads, long long deadline, int *late)
+static char *read_all(int reads, long long deadline, bool *late)
 {
     char *text = NULL, part[4096];
     size_t size = 0;
     ssize_t count = 1;
     FILE *out = open_memstream(&text, &size);
-    *late = 0;
+    *late = false;
     while (out && count > 0) {
         *late = !wait_for(reads, deadline);
         count = *late ? 0 : read(reads, part, sizeof part);
@@ -93,20 +153,48 @@ static char *read_all(int reads, long long deadline, int *late)
     return text;
 }
 
-int sl_program_run(char *const *arguments, int seconds, char **text)
+/* Return the status of a program that ends. It still has its number when signals are left. */
+static int end(pid_t process, bool late)
+{
+    siginfo_t ended;
+    int status = 0;
+    if (late)
+        kill(-process, SIGKILL);
+    while (waitid(P_PID, (id_t)process, &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        continue;
+    leave_stops();
+    kill(-process, SIGKILL); /* what it has started and left */
+    waitpid(process, &status, 0);
+    return status;
+}
+
+/* Return 0 or an errno of the start. */
+static int run(char *const *arguments, int seconds, char **text, bool *late, int *status)
 {
     pid_t process;
-    int reads = -1, late, status = 0;
-    *text = NULL;
+    int reads = -1;
+    hold_signals();
     const int reason = start(arguments, &process, &reads);
+    if (reason) {
+        pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+    } else {
+        catch_signals(process);
+        *text = read_all(reads, seconds ? now_ms() + 1000LL * seconds : 0, late);
+        close(reads);
+        *status = end(process, *late);
+    }
+    sigaction(SIGCHLD, &child_before, NULL);
+    return reason;
+}
+
+int sl_program_run(char *const *arguments, int seconds, char **text)
+{
+    bool late = false;
+    int status = 0;
+    *text = NULL;
+    const int reason = run(arguments, seconds, text, &late, &status);
     if (reason)
         return sl_error(SL_ERR_SYSTEM, "%s cannot be started: %s", arguments[0], strerror(reason));
-    *text = read_all(reads, seconds ? now_ms() + 1000LL * seconds : 0, &late);
-    close(reads);
-    if (late)
-        kill(process, SIGKILL);
-    while (waitpid(process, &status, 0) < 0 && errno == EINTR)
-        continue;
     if (!*text)
         return sl_error(SL_ERR_SYSTEM, "no memory for the words of %s", arguments[0]);
     if (late)

@@ -33,7 +33,7 @@ static struct {
     bool draws; /* there is a thread */
 } told = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static atomic_bool line_there;
+static bool line_there; /* on stderr, whose lock is the lock of this, too */
 
 static double now(void)
 {
@@ -112,15 +112,20 @@ void sl_progress_draw(double share, const char *text)
     fprintf(out, "%.*s\033[K", cut(text, width > 0 ? columns - width - 3 : columns), text);
     fclose(out);
     line[sizeof line - 1] = '\0';
-    fputs(line, stderr); /* at once, whatever other threads print */
+    flockfile(stderr);
+    fputs(line, stderr);
     fflush(stderr);
-    atomic_store(&line_there, true);
+    line_there = true;
+    funlockfile(stderr);
 }
 
 void sl_progress_clear(void)
 {
-    if (atomic_exchange(&line_there, false))
+    flockfile(stderr);
+    if (line_there)
         fputs("\r\033[K", stderr);
+    line_there = false;
+    funlockfile(stderr);
 }
 
 const char *sl_progress_time(double seconds, char text[24])

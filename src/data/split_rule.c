@@ -1,17 +1,17 @@
 #include "data/split_rule.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "core/number.h"
 
 /* A decimal number that a slash or the end follows; *text moves past the slash. */
 static bool take_number(const char **text, double *value)
 {
     char *end;
     const size_t length = strspn(*text, ".0123456789");
-    *value = strtod(*text, &end);
+    *value = sl_number_read(*text, &end);
     if (length == 0 || end != *text + length || (*end != '/' && *end != '\0'))
         return false;
     *text = end + (*end == '/');

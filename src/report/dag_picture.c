@@ -1,13 +1,11 @@
 #include "report/dag_picture.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdint.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "core/dag.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/program.h"
@@ -18,19 +16,6 @@ enum { MOST = 5000, SECONDS = 60 };
 int sl_dag_picture_probe(void)
 {
     return sl_program_probe("dot", "draws the tasks of --dag FILE.svg", "graphviz");
-}
-
-/* Tasks and arrows have a line each. Return -1 if the text cannot be read. */
-static int64_t count_lines(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    int64_t lines = 0;
-    if (!file)
-        return -1;
-    for (int c; (c = fgetc(file)) != EOF;)
-        lines += c == '\n';
-    fclose(file);
-    return lines;
 }
 
 static int keep_text(const char *text)
@@ -58,17 +43,19 @@ static int run_dot(const char *text, const char *svg)
     return sl_error_about(code, svg);
 }
 
-int sl_dag_picture_draw(const char *text, const char *svg)
+int sl_dag_picture_draw(const char *svg)
 {
-    const int64_t lines = count_lines(text);
-    int code = 0;
-    if (lines < 0)
-        return sl_error(SL_ERR_SYSTEM, "%s: %s", text, strerror(errno));
-    if (lines > MOST)
+    char text[PATH_MAX];
+    const int size = sl_dag_size();
+    snprintf(text, sizeof text, "%s.%ld.dot", svg, (long)getpid());
+    int code = sl_dag_write(text);
+    if (code)
+        return code;
+    if (size > MOST)
         code = sl_error(SL_ERR_SYSTEM,
-                        "--dag %s: %" PRId64 " tasks and arrows (expected at most %d: fewer tiles "
-                        "or layers)",
-                        svg, lines, MOST);
+                        "--dag %s: %d tasks and arrows (expected at most %d: fewer tiles or "
+                        "layers)",
+                        svg, size, MOST);
     if (!code)
         code = run_dot(text, svg);
     if (code)

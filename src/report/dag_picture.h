@@ -5,9 +5,8 @@
 /* Return 0 if the program `dot` is in PATH. SL_ERR_SYSTEM names it and its package. */
 int sl_dag_picture_probe(void);
 
-/* Draw the text of sl_dag_end as an SVG file, and remove the text. SL_ERR_SYSTEM: there are more
- * tasks and arrows than `dot` draws in a minute, or `dot` fails. The sentence names the text, which
- * stays. */
-int sl_dag_picture_draw(const char *text, const char *svg);
+/* Draw the picture that sl_dag_end left as an SVG file. SL_ERR_SYSTEM: there are more tasks and
+ * arrows than `dot` draws in a minute, or `dot` fails. The sentence names a new file of text. */
+int sl_dag_picture_draw(const char *svg);
 
 #endif

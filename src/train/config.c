@@ -298,9 +298,8 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4|v4-bf16",
      "LEVEL",
-     "instruction set of the kernels: x86-64-v3 (AVX2), v4 (AVX-512), that with AVX512_BF16, or "
-     "what "
-     "every processor has",
+     "instruction set of the kernels; base: that of every processor, v3: with AVX2, v4: with "
+     "AVX-512, v4-bf16: also with AVX512_BF16, auto: the largest that this processor has",
      EXECUTION},
     {"overlap", SL_OPTION_FLAG, FIELD(overlap), "yes", 0, 0, NULL, NULL,
      "let the tiles of the next rank travel while those of one are worked on; without, one rank's "

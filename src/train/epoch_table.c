@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/number.h"
 #include "train/report.h"
 
 static const char header[] =
@@ -75,6 +76,7 @@ int sl_epoch_table_row(FILE *file, const struct sl_epoch_report *e)
                                sl_overlap_seconds(e->times.compute),
                                sl_overlap_seconds(e->times.communication),
                                sl_overlap_seconds(e->times.hidden)};
+    const locale_t before = uselocale(sl_number_locale());
     fprintf(file, "%lld,", (long long)e->epoch);
     if (isnan(e->loss))
         fputs("nan", file); /* which a reader must not miss */
@@ -82,6 +84,7 @@ int sl_epoch_table_row(FILE *file, const struct sl_epoch_report *e)
         fprintf(file, "%.17g", e->loss);
     for (size_t m = 0; m < sizeof measured / sizeof *measured; m++)
         put_measured(file, measured[m]);
+    uselocale(before);
     fputc('\n', file);
     return fflush(file) || ferror(file) ? -1 : 0;
 }

@@ -32,9 +32,7 @@ int sl_train_start(struct sl_train_run *run)
     if (code)
         return code;
     run->rt.stages = sl_config_stages(&run->config);
-    const bool speaks = run->rt.rank == 0 && !run->config.quiet;
-    sl_log_enable(speaks);
-    sl_progress_tell(speaks, speaks && run->config.verbose);
+    sl_talk(run->rt.rank == 0 && !run->config.quiet, run->config.verbose);
     if (run->config.profile)
         sl_profile_enable();
     if (run->config.trace)

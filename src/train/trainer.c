@@ -450,14 +450,14 @@ static void submit_drawn(struct sl_trainer *trainer, int64_t epoch, int *failure
 {
     const char *path =
         trainer->rt->rank == 0 && epoch == trainer->first_epoch ? trainer->config->dag : NULL;
-    char text[PATH_MAX];
     if (path)
         sl_dag_begin();
     submit_epoch(trainer, epoch);
     if (!path)
         return;
-    sl_dag_text_path(path, text);
-    *failure = sl_dag_end(text);
+    sl_dag_end();
+    if (!sl_dag_is_drawn(path))
+        *failure = sl_dag_write(path);
     if (*failure)
         sl_note("%s; training goes on", sl_error_message());
 }

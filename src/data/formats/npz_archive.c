@@ -137,22 +137,29 @@ int sl_npz_check(const struct sl_npz *npz)
 
 /* ---- In pieces ---- */
 
-/* A header of version 1 has at most 64 KiB, and so have the longer ones that NumPy writes. */
+/* Bytes of a header that begins with these 12, as sl_npy_parse_header reads it. */
+static zip_uint64_t header_bytes(const unsigned char *head)
+{
+    const zip_uint64_t low = (zip_uint64_t)head[8] | (zip_uint64_t)head[9] << 8;
+    return head[6] == 1 ? 10 + low
+                        : 12 + (low | (zip_uint64_t)head[10] << 16 | (zip_uint64_t)head[11] << 24);
+}
+
 static int read_header(struct sl_npz_stream *stream, const char *name, zip_uint64_t size)
 {
-    enum { START = 10, MOST = START + UINT16_MAX };
+    enum { START = 12, MOST = START + UINT16_MAX };
     unsigned char head[MOST];
     const zip_uint64_t start = size < START ? size : START;
     int rc = read_bytes(stream->file, name, head, start, false);
     if (rc)
         return rc;
-    zip_uint64_t length = start;
-    if (start == START && head[6] == 1)
-        length += (zip_uint64_t)head[8] | (zip_uint64_t)head[9] << 8;
-    else if (start == START)
-        return sl_error(SL_ERR_DATA, "%s: .npy version %u, expected 1", name, head[6]);
-    rc = length > size ? sl_error(SL_ERR_DATA, "%s: truncated in its header", name)
-                       : read_bytes(stream->file, name, head + start, length - start, false);
+    zip_uint64_t length = start == START ? header_bytes(head) : start;
+    length = length < start ? start : length;
+    if (length > size || length > MOST)
+        return sl_error(SL_ERR_DATA,
+                        "%s: truncated in its header (expected at most %d bytes of it)", name,
+                        MOST);
+    rc = read_bytes(stream->file, name, head + start, length - start, false);
     if (!rc)
         rc = sl_npy_parse_header(name, head, length, size, &stream->npy);
     stream->npy.data = NULL;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/number.h"
 #include "core/progress.h"
 
 /* The longest line: a METIS line of a vertex with some 10^8 neighbours. Beyond it the file is
@@ -221,7 +222,7 @@ bool sl_text_read_float(const char **at, float *value)
     if (**at == '\0' || strchr(" \t\n\v\f\r", **at))
         return false; /* strtod would skip blanks */
     char *end;
-    *value = (float)strtod(*at, &end);
+    *value = (float)sl_number_read(*at, &end);
     const bool found = end > *at;
     *at = end;
     return found;
