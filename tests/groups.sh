@@ -247,6 +247,36 @@ resumes() { # FOLDER RANKS OPTION ...
     tail -c 2000 "$T/$runs-once/ck" | cmp - "$T/one" || die "other parameters"
 }
 
+# sampled FOLDER OPTION ...: two groups of a graph whose vertices have some 60 neighbours.
+sampled() {
+    folder=$1
+    shift
+    train "$folder" 2 train "$T/dense" --hidden 4 --epochs 3 --groups 2x1 "$@"
+}
+
+# A sample is of one hop and 15 neighbours unless options say else. Neither option: exact.
+usual_sample() {
+    "$STARLING" generate community "$T/dense" --vertices 400 --classes 4 --degree 60 --features 8 --seed 2 >"$T/out" ||
+        die "$(cat "$T/out")"
+    sampled both --max-hop 1 --fanout 15
+    sampled hop --max-hop 1
+    sampled fanout --fanout 15
+    sampled neither
+    sampled all --max-hop all
+    sampled logged --max-hop all --fanout 15 # as logs of earlier programs have it
+    sampled fewer --fanout 3
+    sampled fewer-both --max-hop 1 --fanout 3
+    for pair in both:hop both:fanout neither:all neither:logged fewer:fewer-both; do
+        losses "${pair%:*}" >"$T/one"
+        losses "${pair#*:}" | diff "$T/one" - || die "other losses: $pair"
+    done
+    for pair in both:neither both:fewer; do
+        losses "${pair%:*}" >"$T/one"
+        losses "${pair#*:}" | cmp -s "$T/one" - && die "the same losses: $pair"
+    done
+    grep -q '"outer_vertices":\[[1-9]' "$T/both/log" || die "$(head -n 1 "$T/both/log")"
+}
+
 # A group, or a set, may have no vertex at all.
 empty() {
     "$STARLING" generate community "$T/tiny" --vertices 2 --classes 2 --degree 1 --features 4 --seed 1 >"$T/out" ||
@@ -507,6 +537,11 @@ check "--groups that do not fit" refused "--groups 2x2: this run has 3 ranks" tr
 check "--batches that are none" refused "--batches co: expected full, co:R" train "$T/small" --batches co
 check "--delay without refreshed copies" refused "--delay cd-2: expected --groups GxP and --preload-hops N" \
     train "$T/small" --groups 3x1 --delay cd-2
-check "--fanout without --max-hop" refused "--fanout 5: expected --max-hop N with it" train "$T/small" --groups 3x1 --fanout 5
+check "--fanout alone is of one hop" usual_sample
+check "--fanout with all hops" refused "--fanout 5: expected no --max-hop all with it" train "$T/small" --groups 3x1 \
+    --max-hop all --fanout 5
+check "--fanout without groups" refused "--fanout 5: expected --groups GxP or --batches co:R" train "$T/small" --fanout 5
+check "--resample without a sample" refused "--resample 2: expected --max-hop N or --fanout K" train "$T/small" --groups 3x1 \
+    --resample 2
 check "--max-hop alone" refused "--max-hop 1: expected --groups GxP or --batches co:R" train "$T/small" --max-hop 1
 finish
