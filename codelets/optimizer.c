@@ -148,7 +148,7 @@ static void step_on(void *buffers[], const struct optimizer_argument *arg, struc
     double *metrics = sl_raw_buffer(buffers[1]);
     const struct sl_dense g = sl_dense_buffer(buffers[2]), m = sl_dense_buffer(buffers[3]),
                           w = sl_dense_buffer(buffers[4]);
-    if ((end > 0.0 && arg->epoch > (int)end) || is_broken(metrics))
+    if ((end > 0.0 && arg->now > end) || is_broken(metrics))
         return;
     /* Without padding, all rows are one: those of a narrow layer are short. */
     const bool one =
@@ -208,7 +208,7 @@ SL_CODELET(optimizer_counted, 0xFF8C00, 7, STARPU_R, STARPU_RW, STARPU_R, STARPU
 void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
                          const struct sl_optimizer_tiles *tiles)
 {
-    const struct optimizer_argument arg = {*step, tiles->epoch, tiles->layer, tiles->averages};
+    const struct optimizer_argument arg = {*step, tiles->now, tiles->layer, tiles->averages};
     const bool two = optimizers[step->method].states > 1, counted = two && tiles->counts;
     struct sl_tile *w = tiles->w;
     if (counted && step->local < 1)

@@ -82,7 +82,8 @@ SL_EVERYWHERE float sl_average_step(float rate, float g, float w)
 struct sl_cuda_moment {
     const double *end;
     double *metrics;
-    int epoch, layer;
+    double now;
+    int layer;
 };
 
 /* Counts, gradient, parameters and state, all (rows, cols). Counts: NULL, or as for
@@ -98,11 +99,12 @@ struct sl_cuda_parameters {
 void sl_cuda_optimizer(const struct sl_optimizer_step *step,
                        const struct sl_cuda_parameters *parameters, struct sl_cuda_queue queue);
 
-/* The last epoch of a run is known when epochs after it are submitted already. A (1, 1) tile of
- * double says which one it is, 0 as long as there is none; steps of later epochs do nothing. */
+/* The last step of a run is known when steps after it are submitted already. A (1, 1) tile of
+ * double says which one it is, 0 as long as there is none; later steps do nothing. It counts
+ * epochs: 2.5 is the step in the middle of the third epoch, 3 its last one. */
 
 /* One optimizer step on parameters W with gradient G and state M, V (V: where there are two),
- * unless `end` holds an epoch before `epoch`. W stays, too, if `metrics` hold a training loss or
+ * unless `end` holds a step before `now`. W stays, too, if `metrics` hold a training loss or
  * the number of a layer before this one that is not finite. If a number of this layer is not
  * finite, the step writes the layer into `metrics`. The last `averages` rows of W are running
  * averages: they move towards G by step->average_rate, without decay, and their state stays.
@@ -110,7 +112,8 @@ void sl_cuda_optimizer(const struct sl_optimizer_step *step,
  * Counts (or NULL): how many steps each entry of W has had before this round; it takes step
  * counts + step->local then. Methods with one number of state do without. */
 struct sl_optimizer_tiles {
-    int epoch, layer; /* the layer from 1 */
+    double now;
+    int layer; /* from 1 */
     int averages;
     struct sl_tile *end, *metrics, *counts, *g, *m, *v, *w;
 };
@@ -120,7 +123,8 @@ void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *
 /* optimizer */
 struct optimizer_argument {
     struct sl_optimizer_step step;
-    int epoch, layer, averages;
+    double now;
+    int layer, averages;
 };
 
 #endif

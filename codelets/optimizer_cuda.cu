@@ -36,7 +36,7 @@ __device__ __forceinline__ bool is_left_alone(const sl_cuda_moment &moment)
 {
     const double *metrics = moment.metrics;
     const double gradient = metrics[SL_METRIC_BAD_GRADIENT], update = metrics[SL_METRIC_BAD_UPDATE];
-    return (moment.end && *moment.end > 0.0 && moment.epoch > (int)*moment.end) ||
+    return (moment.end && *moment.end > 0.0 && moment.now > *moment.end) ||
            is_odd(metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN]) ||
            (gradient != 0.0 && gradient != moment.layer) ||
            (update != 0.0 && update != moment.layer);

@@ -7,7 +7,7 @@
 struct record_argument {
     sl_record_function *record;
     void *context;
-    int epoch;
+    double now;
     bool has_after;
 };
 
@@ -20,9 +20,8 @@ static void record_cpu(void *buffers[], void *argument)
 {
     const struct record_argument *arg = argument;
     double *end = sl_raw_buffer(buffers[1 + arg->has_after]);
-    if (arg->record(arg->context, arg->epoch, sl_raw_buffer(buffers[arg->has_after])) &&
-        *end == 0.0)
-        *end = arg->epoch;
+    if (arg->record(arg->context, arg->now, sl_raw_buffer(buffers[arg->has_after])) && *end == 0.0)
+        *end = arg->now;
 }
 
 /* keep_best
@@ -40,7 +39,7 @@ static void keep_best_cpu(void *buffers[], void *argument)
     const struct keep_argument *arg = argument;
     const double *metrics = sl_raw_buffer(buffers[0]);
     double *best = sl_raw_buffer(buffers[1]), *end = sl_raw_buffer(buffers[2]);
-    if (*end > 0.0 && arg->epoch > (int)*end)
+    if (*end > 0.0 && arg->epoch > *end)
         return;
     const double value = arg->falls ? -metrics[arg->index] : metrics[arg->index];
     if (sl_is_better(value, best[0], (int)best[1])) {
@@ -85,10 +84,10 @@ SL_HOST_CODELET(keep_best, 0xA9A9A9, 3, STARPU_R, STARPU_RW, STARPU_RW);
 SL_CODELET(copy_if_best, 0xC0C0C0, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_CODELET(copy, 0xD3D3D3, 2, STARPU_R, STARPU_W);
 
-void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
+void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, double now,
                       struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end)
 {
-    const struct record_argument arg = {record, context, epoch, after != NULL};
+    const struct record_argument arg = {record, context, now, after != NULL};
     struct sl_task task = {
         .codelet = &record_codelet,
         .argument = &arg,

@@ -7,13 +7,13 @@
 #include "codelets/metrics.h"
 #include "codelets/operation.h"
 
-/* Submit a call of record(context, epoch, values) on a worker of the rank that owns `end`. The call
- * waits for this epoch's values in `metrics`, for the current value of `after` (NULL: none), and
+/* Submit a call of record(context, now, values) on a worker of the rank that owns `end`. The call
+ * waits for this step's values in `metrics`, for the current value of `after` (NULL: none), and
  * for tasks that read `end`. So the calls of a rank are in order. The callback must be quick.
  * Values that the callback writes to `values` stay in `metrics`. If the callback returns true, the
- * run ends with this epoch, unless the run has ended already. */
-typedef bool sl_record_function(void *context, int epoch, double *values);
-void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
+ * run ends with this step, unless the run has ended already. `now`: as in `end` (optimizer.h). */
+typedef bool sl_record_function(void *context, double now, double *values);
+void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, double now,
                       struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end);
 
 /* Whether an evaluated epoch is the best so far: its value is larger than that of the best epoch,

@@ -181,6 +181,11 @@ static void sum_gradients(struct sl_network *net, struct sl_layer *layer)
 
 /* ---- Parameters ---- */
 
+static double now_of(const struct sl_network *net)
+{
+    return (double)net->epoch - net->left;
+}
+
 static void update(struct sl_network *net, struct sl_layer *layer,
                    const struct sl_optimizer_step *step)
 {
@@ -190,7 +195,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
         return;
     with_decay.decay = layer->model->shape.decay;
     sl_submit_optimizer(net->model->rt, &with_decay,
-                        &(struct sl_optimizer_tiles){.epoch = (int)net->epoch,
+                        &(struct sl_optimizer_tiles){.now = now_of(net),
                                                      .layer = layer->index + 1,
                                                      .averages = layer->kind->averages,
                                                      .end = &net->model->end[0],
@@ -335,11 +340,11 @@ void sl_network_record(struct sl_network *net, sl_record_function *record, void 
                                      ? NULL
                                      : &net->layer[0].model->parameters;
     /* After the optimizer, which reads `end`: weights need not come from a GPU for that. */
-    sl_submit_record(net->model->rt, record, context, (int)net->epoch, total, NULL,
+    sl_submit_record(net->model->rt, record, context, now_of(net), total, NULL,
                      &net->model->end[0]);
     sl_network_broadcast(net, total);
     if (net->model->rt->rank > 0)
-        sl_submit_record(net->model->rt, record, context, (int)net->epoch, total, parameters,
+        sl_submit_record(net->model->rt, record, context, now_of(net), total, parameters,
                          &net->model->end[net->model->rt->rank]);
 }
 

@@ -229,6 +229,7 @@ struct sl_network {
     int aggregations;         /* so far in the step that is being submitted; -1: no step */
     int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
     uint32_t epoch;           /* parameters stay as they are after the last one (struct sl_model) */
+    double left;              /* of the epoch after the step, from 0 to below 1 */
     uint32_t update;          /* the number of the optimizer's step, from 1: keys dropout */
     bool exact; /* clones meet in the steps that are submitted next, whatever the delay */
 };

@@ -234,16 +234,17 @@ static void check_optimizer(struct sl_optimizer_step step, bool counted, int64_t
             }
         const device_matrix dc(counts), dg(g), dw(w), dm(m), dv(v);
         const array<double> end(
-            std::vector<double>{t == steps ? (double)steps : 0.0}), /* the next is none */
+            std::vector<double>{t == steps ? steps / 2.0 : 0.0}), /* the next is none */
             metrics(std::vector<double>(SL_METRICS, 0.0));
         for (int epoch = t; epoch <= (t == steps ? t + 1 : t); epoch++) {
-            const sl_cuda_parameters parameters = {rows,     cols,
-                                                   averages, counted ? dc.at : nullptr,
-                                                   dg.at,    dw.at,
-                                                   dm.at,    two ? dv.at : nullptr,
-                                                   dc.ld,    dg.ld,
-                                                   dw.ld,    dm.ld,
-                                                   dv.ld,    {end.data, metrics.data, epoch, 2}};
+            const sl_cuda_parameters parameters = {
+                rows,     cols,
+                averages, counted ? dc.at : nullptr,
+                dg.at,    dw.at,
+                dm.at,    two ? dv.at : nullptr,
+                dc.ld,    dg.ld,
+                dw.ld,    dm.ld,
+                dv.ld,    {end.data, metrics.data, epoch / 2.0, 2}};
             sl_cuda_optimizer(&step, &parameters, queue);
         }
         expect(metrics.download() == std::vector<double>(SL_METRICS, 0.0), "all is finite");

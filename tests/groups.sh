@@ -13,17 +13,23 @@ data() {
             --seed 5 >"$T/out" || die "$(cat "$T/out")"
 }
 
-# exact NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: the same losses on one rank and on these; _ stands for a space.
-exact() {
+# alike NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: the same losses with all of these; _ stands for a space.
+alike() {
     name=$1 epochs=$2 all=$3
     shift 3
-    train "$name-1" 1 train "$@" --epochs "$epochs"
     for groups in $all; do
         ranks=${groups%%:*} options=$(echo "${groups#*:}" | tr _ ' ')
         # shellcheck disable=SC2086
         train "$name-$groups" "$ranks" train "$@" --epochs "$epochs" $options
-        near "$name-1" "$name-$groups" "$epochs"
+        near "$name-${all%% *}" "$name-$groups" "$epochs"
     done
+}
+
+# exact NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: the same losses on one rank and on these.
+exact() {
+    name=$1 epochs=$2 all=$3
+    shift 3
+    alike "$name" "$epochs" "1: $all" "$@"
 }
 
 # One batch is the whole graph: the same bits.
@@ -247,14 +253,70 @@ resumes() { # FOLDER RANKS OPTION ...
     tail -c 2000 "$T/$runs-once/ck" | cmp - "$T/one" || die "other parameters"
 }
 
+# sampled FOLDER OPTION ...: two groups of a graph whose vertices have some 60 neighbours.
+sampled() {
+    folder=$1
+    shift
+    train "$folder" 2 train "$T/dense" --hidden 4 --epochs 3 --groups 2x1 "$@"
+}
+
+# A sample is of one hop and 15 neighbours unless options say else. Neither option: exact.
+usual_sample() {
+    "$STARLING" generate community "$T/dense" --vertices 400 --classes 4 --degree 60 --features 8 --seed 2 >"$T/out" ||
+        die "$(cat "$T/out")"
+    sampled both --max-hop 1 --fanout 15
+    sampled hop --max-hop 1
+    sampled fanout --fanout 15
+    sampled neither
+    sampled all --max-hop all
+    sampled logged --max-hop all --fanout 15 # as logs of earlier programs have it
+    sampled fewer --fanout 3
+    sampled fewer-both --max-hop 1 --fanout 3
+    for pair in both:hop both:fanout neither:all neither:logged fewer:fewer-both; do
+        losses "${pair%:*}" >"$T/one"
+        losses "${pair#*:}" | diff "$T/one" - || die "other losses: $pair"
+    done
+    for pair in both:neither both:fewer; do
+        losses "${pair%:*}" >"$T/one"
+        losses "${pair#*:}" | cmp -s "$T/one" - && die "the same losses: $pair"
+    done
+    grep -q '"outer_vertices":\[[1-9]' "$T/both/log" || die "$(head -n 1 "$T/both/log")"
+}
+
 # A group, or a set, may have no vertex at all.
 empty() {
     "$STARLING" generate community "$T/tiny" --vertices 2 --classes 2 --degree 1 --features 4 --seed 1 >"$T/out" ||
         die "$(cat "$T/out")"
     exact empty 4 "3:--groups_3x1 4:--groups_2x2 3:--groups_3x1_--preload-hops_1 3:--groups_3x1_--max-hop_5_--fanout_0" \
         "$T/tiny" --layers 3 --hidden 8
+    exact empty-cut 4 "3:--groups_3x1_--distribution_vertex-cut 4:--groups_2x2_--distribution_vertex-cut" "$T/tiny" --layers 3 \
+        --hidden 8
+    alike empty-batches 4 "3:--groups_3x1_--batches_co:3 3:--groups_3x1_--batches_co:3_--distribution_vertex-cut" "$T/tiny" \
+        --layers 3 --hidden 8
+    alike empty-clusters 4 "2:--groups_2x1 4:--groups_2x2_--distribution_vertex-cut" "$T/tiny" --layers 2 --hidden 8 \
+        --batches clusters:5,2
     exact empty-columns 4 "3:--groups_3x1" "$T/tiny" --model resgcn --layers 2 --hidden 8 --block-norm batch
+    # No vertex of the second group trains; the last group has one vertex.
+    npy "$T/small.npy" '<i4' "(400,)" \
+        "$(awk 'BEGIN { for (v = 0; v < 400; v++) printf "\\%03o\\000\\000\\000", (v > 250) + (v == 399) }')"
+    cp -r "$T/small" "$T/untrained"
+    split "$T/untrained/train_idx.npy" 0 5 250
+    split "$T/untrained/val_idx.npy" 6 7 400
+    split "$T/untrained/test_idx.npy" 8 9 400
+    for graph in untrained small; do
+        train one-group 1 train "$T/$graph" --layers 3 --hidden 8 --epochs 4
+        set -- "$T/$graph" --layers 3 --hidden 8 --epochs 4 --groups 3x1 --partition "$T/small.npy"
+        for how in "--distribution halo" "--distribution vertex-cut" "--preload-hops 1"; do
+            # shellcheck disable=SC2086
+            train three-groups 3 train "$@" $how
+            near one-group three-groups 4
+        done
+        train halos 3 train "$@" --batches co:4 --max-hop 1
+        train cuts 3 train "$@" --batches co:4 --max-hop 1 --distribution vertex-cut
+        near halos cuts 4
+    done
     trains many-sets 1 "$T/small" --hidden 8 --batches co:410
+    alike many-sets-cut 3 "1: 2:--distribution_vertex-cut" "$T/small" --hidden 8 --batches co:80 --order none
     train many-clusters 2 train "$T/tiny" --hidden 8 --epochs 3 --groups 2x1 --batches clusters:5,2
 }
 
@@ -548,6 +610,16 @@ check "samples" trains eas 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --
 check "samples drawn anew" trains resample 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3 --resample 2
 check "cooperative batches" trains co 1 "$T/strong" --hidden 16 --batches co:4 --max-hop 1
 check "cooperative batches in groups" trains co-groups 2 "$T/strong" --hidden 16 --groups 2x1 --batches co:3 --max-hop 1
+check "batches on vertex-cuts" alike batches-cut 6 \
+    "1: 2:--distribution_1d 2:--distribution_vertex-cut 3:--distribution_vertex-cut_--partition_libra" "$T/small" \
+    --layers 3 --hidden 8 --batches co:4 --dropout 0.3 --order none
+check "samples on vertex-cuts" alike samples-cut 6 "1: 3:--distribution_vertex-cut" "$T/directed" --layers 2 --hidden 8 \
+    --batches co:3 --dropout 0.3 --fanout 2 --resample 2 --order none
+check "clusters on vertex-cuts" alike clusters-cut 6 "1: 3:--distribution_vertex-cut" "$T/small" --layers 2 --hidden 8 \
+    --batches clusters:12,5 --dropout 0.3
+check "batches in groups of vertex-cuts" alike groups-batches-cut 6 \
+    "2:--groups_2x1 2:--groups_2x1_--distribution_vertex-cut 4:--groups_2x2_--distribution_vertex-cut" "$T/small" --layers 3 \
+    --hidden 8 --batches co:3 --max-hop 1 --dropout 0.3
 check "exact cooperative batches" trains co-exact 1 "$T/strong" --hidden 16 --batches co:3
 check "clusters" trains clusters 1 "$T/strong" --hidden 16 --batches clusters:12,4
 check "clusters on two ranks" trains clusters-2 2 "$T/strong" --hidden 16 --batches clusters:12,4 --distribution halo
@@ -560,6 +632,11 @@ check "--groups that do not fit" refused "--groups 2x2: this run has 3 ranks" tr
 check "--batches that are none" refused "--batches co: expected full, co:R" train "$T/small" --batches co
 check "--delay without refreshed copies" refused "--delay cd-2: expected --groups GxP and --preload-hops N" \
     train "$T/small" --groups 3x1 --delay cd-2
-check "--fanout without --max-hop" refused "--fanout 5: expected --max-hop N with it" train "$T/small" --groups 3x1 --fanout 5
+check "--fanout alone is of one hop" usual_sample
+check "--fanout with all hops" refused "--fanout 5: expected no --max-hop all with it" train "$T/small" --groups 3x1 \
+    --max-hop all --fanout 5
+check "--fanout without groups" refused "--fanout 5: expected --groups GxP or --batches co:R" train "$T/small" --fanout 5
+check "--resample without a sample" refused "--resample 2: expected --max-hop N or --fanout K" train "$T/small" --groups 3x1 \
+    --resample 2
 check "--max-hop alone" refused "--max-hop 1: expected --groups GxP or --batches co:R" train "$T/small" --max-hop 1
 finish

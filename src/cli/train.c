@@ -107,7 +107,11 @@ static const char *name_gpus(const struct sl_runtime *rt, char text[64])
 static void print_stop(const struct sl_train_run *run)
 {
     const struct sl_outcome *outcome = &run->outcome;
-    if (outcome->stopped)
+    const struct sl_unfinished *u = &outcome->unfinished;
+    if (outcome->stopped && u->steps > 0)
+        printf("stopped on request after step %d of %d of epoch %" PRId64 "\n", u->steps, u->of,
+               outcome->epochs + 1);
+    else if (outcome->stopped)
         printf("stopped on request after epoch %" PRId64 "\n", outcome->epochs);
     if (outcome->early && outcome->best_epoch == 0)
         printf("stopped early after epoch %" PRId64 ": validation %s is not defined\n",

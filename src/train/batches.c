@@ -187,12 +187,17 @@ static bool is_drawn(const struct sl_batches *b)
     return rotates(b) || (b->how.sampled && b->config->resample > 0);
 }
 
-/* A matrix that is stored column by column has no rows to read at a time. */
+/* Whether even and odd sets take turns, on all distributions alike. A matrix that is stored column
+ * by column has no rows to read at a time. */
+static bool takes_turns(const struct sl_batches *b)
+{
+    return b->how.sets > 1 && !rotates(b) && !sl_config_aggregates(b->config) &&
+           b->source->feature_form == SL_FEATURES_DENSE && !b->source->features_dense.fortran_order;
+}
+
 bool sl_batches_read_features(const struct sl_batches *b)
 {
-    return b->how.sets > 1 && !rotates(b) && !sl_config_kind(b->config)->clones &&
-           !sl_config_aggregates(b->config) && b->source->feature_form == SL_FEATURES_DENSE &&
-           !b->source->features_dense.fortran_order;
+    return takes_turns(b) && !sl_config_kind(b->config)->clones;
 }
 
 /* Samples and clusters have sums with their own degrees; clones that never meet, of their own
@@ -260,7 +265,7 @@ void sl_batches_leave(struct sl_batches *b)
  * even and odd sets do. The first set is now even, now odd, where they are equally many. */
 int64_t sl_batches_set_at(const struct sl_batches *b, int64_t epoch, int64_t place)
 {
-    const int64_t sets = b->how.sets, halves = sl_batches_read_features(b) ? 2 : 1;
+    const int64_t sets = b->how.sets, halves = takes_turns(b) ? 2 : 1;
     const int64_t half = (place + (sets % 2 ? 0 : epoch)) % halves;
     const int64_t count = (sets + halves - 1 - half) / halves;
     const uint64_t key =

@@ -30,18 +30,27 @@ static bool parse_kind(const struct sl_batches_kind *kind, const char *text, int
     return *text == '\0';
 }
 
+/* --fanout alone samples, too. Earlier programs had the usual one with all hops. */
 static int parse_hops(const struct sl_config *config, struct sl_batches_options *o)
 {
+    enum { USUAL_FANOUT = 15 };
     char *end;
+    const bool usual = config->fanout < 0 || config->fanout == USUAL_FANOUT;
     const char *text = config->max_hop;
-    if (strcmp(text, "all") == 0)
+    if (!text && config->fanout < 0)
         return 0;
+    if (!text)
+        text = "1";
+    if (strcmp(text, "all") == 0)
+        return usual ? 0
+                     : sl_error(SL_ERR_USAGE, "--fanout %lld: expected no --max-hop all with it",
+                                (long long)config->fanout);
     const long hops = strtol(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end || hops > 1000)
         return sl_error(SL_ERR_USAGE, "--max-hop %s: expected all, or 0 to 1000 hops", text);
     o->sampled = true;
     o->hops = (int)hops;
-    o->fanout = config->fanout;
+    o->fanout = config->fanout < 0 ? USUAL_FANOUT : config->fanout;
     return 0;
 }
 

@@ -141,14 +141,17 @@ const struct sl_option sl_config_options[] = {
      "vertices, and the vertices that the set depends on. co:auto: the least R that fits into "
      "memory. clusters:K,B: the graph that B of K clusters induce",
      BATCHES},
-    {"max-hop", SL_OPTION_STRING, FIELD(max_hop), "all", 0, 0, NULL, "N",
+    {"max-hop", SL_OPTION_STRING, FIELD(max_hop), NULL, 0, 0, NULL, "N",
      "with --groups or --batches co:R: sample vertices at most N hops from the set that is trained "
-     "on; all: every vertex that it depends on, which is exact",
+     "on; all: every vertex that it depends on, which is exact. Default: 1 with --fanout, else all",
      BATCHES},
-    {"fanout", SL_OPTION_INT, FIELD(fanout), "15", 0, INT32_MAX, NULL, "K",
-     "with --max-hop N: each vertex adds at most K of its outer neighbours; 0: all", BATCHES},
+    {"fanout", SL_OPTION_INT, FIELD(fanout), "-1", -1, INT32_MAX, NULL, "K",
+     "sample: each vertex adds at most K of its outer neighbours; 0: all; -1: 15 with --max-hop N, "
+     "else no sample",
+     BATCHES},
     {"resample", SL_OPTION_INT, FIELD(resample), "0", 0, 10000000, NULL, "E",
-     "with --max-hop N: draw the sampled vertices anew every E epochs; 0: never", BATCHES},
+     "with --max-hop or --fanout: draw the sampled vertices anew every E epochs; 0: never",
+     BATCHES},
 
     {"submodels", SL_OPTION_INT, FIELD(submodels), "0", 0, SL_MOST_PARTS, NULL, "M",
      "sub-models with 1/M of the units of every hidden layer, which train independently (GIST); "

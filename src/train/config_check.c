@@ -159,21 +159,21 @@ int sl_config_check_attention(const struct sl_config *config)
 /* What other graphs than the whole one are not for. */
 static int check_batches(const struct sl_config *config)
 {
-    enum { USUAL_FANOUT = 15 }; /* the default */
     struct sl_batches_options how;
     if (sl_batches_parse(config, &how))
         return SL_ERR_USAGE;
     if (config->groups && config->allow_inexact)
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected no --groups with it");
     if (how.sampled && (how.kind->alone || !sl_batches_differ(config)))
-        return sl_error(SL_ERR_USAGE,
-                        "--max-hop %s: expected --groups GxP or --batches co:R with it",
-                        config->max_hop);
-    if (config->fanout != USUAL_FANOUT && !how.sampled)
-        return sl_error(SL_ERR_USAGE, "--fanout %lld: expected --max-hop N with it",
-                        (long long)config->fanout);
+        return config->max_hop
+                   ? sl_error(SL_ERR_USAGE,
+                              "--max-hop %s: expected --groups GxP or --batches co:R with it",
+                              config->max_hop)
+                   : sl_error(SL_ERR_USAGE,
+                              "--fanout %lld: expected --groups GxP or --batches co:R with it",
+                              (long long)config->fanout);
     if (config->resample > 0 && !how.sampled)
-        return sl_error(SL_ERR_USAGE, "--resample %lld: expected --max-hop N with it",
+        return sl_error(SL_ERR_USAGE, "--resample %lld: expected --max-hop N or --fanout K with it",
                         (long long)config->resample);
     if (!sl_batches_differ(config))
         return 0;
@@ -272,10 +272,11 @@ static int check_submodels(const struct sl_config *config)
                         "--split-layers %s: expected all, or numbers of hidden layers that rise "
                         "(0: features), with commas between them",
                         config->split_layers);
-    if (strcmp(config->preload_hops, "all") != 0 || strcmp(config->max_hop, "all") != 0)
+    struct sl_batches_options how;
+    if (sl_batches_parse(config, &how) || how.sampled || strcmp(config->preload_hops, "all") != 0)
         return sl_error(SL_ERR_USAGE,
                         "--submodels %lld: each group has the whole graph (expected no "
-                        "--preload-hops and no --max-hop)",
+                        "--preload-hops, no --max-hop and no --fanout)",
                         (long long)config->submodels);
     if (config->exact_epochs > 0 || sl_config_delay(config) > 0)
         return sl_error(SL_ERR_USAGE, "--submodels %lld: expected --delay cd-0 or 0c",

@@ -62,50 +62,85 @@ static void find_breakdown(struct sl_record *record, const double *values, bool 
                                                              : SL_METRIC_BAD_UPDATE];
 }
 
-void sl_records_open(struct sl_records *records, int64_t epoch, int steps)
+struct sl_record *sl_records_open(struct sl_records *records, int64_t epoch, int steps,
+                                  int64_t updates)
 {
-    *sl_records_of(records, epoch) = (struct sl_record){.steps = steps};
+    struct sl_record *record = sl_records_of(records, epoch);
+    *record = (struct sl_record){.steps = steps, .updates = updates};
+    return record;
 }
 
-void sl_records_skip(struct sl_records *records, int64_t epoch)
+void sl_records_skip(struct sl_records *records, int64_t epoch, int steps)
 {
     struct sl_record *record = sl_records_of(records, epoch);
     pthread_mutex_lock(&records->lock);
-    record->trained = --record->steps == 0;
+    record->steps -= steps;
+    record->trained = record->steps == 0;
+    if (record->trained && record->reports == 0)
+        record->trained_at = sl_overlap_now();
     pthread_cond_signal(&records->recorded);
     pthread_mutex_unlock(&records->lock);
 }
 
-bool sl_records_train(void *context, int epoch, double *values)
+bool sl_records_end(struct sl_records *records, int64_t epoch, int reports)
 {
-    struct sl_records *records = context;
-    struct sl_record *record = sl_records_of(records, epoch);
-    const struct sl_overlap_times times = sl_overlap_now();
-    const double now = sl_overlap_seconds(times.clock);
-    if (records->rt->rank == 0) { /* what rank 0 says travels to the others with the metrics */
-        values[SL_METRIC_STOP] =
-            sl_records_stop_asked(records) || sl_runtime_stop_asked(records->rt);
-        values[SL_METRIC_SECONDS] = now - records->last_trained_at;
-        records->last_trained_at = now;
-    }
+    const struct sl_record *record = sl_records_of(records, epoch);
     pthread_mutex_lock(&records->lock);
+    while (record->reports < reports)
+        pthread_cond_wait(&records->recorded, &records->lock);
+    const bool ends = record->end > 0.0 && record->end_report <= reports;
+    pthread_mutex_unlock(&records->lock);
+    return ends;
+}
+
+bool sl_record_is_unfinished(const struct sl_record *record, int64_t epoch)
+{
+    return record->end > 0.0 && record->end < (double)epoch;
+}
+
+/* A step before the end counts. */
+static void count_step(struct sl_record *record, double now, const double *values)
+{
+    record->updates++;
     record->train_loss += values[SL_METRIC_LOSS + SL_SPLIT_TRAIN];
     record->train_correct += values[SL_METRIC_CORRECT + SL_SPLIT_TRAIN];
     record->stop = record->stop || values[SL_METRIC_STOP] > 0.0;
+    find_breakdown(record, values, true);
+    if (record->end == 0.0 && (record->stop || record->broken)) {
+        record->end = now;
+        record->end_report = record->reports;
+    }
+}
+
+bool sl_records_train(void *context, double now, double *values)
+{
+    struct sl_records *records = context;
+    struct sl_record *record = sl_records_of(records, (int64_t)ceil(now));
+    const struct sl_overlap_times times = sl_overlap_now();
+    const double seconds = sl_overlap_seconds(times.clock);
+    if (records->rt->rank == 0) { /* what rank 0 says travels to the others with the metrics */
+        values[SL_METRIC_STOP] =
+            sl_records_stop_asked(records) || sl_runtime_stop_asked(records->rt);
+        values[SL_METRIC_SECONDS] = seconds - records->last_trained_at;
+        records->last_trained_at = seconds;
+    }
+    pthread_mutex_lock(&records->lock);
+    record->reports++;
+    if (record->end == 0.0 || now <= record->end)
+        count_step(record, now, values);
     record->seconds += values[SL_METRIC_SECONDS];
     record->trained_at = times;
     record->trained = --record->steps == 0;
-    find_breakdown(record, values, true);
-    const bool ends = record->stop || record->broken;
+    const bool ends = record->end > 0.0;
     pthread_cond_signal(&records->recorded);
     pthread_mutex_unlock(&records->lock);
     return ends;
 }
 
-bool sl_records_evaluate(void *context, int epoch, double *values)
+bool sl_records_evaluate(void *context, double now, double *values)
 {
     struct sl_records *records = context;
-    struct sl_record *record = sl_records_of(records, epoch);
+    struct sl_record *record = sl_records_of(records, (int64_t)ceil(now));
     pthread_mutex_lock(&records->lock);
     memcpy(record->values, values, sizeof record->values);
     record->evaluated_at = sl_overlap_now();

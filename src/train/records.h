@@ -19,7 +19,10 @@ struct sl_record {
     struct sl_overlap_times trained_at, evaluated_at;
     double seconds;  /* since the epoch before, as rank 0 measured it */
     int steps;       /* of the epoch that have not reported yet */
-    int64_t updates; /* steps of the optimizer from epoch 1 to the end of this epoch */
+    int reports;     /* of steps that have */
+    int64_t updates; /* steps of the optimizer from epoch 1 to here */
+    double end;      /* the run ends in this epoch, after this step (codelets/optimizer.h); or 0 */
+    int end_report;  /* the number of this step's report, from 1 */
     bool trained, evaluated, stop;
     enum sl_breakdown broken;
     int broken_layer; /* from 1; 0: not known yet */
@@ -45,16 +48,25 @@ bool sl_records_stop_asked(const struct sl_records *records);
  * later one. */
 struct sl_record *sl_records_of(const struct sl_records *records, int64_t epoch);
 
-/* Make room for the record of an epoch of so many training steps, before they are submitted. */
-void sl_records_open(struct sl_records *records, int64_t epoch, int steps);
+/* Make room for the record of an epoch of so many training steps, before they are submitted. There
+ * were `updates` steps of the optimizer before. Return it. */
+struct sl_record *sl_records_open(struct sl_records *records, int64_t epoch, int steps,
+                                  int64_t updates);
 
-/* One of these steps is left out. */
-void sl_records_skip(struct sl_records *records, int64_t epoch);
+/* So many of these steps are left out. */
+void sl_records_skip(struct sl_records *records, int64_t epoch, int steps);
+
+/* Wait for so many reports of an epoch's steps. Return whether the run ends with one of these: the
+ * same on all ranks. */
+bool sl_records_end(struct sl_records *records, int64_t epoch, int reports);
+
+/* Whether the run ends within the epoch, so that later steps of the epoch change nothing. */
+bool sl_record_is_unfinished(const struct sl_record *record, int64_t epoch);
 
 /* For sl_network_record, with the records as context: take the metrics of a training step, of an
- * evaluation. They return whether the run ends with this epoch. */
-bool sl_records_train(void *records, int epoch, double *values);
-bool sl_records_evaluate(void *records, int epoch, double *values);
+ * evaluation. They return whether the run ends with this step. */
+bool sl_records_train(void *records, double now, double *values);
+bool sl_records_evaluate(void *records, double now, double *values);
 
 /* The record of an epoch, once it is trained and evaluated, as far as asked. */
 const struct sl_record *sl_records_wait(struct sl_records *records, int64_t epoch, bool trained,

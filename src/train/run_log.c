@@ -108,6 +108,8 @@ static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
         describe_products(&run->trainer.whole.network), "imbalance", describe_imbalance(run),
         "load_seconds", run->load_seconds, "bytes_read", bytes_read, "first_epoch",
         (json_int_t)run->trainer.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
+    if (run->trainer.unfinished.steps > 0)
+        json_object_set_new(event, "first_step", json_integer(run->trainer.unfinished.steps + 1));
     if (run->class_names)
         json_object_set(json_object_get(event, "graph"), "class_names", run->class_names);
     if (run->replication > 0.0)
@@ -199,6 +201,10 @@ void sl_train_report_end(struct sl_train_run *run)
     json_object_set_new(event, "underfitted", json_boolean(sl_outcome_underfits(outcome)));
     json_object_set_new(event, "best_epoch", json_integer(outcome->best_epoch));
     json_object_set_new(event, "epochs", json_integer(outcome->epochs));
+    if (outcome->unfinished.steps > 0)
+        json_object_set_new(event, "unfinished",
+                            json_pack("{s:i, s:i}", "steps", outcome->unfinished.steps, "of",
+                                      outcome->unfinished.of));
     json_object_set_new(event, "stopped", json_boolean(outcome->stopped));
     json_object_set_new(event, "stopped_early", json_boolean(outcome->early));
     if (outcome->broken)

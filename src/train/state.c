@@ -137,6 +137,20 @@ static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_chec
             strcmp(decision, trainer->config->decision) == 0);
 }
 
+/* The first steps of an epoch that the run was stopped in. */
+static int load_unfinished(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    struct sl_unfinished *u = &trainer->unfinished;
+    const json_t *object = json_object_get(checkpoint->description, "unfinished");
+    *u = (struct sl_unfinished){0};
+    if (object && (json_unpack((json_t *)object, "{s:i, s:i, s:F, s:F}", "steps", &u->steps, "of",
+                               &u->of, "loss", &u->loss, "correct", &u->correct) ||
+                   u->steps < 1 || u->steps >= u->of))
+        return sl_error(SL_ERR_DATA, "the checkpoint's unfinished epoch is wrong (expected at "
+                                     "least one step, fewer than all)");
+    return 0;
+}
+
 /* Epochs, and what the best one is better than. */
 static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
@@ -172,7 +186,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     trainer->best_epoch = (int64_t)best_epoch;
     trainer->first_epoch = (int64_t)epoch + 1;
     trainer->updates = trainer->first_updates = (int64_t)updates;
-    return 0;
+    return load_unfinished(trainer, checkpoint);
 }
 
 /* Whether a tensor is of an optimizer's state. Weights of other programs have none. */
@@ -305,22 +319,35 @@ static json_t *describe_configuration(const struct sl_trainer *trainer)
     return configuration;
 }
 
+/* The steps of an epoch that was stopped before its last one. NULL: it has all its steps. */
+static json_t *describe_unfinished(const struct sl_trainer *trainer, double end)
+{
+    const struct sl_record *record = sl_records_of(&trainer->records, (int64_t)ceil(end));
+    const int steps = trainer->batches.steps;
+    return end == floor(end)
+               ? NULL
+               : json_pack("{s:i, s:i, s:f, s:f}", "steps", (int)lround((end - floor(end)) * steps),
+                           "of", steps, "loss", record->train_loss, "correct",
+                           record->train_correct);
+}
+
 static json_t *describe(struct sl_trainer *trainer)
 {
     const struct sl_source *source = trainer->source;
-    const double *end = sl_tile_acquire(trainer->rt, &trainer->whole.network.model->end[0], false);
-    const json_int_t epoch = *end > 0.0 ? (json_int_t)*end : (json_int_t)trainer->epoch;
+    const double *tile = sl_tile_acquire(trainer->rt, &trainer->whole.network.model->end[0], false);
+    const double end = *tile > 0.0 ? *tile : (double)trainer->epoch;
     sl_tile_release(&trainer->whole.network.model->end[0]);
-    const int64_t updates = epoch < trainer->first_epoch
+    const int64_t updates = end <= (double)(trainer->first_epoch - 1)
                                 ? trainer->first_updates
-                                : sl_records_of(&trainer->records, epoch)->updates;
+                                : sl_records_of(&trainer->records, (int64_t)ceil(end))->updates;
     return json_pack(
-        "{s:o, s:I, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
-        describe_configuration(trainer), "epoch", epoch, "updates", (json_int_t)updates,
-        "best_value", trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch,
-        "product_orders", describe_orders(&trainer->whole.network), "dataset", "name",
-        sl_json_text(source->name), "vertices", (json_int_t)source->vertices, "features",
-        (json_int_t)source->features, "classes", (json_int_t)source->classes);
+        "{s:o, s:I, s:o*, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
+        describe_configuration(trainer), "epoch", (json_int_t)end, "unfinished",
+        describe_unfinished(trainer, end), "updates", (json_int_t)updates, "best_value",
+        trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch, "product_orders",
+        describe_orders(&trainer->whole.network), "dataset", "name", sl_json_text(source->name),
+        "vertices", (json_int_t)source->vertices, "features", (json_int_t)source->features,
+        "classes", (json_int_t)source->classes);
 }
 
 /* The number of steps is rank 0's. */

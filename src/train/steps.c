@@ -29,8 +29,11 @@ static void train_network(struct sl_trainer *trainer, struct sl_network *net, in
     sl_network_train(net, step);
 }
 
-static void train_model(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch)
+static void train_model(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch,
+                        int number)
 {
+    const int steps = trainer->batches.steps;
+    net->left = (double)(steps - 1 - number) / steps;
     const struct sl_optimizer_step step =
         optimizer_step(trainer->config, epoch, ++trainer->updates);
     train_network(trainer, net, epoch, &step);
@@ -62,6 +65,35 @@ void sl_trainer_train_group(struct sl_trainer *trainer, int64_t epoch)
     sl_batches_leave(&trainer->batches);
 }
 
+/* Whether the run has ended, and the next step need not be submitted: `submitted` ones of the epoch
+ * were. Few may be ahead of the last step with known metrics, and the same number on all ranks. Two
+ * overlap, so that a batch is made and read while another one trains. Sub-models meet at the ends
+ * of epochs. */
+static bool has_ended(struct sl_trainer *trainer, int64_t epoch, int submitted)
+{
+    enum { LEAST = 1, UNKNOWN = 2, MOST = 8 };
+    static const double SECONDS = 0.5;
+    const double most = trainer->step_seconds > 0.0 ? SECONDS / trainer->step_seconds : UNKNOWN;
+    const int ahead = most < LEAST ? LEAST : most > MOST ? MOST : (int)most;
+    return !sl_submodels_there(trainer->config) && submitted > ahead &&
+           sl_records_end(&trainer->records, epoch, submitted - ahead);
+}
+
+/* The steps of an epoch that the checkpoint has. */
+static int open_epoch(struct sl_trainer *trainer, int64_t epoch)
+{
+    const struct sl_unfinished *before = &trainer->unfinished;
+    const int steps = trainer->batches.steps,
+              first = epoch == trainer->first_epoch ? before->steps : 0;
+    struct sl_record *record =
+        sl_records_open(&trainer->records, epoch, steps - first, trainer->updates);
+    if (first > 0) {
+        record->train_loss = before->loss;
+        record->train_correct = before->correct;
+    }
+    return first;
+}
+
 static void record_step(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch)
 {
     if (sl_submodels_there(trainer->config))
@@ -70,31 +102,41 @@ static void record_step(struct sl_trainer *trainer, struct sl_network *net, int6
         sl_network_record(net, sl_records_train, &trainer->records);
 }
 
-/* The steps without a training vertex, which all ranks leave out, learn nothing. */
-void sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)
+bool sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)
 {
     struct sl_batches *batches = &trainer->batches;
     const int64_t tasks = trainer->rt->tasks + batches->own.tasks;
     const struct sl_traffic traffic = trainer->rt->traffic, inside = batches->own.traffic;
-    sl_records_open(&trainer->records, epoch, batches->steps);
-    trainer->tasks_per_epoch = 0;
-    for (int s = 0; s < batches->steps; s++) {
+    const int first = open_epoch(trainer, epoch);
+    int submitted = 0, s = first;
+    int64_t taken = 0;
+    for (; s < batches->steps; s++) {
         struct sl_network *net = sl_batches_network(batches, epoch, s, 0);
         if (!net) {
-            sl_records_skip(&trainer->records, epoch);
+            sl_records_skip(&trainer->records, epoch, 1);
             continue;
         }
+        if (has_ended(trainer, epoch, submitted))
+            break;
         if (sl_submodels_there(trainer->config))
             train_submodels(trainer, epoch, s);
         else
-            train_model(trainer, net, epoch);
-        trainer->tasks_per_epoch = trainer->rt->tasks + batches->own.tasks - tasks;
+            train_model(trainer, net, epoch, s);
+        taken = trainer->rt->tasks + batches->own.tasks - tasks;
         record_step(trainer, net, epoch);
+        submitted++;
         if (batches->steps > 1) /* an epoch may have many */
             sl_runtime_wait_for_room(trainer->rt, SL_PENDING_TASKS);
     }
     sl_batches_leave(batches);
-    sl_records_of(&trainer->records, epoch)->updates = trainer->updates;
+    if (s < batches->steps) {
+        sl_records_skip(&trainer->records, epoch, batches->steps - s);
+        return false;
+    }
+    if (first > 0 && epoch < sl_config_epochs(trainer->config)) /* another epoch is a whole one */
+        return true;
+    trainer->tasks_per_epoch = taken;
     trainer->traffic_per_epoch = sl_traffic_since(trainer->rt, &traffic);
     trainer->traffic_inside = sl_traffic_since(&batches->own, &inside);
+    return true;
 }

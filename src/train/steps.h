@@ -8,8 +8,9 @@
 enum { SL_PENDING_TASKS = 20000 };
 
 /* Submit the steps of an epoch, with their records. Steps without a training vertex, which all
- * ranks leave out, learn nothing. */
-void sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch);
+ * ranks leave out, learn nothing. Return whether the last step was submitted: where the run ends
+ * before it, all ranks leave out the same steps. */
+bool sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch);
 
 /* Submit the steps of this group's sub-models alone. Nobody records what they measure, so no group
  * waits for another one, but at the beginning of a round. */

@@ -333,11 +333,11 @@ void sl_submodels_record(struct sl_submodels *s, int64_t epoch, sl_record_functi
     struct sl_tile *total = &s->total[0];
     const int rank = s->rt->rank;
     sl_reduce(s->rt, s->total, s->count, 1, sl_submit_metrics_join);
-    sl_submit_record(s->rt, record, context, (int)epoch, total, NULL, &s->whole->end[0]);
+    sl_submit_record(s->rt, record, context, (double)epoch, total, NULL, &s->whole->end[0]);
     if (s->groups)
         sl_groups_broadcast(s->groups, total);
     else
         sl_broadcast(s->rt, total, 0, s->rt->ranks);
     if (rank > 0)
-        sl_submit_record(s->rt, record, context, (int)epoch, total, NULL, &s->whole->end[rank]);
+        sl_submit_record(s->rt, record, context, (double)epoch, total, NULL, &s->whole->end[rank]);
 }

@@ -74,6 +74,7 @@ struct progress {
     struct sl_overlap_times previous; /* when the epoch before ended */
     struct sl_overlap_times sum;      /* of the epochs read, without their evaluations */
     double *seconds;                  // (epochs), of each epoch read
+    struct sl_unfinished unfinished;  /* the epoch after it; steps 0: none */
     bool stopped, early;              /* on request; by --patience */
     bool broken;                      /* a number of the last epoch is not finite */
 };
@@ -120,7 +121,9 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     const struct sl_config *config = trainer->config;
     struct sl_network *net = &trainer->whole.network;
     sl_trace_epoch(epoch);
-    sl_trainer_submit_steps(trainer, epoch);
+    trainer->epoch = epoch;
+    if (!sl_trainer_submit_steps(trainer, epoch))
+        return;
     net->epoch = (uint32_t)epoch;
     if (is_evaluated(config, epoch) || is_saved(config, epoch))
         put_submodels(trainer, epoch);
@@ -132,7 +135,6 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
         }
         sl_network_record(net, sl_records_evaluate, &trainer->records);
     }
-    trainer->epoch = epoch;
 }
 
 static struct sl_overlap_times add_times(struct sl_overlap_times a, struct sl_overlap_times b)
@@ -173,6 +175,21 @@ static void note_best(struct sl_trainer *trainer, const struct sl_record *record
     trainer->best_epoch = epoch;
 }
 
+/* The run was stopped between two steps of an epoch. It ends with the epoch before. */
+static void note_unfinished(struct sl_trainer *trainer, const struct sl_record *record,
+                            int64_t epoch, struct progress *progress)
+{
+    const int steps = trainer->batches.steps;
+    progress->stopped = true;
+    progress->last = epoch - 1;
+    progress->unfinished = (struct sl_unfinished){
+        .steps = (int)lround((record->end - (double)(epoch - 1)) * steps),
+        .of = steps,
+        .loss = record->train_loss,
+        .correct = record->train_correct,
+    };
+}
+
 /* Takes the record of the next epoch, waiting for it if it has not ended. */
 static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
                        struct progress *progress)
@@ -180,9 +197,16 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     const struct sl_config *config = trainer->config;
     const int64_t epoch = ++progress->read;
     pass_on_stop(trainer);
-    const bool evaluated = is_evaluated(config, epoch);
     const double models = (double)sl_config_work(config);
-    const struct sl_record *record = sl_records_wait(&trainer->records, epoch, true, evaluated);
+    const struct sl_record *record = sl_records_wait(&trainer->records, epoch, true, false);
+    const bool unfinished = sl_record_is_unfinished(record, epoch);
+    if (unfinished && !record->broken) {
+        note_unfinished(trainer, record, epoch, progress);
+        return;
+    }
+    const bool evaluated = !unfinished && is_evaluated(config, epoch);
+    sl_records_wait(&trainer->records, epoch, true, evaluated);
+    trainer->step_seconds = record->seconds / trainer->batches.steps;
     const struct sl_overlap_times times =
         sl_overlap_since(&record->trained_at, &progress->previous);
     struct sl_epoch_report line = {
@@ -430,15 +454,20 @@ static int save_last(struct sl_trainer *trainer, struct sl_report *report)
     return sl_state_write(trainer, trainer->config->checkpoint, true, &epoch);
 }
 
+static int64_t last_touched(const struct progress *progress)
+{
+    return progress->last + (progress->unfinished.steps > 0);
+}
+
 /* An epoch in which the run was asked to stop need not have been evaluated. */
 static bool is_broken(struct sl_trainer *trainer, const struct progress *progress)
 {
     struct sl_outcome outcome;
     if (progress->broken || !sl_config_evaluates(trainer->config) ||
-        is_evaluated(trainer->config, progress->last))
+        (progress->unfinished.steps == 0 && is_evaluated(trainer->config, progress->last)))
         return progress->broken;
     sl_trainer_evaluate(trainer, &outcome);
-    sl_records_of(&trainer->records, progress->last)->broken =
+    sl_records_of(&trainer->records, last_touched(progress))->broken =
         sl_records_of(&trainer->records, 0)->broken;
     return sl_records_of(&trainer->records, 0)->broken != SL_SOUND;
 }
@@ -529,6 +558,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     *outcome = (struct sl_outcome){
         .epochs = progress.last,
         .best_epoch = trainer->best_epoch,
+        .unfinished = progress.unfinished,
         .stopped = progress.stopped,
         .early = progress.early,
         .profile = profile,
@@ -540,7 +570,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         .largest_class = NAN,
     };
     if (is_broken(trainer, &progress)) {
-        failure = sl_breakdown_refuse(trainer, progress.last, outcome);
+        failure = sl_breakdown_refuse(trainer, last_touched(&progress), outcome);
     } else {
         const int code = config->checkpoint ? save_last(trainer, report) : 0;
         failure = code ? code : failure;

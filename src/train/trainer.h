@@ -12,6 +12,12 @@
 #include "train/submodels.h"
 #include "train/wide.h"
 
+/* An epoch that ended before its last step. */
+struct sl_unfinished {
+    int steps, of;        /* steps that are done, of so many */
+    double loss, correct; /* sums over their training vertices */
+};
+
 struct sl_trainer {
     struct sl_runtime *rt;
     const struct sl_config *config;
@@ -26,13 +32,15 @@ struct sl_trainer {
     struct sl_rates core;          /* of rank 0's machine */
     bool stop_passed_on;           /* rank 0 was told that this rank was asked */
 
-    int64_t first_epoch;     /* of this run: 1, or the one after the checkpoint's */
-    int64_t epoch;           /* submitted last */
-    int64_t updates;         /* steps of the optimizer that were submitted, since epoch 1 */
-    int64_t first_updates;   /* before first_epoch */
+    int64_t first_epoch;             /* of this run: 1, or the one after the checkpoint's */
+    struct sl_unfinished unfinished; /* the part of first_epoch that the checkpoint has */
+    int64_t epoch;                   /* submitted last */
+    int64_t updates;                 /* steps of the optimizer that were submitted, since epoch 1 */
+    int64_t first_updates;           /* before first_epoch */
     int64_t best_epoch;      /* on validation, of the epochs whose records were read; 0: none */
     double best_value;       /* of the metric, or its negative if it falls */
     int64_t saved_epoch;     /* the last checkpoint of this run; 0: none */
+    double step_seconds;     /* of the last epoch whose record was read; 0: of none */
     int64_t tasks_per_epoch; /* of a training step, on this rank */
     struct sl_traffic traffic_per_epoch; /* likewise; with groups, of messages between them */
     struct sl_traffic traffic_inside;    /* likewise, inside this rank's group */
@@ -44,7 +52,8 @@ struct sl_trainer {
 
 /* The outcome of a run; accuracies are NaN for splits without labelled vertices. */
 struct sl_outcome {
-    int64_t epochs, best_epoch; /* last one trained; best on validation (0: never evaluated) */
+    int64_t epochs, best_epoch;      /* last one trained; best on validation (0: never evaluated) */
+    struct sl_unfinished unfinished; /* the epoch after it, or none */
     double loss, train_accuracy, val_accuracy, test_accuracy;
     const struct sl_metric *metric;
     struct sl_scores score; /* of the metric */

@@ -164,6 +164,20 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     return code || !checkpoint ? code : sl_submodels_load(s, trainer->first_updates, checkpoint);
 }
 
+/* Other batches than the checkpoint's have no part of the epoch. */
+static void settle_unfinished(struct sl_trainer *trainer)
+{
+    struct sl_unfinished *u = &trainer->unfinished;
+    const int steps = trainer->batches.steps;
+    if (u->steps == 0 || (u->of == steps && !sl_submodels_there(trainer->config)))
+        return;
+    if (trainer->config->resume && trainer->rt->rank == 0)
+        sl_note("--resume %s ends after step %d of %d of epoch %lld, which has other steps now and "
+                "begins anew",
+                trainer->config->resume, u->steps, u->of, (long long)trainer->first_epoch);
+    *u = (struct sl_unfinished){0};
+}
+
 static int create_batches(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     if (sl_submodels_there(trainer->config))
@@ -205,7 +219,10 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (!code)
         code =
             sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
-    return code ? code : create_batches(trainer, checkpoint);
+    if (!code)
+        code = create_batches(trainer, checkpoint);
+    settle_unfinished(trainer);
+    return code;
 }
 
 void sl_trainer_destroy(struct sl_trainer *trainer)
