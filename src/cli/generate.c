@@ -1,5 +1,6 @@
 /* starling generate: synthetic datasets, one kind each. */
 #include "cli/generate.h"
+#include "core/progress.h"
 #include "core/words.h"
 
 #include <inttypes.h>
