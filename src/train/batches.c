@@ -205,8 +205,7 @@ bool sl_batches_read_features(const struct sl_batches *b)
 bool sl_batches_read_aggregated(const struct sl_config *config,
                                 const struct sl_batches_options *options)
 {
-    const bool meets =
-        !sl_config_kind(config)->clones || sl_config_delay(config) == SL_DELAY_EXACT;
+    const bool meets = !sl_config_kind(config)->clones || sl_config_delay(config) == SL_DELAY_EXACT;
     return sl_config_aggregates(config) && meets && !options->kind->alone && !options->sampled;
 }
 
