@@ -143,7 +143,7 @@ static void step_on(void *buffers[], const optimizer_argument *arg, const sl_den
                                            m.ld,
                                            v.ld,
                                            {(const double *)sl_raw_buffer(buffers[0]),
-                                            (double *)sl_raw_buffer(buffers[1]), arg->epoch,
+                                            (double *)sl_raw_buffer(buffers[1]), arg->now,
                                             arg->layer}};
     sl_cuda_optimizer(&arg->step, &parameters, sl_cuda_task_queue());
 }
