@@ -55,8 +55,8 @@ const char *sl_report_key(char key[64], const char *split, const char *name);
  * cannot be written, or is no table. */
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet);
 
-/* The run goes on after so many epochs, as a checkpoint has them: later rows of a table are cut off.
- * SL_ERR_SYSTEM names the log. */
+/* The run goes on after so many epochs, as a checkpoint has them: later rows of a table are cut
+ * off. SL_ERR_SYSTEM names the log. */
 int sl_report_go_on(struct sl_report *report, int64_t epochs);
 
 /* Writes {"event": name, …members of object} as one line; `object` may be NULL and is released. The
