@@ -4,7 +4,8 @@
  *     cc own_layer.c $(pkg-config --cflags --libs starling) -lm -o own_layer */
 #include <math.h>
 #include <starling.h>
-#include <stdio.h>
+
+#include "own_train.h"
 
 enum { W, B };
 
@@ -56,28 +57,8 @@ int main(int argc, char **argv)
                                                 .forward = forward,
                                                 .backward = backward};
     static const char *const words[][2] = {
-        {"model", "resgcn"}, {"block-norm", "gate"}, {"layers", "2"},       {"hidden", "16"},
-        {"epochs", "50"},    {"tiles", "4"},         {"distribution", "1d"}};
-    starling_graph *graph = NULL;
-    starling_options *options = NULL;
-    starling_model *model = NULL;
-    int code = starling_layer_register("gate", &layer);
-    if (!code)
-        code = starling_graph_open(argc > 1 ? argv[1] : "examples/karate", &graph);
-    if (!code)
-        code = starling_options_create(&options);
-    for (int w = 0; !code && w < (int)(sizeof words / sizeof *words); w++)
-        code = starling_options_set(options, words[w][0], words[w][1]);
-    if (!code)
-        code = starling_train(graph, options, NULL, NULL, &model);
-    if (!code && starling_rank() == 0)
-        printf("loss %.17g, test accuracy %.4f\n", starling_model_result(model)->loss,
-               starling_model_result(model)->test_accuracy);
-    if (code && starling_error()[0])
-        fprintf(stderr, "own_layer: %s\n", starling_error());
-    starling_model_free(model);
-    starling_options_free(options);
-    starling_graph_free(graph);
-    starling_finish();
-    return code != 0;
+        {"model", "resgcn"}, {"block-norm", "gate"}, {"layers", "2"},        {"hidden", "16"},
+        {"epochs", "50"},    {"tiles", "4"},         {"distribution", "1d"}, {NULL}};
+    const int code = starling_layer_register("gate", &layer);
+    return own_train(code, argc, argv, words);
 }

@@ -4,7 +4,8 @@
  *     cc own_loss.c $(pkg-config --cflags --libs starling) -lm -o own_loss */
 #include <math.h>
 #include <starling.h>
-#include <stdio.h>
+
+#include "own_train.h"
 
 /* Row r: dL/dz_j = (g (1 - p)^(g - 1) p log p - (1 - p)^g) (1 or 0 - p_j). */
 static void focal_loss(void *context, const struct starling_loss_rows *rows)
@@ -29,33 +30,9 @@ static void focal_loss(void *context, const struct starling_loss_rows *rows)
 
 int main(int argc, char **argv)
 {
+    static const char *const words[][2] = {
+        {"loss", "focal"}, {"epochs", "50"}, {"tiles", "4"}, {"distribution", "1d"}, {NULL}};
     double focus = 2.0;
-    starling_graph *graph = NULL;
-    starling_options *options = NULL;
-    starling_model *model = NULL;
-    int code = starling_loss_register("focal", STARLING_CLASSES, focal_loss, &focus);
-    if (!code)
-        code = starling_graph_open(argc > 1 ? argv[1] : "examples/karate", &graph);
-    if (!code)
-        code = starling_options_create(&options);
-    if (!code)
-        code = starling_options_set(options, "loss", "focal");
-    if (!code)
-        code = starling_options_set(options, "epochs", "50");
-    if (!code) /* the same bits on any number of ranks */
-        code = starling_options_set(options, "distribution", "1d");
-    if (!code)
-        code = starling_options_set(options, "tiles", "4");
-    if (!code)
-        code = starling_train(graph, options, NULL, NULL, &model);
-    if (!code && starling_rank() == 0)
-        printf("loss %.17g, test accuracy %.4f\n", starling_model_result(model)->loss,
-               starling_model_result(model)->test_accuracy);
-    if (code && starling_error()[0])
-        fprintf(stderr, "own_loss: %s\n", starling_error());
-    starling_model_free(model);
-    starling_options_free(options);
-    starling_graph_free(graph);
-    starling_finish();
-    return code != 0;
+    const int code = starling_loss_register("focal", STARLING_CLASSES, focal_loss, &focus);
+    return own_train(code, argc, argv, words);
 }

@@ -4,7 +4,8 @@
  *     cc own_reducer.c $(pkg-config --cflags --libs starling) -lm -o own_reducer */
 #include <math.h>
 #include <starling.h>
-#include <stdio.h>
+
+#include "own_train.h"
 
 /* Merge (largest, sum) into the state of one element. */
 static void add(float largest, float sum, float *first, float *second)
@@ -61,31 +62,9 @@ int main(int argc, char **argv)
                                                     .merge = merge,
                                                     .finish = finish,
                                                     .differentiate = differentiate};
-    static const char *const words[][2] = {{"model", "sage"},
-                                           {"aggregator", "smooth-max"},
-                                           {"epochs", "100"},
-                                           {"tiles", "4"},
-                                           {"distribution", "1d"}};
-    starling_graph *graph = NULL;
-    starling_options *options = NULL;
-    starling_model *model = NULL;
-    int code = starling_reducer_register("smooth-max", &reducer);
-    if (!code)
-        code = starling_graph_open(argc > 1 ? argv[1] : "examples/karate", &graph);
-    if (!code)
-        code = starling_options_create(&options);
-    for (int w = 0; !code && w < (int)(sizeof words / sizeof *words); w++)
-        code = starling_options_set(options, words[w][0], words[w][1]);
-    if (!code)
-        code = starling_train(graph, options, NULL, NULL, &model);
-    if (!code && starling_rank() == 0)
-        printf("loss %.17g, test accuracy %.4f\n", starling_model_result(model)->loss,
-               starling_model_result(model)->test_accuracy);
-    if (code && starling_error()[0])
-        fprintf(stderr, "own_reducer: %s\n", starling_error());
-    starling_model_free(model);
-    starling_options_free(options);
-    starling_graph_free(graph);
-    starling_finish();
-    return code != 0;
+    static const char *const words[][2] = {{"model", "sage"},      {"aggregator", "smooth-max"},
+                                           {"epochs", "100"},      {"tiles", "4"},
+                                           {"distribution", "1d"}, {NULL}};
+    const int code = starling_reducer_register("smooth-max", &reducer);
+    return own_train(code, argc, argv, words);
 }

@@ -159,9 +159,9 @@ typedef void starling_loss(void *context, const struct starling_loss_rows *rows)
 
 /* Give a loss a name for the option `loss`, on each rank. The same name again replaces function and
  * context. A model that was trained with it needs the name for predictions, also in other
- * processes. It runs on cores; the rest of a step may run on GPUs. STARLING_ERR_USAGE: the name has
- * other characters than a-z, 0-9 and -, begins with -, is not 1 to 31 long, or is the library's;
- * there are 16 names; a training is on its way. */
+ * processes. It runs on cores; the rest of a step may run on GPUs. A name has 1 to 31 characters of
+ * a-z, 0-9 and -, and does not begin with -. STARLING_ERR_USAGE: this is no name, or the library
+ * has it; there are 16 names; a training is on its way. */
 STARLING_API int starling_loss_register(const char *name, enum starling_labels labels,
                                         starling_loss *loss, void *context);
 

@@ -18,7 +18,7 @@ install() {
     for file in bin/starling include/starling.h share/man/man1/starling.1 share/man/man1/starling-train.1 \
         share/bash-completion/completions/starling share/zsh/site-functions/_starling \
         share/starling/examples/karate/meta.json share/starling/examples/machines/summit.json \
-        share/starling/examples/train.c share/doc/starling/README.md share/doc/starling/docs/FIRST_HOUR.md; do
+        share/doc/starling/examples/train.c share/doc/starling/README.md share/doc/starling/docs/FIRST_HOUR.md; do
         [ -s "$root$prefix/$file" ] || die "no $file"
     done
     grep -q '^PYTHON = .' "$build/Makefile" || return 0
@@ -27,15 +27,17 @@ install() {
     done
 }
 
-# Links of the installed pages to one another.
+# Links of the installed pages to one another, to pictures and examples.
 pages() {
     cd "$root$prefix/share/doc/starling" || die "no pages"
-    for page in README.md docs/*.md; do
-        grep -o '](\(\.\./\)\{0,1\}\(docs/\)\{0,1\}[A-Z_]*\.md' "$page" | sed 's/^](//' | while read -r link; do
+    for page in README.md HACKING.md docs/*.md; do
+        grep -o ']([^)#]*' "$page" | sed 's/^](//; /^$/d; /^[a-z]*:/d' | while read -r link; do
             [ -e "$(dirname "$page")/$link" ] || echo "$page: $link"
+            echo "$link" >>"$T/links"
         done
     done >"$T/broken"
     [ ! -s "$T/broken" ] || die "$(cat "$T/broken")"
+    grep -qx '\.\./examples/own_loss.c' "$T/links" || die "no link to an example"
 }
 
 runs() {
@@ -51,7 +53,7 @@ library() {
     lib=$(dirname "$(dirname "$pc")")
     flags=$(PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs starling) || die "pkg-config"
     # shellcheck disable=SC2086
-    cc "$root$prefix/share/starling/examples/train.c" $flags -o "$T/train" || die "it does not link: $flags"
+    cc "$root$prefix/share/doc/starling/examples/train.c" $flags -o "$T/train" || die "it does not link: $flags"
     LD_LIBRARY_PATH=$lib timeout 120 "$T/train" "$karate" >"$T/out" || die "it does not run"
     grep -q '^test accuracy' "$T/out" || die "$(cat "$T/out")"
 }

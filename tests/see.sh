@@ -56,8 +56,9 @@ dot_fails() {
 
 # ---- Progress ----
 
-# on_terminal COLUMNS ARGUMENT ...: what the program writes to a terminal, a line for each drawing, in $T/seen.
+# on_terminal COLUMNS ARGUMENT ...: what the program writes to a terminal, a line for each drawing, in $T/seen. It may make $T/new.
 on_terminal() {
+    rm -rf "$T/new"
     command -v script >/dev/null 2>&1 || skip "no script(1) to make a terminal"
     columns=$1
     shift
@@ -66,47 +67,68 @@ on_terminal() {
     sed '/^Script \(started\|done\)/d' "$T/typescript" | tr '\r' '\n' >"$T/seen"
 }
 
+# A graph of 2^$scale vertices, and its edges as text.
+make_graph() {
+    export scale
+    rm -rf "$T/rmat" "$T/edges.txt"
+    "$STARLING" generate rmat "$T/rmat" --scale "$scale" --edge-factor 8 --features 8 --quiet || die "no graph"
+    [ -z "$text" ] && return
+    exits 0 convert "$T/rmat" "$T/edges.txt"
+    gzip -kf1 "$T/edges.txt"
+}
+
+# shows PATTERN ARGUMENT ...: a bar. Short steps have none: the graph grows until it is large enough for this machine.
+shows() {
+    pattern=$1
+    shift
+    while on_terminal "${width:-100}" "$@" && ! grep -qE "$pattern" "$T/seen"; do
+        scale=$((scale + 1))
+        [ "$scale" -le 23 ] || die "no $pattern: $(cat -v "$T/seen")"
+        make_graph
+    done
+}
+
 esc=$(printf '\033')
+text=
 
 # Every long step is there, in colours, within the width; at the end the line is empty.
 shown() {
-    on_terminal 60 generate rmat "$T/rmat" --scale 19 --edge-factor 8 --threads 1 --features 8
-    grep -qE "^\[$esc\[32m#+$esc\[0m\.+\] [0-9]+ %  [0-9]+ s left  generating /" "$T/seen" || die "no bar: $(cat -v "$T/seen")"
+    scale=16
+    make_graph
+    # shellcheck disable=SC2016
+    width=60 shows "^\[$esc\[32m#+$esc\[0m\.+\] [0-9]+ %  [0-9]+ s left  generating /" generate rmat "$T/new" --scale '$scale' --threads 1
     plain=$(sed "s/$esc\[[0-9]*[mK]//g" "$T/seen")
     echo "$plain" | grep '^\[' | awk 'length($0) > 59 { print; bad = 1 } END { exit bad }' || die "wider than the terminal"
-    on_terminal 100 convert "$T/rmat" "$T/ordered" --order rabbit
-    grep -q "ordering the vertices, rabbit" "$T/seen" || die "no order: $(cat -v "$T/seen")"
-    on_terminal 100 partition "$T/rmat" --method hdrf --parts 4 --out "$T/parts.npy"
-    grep -qE "\] [0-9]+ %  [0-9]+ s left  cutting into 4 parts, hdrf" "$T/seen" || die "no partition: $(cat -v "$T/seen")"
-    on_terminal 100 train "$T/rmat" --epochs 1 --layers 1
-    grep -qE "reading rows, making tiles" "$T/seen" || die "no load: $(cat -v "$T/seen")"
-    on_terminal 100 info "$T/rmat"
-    grep -qE "\] [0-9]+ %  [0-9]+ s left  measuring the graph" "$T/seen" || die "no statistics: $(cat -v "$T/seen")"
+    shows "ordering the vertices, rabbit" convert "$T/rmat" "$T/new" --order rabbit
+    shows "\] [0-9]+ %  [0-9]+ s left  cutting into 4 parts, hdrf" partition "$T/rmat" --method hdrf --parts 4 --out "$T/parts.npy"
+    shows "reading rows, making tiles" train "$T/rmat" --epochs 1 --layers 1
+    shows "\] [0-9]+ %  [0-9]+ s left  measuring the graph" info "$T/rmat"
 }
 
 # The bytes of a text, compressed or not, are its parts.
 read_text() {
-    "$STARLING" generate rmat "$T/small" --scale 17 --edge-factor 12 --features 1 --quiet || die "no graph"
-    exits 0 convert "$T/small" "$T/edges.txt"
-    gzip -k1 "$T/edges.txt"
+    scale=15 text=yes
+    make_graph
     for file in edges.txt edges.txt.gz; do
-        on_terminal 100 convert "$T/$file" "$T/of-$file.d"
-        grep -qE "opening $T/$file" "$T/seen" || die "nothing of $file: $(cat -v "$T/seen")"
+        shows "opening $T/$file" convert "$T/$file" "$T/new"
     done
 }
 
 # Colours and bars are for terminals that want them.
 plain() {
-    NO_COLOR=1 on_terminal 100 generate rmat "$T/a" --scale 18 --threads 1
-    grep -q '^\[#' "$T/seen" || die "no bar"
+    # shellcheck disable=SC2016
+    set -- generate rmat "$T/new" --scale '$scale' --threads 1
+    scale=16
+    make_graph
+    NO_COLOR=1 shows '^\[#' "$@"
     ! grep -q "$esc\[[0-9]*m" "$T/seen" || die "colours with NO_COLOR"
-    NO_COLOR='' on_terminal 100 generate rmat "$T/b" --scale 18 --threads 1
-    grep -q "^\[$esc\[32m#" "$T/seen" || die "no colours with an empty NO_COLOR"
-    terminal=dumb on_terminal 100 generate rmat "$T/c" --scale 18 --threads 1
+    NO_COLOR='' shows "^\[$esc\[32m#" "$@"
+    terminal=dumb on_terminal 100 "$@"
     ! grep -q '\[' "$T/seen" || die "a bar on a dumb terminal"
-    on_terminal 100 generate rmat "$T/d" --scale 18 --threads 1 --quiet
+    on_terminal 100 "$@" --quiet
     ! grep -q . "$T/seen" || die "something with --quiet: $(cat -v "$T/seen")"
-    exits 0 generate rmat "$T/e" --scale 18 --threads 1
+    rm -rf "$T/new"
+    exits 0 generate rmat "$T/new" --scale "$scale" --threads 1
     [ ! -s "$T/err" ] || die "something on a pipe: $(cat "$T/err")"
     NO_COLOR='' on_terminal 100 train "$karate" --epochs 3000 --patience 0
     grep -qE "^\[$esc\[32m#+$esc\[0m\.+\] epoch " "$T/seen" || die "no colours in the bar of epochs"

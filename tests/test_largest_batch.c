@@ -1,40 +1,7 @@
 /* Batches of clusters: the largest ones of the run are made first, so that places and the plan are
  * as large as any batch needs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
-#include "core/error.h"
-#include "tests/fixtures.h"
-#include "tests/running.h"
-#include "tests/runs.h"
+#include "tests/batch_run.h"
 #include "train/fits.h"
-
-static const struct sl_fixture fixtures[] = {
-    {.name = "undirected",
-     .vertices = 211,
-     .features = 19,
-     .classes = 5,
-     .degree = 6,
-     .isolated = 30,
-     .form = SL_FEATURES_DENSE,
-     .seed = 91},
-    {.name = "directed, weighted, sparse features",
-     .vertices = 131,
-     .features = 23,
-     .classes = 4,
-     .degree = 3,
-     .directed = true,
-     .weighted = true,
-     .self_loops = true,
-     .form = SL_FEATURES_CSR,
-     .seed = 92},
-};
-enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 
 static size_t bytes_of_places(const struct sl_batches *b)
 {

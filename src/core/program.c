@@ -42,7 +42,7 @@ static volatile pid_t running; /* the program's process, and its group */
 static struct sigaction stop_before[STOPS], child_before;
 static sigset_t mask_before;
 
-/* Kill the program and what it started; then the signal does what it did before. */
+/* Kill the group of the program, and hand the signal to the handler of before. */
 static void stop_running(int signal_number)
 {
     kill(-running, SIGKILL);
@@ -85,8 +85,7 @@ static void leave_stops(void)
 
 /* ---- The program ---- */
 
-/* Start the program in a group of its own; what it prints comes out of *reads. Return 0 or an
- * errno. */
+/* Start the program in a group of its own; *reads becomes its output. Return 0 or an errno. */
 static int start(char *const *arguments, pid_t *process, int *reads)
 {
     int ends[2];
