@@ -94,13 +94,14 @@ refused() {
     sentence "$text" err
 }
 
-# trainings RANKS PROGRAM: one that trains many times, and sums it up.
+# trainings RANKS PROGRAM [ARGUMENT ...]: one that trains many times, and sums it up. $seconds: how long it may take, 600.
 trainings() {
-    start=$(date +%s)
-    TMPDIR=$T timeout 600 "$MPIRUN" -n "$1" "${top_builddir:-.}/tests/$2" >"$T/out" 2>&1 </dev/null ||
+    start=$(date +%s) on=$1 trains=$2
+    shift 2
+    TMPDIR=$T timeout "${seconds:-600}" "$MPIRUN" -n "$on" "${top_builddir:-.}/tests/$trains" "$@" >"$T/out" 2>&1 </dev/null ||
         die "exit status $?: $(cat "$T/out")"
     cat "$T/out"
-    grep -q "^[1-9][0-9]* cases on $1 ranks\{0,1\}, 0 failed$" "$T/out" || die "no summary"
+    grep -q "^[1-9][0-9]* cases on $on ranks\{0,1\}, 0 failed$" "$T/out" || die "no summary"
     echo "$(($(date +%s) - start)) s"
 }
 
