@@ -122,6 +122,27 @@ static void test_metis_shares_classes(void **state)
     }
 }
 
+/* Empty classes change nothing. */
+static void test_metis_leaves_out_empty_classes(void **state)
+{
+    enum { N = 600 };
+    static const int64_t cut[] = {0, N}, more[] = {0, 0, 0, N, N};
+    int64_t indptr[N + 1] = {0};
+    int32_t indices[2 * N], part[N], same[N];
+    (void)state;
+    for (int v = 0; v < N; v++) {
+        indices[2 * v] = (v + N - 1) % N;
+        indices[2 * v + 1] = (v + 1) % N;
+        indptr[v + 1] = 2 * (v + 1);
+    }
+    const struct sl_csr graph = {N, N, indptr, indices, NULL};
+    for (int parts = 2; parts <= 5; parts++) {
+        assert_int_equal(sl_vertex_parts_metis_classes(&graph, 1, cut, parts, 3, part), SL_OK);
+        assert_int_equal(sl_vertex_parts_metis_classes(&graph, 4, more, parts, 3, same), SL_OK);
+        assert_memory_equal(part, same, sizeof part);
+    }
+}
+
 /* ---- The report ---- */
 
 /* 0 - 1, 0 - 2, 0 - 3, a loop at 3, and 4 alone; 0 and 1 here, the others there. */
@@ -148,8 +169,11 @@ static void test_report(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),          cmocka_unit_test(test_metis_any_graph),
-        cmocka_unit_test(test_metis_is_better), cmocka_unit_test(test_metis_shares_classes),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_metis_any_graph),
+        cmocka_unit_test(test_metis_is_better),
+        cmocka_unit_test(test_metis_shares_classes),
+        cmocka_unit_test(test_metis_leaves_out_empty_classes),
         cmocka_unit_test(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

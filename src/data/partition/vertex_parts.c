@@ -110,7 +110,18 @@ int sl_vertex_parts_metis(const struct sl_csr *graph, enum sl_vertex_weights wei
 int sl_vertex_parts_metis_classes(const struct sl_csr *graph, int classes, const int64_t *cut,
                                   int parts, uint64_t seed, int32_t *part)
 {
-    return find_parts(graph, classes, cut, parts, seed, part);
+    struct sl_block *scratch = NULL;
+    int64_t *filled = sl_block_array(&scratch, (int64_t)classes + 1, sizeof *filled);
+    int count = 0, rc = SL_ERR_SYSTEM;
+    if (filled)
+        filled[0] = cut[0];
+    for (int c = 1; filled && c <= classes; c++)
+        if (cut[c] > filled[count])
+            filled[++count] = cut[c];
+    if (filled)
+        rc = find_parts(graph, count, filled, parts, seed, part);
+    sl_block_free_all(&scratch);
+    return rc;
 }
 
 /* ---- The report ---- */
