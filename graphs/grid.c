@@ -91,8 +91,7 @@ struct sl_tile_run sl_grid_panel(const struct sl_distribution *d, int rank)
 
 int64_t *sl_grid_cut(const struct sl_grid *grid, int64_t width)
 {
-    enum { UNIT = 4 };
-    const int64_t unit = width / grid->columns >= UNIT ? UNIT : 1;
+    const int64_t unit = width / grid->columns >= SL_GRID_UNIT ? SL_GRID_UNIT : 1;
     int64_t *cut = malloc((size_t)(grid->columns + 1) * sizeof *cut);
     if (!cut) {
         sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", grid->columns);

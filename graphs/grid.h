@@ -41,6 +41,7 @@ bool sl_grid_keeps(const struct sl_distribution *d, int rank, int owner);
 /* Return the column cuts (columns + 1) of a matrix of that width among the ranks of a group. The
  * caller frees them. Cuts are even. They are at multiples of four where each rank has four columns,
  * because random numbers of dropout come in fours. NULL: no memory (sl_error set). */
+enum { SL_GRID_UNIT = 4 };
 int64_t *sl_grid_cut(const struct sl_grid *grid, int64_t width);
 
 /* Row tiles from … to - 1. */

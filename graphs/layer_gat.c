@@ -10,6 +10,8 @@
  *
  * graphs/reduce_attention.c has the formulas. */
 /* clang-format on */
+#include "graphs/layer_gat.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,46 +248,57 @@ static struct sl_attention pass_of(const struct sl_network *net, const struct sl
     return how;
 }
 
-static void project(struct sl_network *net, struct sl_layer *layer, const struct sl_attention *how,
-                    bool training)
+void sl_gat_project(struct sl_network *net, struct sl_layer *layer, bool training, bool add,
+                    struct sl_matrix *projected)
 {
     struct gat *gat = layer->own;
     const struct sl_product_input input = sl_layer_product_input(net, layer, training);
-    const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
-    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     for (int p = 0; p < gat->parts; p++)
         sl_submit_attention_weights(net->rt, &gat->part[p].how, &gat->part[p].shape, p > 0,
                                     &layer->model->parameters, &gat->weights);
-    sl_product(net, layer, &input, NULL, NULL, &gat->projected);
-    for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_scores(net->rt, how, &net->graph->facts[0][i],
-                                   sl_matrix_tile(&gat->projected, i, c),
-                                   sl_matrix_tile(&gat->scores, i, c));
+    sl_product(net, layer, &input, add ? projected : NULL, NULL, projected);
 }
 
-static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool training)
+struct sl_matrix *sl_gat_projected(const struct sl_layer *layer)
+{
+    return &((struct gat *)layer->own)->projected;
+}
+
+void sl_gat_attend(struct sl_network *net, struct sl_layer *layer, bool training,
+                   const struct sl_matrix *projected, const struct sl_epilogue_tiles *epilogue,
+                   const struct sl_matrix *output)
 {
     struct gat *gat = layer->own;
     const struct sl_attention how = pass_of(net, layer, training);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
-    if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
-        sl_layer_drop_input(net, layer, training);
-    sl_network_take(net, &gat->projected, sl_reach_of_input(layer));
     sl_network_take(net, &gat->scores, sl_reach_of_input(layer));
     sl_network_take(net, &gat->state, layer->hops);
-    project(net, layer, &how, training);
+    for (int i = own.from; i < own.to; i++)
+        sl_submit_attention_scores(net->rt, &how, &net->graph->facts[0][i],
+                                   sl_matrix_tile(projected, i, c),
+                                   sl_matrix_tile(&gat->scores, i, c));
     sl_network_walk(
         net, layer, false,
         &(struct sl_reduction){
-            .moved = {&gat->projected}, .row = {&gat->scores}, .out = {&gat->state}, .how = &how});
-    const struct sl_row_epilogue finish = {sl_layer_activation(net, layer, training),
-                                           net->graph->facts[0], NULL};
+            .moved = {projected}, .row = {&gat->scores}, .out = {&gat->state}, .how = &how});
+    const struct sl_row_epilogue finish = {*epilogue, net->graph->facts[0], NULL};
     for (int i = own.from; i < own.to; i++) {
-        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, &layer->output, c);
+        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, output, c);
         sl_submit_attention_output(net->rt, &how, &tiles, sl_matrix_tile(&gat->state, i, c),
-                                   sl_matrix_tile(&layer->output, i, c));
+                                   sl_matrix_tile(output, i, c));
     }
+}
+
+static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool training)
+{
+    struct gat *gat = layer->own;
+    const struct sl_epilogue_tiles finish = sl_layer_activation(net, layer, training);
+    if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
+        sl_layer_drop_input(net, layer, training);
+    sl_network_take(net, &gat->projected, sl_reach_of_input(layer));
+    sl_gat_project(net, layer, training, false, &gat->projected);
+    sl_gat_attend(net, layer, training, &gat->projected, &finish, &layer->output);
 }
 
 /* ---- Backward ---- */

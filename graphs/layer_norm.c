@@ -15,6 +15,8 @@
  * same bits. What is made again keeps its statistics. An evaluation normalises columns by running
  * averages, which the optimizer's step moves. */
 /* clang-format on */
+#include "graphs/layer_norm.h"
+
 #include <stdlib.h>
 
 #include "codelets/accumulate.h"
@@ -279,9 +281,10 @@ static void take_statistics(struct sl_network *net, struct sl_layer *layer)
     sl_network_broadcast(net, &batch->statistics);
 }
 
-/* Send the parts of row tile i to the group, and add them up, in the order of columns. */
-static void combine(struct sl_network *net, const struct sl_layer *layer, int i,
-                    struct sl_tile *parts, struct sl_tile *whole)
+/* Send the parts of row tile i, of columns cut at `cut`, to the group, and add them up, in the
+ * order of columns. */
+static void combine(struct sl_network *net, const int64_t *cut, int i, struct sl_tile *parts,
+                    struct sl_tile *whole)
 {
     const struct sl_distribution *d = net->graph->distribution;
     const int columns = d->grid.columns;
@@ -291,8 +294,7 @@ static void combine(struct sl_network *net, const struct sl_layer *layer, int i,
     sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = &part[0], .y = whole});
     for (int j = 1; j < columns; j++)
         if (whole->rows == SL_NORM_MOMENTS)
-            sl_submit_norm_merge(net->rt, layer->out_cut[j], sl_cut_width(layer->out_cut, j),
-                                 &part[j], whole);
+            sl_submit_norm_merge(net->rt, cut[j], sl_cut_width(cut, j), &part[j], whole);
         else
             sl_submit_accumulate(net->rt, &part[j], whole);
     for (int j = 0; j < columns; j++)
@@ -307,7 +309,7 @@ static void take_moments(struct sl_network *net, struct sl_layer *layer)
         sl_submit_norm_moments(net->rt, sl_matrix_tile(&(layer - 1)->output, i, own.column),
                                &first->part_moments[i * own.d->grid.columns + own.column]);
     for (int i = own.rows.from; i < own.rows.to; i++)
-        combine(net, layer, i, first->part_moments, &rows->moments[i]);
+        combine(net, layer->out_cut, i, first->part_moments, &rows->moments[i]);
 }
 
 static void forward(struct sl_network *net, struct sl_layer *layer, bool training)
@@ -355,7 +357,7 @@ static struct sl_tile *sum_products(struct sl_network *net, struct sl_layer *lay
                                 &first->part_products[i * own.d->grid.columns + own.column]);
     }
     for (int i = own.rows.from; i < own.rows.to; i++)
-        combine(net, layer, i, first->part_products, &first->products[i]);
+        combine(net, layer->out_cut, i, first->part_products, &first->products[i]);
     return first->products;
 }
 
@@ -390,6 +392,78 @@ static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer
                             (layer - 1)->gradient_factor, sl_matrix_tile(y, i, own.column));
     }
     return y;
+}
+
+/* ---- Blocks of columns ---- */
+
+int sl_norm_blocks_create(struct sl_network *net, struct sl_norm_blocks *b)
+{
+    const struct sl_distribution *d = net->graph->distribution;
+    const int columns = d->grid.columns;
+    *b = (struct sl_norm_blocks){
+        .tiles = d->tiles * (2 + columns),
+        .moments = calloc((size_t)(d->tiles * (2 + columns)), sizeof *b->moments),
+    };
+    if (!b->moments)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the moments of %d tiles", d->tiles);
+    b->block = b->moments + d->tiles;
+    b->parts = b->block + d->tiles;
+    int code = create_row_tiles(net, SL_NORM_MOMENTS, 0, b->moments);
+    if (!code)
+        code = create_row_tiles(net, SL_NORM_MOMENTS, 0, b->block);
+    return code ? code : create_row_tiles(net, SL_NORM_MOMENTS, columns, b->parts);
+}
+
+void sl_norm_blocks_destroy(struct sl_norm_blocks *b)
+{
+    for (int t = 0; b->moments && t < b->tiles; t++)
+        sl_tile_destroy(&b->moments[t]);
+    free(b->moments);
+    *b = (struct sl_norm_blocks){0};
+}
+
+int64_t sl_norm_blocks_bytes(const struct sl_network *net, const struct sl_norm_blocks *b)
+{
+    const struct own own = own_of(net);
+    int64_t bytes = 0;
+    for (int i = own.rows.from; b->moments && i < own.rows.to; i++)
+        bytes += (2 + own.d->grid.columns) * sl_tile_bytes(&b->moments[i]);
+    return bytes;
+}
+
+void sl_norm_blocks_add(struct sl_network *net, struct sl_norm_blocks *b, const struct sl_matrix *h)
+{
+    const struct own own = own_of(net);
+    for (int i = own.rows.from; i < own.rows.to; i++)
+        sl_submit_norm_moments(net->rt, sl_matrix_tile(h, i, own.column),
+                               &b->parts[i * own.d->grid.columns + own.column]);
+    for (int i = own.rows.from; i < own.rows.to; i++) {
+        combine(net, h->col_cut, i, b->parts, b->cols ? &b->block[i] : &b->moments[i]);
+        if (b->cols)
+            sl_submit_norm_merge(net->rt, b->cols, h->cols, &b->block[i], &b->moments[i]);
+    }
+    b->cols += h->cols;
+}
+
+void sl_norm_block(struct sl_network *net, const struct sl_norm_blocks *b,
+                   struct sl_tile *parameters, const struct sl_epilogue_tiles *epilogue,
+                   const struct sl_matrix *h, const struct sl_matrix *z)
+{
+    const struct sl_row_epilogue finish = {*epilogue, net->graph->facts[0], NULL};
+    const struct own own = own_of(net);
+    for (int i = own.rows.from; i < own.rows.to; i++) {
+        const struct sl_norm_tiles norm = {
+            .facts = &net->graph->facts[0][i],
+            .h = sl_matrix_tile(h, i, own.column),
+            .parameters = parameters,
+            .moments = b ? &b->moments[i] : NULL,
+            .column = h->col_cut[own.column],
+            .running = !b,
+            .epsilon = EPSILON,
+        };
+        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, z, own.column);
+        sl_submit_norm(net->rt, &norm, &tiles, sl_matrix_tile(z, i, own.column));
+    }
 }
 
 static struct sl_tile *batch_sum(struct sl_network *net, struct sl_layer *layer)

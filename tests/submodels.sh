@@ -7,8 +7,8 @@ export XDG_CACHE_HOME
 "$STARLING" generate community "$T/small" --vertices 300 --classes 4 --degree 6 --features 20 --seed 3 >"$T/out" ||
     die "$(cat "$T/out")"
 fixed="--tiles 6 --order none"
-panels=${top_builddir:-.}/tests/test_store
-case $panels in /*) ;; *) panels=$PWD/$panels ;; esac
+panels=${top_builddir:-.}/tests/test_store blocks=${top_builddir:-.}/tests/test_wide
+case $panels in /*) ;; *) panels=$PWD/$panels blocks=$PWD/$blocks ;; esac
 
 # The tensors of a checkpoint, without the header.
 tensors() { # FILE
@@ -75,6 +75,12 @@ words() { # RANKS WORDS OPTION ...
 panels() { # RANKS
     cd "$T" || exit 1
     timeout 300 "$MPIRUN" -n "$1" "$panels" "$T/panels-$1" || die "exit status $?"
+}
+
+# Logits by blocks are those of the whole network on the same ranks, and travelling parameters take what is planned.
+blocks() { # RANKS
+    cd "$T" || exit 1
+    timeout 300 "$MPIRUN" -n "$1" "$blocks" ranks >out 2>err || die "exit status $?: $(cat out err)"
 }
 
 # Scaled sums are other sums, but of one sub-model.
@@ -311,8 +317,11 @@ wide() { # NAME RANKS OPTION ...
     cd "$T" || exit 1
     [ -d wide ] || "$STARLING" generate community wide --vertices 24000 --classes 5 --degree 4 --features 12 --seed 5 >out ||
         die "$(cat out)"
-    train "wide-$name" "$on" train "$T/wide" --submodels 4 --epochs 8 --eval-every 1 "$@"
-    run 1 predict ck "$T/wide" --logits logits.npy || die "$(cat err)"
+    [ -d skew ] || "$STARLING" generate rmat skew --scale 14 --edge-factor 4 --classes 4 --features 8 --seed 3 >out ||
+        die "$(cat out)"
+    train "wide-$name" "$on" train "$T/${graph:-wide}" --submodels 4 --epochs 8 --eval-every 1 "$@"
+    grep -q '"evaluation_columns":[1-9]' log || die "not by blocks"
+    run 1 predict ck "$T/${graph:-wide}" --logits logits.npy || die "$(cat err)"
     accuracy=$(sed -n 's/.*"event":"end".*"test_accuracy":\([0-9.]*\).*/\1/p' log)
     awk -v test="$accuracy" '{ d = $NF - test; exit !(test > 0 && d * d < 1e-6) }' out || die "$(cat out), after $accuracy"
 }
@@ -416,6 +425,9 @@ check "words that travel in a round, three parts" words 3 "" --hidden 14 --layer
 for ranks in 1 3; do
     check "panels on $ranks ranks" panels $ranks
 done
+for ranks in 2 4; do
+    check "evaluation by blocks on $ranks ranks" blocks $ranks
+done
 check "clusters, halo, groups" mixed
 groups=
 check "resume" resumes resume 1
@@ -445,6 +457,10 @@ for distribution in 1d halo vertex-cut; do
         --distribution $distribution
 done
 check "evaluation by blocks: groups, a file" wide groups 2 --layers 3 --hidden 800 --groups 2x1 --store "$T"
+graph=skew
+check "evaluation by blocks: two orders with other tiles" wide orders 1 --model gin --layers 3 --hidden 1100 --order double \
+    --tiles 5 --split 60/20/20
+graph=
 check "evaluation by blocks: columns of ranks" wide columns 2 --hidden 800 --distribution 2d --grid 1x2x1
 check "evaluation by blocks: the best of two groups" wide_groups
 check "hidden matrices over 2 GiB" large

@@ -1,5 +1,6 @@
-/* The logits of an evaluation by blocks of the hidden layers are the logits of the whole network,
- * on one rank. Networks have several numbers of layers. Blocks do not divide the units. */
+/* The logits of an evaluation by blocks of the hidden layers are the logits of the whole network.
+ * Networks have several numbers of layers. Blocks do not divide the units. On several ranks, which
+ * tests/submodels.sh starts, parameters that travel take the memory that is planned. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "core/memory.h"
 #include "tests/fixtures.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
@@ -25,33 +27,40 @@ static void make(struct sl_opened *made, const struct sl_dataset *data, const ch
     sl_opened_open(made, data, config);
 }
 
-/* The same numbers in all stores of a shape, however they are cut, biases too. */
+/* The same numbers in all stores of a shape, however they are cut, biases too. Variances are not
+ * negative. */
 static void fill_parameters(struct sl_store *store)
 {
     uint32_t state = 7;
     for (int n = 0; n < store->panels; n++) {
         struct sl_tile *tile = store->panel[n].tile[SL_STORE_PARAMETERS];
-        float *w = sl_tile_acquire(&sl_running, tile, true);
+        const bool averages = store->model->layer[store->panel[n].layer].shape.kind->averages;
+        const bool own = store->panel[n].owner == sl_running.rank;
+        float *w = own ? sl_tile_acquire(&sl_running, tile, true) : NULL;
         for (int64_t r = 0; r < tile->rows; r++)
             for (int64_t c = 0; c < tile->cols; c++) {
                 state = state * 1664525u + 1013904223u;
-                w[r * tile->ld + c] = (float)(state >> 8) / (float)(1 << 23) - 1.0f;
+                if (own)
+                    w[r * tile->ld + c] =
+                        (float)(state >> 8) / (float)(1 << 23) - (averages ? 0.0f : 1.0f);
             }
-        sl_tile_release(tile);
+        if (own)
+            sl_tile_release(tile);
     }
     sl_store_spread(store);
 }
 
-/* The logits, row after row. */
+/* The logits of this rank, row after row. */
 static float *read_logits(const struct sl_opened *made)
 {
     const struct sl_network *net = &made->trainer.whole.network;
     const struct sl_matrix *logits = &net->layer[net->layers - 1].output;
     float *all = calloc((size_t)(logits->rows * logits->cols), sizeof *all), *to = all;
     assert_non_null(all);
-    assert_int_equal(logits->tile_cols, 1);
-    for (int i = 0; i < logits->tile_rows; i++) {
+    for (int i = 0; i < logits->tile_rows * logits->tile_cols; i++) {
         struct sl_tile *tile = &logits->tiles[i];
+        if (tile->owner != sl_running.rank)
+            continue;
         const float *from = sl_tile_acquire(&sl_running, tile, false);
         for (int64_t r = 0; r < tile->rows; r++, to += tile->cols)
             memcpy(to, from + r * tile->ld, (size_t)tile->cols * sizeof *to);
@@ -130,6 +139,48 @@ static void test_layers(void **state)
         }
 }
 
+/* Heads stay together: blocks of 4 columns are those of two heads. */
+static void test_attention(void **state)
+{
+    (void)state;
+    char line[SL_MOST_LINE];
+    for (int layers = 2; layers <= 5; layers++) {
+        snprintf(line, sizeof line, "--model gat --layers %d --tiles 3 --heads 5 --hidden 2",
+                 layers);
+        check("directed-weighted", line, 5, 3, 1e-5);
+        check("undirected", line, 1, 5, 1e-5);
+        snprintf(line, sizeof line, "--model gat --layers %d --heads 3 --hidden 3 --out-heads 4",
+                 layers);
+        check("directed-weighted", line, 8, 2, 1e-5);
+    }
+    check("directed-weighted", "--model gat --layers 3 --heads 256 --hidden 2 --no-bias", 1, 128,
+          1e-4);
+}
+
+static void test_residual(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        "--model resgcn",
+        "--model resgcn --block-norm batch --no-bias",
+        "--model resgcn --product-order gemm --recompute 2",
+        "--model jknet",
+        "--model jknet --norm row --no-bias",
+    };
+    char line[SL_MOST_LINE];
+    for (size_t k = 0; k < SL_COUNT(models); k++)
+        for (int layers = 1; layers <= 3; layers++) {
+            snprintf(line, sizeof line, "%s --layers %d --hidden 19 --tiles 3", models[k], layers);
+            check("directed-weighted", line, 4, 5, 1e-5);
+            check("undirected", line, 7, 3, 1e-5);
+        }
+    check("directed-weighted", "--model resgcn --layers 2 --hidden 300", 1, 150, 1e-5);
+    check("directed-weighted", "--model jknet --layers 3 --hidden 300", 1, 150, 1e-5);
+    check("directed-weighted", "--model resgcn --layers 2 --hidden 13 --precision bf16", 4, 4,
+          3e-2);
+    check("directed-weighted", "--model jknet --layers 3 --hidden 13 --precision bf16", 4, 4, 3e-2);
+}
+
 static void test_blocks(void **state)
 {
     (void)state;
@@ -149,9 +200,74 @@ static void test_store(void **state)
     check_with("directed-weighted", "--layers 4 --hidden 19", sl_running_dir, 4, 5, 1e-5);
 }
 
-int main(void)
+/* Grids have columns of ranks, and blocks fewer units than these divide. */
+static void test_ranks(void **state)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_blocks),
-                                       cmocka_unit_test(test_store)};
+    (void)state;
+    static const char *const distributions[] = {
+        "1d", "halo", "vertex-cut", "2d --grid 1x2x1", "2d --grid 2x2x1", "3d --grid 1x2x2"};
+    static const char *const models[] = {
+        "--model gcn",
+        "--model sage --aggregator max",
+        "--model gin",
+        "--model resgcn",
+        "--model jknet",
+        "--model resgcn --block-norm batch",
+        "--model gat --heads 6 --hidden 4 --out-heads 2",
+    };
+    char line[SL_MOST_LINE];
+    for (size_t d = 0; d < SL_COUNT(distributions); d++)
+        for (size_t m = 0; m < SL_COUNT(models); m++) {
+            const int ranks =
+                strstr(distributions[d], "1x2x2") || strstr(distributions[d], "2x2x1") ? 4 : 2;
+            const bool gat = strstr(models[m], "gat");
+            snprintf(line, sizeof line, "--layers 3 --hidden 19 --tiles 5 %s --distribution %s",
+                     models[m], distributions[d]);
+            if (sl_running.ranks == ranks)
+                check("undirected", line, gat ? 16 : 6, gat ? 2 : 4, 1e-5);
+        }
+}
+
+/* Panels are large, and blocks small. */
+static void test_travelling(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 250 };
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    struct sl_opened wide;
+    struct sl_outcome outcome;
+    sl_wide_block_bytes = COLUMNS * (size_t)data.vertices * 4;
+    sl_opened_open(&wide, &data,
+                   sl_run_parse("--layers 4 --hidden 2000 --submodels 8 --distribution 1d"));
+    evaluate(&wide); /* parameters of steps get memory on other ranks than the first */
+    sl_runtime_wait(&sl_running);
+    sl_memory_return_all();
+    const size_t before = sl_memory_in_use();
+    sl_trainer_evaluate(&wide.trainer, &outcome);
+    sl_runtime_wait(&sl_running);
+    const double grown = (double)(sl_memory_peak() - before),
+                 planned = (double)sl_wide_travelling(&wide.trainer.wide);
+    if (grown < planned / 2.0 || grown > planned * 5.0 / 4.0)
+        fail_msg("%.0f bytes of parameters travel at a time, planned %.0f", grown, planned);
+    sl_opened_close(&wide);
+    sl_fixture_close(&data);
+    sl_wide_block_bytes = 64 << 20;
+}
+
+static int test_on_ranks(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranks),
+                                       cmocka_unit_test(test_travelling)};
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
+}
+
+int main(int count, char **words)
+{
+    (void)words;
+    if (count > 1)
+        return test_on_ranks();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers), cmocka_unit_test(test_blocks), cmocka_unit_test(test_store),
+        cmocka_unit_test(test_attention), cmocka_unit_test(test_residual)};
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -36,6 +36,7 @@ static int show_plan(struct sl_train_run *run)
         printf("  with --recompute %s\n", run->config.recompute);
     if (strcmp(run->config.batches, "full") != 0)
         printf("  with --batches %s\n", run->config.batches);
+    sl_train_print_evaluation(&run->config, &plan);
     sl_train_print_memory(&plan);
     return 0;
 }

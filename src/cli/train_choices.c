@@ -11,6 +11,18 @@ void sl_train_print_memory(const struct sl_plan *plan)
     printf("  %-12s %12.1f\n", "total", (double)plan->total / MIB);
 }
 
+void sl_train_print_evaluation(const struct sl_config *config, const struct sl_plan *plan)
+{
+    if (!sl_submodels_there(config) || sl_submodels_ensemble(config) ||
+        !sl_config_evaluates(config))
+        return;
+    if (plan->block_columns > 0)
+        printf("  hidden layers are evaluated by blocks of %lld columns\n",
+               (long long)plan->block_columns);
+    else
+        printf("  hidden layers are evaluated whole\n");
+}
+
 static const char *text_of(const json_t *event, const char *key)
 {
     const char *text = json_string_value(json_object_get(event, key));
@@ -57,6 +69,7 @@ void sl_train_print_choices(const struct sl_train_run *run)
     printf("  %-14s %s, %d workers, %d GPUs\n", "scheduler", process->scheduler, process->workers,
            process->gpus);
     print_epoch(json_object_get(run->start, "prediction"));
+    sl_train_print_evaluation(config, &run->plan);
     printf("memory plan in MiB, the most of any rank\n");
     sl_train_print_memory(&run->plan);
     fflush(stdout);

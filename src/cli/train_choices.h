@@ -7,6 +7,9 @@
 /* Print a memory plan, a line for each kind of memory, in MiB. */
 void sl_train_print_memory(const struct sl_plan *plan);
 
+/* Print how sub-models are evaluated, if they are, on a line. */
+void sl_train_print_evaluation(const struct sl_config *config, const struct sl_plan *plan);
+
 /* Print what was chosen for this run, why, and the memory plan. Rank 0, after the event start. */
 void sl_train_print_choices(const struct sl_train_run *run);
 

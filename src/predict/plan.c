@@ -244,7 +244,8 @@ void sl_plan_add_other(const struct sl_network *net, struct sl_plan *plan)
 struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan)
 {
     struct sl_plan most = {.total = -sl_runtime_least(rt, -plan->total),
-                           .handles = -sl_runtime_least(rt, -plan->handles)};
+                           .handles = -sl_runtime_least(rt, -plan->handles),
+                           .block_columns = plan->block_columns};
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         most.bytes[k] = -sl_runtime_least(rt, -plan->bytes[k]);
     return most;

@@ -23,7 +23,8 @@ struct sl_plan {
     int64_t bytes[SL_PLAN_KINDS];
     int64_t passing; /* of what is received: networks that run in turn take it in turn */
     int64_t total;
-    int64_t handles; /* of StarPU, about, in networks of batches; not part of the total */
+    int64_t handles;       /* of StarPU, about, in networks of batches; not part of the total */
+    int64_t block_columns; /* of hidden layers in an evaluation by blocks; 0: it is not */
 };
 
 extern const char *const sl_plan_names[SL_PLAN_KINDS];

@@ -80,9 +80,10 @@ static json_t *describe_submodels(struct sl_train_run *run)
 {
     struct sl_submodels *s = &run->trainer.submodels;
     const int64_t round = run->trainer.first_updates / s->steps;
-    return json_pack("{s:I, s:I, s:I}", "count", (json_int_t)s->count, "local_steps",
+    return json_pack("{s:I, s:I, s:I, s:I}", "count", (json_int_t)s->count, "local_steps",
                      (json_int_t)sl_submodels_round_steps(s), "words_per_round",
-                     (json_int_t)sl_submodels_words(s, round));
+                     (json_int_t)sl_submodels_words(s, round), "evaluation_columns",
+                     (json_int_t)run->plan.block_columns);
 }
 
 static void set_reason(json_t *event, const char *key, const char *reason)

@@ -12,10 +12,25 @@
  * So two layers keep no hidden matrix, three layers keep the sums of one, and more layers those of
  * two, in memory or in the files of --store. Each block is aggregated once, and once more for the
  * last block of the output. Blocks of parameters are taken from the global ones as they are needed.
- * The logits are those of the wide network, but for rounding. */
+ * The logits are those of the wide network, but for rounding.
+ *
+ * Attention: a block is some heads. The sums are its projections, and the block is what the heads
+ * attend to, for which the parameters are taken once more:
+ *
+ *     S2[:, j] += H1[:, i]·[W2 | W2·a_src | W2·a_dst][i, j]      H2[:, j] = act(attention(S2[:,
+ * j]))
+ *
+ * A residual block adds the sums before. A norm of rows reads the moments of all sums first; a norm
+ * of columns reads its own:
+ *
+ *     S2[:, j] = S1[:, j] + Σ_i A·act(norm(S1)[:, i])·W2[i, j]
+ *
+ * A last layer that reads the outputs of several layers adds a term to the logits for each block of
+ * each output. In these networks the sums of the first layer are kept, too. */
 #ifndef SL_TRAIN_WIDE_H
 #define SL_TRAIN_WIDE_H
 
+#include "graphs/layer_norm.h"
 #include "train/pass.h"
 #include "train/store.h"
 
@@ -27,7 +42,7 @@ extern size_t sl_wide_block_bytes;
 /* A network of one layer, from a block of its input to a block of its output. */
 struct sl_wide_step {
     struct sl_model model;
-    struct sl_network net; /* graph NULL: there is none */
+    struct sl_network net; /* graph NULL: there is none; a norm has a model alone */
 };
 
 struct sl_wide_layer {
@@ -36,16 +51,23 @@ struct sl_wide_layer {
     struct sl_wide_step step[2][2]; /* of the last block of the input; of the output: 1 */
 };
 
+/* Sums of two layers, in each vertex order. */
+enum { SL_WIDE_SUMS = 2 * SL_ROW_ORDERS };
+
 struct sl_wide {
     struct sl_pass *pass;   /* of the wide network, which has logits alone; NULL: nothing to do */
     struct sl_store *store; /* its parameters */
     struct sl_layer_list list;
-    int blocks;                  /* of a hidden layer */
-    int64_t width;               /* of a block; the last one may have less */
-    uint8_t *part;               // (3 · blocks · width): of units, with as many before and behind
-    struct sl_wide_layer *layer; // (list.count)
-    struct sl_matrix *sums[2];   // (blocks), (n, width): of hidden layers 3, 5 …; 2, 4 …
-    bool stored;                 /* the memory of these is `mapped`, with --store */
+    int blocks;          /* of a hidden layer */
+    int64_t width;       /* of a block; the last one may have less */
+    uint8_t *part;       // (3 · blocks · width): of units, with as many before and behind
+    uint8_t *input_part; // (hidden) behind them, likewise; a layer that reads the outputs of
+                         // several layers reads units before and behind, of no block
+    struct sl_wide_layer *layer;          // (list.count)
+    struct sl_matrix *sums[SL_WIDE_SUMS]; // (blocks), (n, width): of hidden layers, in turn
+    struct sl_matrix projected;           // (n, …): of a last layer with attention
+    struct sl_norm_blocks moments;        /* of sums whose rows are normalised */
+    bool stored;                          /* the memory of these is `mapped`, with --store */
     struct sl_mapped mapped;
     int64_t travelling;       /* bytes of parameters that were asked of other ranks since a wait */
     struct sl_places *places; /* of all but these */
