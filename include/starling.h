@@ -260,7 +260,8 @@ struct starling_result {
     int early;                                          /* by the option `patience` */
 };
 
-/* Return 0 to go on; otherwise training stops after an epoch that is already on its way. */
+/* Return 0 to go on; otherwise training stops after an epoch that is already on its way, with the
+ * option `batches` after a step, within an epoch that is not counted. */
 typedef int starling_callback(void *context, const struct starling_epoch *epoch);
 
 /* Train a model. `options` NULL: defaults. `callback`, NULL: none, is told of each epoch on rank 0.

@@ -1,5 +1,6 @@
 """Losses of one's own: functions on arrays, which the library's workers call."""
 import ctypes
+import inspect
 import itertools
 import re
 import weakref
@@ -80,6 +81,16 @@ def register_loss(name, function, labels="classes"):
     register(name, lambda: function, labels)
 
 
+def reference(function):
+    """Calls that return the function, as long as somebody else has it, or the object of a
+    method."""
+    try:
+        of = weakref.WeakMethod if inspect.ismethod(function) else weakref.ref
+        return of(function)
+    except TypeError:
+        return lambda: function
+
+
 def name_of(function, labels):
     """The name of a loss that `train` was given as a function: own-NAME, or own-NAME-2 … where
     another function has it. A name is free again when nobody has its function any more."""
@@ -89,8 +100,8 @@ def name_of(function, labels):
         holder, of = unnamed.get(name, (None, None))
         owner = holder and holder()
         if name not in kept or holder and owner is None:
-            register(name, weakref.ref(function), labels)
-            unnamed[name] = weakref.ref(function), labels
+            register(name, reference(function), labels)
+            unnamed[name] = reference(function), labels
             return name
         if owner == function and of == labels:
             return name

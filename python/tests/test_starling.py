@@ -213,6 +213,31 @@ def test_own_losses_are_told_apart():
     assert model.result.loss == pytest.approx(19 * first.result.loss)
 
 
+def test_own_loss_that_is_a_method():
+    class Loss:
+        """A method is another object each time that it is looked up."""
+
+        __slots__ = ("__weakref__",)
+
+        def loss(self, z, y, v):
+            return cross_entropy(z, y, v)
+
+    class Call:
+        __slots__ = ()  # no weak reference
+
+        def __call__(self, z, y, v):
+            return cross_entropy(z, y, v)
+
+    graph, of = starling.Graph(*make_arrays()), Loss()
+    models = [starling.train(graph, loss=of.loss, epochs=1) for _ in range(2)]
+    del of
+    models.append(starling.train(graph, loss=Call(), epochs=1))
+    for model in models:
+        assert model.predict(graph).result.test_accuracy >= 0
+    del models[1]
+    assert models[0].predict(graph).result.test_accuracy >= 0
+
+
 def test_own_loss_that_is_gone(tmp_path):
     graph = starling.Graph(*make_arrays())
     starling.train(graph, loss=lambda *rows: cross_entropy(*rows), epochs=1).save(tmp_path / "m")

@@ -137,6 +137,22 @@ static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_chec
             strcmp(decision, trainer->config->decision) == 0);
 }
 
+/* Whether the checkpoint's steps had other batches. */
+static bool had_other_batches(const struct sl_trainer *trainer,
+                              const struct sl_checkpoint *checkpoint)
+{
+    static const char *const names[] = {"groups",  "batches", "seed",
+                                        "max-hop", "fanout",  "partition"};
+    const json_t *saved = json_object_get(checkpoint->description, "configuration");
+    json_t *own = sl_options_to_json(sl_config_options, trainer->config);
+    bool other = false;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        other =
+            other || !json_equal(json_object_get(own, names[n]), json_object_get(saved, names[n]));
+    json_decref(own);
+    return other;
+}
+
 /* The first steps of an epoch that the run was stopped in. */
 static int load_unfinished(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
@@ -148,6 +164,8 @@ static int load_unfinished(struct sl_trainer *trainer, const struct sl_checkpoin
                    u->steps < 1 || u->steps >= u->of))
         return sl_error(SL_ERR_DATA, "the checkpoint's unfinished epoch is wrong (expected at "
                                      "least one step, fewer than all)");
+    if (object && had_other_batches(trainer, checkpoint))
+        u->of = -1; /* fits no epoch: it begins anew */
     return 0;
 }
 
@@ -324,11 +342,8 @@ static json_t *describe_unfinished(const struct sl_trainer *trainer, double end)
 {
     const struct sl_record *record = sl_records_of(&trainer->records, (int64_t)ceil(end));
     const int steps = trainer->batches.steps;
-    return end == floor(end)
-               ? NULL
-               : json_pack("{s:i, s:i, s:f, s:f}", "steps", (int)lround((end - floor(end)) * steps),
-                           "of", steps, "loss", record->train_loss, "correct",
-                           record->train_correct);
+    return json_pack("{s:i, s:i, s:f, s:f}", "steps", (int)lround((end - floor(end)) * steps), "of",
+                     steps, "loss", record->train_loss, "correct", record->train_correct);
 }
 
 static json_t *describe(struct sl_trainer *trainer)
@@ -340,14 +355,16 @@ static json_t *describe(struct sl_trainer *trainer)
     const int64_t updates = end <= (double)(trainer->first_epoch - 1)
                                 ? trainer->first_updates
                                 : sl_records_of(&trainer->records, (int64_t)ceil(end))->updates;
-    return json_pack(
-        "{s:o, s:I, s:o*, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
-        describe_configuration(trainer), "epoch", (json_int_t)end, "unfinished",
-        describe_unfinished(trainer, end), "updates", (json_int_t)updates, "best_value",
-        trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch, "product_orders",
-        describe_orders(&trainer->whole.network), "dataset", "name", sl_json_text(source->name),
-        "vertices", (json_int_t)source->vertices, "features", (json_int_t)source->features,
-        "classes", (json_int_t)source->classes);
+    json_t *description = json_pack(
+        "{s:o, s:I, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
+        describe_configuration(trainer), "epoch", (json_int_t)end, "updates", (json_int_t)updates,
+        "best_value", trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch,
+        "product_orders", describe_orders(&trainer->whole.network), "dataset", "name",
+        sl_json_text(source->name), "vertices", (json_int_t)source->vertices, "features",
+        (json_int_t)source->features, "classes", (json_int_t)source->classes);
+    if (end != floor(end))
+        json_object_set_new(description, "unfinished", describe_unfinished(trainer, end));
+    return description;
 }
 
 /* The number of steps is rank 0's. */

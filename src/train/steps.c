@@ -79,6 +79,15 @@ static bool has_ended(struct sl_trainer *trainer, int64_t epoch, int submitted)
            sl_records_end(&trainer->records, epoch, submitted - ahead);
 }
 
+void sl_trainer_pass_on_stop(struct sl_trainer *trainer)
+{
+    if (trainer->rt->rank == 0 || trainer->stop_passed_on ||
+        !sl_records_stop_asked(&trainer->records))
+        return;
+    sl_runtime_ask_stop(trainer->rt);
+    trainer->stop_passed_on = true;
+}
+
 /* The steps of an epoch that the checkpoint has. */
 static int open_epoch(struct sl_trainer *trainer, int64_t epoch)
 {
@@ -116,6 +125,7 @@ bool sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)
             sl_records_skip(&trainer->records, epoch, 1);
             continue;
         }
+        sl_trainer_pass_on_stop(trainer);
         if (has_ended(trainer, epoch, submitted))
             break;
         if (sl_submodels_there(trainer->config))

@@ -153,16 +153,6 @@ static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t c
                                      sum.between / count};
 }
 
-/* Ranks stop together: rank 0 is told, and tells the others when an epoch ends. */
-static void pass_on_stop(struct sl_trainer *trainer)
-{
-    if (trainer->rt->rank == 0 || trainer->stop_passed_on ||
-        !sl_records_stop_asked(&trainer->records))
-        return;
-    sl_runtime_ask_stop(trainer->rt);
-    trainer->stop_passed_on = true;
-}
-
 /* As sl_submit_keep_best does on rank 0. */
 static void note_best(struct sl_trainer *trainer, const struct sl_record *record, int64_t epoch)
 {
@@ -190,23 +180,32 @@ static void note_unfinished(struct sl_trainer *trainer, const struct sl_record *
     };
 }
 
+/* Steps of the epoch that the checkpoint has. */
+static int first_step_of(const struct sl_trainer *trainer, int64_t epoch)
+{
+    return epoch == trainer->first_epoch ? trainer->unfinished.steps : 0;
+}
+
 /* Takes the record of the next epoch, waiting for it if it has not ended. */
 static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
                        struct progress *progress)
 {
     const struct sl_config *config = trainer->config;
     const int64_t epoch = ++progress->read;
-    pass_on_stop(trainer);
+    sl_trainer_pass_on_stop(trainer);
     const double models = (double)sl_config_work(config);
     const struct sl_record *record = sl_records_wait(&trainer->records, epoch, true, false);
     const bool unfinished = sl_record_is_unfinished(record, epoch);
-    if (unfinished && !record->broken) {
+    /* An evaluation of the epoch may be under way, on some ranks with its end. */
+    const bool broke = record->broken && record->broken != SL_BROKEN_EVALUATION;
+    if (unfinished && !broke) {
         note_unfinished(trainer, record, epoch, progress);
         return;
     }
     const bool evaluated = !unfinished && is_evaluated(config, epoch);
     sl_records_wait(&trainer->records, epoch, true, evaluated);
-    trainer->step_seconds = record->seconds / trainer->batches.steps;
+    trainer->step_seconds =
+        record->seconds / (trainer->batches.steps - first_step_of(trainer, epoch));
     const struct sl_overlap_times times =
         sl_overlap_since(&record->trained_at, &progress->previous);
     struct sl_epoch_report line = {

@@ -172,9 +172,10 @@ static void settle_unfinished(struct sl_trainer *trainer)
     if (u->steps == 0 || (u->of == steps && !sl_submodels_there(trainer->config)))
         return;
     if (trainer->config->resume && trainer->rt->rank == 0)
-        sl_note("--resume %s ends after step %d of %d of epoch %lld, which has other steps now and "
-                "begins anew",
-                trainer->config->resume, u->steps, u->of, (long long)trainer->first_epoch);
+        sl_note(
+            "--resume %s ends after step %d of epoch %lld, which has other batches now and begins "
+            "anew",
+            trainer->config->resume, u->steps, (long long)trainer->first_epoch);
     *u = (struct sl_unfinished){0};
 }
 
@@ -221,7 +222,8 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
             sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
     if (!code)
         code = create_batches(trainer, checkpoint);
-    settle_unfinished(trainer);
+    if (!code)
+        settle_unfinished(trainer);
     return code;
 }
 
