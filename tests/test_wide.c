@@ -228,7 +228,8 @@ static void test_ranks(void **state)
         }
 }
 
-/* Panels are large, and blocks small. */
+/* Panels are large, and blocks small: without a limit, 25 times as much and more travels. Ranks
+ * free what has arrived a little later, on a loaded machine. */
 static void test_travelling(void **state)
 {
     (void)state;
@@ -238,7 +239,7 @@ static void test_travelling(void **state)
     struct sl_outcome outcome;
     sl_wide_block_bytes = COLUMNS * (size_t)data.vertices * 4;
     sl_opened_open(&wide, &data,
-                   sl_run_parse("--layers 4 --hidden 2000 --submodels 8 --distribution 1d"));
+                   sl_run_parse("--layers 4 --hidden 3000 --submodels 8 --distribution 1d"));
     evaluate(&wide); /* parameters of steps get memory on other ranks than the first */
     sl_runtime_wait(&sl_running);
     sl_memory_return_all();
@@ -247,7 +248,8 @@ static void test_travelling(void **state)
     sl_runtime_wait(&sl_running);
     const double grown = (double)(sl_memory_peak() - before),
                  planned = (double)sl_wide_travelling(&wide.trainer.wide);
-    if (grown < planned / 2.0 || grown > planned * 5.0 / 4.0)
+    const double least = sl_running.rank == 0 ? planned / 4.0 : 0.0;
+    if (grown < least || grown > 8.0 * planned)
         fail_msg("%.0f bytes of parameters travel at a time, planned %.0f", grown, planned);
     sl_opened_close(&wide);
     sl_fixture_close(&data);

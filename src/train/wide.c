@@ -282,7 +282,7 @@ int64_t sl_wide_travelling(const struct sl_wide *wide)
                 all += bytes * times(wide, l, i);
                 largest = bytes > largest ? bytes : largest;
             }
-    const int64_t limit = (int64_t)sl_wide_block_bytes + largest;
+    const int64_t limit = (int64_t)sl_wide_block_bytes + 2 * largest;
     return all < limit ? all : limit;
 }
 

@@ -91,8 +91,8 @@ void sl_wide_destroy(struct sl_wide *wide);
 /* Add what the steps take on this rank to a plan, but shared places and files. */
 void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan);
 
-/* Return the most bytes of parameters that travel at a time: all of an evaluation, or a limit and
- * the block that passes it. */
+/* Return the most bytes of parameters that travel at a time: all of an evaluation, or a limit, the
+ * block that passes it, and one that is not free yet. */
 int64_t sl_wide_travelling(const struct sl_wide *wide);
 
 /* Submit the evaluation of the wide network. */
