@@ -65,7 +65,7 @@ words() { # RANKS WORDS OPTION ...
     on=$1 wanted=$2
     shift 2
     train words-$on "$on" train "$T/small" $fixed --submodels "$on" --groups "${on}x1" --distribution 1d "$@"
-    words=$(head -n 1 log | sed -n 's/.*"submodels":{"count":'$on',"local_steps":1,"words_per_round":\([0-9]*\)}.*/\1/p')
+    words=$(head -n 1 log | sed -n 's/.*"submodels":{"count":'$on',"local_steps":1,"words_per_round":\([0-9]*\)[,}].*/\1/p')
     [ "$words" = "${wanted:-$words}" ] || die "$(head -n 1 log)"
     bytes=$(tail -n 1 log | sed -n 's/.*"between":{[^}]*"bytes_per_step":\([0-9]*\).*/\1/p')
     [ "$bytes" = $((4 * words + 2 * (on - 1) * 128)) ] || die "$bytes bytes: $(tail -n 1 log)"
