@@ -2,6 +2,7 @@
 #ifndef SL_API_API_H
 #define SL_API_API_H
 
+#include <locale.h>
 #include <stdbool.h>
 
 #include "train/apply.h"
@@ -36,6 +37,9 @@ struct starling_prediction {
  * a code of sl_runtime_hold_mpi. After 0, call sl_api_leave. */
 int sl_api_enter(void);
 void sl_api_leave(void);
+
+/* The locale of the program, for its callbacks; in a call the thread has the locale "C". */
+locale_t sl_api_locale(void);
 
 /* Only keep other calls out. STARLING_ERR_USAGE likewise. */
 int sl_api_lock(void);

@@ -6,10 +6,12 @@
 #include "config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/number.h"
 
 static struct sl_runtime ranks = {.ranks = 1}; /* of MPI alone: for exchanges without StarPU */
 static bool started;
 static atomic_bool busy;
+static locale_t before; /* the locale of the thread whose call is on its way */
 
 const char *starling_version(void)
 {
@@ -52,7 +54,8 @@ int sl_api_lock(void)
     if (atomic_exchange(&busy, true))
         return sl_error(SL_ERR_USAGE, "another call of the library is on its way in this process "
                                       "(expected one at a time, and none in a callback)");
-    sl_talk(false, false); /* a call says as much as its own options */
+    before = uselocale(sl_number_locale()); /* StarPU reads numbers, too, with a point alone */
+    sl_talk(false, false);                  /* a call says as much as its own options */
     return 0;
 }
 
@@ -68,7 +71,13 @@ int sl_api_enter(void)
 
 void sl_api_leave(void)
 {
+    uselocale(before);
     atomic_store(&busy, false);
+}
+
+locale_t sl_api_locale(void)
+{
+    return before;
 }
 
 int sl_api_agree(int code)

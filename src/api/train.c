@@ -27,8 +27,10 @@ static void tell(void *context, const struct sl_epoch_report *e)
         .test_score = e->score.of[SL_SPLIT_TEST],
         .seconds = e->seconds,
     };
+    const locale_t own = uselocale(sl_api_locale());
     if (listener->callback(listener->context, &epoch))
         listener->stop = 1;
+    uselocale(own);
 }
 
 static struct starling_result result_of(const struct sl_outcome *outcome)
