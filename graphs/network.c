@@ -270,7 +270,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     if (!code)
         code = sl_distribution_describe_cut(net->rt, d, &layer->output,
                                             layer->last ? SL_FLOAT32 : graph->type, layer->out_cut);
-    if (!code && layer->last && d->grid.columns > 1)
+    if (!code && layer->last && d->grid.columns > 1 && !net->unmeasured)
         code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)
         code = layer->kind->plan(net, layer, wanted);
@@ -367,7 +367,7 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
     if (!code && net->groups)
         code = sl_group_sums_create(net->groups, &net->group_metrics, 1, SL_METRICS, sizeof(double),
                                     0);
-    if (!code)
+    if (!code && !net->unmeasured)
         code = sl_evaluation_create(net);
     net->rt->shapes_alone = net->logits_only; /* networks of the same logits look at their size */
     for (int l = 0; !code && l < layers; l++)

@@ -212,6 +212,7 @@ struct sl_network {
     int scratch_count;
     struct sl_scratch **scratch;
     int64_t widest_sum; /* of bfloat16 results of aggregations */
+    bool unmeasured;    /* set by the caller: a part of a network, whose output nobody measures */
     bool evaluates;     /* never trains: a matrix is kept as long as later layers need it */
     bool logits_only; /* set by the caller: no forward pass, whose matrices have no memory; somebody
                          else makes the last output */

@@ -55,6 +55,7 @@ static int create_step(struct sl_wide *wide, int l, int i, int j,
                                     .model = &step->model,
                                     .places = wide->places,
                                     .rates = wide->pass->network.rates,
+                                    .unmeasured = true,
                                     .evaluates = true};
     return sl_network_create(&step->net, order, NULL);
 }
