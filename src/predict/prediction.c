@@ -282,9 +282,9 @@ static void add_metrics(const struct predicting *f, struct sl_rank_prediction *r
         add_rest(&rank[r], bytes, 1);
 }
 
-/* Columns that are normalised: sums of each column of the grid go to the owner of its first row
- * tile, then to the owner of the first of these; statistics and the gradient of the parameters go
- * to all ranks. */
+/* Columns that are normalised. The owner of a grid column's first row tile gets the sums of this
+ * grid column. The owner of the first row tile of all gets them from these owners. All ranks get
+ * the statistics and the gradient of the parameters. */
 static void add_statistics(const struct predicting *f, const struct sl_layer *layer,
                            struct sl_rank_prediction *rank)
 {

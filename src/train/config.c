@@ -143,7 +143,8 @@ const struct sl_option sl_config_options[] = {
      BATCHES},
     {"max-hop", SL_OPTION_STRING, FIELD(max_hop), NULL, 0, 0, NULL, "N",
      "with --groups or --batches co:R: sample vertices at most N hops from the set that is trained "
-     "on; all: every vertex that it depends on, which is exact. Default: 1 with --fanout, else all",
+     "on. all: take every vertex that the set depends on, which is exact. Default: 1 with "
+     "--fanout, else all",
      BATCHES},
     {"fanout", SL_OPTION_INT, FIELD(fanout), "-1", -1, INT32_MAX, NULL, "K",
      "sample: each vertex adds at most K of its outer neighbours; 0: all; -1: 15 with --max-hop N, "

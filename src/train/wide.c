@@ -136,7 +136,7 @@ static int describe_sums(struct sl_wide *wide, int l)
 
 /* ---- Memory of sums ---- */
 
-/* All that have memory of their own: in blocks of two layers, and those of the last one. */
+/* Sums with memory of their own, by number: blocks of two hidden layers, then the last layer's. */
 static struct sl_matrix *own_sum(const struct sl_wide *wide, int number)
 {
     return number < SL_WIDE_SUMS * wide->blocks

@@ -91,8 +91,8 @@ void sl_wide_destroy(struct sl_wide *wide);
 /* Add what the steps take on this rank to a plan, but shared places and files. */
 void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan);
 
-/* Return the most bytes of parameters that travel at a time: all of an evaluation, or a limit, the
- * block that passes it, and one that is not free yet. */
+/* Return the bytes of parameters that may travel at a time: those of the whole evaluation, or, if
+ * that is less, the limit and two blocks. One block passes the limit; the other is not free yet. */
 int64_t sl_wide_travelling(const struct sl_wide *wide);
 
 /* Submit the evaluation of the wide network. */
