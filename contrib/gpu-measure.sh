@@ -9,8 +9,8 @@
 #                                                          source tree that cannot build: the first form takes it there
 #                                                          if it is given no options
 #
-# SL_GPU_STEPS    names of the steps to take (all), which is also their order: kernels tasks train gemm spmm epochs
-#                 precisions scaling memory sanitizer
+# SL_GPU_STEPS    names of the steps to take (all): kernels tasks train gemm spmm epochs
+#                 precisions scaling memory peers sanitizer
 # SL_GPU_SECONDS  after which no step begins and the one that runs, but for the build, is ended (570 with packed programs,
 #                 else none); each step has a limit of its own, too
 # SL_GPU_SCALE    size of the graphs of `bench` (0.25 with packed programs, else 1)
@@ -43,7 +43,7 @@ done
 jobs=$(getconf _NPROCESSORS_ONLN)
 data=${SL_SHARED_DATA:-$source/../shared/data}
 datasets="cora citeseer"
-programs="starling tests/test_cuda_kernels tests/test_tasks tests/test_tasks_rows tests/test_tasks_training"
+programs="starling tests/test_cuda_kernels tests/test_tasks tests/test_tasks_norm tests/test_tasks_rows tests/test_tasks_training"
 
 build() (
     [ -x "$source/configure" ] || autoreconf -fi "$source" || exit 1
@@ -122,7 +122,15 @@ left() {
     [ -z "$seconds" ] && echo 86400 || echo $((seconds - $(date +%s) + begin))
 }
 
-# step NAME COMMAND ...; status 77: left out.
+# What a step said is in the log: its status and time go into the document. Status 77: left out.
+ended() { # NAME STATUS SECONDS
+    [ "$2" -eq 0 ] || [ "$2" -eq 77 ] || failed=$((failed + 1))
+    steps="$steps${steps:+,}{\"step\":\"$1\",\"status\":$2,\"seconds\":$3}"
+    echo "$1: status $2, $3 s"
+    document
+}
+
+# step NAME COMMAND ...
 step() {
     name=$1
     shift
@@ -135,10 +143,7 @@ step() {
         "$@" >>"$out/gpu.log" 2>&1 </dev/null
         status=$?
     fi
-    [ $status -eq 0 ] || [ $status -eq 77 ] || failed=$((failed + 1))
-    steps="$steps${steps:+,}{\"step\":\"$name\",\"status\":$status,\"seconds\":$(($(date +%s) - started))}"
-    echo "$name: status $status"
-    document
+    ended "$name" $status $(($(date +%s) - started))
 }
 
 # The same of a program, which is ended when its limit, or the time of all, is over.
@@ -147,6 +152,35 @@ timed() { # NAME SECONDS COMMAND ...
     shift 2
     [ "$rest" -gt "$most" ] || most=$rest
     step "$name" timeout -k 5 "$most" "$@"
+}
+
+# The same of programs side by side: beside begins one, together waits for all.
+begun=
+beside() { # NAME SECONDS COMMAND ...
+    name=$1 most=$2 rest=$(left)
+    shift 2
+    [ "$rest" -gt "$most" ] || most=$rest
+    begun="$begun $name"
+    {
+        started=$(date +%s) status=77
+        if [ "$most" -lt 5 ]; then
+            echo "no time left"
+        else
+            timeout -k 5 "$most" "$@"
+            status=$?
+        fi
+        echo "$status $(($(date +%s) - started))" >"$work/$name.status"
+    } >"$work/$name.said" 2>&1 </dev/null &
+}
+
+together() {
+    wait
+    for name in $begun; do
+        { echo "== $name" && cat "$work/$name.said"; } >>"$out/gpu.log"
+        read -r status took <"$work/$name.status"
+        ended "$name" "$status" "$took"
+    done
+    begun=
 }
 
 wanted() { # STEP
@@ -184,11 +218,38 @@ timed machine 60 "$starling" info machine
 
 # ---- Tests ----
 
-! wanted kernels || timed kernels 90 "$build/tests/test_cuda_kernels"
+sanitizer() { # TOOL
+    if command -v compute-sanitizer >/dev/null; then
+        beside "sanitizer-$1" 150 compute-sanitizer --tool "$1" --error-exitcode 9 "$build/tests/test_cuda_kernels"
+    else
+        beside "sanitizer-$1" 150 sh -c 'echo "no compute-sanitizer"; exit 77'
+    fi
+}
+
+measured() {
+    wanted spmm || wanted epochs || wanted precisions || wanted scaling || wanted peers
+}
+
+# Side by side: sixteen cores and one GPU have room for them. StarPU measures the bus only once, before.
 if wanted tasks; then
-    timed tasks 120 env top_srcdir="$source" top_builddir="$build" STARLING="$starling" MPIRUN= SL_SHARED_DATA="$data" \
-        sh "$source/tests/gpu.sh"
+    timed bus 60 "$starling" train "$source/examples/karate" --device cuda --epochs 1
+    for part in 0 1 2 3 4 5; do
+        beside "tasks-$part" 200 env SL_CASES=$part/6 STARPU_WORKERS_NOBIND=1 top_srcdir="$source" top_builddir="$build" \
+            STARLING="$starling" MPIRUN= SL_SHARED_DATA="$data" sh "$source/tests/gpu.sh"
+    done
 fi
+! wanted kernels || beside kernels 150 "$build/tests/test_cuda_kernels"
+if wanted sanitizer; then
+    for tool in memcheck racecheck synccheck; do sanitizer $tool; done
+fi
+if measured; then
+    for like in reddit products; do
+        beside "graph-$like" 150 "$starling" generate like "$work/$like" --name $like --scale "$scale"
+    done
+fi
+! wanted memory ||
+    beside graph-memory 30 "$starling" generate community "$work/graph" --vertices 100000 --degree 50 --features 256 --classes 16
+together
 
 # ---- Training ----
 
@@ -224,11 +285,6 @@ fi
 # ---- Measurements ----
 
 ! wanted gemm || timed gemm 60 "$starling" bench gemm --device cuda --json "$work/gemm.json"
-if wanted spmm || wanted epochs || wanted precisions || wanted scaling; then
-    for like in reddit products; do
-        timed "graph-$like" 90 "$starling" generate like "$work/$like" --name $like --scale "$scale"
-    done
-fi
 
 epochs() { # NAME LIKE OPTION ...
     name=$1 like=$2
@@ -273,23 +329,26 @@ if wanted scaling; then
             --repetitions 1 --device cpu --workers $workers --json "$work/scaling-epoch-$workers.json"
     done
 fi
-rm -rf "$work/reddit" "$work/products"
 # Less memory on the GPU than the matrices take: tiles come and go, and the results are the same.
 if wanted memory; then
-    timed graph-memory 30 "$starling" generate community "$work/graph" --vertices 100000 --degree 50 --features 256 --classes 16
     for limit in 256 4096; do
         timed "memory-$limit" 40 env STARPU_LIMIT_CUDA_MEM=$limit "$starling" train "$work/graph" --hidden 256 --layers 3 \
-            --tiles 32 --epochs 5 --device cuda --log "$work/memory-$limit.jsonl"
+            --tiles 32 --epochs 5 --device cuda --spmm own --log "$work/memory-$limit.jsonl"
         losses "memory-$limit" >"$work/losses-$limit" 2>/dev/null
     done
     step memory-same sh -c '[ -s "$1" ] && cmp "$1" "$2"' sh "$work/losses-256" "$work/losses-4096"
 fi
-if wanted sanitizer; then
-    if command -v compute-sanitizer >/dev/null; then
-        timed sanitizer 120 compute-sanitizer --error-exitcode 9 "$build/tests/test_cuda_kernels"
-    else
-        step sanitizer sh -c 'echo "no compute-sanitizer"; exit 77'
-    fi
+# PyTorch Geometric on the same GPU, where it is there.
+if wanted peers; then
+    for run in "reddit 16 2 30" "products 256 3 10"; do
+        # shellcheck disable=SC2086
+        set -- $run
+        if python3 -c 'import torch_geometric, scipy' 2>/dev/null; then
+            timed "peers-$1" 120 python3 "$source/contrib/peers.py" "$starling" "$work/$1" $2 $3 $4 2 cuda
+        else
+            step "peers-$1" sh -c 'echo "no torch_geometric"; exit 77'
+        fi
+    done
 fi
 echo "$out/gpu.json: $failed steps failed"
 exit $failed

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Seconds per epoch of the same GCN in Starling, PyTorch Geometric and DGL, in turn.
 
-Usage: OMP_NUM_THREADS=2 contrib/peers.py STARLING DATASET [HIDDEN [LAYERS [EPOCHS [ROUNDS]]]]
+Usage: OMP_NUM_THREADS=2 contrib/peers.py STARLING DATASET [HIDDEN [LAYERS [EPOCHS [ROUNDS [DEVICE]]]]]
 
-Needs, in an environment of its own: torch 2.2, scipy, torch_geometric 2.8, dgl 2.1. DATASET is a
+Needs, in an environment of its own: torch 2.2, scipy, torch_geometric 2.8, dgl 2.1. Without dgl,
+DGL is left out. DEVICE is cpu, or cuda for one GPU, without DGL. DATASET is a
 directory with features of an undirected graph. Each round trains Starling, then each peer; prints
 the median of the rounds' medians. Peers train EPOCHS epochs after one that does not count,
 Starling four times as many. All have OMP_NUM_THREADS threads, symmetric normalization with loops,
@@ -27,14 +28,18 @@ import torch
 import torch.nn.functional as F
 
 os.environ.setdefault("DGLBACKEND", "pytorch")
-import dgl
-from dgl.nn import GraphConv
+try:
+    import dgl
+    from dgl.nn import GraphConv
+except ImportError:
+    dgl = None
 from torch_geometric import EdgeIndex
 from torch_geometric.nn import GCNConv
 
 program, directory = sys.argv[1:3]
 hidden, layers, epochs, rounds = (int(sys.argv[i]) if len(sys.argv) > i else usual
                                   for i, usual in ((3, 64), (4, 2), (5, 5), (6, 5)))
+device = sys.argv[7] if len(sys.argv) > 7 else "cpu"
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
@@ -66,6 +71,8 @@ if (normalized != normalized.T).nnz:
     sys.exit(f"{directory}: the graph is directed (expected an undirected one)")
 rows, columns = (torch.tensor(part.astype(np.int64)) for part in (normalized.row, normalized.col))
 weights = torch.tensor(normalized.data)
+features, labels, train, rows, columns, weights = (
+    tensor.to(device) for tensor in (features, labels, train, rows, columns, weights))
 dims = [width] + [hidden] * (layers - 1) + [classes]
 
 
@@ -109,12 +116,15 @@ class DGL(Net):
 
 
 def peer(net):
+    net.to(device)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 
     def epoch():
         optimizer.zero_grad()
         F.cross_entropy(net()[train], labels[train]).backward()
         optimizer.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
 
     def measure():
         times = []
@@ -133,18 +143,20 @@ def starling():
                         str(4 * epochs), "--hidden", str(hidden), "--layers", str(layers),
                         "--workers", str(torch.get_num_threads()), "--input-dropout", "0",
                         "--no-cache-aggregate", "--weight-decay", "0", "--bias",
-                        "--normalize-features", "none"],
+                        "--normalize-features", "none", "--device", device],
                        check=True, stdout=subprocess.DEVNULL)
         return json.loads(log.read().splitlines()[-1])["epoch_seconds_median"]
 
 
-contestants = {"Starling": starling, "PyG": peer(PyG()), "DGL": peer(DGL())}
+contestants = {"Starling": starling, "PyG": peer(PyG())}
+if dgl and device == "cpu":
+    contestants["DGL"] = peer(DGL())
 times = {name: [] for name in contestants}
 for _ in range(rounds):
     for name, measure in contestants.items():
         times[name].append(measure())
 own = statistics.median(times["Starling"])
-print(f"{os.path.basename(directory.rstrip('/'))}, {layers} layers, hidden {hidden}")
+print(f"{os.path.basename(directory.rstrip('/'))}, {layers} layers, hidden {hidden}, {device}")
 for name, seconds in times.items():
     median = statistics.median(seconds)
     print(f"  {name:9} {median:.4f} s ({median / own:.1f} x), rounds {min(seconds):.4f} to "

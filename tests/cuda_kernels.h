@@ -26,6 +26,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,10 +79,10 @@ inline void cuda(cudaError_t code)
     exit(1);
 }
 
-/* On a GPU every case runs. The software GPU is some thousand times slower. It takes the first case
- * of a loop, and then one case in `of`. `of` is a prime number, so every value of every parameter
- * has its turn. SL_ALL_CASES in the environment: all cases. Where cases are made, a static
- * one_in(...) says whether to go on to the next case. */
+/* The software GPU and the CPU's kernels are slow. A loop takes its first case, and then one case
+ * in `of`. `of` is a prime number, so every value of every parameter has its turn. SL_ALL_CASES in
+ * the environment: all cases. Where cases are made, a static one_in(...) says whether to go on to
+ * the next case. */
 struct one_in {
     long of, cases = 0;
 
@@ -90,12 +91,8 @@ struct one_in {
     }
     bool leaves_out()
     {
-#ifdef __CUDACC__
-        return false;
-#else
         static const bool all = getenv("SL_ALL_CASES");
         return cases++ % of != 0 && !all;
-#endif
     }
 };
 
@@ -226,21 +223,43 @@ inline matrix absolute(const matrix &from)
     return m;
 }
 
-/* An array on the device. */
+/* Memory of `bytes` bytes on the device, exactly, so that a sanitizer sees its end. It is used
+ * again by arrays of the same size. */
+inline std::vector<void *> &spare_memory(size_t bytes)
+{
+    static std::map<size_t, std::vector<void *>> spare;
+    return spare[bytes];
+}
+
+/* An array on the device. A copy of pageable memory may be under way when cudaMemcpy returns, and
+ * the queue does not wait for it. */
 template <class T> struct array {
     T *data;
     size_t count;
 
     explicit array(const std::vector<T> &from) : count(from.size())
     {
-        cuda(cudaMalloc((void **)&data, std::max(count, (size_t)1) * sizeof(T)));
-        if (count)
+        std::vector<void *> &spare = spare_memory(bytes());
+        if (spare.empty()) {
+            cuda(cudaMalloc((void **)&data, bytes()));
+        } else {
+            data = (T *)spare.back();
+            spare.pop_back();
+        }
+        if (count) {
             cuda(cudaMemcpy(data, from.data(), count * sizeof(T), cudaMemcpyHostToDevice));
+            cuda(cudaStreamSynchronize(nullptr));
+        }
     }
     array(const array &) = delete;
     ~array()
     {
-        cudaFree(data);
+        cuda(cudaStreamSynchronize(queue.stream));
+        spare_memory(bytes()).push_back(data);
+    }
+    size_t bytes() const
+    {
+        return std::max(count, (size_t)1) * sizeof(T);
     }
     std::vector<T> download() const
     {
@@ -366,11 +385,13 @@ inline void expect_same_bits(const char *operation, const matrix &a, const matri
 {
     checks++;
     for (int64_t r = 0; r < a.rows; r++)
-        if (memcmp(a.at() + r * a.ld, b.at() + r * b.ld, (size_t)a.cols * sizeof(float)) != 0) {
-            fail("%s: row %lld of %lld x %lld is not the same again", operation, (long long)r,
-                 (long long)a.rows, (long long)a.cols);
-            return;
-        }
+        for (int64_t j = 0; j < a.cols; j++)
+            if (memcmp(&a.at()[r * a.ld + j], &b.at()[r * b.ld + j], sizeof(float)) != 0) {
+                fail("%s: element (%lld, %lld) of %lld x %lld is %.9g, and was %.9g", operation,
+                     (long long)r, (long long)j, (long long)a.rows, (long long)a.cols,
+                     (double)a(r, j), (double)b(r, j));
+                return;
+            }
 }
 
 /* ---- Shapes ---- */

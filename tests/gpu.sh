@@ -96,6 +96,14 @@ for options in "--precision tf32" "--precision bf16" "--precision bf16 --layers 
     check "$options" like_cores 1e-2 $options
 done
 
+by_default() {
+    exits 0 train "$karate" --epochs 2
+    grep -q '1 worker + [12] GPU' "$T/out" || die "not GPUs alone: $(cat "$T/out")"
+    exits 0 train "$karate" --epochs 2 --device both --workers 3
+    grep -q '3 workers + [12] GPU' "$T/out" || die "not both: $(cat "$T/out")"
+}
+check "GPUs alone by default" by_default
+
 karate_like_cores() {
     trained cores "$karate" --epochs 20 --device cpu
     trained gpus "$karate" --epochs 20 --device cuda

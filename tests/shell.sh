@@ -16,10 +16,14 @@ trap 'exit 1' HUP INT TERM
 failures=0 cases=0 skipped=0
 
 # check NAME FUNCTION [ARGUMENT ...]: run a case and print one line, ok, FAIL or skip, which tests/summary.awk counts. A
-# part that a case leaves out is a line of its own: what the case said in lines that begin with "skip  ".
+# part that a case leaves out is a line of its own: what the case said in lines that begin with "skip  ". SL_CASES=K/N takes
+# one case of N, those whose place modulo N is K, for N parts of a test side by side.
+place=0
 check() {
     name=$1
     shift
+    place=$((place + 1))
+    case ${SL_CASES:-} in */*) [ $((place % ${SL_CASES#*/})) -eq "${SL_CASES%/*}" ] || return 0 ;; esac
     cases=$((cases + 1))
     (
         background= # a program that a case which fails may leave there

@@ -287,8 +287,8 @@ const struct sl_option sl_config_options[] = {
      "CPU workers per rank; 0: every core but those that serve GPUs", EXECUTION},
     {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
      "workers of the training: cpu, the cores; cuda, the GPUs, with one core for the host's work; "
-     "both; auto, all workers there are. Cores and GPUs round sums differently, so that only cpu "
-     "and cuda give the same bits in every run",
+     "both; auto, cuda where there are GPUs, else cpu. Cores and GPUs round sums differently, so "
+     "that both gives other bits in other runs",
      EXECUTION},
     {"spmm", SL_OPTION_CHOICE, FIELD(spmm), "fastest", 0, 0, "own|cusparse|fastest", "NAME",
      "whose kernel multiplies sparse tiles on GPUs: Starling's; cuSPARSE's, where it can; for each "
