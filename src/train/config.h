@@ -134,8 +134,8 @@ enum sl_row_norm sl_config_row_norm(const struct sl_config *config);
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config);
 int sl_config_delay(const struct sl_config *config);
 
-/* How many of the last epochs of the loop are exact. With --exact-epochs -1: a tenth of all,
- * rounded down, where clones have scaled partial sums (--delay cd-R or 0c), else 0. */
+/* How many of the last epochs of the loop are exact. With --exact-epochs -1 and scaled partial
+ * sums: with --delay 0c a fifth of all, with cd-R a tenth, rounded down; else 0. */
 int64_t sl_config_exact_epochs(const struct sl_config *config);
 
 /* Blocks of --recompute N; 0: none, -1: auto. */

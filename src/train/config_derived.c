@@ -24,7 +24,9 @@ int64_t sl_config_exact_epochs(const struct sl_config *config)
 {
     if (config->exact_epochs >= 0)
         return config->exact_epochs;
-    return has_scaled_sums(config) ? sl_config_epochs(config) / 10 : 0;
+    if (!has_scaled_sums(config))
+        return 0;
+    return sl_config_epochs(config) / (sl_config_delay(config) == SL_DELAY_NEVER ? 5 : 10);
 }
 
 int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)
