@@ -90,7 +90,7 @@ static void check_with(const char *fixture, const char *line, const char *store,
     make(&wide, &data, parts);
     make(&plain, &data, line);
     assert_non_null(wide.trainer.wide.pass);
-    assert_true(wide.trainer.store.panels > wide.trainer.model.layers);
+    assert_true(wide.trainer.store.panels > wide.trainer.wide.list.count);
     assert_int_equal(wide.trainer.wide.blocks, blocks);
     evaluate(&wide);
     evaluate(&plain);
@@ -129,6 +129,8 @@ static void test_layers(void **state)
         "--model sage --aggregator max",
         "--model sage --product-order gemm",
         "--model gin",
+        "--model appnp --hops 1",
+        "--model appnp --hops 4 --teleport 0.3 --norm row --no-bias",
     };
     char line[SL_MOST_LINE];
     for (size_t k = 0; k < SL_COUNT(models); k++)
@@ -191,6 +193,7 @@ static void test_blocks(void **state)
           1e-5); /* 255 at most */
     check("directed-weighted", "--model gcn --layers 4 --hidden 13 --precision bf16", 4, 4, 3e-2);
     check("directed-weighted", "--model sage --layers 4 --hidden 13 --precision bf16", 4, 4, 3e-2);
+    check("directed-weighted", "--model appnp --hidden 13 --precision bf16", 4, 4, 3e-2);
 }
 
 /* The sums in a file. */
@@ -210,6 +213,7 @@ static void test_ranks(void **state)
         "--model gcn",
         "--model sage --aggregator max",
         "--model gin",
+        "--model appnp --hops 3",
         "--model resgcn",
         "--model jknet",
         "--model resgcn --block-norm batch",

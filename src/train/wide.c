@@ -118,8 +118,9 @@ static struct sl_matrix *sum_of(struct sl_wide *wide, int l, int j)
 {
     if (!sl_wide_is_last_layer(wide, l))
         return &wide->sums[slot_of(wide, l)][j];
-    return sl_wide_attends(&wide->list.layer[l]) ? &wide->projected
-                                                 : &wide->pass->network.layer[l].output;
+    return sl_wide_attends(&wide->list.layer[l]) || wide->hops.count > 0
+               ? &wide->projected
+               : &wide->pass->network.layer[l].output;
 }
 
 static int describe_sums(struct sl_wide *wide, int l)
@@ -132,6 +133,74 @@ static int describe_sums(struct sl_wide *wide, int l)
                 wide->pass->network.rt, rows_after(wide, l), sum_of(wide, l, j), SL_FLOAT32,
                 sl_wide_step_of(wide, l, 0, j)->net.layer[0].product_cut);
     return code;
+}
+
+/* ---- Hops ---- */
+
+static int add_layers(struct sl_wide *wide)
+{
+    const struct sl_layer_shape *hop = &wide->list.layer[wide->list.count];
+    const struct sl_layer_shape first = {
+        .kind = &sl_layer_linear, .reducer = hop->reducer, .in = hop->in, .out = hop->in};
+    int code = sl_model_add(&wide->hops.model, &first);
+    for (int h = 0; !code && h < wide->hops.count; h++)
+        code = sl_model_add(&wide->hops.model, &hop[h]);
+    return code;
+}
+
+/* A network of the hops alone, whose logits are those of the wide network. */
+static int create_hops(struct sl_wide *wide, struct sl_model_options options, int order)
+{
+    struct sl_wide_hops *hops = &wide->hops;
+    struct sl_network *whole = &wide->pass->network;
+    const struct sl_distribution *rows = rows_after(wide, wide->list.count - 1);
+    options.layers = 1 + hops->count;
+    hops->graph = wide->pass->graph;
+    int code = sl_distribution_describe_rows(whole->rt, rows, &hops->input, hops->graph.type,
+                                             wide->list.layer[wide->list.count].in);
+    if (!code)
+        code = sl_matrix_allocate(whole->rt, &hops->input);
+    if (!code)
+        code = sl_model_open(&hops->model, whole->rt, &options);
+    if (!code)
+        code = add_layers(wide);
+    if (code)
+        return code;
+    hops->graph.input = (struct sl_input){
+        .row_order = hops->input.row_order, .width = hops->input.cols, .dense = hops->input};
+    hops->graph.scaled = false;
+    hops->net = (struct sl_network){.rt = whole->rt,
+                                    .graph = &hops->graph,
+                                    .model = &hops->model,
+                                    .places = wide->places,
+                                    .rates = whole->rates,
+                                    .unmeasured = true,
+                                    .evaluates = true};
+    return sl_network_create(&hops->net, order, NULL);
+}
+
+static void set_identity(struct sl_runtime *rt, struct sl_model *model)
+{
+    struct sl_tile *weight = &model->layer[0].parameters;
+    if (rt->plans)
+        return;
+    if (weight->owner == rt->rank) {
+        float *w = sl_tile_acquire(rt, weight, true);
+        for (int64_t r = 0; r < weight->rows; r++)
+            for (int64_t c = 0; c < weight->cols; c++)
+                w[r * weight->ld + c] = r == c ? 1.0f : 0.0f;
+        sl_tile_release(weight);
+    }
+    sl_model_spread(model);
+}
+
+static void destroy_hops(struct sl_wide_hops *hops)
+{
+    if (hops->net.graph)
+        sl_network_destroy(&hops->net);
+    if (hops->model.rt)
+        sl_model_destroy(&hops->model);
+    sl_matrix_destroy(&hops->input);
 }
 
 /* ---- Memory of sums ---- */
@@ -202,6 +271,7 @@ int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *
                                                                          "layers")
                                                : 0))
         return SL_ERR_SYSTEM;
+    wide->hops.count = sl_wide_cut_hops(&wide->list);
     options.layers = 1;
     options.keep_best = false;
     options.holds = SL_MODEL_HOLDS_ALL;
@@ -216,6 +286,8 @@ int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *
     }
     for (int l = 0; !code && l < wide->list.count; l++)
         code = describe_sums(wide, l);
+    if (!code && wide->hops.count > 0)
+        code = create_hops(wide, options, sl_config_product_order(config));
     if (!code && has_row_norm(wide))
         code = sl_norm_blocks_create(&pass->network, &wide->moments);
     code = sl_runtime_agree(rt, code);
@@ -223,7 +295,10 @@ int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *
         code = allocate_sums(wide, config->store);
     if (!code && !places)
         code = sl_places_allocate(rt, wide->places);
-    return sl_runtime_agree(rt, code);
+    code = sl_runtime_agree(rt, code);
+    if (!code && wide->hops.count > 0)
+        set_identity(rt, &wide->hops.model);
+    return code;
 }
 
 static void destroy_layer(struct sl_wide_layer *layer)
@@ -246,6 +321,7 @@ void sl_wide_destroy(struct sl_wide *wide)
 {
     for (int l = 0; wide->layer && l < wide->list.count; l++)
         destroy_layer(&wide->layer[l]);
+    destroy_hops(&wide->hops);
     for (int n = 0; n < own_sums(wide); n++)
         sl_matrix_destroy(own_sum(wide, n));
     for (int k = 0; k < SL_WIDE_SUMS; k++)
@@ -299,6 +375,12 @@ void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan)
         }
     if (!wide->pass)
         return;
+    if (wide->hops.count > 0) {
+        sl_plan_add_model(&wide->hops.model, plan);
+        sl_plan_add_other(&wide->hops.net, plan);
+        plan->bytes[SL_PLAN_ACTIVATIONS] +=
+            (int64_t)sl_matrix_own_bytes(wide->pass->network.rt, &wide->hops.input);
+    }
     plan->block_columns = wide->width;
     sl_plan_add_places(&wide->own_places, plan);
     plan->bytes[SL_PLAN_ROWS] += sl_norm_blocks_bytes(&wide->pass->network, &wide->moments);
@@ -457,6 +539,20 @@ static void take_moments(struct sl_wide *wide, int l)
         sl_norm_blocks_add(&wide->pass->network, &wide->moments, sum_of(wide, l, j));
 }
 
+/* From the sums of the last layer to the logits. */
+static void hop(struct sl_wide *wide)
+{
+    struct sl_network *whole = &wide->pass->network, *net = &wide->hops.net;
+    const struct sl_matrix *from = &net->layer[net->layers - 1].output,
+                           *to = &whole->layer[whole->layers - 1].output;
+    const struct sl_epilogue_tiles none = SL_EPILOGUE_NONE;
+    sl_network_finish(whole, &none, &wide->projected, &wide->hops.input);
+    net->epoch = whole->epoch;
+    sl_network_forward(net, false);
+    for (int t = 0; t < to->tile_rows * to->tile_cols; t++)
+        sl_submit_copy(whole->rt, &from->tiles[t], &to->tiles[t]);
+}
+
 void sl_wide_evaluate(struct sl_wide *wide)
 {
     struct sl_network *whole = &wide->pass->network;
@@ -473,5 +569,7 @@ void sl_wide_evaluate(struct sl_wide *wide)
     }
     if (sl_wide_attends(&wide->list.layer[last]))
         attend(wide, last, 0, SL_EPILOGUE_NONE, &wide->projected, &whole->layer[last].output);
+    if (wide->hops.count > 0)
+        hop(wide);
     sl_network_measure(whole);
 }

@@ -25,6 +25,11 @@
  *
  *     S2[:, j] = S1[:, j] + Σ_i A·act(norm(S1)[:, i])·W2[i, j]
  *
+ * Hops along the edges after the last layer are a network of their own, whose first weight is the
+ * identity:
+ *
+ *     H = H2·W3 + b3      Z0 = H·I      Zk = (1 - a)·A·Zk-1 + a·Z0
+ *
  * A last layer that reads the outputs of several layers adds a term to the logits for each block of
  * each output. In these networks the sums of the first layer are kept, too. */
 #ifndef SL_TRAIN_WIDE_H
@@ -51,13 +56,23 @@ struct sl_wide_layer {
     struct sl_wide_step step[2][2]; /* of the last block of the input; of the output: 1 */
 };
 
+/* What follows the last layer with parameters. */
+struct sl_wide_hops {
+    int count; /* of hops; the rest is there with one at least */
+    struct sl_graph graph;
+    struct sl_matrix input; // (n, classes)
+    struct sl_model model;
+    struct sl_network net;
+};
+
 /* Sums of two layers, in each vertex order. */
 enum { SL_WIDE_SUMS = 2 * SL_ROW_ORDERS };
 
 struct sl_wide {
     struct sl_pass *pass;   /* of the wide network, which has logits alone; NULL: nothing to do */
     struct sl_store *store; /* its parameters */
-    struct sl_layer_list list;
+    struct sl_layer_list list; /* without hops, which are behind its end */
+    struct sl_wide_hops hops;
     int blocks;          /* of a hidden layer */
     int64_t width;       /* of a block; the last one may have less */
     uint8_t *part;       // (3 · blocks · width): of units, with as many before and behind
@@ -65,7 +80,7 @@ struct sl_wide {
                          // several layers reads units before and behind, of no block
     struct sl_wide_layer *layer;          // (list.count)
     struct sl_matrix *sums[SL_WIDE_SUMS]; // (blocks), (n, width): of hidden layers, in turn
-    struct sl_matrix projected;           // (n, …): of a last layer with attention
+    struct sl_matrix projected;           // (n, …): of a last layer with attention or hops
     struct sl_norm_blocks moments;        /* of sums whose rows are normalised */
     bool stored;                          /* the memory of these is `mapped`, with --store */
     struct sl_mapped mapped;

@@ -19,6 +19,14 @@ bool sl_wide_is_norm(const struct sl_layer_shape *shape)
     return shape->kind == &sl_layer_row_norm || shape->kind == &sl_layer_batch_norm;
 }
 
+int sl_wide_cut_hops(struct sl_layer_list *list)
+{
+    const int all = list->count;
+    while (list->count > 0 && list->layer[list->count - 1].kind == &sl_layer_propagate)
+        list->count--;
+    return all - list->count;
+}
+
 int sl_wide_inputs(const struct sl_layer_shape *shape)
 {
     return shape->inputs > 1 ? shape->inputs : 1;
@@ -104,6 +112,7 @@ bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_
 {
     struct sl_layer_list list = {0};
     shape->model->list(shape, &list);
+    sl_wide_cut_hops(&list);
     const bool fits = !list.failed && is_separable(&list) &&
                       sl_wide_width(&list, vertices, type, columns) < list.layer[0].out;
     free(list.layer);

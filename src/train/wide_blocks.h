@@ -13,6 +13,9 @@
 bool sl_wide_attends(const struct sl_layer_shape *shape);
 bool sl_wide_is_norm(const struct sl_layer_shape *shape);
 
+/* Take the hops at the end out of the list, behind whose end they stay. Return how many. */
+int sl_wide_cut_hops(struct sl_layer_list *list);
+
 /* Return how many outputs a layer reads. */
 int sl_wide_inputs(const struct sl_layer_shape *shape);
 
