@@ -92,7 +92,7 @@ fi
 begin=$(date +%s)
 work=$(mktemp -d "${TMPDIR:-/tmp}/starling-gpu-XXXXXX") || exit 2
 trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
+trap leave HUP INT TERM
 failed=0 steps=
 seconds=$SL_GPU_SECONDS scale=${SL_GPU_SCALE:-1}
 if [ -s "$packed" ] && [ $# -eq 0 ]; then
@@ -101,13 +101,13 @@ fi
 : >"$out/gpu.log"
 
 # One document of all: what a step wrote is JSON, or lines of it, of which the last one has the figures. The epochs to
-# compare with are those of MG-GCN on one A100, times 2.0 / 4.8, for the bandwidths of its memory and an H200's.
+# compare with are those of MG-GCN on one A100, whose memory moves 2.0 TB/s.
 document() {
     {
         printf '{"gpu":"%s","failed":%d,"scale":%s,' \
             "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1 | tr -d '"\\')" \
             $failed "$scale"
-        printf '"mg_gcn_seconds_scaled":{"reddit":0.0138,"products":0.148},\n"steps":[%s]' "$steps"
+        printf '"mg_gcn_a100_seconds":{"reddit":0.0331,"products":0.355},\n"steps":[%s]' "$steps"
         for file in "$work"/*.json "$work"/*.jsonl; do
             [ -s "$file" ] && printf ',\n"%s":%s' "$(basename "$file" | sed 's/\..*//')" "$(case $file in
                 *.jsonl) tail -n 1 "$file" ;;
@@ -154,33 +154,36 @@ timed() { # NAME SECONDS COMMAND ...
     step "$name" timeout -k 5 "$most" "$@"
 }
 
-# The same of programs side by side: beside begins one, together waits for all.
+# The same of programs side by side: beside begins one, together waits for one after the other. Seconds are those until then.
 begun=
 beside() { # NAME SECONDS COMMAND ...
     name=$1 most=$2 rest=$(left)
     shift 2
     [ "$rest" -gt "$most" ] || most=$rest
-    begun="$begun $name"
-    {
-        started=$(date +%s) status=77
-        if [ "$most" -lt 5 ]; then
-            echo "no time left"
-        else
-            timeout -k 5 "$most" "$@"
-            status=$?
-        fi
-        echo "$status $(($(date +%s) - started))" >"$work/$name.status"
-    } >"$work/$name.said" 2>&1 </dev/null &
+    if [ "$most" -lt 5 ]; then
+        step "$name" true
+        return
+    fi
+    timeout -k 5 "$most" "$@" >"$out/$name.said" 2>&1 </dev/null &
+    begun="$begun $name:$!"
 }
 
 together() {
-    wait
-    for name in $begun; do
-        { echo "== $name" && cat "$work/$name.said"; } >>"$out/gpu.log"
-        read -r status took <"$work/$name.status"
-        ended "$name" "$status" "$took"
+    started=$(date +%s)
+    for one in $begun; do
+        name=${one%:*}
+        wait "${one#*:}"
+        status=$?
+        { echo "== $name" && cat "$out/$name.said"; } >>"$out/gpu.log"
+        rm -f "$out/$name.said"
+        ended "$name" $status $(($(date +%s) - started))
     done
     begun=
+}
+
+leave() {
+    for one in $begun; do kill "${one#*:}" 2>/dev/null; done
+    exit 1
 }
 
 wanted() { # STEP
@@ -220,7 +223,7 @@ timed machine 60 "$starling" info machine
 
 sanitizer() { # TOOL
     if command -v compute-sanitizer >/dev/null; then
-        beside "sanitizer-$1" 150 compute-sanitizer --tool "$1" --error-exitcode 9 "$build/tests/test_cuda_kernels"
+        beside "sanitizer-$1" 150 env SL_NO_POOL=1 compute-sanitizer --tool "$1" --error-exitcode 9 "$build/tests/test_cuda_kernels"
     else
         beside "sanitizer-$1" 150 sh -c 'echo "no compute-sanitizer"; exit 77'
     fi
@@ -234,7 +237,8 @@ measured() {
 if wanted tasks; then
     timed bus 60 "$starling" train "$source/examples/karate" --device cuda --epochs 1
     for part in 0 1 2 3 4 5; do
-        beside "tasks-$part" 200 env SL_CASES=$part/6 STARPU_WORKERS_NOBIND=1 top_srcdir="$source" top_builddir="$build" \
+        cp -R "$STARPU_HOME" "$work/starpu-$part"
+        beside "tasks-$part" 200 env SL_CASES=$part/6 STARPU_WORKERS_NOBIND=1 STARPU_HOME="$work/starpu-$part" top_srcdir="$source" top_builddir="$build" \
             STARLING="$starling" MPIRUN= SL_SHARED_DATA="$data" sh "$source/tests/gpu.sh"
     done
 fi
@@ -248,7 +252,7 @@ if measured; then
     done
 fi
 ! wanted memory ||
-    beside graph-memory 30 "$starling" generate community "$work/graph" --vertices 100000 --degree 50 --features 256 --classes 16
+    beside graph-memory 150 "$starling" generate community "$work/graph" --vertices 100000 --degree 50 --features 256 --classes 16
 together
 
 # ---- Training ----
@@ -340,10 +344,12 @@ if wanted memory; then
 fi
 # PyTorch Geometric on the same GPU, where it is there.
 if wanted peers; then
+    there=no
+    if [ "$(left)" -gt 60 ] && timeout 60 python3 -c 'import torch_geometric, scipy' 2>/dev/null; then there=yes; fi
     for run in "reddit 16 2 30" "products 256 3 10"; do
         # shellcheck disable=SC2086
         set -- $run
-        if python3 -c 'import torch_geometric, scipy' 2>/dev/null; then
+        if [ $there = yes ]; then
             timed "peers-$1" 120 python3 "$source/contrib/peers.py" "$starling" "$work/$1" $2 $3 $4 2 cuda
         else
             step "peers-$1" sh -c 'echo "no torch_geometric"; exit 77'

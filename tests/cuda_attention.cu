@@ -456,7 +456,7 @@ static void test_attention_parameters()
     random_state = 25;
     for (const sizes &size : SIZES)
         for (const int64_t in : {1, 7, 40}) {
-            static one_in sample(3);
+            static one_in sample(5);
             if (!sample.leaves_out())
                 check_weights(attention_of(size, 0.0, true), in, (layout)random_below(LAYOUTS));
         }

@@ -224,7 +224,8 @@ inline matrix absolute(const matrix &from)
 }
 
 /* Memory of `bytes` bytes on the device, exactly, so that a sanitizer sees its end. It is used
- * again by arrays of the same size. */
+ * again by arrays of the same size, since cudaMalloc and cudaFree take longer than most kernels
+ * here; with SL_NO_POOL in the environment it is not, and a sanitizer sees what reads it later. */
 inline std::vector<void *> &spare_memory(size_t bytes)
 {
     static std::map<size_t, std::vector<void *>> spare;
@@ -254,8 +255,12 @@ template <class T> struct array {
     array(const array &) = delete;
     ~array()
     {
+        static const bool frees = getenv("SL_NO_POOL");
         cuda(cudaStreamSynchronize(queue.stream));
-        spare_memory(bytes()).push_back(data);
+        if (frees)
+            cudaFree(data);
+        else
+            spare_memory(bytes()).push_back(data);
     }
     size_t bytes() const
     {

@@ -149,7 +149,7 @@ check "... of a 2d grid" again grid 4 --grid 2x2x1
 check "... of a 3d grid, normalised columns, bfloat16" again grid-batch 4 --grid 1x2x2 --block-norm batch --precision bf16
 check "... of a vertex-cut" again cut 3 --distribution vertex-cut
 check "... of a vertex-cut, normalised columns" again cut-batch 3 --distribution vertex-cut --block-norm batch
-check "... of a vertex-cut without messages" again cut-0c 3 --distribution vertex-cut --delay 0c
+check "... of a vertex-cut without messages" again cut-0c 3 --distribution vertex-cut --delay 0c --exact-epochs 0
 for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn --layers 6 --block-norm batch --recompute 2" \
     "gin --layers 2" "sgc --hops 3" "appnp --hops 4" "jknet --layers 3"; do
     # shellcheck disable=SC2086

@@ -255,14 +255,14 @@ static double number(const void *memory, size_t element_size, size_t k)
 static bool alike(const struct sl_operand *o, const void *got, char text[ELEMENT_TEXT])
 {
     const size_t size = o->tile.element_size;
+    const bool rounds = is_number(size) && !o->exact;
     const double unit = fmax(size == sizeof(uint16_t) ? 0x1p-7 : 1e-5, o->gpu_error);
     for (int64_t r = 0; r < o->tile.rows - o->free_rows; r++)
         for (int64_t c = 0; c < o->tile.cols; c++) {
             const size_t k = (size_t)(r * o->tile.ld + c);
             const double x = number(got, size, k), y = number(o->copy, size, k);
             if (memcmp((const char *)got + k * size, (const char *)o->copy + k * size, size) == 0 ||
-                fabs(x - y) <= unit * fmax(1.0, fabs(y)) ||
-                (is_number(size) && isnan(x) && isnan(y)))
+                (rounds && (fabs(x - y) <= unit * fmax(1.0, fabs(y)) || (isnan(x) && isnan(y)))))
                 continue;
             snprintf(text, ELEMENT_TEXT, ": (%lld, %lld) is %.9g instead of %.9g, within %.2g",
                      (long long)r, (long long)c, x, y, unit);

@@ -28,6 +28,7 @@ struct sl_operand {
     bool part;         /* of a matrix; the first tile's memory is that of all */
     int64_t free_rows; /* at the end, in which a task on a GPU may leave anything */
     double gpu_error;  /* of such a task, where it is more than rounding */
+    bool exact;        /* no numbers that round: a GPU leaves the same bits */
 };
 
 enum sl_type sl_some_type(void);

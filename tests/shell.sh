@@ -19,11 +19,16 @@ failures=0 cases=0 skipped=0
 # part that a case leaves out is a line of its own: what the case said in lines that begin with "skip  ". SL_CASES=K/N takes
 # one case of N, those whose place modulo N is K, for N parts of a test side by side.
 place=0
+part=${SL_CASES:-0/1}
+[ "${part%/*}" -lt "${part#*/}" ] 2>/dev/null || {
+    echo "SL_CASES $SL_CASES: expected K/N, K < N"
+    exit 2
+}
 check() {
     name=$1
     shift
     place=$((place + 1))
-    case ${SL_CASES:-} in */*) [ $((place % ${SL_CASES#*/})) -eq "${SL_CASES%/*}" ] || return 0 ;; esac
+    [ $((place % ${part#*/})) -eq "${part%/*}" ] || return 0
     cases=$((cases + 1))
     (
         background= # a program that a case which fails may leave there

@@ -225,7 +225,9 @@ static struct sl_operand some_vertices(int64_t rows, int64_t cols)
     assert_non_null(contents);
     for (int64_t k = 0; k < rows * cols; k++)
         contents[k] = (int32_t)sl_random_below(40) - 1;
-    return sl_operand_over(contents, rows, cols, cols, sizeof *contents);
+    struct sl_operand made = sl_operand_over(contents, rows, cols, cols, sizeof *contents);
+    made.exact = true;
+    return made;
 }
 
 static void check_max(int64_t rows, int64_t width)
@@ -244,6 +246,7 @@ static void check_max(int64_t rows, int64_t width)
                                          : sl_operand_blank_of_type(rows, width, type);
         const struct sl_numbering columns = {13, listed ? vertices.copy : NULL};
         const struct sl_rows from = sl_copied_rows(&h), out = sl_copied_rows(&z);
+        arg.exact = true;
         sl_submit_max(&sl_running, &(struct sl_max_tiles){
                                        .a = &a.sparse,
                                        .h = &h.tile,
@@ -296,7 +299,10 @@ static struct sl_operand reversed(int64_t rows, int64_t before)
     assert_non_null(contents);
     for (int64_t r = 0; r < rows; r++)
         contents[before + r] = (uint32_t)(rows - 1 - r);
-    return sl_operand_over(contents, 1, rows + before, rows + before, sizeof *contents);
+    struct sl_operand made =
+        sl_operand_over(contents, 1, rows + before, rows + before, sizeof *contents);
+    made.exact = true;
+    return made;
 }
 
 static void check_max_merge(int64_t rows, int64_t width)

@@ -76,7 +76,7 @@ words() {
 evaluated() { # DELAY OPTION ...
     delay=$1
     shift
-    train delayed 3 train "$karate" --epochs 12 --eval-every 4 --distribution vertex-cut --delay "$delay" --seed 3 "$@"
+    train delayed 3 train "$karate" --epochs 12 --eval-every 4 --distribution vertex-cut --delay "$delay" --exact-epochs 0 --seed 3 "$@"
     cut=$(results "$T/delayed/log" | tail -n 3)
     run 1 train "$karate" --epochs 12 --resume "$T/delayed/ck" --quiet --log one
     run 1 predict "$T/delayed/ck" "$karate" --output p.npy || die "$(cat err)"

@@ -360,7 +360,7 @@ static int verify(const struct sl_spmm_problem *p, const struct sl_spmm_rival *r
             }
             const double terms = (double)(p->row_ptr[r + 1] - p->row_ptr[r]),
                          error = rival->error > 0.0 ? rival->error : 1e-5;
-            if (!(fabs(row[j] - sum) <= fmax(error, terms * 0x1p-24) * size))
+            if (!(fabs(row[j] - sum) <= fmax(error, sqrt(terms) * 0x1p-22) * size))
                 return sl_error(SL_ERR_SYSTEM,
                                 "%s computes %g instead of %g in row %" PRId64 ", column %" PRId64,
                                 rival->name, row[j], sum, r, j);

@@ -251,7 +251,8 @@ const struct sl_spmm_rival sl_spmm_cusparse_rows = {
 
 const struct sl_spmm_rival sl_spmm_cusparse_repeatable = {
     .name = "cusparse-alg3",
-    .what = "the same, CUSPARSE_SPMM_CSR_ALG3, whose results are the same in every run",
+    .what = "the same, CUSPARSE_SPMM_CSR_ALG3, whose results are the same in every run, but for "
+            "long rows",
     .is_there = sl_bench_gpu_is_there,
     .create = create_repeatable,
     .run = run,

@@ -20,8 +20,9 @@ struct sl_runtime_options {
                               serves each GPU */
     bool quiet;            /* no notes */
     const char *device;    /* which workers have the tasks: "cpu"; "cuda", GPUs, beside which one
-                              CPU worker has what belongs to the host; "both"; NULL or "auto": all
-                              that there are */
+                              CPU worker has what belongs to the host; "both"; NULL or "auto":
+                              "cuda" where each rank has a GPU and `workers` is 0, else all that
+                              there are */
     bool own_first;        /* rows of own tiles are summed while others travel */
 };
 
@@ -40,7 +41,7 @@ struct sl_traffic {
 struct sl_process {
     int workers;     /* CPU workers */
     int gpus;        /* GPU workers */
-    bool gpus_only;  /* what a GPU can do is not for the CPU workers (--device cuda) */
+    bool gpus_only;  /* what a GPU can do is not for the CPU workers (--device cuda, auto) */
     int gpu_sharers; /* processes of this node that use the same GPU */
     bool gpus_send;  /* messages leave and reach GPUs' memory; else they go through the host's */
     int cores;       /* in its share; more than `workers` if StarPU cannot use them */
@@ -78,6 +79,13 @@ struct sl_runtime {
 };
 
 /* The process that a rank is. */
+/* Return the cores of this rank that predictions count: its workers; where GPUs are alone, for
+ * which there are no predictions, all of its share. */
+static inline int sl_runtime_computing_cores(const struct sl_runtime *rt)
+{
+    return rt->process->gpus_only ? rt->process->cores : rt->process->workers;
+}
+
 static inline int sl_runtime_process(const struct sl_runtime *rt, int rank)
 {
     return rt->world ? rt->world[rank] : rank;

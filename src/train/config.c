@@ -284,11 +284,12 @@ const struct sl_option sl_config_options[] = {
      "bytes, and one block with GPUs",
      EXECUTION},
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
-     "CPU workers per rank; 0: every core but those that serve GPUs", EXECUTION},
+     "CPU workers per rank; 0: every core but those that serve GPUs; where GPUs are alone, one",
+     EXECUTION},
     {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
      "workers of the training: cpu, the cores; cuda, the GPUs, with one core for the host's work; "
-     "both; auto, cuda where there are GPUs, else cpu. Cores and GPUs round sums differently, so "
-     "that both gives other bits in other runs",
+     "both; auto, cuda where there are GPUs and no --workers, else all there are. Cores and GPUs "
+     "round sums differently, so that both gives other bits in other runs",
      EXECUTION},
     {"spmm", SL_OPTION_CHOICE, FIELD(spmm), "fastest", 0, 0, "own|cusparse|fastest", "NAME",
      "whose kernel multiplies sparse tiles on GPUs: Starling's; cuSPARSE's, where it can; for each "
