@@ -14,9 +14,9 @@ run() {
     ranks=$1
     shift
     if [ "$ranks" -eq 1 ]; then
-        timeout 120 "$STARLING" "$@" >out 2>err </dev/null
+        timeout 1200 "$STARLING" "$@" >out 2>err </dev/null
     else
-        timeout 120 "$MPIRUN" -n "$ranks" "$STARLING" "$@" >out 2>err </dev/null
+        timeout 1200 "$MPIRUN" -n "$ranks" "$STARLING" "$@" >out 2>err </dev/null
     fi
 }
 

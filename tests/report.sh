@@ -38,6 +38,47 @@ of_a_run() {
     [ -s p.html ] || die "no page on two ranks"
 }
 
+# Runs whose times, and numbers of epochs and ranks, give axes all lengths; "in a browser" looks whether there is room.
+lengths() {
+    cd "$T" || exit 1
+    python3 - <<'PYTHON' || die "no logs"
+import json
+def scaled(value, by):
+    return [scaled(v, by) for v in value] if isinstance(value, list) else value * by
+def slower(value, by):
+    if isinstance(value, list):
+        return [slower(v, by) for v in value]
+    if not isinstance(value, dict):
+        return value
+    return {k: scaled(v, by) if k.endswith("seconds") else slower(v, by) for k, v in value.items()}
+runs = ("a", 1e-5, 1, 3), ("b", 0.03, 1000, 16), ("c", 0.7, 9999, 32), ("d", 47, 123, 2), ("e", 1900, 1, 2)
+for name, times, epoch, ranks in runs:
+    with open(name, "w") as log:
+        for event in map(json.loads, open("two/log")):
+            event = slower(event, times)
+            if event["event"] == "start":
+                event["configuration"]["trace"] = None
+            if event["event"] == "epoch":
+                event["epoch"] *= epoch
+            if event["event"] == "end":
+                event["time_per_epoch"]["waiting_seconds"] = [1.9 * times] # longer than any other
+                event["profile"]["operations"][0]["seconds"] = 1.9 * times * event["profile"]["epochs"]
+                received = event["traffic_per_epoch"]["bytes_received"]
+                event["traffic_per_epoch"]["bytes_received"] = (received * ranks)[:ranks]
+            print(json.dumps(event), file=log)
+PYTHON
+    for log in a b c d e; do
+        "$STARLING" report $log --output $log.html --quiet || die "no page"
+        python3 "$reader" $log.html "Loss,Accuracy,Seconds of an epoch,Time of an epoch,Operations,Memory,Traffic" $log ||
+            die "the page is not what the log says"
+    done
+    tail -n 1 a >end
+    { head -n 1 a && printf '{"event":"epoch","epoch":1000000,"loss":1,"seconds":1}\n' && cat end; } >once
+    "$STARLING" report a b c d e once --output lengths.html --quiet || die "no page"
+    "$STARLING" report once --output once.html --quiet || die "no page"
+    [ "$(grep -o '<text' once.html | wc -l)" -lt 200 ] || die "too many numbers at the axes"
+}
+
 # A killed program may cut the last line. A run that goes on appends its events; epochs that are done again count once.
 unfinished() {
     cd "$T" || exit 1
@@ -94,24 +135,32 @@ refused_without_gnuplot() {
 # look FILE WIDTH SCHEME: 0 is dark, 1 is light; the browser's console in $T/out. No window is narrower than 500 pixels: a frame is.
 look() {
     printf '<iframe style="border:0;width:%spx;height:900px" src="file://%s"></iframe>\n' "$2" "$1" >"$T/frame.html"
-    HOME=$T timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --window-size=1500,1000 --blink-settings=preferredColorScheme="$3" \
+    HOME=$T timeout 1200 "$browser" --headless=new --no-sandbox --disable-gpu --window-size=1500,1000 --blink-settings=preferredColorScheme="$3" \
         --enable-logging=stderr --screenshot="$T/shot.png" "file://$T/frame.html" >"$T/out" 2>&1 || die "$(tail -3 "$T/out")"
     [ -s "$T/shot.png" ] || die "no picture"
+}
+
+measured() { # PAGE WIDTH SCHEME
+    { cat "$T/$1.html" && echo '<script>' && cat "${reader%.py}.js" && echo '</script>'; } >"$T/measured.html"
+    look "$T/measured.html" "$2" "${3%:*}"
+    grep -q "CHECKED at $2, ${3#*:}: good" "$T/out" || die "$1 at $2: $(grep CONSOLE "$T/out")"
 }
 
 # No error on the console; then again with a script that measures.
 drawn() {
     browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || { echo "no browser"; exit 77; }
     for page in two/page both; do
-        { cat "$T/$page.html" && echo '<script>' && cat "${reader%.py}.js" && echo '</script>'; } >"$T/measured.html"
         for width in 400 1400; do
             for scheme in 0:dark 1:light; do
                 look "$T/$page.html" $width "${scheme%:*}"
                 ! grep 'CONSOLE' "$T/out" || die "an error on the console"
-                look "$T/measured.html" $width "${scheme%:*}"
-                grep -q "CHECKED at $width, ${scheme#*:}: good" "$T/out" || die "$page at $width: $(grep CONSOLE "$T/out")"
+                measured $page $width $scheme
             done
         done
+    done
+    for page in lengths once c; do
+        measured $page 400 1:light
+        measured $page 1400 1:light
     done
 }
 
@@ -136,6 +185,7 @@ check "runs" runs
 check "one run" page
 check "two runs" pages
 check "--report" of_a_run
+check "axes of all lengths" lengths
 check "unfinished runs" unfinished
 check "what is refused" refuses
 check "markup in names" escapes

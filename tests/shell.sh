@@ -64,11 +64,12 @@ die() {
     exit 1
 }
 
-# exits STATUS ARGUMENT ...: the program must exit so; its words are then in $T/out and $T/err.
+# exits STATUS ARGUMENT ...: the program must exit so; its words are then in $T/out and $T/err. The limit is for one that
+# hangs: a bench of a hundred trainings takes minutes where many programs share the cores.
 exits() {
     wanted=$1
     shift
-    timeout 120 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
+    timeout 1200 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
     got=$?
     [ $got -eq "$wanted" ] || die "exit status $got instead of $wanted: starling $*: $(cat "$T/err")"
 }

@@ -13,7 +13,7 @@ ran() { # NAME RESULT
 
 # counts TEXT: the closing line of the tests that have run, which are then forgotten.
 counts() {
-    got=$(awk -f "$awk" "$T"/trs/*.trs)
+    got=$(awk -f "$awk" "$T"/trs/*.trs 2>"$T/told")
     rm -r "$T/trs"
     [ "$got" = "$1" ] || die "$got instead of $1"
 }
@@ -36,6 +36,35 @@ of_tests_without_cases() {
     echo "ok    one" | ran ended FAIL
     : | ran broken ERROR
     counts "2 passed, 2 failed, 1 skipped"
+}
+
+# What failed is said before the closing line, which stays the last one.
+tells() {
+    {
+        printf '%s\n' 'ok    one' '          no word of a case' 'FAIL  two'
+        seq 1 14 | sed 's/^/          word /'
+        printf '%s\n' 'ok    three' '          none' 'FAIL  four' '4 cases, 2 failed'
+    } | ran shell FAIL
+    printf '%s\n' '[ RUN      ] test_a' '[  ERROR   ] --- 1 != 2' '[   LINE   ] --- a.c:3: error: Failure!' '[  FAILED  ] test_a' \
+        '[ RUN      ] test_b' 'ERROR: 4 bytes' '[  PASSED  ] 1 test(s).' '[  FAILED  ] tests: 2 test(s), listed below:' | ran unit FAIL
+    seq 1 20 | ran without FAIL
+    : | ran silent ERROR
+    printf '%s\n' 'ERROR: no failure' '[  PASSED  ] 1 test(s).' | ran passed PASS
+    {
+        echo 'shell.log: FAIL  two'
+        seq 1 12 | sed 's/^/shell.log:           word /'
+        echo 'shell.log: FAIL  four'
+        echo 'silent.log: failed without a word'
+        printf 'unit.log: %s\n' '[  ERROR   ] --- 1 != 2' '[   LINE   ] --- a.c:3: error: Failure!' '[  FAILED  ] test_a' \
+            'ERROR: 4 bytes' '[  FAILED  ] tests: 2 test(s), listed below:'
+        seq 9 20 | sed 's/^/without.log: /'
+    } >"$T/wanted"
+    [ "$(awk -f "$awk" "$T"/trs/*.trs 2>&1 | tail -n 1)" = "4 passed, 6 failed, 0 skipped" ] || die "another last line"
+    counts "4 passed, 6 failed, 0 skipped"
+    diff "$T/wanted" "$T/told" || die "other words"
+    echo "ok    one" | ran shell PASS
+    counts "1 passed, 0 failed, 0 skipped"
+    [ ! -s "$T/told" ] || die "words where nothing failed: $(cat "$T/told")"
 }
 
 # A shell test whose cases are on stdin: its words are in $T/words.
@@ -70,6 +99,7 @@ nothing_else() {
 check "cases of unit tests" of_unit_tests
 check "cases of shell tests" of_shell_tests
 check "tests without cases, or ended early" of_tests_without_cases
+check "what failed is said" tells
 check "a case that is skipped, and a part of one" skipped_cases
 check "a test of which all is skipped" nothing_else
 finish

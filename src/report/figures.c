@@ -47,6 +47,25 @@ static void write_data(FILE *script, const struct sl_logged_run *run, int r, con
     fprintf(script, "EOD\n");
 }
 
+/* From the first to the last epoch of all runs. */
+static void set_epochs(FILE *script, const struct sl_logged_run *runs, int count)
+{
+    double least = NAN, most = NAN;
+    for (int r = 0; r < count; r++) {
+        size_t i;
+        json_t *event;
+        json_array_foreach(runs[r].epochs, i, event)
+        {
+            least = fmin(value_of(event, "epoch"), least);
+            most = fmax(value_of(event, "epoch"), most);
+        }
+    }
+    const double around = most > least ? 0.0 : 1.0;
+    fprintf(script, "set xlabel 'epoch'\nset format x '%%.0f'\nset rmargin 4\n");
+    fprintf(script, "set xrange [%.0f:%.0f]\n", least - around, most + around);
+    sl_plot_x_tics(script, fmax(most - least, 4.0)); /* whole numbers */
+}
+
 /* One line for each run and key; keys end with NULL. */
 static void write_curves(struct sl_plot *plot, const struct sl_logged_run *runs, int count,
                          const char *const *keys, const char *const *names)
@@ -54,7 +73,8 @@ static void write_curves(struct sl_plot *plot, const struct sl_logged_run *runs,
     for (int r = 0; r < count; r++)
         for (int k = 0; keys[k]; k++)
             write_data(plot->script, &runs[r], r, keys[k]);
-    fprintf(plot->script, "set xlabel 'epoch'\nplot ");
+    set_epochs(plot->script, runs, count);
+    fprintf(plot->script, "plot ");
     for (int r = 0, drawn = 0; r < count; r++)
         for (int k = 0; keys[k]; k++) {
             char title[512];
@@ -116,12 +136,17 @@ struct bar {
     double value, second; /* second: beside it; NaN: none */
 };
 
-/* Horizontal bars, the first one on top. */
+/* Horizontal bars, the first one on top. The figure is higher where there are many. */
 static void write_bars(struct sl_plot *plot, const struct bar *bars, int count, const char *first,
                        const char *second)
 {
+    enum { WIDTH = 420, USUAL = 14 };
+    double longest = 0.0;
+    if (count > USUAL)
+        sl_plot_size(plot->script, WIDTH, 70 + 15 * count);
     fprintf(plot->script, "$bars << EOD\n");
     for (int b = 0; b < count; b++) {
+        longest = fmax(longest, fmax(bars[b].value, bars[b].second));
         fprintf(plot->script, "%d %.9g %.9g ", count - b, bars[b].value,
                 isnan(bars[b].second) ? 0.0 : bars[b].second);
         sl_plot_word(plot->script, bars[b].name);
@@ -131,6 +156,7 @@ static void write_bars(struct sl_plot *plot, const struct bar *bars, int count, 
             "EOD\nset style fill solid 1 noborder\nset yrange [0.4:%d.6]\nset xrange [0:*]\n"
             "unset grid\nset grid xtics linecolor rgb '#808080' linewidth 0.3\n",
             count);
+    sl_plot_x_tics(plot->script, longest);
     if (second)
         fprintf(
             plot->script,
@@ -410,8 +436,7 @@ static void write_gantt(struct sl_plot *plot, const struct sl_logged_run *run, i
     }
     sl_plot_size(plot->script, 1100, 90 + 24 * g.tracks);
     fprintf(plot->script,
-            "set termoption noenhanced\nset xlabel 'ms'\nset xrange [0:*]\nset yrange "
-            "[0.4:%d.6]\nunset grid\n"
+            "set xlabel 'ms'\nset xrange [0:*]\nset yrange [0.4:%d.6]\nunset grid\n"
             "set style fill solid 1 noborder\nset ytics (",
             g.tracks);
     for (int t = 0; t < g.tracks; t++) {

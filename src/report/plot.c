@@ -1,6 +1,7 @@
 #include "report/plot.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,7 +37,21 @@ void sl_plot_word(FILE *script, const char *text)
 
 void sl_plot_size(FILE *script, int width, int height)
 {
-    fprintf(script, "set terminal svg size %d,%d dynamic font 'sans-serif,13'\n", width, height);
+    fprintf(script, "set terminal svg size %d,%d dynamic noenhanced font 'sans-serif,13'\n", width,
+            height);
+}
+
+void sl_plot_x_tics(FILE *script, double length)
+{
+    enum { MOST = 4 };
+    static const double steps[] = {1.0, 2.0, 5.0, 10.0};
+    if (!(length > 0.0) || isinf(length))
+        return;
+    const double unit = pow(10.0, floor(log10(length / MOST)));
+    int k = 0;
+    while (k < 3 && steps[k] * unit * MOST < length)
+        k++;
+    fprintf(script, "set xtics %.9g\n", steps[k] * unit);
 }
 
 /* Lines and text take the colours of the page where they have none of their own. */
@@ -45,7 +60,7 @@ static void begin(FILE *script, int width, int height)
     sl_plot_size(script, width, height);
     fputs("set border 3 linecolor rgb '#808080'\nset tics nomirror out\n"
           "set grid ytics linecolor rgb '#808080' linewidth 0.3\n"
-          "unset key\nset encoding utf8\nset termoption noenhanced\n",
+          "unset key\nset encoding utf8\n",
           script);
 }
 

@@ -22,6 +22,10 @@ void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash);
 /* Set the size of the figure, which sl_plot_draw has set, to another one. */
 void sl_plot_size(FILE *script, int width, int height);
 
+/* Set the tics of an x axis of that length: at most five, whose numbers have room beside one
+ * another in a narrow figure. gnuplot's own are up to ten. */
+void sl_plot_x_tics(FILE *script, double length);
+
 /* Print text as a word between double quotes. Quotes, backquotes, backslashes and control
  * characters are left out: gnuplot would end the word there, or run a command. */
 void sl_plot_word(FILE *script, const char *text);
