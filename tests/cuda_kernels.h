@@ -94,6 +94,15 @@ struct one_in {
         static const bool all = getenv("SL_ALL_CASES");
         return cases++ % of != 0 && !all;
     }
+    /* Of large cases: all run on a GPU. */
+    bool leaves_out_in_software()
+    {
+#ifdef __CUDACC__
+        return false;
+#else
+        return leaves_out();
+#endif
+    }
 };
 
 /* ---- Numbers ---- */

@@ -103,9 +103,12 @@ static void test_softmax()
     });
     /* More rows than one pass of the grid takes. */
     static const int64_t sizes[][2] = {{8301, 41}, {33001, 7}};
-    for (const auto &size : sizes)
-        check_softmax(random_matrix(size[0], size[1], TIGHT, NONE, REALS),
-                      random_targets(size[0], size[1]), TIGHT, 2.0);
+    for (const auto &size : sizes) {
+        static one_in sample(2);
+        if (!sample.leaves_out_in_software())
+            check_softmax(random_matrix(size[0], size[1], TIGHT, NONE, REALS),
+                          random_targets(size[0], size[1]), TIGHT, 2.0);
+    }
 }
 
 static void test_softmax_large_logits()
