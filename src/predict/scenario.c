@@ -424,7 +424,8 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
     if (!code && d->has_cut)
         code = sl_scenario_cut_create(source, training, &d->partition,
                                       d->has_halo ? &d->halo : NULL, space, &d->cut);
-    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes, &d->rates);
+    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
+                        &d->rates);
     sl_rates_of_core(rt->cache_bytes, &d->core);
     return sl_runtime_agree(rt, code);
 }

@@ -207,7 +207,8 @@ static void predict(const struct sl_batches *b, struct preload *p)
 {
     struct sl_runtime *rt = b->rt;
     struct sl_rates rates;
-    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes, &rates);
+    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
+                        &rates);
     const struct sl_link link = sl_rates_link(&rates, rt->ranks);
     const double ranks = b->own.ranks;
     for (int h = 1; h <= p->most; h++) {

@@ -39,7 +39,8 @@ static json_t *predict(const struct sl_train_run *run)
     struct sl_rates rates;
     struct sl_prediction prediction = {0};
     json_t *object = json_object();
-    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes, &rates);
+    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
+                        &rates);
     if (!sl_tile_counts_of(operands->adjacency, operands->transposed, &counts) &&
         !sl_predict_network(&run->trainer.whole.network, operands->distribution, &counts, &rates,
                             &prediction)) {
