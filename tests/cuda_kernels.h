@@ -232,9 +232,9 @@ inline matrix absolute(const matrix &from)
     return m;
 }
 
-/* Memory of `bytes` bytes on the device, exactly, so that a sanitizer sees its end. It is used
- * again by arrays of the same size, since cudaMalloc and cudaFree take longer than most kernels
- * here; with SL_NO_POOL in the environment it is not, and a sanitizer sees what reads it later. */
+/* Memory of `bytes` bytes on the device, exactly, so that a sanitizer sees its end. Arrays of the
+ * same size use the memory again: cudaMalloc and cudaFree take longer than most kernels here. With
+ * SL_NO_POOL in the environment memory is freed, and a sanitizer sees who reads it later. */
 inline std::vector<void *> &spare_memory(size_t bytes)
 {
     static std::map<size_t, std::vector<void *>> spare;

@@ -79,8 +79,8 @@ struct sl_runtime {
 };
 
 /* The process that a rank is. */
-/* Return the cores of this rank that predictions count: its workers; where GPUs are alone, for
- * which there are no predictions, all of its share. */
+/* Return the cores of this rank that predictions count: its workers. Where GPUs train alone: all
+ * cores of its share, since nothing predicts GPUs. */
 static inline int sl_runtime_computing_cores(const struct sl_runtime *rt)
 {
     return rt->process->gpus_only ? rt->process->cores : rt->process->workers;
