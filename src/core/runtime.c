@@ -210,8 +210,7 @@ static bool chooses_gpus_only(struct sl_runtime *rt, const struct sl_runtime_opt
 {
     const bool all = sl_runtime_least(rt, process.gpus) > 0;
     return all &&
-           (is_device(options, "cuda") ||
-            (!is_device(options, "cpu") && !is_device(options, "both") && !options->workers));
+           (is_device(options, "cuda") || (!is_device(options, "both") && !options->workers));
 }
 
 /* The policy that the user wants, or that was measured here; NULL: neither. */
