@@ -9,7 +9,7 @@
 
 /* ---- Who owns which vertex ---- */
 
-/* A row of a rank. */
+/* A row of a rank. Each column of a matrix has vertices of its own. */
 struct place {
     int64_t vertex, row;
     int32_t rank, tile; /* tile: of the rank's, from 0 */
@@ -79,25 +79,26 @@ static int compare_vertices(const void *a, const void *b)
     return (x->vertex > y->vertex) - (x->vertex < y->vertex);
 }
 
-/* This rank's rows that its group owns, or that it does not own. */
+/* This rank's rows with a role. */
 static int64_t list_rows(const struct sl_copies *copies, const struct sl_copies_rows *rows,
-                         bool owned, struct place *list)
+                         enum sl_copies_role role, struct place *list)
 {
     const int64_t first = rows->row_cut[rows->from];
     int64_t count = 0;
     for (int t = rows->from; t < rows->to; t++)
         for (int64_t r = rows->row_cut[t]; r < rows->row_cut[t + 1]; r++)
-            if (rows->owned[r - first] == owned)
-                list[count++] = (struct place){.vertex = rows->vertex[r - first],
-                                               .row = r,
-                                               .rank = copies->groups->all->rank,
-                                               .tile = t - rows->from};
+            if (rows->role[r - first] == role)
+                list[count++] = (struct place){
+                    .vertex = (int64_t)rows->vertex[r - first] * rows->columns + rows->column,
+                    .row = r,
+                    .rank = copies->groups->all->rank,
+                    .tile = t - rows->from};
     return count;
 }
 
 /* At home: find the owner of each copy. */
-static int match(struct place *owner, int64_t owners, const struct place *copy, int64_t count,
-                 struct pair *pair)
+static int match(int columns, struct place *owner, int64_t owners, const struct place *copy,
+                 int64_t count, struct pair *pair)
 {
     qsort(owner, (size_t)owners, sizeof *owner, compare_vertices);
     for (int64_t k = 0; k < count; k++) {
@@ -105,7 +106,7 @@ static int match(struct place *owner, int64_t owners, const struct place *copy, 
             bsearch(&copy[k], owner, (size_t)owners, sizeof *owner, compare_vertices);
         if (!found)
             return sl_error(SL_ERR_SYSTEM, "vertex %lld belongs to no group",
-                            (long long)copy[k].vertex);
+                            (long long)copy[k].vertex / columns);
         pair[k] = (struct pair){copy[k], *found};
     }
     return 0;
@@ -124,14 +125,14 @@ static int find_pairs(const struct sl_copies *copies, const struct sl_copies_row
     struct pair *pair = NULL;
     int code = sl_runtime_agree(all, list ? 0 : no_memory(own));
     if (!code)
-        code = send_items(all, list, list_rows(copies, rows, true, list), sizeof *list,
+        code = send_items(all, list, list_rows(copies, rows, SL_COPIES_OWNER, list), sizeof *list,
                           home_of_place, &owner, &owners);
     if (!code)
-        code = send_items(all, list, list_rows(copies, rows, false, list), sizeof *list,
+        code = send_items(all, list, list_rows(copies, rows, SL_COPY, list), sizeof *list,
                           home_of_place, &copy, &count);
     if (!code) {
         pair = malloc((size_t)(count + 1) * sizeof *pair);
-        code = pair ? match(owner, owners, copy, count, pair) : no_memory(count);
+        code = pair ? match(rows->columns, owner, owners, copy, count, pair) : no_memory(count);
         code = sl_runtime_agree(all, code);
     }
     if (!code)
@@ -207,7 +208,8 @@ int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, i
     int64_t n_copies = 0, n_owners = 0, *number[2] = {NULL, NULL};
     struct sl_exchange_list *come = NULL, *go = NULL;
     int comes = 0, goes = 0;
-    *copies = (struct sl_copies){.groups = groups, .hops = hops, .delay = delay};
+    *copies = (struct sl_copies){
+        .groups = groups, .hops = hops, .delay = delay, .column = rows->column};
     int code = find_pairs(copies, rows, &of_copies, &n_copies, &of_owners, &n_owners);
     if (!code) {
         come = make_lists(rows, of_copies, n_copies, true, &comes, &number[0]);
@@ -259,11 +261,15 @@ static int64_t most_rows(const struct sl_exchange *x)
     return rows;
 }
 
-int64_t sl_copies_bytes(const struct sl_copies *copies, int64_t width, size_t element_size,
-                        bool again)
+static int64_t own_width(const struct sl_copies *copies, const struct sl_matrix *matrix)
+{
+    return matrix->col_cut[copies->column + 1] - matrix->col_cut[copies->column];
+}
+
+int64_t sl_copies_bytes(const struct sl_copies *copies, const struct sl_matrix *matrix, bool again)
 {
     const struct sl_exchange *there = &copies->to_copies, *back = &copies->to_owners;
-    const int64_t row = width * (int64_t)element_size,
+    const int64_t row = own_width(copies, matrix) * (int64_t)sl_type_size(matrix->type),
                   sent = messages_bytes(there->sends, there->send, row),
                   sent_back = messages_bytes(back->sends, back->send, row);
     const int64_t received = messages_bytes(there->receives, there->receive, row);
@@ -320,8 +326,8 @@ static void unpack_all(struct sl_copies *copies, struct sl_exchange *x, int plac
 {
     struct sl_runtime *all = copies->groups->all;
     for (int p = 0; p < x->receives; p++)
-        sl_exchange_unpack(all, x, p, sl_exchange_arrived(all, x, z, 0, place, p), accumulate, z,
-                           0);
+        sl_exchange_unpack(all, x, p, sl_exchange_arrived(all, x, z, copies->column, place, p),
+                           accumulate, z, copies->column);
 }
 
 void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *moment,
@@ -333,9 +339,9 @@ void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *
     const bool exact = is_exact(copies, moment);
     const int64_t period = copies->delay ? moment->step / copies->delay : 0;
     if (copies->delay && moment->step % copies->delay == 0)
-        sl_exchange_post(all, x, &seen, 0, place_of(moment, period));
+        sl_exchange_post(all, x, &seen, copies->column, place_of(moment, period));
     if (exact)
-        sl_exchange_post(all, x, &seen, 0, 0);
+        sl_exchange_post(all, x, &seen, copies->column, 0);
     unpack_all(copies, x, exact ? 0 : place_of(moment, period - 1), false, &seen);
     free(seen.tiles);
 }
@@ -343,9 +349,9 @@ void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *
 /* Zeros for the rows of any message. */
 static struct sl_tile *zeros_like(struct sl_copies *copies, const struct sl_matrix *g)
 {
-    const int64_t rows = most_rows(&copies->to_copies);
+    const int64_t rows = most_rows(&copies->to_copies), width = own_width(copies, g);
     for (int z = 0; z < copies->zeros; z++)
-        if (copies->zero[z].cols == g->cols &&
+        if (copies->zero[z].cols == width &&
             copies->zero[z].element_size == sl_type_size(g->type))
             return &copies->zero[z];
     struct sl_tile *longer = realloc(copies->zero, (size_t)(copies->zeros + 1) * sizeof *longer);
@@ -353,9 +359,15 @@ static struct sl_tile *zeros_like(struct sl_copies *copies, const struct sl_matr
         sl_fatal("no memory for %d tiles of zeros", copies->zeros + 1);
     copies->zero = longer;
     struct sl_tile *zero = &copies->zero[copies->zeros++];
-    if (sl_tile_create(copies->groups->all, zero, rows, g->cols, sl_type_size(g->type),
-                       copies->groups->all->rank))
-        sl_fatal("%s", sl_error_message());
+    *zero = (struct sl_tile){.rows = rows,
+                             .cols = width,
+                             .ld = width,
+                             .element_size = sl_type_size(g->type),
+                             .tag = -1, /* ranks may have unlike columns, and so other zeros */
+                             .owner = copies->groups->all->rank};
+    zero->memory = sl_memory_alloc((size_t)sl_tile_bytes(zero));
+    if (!zero->memory)
+        sl_fatal("no memory for %lld zeros", (long long)(rows * width));
     return zero;
 }
 
@@ -368,9 +380,9 @@ void sl_copies_return(struct sl_copies *copies, const struct sl_copies_moment *m
     struct sl_tile *zero = zeros_like(copies, g);
     const bool exact = is_exact(copies, moment);
     if (exact)
-        sl_exchange_post(all, &copies->to_owners, &seen, 0, 0);
+        sl_exchange_post(all, &copies->to_owners, &seen, copies->column, 0);
     for (int p = 0; p < copies->to_copies.receives; p++)
-        sl_exchange_unpack(all, &copies->to_copies, p, zero, false, &seen, 0);
+        sl_exchange_unpack(all, &copies->to_copies, p, zero, false, &seen, copies->column);
     if (exact)
         unpack_all(copies, &copies->to_owners, 0, true, &seen);
     free(seen.tiles);

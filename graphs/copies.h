@@ -10,6 +10,10 @@
  * on, for r steps: it is r to 2r - 1 steps old, and has r steps to travel. Gradients are not
  * returned then. The first r steps are exact.
  *
+ * Where columns are cut among ranks, each rank has copies of its column alone, which a rank with the
+ * same column of another group owns. On a vertex-cut, H(owner) is the root's, and all clones of a
+ * copy are copies. Clones have parts of a gradient, and so has the root after it has added theirs.
+ *
  * With h = 1 this is a halo between groups. With as many hops as the model has layers that
  * aggregate, copies are never refreshed (GraNNDis' shared preloading). */
 /* clang-format on */
@@ -23,18 +27,24 @@ struct sl_copies {
     const struct sl_groups *groups;
     int hops;                                /* h */
     int delay;                               /* r; 0: none */
+    int column;                              /* of matrices that are cut: this rank's */
     struct sl_exchange to_copies, to_owners; /* between ranks of all groups */
     struct sl_tile *zero;                    // (zeros): of one width each
     int zeros;
 };
 
-/* The rows of this rank: the number of each row's vertex in the whole graph, and whether its group
- * owns the vertex. Rows are numbered as in `row_cut`, from the first row of tile `from` on. */
+/* A row of this rank is a copy, or owns its vertex, or is a clone whose root owns it. */
+enum sl_copies_role { SL_COPY, SL_COPIES_OWNER, SL_COPIES_CLONE };
+
+/* The rows of this rank: the number of each row's vertex in the whole graph, and the row's role.
+ * Rows are numbered as in `row_cut`, from the first row of tile `from` on. Owners and copies of a
+ * vertex have the same column of as many columns. */
 struct sl_copies_rows {
     int from, to;           /* row tiles from … to - 1 are this rank's */
+    int column, columns;    /* of the grid of ranks */
     const int64_t *row_cut; // (tiles + 1)
-    const uint32_t *vertex; // (rows)
-    const bool *owned;      // (rows)
+    uint32_t *vertex;       // (rows)
+    uint8_t *role;          // (rows): enum sl_copies_role
 };
 
 /* Make the exchanges. Collective in all groups. Return 0, or SL_ERR_SYSTEM, the same on all ranks;
@@ -43,11 +53,10 @@ int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, i
                      const struct sl_copies_rows *rows);
 void sl_copies_destroy(struct sl_copies *copies);
 
-/* Return the bytes of the messages and zeros of a matrix of that width on this rank, and those of
- * the lists of rows. Received messages stay; sent ones go. `again`: there is another matrix of this
- * width already. Their exact exchanges have the same messages. */
-int64_t sl_copies_bytes(const struct sl_copies *copies, int64_t width, size_t element_size,
-                        bool again);
+/* Return the bytes of the messages and zeros of a matrix on this rank, and those of the lists of
+ * rows. Received messages stay; sent ones go. `again`: there is another matrix of this width
+ * already. Their exact exchanges have the same messages. */
+int64_t sl_copies_bytes(const struct sl_copies *copies, const struct sl_matrix *matrix, bool again);
 int64_t sl_copies_list_bytes(const struct sl_copies *copies);
 
 /* The place of an exchange in a training. */
@@ -57,8 +66,8 @@ struct sl_copies_moment {
     bool exact;   /* whatever the delay */
 };
 
-/* Submit H(copy) = H(owner), and G(owner) += Σ G(copy), G(copy) = 0, for a matrix of whole rows in
- * the group's view. All ranks call them in the same order. */
+/* Submit H(copy) = H(owner), and G(owner) += Σ G(copy), G(copy) = 0, for a matrix of the group's
+ * view. All ranks call them in the same order. */
 void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *moment,
                        const struct sl_matrix *h);
 void sl_copies_return(struct sl_copies *copies, const struct sl_copies_moment *moment,

@@ -1,6 +1,7 @@
 #include "graphs/exchange.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "codelets/pack_rows.h"
 #include "core/error.h"
@@ -11,7 +12,9 @@
  * the previous message in the buffer has been sent. */
 struct sl_exchange_buffers {
     struct sl_exchange_buffers *next;
-    int64_t width;
+    int columns;      /* of the matrix, each on ranks of its own; the cut is the same on all ranks, */
+    int64_t *col_cut; // (columns + 1)
+    int64_t width;    /* and the width of a rank's column need not be */
     size_t element_size;
     int place;                      /* of sl_exchange_post; of the others: -1, -2, … */
     struct sl_tile *send, *receive; // (sends), (receives)
@@ -106,6 +109,7 @@ void sl_exchange_destroy(struct sl_exchange *x)
         next = buffers->next;
         destroy_tiles(x->sends, buffers->send);
         destroy_tiles(x->receives, buffers->receive);
+        free(buffers->col_cut);
         free(buffers);
     }
     destroy_parts(x->sends, x->send);
@@ -168,21 +172,30 @@ static void create_buffers(struct sl_runtime *rt, const struct sl_exchange *x,
     }
 }
 
-/* Return the buffers for a width, type and place. Make them if they are not there. */
-static struct sl_exchange_buffers *find_buffers(struct sl_runtime *rt, struct sl_exchange *x,
-                                                int64_t width, size_t element_size, int place)
+static bool are_like(const struct sl_exchange_buffers *a, const struct sl_exchange_buffers *b)
 {
+    return a->width == b->width && a->element_size == b->element_size && a->place == b->place &&
+           a->columns == b->columns &&
+           memcmp(a->col_cut, b->col_cut, ((size_t)a->columns + 1) * sizeof *a->col_cut) == 0;
+}
+
+/* Return the buffers for a cut, width, type and place. Make them if they are not there. */
+static struct sl_exchange_buffers *find_buffers(struct sl_runtime *rt, struct sl_exchange *x,
+                                                const struct sl_exchange_buffers *like)
+{
+    const size_t cut_bytes = ((size_t)like->columns + 1) * sizeof *like->col_cut;
     struct sl_exchange_buffers *buffers = x->buffers;
-    while (buffers && (buffers->width != width || buffers->element_size != element_size ||
-                       buffers->place != place))
+    while (buffers && !are_like(buffers, like))
         buffers = buffers->next;
     if (buffers)
         return buffers;
-    buffers = calloc(1, sizeof *buffers);
-    if (!buffers)
+    buffers = malloc(sizeof *buffers);
+    int64_t *cut = malloc(cut_bytes);
+    if (!buffers || !cut)
         sl_fatal("no memory for the buffers of an exchange");
-    *buffers = (struct sl_exchange_buffers){
-        .next = x->buffers, .width = width, .element_size = element_size, .place = place};
+    *buffers = *like;
+    buffers->col_cut = memcpy(cut, like->col_cut, cut_bytes);
+    buffers->next = x->buffers;
     x->buffers = buffers;
     create_buffers(rt, x, buffers);
     return buffers;
@@ -192,7 +205,14 @@ static struct sl_exchange_buffers *find_buffers(struct sl_runtime *rt, struct sl
 static struct sl_exchange_buffers *buffers_of(struct sl_runtime *rt, struct sl_exchange *x,
                                               const struct sl_matrix *h, int j, int place)
 {
-    return find_buffers(rt, x, h->col_cut[j + 1] - h->col_cut[j], sl_type_size(h->type), place);
+    return find_buffers(rt, x,
+                        &(struct sl_exchange_buffers){
+                            .columns = h->tile_cols,
+                            .col_cut = h->col_cut,
+                            .width = h->col_cut[j + 1] - h->col_cut[j],
+                            .element_size = sl_type_size(h->type),
+                            .place = place,
+                        });
 }
 
 /* ---- Tasks and messages ---- */
@@ -282,7 +302,14 @@ struct sl_tile *sl_exchange_arrived(struct sl_runtime *rt, struct sl_exchange *x
 struct sl_tile *sl_exchange_places(struct sl_runtime *rt, struct sl_exchange *x, int64_t width,
                                    int place)
 {
-    return find_buffers(rt, x, width, sizeof(float), place)->receive;
+    int64_t cut[] = {0, width};
+    return find_buffers(rt, x,
+                        &(struct sl_exchange_buffers){.columns = 1,
+                                                      .col_cut = cut,
+                                                      .width = width,
+                                                      .element_size = sizeof(float),
+                                                      .place = place})
+        ->receive;
 }
 
 void sl_exchange_unpack(struct sl_runtime *rt, struct sl_exchange *x, int p, struct sl_tile *buffer,

@@ -34,7 +34,7 @@ struct sl_exchange {
     int sends, receives;
     struct sl_exchange_part *send, *receive; /* messages with rows, in the order of the lists */
     int numbers;                             /* most lists from one rank to another */
-    struct sl_exchange_buffers *buffers;     /* buffers for each width, type and place */
+    struct sl_exchange_buffers *buffers;     /* for each cut of columns, type and place */
 };
 
 /* Make an exchange of the listed rows. Rows are numbered as in `row_cut`. A rank may have any
@@ -53,7 +53,8 @@ void sl_exchange_destroy(struct sl_exchange *exchange);
  * different places, from 0 on.
  *
  * All ranks call this function and the next two for the same matrices and places in the same order:
- * the first call for a width, type and place makes the buffers. */
+ * the first call for a cut of columns, type and place makes the buffers. Ranks may have unlike
+ * columns of the matrix; a message goes between ranks that have the same column. */
 void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *exchange,
                       const struct sl_matrix *h, int j, int place);
 

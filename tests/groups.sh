@@ -587,6 +587,7 @@ check "messages as planned: gat, cover" messages_plan cover --layers 2 --model g
 check "messages as planned: resgcn with columns normalised, 1d" messages_plan 1d --layers 3 --model resgcn --block-norm batch
 check "messages as planned: gin, 1.5d, bfloat16" messages_plan 1.5d --layers 2 --model gin --precision bf16
 check "messages as planned: jknet, 2d" messages_plan 2d --layers 3 --model jknet
+check "messages as planned: gcn, 2d" messages_plan 2d --layers 4 --model gcn
 check "a distribution of groups, without groups" refused "--distribution halo: expected --groups, too" \
     plan "$T/small" --ranks 4 --distribution halo
 check "a distribution that groups cannot have" refused "--distribution 3d: not with groups of 2 ranks" \
@@ -605,6 +606,11 @@ check "refreshed copies: normalised columns" exact refreshed-batch 4 "3:--groups
 check "parts of PT-Scotch" together
 check "PT-Scotch where METIS has no room" room_for_metis
 check "copies that are refreshed late" late
+check "rows that are late where columns are cut" alike late-columns 6 \
+    "2:--groups_2x1 4:--groups_2x2_--grid_1x2x1 4:--groups_2x2_--distribution_1.5d" "$T/small" --layers 4 --hidden 11 \
+    --preload-hops 1 --delay cd-2 --dropout 0.3
+check "copies that never meet" refused "--delay 0c: with --preload-hops 1, rows of other groups have exact sums" \
+    train "$T/small" --groups 3x1 --preload-hops 1 --distribution vertex-cut --delay 0c
 check "training with late rows" trains late-rows 2 "$T/strong" --hidden 16 --layers 3 --groups 2x1 --preload-hops 1 --delay cd-2
 check "samples" trains eas 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3
 check "samples drawn anew" trains resample 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3 --resample 2

@@ -66,6 +66,9 @@ int sl_making_diagonals(struct sl_making *m);
 int sl_making_facts(struct sl_making *m);
 int sl_making_targets(struct sl_making *m);
 
+/* Which rows of a selection are copies of vertices, and which own them (graphs/copies.h). */
+int sl_making_copies(struct sl_making *m);
+
 /* ---- operands_adjacency.c ---- */
 
 /* A sparse matrix whose rows source->row reads, this rank's own, out of which the tiles of other

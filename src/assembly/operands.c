@@ -27,6 +27,8 @@ static int create_tiles(struct sl_making *m)
     int code = m->left ? 0 : sl_making_diagonals(m);
     if (!code)
         code = sl_making_facts(m);
+    if (!code && m->how->lists_copies)
+        code = sl_making_copies(m);
     code = sl_runtime_agree(m->rt, code);
     if (!code)
         code = sl_making_adjacencies(m);
@@ -109,5 +111,6 @@ void sl_operands_destroy(struct sl_operands *o)
     sl_temporaries_free(&o->temporaries);
     sl_tile_destroy(&o->weights);
     sl_stored_rows_free(&o->stored);
+    sl_operands_forget_rows(o);
     *o = (struct sl_operands){0};
 }

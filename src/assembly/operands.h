@@ -6,6 +6,7 @@
 #include "assembly/partition.h"
 #include "assembly/stored_rows.h"
 #include "data/source.h"
+#include "graphs/copies.h"
 #include "graphs/network.h"
 
 /* What divides the sums over neighbours. */
@@ -55,6 +56,7 @@ struct sl_assembly {
     int64_t tiles, block_cols; /* 0: chosen */
     /* dense features stay in the files where they can: sl_stored_rows_load reads them */
     bool loads;
+    bool lists_copies; /* sl_operands.rows */
 };
 
 struct sl_operands {
@@ -79,6 +81,7 @@ struct sl_operands {
     int64_t largest_class;          /* training vertices of the largest class */
     int64_t entries, merged_edges;  /* of the adjacency */
     int64_t bytes_read;             /* of the dataset, by this rank */
+    struct sl_copies_rows rows;     /* of a selection, where the assembly asks for them */
 };
 
 /* Give the vertices the order that the distribution takes, unless they have this order already. For
@@ -113,6 +116,9 @@ struct sl_cover_weights sl_operands_weights(const struct sl_assembly *how, bool 
 /* What the cuts of a run follow from. */
 struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
                                             const struct sl_assembly *how);
+
+/* Free the lists of operands->rows, once the copies have been made. */
+void sl_operands_forget_rows(struct sl_operands *operands);
 
 /* Cuts the dataset, reads this rank's part and makes all its tiles. Returns 0, SL_ERR_DATA (the
  * part is wrong, or has no degree to normalise by) or SL_ERR_SYSTEM, the same on all ranks;

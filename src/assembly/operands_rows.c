@@ -120,6 +120,62 @@ int sl_making_facts(struct sl_making *m)
     return 0;
 }
 
+/* A clone of a vertex-cut that this rank has made, or a vertex. */
+static enum sl_copies_role role_of(const struct sl_making *m, int64_t row, bool leaf)
+{
+    return row >= m->source.inner ? SL_COPY : leaf ? SL_COPIES_CLONE : SL_COPIES_OWNER;
+}
+
+/* Ranks of one row of a grid have the same vertices. */
+static void list_vertices(struct sl_making *m, int64_t first, int64_t count)
+{
+    struct sl_copies_rows *rows = &m->o->rows;
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t row = sl_source_vertex(&m->source, first + r);
+        rows->vertex[r] = (uint32_t)sl_source_number(&m->source, row);
+        rows->role[r] = (uint8_t)role_of(m, row, false);
+    }
+}
+
+static void list_clones(struct sl_making *m, int64_t first, int64_t count)
+{
+    struct sl_copies_rows *rows = &m->o->rows;
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t k = sl_making_local(m, first + r);
+        rows->vertex[r] = (uint32_t)sl_making_vertex(m, k);
+        rows->role[r] =
+            (uint8_t)role_of(m, sl_source_vertex(&m->source, m->row[k]), m->diagonal[k] < 0);
+    }
+}
+
+int sl_making_copies(struct sl_making *m)
+{
+    const struct sl_partition *p = sl_making_partition(m);
+    const struct sl_distribution *d = sl_making_distribution(m);
+    const struct sl_tile_run own = sl_grid_group(d, m->rt->rank);
+    const int64_t first = p->row_cut[own.from], count = p->row_cut[own.to] - first;
+    m->o->rows = (struct sl_copies_rows){
+        .from = own.from,
+        .to = own.to,
+        .column = sl_grid_column(&d->grid, m->rt->rank),
+        .columns = d->grid.columns,
+        .row_cut = p->row_cut,
+        .vertex = malloc((size_t)(count + 1) * sizeof *m->o->rows.vertex),
+        .role = malloc((size_t)(count + 1) * sizeof *m->o->rows.role),
+    };
+    if (!m->o->rows.vertex || !m->o->rows.role)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the numbers of %lld rows", (long long)count);
+    (m->how->kind->clones ? list_clones : list_vertices)(m, first, count);
+    return 0;
+}
+
+void sl_operands_forget_rows(struct sl_operands *o)
+{
+    free(o->rows.vertex);
+    free(o->rows.role);
+    o->rows = (struct sl_copies_rows){0};
+}
+
 static void mark_split(const struct sl_making *m, const struct sl_index_set *set,
                        enum sl_split split, int32_t *split_of)
 {

@@ -97,18 +97,19 @@ static starpu_data_handle_t register_handle(int home, struct starpu_matrix_inter
     return handle;
 }
 
-/* GPUs keep copies of tiles with a home. To let them go costs more than a new handle. */
-static bool can_spare(const struct spare *spare)
-{
-    return spare == &spares[0] || starpu_memory_nodes_get_count() == 1;
-}
-
-/* Wait for the tasks and messages on the handle. Its memory is not StarPU's then. */
+/* Wait for the tasks and messages on the handle. A home has the last value then; all other memory
+ * is not the handle's any more: that of GPUs is of the old shape. */
 static void make_idle(const struct spare *spare, starpu_data_handle_t handle)
 {
     if (spare == &spares[0]) {
         starpu_data_invalidate(handle);
         return;
+    }
+    const bool elsewhere = starpu_memory_nodes_get_count() > 1;
+    if (elsewhere) {
+        starpu_data_acquire(handle, STARPU_R);
+        starpu_data_release(handle);
+        starpu_data_invalidate(handle);
     }
     starpu_data_acquire(handle, STARPU_W);
     starpu_data_release(handle);
@@ -118,10 +119,6 @@ void sl_handle_forget(void *forgotten)
 {
     starpu_data_handle_t handle = forgotten;
     struct spare *spare = starpu_data_get_user_data(handle);
-    if (!can_spare(spare)) {
-        starpu_data_unregister(handle);
-        return;
-    }
     make_idle(spare, handle);
     if (spare->count == spare->room) {
         spare->room = 2 * spare->room + 64;

@@ -46,14 +46,12 @@ static bool is_same(const struct sl_prediction *p, const struct sl_group_predict
            (p->kind == one->kind && memcmp(&p->grid, &one->grid, sizeof p->grid) == 0);
 }
 
-static const struct sl_prediction *find_fastest(const struct grouped *g, bool whole_rows,
-                                                const char *name,
+static const struct sl_prediction *find_fastest(const struct grouped *g, const char *name,
                                                 const struct sl_group_prediction *first)
 {
     const struct sl_prediction *best = NULL;
     for (const struct sl_prediction *p = g->list; p < g->list + g->count; p++)
-        if ((!whole_rows || p->grid.columns == 1) && is_named(p, name) && is_same(p, first) &&
-            (!best || p->seconds < best->seconds))
+        if (is_named(p, name) && is_same(p, first) && (!best || p->seconds < best->seconds))
             best = p;
     return best;
 }
@@ -69,11 +67,6 @@ static void add(const struct sl_prediction *p, int ranks, struct sl_group_predic
         out->messages += (double)rank->messages;
         out->seconds = fmax(out->seconds, rank->communication - rank->hidden);
     }
-}
-
-bool sl_group_refreshes(const char *distribution)
-{
-    return !distribution || (strcmp(distribution, "2d") != 0 && strcmp(distribution, "3d") != 0);
 }
 
 int sl_group_predict(struct sl_runtime *rt, const struct sl_source *selection,
@@ -92,7 +85,7 @@ int sl_group_predict(struct sl_runtime *rt, const struct sl_source *selection,
     if (!code)
         code = sl_scenario_predict_all(&scenario, &g.halo, NULL, &g.list, &g.count);
     if (!code)
-        fastest = find_fastest(&g, refresh > 0, distribution, out);
+        fastest = find_fastest(&g, distribution, out);
     if (!code && !fastest)
         code = sl_error(SL_ERR_USAGE, "--distribution %s: not with groups of %d ranks",
                         distribution ? distribution : out->name, cuts->ranks);

@@ -15,10 +15,6 @@ struct sl_group_prediction {
     double seconds;         /* of messages that no work hides, of the rank with most */
 };
 
-/* Whether copies of other groups' vertices can be refreshed with a distribution (a name of
- * --distribution; NULL: some distribution): where rows are whole. */
-bool sl_group_refreshes(const char *distribution);
-
 /* Add a group to *out, which is zero before the first group. `distribution` (a name of
  * --distribution; NULL: any): the first group takes its fastest grid; other groups take the grid of
  * the first one. `cuts`: for the ranks of the group. `refresh`: copies of other groups' vertices

@@ -87,7 +87,7 @@ static int64_t copies_bytes(const struct sl_network *net)
         for (int k = 0; k < l; k++)
             again = again || (net->layer[k].refreshed && net->layer[k].output.cols == output->cols);
         if (net->copies && net->layer[l].refreshed)
-            bytes += sl_copies_bytes(net->copies, output->cols, sl_type_size(output->type), again);
+            bytes += sl_copies_bytes(net->copies, output, again);
     }
     return bytes;
 }

@@ -67,50 +67,19 @@ static int select_batch(struct sl_batches *b, const int64_t *inner, int64_t coun
 
 /* ---- Copies of other groups' vertices ---- */
 
-static int check_copies(const struct sl_distribution *d)
+/* Whether rows of other groups' vertices are refreshed between layers. */
+static bool has_copies(const struct sl_batches *b)
 {
-    return d->grid.columns == 1 && !d->kind->clones
-               ? 0
-               : sl_error(SL_ERR_USAGE,
-                          "--preload-hops: rows of vertices are cut or cloned (expected "
-                          "--distribution 1d, 1.5d, halo or cover, or --preload-hops all)");
+    return !b->independent && b->groups.count > 1 && hops_between(b) < hops_of(b);
 }
 
-/* Numbers of vertices and who owns them, of the rows of this rank. The first vertices of the
- * selection are inner ones. */
-static void read_rows(const struct sl_source *source, int64_t first, int64_t rows, uint32_t *vertex,
-                      bool *owned)
+static int create_copies(struct sl_batches *b, struct sl_batch *batch)
 {
-    for (int64_t k = 0; k < rows; k++) {
-        const int64_t row = sl_source_vertex(source, first + k);
-        vertex[k] = (uint32_t)sl_source_number(source, row);
-        owned[k] = row < source->inner;
-    }
-}
-
-static int create_copies(struct sl_batches *b, const struct sl_source *source,
-                         struct sl_batch *batch)
-{
-    const struct sl_operands *o = &batch->pass.operands;
-    const struct sl_partition *p = o->partition;
-    const int from = p->rank_cut[b->own.rank], to = p->rank_cut[b->own.rank + 1];
-    const int64_t rows = p->row_cut[to] - p->row_cut[from];
-    uint32_t *vertex = malloc((size_t)(rows + 1) * sizeof *vertex);
-    bool *owned = malloc((size_t)(rows + 1) * sizeof *owned);
-    int code = vertex && owned ? check_copies(o->distribution)
-                               : sl_error(SL_ERR_SYSTEM, "no memory for the numbers of %lld rows",
-                                          (long long)rows);
-    code = sl_runtime_agree(b->rt, code);
-    if (!code) {
-        read_rows(source, p->row_cut[from], rows, vertex, owned);
-        code = sl_copies_create(
-            &batch->copies, &b->groups, hops_between(b), sl_config_delay(b->config),
-            &(struct sl_copies_rows){
-                .from = from, .to = to, .row_cut = p->row_cut, .vertex = vertex, .owned = owned});
-        batch->pass.network.copies = &batch->copies;
-    }
-    free(vertex);
-    free(owned);
+    struct sl_operands *o = &batch->pass.operands;
+    const int code = sl_copies_create(&batch->copies, &b->groups, hops_between(b),
+                                      sl_config_delay(b->config), &o->rows);
+    sl_operands_forget_rows(o);
+    batch->pass.network.copies = &batch->copies;
     return code;
 }
 
@@ -174,6 +143,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, struc
         how.partition = NULL; /* the parts of the groups */
     how.objective.balanced = false;
     how.loads = sl_batches_read_features(b);
+    how.lists_copies = has_copies(b);
     int code = sl_operands_order(rt, &selection->source, &how);
     if (!code)
         code = sl_pass_open(pass, rt, &selection->source, b->config, &how);
@@ -194,8 +164,8 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, struc
     pass->graph.train_count = counts[0];
     pass->graph.vertices = counts[1];
     pass->network.places = &b->places;
-    if (!b->independent && b->groups.count > 1 && hops_between(b) < hops_of(b))
-        code = create_copies(b, &selection->source, batch);
+    if (has_copies(b))
+        code = create_copies(b, batch);
     return code ? code : create_networks(b, batch);
 }
 

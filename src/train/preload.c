@@ -259,11 +259,10 @@ static int choose(struct sl_batches *b, struct sl_config *config, char *reason)
     return code;
 }
 
-/* Copies have whole rows. */
+/* Clones that never meet have no sums to refresh with. */
 static bool may_refresh(const struct sl_config *config)
 {
-    return !config->grid && !sl_config_kind(config)->clones &&
-           strcmp(config->distribution, "2d") != 0 && strcmp(config->distribution, "3d") != 0;
+    return sl_config_delay(config) != SL_DELAY_NEVER;
 }
 
 int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
@@ -284,12 +283,14 @@ int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
 
 /* ---- Groups that are not there ---- */
 
-/* Rows of copies, and their gradients. A message has rows of one hop. */
+/* Rows of copies, and their gradients. A message has rows of one hop, and one column of them. */
 static void add_rows(const struct preload *p, const struct sl_preload_groups *how, int h,
-                     double outer, struct sl_preload *of)
+                     struct sl_preload *of)
 {
-    const double others = how->groups - 1, ranks = how->each;
-    const double pairs = ranks * ranks * others * h; /* at most */
+    const double others = how->groups - 1, ranks = how->each,
+                 columns = fmax(of->inside.grid.columns, 1.0);
+    const double pairs = ranks * ranks / columns * others * h; /* at most */
+    const double outer = (double)(p->rows[h] - p->rows[0]);
     int done = 0;
     for (int l = 0; outer > 0.0 && l < p->model.count; l++) {
         done += counts(p, &p->model.layer[l]);
@@ -340,7 +341,6 @@ static void add_group(const struct preload *p, const struct sl_preload_groups *h
     of->computing = fmax(of->computing, seconds_of_layers(p, how->rates, h, how->each));
     of->messages =
         fmax(of->messages, seconds_of_messages(p, &link, h, how->each, ranks - how->each));
-    add_rows(p, how, h, outer, of);
 }
 
 /* What travels inside the group. */
@@ -359,11 +359,10 @@ static int add_inside(struct sl_runtime *rt, const struct sl_source *source,
     return code;
 }
 
-/* Whether fewer hops need as few refreshings, or copies cannot be refreshed. */
-static bool is_left_out(const struct preload *p, const struct sl_preload_groups *how, int h)
+/* Whether fewer hops need as few refreshings. */
+static bool is_left_out(const struct preload *p, int h)
 {
-    return (h > 1 && times_of(p, h) == times_of(p, h - 1)) ||
-           (h < p->most && !sl_group_refreshes(how->distribution));
+    return h > 1 && times_of(p, h) == times_of(p, h - 1);
 }
 
 static int predict_group(struct sl_runtime *rt, struct preload *p, const struct sl_source *source,
@@ -372,12 +371,12 @@ static int predict_group(struct sl_runtime *rt, struct preload *p, const struct 
 {
     int code = count_hops(source, vertex, vertices, p);
     for (int h = 1; !code && h <= p->most; h++) {
-        if (is_left_out(p, how, h))
+        if (is_left_out(p, h))
             continue;
         add_group(p, how, h, list);
         if (how->each > 1 && vertices > how->each)
             code = add_inside(rt, source, p, how, vertex, vertices, list);
-        list++;
+        add_rows(p, how, h, list++);
     }
     return code;
 }
@@ -389,7 +388,7 @@ static int predict_groups(struct sl_runtime *rt, struct preload *p, const struct
     int code = 0;
     *count = 0;
     for (int h = 1; h <= p->most; h++)
-        *count += !is_left_out(p, how, h);
+        *count += !is_left_out(p, h);
     for (int g = 0; !code && g < how->groups; g++) {
         int64_t vertices = 0;
         for (int64_t v = 0; v < source->vertices; v++)
