@@ -208,8 +208,8 @@ int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, i
     int64_t n_copies = 0, n_owners = 0, *number[2] = {NULL, NULL};
     struct sl_exchange_list *come = NULL, *go = NULL;
     int comes = 0, goes = 0;
-    *copies = (struct sl_copies){
-        .groups = groups, .hops = hops, .delay = delay, .column = rows->column};
+    *copies =
+        (struct sl_copies){.groups = groups, .hops = hops, .delay = delay, .column = rows->column};
     int code = find_pairs(copies, rows, &of_copies, &n_copies, &of_owners, &n_owners);
     if (!code) {
         come = make_lists(rows, of_copies, n_copies, true, &comes, &number[0]);
@@ -351,8 +351,7 @@ static struct sl_tile *zeros_like(struct sl_copies *copies, const struct sl_matr
 {
     const int64_t rows = most_rows(&copies->to_copies), width = own_width(copies, g);
     for (int z = 0; z < copies->zeros; z++)
-        if (copies->zero[z].cols == width &&
-            copies->zero[z].element_size == sl_type_size(g->type))
+        if (copies->zero[z].cols == width && copies->zero[z].element_size == sl_type_size(g->type))
             return &copies->zero[z];
     struct sl_tile *longer = realloc(copies->zero, (size_t)(copies->zeros + 1) * sizeof *longer);
     if (!longer)

@@ -12,7 +12,7 @@
  * the previous message in the buffer has been sent. */
 struct sl_exchange_buffers {
     struct sl_exchange_buffers *next;
-    int columns;      /* of the matrix, each on ranks of its own; the cut is the same on all ranks, */
+    int columns; /* of the matrix, each on ranks of its own; the cut is the same on all ranks, */
     int64_t *col_cut; // (columns + 1)
     int64_t width;    /* and the width of a rank's column need not be */
     size_t element_size;
