@@ -200,6 +200,18 @@ static struct sl_exchange_list *make_lists(const struct sl_copies_rows *rows, st
     return list;
 }
 
+/* Groups of unlike sizes may have unlike grids. */
+static int check_columns(struct sl_runtime *all, int columns)
+{
+    const int64_t least = sl_runtime_least(all, columns), most = -sl_runtime_least(all, -columns);
+    return least == most
+               ? 0
+               : sl_error(SL_ERR_USAGE,
+                          "--preload-hops: groups have grids of %d to %d columns (expected as many "
+                          "columns in each group, or --preload-hops all)",
+                          (int)least, (int)most);
+}
+
 int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, int hops, int delay,
                      const struct sl_copies_rows *rows)
 {
@@ -210,7 +222,9 @@ int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, i
     int comes = 0, goes = 0;
     *copies =
         (struct sl_copies){.groups = groups, .hops = hops, .delay = delay, .column = rows->column};
-    int code = find_pairs(copies, rows, &of_copies, &n_copies, &of_owners, &n_owners);
+    int code = check_columns(all, rows->columns);
+    if (!code)
+        code = find_pairs(copies, rows, &of_copies, &n_copies, &of_owners, &n_owners);
     if (!code) {
         come = make_lists(rows, of_copies, n_copies, true, &comes, &number[0]);
         go = make_lists(rows, of_owners, n_owners, false, &goes, &number[1]);

@@ -47,8 +47,8 @@ struct sl_copies_rows {
     uint8_t *role;          // (rows): enum sl_copies_role
 };
 
-/* Make the exchanges. Collective in all groups. Return 0, or SL_ERR_SYSTEM, the same on all ranks;
- * sl_copies_destroy in either case. */
+/* Make the exchanges. Collective in all groups. Return 0, SL_ERR_SYSTEM, or SL_ERR_USAGE where
+ * groups have unlike columns, the same on all ranks; sl_copies_destroy in either case. */
 int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, int hops, int delay,
                      const struct sl_copies_rows *rows);
 void sl_copies_destroy(struct sl_copies *copies);
