@@ -65,7 +65,7 @@ fi
 on_gpu() { # PROGRAM
     SL_TEST_DEVICE=cuda timeout --foreground 300 "${top_builddir:-.}/tests/$1"
 }
-for program in test_tasks test_tasks_norm test_tasks_rows test_tasks_training; do
+for program in test_tasks test_tasks_norm test_tasks_rows test_tasks_training test_batches; do
     check "$program" on_gpu $program
 done
 
