@@ -401,11 +401,13 @@ static void add(struct sl_runtime *rt, bool first, const struct sl_matrix *term,
             sl_submit_accumulate(rt, &term->tiles[t], &sum->tiles[t]);
 }
 
-/* Blocks that travel take memory until they are used. */
+/* Blocks that travel take memory until they are used: on their owner, which may be ahead, too. */
 static void limit_blocks(struct sl_wide *wide, int l, int i, int j)
 {
+    struct sl_runtime *rt = wide->pass->network.rt;
     if (wide->travelling > (int64_t)sl_wide_block_bytes) {
-        sl_runtime_wait_for_room(wide->pass->network.rt, 0);
+        sl_runtime_wait(rt);
+        sl_runtime_least(rt, 0);
         wide->travelling = 0;
     }
     wide->travelling += travels(wide, l, i, j);
