@@ -128,7 +128,7 @@ static int find_pairs(const struct sl_copies *copies, const struct sl_copies_row
         code = send_items(all, list, list_rows(copies, rows, SL_COPIES_OWNER, list), sizeof *list,
                           home_of_place, &owner, &owners);
     if (!code)
-        code = send_items(all, list, list_rows(copies, rows, SL_COPY, list), sizeof *list,
+        code = send_items(all, list, list_rows(copies, rows, SL_COPIES_COPY, list), sizeof *list,
                           home_of_place, &copy, &count);
     if (!code) {
         pair = malloc((size_t)(count + 1) * sizeof *pair);

@@ -11,8 +11,9 @@
  * returned then. The first r steps are exact.
  *
  * Where columns are cut among ranks, each rank has copies of its column alone, which a rank with the
- * same column of another group owns. On a vertex-cut, H(owner) is the root's, and all clones of a
- * copy are copies. Clones have parts of a gradient, and so has the root after it has added theirs.
+ * same column of another group owns. On a vertex-cut, H(owner) is the root's, and the root and the
+ * leaves of a copy are copies each. Gradients of clones are parts; the owner adds all parts to its
+ * own.
  *
  * With h = 1 this is a halo between groups. With as many hops as the model has layers that
  * aggregate, copies are never refreshed (GraNNDis' shared preloading). */
@@ -33,8 +34,8 @@ struct sl_copies {
     int zeros;
 };
 
-/* A row of this rank is a copy, or owns its vertex, or is a clone whose root owns it. */
-enum sl_copies_role { SL_COPY, SL_COPIES_OWNER, SL_COPIES_CLONE };
+/* A row of this rank is a copy, or owns its vertex, or is a leaf of the clone that owns it. */
+enum sl_copies_role { SL_COPIES_COPY, SL_COPIES_OWNER, SL_COPIES_LEAF };
 
 /* The rows of this rank: the number of each row's vertex in the whole graph, and the row's role.
  * Rows are numbered as in `row_cut`, from the first row of tile `from` on. Owners and copies of a

@@ -9,12 +9,13 @@
 #include "core/temporary.h"
 
 /* One buffer for each message. Buffers stay from exchange to exchange: a message is packed after
- * the previous message in the buffer has been sent. */
+ * the previous message in the buffer has been sent. Each column of a matrix may be on ranks of its
+ * own. The cut is the same on all ranks, and the width is that of the rank's column. */
 struct sl_exchange_buffers {
     struct sl_exchange_buffers *next;
-    int columns; /* of the matrix, each on ranks of its own; the cut is the same on all ranks, */
+    int columns;
     int64_t *col_cut; // (columns + 1)
-    int64_t width;    /* and the width of a rank's column need not be */
+    int64_t width;
     size_t element_size;
     int place;                      /* of sl_exchange_post; of the others: -1, -2, … */
     struct sl_tile *send, *receive; // (sends), (receives)

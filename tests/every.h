@@ -52,7 +52,8 @@ void sl_every_say(struct sl_every *every, bool good, const char *how, const char
 void sl_every_judge(struct sl_every *every, const char *how, bool apart, int code,
                     const struct sl_trained *got, bool good, const char *text);
 
-/* Check all cases, or the case that the command line names. Return the exit status. */
+/* Check the case that the command line names, or three in five of the cases, others on other
+ * numbers of ranks; with SL_EVERY=all in the environment, all cases. Return the exit status. */
 int sl_every_run(const struct sl_every_program *program, int argc, char **argv);
 
 #endif

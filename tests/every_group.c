@@ -169,7 +169,7 @@ static int train(const struct checking *k, struct sl_runtime *rt, const char *wa
     char line[480];
     *out = (struct run){.loss = {0.0}};
     snprintf(line, sizeof line,
-             "--epochs %d --tiles 5 --optimizer sgd --lr 0.1 --weight-decay 0 --hidden 6 %s %s",
+             "--epochs %d --tiles 5 --optimizer sgd --lr 0.1 --weight-decay 0 --hidden 10 %s %s",
              EPOCHS, k->options, way);
     sl_test_configure(&config, line);
     rt->stages = sl_config_stages(&config);

@@ -96,6 +96,12 @@ for options in "--precision tf32" "--precision bf16" "--precision bf16 --layers 
     check "$options" like_cores 1e-2 $options
 done
 
+# Batches that are drawn anew take handles of batches of other sizes.
+for options in "clusters:6,2" "co:3 --max-hop 1 --resample 1"; do
+    # shellcheck disable=SC2086
+    check "--batches $options" like_cores $near --batches $options
+done
+
 by_default() {
     exits 0 train "$karate" --epochs 2
     grep -q '1 worker + [1-9][0-9]* GPU' "$T/out" || die "not GPUs alone: $(cat "$T/out")"

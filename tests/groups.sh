@@ -573,7 +573,7 @@ check "memory of groups, as planned" planned 0.99 6 "2:--groups_2x1 4:--groups_2
 check "memory of groups with sums from the whole graph, as planned" planned 0.99 4 \
     "2:--groups_2x1_--dropout_0 4:--groups_2x2_--dropout_0_--model_sage 2:--batches_co:3_--dropout_0"
 check "memory of copies, and of clones, as planned" planned 0.7 3 \
-    "3:--groups_3x1_--preload-hops_1 4:--groups_2x2_--distribution_vertex-cut"
+    "3:--groups_3x1_--preload-hops_1 4:--groups_2x2_--distribution_vertex-cut 4:--groups_2x2_--preload-hops_1_--grid_1x2x1 4:--groups_2x2_--preload-hops_1_--distribution_vertex-cut"
 check "memory of batches, as planned" planned 0.99 6 \
     "1:--batches_co:3 1:--batches_clusters:12,4 2:--batches_co:3_--distribution_halo 2:--groups_2x1_--batches_co:2_--max-hop_1"
 check "as many batches as fit" automatic
@@ -606,11 +606,15 @@ check "refreshed copies: normalised columns" exact refreshed-batch 4 "3:--groups
 check "parts of PT-Scotch" together
 check "PT-Scotch where METIS has no room" room_for_metis
 check "copies that are refreshed late" late
+check "refreshed copies on grids of four ranks" exact refreshed-grids 4 \
+    "8:--groups_2x4_--grid_2x2x1_--preload-hops_1 8:--groups_2x4_--grid_1x2x2_--preload-hops_2" "$T/small" --layers 4 --hidden 11
 check "rows that are late where columns are cut" alike late-columns 6 \
     "2:--groups_2x1 4:--groups_2x2_--grid_1x2x1 4:--groups_2x2_--distribution_1.5d" "$T/small" --layers 4 --hidden 11 \
     --preload-hops 1 --delay cd-2 --dropout 0.3
+check "all hops of clones that never meet" train hops-never 3 train "$T/small" --layers 2 --groups 3x1 --preload-hops 2 \
+    --distribution vertex-cut --delay 0c --epochs 2
 check "copies that never meet" refused "--delay 0c: with --preload-hops 1, rows of other groups have exact sums" \
-    train "$T/small" --groups 3x1 --preload-hops 1 --distribution vertex-cut --delay 0c
+    train "$T/small" --layers 3 --groups 3x1 --preload-hops 1 --distribution vertex-cut --delay 0c
 check "training with late rows" trains late-rows 2 "$T/strong" --hidden 16 --layers 3 --groups 2x1 --preload-hops 1 --delay cd-2
 check "samples" trains eas 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3
 check "samples drawn anew" trains resample 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3 --resample 2

@@ -1,11 +1,14 @@
 /* The exchange on the ranks that an MPI launcher started (tests/exchange.sh). Rows of each rank are
  * added to rows of other ranks, and replace rows. This happens three times without a wait, while
- * the rows change. Some pairs of ranks have nothing for one another. */
+ * the rows change. Some pairs of ranks have nothing for one another. Then matrices travel whose
+ * columns are on ranks of their own. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "codelets/accumulate.h"
 #include "core/error.h"
+#include "core/temporary.h"
+#include "graphs/copies.h"
 #include "graphs/exchange.h"
 
 enum { TILES = 2, WIDTH = 5, ROUNDS = 3, MOST = 64 };
@@ -151,6 +154,88 @@ static void compare(struct world *w)
         printf("rank %d: nothing would have changed\n", w->rt.rank);
 }
 
+/* Columns of a matrix on ranks of their own: even ranks have the first, odd ranks the second. */
+static int own_column(const void *world, int i, int j)
+{
+    const int rank = own(world, i, 0);
+    return rank % 2 == j ? rank : -1;
+}
+
+static int64_t post_cut(struct world *w, struct sl_exchange *x, const int64_t *col_cut)
+{
+    const int mine = w->rt.rank % 2, tiles = TILES * w->rt.ranks;
+    const int64_t first = col_cut[mine], width = col_cut[mine + 1] - first;
+    int64_t wrong = 0;
+    struct sl_matrix m;
+    if (sl_matrix_create(&w->rt, &m, SL_FLOAT32,
+                         &(struct sl_cuts){tiles, 2, w->row_cut, col_cut, own_column, NULL}))
+        sl_fatal("%s", sl_error_message());
+    for (int i = w->rt.rank * TILES; i < (w->rt.rank + 1) * TILES; i++)
+        for (int64_t k = 0; k < (w->row_cut[i + 1] - w->row_cut[i]) * width; k++)
+            ((float *)sl_matrix_tile(&m, i, mine)
+                 ->memory)[k / width * sl_matrix_tile(&m, i, mine)->ld + k % width] =
+                value(w->row_cut[i] + k / width, first + k % width, 0);
+    sl_exchange_post(&w->rt, x, &m, mine, 0);
+    for (int p = 0; p < x->receives; p++)
+        sl_exchange_unpack(&w->rt, x, p, sl_exchange_arrived(&w->rt, x, &m, mine, 0, p), false, &m,
+                           mine);
+    /* The first row of each rank went to the second row of the rank after the next. */
+    const int from = (w->rt.rank + w->rt.ranks - 2) % w->rt.ranks, i = w->rt.rank * TILES;
+    const float *got = sl_tile_acquire(&w->rt, sl_matrix_tile(&m, i, mine), false);
+    for (int64_t c = 0; c < width; c++)
+        wrong += got[sl_matrix_tile(&m, i, mine)->ld + c] !=
+                 value(w->row_cut[from * TILES], first + c, 0);
+    sl_tile_release(sl_matrix_tile(&m, i, mine));
+    sl_matrix_destroy(&m);
+    return wrong;
+}
+
+/* Matrices whose columns have equal widths on some ranks, and unlike widths on others: all ranks
+ * make the same buffers, and go on with the same tags. */
+static void exchange_columns(struct world *w)
+{
+    const int ranks = w->rt.ranks, rank = w->rt.rank;
+    static const int64_t cuts[][3] = {{0, 4, 8}, {0, 4, 11}, {0, 4, 13}, {0, 4, 8}};
+    struct sl_exchange x;
+    int64_t first = w->row_cut[rank * TILES], second = first + 1, wrong = 0;
+    const int next = (rank + 2) % ranks, before = (rank + ranks - 2) % ranks;
+    if (ranks % 2 || ranks < 4)
+        return;
+    const struct sl_exchange_list send = {next, 0, rank * TILES, rank * TILES + 1, &first, 1},
+                                  receive = {before, 0, rank * TILES, rank * TILES + 1, &second, 1};
+    if (sl_exchange_create(&x, &w->rt, 1, w->row_cut, 1, &send, 1, &receive))
+        sl_fatal("%s", sl_error_message());
+    for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++)
+        wrong += post_cut(w, &x, cuts[c]);
+    sl_exchange_destroy(&x);
+    const int64_t tag = sl_temporary_tags(&w->rt, 1), least = sl_runtime_least(&w->rt, tag),
+                  most = -sl_runtime_least(&w->rt, -tag);
+    if (wrong || least != most)
+        printf("rank %d: %lld numbers of columns are wrong; tags %lld to %lld\n", rank,
+               (long long)wrong, (long long)least, (long long)most);
+    w->failures += wrong || least != most;
+}
+
+/* Groups of unlike sizes may have grids of unlike columns. */
+static void refuse_columns(struct world *w)
+{
+    uint32_t vertex = (uint32_t)w->rt.rank;
+    uint8_t role = SL_COPIES_OWNER;
+    struct sl_copies copies;
+    const struct sl_groups groups = {.all = &w->rt};
+    const struct sl_copies_rows rows = {.to = 1,
+                                        .columns = w->rt.rank == 0 ? 2 : 1,
+                                        .row_cut = (const int64_t[]){0, 1},
+                                        .vertex = &vertex,
+                                        .role = &role};
+    const int code = sl_copies_create(&copies, &groups, 1, 0, &rows);
+    if (code != SL_ERR_USAGE) {
+        printf("rank %d: unlike columns are taken\n", w->rt.rank);
+        w->failures++;
+    }
+    sl_copies_destroy(&copies);
+}
+
 /* Ranks ask to stop when the run is over: nothing of that is left for the next run. In the second
  * round fewer ask. */
 static void settle_stops(struct world *w)
@@ -183,6 +268,8 @@ int main(void)
         submit_round(&w, round != 1);
     compare(&w);
     settle_stops(&w);
+    exchange_columns(&w);
+    refuse_columns(&w);
     int64_t sums[] = {w.failures, sl_exchange_rows_sent(&w.exchange),
                       sl_exchange_rows_received(&w.exchange)};
     sl_runtime_sum(&w.rt, sums, 3);

@@ -120,13 +120,13 @@ int sl_making_facts(struct sl_making *m)
     return 0;
 }
 
-/* A clone of a vertex-cut that this rank has made, or a vertex. */
+/* The first vertices of a selection are inner ones. */
 static enum sl_copies_role role_of(const struct sl_making *m, int64_t row, bool leaf)
 {
-    return row >= m->source.inner ? SL_COPY : leaf ? SL_COPIES_CLONE : SL_COPIES_OWNER;
+    return row >= m->source.inner ? SL_COPIES_COPY : leaf ? SL_COPIES_LEAF : SL_COPIES_OWNER;
 }
 
-/* Ranks of one row of a grid have the same vertices. */
+/* The ranks of a group of columns have the same vertices. */
 static void list_vertices(struct sl_making *m, int64_t first, int64_t count)
 {
     struct sl_copies_rows *rows = &m->o->rows;

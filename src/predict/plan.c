@@ -78,6 +78,12 @@ void sl_plan_add_model(const struct sl_model *model, struct sl_plan *plan)
     }
 }
 
+static bool are_cut_alike(const struct sl_matrix *a, const struct sl_matrix *b)
+{
+    return a->tile_cols == b->tile_cols &&
+           memcmp(a->col_cut, b->col_cut, ((size_t)a->tile_cols + 1) * sizeof *a->col_cut) == 0;
+}
+
 static int64_t copies_bytes(const struct sl_network *net)
 {
     int64_t bytes = net->copies ? sl_copies_list_bytes(net->copies) : 0;
@@ -85,7 +91,8 @@ static int64_t copies_bytes(const struct sl_network *net)
         const struct sl_matrix *output = &net->layer[l].output;
         bool again = false;
         for (int k = 0; k < l; k++)
-            again = again || (net->layer[k].refreshed && net->layer[k].output.cols == output->cols);
+            again =
+                again || (net->layer[k].refreshed && are_cut_alike(&net->layer[k].output, output));
         if (net->copies && net->layer[l].refreshed)
             bytes += sl_copies_bytes(net->copies, output, again);
     }

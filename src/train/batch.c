@@ -73,6 +73,17 @@ static bool has_copies(const struct sl_batches *b)
     return !b->independent && b->groups.count > 1 && hops_between(b) < hops_of(b);
 }
 
+/* Sums of clones that never meet are no rows for others. */
+static int check_copies(const struct sl_batches *b)
+{
+    return !has_copies(b) || sl_config_delay(b->config) != SL_DELAY_NEVER
+               ? 0
+               : sl_error(SL_ERR_USAGE,
+                          "--delay 0c: with --preload-hops %s, rows of other groups have exact "
+                          "sums (expected cd-0 or --preload-hops all)",
+                          b->config->preload_hops);
+}
+
 static int create_copies(struct sl_batches *b, struct sl_batch *batch)
 {
     struct sl_operands *o = &batch->pass.operands;
@@ -144,7 +155,9 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, struc
     how.objective.balanced = false;
     how.loads = sl_batches_read_features(b);
     how.lists_copies = has_copies(b);
-    int code = sl_operands_order(rt, &selection->source, &how);
+    int code = check_copies(b);
+    if (!code)
+        code = sl_operands_order(rt, &selection->source, &how);
     if (!code)
         code = sl_pass_open(pass, rt, &selection->source, b->config, &how);
     code = sl_runtime_agree(b->rt, code);

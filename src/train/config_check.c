@@ -187,11 +187,6 @@ static int check_batches(const struct sl_config *config)
                         config->delay);
     if (sl_config_delay(config) == SL_DELAY_NEVER && !clones)
         return sl_error(SL_ERR_USAGE, "--delay 0c: expected --distribution vertex-cut with it");
-    if (sl_config_delay(config) == SL_DELAY_NEVER && how.preload > 0 && !how.chooses_preload)
-        return sl_error(SL_ERR_USAGE,
-                        "--delay 0c: with --preload-hops %s, rows of other groups have exact sums "
-                        "(expected cd-0 or --preload-hops all)",
-                        config->preload_hops);
     if (clones && sl_config_model(config) == &sl_model_resgcn &&
         strcmp(config->block_norm, "batch") == 0)
         return sl_error(SL_ERR_USAGE,

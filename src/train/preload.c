@@ -259,10 +259,15 @@ static int choose(struct sl_batches *b, struct sl_config *config, char *reason)
     return code;
 }
 
-/* Clones that never meet have no sums to refresh with. */
-static bool may_refresh(const struct sl_config *config)
+/* Clones that never meet have no sums to refresh with. Groups of unlike sizes may cut columns in
+ * unlike ways. */
+static bool may_refresh(const struct sl_batches *b)
 {
-    return sl_config_delay(config) != SL_DELAY_NEVER;
+    const char *name = b->config->distribution;
+    const bool cuts = b->config->grid || strcmp(name, "2d") == 0 || strcmp(name, "3d") == 0;
+    const int64_t least = sl_runtime_least(b->rt, b->own.ranks),
+                  most = -sl_runtime_least(b->rt, -b->own.ranks);
+    return sl_config_delay(b->config) != SL_DELAY_NEVER && (!cuts || least == most);
 }
 
 int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
@@ -273,7 +278,7 @@ int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
     if (code || !b.how.chooses_preload)
         return code;
     code = sl_batches_group(&b);
-    if (!code && b.groups.count > 1 && may_refresh(config))
+    if (!code && b.groups.count > 1 && may_refresh(&b))
         code = choose(&b, config, reason);
     else if (!code)
         code = sl_runtime_agree(rt, sl_config_set_text(&config->preload_hops, "all"));
