@@ -271,21 +271,39 @@ static void cut_walk(struct sl_runtime *rt, const struct sl_distribution *d,
 
 /* ---- Memory ---- */
 
-/* Rows in messages of equal size. */
-struct messages {
-    int64_t rows, count;
-};
-
-static int64_t taken(const struct messages *m, int64_t row)
+/* What a rank receives in one direction, of vertices at most `hops` hops away. */
+static struct sl_cut_flow flow_within(const struct sl_vertex_cut *cut,
+                                      const struct sl_cut_flow *flow, int rank, int hops)
 {
-    return m->count > 0 ? m->count * (int64_t)sl_memory_taken((size_t)(m->rows / m->count * row))
-                        : 0;
+    struct sl_cut_flow all = {0};
+    for (int h = 0; h < cut->hops && cut->hop[h].hop <= hops; h++) {
+        all.rows += flow[rank * cut->hops + h].rows;
+        all.messages += flow[rank * cut->hops + h].messages;
+    }
+    return all;
+}
+
+/* The same for one bin of several: rows of all bins in messages of one. */
+static struct sl_cut_flow flow_of_bin(const struct sl_vertex_cut *cut,
+                                      const struct sl_cut_flow *flow, int rank)
+{
+    const int bins = cut->delay > 0 ? cut->delay : 1;
+    const struct sl_cut_flow all = flow_within(cut, flow, rank, INT_MAX);
+    return (struct sl_cut_flow){all.rows, (all.messages + bins - 1) / bins};
+}
+
+/* Messages of equal size. */
+static int64_t taken(const struct sl_cut_flow *m, int64_t row)
+{
+    return m->messages > 0
+               ? m->messages * (int64_t)sl_memory_taken((size_t)(m->rows / m->messages * row))
+               : 0;
 }
 
 /* All but as many as there are stages. */
-static int64_t beyond(const struct messages *m, int stages, int64_t bytes)
+static int64_t beyond(const struct sl_cut_flow *m, int stages, int64_t bytes)
 {
-    return m->count > stages ? bytes - bytes * stages / m->count : 0;
+    return m->messages > stages ? bytes - bytes * stages / m->messages : 0;
 }
 
 /* A rank asks for as many messages ahead as there are stages. While leaves send to roots, messages
@@ -296,12 +314,10 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
                                   const struct sl_passage *now, const struct sl_passage *before)
 {
     const struct sl_vertex_cut *cut = d->own;
-    const int bins = cut->delay > 0 ? cut->delay : 1;
-    const struct messages to_root = {cut->to_root[rt->rank],
-                                     (cut->to_root_messages[rt->rank] + bins - 1) / bins},
-                          to_leaves = {cut->to_leaves[rt->rank],
-                                       (cut->to_leaves_messages[rt->rank] + bins - 1) / bins},
-                          both = {to_root.rows + to_leaves.rows, to_root.count + to_leaves.count};
+    const struct sl_cut_flow to_root = flow_of_bin(cut, cut->to_root, rt->rank),
+                             to_leaves = flow_of_bin(cut, cut->to_leaves, rt->rank),
+                             both = {to_root.rows + to_leaves.rows,
+                                     to_root.messages + to_leaves.messages};
     const int64_t goes_to_leaves = taken(&to_root, now->state),
                   goes_to_root = taken(&to_leaves, now->state); /* what a rank
                       gets from others goes back to them with as many rows */
@@ -323,13 +339,14 @@ static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution 
 /* ---- Counts ---- */
 
 /* All tiles of a rank are its own. States travel to root and to leaves, after all own entries or,
- * going back, before them. Late states replace older ones, and nothing waits for them. */
+ * going back, before them. Either way they are rows of a layer's output, the fewer of the walk's
+ * two. Late states replace older ones, and nothing waits for them. */
 static int cut_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
                      const struct sl_counted_walk *walk, struct sl_walk_counts *rank)
 {
     const struct sl_vertex_cut *cut = d->own;
-    const struct sl_counted_walk all = {walk->transposed, INT_MAX, INT_MAX};
-    const int code = sl_block_count(d, counts, &all, rank);
+    const int hops = walk->from < walk->to ? walk->from : walk->to;
+    const int code = sl_block_count(d, counts, walk, rank);
     for (int r = 0; !code && r < d->ranks; r++) {
         const struct sl_tile_run own = sl_grid_group(d, r);
         rank[r].table = (double)(d->row_cut[own.to] - d->row_cut[own.from]);
@@ -338,13 +355,14 @@ static int cut_count(const struct sl_distribution *d, const struct sl_tile_count
             continue;
         if (cut->delay == SL_DELAY_EXACT)
             rank[r].others = rank[r].own, rank[r].own = (struct sl_met){0};
-        struct sl_flow *to_root =
-            cut->delay == SL_DELAY_EXACT ? &rank[r].merged : &rank[r].replaced;
-        to_root->rows += (double)cut->to_root[r];
-        to_root->messages += (double)cut->to_root_messages[r];
-        rank[r].replaced.rows += (double)cut->to_leaves[r];
-        rank[r].replaced.messages += (double)cut->to_leaves_messages[r];
-        rank[r].packed = 2.0 * (double)(cut->to_root[r] + cut->to_leaves[r]);
+        const struct sl_cut_flow to_root = flow_within(cut, cut->to_root, r, hops),
+                                 to_leaves = flow_within(cut, cut->to_leaves, r, hops);
+        struct sl_flow *sums = cut->delay == SL_DELAY_EXACT ? &rank[r].merged : &rank[r].replaced;
+        sums->rows += (double)to_root.rows;
+        sums->messages += (double)to_root.messages;
+        rank[r].replaced.rows += (double)to_leaves.rows;
+        rank[r].replaced.messages += (double)to_leaves.messages;
+        rank[r].packed = 2.0 * (double)(to_root.rows + to_leaves.rows);
     }
     return code;
 }

@@ -59,6 +59,11 @@ struct sl_cut_hop {
     int hop, tile;
 };
 
+/* What a rank receives in one direction: rows of a hop that is told apart, and their messages. */
+struct sl_cut_flow {
+    int64_t rows, messages;
+};
+
 /* The exchange of clones in both directions. */
 struct sl_cut_exchange {
     struct sl_exchange to_root, to_leaves;
@@ -66,14 +71,13 @@ struct sl_cut_exchange {
 
 struct sl_vertex_cut {
     int delay;
-    int hops;                     /* that are told apart: a message has rows of one of them */
-    struct sl_cut_hop *hop;       // (hops), ascending
-    bool scaled;                  /* partial sums have factors; false where clones always meet */
-    int64_t row_bytes;            /* of the widest row that travels */
-    uint64_t fingerprint;         /* of the clones of all ranks; for training */
-    int64_t *to_root, *to_leaves; // (ranks): rows that each rank receives for roots, and for leaves
-    int64_t *to_root_messages,
-        *to_leaves_messages; // (ranks): messages with these rows; of all bins together
+    int hops;               /* that are told apart: a message has rows of one of them */
+    struct sl_cut_hop *hop; // (hops), ascending
+    bool scaled;            /* partial sums have factors; false where clones always meet */
+    int64_t row_bytes;      /* of the widest row that travels */
+    uint64_t fingerprint;   /* of the clones of all ranks; for training */
+    struct sl_cut_flow *to_root, *to_leaves; // (ranks, hops): for roots, and for leaves; of all
+                                             // bins together
     /* For training, of this rank: */
     struct sl_cut_exchange all;  /* all bins */
     struct sl_cut_exchange *bin; // (delay), where there is one
@@ -88,9 +92,13 @@ struct sl_vertex_cut {
  * bin, in one message unless over 1 GiB; else the rows of all clones. */
 int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t rows, bool bin);
 
-/* Make zeroed counts alone. Return 0 or SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
+/* Make zeroed counts alone, of row tiles with these hops (tiles; NULL: not known). Return 0 or
+ * SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
 int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, bool scaled, int ranks,
-                           int64_t row_bytes);
+                           int64_t row_bytes, int tiles, const int *hop);
+
+/* Return which of the hops that are told apart a clone of hop `hop` has. */
+int sl_vertex_cut_find_hop(const struct sl_vertex_cut *cut, int hop);
 
 /* Return the vertex-cut of a distribution; NULL for a distribution of another kind. */
 struct sl_distribution;

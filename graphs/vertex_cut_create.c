@@ -48,7 +48,7 @@ struct run {
     int64_t count;
 };
 
-static int find_hop(const struct sl_vertex_cut *cut, int hop)
+int sl_vertex_cut_find_hop(const struct sl_vertex_cut *cut, int hop)
 {
     int number = 0;
     while (number + 1 < cut->hops && cut->hop[number + 1].hop <= hop)
@@ -61,7 +61,7 @@ static int list_runs(const struct sl_vertex_cut *cut, int64_t clones, const stru
 {
     int runs = 0;
     for (int64_t k = 0; k < clones; k++) {
-        const int hop = find_hop(cut, clone[k].hop);
+        const int hop = sl_vertex_cut_find_hop(cut, clone[k].hop);
         if (bin >= 0 && clone[k].bin != bin)
             continue;
         if (!runs || run[runs - 1].peer != clone[k].peer || run[runs - 1].hop != hop)
@@ -160,20 +160,6 @@ static int create_split(struct sl_runtime *rt, const struct clones *c, int bin,
     return code;
 }
 
-int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, bool scaled, int ranks,
-                           int64_t row_bytes)
-{
-    int64_t **counts[] = {&cut->to_root, &cut->to_leaves, &cut->to_root_messages,
-                          &cut->to_leaves_messages};
-    bool room = true;
-    *cut = (struct sl_vertex_cut){.delay = delay, .scaled = scaled, .row_bytes = row_bytes};
-    for (int c = 0; c < 4; c++) {
-        *counts[c] = calloc((size_t)ranks, sizeof **counts[c]);
-        room = room && *counts[c];
-    }
-    return room ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
-}
-
 /* Hops of tiles, each once. The first tile is of hop 0. */
 static int list_hops(struct sl_vertex_cut *cut, int tiles, const int *hop)
 {
@@ -182,7 +168,7 @@ static int list_hops(struct sl_vertex_cut *cut, int tiles, const int *hop)
     if (!cut->hop)
         return sl_error(SL_ERR_SYSTEM, "no memory for the hops of %d tiles", tiles);
     for (int t = 0; hop && t < tiles; t++) {
-        int at = find_hop(cut, hop[t]);
+        int at = sl_vertex_cut_find_hop(cut, hop[t]);
         if (cut->hop[at++].hop == hop[t])
             continue;
         memmove(cut->hop + at + 1, cut->hop + at, (size_t)(cut->hops++ - at) * sizeof *cut->hop);
@@ -191,18 +177,39 @@ static int list_hops(struct sl_vertex_cut *cut, int tiles, const int *hop)
     return 0;
 }
 
+int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, bool scaled, int ranks,
+                           int64_t row_bytes, int tiles, const int *hop)
+{
+    *cut = (struct sl_vertex_cut){.delay = delay, .scaled = scaled, .row_bytes = row_bytes};
+    const int code = list_hops(cut, tiles, hop);
+    const size_t count = (size_t)ranks * (size_t)cut->hops;
+    cut->to_root = calloc(count, sizeof *cut->to_root);
+    cut->to_leaves = calloc(count, sizeof *cut->to_leaves);
+    return code ? code
+           : cut->to_root && cut->to_leaves
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
+}
+
+/* Add what a rank receives, by hop. */
+static void count_received(const struct sl_exchange *x, int hops, struct sl_cut_flow *flow)
+{
+    for (int p = 0; p < x->receives; p++) {
+        flow[x->receive[p].number % hops].rows += x->receive[p].rows;
+        flow[x->receive[p].number % hops].messages++;
+    }
+}
+
 static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
 {
-    int64_t to_root = cut->delay > 0 ? 0 : cut->all.to_root.receives,
-            to_leaves = cut->delay > 0 ? 0 : cut->all.to_leaves.receives;
-    for (int b = 0; b < cut->delay; b++) {
-        to_root += cut->bin[b].to_root.receives;
-        to_leaves += cut->bin[b].to_leaves.receives;
+    const int bins = cut->delay > 0 ? cut->delay : 1, first = rt->rank * cut->hops;
+    for (int b = 0; b < bins; b++) {
+        const struct sl_cut_exchange *split = cut->delay > 0 ? &cut->bin[b] : &cut->all;
+        count_received(&split->to_root, cut->hops, &cut->to_root[first]);
+        count_received(&split->to_leaves, cut->hops, &cut->to_leaves[first]);
     }
-    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.to_root), cut->to_root);
-    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.to_leaves), cut->to_leaves);
-    sl_runtime_gather(rt, to_root, cut->to_root_messages);
-    sl_runtime_gather(rt, to_leaves, cut->to_leaves_messages);
+    sl_runtime_sum(rt, &cut->to_root->rows, 2 * (int64_t)rt->ranks * cut->hops);
+    sl_runtime_sum(rt, &cut->to_leaves->rows, 2 * (int64_t)rt->ranks * cut->hops);
 }
 
 /* ---- Factors of partial sums ---- */
@@ -284,10 +291,9 @@ int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
         .root = made->root,
     };
     const int delay = made->delay;
-    int code = sl_vertex_cut_allocate(cut, delay, made->factor, rt->ranks, made->row_bytes);
+    int code = sl_vertex_cut_allocate(cut, delay, made->factor, rt->ranks, made->row_bytes,
+                                      made->tiles, made->hop);
     cut->fingerprint = made->fingerprint;
-    if (!code)
-        code = list_hops(cut, made->tiles, made->hop);
     if (!code && delay > 0) {
         cut->bin = calloc((size_t)delay, sizeof *cut->bin);
         if (!cut->bin)
@@ -321,7 +327,5 @@ void sl_vertex_cut_destroy(struct sl_vertex_cut *cut)
     destroy_factors(cut);
     free(cut->to_root);
     free(cut->to_leaves);
-    free(cut->to_root_messages);
-    free(cut->to_leaves_messages);
     *cut = (struct sl_vertex_cut){0};
 }

@@ -432,12 +432,18 @@ preload_plan() { # HOPS OPTION ...
     sentence "--groups 2x2: expected a DATASET, and GxP" "$T/err"
 }
 
+on() { # GRAPH COMMAND ...
+    graph=$1
+    shift
+    "$@"
+}
+
 # messages_plan DISTRIBUTION OPTION ...: bytes and messages inside groups, and bytes between them, are those planned,
 # with the fewest hops and with all.
 messages_plan() {
     kind=$1
     shift
-    set -- "$T/small" --groups 2x2 --tiles 7 --hidden 12 --dropout 0.3 "$@"
+    set -- "$T/${graph:-small}" --groups 2x2 --tiles 7 --hidden 12 --dropout 0.3 "$@"
     "$STARLING" plan "$@" --distribution "$kind" --ranks 4 --json "$T/inside.json" >"$T/out" 2>"$T/err" || die "$(cat "$T/err")"
     tr -d ' \n' <"$T/inside.json" | sed 's/.*"preload":\[//' | tr '{' '\n' | grep preload_hops >"$T/rows"
     for row in 1 '$'; do
@@ -476,17 +482,44 @@ preload_figures() {
     tr -d '\n ' <"$T/preload.json" | sed 's/.*"preload":\[//' | tr '{,' '\n\n' | sed -n "s/^\"$1\":\([^}]*\).*/\1/p"
 }
 
+# machine LATENCY BYTES FEATURES: seconds of a message; bytes, and multiplications with sparse features, in a second. All else
+# takes nothing.
+machine() {
+    echo '{"rank": {"cores": 1, "memory_bytes": 1e9, "cache_bytes": 1e6, "gemm_flops_per_second": 1e24,
+        "stream_bytes_per_second": 1e24, "gather_64_bytes_per_second": 1e24, "gather_1024_bytes_per_second": 1e24,
+        "features_flops_per_second": '"$3"', "draws_per_second": 1e24, "task_seconds": 0},
+        "node": {"ranks": 1, "latency_seconds": '"$1"', "bytes_per_second": '"$2"'},
+        "network": {"latency_seconds": '"$1"', "bytes_per_second": '"$2"'}}'
+}
+
+# Inside groups, the plan takes what is faster: a cover where bytes are dear, a vertex-cut where messages are.
+inside_choice() {
+    "$STARLING" generate rmat "$T/far" --scale 12 --edge-factor 8 --features 5 --classes 3 >"$T/out" || die "$(cat "$T/out")"
+    for case in "cover 0 1e6" "vertex-cut 1 1e9"; do
+        # shellcheck disable=SC2086
+        set -- $case
+        machine "$2" "$3" 1e24 >"$T/dear.json"
+        for kind in halo cover vertex-cut any; do
+            [ $kind = any ] && asked= || asked="--distribution $kind"
+            # shellcheck disable=SC2086
+            "$STARLING" plan "$T/far" --ranks 4 --groups 2x2 --layers 3 --hidden 16 --tiles 8 --machine "$T/dear.json" \
+                --json "$T/preload.json" $asked >"$T/out" || die "$(cat "$T/out")"
+            preload_figures epoch_seconds >"$T/epoch-$kind"
+        done
+        [ "$(preload_figures inside_distribution | sort -u)" = "\"$1\"" ] || die "not $1: $(cat "$T/preload.json")"
+        cmp "$T/epoch-any" "$T/epoch-$1" || die "other times"
+        paste "$T/epoch-any" "$T/epoch-halo" "$T/epoch-cover" "$T/epoch-vertex-cut" |
+            awk '{ print; bad = bad || $1 > $2 || $1 > $3 || $1 > $4 } END { exit bad || NR < 3 }' || die "slower than others"
+    done
+}
+
 # Twelve vertices, all joined, whose features are their numbers: each group has all of them within one hop. The machine
 # multiplies 1e6 sparse features in a second, and all else takes nothing. Each of two products of the first layer has 12
 # entries of width 8. Sums of the features are dense. The link takes a second for each byte of the weights,
 # 12 x 8 and 8 x 3 numbers, whose gradients go to rank 0.
 preload_features() {
     awk 'BEGIN { for (a = 0; a < 12; a++) for (b = 0; b < 12; b++) if (a != b) print a, b }' | dataset "$T/full" 12 0
-    echo '{"rank": {"cores": 1, "memory_bytes": 1e9, "cache_bytes": 1e6, "gemm_flops_per_second": 1e24,
-        "stream_bytes_per_second": 1e24, "gather_64_bytes_per_second": 1e24, "gather_1024_bytes_per_second": 1e24,
-        "features_flops_per_second": 1e6, "draws_per_second": 1e24, "task_seconds": 0},
-        "node": {"ranks": 1, "latency_seconds": 0, "bytes_per_second": 1},
-        "network": {"latency_seconds": 0, "bytes_per_second": 1}}' >"$T/features.json"
+    machine 0 1 1e6 >"$T/features.json"
     for case in "no-cache-aggregate:4 * 12 * 8 / 1e6" cache-aggregate:0; do
         "$STARLING" plan "$T/full" --ranks 2 --groups 2x1 --hidden 8 --dropout 0 --${case%%:*} --machine "$T/features.json" \
             --json "$T/preload.json" >"$T/out" || die "$(cat "$T/out")"
@@ -595,6 +628,14 @@ check "messages as planned: resgcn with columns normalised, 1d" messages_plan 1d
 check "messages as planned: gin, 1.5d, bfloat16" messages_plan 1.5d --layers 2 --model gin --precision bf16
 check "messages as planned: jknet, 2d" messages_plan 2d --layers 3 --model jknet
 check "messages as planned: gcn, 2d" messages_plan 2d --layers 4 --model gcn
+check "messages as planned: gcn, vertex-cut" messages_plan vertex-cut --layers 4
+check "messages as planned: sage, vertex-cut" messages_plan vertex-cut --layers 3 --model sage --hidden 24
+check "messages as planned: gat, vertex-cut" messages_plan vertex-cut --layers 2 --model gat --heads 2
+check "messages as planned: sums of sparse features, vertex-cut" on sparse messages_plan vertex-cut --layers 3 --dropout 0 \
+    --cache-aggregate
+check "the faster of a vertex-cut and others inside groups" inside_choice
+check "normalised columns, and vertex-cuts inside groups" refused "--distribution vertex-cut: not with groups of 2 ranks" \
+    plan "$T/small" --ranks 4 --groups 2x2 --distribution vertex-cut --model resgcn --block-norm batch
 check "a distribution of groups, without groups" refused "--distribution halo: expected --groups, too" \
     plan "$T/small" --ranks 4 --distribution halo
 check "a distribution that groups cannot have" refused "--distribution 3d: not with groups of 2 ranks" \

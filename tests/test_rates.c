@@ -163,6 +163,23 @@ static void test_cached_aggregate(void **state)
     assert_false(caches(7650, 238162, 745, 1979909, "0", NULL));
 }
 
+/* Two ranks, whose clones are 0, 1 or 2 hops away. Tiles have hop 0, or hops 1 and 2. */
+static void test_spread(void **state)
+{
+    (void)state;
+    int rank_cut[] = {0, 3, 5}, hop[] = {0, 1, 1, 0, 1};
+    const struct sl_partition partition = {
+        .tiles = 5, .ranks = 2, .rank_cut = rank_cut, .hop = hop};
+    const int64_t entries[] = {1, 4, 0, 4, 7, 3, 0, 0, 0, 2, 5, 1, 3, 0, 2, 1, 4, 0};
+    const int64_t nnz[] = {1, 2, 2, 0, 0, 2, 3, 3, 0, 0, 2, 2, 2,
+                           0, 0, 0, 0, 0, 2, 6, 0, 0, 0, 4, 6};
+    struct sl_tile_counts counts;
+    assert_int_equal(sl_tile_counts_spread(&partition, 3, entries, true, false, &counts), 0);
+    assert_memory_equal(counts.nnz, nnz, sizeof nnz);
+    assert_int_equal(counts.entries, 37);
+    sl_tile_counts_destroy(&counts);
+}
+
 /* Of 1D, 1x1x2, the halo and a vertex-cut with delay, by their seconds and bytes. */
 static int chosen_of(const double seconds[4], const int64_t bytes[4], int64_t space, bool inexact)
 {
@@ -224,7 +241,7 @@ int main(void)
         cmocka_unit_test(test_gather_grows),     cmocka_unit_test(test_dropout_halves_a_product),
         cmocka_unit_test(test_remembered),       cmocka_unit_test(test_product_order),
         cmocka_unit_test(test_cached_aggregate), cmocka_unit_test(test_distribution),
-        cmocka_unit_test(test_inexact),
+        cmocka_unit_test(test_inexact),          cmocka_unit_test(test_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

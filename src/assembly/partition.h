@@ -62,11 +62,17 @@ int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows
 int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *partition, const int64_t *bounds,
                        const struct sl_part *part, const int32_t *hop);
 
-/* Do the same for a planned run, with equally many rows in each tile. Make `out` from `partition`,
- * the cuts of the vertices, which stays as it is. Not collective; sl_partition_destroy in either
- * case. */
+/* Numbers of clones on each rank, by the hop of their vertices. */
+struct sl_clone_hops {
+    int count;     /* of hops */
+    int64_t *rows; // (ranks, count)
+};
+
+/* Do the same for a planned run, with equally many rows in each tile of a rank and hop. Make `out`
+ * from `partition`, the cuts of the vertices, which stays as it is. `hops`: NULL, not known. Not
+ * collective; sl_partition_destroy in either case. */
 int sl_partition_recut_evenly(const struct sl_partition *partition, const int64_t *bounds,
-                              struct sl_partition *out);
+                              const struct sl_clone_hops *hops, struct sl_partition *out);
 
 /* What a random row of a table costs beside that cache, where one of memory costs 1. */
 double sl_partition_gather_cost(double table_bytes, double cache_bytes);

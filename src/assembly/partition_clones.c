@@ -45,61 +45,23 @@ static int list_ranks(const struct sl_partition *p, const int64_t *bounds, struc
 
 /* ---- A run for each rank and hop ---- */
 
-/* Clones by rank and hop, on all ranks. */
-struct hops {
-    int count;
-    int64_t *rows; // (ranks, count)
-    double *mean;  // (count): of a rank
-    int *together; // (count): the first of the hops that are together
-    double few;
-};
-
-static void sum_hops(struct sl_runtime *rt, struct hops *h, int64_t rows, const int32_t *hop)
-{
-    for (int64_t k = 0; k < rows; k++)
-        h->rows[rt->rank * h->count + hop[k]]++;
-    sl_runtime_sum(rt, h->rows, rt->ranks * h->count);
-    for (int r = 0; r < rt->ranks; r++)
-        for (int i = 0; i < h->count; i++)
-            h->mean[i] += (double)h->rows[r * h->count + i] / rt->ranks;
-}
-
-/* Join hops of few clones, the same on all ranks: a vertex has its clones in tiles of one hop. */
-static void join_hops(struct hops *h)
+/* Join hops of few clones, the same on all ranks: a vertex has its clones in tiles of one hop. Set
+ * together[i] (hops) to the first of the hops that hop i is with. mean (hops): clones of a rank. */
+static void join_hops(int hops, const double *mean, double few, int *together)
 {
     double left = 0.0;
-    for (int i = 0; i < h->count; i++)
-        left += h->mean[i];
-    for (int first = 0, next; first < h->count; first = next) {
-        double sum = h->mean[first];
-        for (next = first + 1; next < h->count && sum < h->few && h->mean[next] < h->few; next++)
-            sum += h->mean[next];
+    for (int i = 0; i < hops; i++)
+        left += mean[i];
+    for (int first = 0, next; first < hops; first = next) {
+        double sum = mean[first];
+        for (next = first + 1; next < hops && sum < few && mean[next] < few; next++)
+            sum += mean[next];
         left -= sum;
-        if (left < h->few)
-            next = h->count;
+        if (left < few)
+            next = hops;
         for (int i = first; i < next; i++)
-            h->together[i] = first;
+            together[i] = first;
     }
-}
-
-static int count_hops(struct sl_runtime *rt, const struct sl_partition *p, const int64_t *bounds,
-                      const int32_t *hop, struct hops *h)
-{
-    enum { FEW = 1024 };
-    const int64_t rows = bounds[rt->rank + 1] - bounds[rt->rank];
-    const double usual = (double)bounds[rt->ranks] / (double)p->tiles;
-    h->count = 1 - (int)sl_runtime_least(rt, rows > 0 ? -hop[rows - 1] : 0);
-    h->few = usual / 2.0 < FEW ? usual / 2.0 : FEW;
-    h->rows = calloc((size_t)(rt->ranks * h->count), sizeof *h->rows);
-    h->mean = calloc((size_t)h->count, sizeof *h->mean);
-    h->together = calloc((size_t)h->count, sizeof *h->together);
-    const int code =
-        sl_runtime_agree(rt, h->rows && h->mean && h->together ? 0 : no_memory(h->count));
-    if (!code) {
-        sum_hops(rt, h, rows, hop);
-        join_hops(h);
-    }
-    return code;
 }
 
 static void add_run(struct runs *runs, const struct run *run, double usual)
@@ -112,17 +74,14 @@ static void add_run(struct runs *runs, const struct run *run, double usual)
 }
 
 /* Runs have as many tiles as their shares of the clones are worth. */
-static int list_hops(const struct sl_partition *p, const int64_t *bounds, const struct hops *h,
-                     struct runs *runs)
+static void add_hops(const struct sl_partition *p, const int64_t *bounds,
+                     const struct sl_clone_hops *h, const int *together, struct runs *runs)
 {
     const double usual = (double)bounds[p->ranks] / (double)p->tiles;
-    runs->run = calloc((size_t)(p->ranks * h->count) + 1, sizeof *runs->run);
-    if (!runs->run)
-        return no_memory(p->ranks * h->count);
     for (int r = 0; r < p->ranks; r++) {
         struct run run = {.rank = r, .from = bounds[r], .to = bounds[r]};
         for (int i = 0; i < h->count; i++) {
-            if (h->together[i] == i && i > 0) {
+            if (together[i] == i && i > 0) {
                 add_run(runs, &run, usual);
                 run.from = run.to;
                 run.hop = i;
@@ -131,21 +90,46 @@ static int list_hops(const struct sl_partition *p, const int64_t *bounds, const 
         }
         add_run(runs, &run, usual);
     }
-    return 0;
 }
 
-static int list_runs(struct sl_runtime *rt, const struct sl_partition *p, const int64_t *bounds,
-                     const int32_t *hop, struct runs *runs)
+static int list_hops(const struct sl_partition *p, const int64_t *bounds,
+                     const struct sl_clone_hops *h, struct runs *runs)
 {
-    struct hops h = {0};
-    if (!hop)
-        return list_ranks(p, bounds, runs);
-    int code = count_hops(rt, p, bounds, hop, &h);
+    enum { FEW = 1024 };
+    const double half = (double)bounds[p->ranks] / (double)p->tiles / 2.0;
+    double *mean = calloc((size_t)h->count, sizeof *mean);
+    int *together = calloc((size_t)h->count, sizeof *together);
+    runs->run = calloc((size_t)(p->ranks * h->count) + 1, sizeof *runs->run);
+    const bool room = mean && together && runs->run;
+    for (int r = 0; room && r < p->ranks; r++)
+        for (int i = 0; i < h->count; i++)
+            mean[i] += (double)h->rows[r * h->count + i] / p->ranks;
+    if (room) {
+        join_hops(h->count, mean, half < FEW ? half : FEW, together);
+        add_hops(p, bounds, h, together, runs);
+    }
+    free(mean);
+    free(together);
+    return room ? 0 : no_memory(p->ranks * h->count);
+}
+
+static int list_runs(const struct sl_partition *p, const int64_t *bounds,
+                     const struct sl_clone_hops *hops, struct runs *runs)
+{
+    return hops ? list_hops(p, bounds, hops, runs) : list_ranks(p, bounds, runs);
+}
+
+/* Clones of all ranks by hop; `hop` as of sl_partition_recut. */
+static int count_hops(struct sl_runtime *rt, int64_t rows, const int32_t *hop,
+                      struct sl_clone_hops *h)
+{
+    h->count = 1 - (int)sl_runtime_least(rt, rows > 0 ? -hop[rows - 1] : 0);
+    h->rows = calloc((size_t)(rt->ranks * h->count), sizeof *h->rows);
+    const int code = sl_runtime_agree(rt, h->rows ? 0 : no_memory(h->count));
+    for (int64_t k = 0; !code && k < rows; k++)
+        h->rows[rt->rank * h->count + hop[k]]++;
     if (!code)
-        code = list_hops(p, bounds, &h, runs);
-    free(h.rows);
-    free(h.mean);
-    free(h.together);
+        sl_runtime_sum(rt, h->rows, rt->ranks * h->count);
     return code;
 }
 
@@ -202,7 +186,7 @@ static void cut_run(const struct run *run, const struct sl_part *part, int64_t *
 }
 
 int sl_partition_recut_evenly(const struct sl_partition *p, const int64_t *bounds,
-                              struct sl_partition *out)
+                              const struct sl_clone_hops *hops, struct sl_partition *out)
 {
     struct runs runs = {0};
     *out = (struct sl_partition){.ranks = p->ranks};
@@ -211,9 +195,9 @@ int sl_partition_recut_evenly(const struct sl_partition *p, const int64_t *bound
     if (!out->rank_cut || !out->workers)
         return sl_error(SL_ERR_SYSTEM, "no memory for the cuts of %d ranks", p->ranks);
     memcpy(out->workers, p->workers, (size_t)p->ranks * sizeof *out->workers);
-    int code = list_ranks(p, bounds, &runs);
+    int code = list_runs(p, bounds, hops, &runs);
     if (!code)
-        code = take_runs(out, &runs, false);
+        code = take_runs(out, &runs, hops != NULL);
     for (int k = 0; !code && k < runs.count; k++) {
         const struct run *run = &runs.run[k];
         for (int t = 0; t < run->tiles; t++)
@@ -228,8 +212,11 @@ int sl_partition_recut_evenly(const struct sl_partition *p, const int64_t *bound
 int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *p, const int64_t *bounds,
                        const struct sl_part *part, const int32_t *hop)
 {
+    struct sl_clone_hops hops = {0};
     struct runs runs = {0};
-    int code = sl_runtime_agree(rt, list_runs(rt, p, bounds, hop, &runs));
+    int code = hop ? count_hops(rt, bounds[rt->rank + 1] - bounds[rt->rank], hop, &hops) : 0;
+    if (!code)
+        code = sl_runtime_agree(rt, list_runs(p, bounds, hop ? &hops : NULL, &runs));
     if (!code)
         code = sl_runtime_agree(rt, take_runs(p, &runs, hop != NULL));
     for (int k = 0; !code && k < runs.count; k++)
@@ -239,6 +226,7 @@ int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *p, const int6
         sl_runtime_sum(rt, p->row_cut, p->tiles);
         p->row_cut[p->tiles] = bounds[p->ranks];
     }
+    free(hops.rows);
     free(runs.run);
     return code;
 }

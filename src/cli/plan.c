@@ -54,9 +54,9 @@ static const struct sl_option options[] = {
      "Distributions"},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      "KIND", "of that delay: as for train", "Distributions"},
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), NULL, 0, 0, "1d|1.5d|2d|3d|halo|cover",
-     "NAME", "with --groups: inside groups; default: what is predicted to be fastest",
-     "Distributions"},
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), NULL, 0, 0,
+     "1d|1.5d|2d|3d|halo|cover|vertex-cut", "NAME",
+     "with --groups: inside groups; default: what is predicted to be fastest", "Distributions"},
     {"like", SL_OPTION_CHOICE, FIELD(like), NULL, 0, 0, SL_LIKE_NAMES, "NAME",
      "instead of a DATASET, the published sizes of that one, its vertices in random order",
      "Graph"},
@@ -234,14 +234,14 @@ static int preload(struct planning *p)
     struct sl_preload_groups how = {
         .groups = groups,
         .each = each,
-        .distribution = p->config.distribution,
-        .training = &p->training,
-        .cuts = p->cuts,
-        .rates = &p->rates,
-        .core = &p->core,
+        .inside = {.distribution = p->config.distribution,
+                   .training = &p->training,
+                   .cuts = p->cuts,
+                   .rates = &p->rates,
+                   .core = &p->core},
     };
-    how.cuts.ranks = each;
-    how.cuts.cores = p->rates.cores * each;
+    how.inside.cuts.ranks = each;
+    how.inside.cuts.cores = p->rates.cores * each;
     const int code = sl_source_settle_splits(&p->source);
     return code ? code
                 : sl_preload_predict(&p->rt, &p->source, &p->options, &how, &p->preload,

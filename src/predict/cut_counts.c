@@ -14,40 +14,37 @@ static int no_memory(const struct sl_source *source)
                     source->path, (long long)source->vertices);
 }
 
-static int allocate(struct sl_cut_counts *c, const struct sl_source *source,
-                    const struct sl_assembly *how, int ranks, int delay)
+static int allocate(struct sl_cut_counts *c, const struct sl_source *source, int ranks)
 {
+    const int hops = source->hop_cut ? source->hops + 1 : 1;
+    const size_t count = (size_t)ranks * (size_t)hops;
     *c = (struct sl_cut_counts){
         .ranks = ranks,
+        .hops = {hops, calloc(count, sizeof *c->hops.rows)},
         .bounds = calloc((size_t)ranks + 1, sizeof *c->bounds),
-        .entries = calloc((size_t)ranks, sizeof *c->entries),
+        .entries = calloc(count * (size_t)hops, sizeof *c->entries),
         .symmetric = source->undirected,
         .has_values = source->adjacency.values.data != NULL,
     };
-    const bool scaled = delay != SL_DELAY_EXACT && how->scales_partials && how->reducer->linear;
-    const int code =
-        sl_vertex_cut_allocate(&c->cut, delay, scaled, ranks, sl_operands_row_bytes(source, how));
-    return c->bounds && c->entries ? code : no_memory(source);
+    return c->hops.rows && c->bounds && c->entries ? 0 : no_memory(source);
 }
 
 void sl_cut_counts_destroy(struct sl_cut_counts *c)
 {
-    sl_vertex_cut_destroy(&c->cut);
+    free(c->hops.rows);
     free(c->bounds);
     free(c->entries);
+    free(c->leaf);
     *c = (struct sl_cut_counts){0};
 }
 
-static int bins_of(const struct sl_cut_counts *c)
-{
-    return c->cut.delay > 0 ? c->cut.delay : 1;
-}
-
-/* Counts become sums. */
 static void settle(struct sl_cut_counts *c)
 {
-    for (int r = 0; r < c->ranks; r++)
-        c->bounds[r + 1] += c->bounds[r];
+    for (int r = 0; r < c->ranks; r++) {
+        c->bounds[r + 1] = c->bounds[r];
+        for (int h = 0; h < c->hops.count; h++)
+            c->bounds[r + 1] += c->hops.rows[r * c->hops.count + h];
+    }
 }
 
 static int64_t feature_entries(const struct sl_source *source, int64_t v)
@@ -60,11 +57,6 @@ static int64_t feature_entries(const struct sl_source *source, int64_t v)
 
 /* ---- Counted ---- */
 
-/* A clone whose root is elsewhere. */
-struct leaf {
-    int32_t root, rank, bin;
-};
-
 struct counting {
     struct sl_cut_counts *c;
     const struct sl_source *source;
@@ -72,13 +64,11 @@ struct counting {
     const int32_t *part; // (entries)
     bool loops;
     uint64_t seed;
-    int delay;
     int64_t *in;      // (n + 1): of a directed graph, the entries of column v: in_part[in[v]] …
     int32_t *in_part; // (entries)
     int64_t *seen;    // (ranks): the last vertex that the rank was seen to have, plus one
     int32_t *holder;  // (ranks): the ranks that have the vertex
-    int64_t leaves, room;
-    struct leaf *leaf; // (leaves)
+    int64_t room;     /* for leaves */
 };
 
 static bool turn(struct counting *m)
@@ -125,92 +115,81 @@ static int find_holders(struct counting *m, int64_t v)
     return count;
 }
 
-static bool add_leaf(struct counting *m, const struct leaf *leaf)
+static bool add_leaf(struct counting *m, const struct sl_cut_leaf *leaf)
 {
-    if (m->leaves == m->room) {
+    struct sl_cut_counts *c = m->c;
+    if (c->leaves == m->room) {
         m->room = 2 * m->room + 1024;
-        struct leaf *longer = realloc(m->leaf, (size_t)m->room * sizeof *longer);
+        struct sl_cut_leaf *longer = realloc(c->leaf, (size_t)m->room * sizeof *longer);
         if (!longer)
             return false;
-        m->leaf = longer;
+        c->leaf = longer;
     }
-    m->leaf[m->leaves++] = *leaf;
-    m->c->cut.to_root[leaf->root]++;
-    m->c->cut.to_leaves[leaf->rank]++;
+    c->leaf[c->leaves++] = *leaf;
     return true;
+}
+
+static void add_entry(struct counting *m, int32_t rank, int row_hop, int hop)
+{
+    const int hops = m->c->hops.count;
+    m->c->entries[((int64_t)rank * hops + row_hop) * hops + hop]++;
 }
 
 /* Loops, stored or added, are at the root. */
 static bool count_vertex(struct counting *m, int64_t v)
 {
     const struct sl_source *source = m->source;
-    const int64_t original = source->original.data ? sl_npy_integer(&source->original, v) : v;
+    const int64_t original = sl_source_number(source, v);
     const uint64_t drawn = sl_cloning_draw(m->seed, original);
-    const int found = find_holders(m, v), clones = found > 0 ? found : 1;
+    const int found = find_holders(m, v), clones = found > 0 ? found : 1,
+              hop = sl_source_hop(source, v);
     const int32_t root =
         found > 0 ? m->holder[drawn % (uint64_t)found] : (int32_t)(drawn % (uint64_t)m->c->ranks);
-    const int32_t bin = sl_cloning_bin(m->seed, original, m->delay);
     bool room = true;
     m->c->feature_entries += clones * feature_entries(source, v);
-    m->c->bounds[root + 1]++;
-    m->c->entries[root] += m->loops;
+    m->c->hops.rows[root * m->c->hops.count + hop]++;
+    if (m->loops)
+        add_entry(m, root, hop, hop);
     for (int h = 0; room && h < found; h++) {
-        const struct leaf leaf = {root, m->holder[h], bin};
+        const struct sl_cut_leaf leaf = {root, m->holder[h], hop, original};
         if (leaf.rank == root)
             continue;
-        m->c->bounds[leaf.rank + 1]++;
+        m->c->hops.rows[leaf.rank * m->c->hops.count + hop]++;
         room = add_leaf(m, &leaf);
     }
     for (int64_t e = m->a->indptr[v]; e < m->a->indptr[v + 1]; e++)
         if (m->a->indices[e] != v)
-            m->c->entries[m->part[e]]++;
+            add_entry(m, m->part[e], hop, sl_source_hop(source, m->a->indices[e]));
         else if (!m->loops) /* else it is in the one that is added */
-            m->c->entries[root]++;
+            add_entry(m, root, hop, hop);
     return room;
 }
 
-/* Add the messages of `clones` leaves whose roots are on one rank. `rows` (ranks · bins) counts
- * these leaves by rank and bin, and is all 0 again afterwards. */
-static void settle_messages(const struct counting *m, int64_t clones, const struct leaf *leaf,
-                            int64_t *rows)
+/* Leaves by the ranks of their roots. */
+static bool sort_leaves(struct sl_cut_counts *c)
 {
-    const int ranks = m->c->ranks, bins = bins_of(m->c);
-    for (int64_t k = 0; k < clones; k++) {
-        int64_t *own = &rows[(int64_t)leaf[k].rank * bins + leaf[k].bin];
-        const int messages = sl_vertex_cut_messages(&m->c->cut, ranks, *own, m->c->cut.delay > 0);
-        m->c->cut.to_root_messages[leaf[k].root] += messages;
-        m->c->cut.to_leaves_messages[leaf[k].rank] += messages;
-        *own = 0;
-    }
-}
-
-static bool count_messages(struct counting *m)
-{
-    const int ranks = m->c->ranks, bins = bins_of(m->c);
-    int64_t *place = calloc((size_t)ranks + 1, sizeof *place);
-    int64_t *rows = calloc((size_t)ranks * (size_t)bins, sizeof *rows);
-    struct leaf *sorted = malloc((size_t)(m->leaves + 1) * sizeof *sorted);
-    const bool room = place && rows && sorted;
-    for (int r = 0; room && r < ranks; r++)
-        place[r + 1] = place[r] + m->c->cut.to_root[r];
-    for (int64_t k = 0; room && k < m->leaves; k++)
-        sorted[place[m->leaf[k].root]++] = m->leaf[k];
-    for (int64_t k = 0, first = 0; room && k < m->leaves; k++) {
-        rows[(int64_t)sorted[k].rank * bins + sorted[k].bin]++;
-        if (k + 1 < m->leaves && sorted[k + 1].root == sorted[k].root)
-            continue;
-        settle_messages(m, k + 1 - first, sorted + first, rows);
-        first = k + 1;
-    }
+    int64_t *place = calloc((size_t)c->ranks + 1, sizeof *place);
+    struct sl_cut_leaf *sorted = malloc((size_t)(c->leaves + 1) * sizeof *sorted);
+    const bool room = place && sorted;
+    for (int64_t k = 0; room && k < c->leaves; k++)
+        place[c->leaf[k].root + 1]++;
+    for (int r = 0; room && r < c->ranks; r++)
+        place[r + 1] += place[r];
+    for (int64_t k = 0; room && k < c->leaves; k++)
+        sorted[place[c->leaf[k].root]++] = c->leaf[k];
     free(place);
-    free(rows);
-    free(sorted);
-    return room;
+    if (!room) {
+        free(sorted);
+        return false;
+    }
+    free(c->leaf);
+    c->leaf = sorted;
+    return true;
 }
 
 int sl_cut_counts_create(struct sl_cut_counts *c, const struct sl_source *source,
                          const struct sl_dataset *graph, int ranks, const int32_t *part,
-                         const struct sl_assembly *how, int delay)
+                         const struct sl_assembly *how)
 {
     struct counting m = {
         .c = c,
@@ -219,23 +198,21 @@ int sl_cut_counts_create(struct sl_cut_counts *c, const struct sl_source *source
         .part = part,
         .loops = how->loops,
         .seed = how->seed,
-        .delay = delay,
         .seen = calloc((size_t)ranks, sizeof *m.seen),
         .holder = malloc((size_t)ranks * sizeof *m.holder),
     };
-    const int code = allocate(c, source, how, ranks, delay);
+    const int code = allocate(c, source, ranks);
     bool room = !code && m.seen && m.holder && (graph->symmetric || turn(&m));
     c->symmetric = graph->symmetric;
     for (int64_t v = 0; room && v < m.a->rows; v++)
         room = count_vertex(&m, v);
-    room = room && count_messages(&m);
+    room = room && sort_leaves(c);
     if (room)
         settle(c);
     free(m.in);
     free(m.in_part);
     free(m.seen);
     free(m.holder);
-    free(m.leaf);
     return code ? code : room ? 0 : no_memory(source);
 }
 
@@ -248,12 +225,14 @@ static double expected_clones(double edges, int ranks)
 }
 
 int sl_cut_counts_expect(struct sl_cut_counts *c, const struct sl_source *source, int ranks,
-                         const struct sl_assembly *how, int delay)
+                         const struct sl_assembly *how)
 {
     const struct sl_npy *indptr = &source->adjacency.indptr;
     const int64_t n = source->vertices, entries = source->adjacency.indices.count;
     const double mean = (double)entries / (double)n, back = source->undirected ? 0.0 : mean;
-    const int code = allocate(c, source, how, ranks, delay), bins = bins_of(c);
+    struct sl_source flat = *source; /* all hops alike */
+    flat.hop_cut = NULL;
+    const int code = allocate(c, &flat, ranks);
     double clones = indptr->data ? 0.0 : (double)n * expected_clones(mean, ranks), features = 0.0;
     if (code)
         return code;
@@ -263,17 +242,81 @@ int sl_cut_counts_expect(struct sl_cut_counts *c, const struct sl_source *source
         clones += own;
         features += own * (double)feature_entries(source, v);
     }
-    const double leaves = (clones - (double)n) / ranks, others = ranks - 1.0;
-    const double pair = others > 0.0 ? leaves / others / bins : 0.0; /* rows of two ranks */
-    const int messages = sl_vertex_cut_messages(&c->cut, ranks, llround(pair) + 1, delay > 0);
     for (int r = 0; r < ranks; r++) {
-        c->bounds[r + 1] = llround(clones / ranks);
+        c->hops.rows[r] = llround(clones / ranks);
         c->entries[r] = (entries + (how->loops ? n : 0)) / ranks;
-        c->cut.to_root[r] = c->cut.to_leaves[r] = llround(leaves);
-        c->cut.to_root_messages[r] = c->cut.to_leaves_messages[r] =
-            llround(others * bins * messages * (1.0 - exp(-pair)));
     }
+    c->expected = (clones - (double)n) / ranks;
     c->feature_entries = llround(indptr->data ? features : clones);
     settle(c);
+    return 0;
+}
+
+/* ---- What travels ---- */
+
+static int bins_of(const struct sl_vertex_cut *cut)
+{
+    return cut->delay > 0 ? cut->delay : 1;
+}
+
+/* Add the rows and messages of `leaves` leaves whose roots are on one rank. rows (ranks, hops,
+ * bins) is all 0, and is so again afterwards. */
+static void add_flow(struct sl_vertex_cut *cut, uint64_t seed, int ranks, int64_t leaves,
+                     const struct sl_cut_leaf *leaf, int64_t *rows)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t k = 0; k < leaves; k++) {
+            const int hop = sl_vertex_cut_find_hop(cut, leaf[k].hop);
+            const int64_t to = (int64_t)leaf[k].rank * cut->hops + hop;
+            const int32_t bin = sl_cloning_bin(seed, leaf[k].original, cut->delay);
+            int64_t *own = &rows[to * bins_of(cut) + bin];
+            if (pass == 0) {
+                ++*own;
+                continue;
+            }
+            struct sl_cut_flow *root = &cut->to_root[(int64_t)leaf[k].root * cut->hops + hop];
+            const int messages = sl_vertex_cut_messages(cut, ranks, *own, cut->delay > 0);
+            root->rows++;
+            root->messages += messages;
+            cut->to_leaves[to].rows++;
+            cut->to_leaves[to].messages += messages;
+            *own = 0;
+        }
+}
+
+/* Rows and messages between two ranks, where leaves are expected. */
+static void expect_flow(const struct sl_cut_counts *c, struct sl_vertex_cut *cut)
+{
+    const int bins = bins_of(cut);
+    const double others = c->ranks - 1.0;
+    const double pair = others > 0.0 ? c->expected / others / bins : 0.0;
+    const int messages = sl_vertex_cut_messages(cut, c->ranks, llround(pair) + 1, cut->delay > 0);
+    for (int r = 0; r < c->ranks; r++)
+        cut->to_root[r] = cut->to_leaves[r] = (struct sl_cut_flow){
+            llround(c->expected), llround(others * bins * messages * (1.0 - exp(-pair)))};
+}
+
+int sl_cut_counts_flow(const struct sl_cut_counts *c, const struct sl_source *source,
+                       const struct sl_partition *clones, const struct sl_assembly *how, int delay,
+                       struct sl_vertex_cut *cut)
+{
+    const bool scaled = delay != SL_DELAY_EXACT && how->scales_partials && how->reducer->linear;
+    const int code =
+        sl_vertex_cut_allocate(cut, delay, scaled, c->ranks, sl_operands_row_bytes(source, how),
+                               clones->tiles, clones->hop);
+    if (code)
+        return code;
+    int64_t *rows = calloc((size_t)c->ranks * (size_t)(cut->hops * bins_of(cut)), sizeof *rows);
+    if (!rows)
+        return no_memory(source);
+    for (int64_t k = 0, first = 0; k < c->leaves; k++) {
+        if (k + 1 < c->leaves && c->leaf[k + 1].root == c->leaf[k].root)
+            continue;
+        add_flow(cut, how->seed, c->ranks, k + 1 - first, c->leaf + first, rows);
+        first = k + 1;
+    }
+    if (c->expected > 0.0)
+        expect_flow(c, cut);
+    free(rows);
     return 0;
 }

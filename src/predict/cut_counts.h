@@ -1,5 +1,5 @@
 /* How many clones of vertices a vertex-cut makes, and how many rows travel between them
- * (graphs/vertex_cut.h), before there is a rank that trains. */
+ * (graphs/vertex_cut.h), before there is a rank that trains. Of a selection, by hop. */
 #ifndef SL_PREDICT_CUT_COUNTS_H
 #define SL_PREDICT_CUT_COUNTS_H
 
@@ -7,28 +7,44 @@
 #include "data/source.h"
 #include "graphs/vertex_cut.h"
 
+/* A clone whose root is elsewhere. */
+struct sl_cut_leaf {
+    int32_t root, rank; /* where both are */
+    int32_t hop;        /* of their vertex */
+    int64_t original;   /* its number in the whole graph */
+};
+
 struct sl_cut_counts {
     int ranks;
-    struct sl_vertex_cut cut; /* its counts alone */
-    int64_t *bounds;          // (ranks + 1): rank r has the clones bounds[r] … bounds[r + 1] - 1
-    int64_t *entries;         // (ranks): of S = A + I, or A, among them
-    int64_t feature_entries;  /* of sparse features, of all clones */
+    struct sl_clone_hops hops; /* one hop where none are known */
+    int64_t *bounds;           // (ranks + 1): rank r has the clones bounds[r] … bounds[r + 1] - 1
+    int64_t *entries; // (ranks, hops, hops): of S = A + I, or A, by the hops of row and column
+    int64_t feature_entries; /* of sparse features, of all clones */
     bool symmetric, has_values;
+    int64_t leaves;           /* counted, */
+    struct sl_cut_leaf *leaf; // (leaves): by the ranks of their roots
+    double expected;          /* or as many on each rank */
 };
 
 /* Of a graph, all of it, in the order of the source's files, whose entries are in parts (entries),
- * 0 … ranks - 1. Of the assembly, loops, seed and widths count, the delay is the argument.
- * SL_ERR_SYSTEM; sl_cut_counts_destroy in either case. */
+ * 0 … ranks - 1. Of the assembly, loops and seed count. SL_ERR_SYSTEM; sl_cut_counts_destroy in
+ * either case. */
 int sl_cut_counts_create(struct sl_cut_counts *counts, const struct sl_source *source,
                          const struct sl_dataset *graph, int ranks, const int32_t *part,
-                         const struct sl_assembly *how, int delay);
+                         const struct sl_assembly *how);
 
 /* Those that are expected where edges are in random parts, as PowerGraph's (Gonzalez et al., OSDI
  * 2012, theorem 5.2): an upper limit of better ones. Of a source of which only the sizes are there,
- * vertices have equal degrees. */
+ * vertices have equal degrees. Hops are not told apart. */
 int sl_cut_counts_expect(struct sl_cut_counts *counts, const struct sl_source *source, int ranks,
-                         const struct sl_assembly *how, int delay);
+                         const struct sl_assembly *how);
 
 void sl_cut_counts_destroy(struct sl_cut_counts *counts);
+
+/* Count what travels with a delay, where the clones are cut into these tiles. Of the assembly, seed
+ * and widths count. SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
+int sl_cut_counts_flow(const struct sl_cut_counts *counts, const struct sl_source *source,
+                       const struct sl_partition *clones, const struct sl_assembly *how, int delay,
+                       struct sl_vertex_cut *cut);
 
 #endif

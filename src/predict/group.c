@@ -1,25 +1,57 @@
 #include "predict/group.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
 
-/* The selection on grids of ranks, each of which has its share of every hop, and in parts. */
+/* The selection on grids of ranks, each of which has its share of every hop, in parts, and cloned.
+ */
 struct grouped {
+    const struct sl_source *selection;
     struct sl_source shares;
     struct sl_partition partition;
     struct sl_tile_counts counts;
     struct sl_scenario_halo halo;
+    struct sl_partition vertices; /* before they have clones */
+    struct sl_scenario_cut cut;
+    bool has_cut;
     struct sl_prediction *list;
     int count;
 };
 
-static int count(struct sl_runtime *rt, const struct sl_source *selection,
-                 const struct sl_training *training, const struct sl_partition_options *cuts,
-                 struct grouped *g)
+/* Groups do not train normalised columns on clones. */
+static bool averages(const struct sl_model_shape *shape)
 {
-    int code = sl_source_borrow(selection, &g->shares);
+    struct sl_layer_list list = {0};
+    bool found = false;
+    shape->model->list(shape, &list);
+    for (int l = 0; l < list.count; l++)
+        found = found || list.layer[l].kind->averages;
+    free(list.layer);
+    return found;
+}
+
+/* Tiles of clones follow from those of vertices whatever their hops. */
+static int count_clones(struct sl_runtime *rt, const struct sl_training *training,
+                        const struct sl_partition_options *cuts, struct grouped *g)
+{
+    struct sl_source flat = *g->selection;
+    flat.hop_cut = NULL;
+    g->has_cut = sl_scenario_cut_fits(training) && !averages(&training->shape);
+    if (!g->has_cut)
+        return 0;
+    const int code = sl_partition_create(rt, &g->vertices, &flat, cuts);
+    return code ? code
+                : sl_scenario_cut_create(g->selection, training, &g->vertices, &g->halo,
+                                         sl_space_find(rt).bytes, &g->cut);
+}
+
+static int count(struct sl_runtime *rt, const struct sl_training *training,
+                 const struct sl_partition_options *cuts, struct grouped *g)
+{
+    int code = sl_source_borrow(g->selection, &g->shares);
     if (!code)
         code = sl_source_order_by_hop_shares(&g->shares, cuts->ranks);
     if (!code)
@@ -27,7 +59,26 @@ static int count(struct sl_runtime *rt, const struct sl_source *selection,
     if (!code)
         code = sl_tile_counts_read(rt, &g->shares, &g->partition, training->how.loops, NULL, NULL,
                                    &g->counts);
-    return code ? code : sl_scenario_halo_create(rt, selection, training, cuts, &g->halo);
+    if (!code)
+        code = sl_scenario_halo_create(rt, g->selection, training, cuts, &g->halo);
+    return code ? code : count_clones(rt, training, cuts, g);
+}
+
+/* Set the rows of all vertices and of outer ones. Where hops of clones are not known, all vertices
+ * have equally many. */
+static void count_rows(const struct grouped *g, const struct sl_prediction *p, double *rows,
+                       double *outer)
+{
+    const struct sl_cut_counts *clones = &g->cut.clones;
+    const double vertices = (double)g->selection->vertices;
+    *rows = p->kind->clones ? (double)clones->bounds[clones->ranks] : vertices;
+    double inner = *rows * (double)g->selection->inner / vertices;
+    if (p->kind->clones && clones->hops.count > 1) {
+        inner = 0.0;
+        for (int r = 0; r < clones->ranks; r++)
+            inner += (double)clones->hops.rows[r * clones->hops.count];
+    }
+    *outer = *rows - inner;
 }
 
 /* Whether a prediction is of a distribution with this name (NULL: any). */
@@ -47,21 +98,25 @@ static bool is_same(const struct sl_prediction *p, const struct sl_group_predict
 }
 
 static const struct sl_prediction *find_fastest(const struct grouped *g, const char *name,
+                                                bool clones,
                                                 const struct sl_group_prediction *first)
 {
     const struct sl_prediction *best = NULL;
     for (const struct sl_prediction *p = g->list; p < g->list + g->count; p++)
-        if (is_named(p, name) && is_same(p, first) && (!best || p->seconds < best->seconds))
+        if (p->kind->clones == clones && is_named(p, name) && is_same(p, first) &&
+            (!best || p->seconds < best->seconds))
             best = p;
     return best;
 }
 
-static void add(const struct sl_prediction *p, int ranks, struct sl_group_prediction *out)
+static void add(const struct grouped *g, const struct sl_prediction *p,
+                struct sl_group_prediction *out)
 {
     out->kind = p->kind;
     out->grid = p->grid;
     memcpy(out->name, p->name, sizeof out->name);
-    for (int r = 0; r < ranks; r++) {
+    count_rows(g, p, &out->rows, &out->outer);
+    for (int r = 0; r < g->partition.ranks; r++) {
         const struct sl_rank_prediction *rank = &p->rank[r];
         out->bytes += (double)rank->received;
         out->messages += (double)rank->messages;
@@ -69,29 +124,44 @@ static void add(const struct sl_prediction *p, int ranks, struct sl_group_predic
     }
 }
 
-int sl_group_predict(struct sl_runtime *rt, const struct sl_source *selection,
-                     const struct sl_training *training, const struct sl_partition_options *cuts,
-                     const struct sl_rates *rates, const struct sl_rates *core, int refresh,
-                     const char *distribution, struct sl_group_prediction *out)
+static int add_fastest(const struct grouped *g, const struct sl_group_options *options,
+                       struct sl_group_prediction *out[2])
 {
-    struct grouped g = {.count = 0};
-    const struct sl_prediction *fastest = NULL;
-    struct sl_training own = *training;
+    const char *name = options->distribution;
+    for (int c = 0; c < 2; c++) {
+        const struct sl_prediction *fastest = find_fastest(g, name, c, out[c]);
+        out[c]->none = out[c]->none || !fastest;
+        if (fastest)
+            add(g, fastest, out[c]);
+    }
+    return !out[0]->none || !out[1]->none
+               ? 0
+               : sl_error(
+                     SL_ERR_USAGE,
+                     "--distribution %s: not with groups of %d ranks, or not with this --order "
+                     "or model",
+                     name ? name : out[0]->name, options->cuts.ranks);
+}
+
+int sl_group_predict(struct sl_runtime *rt, const struct sl_source *selection,
+                     const struct sl_group_options *options, struct sl_group_prediction *out[2])
+{
+    struct grouped g = {.selection = selection};
+    struct sl_training own = *options->training;
     own.how.partition = NULL; /* the parts of the groups */
-    int code = count(rt, selection, &own, cuts, &g);
+    own.how.delay = SL_DELAY_EXACT;
+    int code = count(rt, &own, &options->cuts, &g);
     struct sl_scenario scenario =
-        sl_scenario_of(selection, &own, &g.partition, &g.counts, rates, core);
-    scenario.refresh = refresh;
+        sl_scenario_of(selection, &own, &g.partition, &g.counts, options->rates, options->core);
+    scenario.refresh = options->refresh;
     if (!code)
-        code = sl_scenario_predict_all(&scenario, &g.halo, NULL, &g.list, &g.count);
+        code = sl_scenario_predict_all(&scenario, &g.halo, g.has_cut ? &g.cut : NULL, &g.list,
+                                       &g.count);
     if (!code)
-        fastest = find_fastest(&g, distribution, out);
-    if (!code && !fastest)
-        code = sl_error(SL_ERR_USAGE, "--distribution %s: not with groups of %d ranks",
-                        distribution ? distribution : out->name, cuts->ranks);
-    if (!code)
-        add(fastest, cuts->ranks, out);
+        code = add_fastest(&g, options, out);
     sl_scenario_free_all(g.list, g.count);
+    sl_scenario_cut_destroy(&g.cut);
+    sl_partition_destroy(&g.vertices);
     sl_scenario_halo_destroy(&g.halo);
     sl_tile_counts_destroy(&g.counts);
     sl_partition_destroy(&g.partition);

@@ -23,8 +23,8 @@ static struct sl_input input_of(const struct sl_scenario *scenario)
 {
     const struct sl_distribution d = {.kind = scenario->kind, .own = scenario->own};
     struct sl_input input = features_of(scenario);
-    input.aggregated =
-        scenario->training->how.aggregates && sl_operands_can_aggregate(!input.sparse, &d);
+    const bool whole = !input.sparse || scenario->sums_are_read;
+    input.aggregated = scenario->training->how.aggregates && sl_operands_can_aggregate(whole, &d);
     if (input.sparse && input.aggregated) {
         input.csr.nnz = (int64_t)sl_operands_aggregated_entries(
             (double)scenario->vertices, (double)scenario->counts->entries,

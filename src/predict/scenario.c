@@ -31,6 +31,7 @@ struct sl_scenario sl_scenario_of(const struct sl_source *source,
         .classes = source->classes,
         .row_bytes = sl_operands_row_bytes(source, &training->how),
         .feature_entries = sl_source_feature_entries(source),
+        .sums_are_read = source->aggregated_from != NULL,
     };
 }
 
@@ -257,13 +258,14 @@ static bool has_large_tiles(const struct sl_scenario *scenario, const struct sl_
 }
 
 static int predict_cut(const struct sl_scenario *scenario, struct sl_scenario_cut *cut,
-                       struct sl_cut_counts *clones, struct sl_prediction **list, int *count)
+                       struct sl_vertex_cut *own, struct sl_prediction **list, int *count)
 {
+    const struct sl_cut_counts *clones = &cut->clones;
     struct sl_scenario with_cut = *scenario;
     with_cut.partition = &cut->partition;
     with_cut.counts = &cut->counts;
     with_cut.kind = &sl_distribution_vertex_cut;
-    with_cut.own = &clones->cut;
+    with_cut.own = own;
     with_cut.vertices = clones->bounds[clones->ranks];
     with_cut.feature_entries = scenario->feature_entries ? clones->feature_entries : 0;
     return predict_next(&with_cut, &(struct sl_grid){cut->partition.ranks, 1, 1}, list, count);

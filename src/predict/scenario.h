@@ -33,7 +33,8 @@ struct sl_scenario {
     int64_t vertices, features, classes; /* vertices: or clones, where rows are these */
     int64_t feature_entries;             /* of sparse features; 0: dense ones */
     int64_t row_bytes;                   /* of the widest dense matrix */
-    int refresh; /* layers that aggregate before a group's copies are refreshed; 0: never */
+    bool sums_are_read; /* where the first layer's sums are made once, from another graph */
+    int refresh;        /* layers that aggregate before a group's copies are refreshed; 0: never */
 };
 
 /* The scenario of a training on a source, of which only the sizes need be known. */
@@ -75,9 +76,10 @@ void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source 
 
 /* What a vertex-cut would be. */
 struct sl_scenario_cut {
+    struct sl_cut_counts clones;
     struct sl_partition partition; /* of the clones */
     struct sl_tile_counts counts;
-    struct sl_cut_counts exact, late; /* with --delay cd-0; as --delay says, if that is another */
+    struct sl_vertex_cut exact, late; /* with --delay cd-0; as --delay says, if that is another */
     bool has_late;
     struct sl_parts edges; /* none where they are expected */
     const char *parts;

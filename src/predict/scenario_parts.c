@@ -169,23 +169,10 @@ static int count(const struct sl_source *source, const struct sl_training *train
         code = sl_edge_shares_cut(source, &whole.data, training->how.partition, ranks, seed,
                                   &out->edges);
     if (!code)
-        code = sl_cut_counts_create(&out->exact, source, &whole.data, ranks, out->edges.part,
-                                    &training->how, SL_DELAY_EXACT);
-    if (!code && out->has_late)
-        code = sl_cut_counts_create(&out->late, source, &whole.data, ranks, out->edges.part,
-                                    &training->how, training->how.delay);
+        code = sl_cut_counts_create(&out->clones, source, &whole.data, ranks, out->edges.part,
+                                    &training->how);
     sl_part_close(&whole);
     return code;
-}
-
-static int expect(const struct sl_source *source, const struct sl_training *training, int ranks,
-                  struct sl_scenario_cut *out)
-{
-    const int code =
-        sl_cut_counts_expect(&out->exact, source, ranks, &training->how, SL_DELAY_EXACT);
-    return code || !out->has_late ? code
-                                  : sl_cut_counts_expect(&out->late, source, ranks, &training->how,
-                                                         training->how.delay);
 }
 
 int sl_scenario_cut_create(const struct sl_source *source, const struct sl_training *training,
@@ -193,26 +180,35 @@ int sl_scenario_cut_create(const struct sl_source *source, const struct sl_train
                            int64_t space, struct sl_scenario_cut *out)
 {
     const int ranks = vertices->ranks;
-    const bool counts = is_cut_soon(source, ranks, space, NULL);
+    const bool counts = is_cut_soon(source, ranks, space, NULL), hops = counts && source->hop_cut;
+    const struct sl_cut_counts *clones = &out->clones;
     *out = (struct sl_scenario_cut){
         .has_late = training->how.delay != SL_DELAY_EXACT,
         .parts = !counts                   ? "at random"
                  : training->how.partition ? "those of --partition"
                                            : "METIS'",
     };
-    int code =
-        counts ? count(source, training, ranks, halo, out) : expect(source, training, ranks, out);
+    int code = counts ? count(source, training, ranks, halo, out)
+                      : sl_cut_counts_expect(&out->clones, source, ranks, &training->how);
     if (!code)
-        code = sl_partition_recut_evenly(vertices, out->exact.bounds, &out->partition);
+        code = sl_partition_recut_evenly(vertices, clones->bounds, hops ? &clones->hops : NULL,
+                                         &out->partition);
+    if (!code)
+        code = sl_cut_counts_flow(clones, source, &out->partition, &training->how, SL_DELAY_EXACT,
+                                  &out->exact);
+    if (!code && out->has_late)
+        code = sl_cut_counts_flow(clones, source, &out->partition, &training->how,
+                                  training->how.delay, &out->late);
     return code ? code
-                : sl_tile_counts_spread(&out->partition, out->exact.entries, out->exact.symmetric,
-                                        out->exact.has_values, &out->counts);
+                : sl_tile_counts_spread(&out->partition, clones->hops.count, clones->entries,
+                                        clones->symmetric, clones->has_values, &out->counts);
 }
 
 void sl_scenario_cut_destroy(struct sl_scenario_cut *cut)
 {
-    sl_cut_counts_destroy(&cut->exact);
-    sl_cut_counts_destroy(&cut->late);
+    sl_vertex_cut_destroy(&cut->exact);
+    sl_vertex_cut_destroy(&cut->late);
+    sl_cut_counts_destroy(&cut->clones);
     sl_tile_counts_destroy(&cut->counts);
     sl_partition_destroy(&cut->partition);
     sl_parts_close(&cut->edges);

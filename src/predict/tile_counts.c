@@ -96,20 +96,52 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
     return code;
 }
 
-int sl_tile_counts_spread(const struct sl_partition *p, const int64_t *entries, bool symmetric,
-                          bool has_values, struct sl_tile_counts *out)
+/* Neighbouring tiles of a rank, which have all its clones of some hops. */
+struct hop_tiles {
+    int from, to;
+    int hop, end; /* these hops */
+};
+
+/* The next ones of rank r. `hops`: of the graph, 1 where none are known. */
+static bool next_tiles(const struct sl_partition *p, int r, int hops, struct hop_tiles *run)
+{
+    const int begin = p->rank_cut[r], end = p->rank_cut[r + 1];
+    run->from = run->to > begin ? run->to : begin;
+    if (run->from >= end)
+        return false;
+    for (run->to = run->from + 1; run->to < end; run->to++)
+        if (p->hop && p->hop[run->to] != p->hop[run->from])
+            break;
+    run->hop = run->from == begin ? 0 : p->hop[run->from];
+    run->end = run->to == end ? hops : p->hop[run->to];
+    return true;
+}
+
+/* Spread entries (hops, hops) of a rank over its tiles of some hops of rows and of columns. */
+static void spread(const struct hop_tiles *row, const struct hop_tiles *column, int hops,
+                   const int64_t *entries, struct sl_tile_counts *out)
+{
+    const int64_t width = column->to - column->from, all = (row->to - row->from) * width;
+    int64_t sum = 0;
+    for (int i = row->hop; i < row->end; i++)
+        for (int k = column->hop; k < column->end; k++)
+            sum += entries[i * hops + k];
+    for (int64_t t = 0; t < all; t++)
+        out->nnz[(row->from + t / width) * out->tiles + column->from + t % width] =
+            sum / all + (t < sum % all);
+    out->entries += sum;
+}
+
+int sl_tile_counts_spread(const struct sl_partition *p, int hops, const int64_t *entries,
+                          bool symmetric, bool has_values, struct sl_tile_counts *out)
 {
     const int code = create(p->tiles, out);
     out->symmetric = symmetric;
     out->has_values = has_values;
-    for (int r = 0; !code && r < p->ranks; r++) {
-        const int from = p->rank_cut[r], tiles = p->rank_cut[r + 1] - from;
-        const int64_t all = (int64_t)tiles * tiles;
-        for (int64_t t = 0; t < all; t++)
-            out->nnz[(from + t / tiles) * p->tiles + from + t % tiles] =
-                entries[r] / all + (t < entries[r] % all);
-        out->entries += entries[r];
-    }
+    for (int r = 0; !code && r < p->ranks; r++)
+        for (struct hop_tiles row = {0}; next_tiles(p, r, hops, &row);)
+            for (struct hop_tiles column = {0}; next_tiles(p, r, hops, &column);)
+                spread(&row, &column, hops, entries + (int64_t)r * hops * hops, out);
     return code;
 }
 

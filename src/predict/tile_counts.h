@@ -19,9 +19,10 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
                         struct sl_halo_counts *halo, struct sl_cover_counts *cover,
                         struct sl_tile_counts *out);
 
-/* Counts the tiles of clones, which meet clones of the same rank alone: entries (ranks). Each tile
- * of a rank gets as many. */
-int sl_tile_counts_spread(const struct sl_partition *partition, const int64_t *entries,
+/* Counts the tiles of clones, which meet clones of the same rank alone: entries (ranks, hops, hops)
+ * by the hops of row and column; one hop where none are known. Each tile of a rank and its hops
+ * gets as many. */
+int sl_tile_counts_spread(const struct sl_partition *partition, int hops, const int64_t *entries,
                           bool symmetric, bool has_values, struct sl_tile_counts *out);
 
 /* Counts the tiles of a matrix and of its transpose, which is empty where it is the same. Tiles

@@ -109,17 +109,22 @@ static int hops_after(const struct preload *p, int h, int done)
     return last - done;
 }
 
+/* The ranks of a group, and the rows that they have of a vertex. */
+struct shared {
+    double ranks, clones;
+};
+
 /* Two sparse products, but one with the input, whose gradient nobody needs. */
 static double seconds_of_sums(const struct preload *p, const struct sl_rates *rates, int h,
-                              int done, const struct sl_layer_shape *layer, double ranks)
+                              int done, const struct sl_layer_shape *layer, struct shared by)
 {
     const int from = hops_after(p, h, done), to = from - 1;
     const bool first = layer == p->model.layer;
     const double width = (double)(layer->in < layer->out ? layer->in : layer->out);
     const double walks = !first || layer->in >= layer->out ? 2.0 : 1.0;
-    return walks * sl_rates_spmm_seconds(rates, (double)p->entries[from] / ranks,
-                                         (double)p->rows[to] / ranks, width * p->size,
-                                         (double)p->rows[from]);
+    return walks * sl_rates_spmm_seconds(rates, (double)p->entries[from] / by.ranks,
+                                         (double)p->rows[to] * by.clones / by.ranks,
+                                         width * p->size, (double)p->rows[from]);
 }
 
 /* A layer's products with weights, three for each weight, but two in the first layer, and passes
@@ -139,7 +144,7 @@ static double seconds_of_rows(const struct preload *p, const struct sl_rates *ra
 
 /* A layer computes the rows that layers after it read. */
 static double seconds_of_layers(const struct preload *p, const struct sl_rates *rates, int h,
-                                double ranks)
+                                struct shared by)
 {
     double seconds = 0.0;
     int done = 0;
@@ -149,11 +154,11 @@ static double seconds_of_layers(const struct preload *p, const struct sl_rates *
         if (counts(p, layer)) {
             const bool aggregated = l == 0 && p->cached;
             if (!aggregated)
-                seconds += seconds_of_sums(p, rates, h, done, layer, ranks);
+                seconds += seconds_of_sums(p, rates, h, done, layer, by);
             hops -= aggregated || layer->in < layer->out; /* else the dense product comes first */
             done++;
         }
-        seconds += seconds_of_rows(p, rates, (double)p->rows[hops] / ranks, layer);
+        seconds += seconds_of_rows(p, rates, (double)p->rows[hops] * by.clones / by.ranks, layer);
     }
     return seconds;
 }
@@ -181,17 +186,23 @@ static int times_of(const struct preload *p, int h)
     return 2 * ((p->layers - 1) / h);
 }
 
-static double seconds_of_messages(const struct preload *p, const struct sl_link *link, int h,
-                                  double ranks, double others)
+static int64_t outer_rows(const struct preload *p, int h)
 {
-    const double outer = (double)(p->rows[h] - p->rows[0]) / ranks;
+    return p->rows[h] - p->rows[0];
+}
+
+/* `outer`: the group's rows of outer vertices. */
+static double seconds_of_messages(const struct preload *p, const struct sl_link *link, int h,
+                                  double outer, double ranks, double others)
+{
     double seconds = seconds_of_weights(p, link, 1.0 + others / ranks);
     int done = 0;
     for (int l = 0; outer > 0.0 && l < p->model.count; l++) {
         done += counts(p, &p->model.layer[l]);
         if (counts(p, &p->model.layer[l]) && done % h == 0 && done < p->layers)
-            seconds += 2.0 * sl_link_seconds(link, outer * (double)p->model.layer[l].out * p->size,
-                                             others);
+            seconds +=
+                2.0 * sl_link_seconds(link, outer / ranks * (double)p->model.layer[l].out * p->size,
+                                      others);
     }
     return seconds;
 }
@@ -212,9 +223,9 @@ static void predict(const struct sl_batches *b, struct preload *p)
     const struct sl_link link = sl_rates_link(&rates, rt->ranks);
     const double ranks = b->own.ranks;
     for (int h = 1; h <= p->most; h++) {
-        p->computing[h] = slowest(rt, seconds_of_layers(p, &rates, h, ranks));
-        p->messages[h] =
-            slowest(rt, seconds_of_messages(p, &link, h, ranks, rt->ranks - b->own.ranks));
+        p->computing[h] = slowest(rt, seconds_of_layers(p, &rates, h, (struct shared){ranks, 1.0}));
+        p->messages[h] = slowest(rt, seconds_of_messages(p, &link, h, (double)outer_rows(p, h),
+                                                         ranks, rt->ranks - b->own.ranks));
     }
 }
 
@@ -295,7 +306,7 @@ static void add_rows(const struct preload *p, const struct sl_preload_groups *ho
     const double others = how->groups - 1, ranks = how->each,
                  columns = fmax(of->inside.grid.columns, 1.0);
     const double pairs = ranks * ranks / columns * others * h; /* at most */
-    const double outer = (double)(p->rows[h] - p->rows[0]);
+    const double outer = of->inside.outer;
     int done = 0;
     for (int l = 0; outer > 0.0 && l < p->model.count; l++) {
         done += counts(p, &p->model.layer[l]);
@@ -336,32 +347,50 @@ static void add_group(const struct preload *p, const struct sl_preload_groups *h
                       struct sl_preload *of)
 {
     const int ranks = how->groups * how->each;
-    const struct sl_link link = sl_rates_link(how->rates, ranks);
-    const double inner = fmax((double)p->rows[0], 1.0), outer = (double)(p->rows[h] - p->rows[0]),
-                 entries = (double)p->entries[h];
+    const struct sl_link link = sl_rates_link(how->inside.rates, ranks);
+    const double inner = fmax((double)p->rows[0], 1.0), entries = (double)p->entries[h];
+    const struct shared by = {how->each, of->inside.rows / fmax((double)p->rows[h], 1.0)};
     of->hops = h;
-    of->share = fmax(of->share, outer / inner);
+    of->share = fmax(of->share, (double)outer_rows(p, h) / inner);
     of->redundant = fmax(of->redundant, (entries - (double)p->entries[1]) / fmax(entries, 1.0));
-    of->rows += times_of(p, h) * outer;
-    of->computing = fmax(of->computing, seconds_of_layers(p, how->rates, h, how->each));
-    of->messages =
-        fmax(of->messages, seconds_of_messages(p, &link, h, how->each, ranks - how->each));
+    of->rows += times_of(p, h) * of->inside.outer;
+    of->computing = fmax(of->computing, seconds_of_layers(p, how->inside.rates, h, by));
+    of->messages = fmax(of->messages, seconds_of_messages(p, &link, h, of->inside.outer, how->each,
+                                                          ranks - how->each));
 }
 
-/* What travels inside the group. */
+/* What travels inside the group, and the rows that follow from it: of[0] without clones, of[1] with
+ * them. */
 static int add_inside(struct sl_runtime *rt, const struct sl_source *source,
-                      const struct preload *p, const struct sl_preload_groups *how,
-                      const int64_t *vertex, int64_t vertices, struct sl_preload *of)
+                      const struct preload *p, const struct sl_preload_groups *how, int h,
+                      const int64_t *vertex, int64_t vertices, struct sl_preload of[2])
 {
     struct sl_selection group = {0};
-    int code = sl_select(source, vertex, vertices, &(struct sl_selection_options){.hops = of->hops},
-                         &group);
+    struct sl_group_options options = how->inside;
+    struct sl_group_prediction *inside[] = {&of[0].inside, &of[1].inside};
+    for (int c = 0; c < 2; c++) {
+        inside[c]->rows = (double)p->rows[h];
+        inside[c]->outer = (double)outer_rows(p, h);
+    }
+    if (how->each == 1 || vertices <= how->each)
+        return 0;
+    options.refresh = h < p->layers ? h : 0;
+    int code =
+        sl_select(source, vertex, vertices, &(struct sl_selection_options){.hops = h}, &group);
+    if (p->read)
+        group.source.aggregated_from = source;
     if (!code)
-        code =
-            sl_group_predict(rt, &group.source, how->training, &how->cuts, how->rates, how->core,
-                             of->hops < p->layers ? of->hops : 0, how->distribution, &of->inside);
+        code = sl_group_predict(rt, &group.source, &options, inside);
     sl_selection_free(&group);
     return code;
+}
+
+/* The faster of both. */
+static struct sl_preload choose_clones(const struct sl_preload of[2])
+{
+    const bool clones = of[0].inside.none || (!of[1].inside.none && sl_preload_seconds(&of[1]) <
+                                                                        sl_preload_seconds(&of[0]));
+    return of[clones];
 }
 
 /* Whether fewer hops need as few refreshings. */
@@ -378,14 +407,16 @@ static int predict_group(struct sl_runtime *rt, struct preload *p, const struct 
     for (int h = 1; !code && h <= p->most; h++) {
         if (is_left_out(p, h))
             continue;
-        add_group(p, how, h, list);
-        if (how->each > 1 && vertices > how->each)
-            code = add_inside(rt, source, p, how, vertex, vertices, list);
-        add_rows(p, how, h, list++);
+        code = add_inside(rt, source, p, how, h, vertex, vertices, list);
+        for (int c = 0; c < 2; c++, list++) {
+            add_group(p, how, h, list);
+            add_rows(p, how, h, list);
+        }
     }
     return code;
 }
 
+/* `list` has two entries for each number of hops, and then one. */
 static int predict_groups(struct sl_runtime *rt, struct preload *p, const struct sl_source *source,
                           const int32_t *part, const struct sl_preload_groups *how, int64_t *vertex,
                           struct sl_preload *list, int *count)
@@ -401,8 +432,10 @@ static int predict_groups(struct sl_runtime *rt, struct preload *p, const struct
                 vertex[vertices++] = v;
         code = predict_group(rt, p, source, how, vertex, vertices, list);
     }
+    for (int k = 0; !code && k < 2 * *count; k++)
+        add_sums(p, how, &list[k]);
     for (int h = 0; !code && h < *count; h++)
-        add_sums(p, how, &list[h]);
+        list[h] = choose_clones(&list[2 * h]);
     return code;
 }
 
@@ -416,7 +449,7 @@ int sl_preload_predict(struct sl_runtime *rt, const struct sl_source *source,
     int64_t *vertex = malloc(n * sizeof *vertex);
     int code = open_preload(&p, source, config);
     *count = 0;
-    *list = calloc((size_t)p.most + 1, sizeof **list);
+    *list = calloc(2 * ((size_t)p.most + 1), sizeof **list);
     if (!code && (!part || !vertex || !*list))
         code = sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
                         (long long)source->vertices);

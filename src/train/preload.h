@@ -10,10 +10,10 @@ enum { SL_PRELOAD_REASON = 256 };
 /* What preloading h hops is predicted to be, of the slowest group. */
 struct sl_preload {
     int hops;
-    double share;               /* outer vertices over inner ones */
-    double redundant;           /* adjacency entries in rows of outer vertices, over all */
-    double rows;                /* that travel between all groups in an epoch, both ways */
-    double computing, messages; /* seconds of an epoch; of messages between groups */
+    double share;     /* outer vertices over inner ones */
+    double redundant; /* adjacency entries in rows of outer vertices, over all */
+    double rows; /* that travel between all groups in an epoch, both ways: once for each clone */
+    double computing, messages;             /* seconds of an epoch; of messages between groups */
     double between_bytes, between_messages; /* of an epoch, of all groups */
     struct sl_group_prediction inside;      /* likewise; its seconds: of the slowest group */
 };
@@ -26,11 +26,8 @@ static inline double sl_preload_seconds(const struct sl_preload *preload)
 
 /* Groups that are not there. */
 struct sl_preload_groups {
-    int groups, each;         /* ranks of each */
-    const char *distribution; /* inside groups; NULL: the fastest */
-    const struct sl_training *training;
-    struct sl_partition_options cuts; /* for `each` ranks */
-    const struct sl_rates *rates, *core;
+    int groups, each;               /* ranks of each */
+    struct sl_group_options inside; /* all but what follows from the number of hops */
 };
 
 /* Predict numbers of hops up to that of the layers that aggregate. Of numbers with as many
