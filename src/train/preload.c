@@ -191,20 +191,36 @@ static int64_t outer_rows(const struct preload *p, int h)
     return p->rows[h] - p->rows[0];
 }
 
-/* `outer`: the group's rows of outer vertices. */
+/* A group among others of as many ranks. */
+struct among {
+    double outer; /* its rows of outer vertices */
+    double ranks, groups;
+    double columns; /* of its grid: a rank gets rows of ranks that have its column */
+};
+
 static double seconds_of_messages(const struct preload *p, const struct sl_link *link, int h,
-                                  double outer, double ranks, double others)
+                                  const struct among *among)
 {
-    double seconds = seconds_of_weights(p, link, 1.0 + others / ranks);
+    const double peers = (among->groups - 1.0) * among->ranks / among->columns;
+    double seconds = seconds_of_weights(p, link, among->groups);
     int done = 0;
-    for (int l = 0; outer > 0.0 && l < p->model.count; l++) {
+    for (int l = 0; among->outer > 0.0 && l < p->model.count; l++) {
+        const double row = (double)p->model.layer[l].out * p->size;
         done += counts(p, &p->model.layer[l]);
         if (counts(p, &p->model.layer[l]) && done % h == 0 && done < p->layers)
-            seconds +=
-                2.0 * sl_link_seconds(link, outer / ranks * (double)p->model.layer[l].out * p->size,
-                                      others);
+            seconds += 2.0 * sl_link_seconds(link, among->outer / among->ranks * row, peers);
     }
     return seconds;
+}
+
+/* Of the group's grid; a grid that the group cannot have is refused later. */
+static double columns_of(const struct sl_batches *b)
+{
+    const struct sl_assembly how = sl_config_assembly(b->config);
+    struct sl_grid grid;
+    const int code =
+        sl_grid_choose(how.distribution, how.replication, how.grid, b->own.ranks, &grid);
+    return code ? 1.0 : grid.columns;
 }
 
 /* The slowest group's. */
@@ -222,10 +238,11 @@ static void predict(const struct sl_batches *b, struct preload *p)
                         &rates);
     const struct sl_link link = sl_rates_link(&rates, rt->ranks);
     const double ranks = b->own.ranks;
+    struct among among = {.ranks = ranks, .groups = rt->ranks / ranks, .columns = columns_of(b)};
     for (int h = 1; h <= p->most; h++) {
+        among.outer = (double)outer_rows(p, h);
         p->computing[h] = slowest(rt, seconds_of_layers(p, &rates, h, (struct shared){ranks, 1.0}));
-        p->messages[h] = slowest(rt, seconds_of_messages(p, &link, h, (double)outer_rows(p, h),
-                                                         ranks, rt->ranks - b->own.ranks));
+        p->messages[h] = slowest(rt, seconds_of_messages(p, &link, h, &among));
     }
 }
 
@@ -346,8 +363,11 @@ static void add_sums(const struct preload *p, const struct sl_preload_groups *ho
 static void add_group(const struct preload *p, const struct sl_preload_groups *how, int h,
                       struct sl_preload *of)
 {
-    const int ranks = how->groups * how->each;
-    const struct sl_link link = sl_rates_link(how->inside.rates, ranks);
+    const struct sl_link link = sl_rates_link(how->inside.rates, how->groups * how->each);
+    const struct among among = {.outer = of->inside.outer,
+                                .ranks = how->each,
+                                .groups = how->groups,
+                                .columns = fmax(of->inside.grid.columns, 1.0)};
     const double inner = fmax((double)p->rows[0], 1.0), entries = (double)p->entries[h];
     const struct shared by = {how->each, of->inside.rows / fmax((double)p->rows[h], 1.0)};
     of->hops = h;
@@ -355,8 +375,7 @@ static void add_group(const struct preload *p, const struct sl_preload_groups *h
     of->redundant = fmax(of->redundant, (entries - (double)p->entries[1]) / fmax(entries, 1.0));
     of->rows += times_of(p, h) * of->inside.outer;
     of->computing = fmax(of->computing, seconds_of_layers(p, how->inside.rates, h, by));
-    of->messages = fmax(of->messages, seconds_of_messages(p, &link, h, of->inside.outer, how->each,
-                                                          ranks - how->each));
+    of->messages = fmax(of->messages, seconds_of_messages(p, &link, h, &among));
 }
 
 /* What travels inside the group, and the rows that follow from it: of[0] without clones, of[1] with
