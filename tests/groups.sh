@@ -513,6 +513,25 @@ inside_choice() {
     done
 }
 
+# Of many groups, the choice has the shortest epoch, messages between groups and all. A model of one layer whose sums are
+# there has nothing to preload.
+inside_choice_of_many() {
+    set -- "$T/far" --ranks 64 --layers 3 --hidden 16 --json "$T/preload.json"
+    for groups in 16x4 8x8 32x2; do
+        for kind in any 1d 1.5d 2d halo cover vertex-cut; do
+            [ $kind = any ] && asked= || asked="--distribution $kind"
+            # shellcheck disable=SC2086
+            "$STARLING" plan "$@" --groups $groups $asked >"$T/out" 2>&1 || continue
+            preload_figures epoch_seconds >"$T/epoch-$kind"
+            paste "$T/epoch-any" "$T/epoch-$kind" | awk '{ bad = bad || $1 > $2 } END { exit bad || NR < 3 }' ||
+                die "$groups: $kind is faster: $(cat "$T/epoch-any" "$T/epoch-$kind")"
+        done
+    done
+    "$STARLING" plan "$T/far" --ranks 4 --groups 2x2 --layers 1 --cache-aggregate --dropout 0 --hidden 8 --json "$T/preload.json" \
+        >"$T/out" || die "$(cat "$T/out")"
+    [ "$(preload_figures rows_between)" = 0.0 ] && [ "$(preload_figures preloaded_share)" = 0.0 ] || die "$(cat "$T/out")"
+}
+
 # Twelve vertices, all joined, whose features are their numbers: each group has all of them within one hop. The machine
 # multiplies 1e6 sparse features in a second, and all else takes nothing. Each of two products of the first layer has 12
 # entries of width 8. Sums of the features are dense. The link takes a second for each byte of the weights,
@@ -589,11 +608,11 @@ check "vertex-cut: rows that no layer reads are not computed" fewer fewer-cut --
 check "resgcn: rows that no layer reads are not computed" fewer fewer-resgcn --model resgcn --layers 4 --hidden 8 --dropout 0.3
 for model in gcn sage "gin --normalize-features l1"; do
     for features in dense sparse; do
-        [ $features = dense ] && graph=small || graph=sparse
+        [ $features = dense ] && of=small || of=sparse
         # shellcheck disable=SC2086
         check "sums from the whole graph: $model, $features" exact "sums-$features-${model%% *}" 4 \
             "2:--groups_2x1 4:--groups_2x2_--distribution_1d 4:--groups_2x2_--distribution_halo 4:--groups_2x2_--distribution_cover 4:--groups_2x2_--grid_1x2x1 2:--groups_2x1_--preload-hops_1 3:--groups_3x1_--preload-hops_2 4:--groups_2x2_--distribution_vertex-cut" \
-            "$T/$graph" --layers 4 --hidden 8 --dropout 0.2 --input-dropout 0 --cache-aggregate --model $model
+            "$T/$of" --layers 4 --hidden 8 --dropout 0.2 --input-dropout 0 --cache-aggregate --model $model
     done
 done
 check "sums from the whole graph: one hop less" one_hop_less
@@ -634,6 +653,7 @@ check "messages as planned: gat, vertex-cut" messages_plan vertex-cut --layers 2
 check "messages as planned: sums of sparse features, vertex-cut" on sparse messages_plan vertex-cut --layers 3 --dropout 0 \
     --cache-aggregate
 check "the faster of a vertex-cut and others inside groups" inside_choice
+check "the fastest inside many groups" inside_choice_of_many
 check "normalised columns, and vertex-cuts inside groups" refused "--distribution vertex-cut: not with groups of 2 ranks" \
     plan "$T/small" --ranks 4 --groups 2x2 --distribution vertex-cut --model resgcn --block-norm batch
 check "a distribution of groups, without groups" refused "--distribution halo: expected --groups, too" \

@@ -29,6 +29,13 @@ static int allocate(struct sl_cut_counts *c, const struct sl_source *source, int
     return c->hops.rows && c->bounds && c->entries ? 0 : no_memory(source);
 }
 
+void sl_cut_counts_forget_leaves(struct sl_cut_counts *c)
+{
+    free(c->leaf);
+    c->leaf = NULL;
+    c->leaves = 0;
+}
+
 void sl_cut_counts_destroy(struct sl_cut_counts *c)
 {
     free(c->hops.rows);

@@ -41,6 +41,9 @@ int sl_cut_counts_expect(struct sl_cut_counts *counts, const struct sl_source *s
 
 void sl_cut_counts_destroy(struct sl_cut_counts *counts);
 
+/* Free the list of leaves. sl_cut_counts_flow does not follow. */
+void sl_cut_counts_forget_leaves(struct sl_cut_counts *counts);
+
 /* Count what travels with a delay, where the clones are cut into these tiles. Of the assembly, seed
  * and widths count. SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
 int sl_cut_counts_flow(const struct sl_cut_counts *counts, const struct sl_source *source,

@@ -35,22 +35,25 @@ static bool averages(const struct sl_model_shape *shape)
 
 /* Tiles of clones follow from those of vertices whatever their hops. */
 static int count_clones(struct sl_runtime *rt, const struct sl_training *training,
-                        const struct sl_partition_options *cuts, struct grouped *g)
+                        const struct sl_group_options *options, struct grouped *g)
 {
+    const char *name = options->distribution;
     struct sl_source flat = *g->selection;
     flat.hop_cut = NULL;
-    g->has_cut = sl_scenario_cut_fits(training) && !averages(&training->shape);
+    g->has_cut = (!name || strcmp(name, sl_distribution_vertex_cut.name) == 0) &&
+                 sl_scenario_cut_fits(training) && !averages(&training->shape);
     if (!g->has_cut)
         return 0;
-    const int code = sl_partition_create(rt, &g->vertices, &flat, cuts);
+    const int code = sl_partition_create(rt, &g->vertices, &flat, &options->cuts);
     return code ? code
                 : sl_scenario_cut_create(g->selection, training, &g->vertices, &g->halo,
                                          sl_space_find(rt).bytes, &g->cut);
 }
 
-static int count(struct sl_runtime *rt, const struct sl_training *training,
-                 const struct sl_partition_options *cuts, struct grouped *g)
+static int count_group(struct sl_runtime *rt, const struct sl_training *training,
+                       const struct sl_group_options *options, struct grouped *g)
 {
+    const struct sl_partition_options *cuts = &options->cuts;
     int code = sl_source_borrow(g->selection, &g->shares);
     if (!code)
         code = sl_source_order_by_hop_shares(&g->shares, cuts->ranks);
@@ -61,7 +64,7 @@ static int count(struct sl_runtime *rt, const struct sl_training *training,
                                    &g->counts);
     if (!code)
         code = sl_scenario_halo_create(rt, g->selection, training, cuts, &g->halo);
-    return code ? code : count_clones(rt, training, cuts, g);
+    return code ? code : count_clones(rt, training, options, g);
 }
 
 /* Set the rows of all vertices and of outer ones. Where hops of clones are not known, all vertices
@@ -91,66 +94,44 @@ static bool is_named(const struct sl_prediction *p, const char *name)
     return !name || strcmp(own, name) == 0;
 }
 
-static bool is_same(const struct sl_prediction *p, const struct sl_group_prediction *one)
+static struct sl_group_prediction prediction_of(const struct grouped *g,
+                                                const struct sl_prediction *p)
 {
-    return !one->kind ||
-           (p->kind == one->kind && memcmp(&p->grid, &one->grid, sizeof p->grid) == 0);
-}
-
-static const struct sl_prediction *find_fastest(const struct grouped *g, const char *name,
-                                                bool clones,
-                                                const struct sl_group_prediction *first)
-{
-    const struct sl_prediction *best = NULL;
-    for (const struct sl_prediction *p = g->list; p < g->list + g->count; p++)
-        if (p->kind->clones == clones && is_named(p, name) && is_same(p, first) &&
-            (!best || p->seconds < best->seconds))
-            best = p;
-    return best;
-}
-
-static void add(const struct grouped *g, const struct sl_prediction *p,
-                struct sl_group_prediction *out)
-{
-    out->kind = p->kind;
-    out->grid = p->grid;
-    memcpy(out->name, p->name, sizeof out->name);
-    count_rows(g, p, &out->rows, &out->outer);
+    struct sl_group_prediction out = {.kind = p->kind, .grid = p->grid};
+    memcpy(out.name, p->name, sizeof out.name);
+    count_rows(g, p, &out.rows, &out.outer);
     for (int r = 0; r < g->partition.ranks; r++) {
         const struct sl_rank_prediction *rank = &p->rank[r];
-        out->bytes += (double)rank->received;
-        out->messages += (double)rank->messages;
-        out->seconds = fmax(out->seconds, rank->communication - rank->hidden);
+        out.bytes += (double)rank->received;
+        out.messages += (double)rank->messages;
+        out.seconds = fmax(out.seconds, rank->communication - rank->hidden);
     }
+    return out;
 }
 
-static int add_fastest(const struct grouped *g, const struct sl_group_options *options,
-                       struct sl_group_prediction *out[2])
+static int list_all(const struct grouped *g, const char *name, struct sl_group_prediction **list,
+                    int *count)
 {
-    const char *name = options->distribution;
-    for (int c = 0; c < 2; c++) {
-        const struct sl_prediction *fastest = find_fastest(g, name, c, out[c]);
-        out[c]->none = out[c]->none || !fastest;
-        if (fastest)
-            add(g, fastest, out[c]);
-    }
-    return !out[0]->none || !out[1]->none
-               ? 0
-               : sl_error(
-                     SL_ERR_USAGE,
-                     "--distribution %s: not with groups of %d ranks, or not with this --order "
-                     "or model",
-                     name ? name : out[0]->name, options->cuts.ranks);
+    *list = calloc((size_t)g->count + 1, sizeof **list);
+    if (!*list)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d predictions", g->count);
+    for (const struct sl_prediction *p = g->list; p < g->list + g->count; p++)
+        if (is_named(p, name))
+            (*list)[(*count)++] = prediction_of(g, p);
+    return 0;
 }
 
 int sl_group_predict(struct sl_runtime *rt, const struct sl_source *selection,
-                     const struct sl_group_options *options, struct sl_group_prediction *out[2])
+                     const struct sl_group_options *options, struct sl_group_prediction **list,
+                     int *count)
 {
     struct grouped g = {.selection = selection};
     struct sl_training own = *options->training;
     own.how.partition = NULL; /* the parts of the groups */
     own.how.delay = SL_DELAY_EXACT;
-    int code = count(rt, &own, &options->cuts, &g);
+    *list = NULL;
+    *count = 0;
+    int code = count_group(rt, &own, options, &g);
     struct sl_scenario scenario =
         sl_scenario_of(selection, &own, &g.partition, &g.counts, options->rates, options->core);
     scenario.refresh = options->refresh;
@@ -158,7 +139,7 @@ int sl_group_predict(struct sl_runtime *rt, const struct sl_source *selection,
         code = sl_scenario_predict_all(&scenario, &g.halo, g.has_cut ? &g.cut : NULL, &g.list,
                                        &g.count);
     if (!code)
-        code = add_fastest(&g, options, out);
+        code = list_all(&g, options->distribution, list, count);
     sl_scenario_free_all(g.list, g.count);
     sl_scenario_cut_destroy(&g.cut);
     sl_partition_destroy(&g.vertices);

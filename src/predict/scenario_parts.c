@@ -199,6 +199,7 @@ int sl_scenario_cut_create(const struct sl_source *source, const struct sl_train
     if (!code && out->has_late)
         code = sl_cut_counts_flow(clones, source, &out->partition, &training->how,
                                   training->how.delay, &out->late);
+    sl_cut_counts_forget_leaves(&out->clones);
     return code ? code
                 : sl_tile_counts_spread(&out->partition, clones->hops.count, clones->entries,
                                         clones->symmetric, clones->has_values, &out->counts);

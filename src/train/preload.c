@@ -183,7 +183,7 @@ static double seconds_of_weights(const struct preload *p, const struct sl_link *
  * waits for them: nothing is hidden. */
 static int times_of(const struct preload *p, int h)
 {
-    return 2 * ((p->layers - 1) / h);
+    return p->layers > 0 ? 2 * ((p->layers - 1) / h) : 0;
 }
 
 static int64_t outer_rows(const struct preload *p, int h)
@@ -360,56 +360,113 @@ static void add_sums(const struct preload *p, const struct sl_preload_groups *ho
     of->between_messages += 2.0 * others;
 }
 
-static void add_group(const struct preload *p, const struct sl_preload_groups *how, int h,
-                      struct sl_preload *of)
+/* A number of hops with a distribution inside groups. */
+struct way {
+    struct sl_preload of;
+    int groups; /* that have been added */
+};
+
+struct ways {
+    int count;
+    struct way *way; // (count)
+};
+
+/* Find the way with the distribution of a prediction, or add it. NULL: no memory. */
+static struct way *find_way(struct ways *ways, const struct sl_group_prediction *like)
 {
+    for (struct way *way = ways->way; way < ways->way + ways->count; way++)
+        if (way->of.inside.kind == like->kind &&
+            memcmp(&way->of.inside.grid, &like->grid, sizeof like->grid) == 0)
+            return way;
+    struct way *longer = realloc(ways->way, ((size_t)ways->count + 1) * sizeof *longer);
+    if (!longer)
+        return NULL;
+    ways->way = longer;
+    longer[ways->count] = (struct way){.of = {.inside = {.kind = like->kind, .grid = like->grid}}};
+    memcpy(longer[ways->count].of.inside.name, like->name, sizeof like->name);
+    return &longer[ways->count++];
+}
+
+static void add_inside(const struct sl_group_prediction *one, struct sl_group_prediction *all)
+{
+    all->bytes += one->bytes;
+    all->messages += one->messages;
+    all->seconds = fmax(all->seconds, one->seconds);
+    all->rows = one->rows;
+    all->outer = one->outer;
+}
+
+static void add_group(const struct preload *p, const struct sl_preload_groups *how, int h,
+                      const struct sl_group_prediction *one, struct way *way)
+{
+    struct sl_preload *of = &way->of;
     const struct sl_link link = sl_rates_link(how->inside.rates, how->groups * how->each);
-    const struct among among = {.outer = of->inside.outer,
+    const struct among among = {.outer = one->outer,
                                 .ranks = how->each,
                                 .groups = how->groups,
                                 .columns = fmax(of->inside.grid.columns, 1.0)};
     const double inner = fmax((double)p->rows[0], 1.0), entries = (double)p->entries[h];
-    const struct shared by = {how->each, of->inside.rows / fmax((double)p->rows[h], 1.0)};
+    const struct shared by = {how->each, one->rows / fmax((double)p->rows[h], 1.0)};
     of->hops = h;
     of->share = fmax(of->share, (double)outer_rows(p, h) / inner);
     of->redundant = fmax(of->redundant, (entries - (double)p->entries[1]) / fmax(entries, 1.0));
-    of->rows += times_of(p, h) * of->inside.outer;
+    of->rows += times_of(p, h) * one->outer;
     of->computing = fmax(of->computing, seconds_of_layers(p, how->inside.rates, h, by));
     of->messages = fmax(of->messages, seconds_of_messages(p, &link, h, &among));
+    add_inside(one, &of->inside);
+    add_rows(p, how, h, of);
+    way->groups++;
 }
 
-/* What travels inside the group, and the rows that follow from it: of[0] without clones, of[1] with
- * them. */
-static int add_inside(struct sl_runtime *rt, const struct sl_source *source,
-                      const struct preload *p, const struct sl_preload_groups *how, int h,
-                      const int64_t *vertex, int64_t vertices, struct sl_preload of[2])
+static int no_memory_for_ways(int count)
 {
+    return sl_error(SL_ERR_SYSTEM, "no memory for %d predictions", count + 1);
+}
+
+/* Whether nothing travels inside a group, whatever the distribution. */
+static bool is_alone(const struct sl_preload_groups *how, int64_t vertices)
+{
+    return how->each == 1 || vertices <= how->each;
+}
+
+/* Add such a group to all ways, which other groups have found, or to one. */
+static int add_alone(const struct preload *p, const struct sl_preload_groups *how, int h,
+                     struct ways *ways)
+{
+    const struct sl_group_prediction none = {.rows = (double)p->rows[h],
+                                             .outer = (double)outer_rows(p, h)};
+    if (ways->count == 0 && !find_way(ways, &none))
+        return no_memory_for_ways(0);
+    for (int w = 0; w < ways->count; w++)
+        add_group(p, how, h, &none, &ways->way[w]);
+    return 0;
+}
+
+static int add_shared(struct sl_runtime *rt, const struct sl_source *source,
+                      const struct preload *p, const struct sl_preload_groups *how, int h,
+                      const int64_t *vertex, int64_t vertices, struct ways *ways)
+{
+    const struct sl_selection_options hops = {.hops = h < p->layers ? h : p->layers};
     struct sl_selection group = {0};
     struct sl_group_options options = how->inside;
-    struct sl_group_prediction *inside[] = {&of[0].inside, &of[1].inside};
-    for (int c = 0; c < 2; c++) {
-        inside[c]->rows = (double)p->rows[h];
-        inside[c]->outer = (double)outer_rows(p, h);
-    }
-    if (how->each == 1 || vertices <= how->each)
-        return 0;
+    struct sl_group_prediction *list = NULL;
+    int count = 0;
     options.refresh = h < p->layers ? h : 0;
-    int code =
-        sl_select(source, vertex, vertices, &(struct sl_selection_options){.hops = h}, &group);
+    int code = sl_select(source, vertex, vertices, &hops, &group);
     if (p->read)
         group.source.aggregated_from = source;
     if (!code)
-        code = sl_group_predict(rt, &group.source, &options, inside);
+        code = sl_group_predict(rt, &group.source, &options, &list, &count);
+    for (int k = 0; !code && k < count; k++) {
+        struct way *way = find_way(ways, &list[k]);
+        if (way)
+            add_group(p, how, h, &list[k], way);
+        else
+            code = no_memory_for_ways(ways->count);
+    }
+    free(list);
     sl_selection_free(&group);
     return code;
-}
-
-/* The faster of both. */
-static struct sl_preload choose_clones(const struct sl_preload of[2])
-{
-    const bool clones = of[0].inside.none || (!of[1].inside.none && sl_preload_seconds(&of[1]) <
-                                                                        sl_preload_seconds(&of[0]));
-    return of[clones];
 }
 
 /* Whether fewer hops need as few refreshings. */
@@ -420,41 +477,63 @@ static bool is_left_out(const struct preload *p, int h)
 
 static int predict_group(struct sl_runtime *rt, struct preload *p, const struct sl_source *source,
                          const struct sl_preload_groups *how, const int64_t *vertex,
-                         int64_t vertices, struct sl_preload *list)
+                         int64_t vertices, struct ways *ways)
 {
     int code = count_hops(source, vertex, vertices, p);
-    for (int h = 1; !code && h <= p->most; h++) {
-        if (is_left_out(p, h))
-            continue;
-        code = add_inside(rt, source, p, how, h, vertex, vertices, list);
-        for (int c = 0; c < 2; c++, list++) {
-            add_group(p, how, h, list);
-            add_rows(p, how, h, list);
-        }
-    }
+    for (int h = 1; !code && h <= p->most; h++)
+        if (!is_left_out(p, h))
+            code = is_alone(how, vertices)
+                       ? add_alone(p, how, h, &ways[h])
+                       : add_shared(rt, source, p, how, h, vertex, vertices, &ways[h]);
     return code;
 }
 
-/* `list` has two entries for each number of hops, and then one. */
+/* The way with the least time of those that all groups have; NULL: there is none. */
+static const struct way *find_fastest(const struct ways *ways, int groups)
+{
+    const struct way *best = NULL;
+    for (const struct way *way = ways->way; way < ways->way + ways->count; way++)
+        if (way->groups == groups &&
+            (!best || sl_preload_seconds(&way->of) < sl_preload_seconds(&best->of)))
+            best = way;
+    return best;
+}
+
+static int list_fastest(const struct preload *p, const struct sl_preload_groups *how,
+                        const struct ways *ways, struct sl_preload *list, int *count)
+{
+    for (int h = 1; h <= p->most; h++) {
+        const struct way *best = find_fastest(&ways[h], how->groups);
+        if (is_left_out(p, h))
+            continue;
+        if (!best)
+            return sl_error(SL_ERR_USAGE,
+                            "--distribution %s: not with groups of %d ranks, or not with this "
+                            "--order or model",
+                            how->inside.distribution ? how->inside.distribution : "auto",
+                            how->each);
+        list[*count] = best->of;
+        add_sums(p, how, &list[(*count)++]);
+    }
+    return 0;
+}
+
+/* Groups that share their graphs first: they find the ways. `ways` (most + 1): of each number of
+ * hops. */
 static int predict_groups(struct sl_runtime *rt, struct preload *p, const struct sl_source *source,
                           const int32_t *part, const struct sl_preload_groups *how, int64_t *vertex,
-                          struct sl_preload *list, int *count)
+                          struct ways *ways)
 {
     int code = 0;
-    *count = 0;
-    for (int h = 1; h <= p->most; h++)
-        *count += !is_left_out(p, h);
-    for (int g = 0; !code && g < how->groups; g++) {
+    for (int k = 0; !code && k < 2 * how->groups; k++) {
+        const int g = k % how->groups;
         int64_t vertices = 0;
         for (int64_t v = 0; v < source->vertices; v++)
             if (part[v] == g)
                 vertex[vertices++] = v;
-        code = predict_group(rt, p, source, how, vertex, vertices, list);
+        if (is_alone(how, vertices) == (k >= how->groups))
+            code = predict_group(rt, p, source, how, vertex, vertices, ways);
     }
-    for (int k = 0; !code && k < 2 * *count; k++)
-        add_sums(p, how, &list[k]);
-    for (int h = 0; !code && h < *count; h++)
-        list[h] = choose_clones(&list[2 * h]);
     return code;
 }
 
@@ -467,16 +546,22 @@ int sl_preload_predict(struct sl_runtime *rt, const struct sl_source *source,
     int32_t *part = malloc(n * sizeof *part);
     int64_t *vertex = malloc(n * sizeof *vertex);
     int code = open_preload(&p, source, config);
+    struct ways *ways = calloc((size_t)p.most + 1, sizeof *ways);
     *count = 0;
-    *list = calloc(2 * ((size_t)p.most + 1), sizeof **list);
-    if (!code && (!part || !vertex || !*list))
+    *list = calloc((size_t)p.most + 1, sizeof **list);
+    if (!code && (!part || !vertex || !*list || !ways))
         code = sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
                         (long long)source->vertices);
     if (!code)
         code = sl_source_find_parts(rt, source, how->groups, (uint64_t)config->seed,
                                     config->partition, part);
     if (!code)
-        code = predict_groups(rt, &p, source, part, how, vertex, *list, count);
+        code = predict_groups(rt, &p, source, part, how, vertex, ways);
+    if (!code)
+        code = list_fastest(&p, how, ways, *list, count);
+    for (int h = 0; ways && h <= p.most; h++)
+        free(ways[h].way);
+    free(ways);
     close_preload(&p);
     free(part);
     free(vertex);
