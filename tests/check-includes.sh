@@ -12,7 +12,7 @@ complain() { # RULE, on stdin the lines that break it
 
 sources() { # FOLDER ...
     for folder; do
-        find "$folder" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
+        find "$folder" -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh'
     done
 }
 

@@ -821,6 +821,111 @@ from_config() {
     refused 2 '--config nowhere: No such file or directory' train "$karate" --config nowhere
 }
 
+# configuration LOG: of the run, a line for each option, without its files.
+configuration() {
+    [ -n "$python" ] || skip "no python3"
+    python3 -c 'import json, sys
+for option in sorted(json.loads(sys.stdin.readline())["configuration"].items()):
+    if option[0] not in ("config", "log"):
+        print(*map(json.dumps, option))' <"$1" || die "no configuration in $1"
+}
+
+# wrong SENTENCE TEXT: the file of options in TOML, an octal format of printf, is refused so.
+wrong() {
+    printf "$2" >wrong.toml
+    refused 2 "wrong.toml$1" train "$karate" --config wrong.toml
+    refused 2 "wrong.toml$1" plan "$karate" --ranks 2 --config wrong.toml
+}
+
+needs_toml() {
+    mkdir "$T/$1"
+    cd "$T/$1" || exit 1
+    : >have.toml
+    "$STARLING" plan "$karate" --ranks 2 --config have.toml >"$T/out" 2>"$T/err" && return
+    refused 2 '--config have.toml: built without TOML (expected JSON' plan "$karate" --ranks 2 --config have.toml
+    skip "built without TOML"
+}
+
+# The same options in TOML and in JSON are the same run.
+from_toml() {
+    needs_toml toml
+    echo '{"epochs": 3, "hidden": 20, "lr": 0.0123456789012345, "weight-decay": 0, "model": "gat", "bias": false}' >run.json
+    cat >run.toml <<'END'
+# a comment
+epochs = 3
+hidden = 0x14 # 20
+'lr' = 12_345_678_901.2345e-12
+"weight-decay" = 0
+model = """
+g\
+  at"""
+bias = false
+END
+    exits 0 train "$karate" --config run.json --log json.log --quiet
+    exits 0 train "$karate" --config run.toml --log toml.log --quiet
+    silent
+    configuration json.log >json.options
+    configuration toml.log >toml.options
+    grep -qx '"hidden" 20' toml.options && grep -qx '"lr" 0.0123456789012345' toml.options || die "$(cat toml.options)"
+    cmp json.options toml.options || die "another configuration: $(diff json.options toml.options)"
+    values loss json.log >json.losses
+    values loss toml.log | cmp -s - json.losses || die "other losses"
+    exits 0 plan "$karate" --ranks 2 --config run.toml
+
+    # A mark of byte order, lines of other systems, no line end, the name in capitals; the command line wins.
+    printf '\357\273\277hidden = 5\r\nbias = false\r\nepochs = 3' >WINDOWS.TOML
+    exits 0 train "$karate" --config WINDOWS.TOML --epochs 4 --log five --quiet
+    of_log five hidden 5
+    of_log five bias false
+    of_log five epochs 4
+    : >empty.toml
+    exits 0 train "$karate" --config empty.toml --epochs 3 --log none --quiet
+    exits 0 train "$karate" --epochs 3 --log plain --quiet
+    configuration none >none.options
+    configuration plain | cmp -s - none.options || die "an empty file sets options"
+    mkfifo pipe
+    cat run.toml >pipe &
+    background=$!
+    refused 2 '--config pipe, line 1: ' train "$karate" --config pipe
+}
+
+wrong_toml() {
+    needs_toml wrong-toml
+    wrong ', line 2: ' 'hidden = 5\nlr = \n'
+    grep -qF '(expected TOML)' "$T/err" || die "expected what: $(cat "$T/err")"
+    wrong ', line 1: ' '{\n"hidden": 5}\n'
+    wrong ', line 2: unknown option "hiden" in the configuration: the nearest is hidden' '# first\nhiden = 5\n'
+    wrong ', line 2: --hidden: expected a whole number, 1 to 1048576' '\nhidden = 0\n'
+    wrong ', line 1: --hidden: expected a whole number, 1 to 1048576' 'hidden = "5"\n'
+    wrong ', line 1: --hidden: expected a whole number, 1 to 1048576' 'hidden = 5.0\n'
+    wrong ', line 1: --hidden: expected a whole number, 1 to 1048576' 'hidden = [5, [1.5, "a", true]]\n'
+    grep -qF ', not [5,[1.5,"a",true]]' "$T/err" || die "not the array: $(cat "$T/err")"
+    wrong ', line 1: --bias: expected true or false, not 1' 'bias = 1\n'
+    wrong ', line 1: --bias: expected true or false, not "yes"' 'bias = "yes"\n'
+    wrong ', line 1: --lr: expected a number' 'lr = true\n'
+    wrong ', line 1: --model: expected one of' 'model = 5\n'
+    wrong ', line 1: --model: expected one of' 'model = "gcm"\n'
+    wrong ', line 3: table train (expected options outside of tables)' 'hidden = 5\n\n[train]\nepochs = 3\n'
+    wrong ', line 1: table train (expected options outside of tables)' 'train.epochs = 3\n'
+    wrong ', line 1: table train (expected options outside of tables)' 'train = {epochs = 3}\n'
+    wrong ', line 1: train: a date, a time or another value' '[[train]]\nepochs = 3\n'
+    for value in 1979-05-27 07:32:00 1979-05-27T07:32:00Z inf -nan '[1, 1979-05-27]' '[{a = 1}]' '"a\\u0000"'; do
+        wrong ', line 2: seed: a date, a time or another value that options do not have' "hidden = 5\nseed = $value\n"
+    done
+    wrong ', line 1: ' 'seed = 1979-05-27Tx\n'
+    wrong ', line 1: hidden' '"hidden\\u0000x" = 5\n'
+    wrong ', line 3: ' 'hidden = 5\nlr = 0.1\nhidden = 6\n'
+    wrong ', line 1: ' 'hidden = 5 lr = 0.1\n'
+    wrong ', line 1: ' 'hidden = 99999999999999999999\n'
+    wrong ', line 2: ' 'hidden = 5\nlr = 0.1\000\nbias = false\n'
+    wrong ', line 1: ' 'model = "\377"\n'
+    wrong ', line 1: ' '\376\377\000h'
+    wrong ': config is of the command line alone' 'config = "other"\n'
+    mkdir folder.toml
+    refused 2 '--config folder.toml: Is a directory (expected options in TOML)' train "$karate" --config folder.toml
+    refused 2 '--config nowhere.toml: No such file or directory (expected options in TOML)' train "$karate" --config nowhere.toml
+}
+
 # An edge list with numbers of its own, classes that have names, and no splits: the numbers and names are those of the
 # predictions, and the splits are kept in the checkpoint.
 own_names() {
@@ -953,5 +1058,7 @@ check "an edge list becomes a dataset" edge_list
 check "partitions of edges and of vertices" partitions
 check "info machine" info_machine
 check "options out of a file or a log" from_config
+check "options in TOML" from_toml
+check "wrong TOML: one sentence, its line, status 2" wrong_toml
 check "a log as options, changed on the command line" from_changed_log
 finish

@@ -328,7 +328,8 @@ const struct sl_option sl_config_options[] = {
 
     {"config", SL_OPTION_STRING, FIELD(config), NULL, 0, 0, NULL, "FILE",
      "take the options of FILE that the command line does not give; FILE: a JSON object, "
-     "{\"hidden\": 16, \"bias\": false}, or a log, whose run is repeated without its files",
+     "{\"hidden\": 16, \"bias\": false}, options in TOML (FILE.toml), or a log, whose run is "
+     "repeated without its files",
      FILES},
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE; FILE.csv: a table with a row for each epoch", FILES},

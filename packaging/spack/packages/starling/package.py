@@ -22,6 +22,7 @@ class Starling(AutotoolsPackage, CudaPackage):
     variant("onednn", default=False, description="Multiply bfloat16 by oneDNN")
     variant("ptscotch", default=False, description="Partition on all ranks together")
     variant("matio", default=True, description="Read MATLAB files")
+    variant("toml", default=True, description="Read options in TOML")
     variant("python", default=True, description="Install the Python package")
 
     depends_on("c", type="build")
@@ -45,6 +46,7 @@ class Starling(AutotoolsPackage, CudaPackage):
     depends_on("onednn", when="+onednn")
     depends_on("scotch+mpi", when="+ptscotch")
     depends_on("matio", when="+matio")
+    depends_on("tomlplusplus@3:", when="+toml")
     depends_on("cmocka", type="test")
 
     depends_on("python@3.9:", when="+python", type=("build", "run"))
@@ -66,6 +68,7 @@ class Starling(AutotoolsPackage, CudaPackage):
             "--with-mkl=no",
             "--without-graphblas",
             "--with-matio" if spec.satisfies("+matio") else "--without-matio",
+            f"--with-toml={spec['tomlplusplus'].prefix}" if spec.satisfies("+toml") else "--without-toml",
             f"--with-onednn={spec['onednn'].prefix}" if spec.satisfies("+onednn") else "--without-onednn",
             f"--with-ptscotch={spec['scotch'].prefix}" if spec.satisfies("+ptscotch") else "--without-ptscotch",
             f"--with-python={spec['python'].command.path}" if spec.satisfies("+python") else "--without-python",

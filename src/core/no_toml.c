@@ -1,0 +1,13 @@
+/* In place of toml.cc where there is no toml++. */
+#include "core/toml.h"
+
+#include "core/error.h"
+
+json_t *sl_toml_read(const char *text, size_t length, const char *source, json_t **lines)
+{
+    (void)text, (void)length, (void)lines;
+    sl_error(SL_ERR_USAGE,
+             "%s: built without TOML (expected JSON, or a build with toml++, libtomlplusplus-dev)",
+             source);
+    return NULL;
+}
