@@ -6,9 +6,9 @@
  *     forward     H(copy) = H(owner)
  *     backward    G(owner) += Σ G(copy);  G(copy) = 0
  *
- * With a delay of r, H(owner) is sent in every r-th training step and read from the next r-th step
- * on, for r steps: it is r to 2r - 1 steps old, and has r steps to travel. Gradients are not
- * returned then. The first r steps are exact.
+ * With a delay of r, owners send H(owner) in every r-th training step. Copies read it from the next
+ * r-th step on, for r steps. So it is r to 2r - 1 steps old, and has r steps to travel. Gradients
+ * are not returned then. The first r steps are exact.
  *
  * Where columns are cut among ranks, each rank has copies of its column alone, which a rank with the
  * same column of another group owns. On a vertex-cut, H(owner) is the root's, and the root and the

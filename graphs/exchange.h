@@ -52,8 +52,8 @@ void sl_exchange_destroy(struct sl_exchange *exchange);
  * again once their messages have arrived. Matrices whose messages travel at the same time have
  * different places, from 0 on.
  *
- * All ranks call this function and the next two for the same matrices and places in the same order:
- * the first call for a cut of columns, type and place makes the buffers. Ranks may have unlike
+ * All ranks call this function and the next two for the same matrices and places in the same order.
+ * The first call for a cut of columns, type and place makes the buffers. Ranks may have unlike
  * columns of the matrix; a message goes between ranks that have the same column. */
 void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *exchange,
                       const struct sl_matrix *h, int j, int place);
