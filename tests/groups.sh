@@ -350,6 +350,14 @@ planned() { # HOMOPHILY LAYERS "RANKS:OPTIONS ..."; _ stands for a space
     rm -r "$graph"
 }
 
+# Vertices of many edges: a group's copies have clones on both of its ranks.
+copies_with_leaves() {
+    "$STARLING" generate community "$T/dense" --vertices 300 --classes 4 --degree 16 --features 8 --homophily 0.5 --seed 4 \
+        >"$T/out" || die "$(cat "$T/out")"
+    exact refreshed-leaves 4 "4:--groups_2x2_--preload-hops_1_--distribution_vertex-cut 4:--groups_2x2_--preload-hops_2_--distribution_vertex-cut" \
+        "$T/dense" --layers 4 --hidden 11 --dropout 0.3
+}
+
 # The plan of a grid has messages of rows that no layer reads, with copies or without.
 columns_planned() {
     least=85
@@ -674,6 +682,7 @@ check "refreshed copies: normalised columns" exact refreshed-batch 4 "3:--groups
 check "parts of PT-Scotch" together
 check "PT-Scotch where METIS has no room" room_for_metis
 check "copies that are refreshed late" late
+check "refreshed copies that have leaves" copies_with_leaves
 check "refreshed copies on grids of four ranks" exact refreshed-grids 4 \
     "8:--groups_2x4_--grid_2x2x1_--preload-hops_1 8:--groups_2x4_--grid_1x2x2_--preload-hops_2" "$T/small" --layers 4 --hidden 11
 check "rows that are late where columns are cut" alike late-columns 6 \
