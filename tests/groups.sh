@@ -352,10 +352,10 @@ planned() { # HOMOPHILY LAYERS "RANKS:OPTIONS ..."; _ stands for a space
 
 # Vertices of many edges: a group's copies have clones on both of its ranks.
 copies_with_leaves() {
-    "$STARLING" generate community "$T/dense" --vertices 300 --classes 4 --degree 16 --features 8 --homophily 0.5 --seed 4 \
+    "$STARLING" generate community "$T/leaves" --vertices 300 --classes 4 --degree 16 --features 8 --homophily 0.5 --seed 4 \
         >"$T/out" || die "$(cat "$T/out")"
     exact refreshed-leaves 4 "4:--groups_2x2_--preload-hops_1_--distribution_vertex-cut 4:--groups_2x2_--preload-hops_2_--distribution_vertex-cut" \
-        "$T/dense" --layers 4 --hidden 11 --dropout 0.3
+        "$T/leaves" --layers 4 --hidden 11 --dropout 0.3
 }
 
 # The plan of a grid has messages of rows that no layer reads, with copies or without.
