@@ -428,14 +428,14 @@ preload_plan() { # HOPS OPTION ...
         train planned-$h 4 train "$@" --epochs 2 --eval-every 100 --groups 2x2 --preload-hops $h
         rows=$((($(of_groups planned-$h between bytes) - sums) / 4 / 16))
         share=$(head -n 1 log | sed -n 's/.*"preloaded_share":\[\([^]]*\)\].*/\1/p' | tr ',' '\n' | sort -g | tail -n 1)
-        tr -d ' \n' <"$T/preload.json" | sed 's/.*"preload":\[//' | tr '{}' '\n\n' | grep "\"preload_hops\":$h," | tr ',:' '\n\n' |
+        tr -d ' \n' <"$T/preload.json" | sed 's/.*"groups":\[//' | tr '{}' '\n\n' | grep "\"preload_hops\":$h," | tr ',:' '\n\n' |
             awk -v h=$h -v rows=$rows -v share="$share" '
                 last ~ /rows_between/ { planned = $1 } last ~ /preloaded_share/ { part = $1 } { last = $1 }
                 END { print h ": " planned " rows and " part " planned; " rows " and " share
                       exit !(planned == rows && rows > 0 && part - share < 1e-9 && share - part < 1e-9) }' ||
             die "$(cat "$T/preload.json")"
     done
-    grep -A 2 '^--groups 2x2 by --preload-hops: ' "$T/out" | grep -q 'outer / inner' || die "$(cat "$T/out")"
+    grep -A 2 '^--groups 2x2: ' "$T/out" | grep -q 'outer / inner' || die "$(cat "$T/out")"
     "$STARLING" plan "$@" --ranks 3 --groups 2x2 >"$T/out" 2>"$T/err" && die "2x2 groups of 3 ranks"
     sentence "--groups 2x2: expected a DATASET, and GxP" "$T/err"
 }
@@ -453,7 +453,7 @@ messages_plan() {
     shift
     set -- "$T/${graph:-small}" --groups 2x2 --tiles 7 --hidden 12 --dropout 0.3 "$@"
     "$STARLING" plan "$@" --distribution "$kind" --ranks 4 --json "$T/inside.json" >"$T/out" 2>"$T/err" || die "$(cat "$T/err")"
-    tr -d ' \n' <"$T/inside.json" | sed 's/.*"preload":\[//' | tr '{' '\n' | grep preload_hops >"$T/rows"
+    tr -d ' \n' <"$T/inside.json" | sed 's/.*"groups":\[//' | tr '{' '\n' | grep preload_hops >"$T/rows"
     for row in 1 '$'; do
         sed -n "${row}p" "$T/rows" >"$T/row"
         h=$(sed 's/.*"preload_hops":\([0-9]*\).*/\1/' "$T/row")
@@ -468,6 +468,42 @@ messages_plan() {
             [ "$measured" -gt 0 ] && [ "$planned" = "$measured" ] || die "$h hops, $figure: $planned planned, $measured sent"
         done
     done
+}
+
+# batches_plan DISTRIBUTION OPTION ...: so are those of samples and of batches, in the first epoch, and their shares.
+batches_plan() {
+    kind=$1
+    shift
+    set -- "$T/small" --groups 2x2 --tiles 7 --hidden 12 --layers 3 --distribution "$kind" "$@"
+    "$STARLING" plan "$@" --ranks 4 --json "$T/inside.json" >"$T/out" 2>"$T/err" || die "$(cat "$T/err")"
+    tr -d ' \n' <"$T/inside.json" | sed 's/.*"groups":\[//' | tr '{' '\n' | grep preload_hops | sed -n '$p' >"$T/row"
+    train batches-planned 4 train "$@" --epochs 1 --eval-every 100
+    for figure in inside:bytes inside:messages between:bytes between:messages; do
+        planned=$(sed "s/.*\"${figure%:*}_${figure#*:}\":\([0-9]*\).*/\1/" "$T/row")
+        measured=$(of_groups batches-planned "${figure%:*}" "${figure#*:}")
+        echo "$figure: $planned planned, $measured sent"
+        [ "$measured" -gt 0 ] && [ "$planned" = "$measured" ] || die "$figure: $planned planned, $measured sent"
+    done
+    for figure in preloaded_share redundant_share; do
+        planned=$(sed "s/.*\"$figure\":\([0-9.]*\).*/\1/" "$T/row")
+        measured=$(head -n 1 log | sed -n "s/.*\"$figure\":\[\([^]]*\)\].*/\1/p" | tr ',' '\n' | sort -g | tail -n 1)
+        awk "BEGIN { exit !($planned - $measured < 1e-9 && $measured - $planned < 1e-9) }" ||
+            die "$figure: $planned planned, $measured there"
+    done
+    steps=$(head -n 1 log | sed 's/.*"steps_per_epoch":\([0-9]*\).*/\1/')
+    grep -q "\"steps\":$steps," "$T/row" || die "$steps steps: $(cat "$T/row")"
+    awk '/^--groups 2x2: / { found = 1 } END { exit !found }' "$T/out" || die "$(cat "$T/out")"
+}
+
+# Unlike groups wait; the sum of shares is the epoch.
+waits_planned() {
+    "$STARLING" plan "$T/small" --ranks 2 --groups 2x1 --layers 2 --hidden 8 --batches clusters:9,2 --json "$T/waits.json" \
+        >"$T/out" || die "$(cat "$T/out")"
+    tr -d ' \n' <"$T/waits.json" | sed 's/.*"groups":\[//' | tr '{' '\n' | grep preload_hops | sed -n '$p' >"$T/row"
+    for figure in compute inside between waiting epoch; do
+        sed "s/.*\"${figure}_seconds\":\([-+0-9.e]*\).*/\1/" "$T/row"
+    done | tr '\n' ' ' | awk '{ print; sum = $1 + $2 + $3; exit !($4 > 0 && $4 < $5 && sum / $5 > 0.999999 && sum / $5 < 1.000001) }' ||
+        die "$(cat "$T/row")"
 }
 
 # With sums of the features from the whole graph, a group has one hop less, on clones, too.
@@ -487,7 +523,7 @@ one_hop_less() {
 
 # preload_figures KEY: of $T/preload.json, of one hop and of two.
 preload_figures() {
-    tr -d '\n ' <"$T/preload.json" | sed 's/.*"preload":\[//' | tr '{,' '\n\n' | sed -n "s/^\"$1\":\([^}]*\).*/\1/p"
+    tr -d '\n ' <"$T/preload.json" | sed 's/.*"groups":\[//' | tr '{,' '\n\n' | sed -n "s/^\"$1\":\([^}]*\).*/\1/p"
 }
 
 # machine LATENCY BYTES FEATURES: seconds of a message; bytes, and multiplications with sparse features, in a second. All else
@@ -660,6 +696,13 @@ check "messages as planned: sage, vertex-cut" messages_plan vertex-cut --layers 
 check "messages as planned: gat, vertex-cut" messages_plan vertex-cut --layers 2 --model gat --heads 2
 check "messages as planned: sums of sparse features, vertex-cut" on sparse messages_plan vertex-cut --layers 3 --dropout 0 \
     --cache-aggregate
+check "a sample as planned: halo" batches_plan halo --max-hop 1
+check "a sample of two hops as planned: vertex-cut" batches_plan vertex-cut --max-hop 2 --fanout 3
+check "batches as planned: cover" batches_plan cover --batches co:3
+check "batches of samples as planned: 1d, sage" batches_plan 1d --batches co:3 --max-hop 1 --model sage
+check "batches of clusters as planned: vertex-cut" batches_plan vertex-cut --batches clusters:10,2
+check "batches with sums from the whole graph, as planned" batches_plan halo --batches co:2 --dropout 0 --cache-aggregate
+check "waiting for the slowest group, as planned" waits_planned
 check "the faster of a vertex-cut and others inside groups" inside_choice
 check "the fastest inside many groups" inside_choice_of_many
 check "normalised columns, and vertex-cuts inside groups" refused "--distribution vertex-cut: not with groups of 2 ranks" \

@@ -21,8 +21,8 @@
 #include "predict/prediction_view.h"
 #include "predict/scenario.h"
 #include "train/defaults.h"
+#include "train/group_plan.h"
 #include "train/objective.h"
-#include "train/preload.h"
 #include "train/trainer.h"
 
 enum { MOST_RANKS = 16384 };
@@ -92,8 +92,8 @@ struct planning {
     int64_t space;
     const struct sl_prediction *winner;
     struct sl_partition_options cuts;
-    struct sl_preload *preload; // (preloads): of --groups
-    int preloads;
+    struct sl_group_plan *group; // (groups): of --groups and --batches
+    int groups;
     char reason[256];
 };
 
@@ -213,70 +213,100 @@ static int predict(struct planning *p)
     return 0;
 }
 
-/* Of groups: what each number of preloaded hops takes. */
-static int preload(struct planning *p)
+/* Set the groups and the ranks of each. */
+static int parse_groups(const struct planning *p, struct sl_group_plan_options *how)
 {
-    int groups, each, length = -1;
+    int length = -1;
     const char *text = p->options.groups;
-    if (!text && p->config.distribution)
-        return sl_error(SL_ERR_USAGE,
-                        "--distribution %s: expected --groups, too; the table has all "
-                        "distributions",
-                        p->config.distribution);
     if (!text)
         return 0;
-    if (p->config.like || sscanf(text, "%dx%d%n", &groups, &each, &length) != 2 || text[length] ||
-        groups < 1 || each < 1 || (int64_t)groups * each != p->config.ranks)
+    if (p->config.like || sscanf(text, "%dx%d%n", &how->groups, &how->each, &length) != 2 ||
+        text[length] || how->groups < 1 || how->each < 1 ||
+        (int64_t)how->groups * how->each != p->config.ranks)
         return sl_error(SL_ERR_USAGE,
                         "--groups %s: expected a DATASET, and GxP with G groups of P ranks, %d in "
                         "all",
                         text, (int)p->config.ranks);
-    struct sl_preload_groups how = {
-        .groups = groups,
-        .each = each,
+    return 0;
+}
+
+/* Of groups: what each number of preloaded hops takes, and samples, and batches. */
+static int plan_groups(struct planning *p)
+{
+    struct sl_group_plan_options how = {
+        .groups = 1,
+        .each = (int)p->config.ranks,
         .inside = {.distribution = p->config.distribution,
                    .training = &p->training,
                    .cuts = p->cuts,
                    .rates = &p->rates,
                    .core = &p->core},
     };
-    how.inside.cuts.ranks = each;
-    how.inside.cuts.cores = p->rates.cores * each;
-    const int code = sl_source_settle_splits(&p->source);
+    const bool differs = !p->config.like && sl_batches_differ(&p->options);
+    if (!differs && p->config.distribution)
+        return sl_error(SL_ERR_USAGE,
+                        "--distribution %s: expected --groups, too; the table has all "
+                        "distributions",
+                        p->config.distribution);
+    int code = parse_groups(p, &how);
+    if (code || !differs)
+        return code;
+    how.inside.cuts.ranks = how.each;
+    how.inside.cuts.cores = p->rates.cores * how.each;
+    code = sl_source_settle_splits(&p->source);
     return code ? code
-                : sl_preload_predict(&p->rt, &p->source, &p->options, &how, &p->preload,
-                                     &p->preloads);
+                : sl_group_plan_predict(&p->rt, &p->source, &p->options, &how, &p->group,
+                                        &p->groups);
 }
 
 /* ---- What comes out ---- */
 
-static json_t *describe_preload(const struct planning *p)
+/* What a step trains on: "2 hops", "sample", "co:4", "co:4, sample". */
+static json_t *name_group(const struct planning *p, const struct sl_group_plan *of)
+{
+    struct sl_batches_options how;
+    if (of->hops > 0)
+        return json_sprintf("%d hop%s", of->hops, sl_s(of->hops));
+    if (sl_batches_parse(&p->options, &how) || how.sets == 1)
+        return json_string("sample");
+    return json_sprintf("%s%s", p->options.batches, how.sampled ? ", sample" : "");
+}
+
+static json_t *describe_groups(const struct planning *p)
 {
     json_t *rows = json_array();
-    for (int h = 0; h < p->preloads; h++) {
-        const struct sl_preload *of = &p->preload[h];
+    for (int k = 0; k < p->groups; k++) {
+        const struct sl_group_plan *of = &p->group[k];
         json_array_append_new(
             rows,
-            json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f}",
-                      "preload_hops", of->hops, "preloaded_share", of->share, "redundant_share",
-                      of->redundant, "rows_between", of->rows, "between_bytes", of->between_bytes,
+            json_pack("{s:o, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, "
+                      "s:f}",
+                      "graphs", name_group(p, of), "preload_hops", of->hops, "steps", of->steps,
+                      "preloaded_share", of->share, "redundant_share", of->redundant,
+                      "rows_between", of->rows, "between_bytes", of->between_bytes,
                       "between_messages", of->between_messages, "inside_distribution",
                       of->inside.name[0] ? of->inside.name : "-", "inside_bytes", of->inside.bytes,
                       "inside_messages", of->inside.messages, "compute_seconds", of->computing,
                       "inside_seconds", of->inside.seconds, "between_seconds", of->messages,
-                      "epoch_seconds", sl_preload_seconds(of)));
+                      "waiting_seconds", of->waiting, "epoch_seconds", sl_group_plan_seconds(of)));
     }
     return rows;
 }
 
-/* Of the distributions and the groups, which all are exact. */
-static void print_fastest(const struct planning *p)
+/* The exact groups with the shortest epoch; NULL: there are none. */
+static const struct sl_group_plan *find_fastest_groups(const struct planning *p)
 {
-    const struct sl_preload *best = p->preload;
-    for (int h = 1; h < p->preloads; h++)
-        if (sl_preload_seconds(&p->preload[h]) < sl_preload_seconds(best))
-            best = &p->preload[h];
-    const double seconds = sl_preload_seconds(best);
+    const struct sl_group_plan *best = NULL;
+    for (const struct sl_group_plan *of = p->group; of < p->group + p->groups; of++)
+        if (of->hops > 0 && (!best || sl_group_plan_seconds(of) < sl_group_plan_seconds(best)))
+            best = of;
+    return best;
+}
+
+/* Of the distributions and the groups, which all are exact. */
+static void print_fastest(const struct planning *p, const struct sl_group_plan *best)
+{
+    const double seconds = sl_group_plan_seconds(best);
     if (seconds < p->winner->seconds)
         printf(
             "\n--groups %s --preload-hops %d is predicted to be fastest: %.3g ms per epoch, where "
@@ -290,25 +320,37 @@ static void print_fastest(const struct planning *p)
                1e3 * seconds);
 }
 
-static void print_preload(const struct planning *p, const json_t *rows)
+static void print_groups(const struct planning *p, const json_t *rows)
 {
     const double MB = 1e6;
     const struct sl_column columns[] = {
-        {"preload_hops", "hops", 0, 0},          {"preloaded_share", "outer / inner", 1, 3},
-        {"redundant_share", "redundant", 1, 3},  {"rows_between", "rows", 1, 0},
-        {"between_bytes", "MB", MB, 3},          {"between_messages", "messages", 1, 0},
-        {"inside_distribution", "inside", 0, 0}, {"inside_bytes", "MB", MB, 3},
-        {"inside_messages", "messages", 1, 0},   {"compute_seconds", "compute", 1e-3, 3},
-        {"inside_seconds", "inside", 1e-3, 3},   {"between_seconds", "between", 1e-3, 3},
-        {"epoch_seconds", "ms/epoch", 1e-3, 3},  {0},
+        {"graphs", "graphs", 0, 0},
+        {"steps", "steps", 1, 0},
+        {"preloaded_share", "outer / inner", 1, 3},
+        {"redundant_share", "redundant", 1, 3},
+        {"rows_between", "rows", 1, 0},
+        {"between_bytes", "MB", MB, 3},
+        {"between_messages", "messages", 1, 0},
+        {"inside_distribution", "inside", 0, 0},
+        {"inside_bytes", "MB", MB, 3},
+        {"inside_messages", "messages", 1, 0},
+        {"compute_seconds", "compute", 1e-3, 3},
+        {"inside_seconds", "inside", 1e-3, 3},
+        {"between_seconds", "between", 1e-3, 3},
+        {"epoch_seconds", "ms/epoch", 1e-3, 3},
+        {"waiting_seconds", "waiting", 1e-3, 3},
+        {0},
     };
-    if (p->preloads == 0)
+    const struct sl_group_plan *best = find_fastest_groups(p);
+    if (p->groups == 0)
         return;
-    printf("\n--groups %s by --preload-hops: shares and ms of the slowest group; rows, MB and "
-           "messages of an epoch between all groups, and inside all groups\n\n",
-           p->options.groups);
+    printf("\n%s%s: shares and ms of the slowest group, and what groups wait for it, in the mean; "
+           "rows, MB and messages of an epoch between all groups, and inside all groups\n\n",
+           p->options.groups ? "--groups " : "one group",
+           p->options.groups ? p->options.groups : "");
     sl_table_print(rows, columns);
-    print_fastest(p);
+    if (best)
+        print_fastest(p, best);
 }
 
 static json_t *document_of(const struct planning *p)
@@ -397,15 +439,15 @@ static void print(const struct planning *p, const json_t *document)
     printf("\n%s\n", p->reason);
     print_sum_order(p);
     print_memory(&p->winner->memory);
-    print_preload(p, json_object_get(document, "preload"));
+    print_groups(p, json_object_get(document, "groups"));
     json_decref(shown);
 }
 
 static int report(const struct planning *p)
 {
     json_t *document = document_of(p);
-    if (p->preloads > 0)
-        json_object_set_new(document, "preload", describe_preload(p));
+    if (p->groups > 0)
+        json_object_set_new(document, "groups", describe_groups(p));
     if (!p->config.quiet)
         print(p, document);
     return sl_bench_write(document, p->config.json);
@@ -464,7 +506,7 @@ static int foresee(struct planning *p)
     if (!code)
         code = predict(p);
     if (!code)
-        code = preload(p);
+        code = plan_groups(p);
     return sl_progress_end_with(code);
 }
 
@@ -485,7 +527,7 @@ static int run(int argc, char **argv)
         code = foresee(&p);
     if (!code)
         code = report(&p);
-    free(p.preload);
+    free(p.group);
     sl_scenario_free_all(p.list, p.count);
     sl_scenario_cut_destroy(&p.cut);
     sl_scenario_halo_destroy(&p.halo);

@@ -55,7 +55,7 @@ static int count_group(struct sl_runtime *rt, const struct sl_training *training
 {
     const struct sl_partition_options *cuts = &options->cuts;
     int code = sl_source_borrow(g->selection, &g->shares);
-    if (!code)
+    if (!code && g->shares.hop_cut)
         code = sl_source_order_by_hop_shares(&g->shares, cuts->ranks);
     if (!code)
         code = sl_partition_create(rt, &g->partition, &g->shares, cuts);

@@ -26,7 +26,7 @@ static int hops_between(const struct sl_batches *b)
 
 /* A group without vertices has one all the same, since a graph needs a row. The vertex counts
  * nowhere: it is no inner vertex and in no split. */
-static int select_stand_in(struct sl_batches *b, struct sl_selection *selection)
+static int select_stand_in(const struct sl_batches *b, struct sl_selection *selection)
 {
     const int64_t first = 0;
     const int code = sl_select(b->source, &first, 1, &(struct sl_selection_options){0}, selection);
@@ -39,14 +39,14 @@ static int select_stand_in(struct sl_batches *b, struct sl_selection *selection)
 
 /* A graph that is sampled, or cut out alone, is normalised by the edges that it has: each sum is
  * then a mean of the neighbours that are there. Else by the edges of the whole graph. */
-static int select_batch(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
-                        struct sl_selection *selection)
+int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
+                    int hops, struct sl_selection *selection)
 {
     const bool alone = b->how.kind->alone, own_degrees = alone || b->how.sampled;
     const struct sl_selection_options options = {
         .hops = alone            ? 0
                 : b->how.sampled ? b->how.hops
-                                 : hops_between(b),
+                                 : hops,
         .fanout = b->how.fanout,
         .seed = (uint64_t)b->config->seed,
         .draw = draw,
@@ -218,7 +218,8 @@ int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uin
                   struct sl_batch *batch)
 {
     struct sl_selection selection = {0};
-    int code = sl_runtime_agree(b->rt, select_batch(b, inner, count, draw, &selection));
+    int code = sl_runtime_agree(
+        b->rt, sl_batch_select(b, inner, count, draw, hops_between(b), &selection));
     if (!code) {
         batch->inner = count;
         batch->outer = selection.source.vertices - count;

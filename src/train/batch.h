@@ -9,6 +9,20 @@
 int sl_batches_group(struct sl_batches *b);
 int sl_batches_cut(struct sl_batches *b);
 
+/* Keep the vertices of one of the parts (vertices of the source), and cut them into sets.
+ * Collective and as the above. */
+int sl_batches_cut_part(struct sl_batches *b, const int32_t *part, int group);
+
+/* Set `inner` (of set_cut[how.sets] places) to the vertices of a step, rows of the files. Return
+ * how many they are. */
+int64_t sl_batches_take(const struct sl_batches *b, int64_t epoch, int step, int64_t *inner);
+
+/* Select what a batch trains on: the vertices inner (count) and what they depend on, as the options
+ * say, and without a sample `hops` hops. Return a code of sl_select; sl_selection_free in either
+ * case. */
+int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
+                    int hops, struct sl_selection *selection);
+
 /* Make the batch that is the whole graph, whose tiles are there already. */
 int sl_batch_make_whole(struct sl_batches *b, struct sl_batch *batch);
 

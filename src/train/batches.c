@@ -151,6 +151,12 @@ static int cut_sets(struct sl_batches *b)
     return sl_runtime_agree(b->rt, code);
 }
 
+int sl_batches_cut_part(struct sl_batches *b, const int32_t *part, int group)
+{
+    int code = sl_runtime_agree(b->rt, keep_part(b, part, group));
+    return code ? code : cut_sets(b);
+}
+
 /* ---- All batches ---- */
 
 /* Those of the whole graph; the first layer may have aggregated features there. */
@@ -279,18 +285,26 @@ static int64_t draw_of(const struct sl_batches *b, int64_t epoch)
     return b->how.sampled && b->config->resample > 0 ? (epoch - 1) / b->config->resample : 0;
 }
 
-static int draw_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_batch *batch)
+int64_t sl_batches_take(const struct sl_batches *b, int64_t epoch, int step, int64_t *inner)
 {
     const int64_t first = step * b->how.each, sets = b->how.sets,
                   end = first + b->how.each < sets ? first + b->how.each : sets;
-    int64_t *inner = malloc((size_t)(b->set_cut[sets] + 1) * sizeof *inner), count = 0;
-    int code = inner ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the vertices of a batch");
-    code = sl_runtime_agree(b->rt, code);
-    for (int64_t p = first; !code && p < end; p++) {
+    int64_t count = 0;
+    for (int64_t p = first; p < end; p++) {
         const int64_t s = sl_batches_set_at(b, epoch, p), size = b->set_cut[s + 1] - b->set_cut[s];
         memcpy(inner + count, b->vertex + b->set_cut[s], (size_t)size * sizeof *inner);
         count += size;
     }
+    return count;
+}
+
+static int draw_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_batch *batch)
+{
+    int64_t *inner = malloc((size_t)(b->set_cut[b->how.sets] + 1) * sizeof *inner), count = 0;
+    int code = inner ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the vertices of a batch");
+    code = sl_runtime_agree(b->rt, code);
+    if (!code)
+        count = sl_batches_take(b, epoch, step, inner);
     if (!code)
         code = sl_batch_make(b, inner, count, (uint32_t)draw_of(b, epoch), batch);
     free(inner);
