@@ -1,5 +1,6 @@
 #include "tests/select_reference.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,6 +43,24 @@ static int64_t list_outer(const struct sl_dataset *data, const bool *inner, int6
     return count;
 }
 
+/* The distances of selected vertices by the edges among them. */
+static void measure(const struct sl_dataset *data, const bool *inner, int *hop)
+{
+    const struct sl_csr *a = &data->adjacency;
+    const int far = INT_MAX - 1;
+    for (int64_t v = 0; v < data->vertices; v++)
+        hop[v] = hop[v] < 0 ? -1 : inner[v] ? 0 : far;
+    for (bool shorter = true; shorter;) {
+        shorter = false;
+        for (int64_t v = 0; v < data->vertices; v++)
+            for (int64_t e = a->indptr[v]; hop[v] >= 0 && e < a->indptr[v + 1]; e++)
+                if (hop[a->indices[e]] > hop[v] + 1) {
+                    hop[a->indices[e]] = hop[v] + 1;
+                    shorter = true;
+                }
+    }
+}
+
 void sl_reference_select(const struct sl_dataset *data, const bool *inner,
                          const struct sl_selection_options *options, int *hop)
 {
@@ -67,6 +86,8 @@ void sl_reference_select(const struct sl_dataset *data, const bool *inner,
         }
     }
     free(list);
+    if (options->keeps_last_rows)
+        measure(data, inner, hop);
 }
 
 void sl_assert_equal_selections(const struct sl_selection *a, const struct sl_selection *b)

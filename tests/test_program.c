@@ -114,11 +114,11 @@ static void catch_signal(int signal_number)
     caught = signal_number;
 }
 
-static int run_waiting(int catches)
+/* The shell that runs this may ignore signals. */
+static int run_waiting(int signal_number, int catches)
 {
     char *text, script[64];
-    if (catches)
-        signal(catches, catch_signal);
+    signal(signal_number, catches ? catch_signal : SIG_DFL);
     const int code = sl_program_run((char *[]){"sh", "-c", make_waiting(script), NULL}, 60, &text);
     return code == SL_ERR_SYSTEM && caught == catches ? 0 : 1;
 }
@@ -129,7 +129,7 @@ static int interrupt(int signal_number, int catches)
     int status;
     const pid_t process = fork();
     if (process == 0)
-        _exit(run_waiting(catches));
+        _exit(run_waiting(signal_number, catches));
     assert_int_equal(read_end(), 1);
     kill(process, signal_number);
     assert_int_equal(waitpid(process, &status, 0), process);

@@ -149,6 +149,57 @@ static void check_graph(const struct sl_fixture *fixture)
     sl_fixture_close(&data);
 }
 
+/* Training on a sample is the same whether layers know hops or compute all rows. */
+static double compare_sample(const struct sl_dataset *data, const char *line)
+{
+    struct sl_source source;
+    struct sl_trained with, without;
+    struct sl_selection selection;
+    int64_t inner[VERTICES], count = 0;
+    for (int64_t v = 0; v < data->vertices; v += 5)
+        inner[count++] = v;
+    assert_int_equal(sl_source_of(data, &source), SL_OK);
+    const struct sl_selection_options options = {
+        .hops = 4, .fanout = 1, .seed = 5, .keeps_last_rows = true};
+    assert_int_equal(sl_select(&source, inner, count, &options, &selection), SL_OK);
+    selection.source.row_entries = NULL;
+    selection.source.row_weight = NULL;
+    assert_true(selection.hops > 1 && selection.source.hop_cut);
+    train(&selection.source, line, &with);
+    selection.source.hop_cut = NULL;
+    train(&selection.source, line, &without);
+    double difference = 0.0;
+    if (sl_running.rank == 0) {
+        drop_outer(&selection, data->classes, &with);
+        drop_outer(&selection, data->classes, &without);
+        difference = sl_trained_difference(&with, &without);
+    }
+    sl_trained_free(&with);
+    sl_trained_free(&without);
+    sl_selection_free(&selection);
+    sl_source_close(&source);
+    return difference;
+}
+
+static void test_samples(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"gcn --layers 2", "gcn --layers 3",
+                                         "sage --aggregator max --layers 2", "gat --layers 3"};
+    struct sl_dataset data =
+        open_graph((struct sl_fixture){.name = "sampled", .degree = 3, .form = SL_FEATURES_DENSE});
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
+        for (int k = 0; k < (sl_running.ranks > 1 ? 3 : 1); k++) {
+            char line[256];
+            snprintf(line, sizeof line, "--dropout 0.4 --distribution %s --tiles 40 --model %s",
+                     distributions[k], models[m]);
+            const double difference = compare_sample(&data, line);
+            if (!(difference <= ROUNDING))
+                fail_msg("%s: %g apart", line, difference);
+        }
+    sl_fixture_close(&data);
+}
+
 static void test_undirected(void **state)
 {
     (void)state;
@@ -177,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_undirected),
         cmocka_unit_test(test_directed_weighted),
         cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_samples),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -83,8 +83,9 @@ static int add_inner(const struct sl_selecting *s, const int64_t *inner, int64_t
 static int find_next(const struct sl_selecting *s, void *context, int64_t k,
                      struct sl_neighbours *n)
 {
+    const bool draws = s->options->fanout > 0 && !s->within.bits;
     int rc = SL_OK;
-    if (s->options->fanout > 0)
+    if (draws)
         rc = sl_neighbours_draw(
             s->source, s->row[k],
             &(struct sl_neighbour_draw){
@@ -94,7 +95,8 @@ static int find_next(const struct sl_selecting *s, void *context, int64_t k,
             n);
     for (int64_t e = 0; !rc && e < n->count; e++) {
         const int64_t place = sl_source_place(s->source, n->vertex[e]);
-        if (!sl_vertex_set_has(&s->selected, place))
+        if (!sl_vertex_set_has(&s->selected, place) &&
+            (!s->within.bits || sl_vertex_set_has(&s->within, place)))
             sl_vertex_set_add(context, place);
     }
     return rc;
@@ -119,21 +121,22 @@ static int take_next(struct sl_selecting *s, struct sl_vertex_set *next, int hop
     return SL_OK;
 }
 
-static int find_hops(struct sl_selecting *s, const int64_t *inner, int64_t count)
+static int find_hops(struct sl_selecting *s, const int64_t *inner, int64_t count, int hops)
 {
     const int64_t n = s->source->vertices;
     struct sl_vertex_set next;
     int hop = 0;
     int rc = sl_vertex_set_create(&next, n);
+    s->count = 0;
     if (!rc)
         rc = sl_vertex_set_create(&s->selected, n);
-    if (!rc && s->options->fanout > 0)
+    if (!rc && s->options->fanout > 0 && !s->inner.bits)
         rc = sl_vertex_set_create(&s->inner, n);
     if (!rc)
         rc = add_inner(s, inner, count, &next);
     if (!rc)
         rc = take_next(s, &next, 0);
-    while (!rc && hop != s->options->hops) {
+    while (!rc && hop != hops) {
         rc = sl_selecting_pass(s, s->hop_cut[hop], s->hop_cut[hop + 1], find_next, &next);
         if (!rc && sl_vertex_set_count(&next) == 0)
             break;
@@ -142,6 +145,26 @@ static int find_hops(struct sl_selecting *s, const int64_t *inner, int64_t count
     }
     s->out->hops = hop;
     sl_vertex_set_free(&next);
+    return rc;
+}
+
+/* A vertex that one vertex leaves out may be drawn by another, farther away. Its hop is its
+ * distance by the edges that are kept. */
+static int find_distances(struct sl_selecting *s, const int64_t *inner, int64_t count)
+{
+    s->within = s->selected;
+    s->selected = (struct sl_vertex_set){0};
+    const int rc = find_hops(s, inner, count, SL_ALL_HOPS);
+    sl_vertex_set_free(&s->within);
+    return rc;
+}
+
+static int find_vertices(struct sl_selecting *s, const int64_t *inner, int64_t count)
+{
+    const struct sl_selection_options *o = s->options;
+    int rc = find_hops(s, inner, count, o->hops);
+    if (!rc && o->keeps_last_rows && o->fanout > 0 && s->out->hops > 1)
+        rc = find_distances(s, inner, count);
     sl_vertex_set_free(&s->inner);
     return rc;
 }
@@ -161,6 +184,7 @@ static void number_range(void *context, int64_t begin, int64_t end)
 static int number_vertices(struct sl_selecting *s, struct sl_block **scratch)
 {
     struct sl_selection *out = s->out;
+    const bool alone = s->options->keeps_last_rows && s->options->hops == 0;
     const size_t rows = (size_t)s->count * sizeof *s->row,
                  cuts = ((size_t)out->hops + 2) * sizeof *s->hop_cut;
     const bool row = sl_block_adopt(&out->blocks, s->row, rows, false) == SL_OK,
@@ -172,7 +196,7 @@ static int number_vertices(struct sl_selecting *s, struct sl_block **scratch)
     out->hop_cut = s->hop_cut;
     out->source.inner = out->hop_cut[1];
     out->source.hops = out->hops;
-    out->source.hop_cut = s->options->keeps_last_rows ? NULL : out->hop_cut;
+    out->source.hop_cut = alone ? NULL : out->hop_cut;
     sl_parallel_for_ranges(sl_parallel_threads(s->options->threads), s->count, number_range, s);
     return SL_OK;
 }
@@ -219,7 +243,7 @@ int sl_select(const struct sl_source *source, const int64_t *inner, int64_t coun
     struct sl_block *scratch = NULL;
     int rc = begin(source, out);
     if (!rc)
-        rc = find_hops(&s, inner, count);
+        rc = find_vertices(&s, inner, count);
     if (rc) {
         free(s.row);
         free(s.hop_cut);

@@ -18,8 +18,9 @@ struct sl_selection_options {
     int threads;          /* 0: as many as this process may run at a time */
 };
 
-/* n selected vertices, by hop, then in the order of the source. They are numbered so from now on:
- * vertex 0 is the first inner one. */
+/* n selected vertices, by hop, then in the order of the source. With keeps_last_rows, hops are
+ * distances by the edges that are kept. They are numbered so from now on: vertex 0 is the first
+ * inner one. */
 struct sl_selection {
     struct sl_source source; /* the selection as a dataset: sl_source_read, sl_source_order and the
                                 assembly take it as any other. It borrows features and names of
@@ -51,7 +52,8 @@ struct sl_selection {
  *                   Columns are normalised by the rows of their vertices, in directed graphs too
  *   labels, splits  those of inner vertices; outer vertices have no label and are in no split
  *   features        rows of the source's own arrays, which sl_source_read gathers
- *   hop_cut         as of the selection, unless keeps_last_rows is set. It lives as long as this
+ *   hop_cut         as of the selection; NULL with keeps_last_rows and no hop. It lives as long as
+ *                   this
  * A source may be a selection itself.
  *
  * Memory: that of the selected vertices and edges, and bits per vertex of the source: 2 while

@@ -15,6 +15,7 @@ struct sl_selecting {
     int64_t *hop_cut;              // (hops + 2)
     struct sl_vertex_set selected; /* by rows of the order, like the next ones */
     struct sl_vertex_set inner;    /* with a fanout */
+    struct sl_vertex_set within;   /* while distances are found: all that are selected */
     int32_t *number; // (count): the numbers of the selected vertices, by rows of the order
 };
 

@@ -48,6 +48,7 @@ int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char 
     const struct sl_order *found = sl_order_find(order);
     if (!found || !found->compute)
         return sl_runtime_agree(rt, found ? SL_OK : SL_ERR_USAGE);
+    source->hop_cut = NULL; /* rows are no longer by hop */
     sl_progress_begin("ordering the vertices, %s", order);
     return sl_progress_end_with(
         share_order(rt, source, found, seed, &source->vertex, &source->place));
