@@ -95,8 +95,8 @@ int sl_source_settle(struct sl_runtime *rt, struct sl_source *source);
 int sl_source_borrow(const struct sl_source *whole, struct sl_source *out);
 
 /* Gives the rows another order (a name of data/order/order.h). Rank 0 computes it, for most orders
- * from the whole adjacency, and the others get the permutation. Hops are forgotten. SL_ERR_USAGE: no
- * such order. */
+ * from the whole adjacency, and the others get the permutation. Hops are forgotten. SL_ERR_USAGE:
+ * no such order. */
 int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char *order,
                     uint64_t seed);
 
