@@ -42,8 +42,7 @@ static const char *const models[] = {
 /* What groups do not take (docs/GROUPS.md). Several groups have other batches than one rank. */
 static bool is_left_out(const char *model, const char *way)
 {
-    return (strstr(model, "--block-norm batch") && strstr(way, "vertex-cut")) ||
-           (strstr(model, "--batches") && !strstr(way, "--groups 1x"));
+    return strstr(model, "--batches") && !strstr(way, "--groups 1x");
 }
 
 /* How so many ranks share a graph. */

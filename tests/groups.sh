@@ -692,6 +692,8 @@ check "messages as planned: gin, 1.5d, bfloat16" messages_plan 1.5d --layers 2 -
 check "messages as planned: jknet, 2d" messages_plan 2d --layers 3 --model jknet
 check "messages as planned: gcn, 2d" messages_plan 2d --layers 4 --model gcn
 check "messages as planned: gcn, vertex-cut" messages_plan vertex-cut --layers 4
+check "messages as planned: resgcn with columns normalised, vertex-cut" messages_plan vertex-cut --layers 3 --model resgcn \
+    --block-norm batch
 check "messages as planned: sage, vertex-cut" messages_plan vertex-cut --layers 3 --model sage --hidden 24
 check "messages as planned: gat, vertex-cut" messages_plan vertex-cut --layers 2 --model gat --heads 2
 check "messages as planned: sums of sparse features, vertex-cut" on sparse messages_plan vertex-cut --layers 3 --dropout 0 \
@@ -705,8 +707,6 @@ check "batches with sums from the whole graph, as planned" batches_plan halo --b
 check "waiting for the slowest group, as planned" waits_planned
 check "the faster of a vertex-cut and others inside groups" inside_choice
 check "the fastest inside many groups" inside_choice_of_many
-check "normalised columns, and vertex-cuts inside groups" refused "--distribution vertex-cut: not with groups of 2 ranks" \
-    plan "$T/small" --ranks 4 --groups 2x2 --distribution vertex-cut --model resgcn --block-norm batch
 check "a distribution of groups, without groups" refused "--distribution halo: expected --groups, too" \
     plan "$T/small" --ranks 4 --distribution halo
 check "a distribution that groups cannot have" refused "--distribution 3d: not with groups of 2 ranks" \

@@ -87,10 +87,11 @@ int sl_making_diagonals(struct sl_making *m)
 static bool is_root(const struct sl_making *m, int64_t k)
 {
     const struct sl_source *source = &m->source;
-    if (m->diagonal && m->diagonal[k] < 0)
+    const bool clones = m->how->kind->clones;
+    if (clones && m->diagonal[k] < 0)
         return false;
-    return !source->whole || m->how->kind->clones ||
-           sl_source_vertex(source, m->part.first + k) < source->inner;
+    return !source->whole ||
+           sl_source_vertex(source, clones ? m->row[k] : m->part.first + k) < source->inner;
 }
 
 int sl_making_facts(struct sl_making *m)

@@ -21,18 +21,6 @@ struct grouped {
     int count;
 };
 
-/* Groups do not train normalised columns on clones. */
-static bool averages(const struct sl_model_shape *shape)
-{
-    struct sl_layer_list list = {0};
-    bool found = false;
-    shape->model->list(shape, &list);
-    for (int l = 0; l < list.count; l++)
-        found = found || list.layer[l].kind->averages;
-    free(list.layer);
-    return found;
-}
-
 /* Tiles of clones follow from those of vertices whatever their hops. */
 static int count_clones(struct sl_runtime *rt, const struct sl_training *training,
                         const struct sl_group_options *options, struct grouped *g)
@@ -41,7 +29,7 @@ static int count_clones(struct sl_runtime *rt, const struct sl_training *trainin
     struct sl_source flat = *g->selection;
     flat.hop_cut = NULL;
     g->has_cut = (!name || strcmp(name, sl_distribution_vertex_cut.name) == 0) &&
-                 sl_scenario_cut_fits(training) && !averages(&training->shape);
+                 sl_scenario_cut_fits(training);
     if (!g->has_cut)
         return 0;
     const int code = sl_partition_create(rt, &g->vertices, &flat, &options->cuts);

@@ -187,11 +187,6 @@ static int check_batches(const struct sl_config *config)
                         config->delay);
     if (sl_config_delay(config) == SL_DELAY_NEVER && !clones)
         return sl_error(SL_ERR_USAGE, "--delay 0c: expected --distribution vertex-cut with it");
-    if (clones && sl_config_model(config) == &sl_model_resgcn &&
-        strcmp(config->block_norm, "batch") == 0)
-        return sl_error(SL_ERR_USAGE,
-                        "--block-norm batch: expected no --distribution vertex-cut with --groups "
-                        "or --batches");
     return 0;
 }
 
