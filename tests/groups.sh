@@ -492,7 +492,23 @@ batches_plan() {
     done
     steps=$(head -n 1 log | sed 's/.*"steps_per_epoch":\([0-9]*\).*/\1/')
     grep -q "\"steps\":$steps," "$T/row" || die "$steps steps: $(cat "$T/row")"
-    awk '/^--groups 2x2: / { found = 1 } END { exit !found }' "$T/out" || die "$(cat "$T/out")"
+    grep -q '^--groups 2x2: ' "$T/out" || die "$(cat "$T/out")"
+}
+
+# One group, and the words of what is not predicted.
+one_group_planned() {
+    "$STARLING" plan "$T/small" --ranks 4 --groups 1x4 --distribution halo --layers 2 >"$T/out" || die "$(cat "$T/out")"
+    grep -q '^  2 hops  *1  .* halo ' "$T/out" || die "$(cat "$T/out")"
+    "$STARLING" plan "$T/small" --ranks 4 --batches co:auto >"$T/out" || die "$(cat "$T/out")"
+    grep -q '^--batches co:auto: training counts the batches' "$T/out" || die "$(cat "$T/out")"
+    "$STARLING" plan "$T/small" --ranks 2 --batches co:3 --distribution vertex-cut --hidden 8 --tiles 6 --partition random \
+        --json "$T/inside.json" >"$T/out" || die "$(cat "$T/out")"
+    planned=$(tr -d ' \n' <"$T/inside.json" | sed 's/.*"groups":\[//; s/.*"inside_bytes":\([0-9]*\).*/\1/')
+    train one-group 2 train "$T/small" --batches co:3 --distribution vertex-cut --hidden 8 --tiles 6 --partition random --epochs 1 \
+        --eval-every 100
+    sent=$(tail -n 1 log | sed -n 's/.*"traffic_per_epoch":{"bytes_sent":\[\([0-9]*\),\([0-9]*\)\].*/\1 \2/p' | awk '{ print $1 + $2 }')
+    echo "$planned planned, $sent sent"
+    [ "$sent" -gt 0 ] && [ "$sent" = "$planned" ] || die "$planned bytes planned, $sent sent"
 }
 
 # Unlike groups wait; the sum of shares is the epoch.
@@ -701,10 +717,14 @@ check "messages as planned: sums of sparse features, vertex-cut" on sparse messa
 check "a sample as planned: halo" batches_plan halo --max-hop 1
 check "a sample of two hops as planned: vertex-cut" batches_plan vertex-cut --max-hop 2 --fanout 3
 check "batches as planned: cover" batches_plan cover --batches co:3
+check "batches as planned, some without training vertices: halo" batches_plan halo --batches co:20 \
+    --max-hop 1 --split 6/20/rest
 check "batches of samples as planned: 1d, sage" batches_plan 1d --batches co:3 --max-hop 1 --model sage
 check "batches of clusters as planned: vertex-cut" batches_plan vertex-cut --batches clusters:10,2
 check "batches with sums from the whole graph, as planned" batches_plan halo --batches co:2 --dropout 0 --cache-aggregate
 check "waiting for the slowest group, as planned" waits_planned
+check "one group planned" one_group_planned
+check "batches of a graph of published sizes" refused "--batches co:3: expected a DATASET" plan --like arxiv --ranks 4 --batches co:3
 check "the faster of a vertex-cut and others inside groups" inside_choice
 check "the fastest inside many groups" inside_choice_of_many
 check "a distribution of groups, without groups" refused "--distribution halo: expected --groups, too" \

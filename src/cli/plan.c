@@ -240,17 +240,26 @@ static int plan_groups(struct planning *p)
                    .training = &p->training,
                    .cuts = p->cuts,
                    .rates = &p->rates,
-                   .core = &p->core},
+                   .core = &p->core,
+                   .parted = p->options.groups},
     };
-    const bool differs = !p->config.like && sl_batches_differ(&p->options);
+    struct sl_batches_options batches;
+    int code = sl_batches_parse(&p->options, &batches);
+    if (!code)
+        code = parse_groups(p, &how);
+    if (code)
+        return code;
+    const bool differs = p->options.groups || batches.sets > 1;
+    if (p->config.like && differs)
+        return sl_error(SL_ERR_USAGE, "--batches %s: expected a DATASET, not --like",
+                        p->options.batches);
     if (!differs && p->config.distribution)
         return sl_error(SL_ERR_USAGE,
                         "--distribution %s: expected --groups, too; the table has all "
                         "distributions",
                         p->config.distribution);
-    int code = parse_groups(p, &how);
-    if (code || !differs)
-        return code;
+    if (!differs)
+        return 0;
     how.inside.cuts.ranks = how.each;
     how.inside.cuts.cores = p->rates.cores * how.each;
     code = sl_source_settle_splits(&p->source);
@@ -342,6 +351,8 @@ static void print_groups(const struct planning *p, const json_t *rows)
         {0},
     };
     const struct sl_group_plan *best = find_fastest_groups(p);
+    if (strcmp(p->options.batches, "co:auto") == 0)
+        printf("\n--batches co:auto: training counts the batches; co:R has a line of its own\n");
     if (p->groups == 0)
         return;
     printf("\n%s%s: shares and ms of the slowest group, and what groups wait for it, in the mean; "

@@ -130,7 +130,7 @@ static int find_hops(struct sl_selecting *s, const int64_t *inner, int64_t count
     s->count = 0;
     if (!rc)
         rc = sl_vertex_set_create(&s->selected, n);
-    if (!rc && s->options->fanout > 0 && !s->inner.bits)
+    if (!rc && s->options->fanout > 0 && !s->within.bits)
         rc = sl_vertex_set_create(&s->inner, n);
     if (!rc)
         rc = add_inner(s, inner, count, &next);
@@ -152,6 +152,7 @@ static int find_hops(struct sl_selecting *s, const int64_t *inner, int64_t count
  * distance by the edges that are kept. */
 static int find_distances(struct sl_selecting *s, const int64_t *inner, int64_t count)
 {
+    sl_vertex_set_free(&s->inner);
     s->within = s->selected;
     s->selected = (struct sl_vertex_set){0};
     const int rc = find_hops(s, inner, count, SL_ALL_HOPS);
@@ -257,6 +258,14 @@ int sl_select(const struct sl_source *source, const int64_t *inner, int64_t coun
     sl_vertex_set_free(&s.selected);
     sl_block_free_all(&scratch);
     return rc;
+}
+
+void sl_selection_join_hops(struct sl_selection *selection, int hops)
+{
+    if (selection->hops <= hops)
+        return;
+    selection->hops = selection->source.hops = hops;
+    selection->hop_cut[hops + 1] = selection->source.vertices;
 }
 
 void sl_selection_free(struct sl_selection *selection)

@@ -27,8 +27,8 @@ struct sl_selection {
                                 classes from the source that was selected from, which must outlive
                                 it */
     int hops;                /* the last hop that has a vertex, at most those asked for */
-    const int64_t *hop_cut; // (hops + 2): vertices hop_cut[h] … hop_cut[h + 1] - 1 are h hops away
-    const int32_t *row;     // (n): the row of the files of the source that was selected from
+    int64_t *hop_cut;   // (hops + 2): vertices hop_cut[h] … hop_cut[h + 1] - 1 are h hops away
+    const int32_t *row; // (n): the row of the files of the source that was selected from
     struct sl_block *blocks;
 };
 
@@ -57,8 +57,9 @@ struct sl_selection {
  * A source may be a selection itself.
  *
  * Memory: that of the selected vertices and edges, and bits per vertex of the source: 2 while
- * searching (3 with a fanout), then 1.5. A selected vertex is numbered by its rank in the set of
- * selected vertices (data/vertex_set.h). No messages: every rank may call this by itself.
+ * searching (3 with a fanout, or while distances are found), then 1.5. A selected vertex is
+ * numbered by its rank in the set of selected vertices (data/vertex_set.h). No messages: every rank
+ * may call this by itself.
  *
  * SL_ERR_DATA: the source is wrong where it was read, or an inner vertex is none. SL_ERR_USAGE: the
  * source has a rule for its splits (sl_source_settle_splits comes first). SL_ERR_SYSTEM.
@@ -66,6 +67,9 @@ struct sl_selection {
 int sl_select(const struct sl_source *source, const int64_t *inner, int64_t count,
               const struct sl_selection_options *options, struct sl_selection *out);
 void sl_selection_free(struct sl_selection *selection);
+
+/* Let all vertices that are at least `hops` hops away be so many. */
+void sl_selection_join_hops(struct sl_selection *selection, int hops);
 
 /* The number of vertices that are at most h hops away: they come first. */
 static inline int64_t sl_selection_within(const struct sl_selection *selection, int h)

@@ -115,7 +115,8 @@ int sl_group_predict(struct sl_runtime *rt, const struct sl_source *selection,
 {
     struct grouped g = {.selection = selection};
     struct sl_training own = *options->training;
-    own.how.partition = NULL; /* the parts of the groups */
+    if (options->parted)
+        own.how.partition = NULL;
     own.how.delay = SL_DELAY_EXACT;
     *list = NULL;
     *count = 0;

@@ -55,6 +55,7 @@ int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t co
     const int code = count ? sl_select(b->source, inner, count, &options, selection)
                            : select_stand_in(b, selection);
     if (!code && own_degrees) {
+        sl_selection_join_hops(selection, hops);
         selection->source.row_entries = NULL;
         selection->source.row_weight = NULL;
     }

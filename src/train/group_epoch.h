@@ -26,8 +26,8 @@ int sl_group_epoch_open(struct sl_group_epoch *e, const struct sl_source *source
                         const struct sl_config *config, const struct sl_batches_options *how);
 void sl_group_epoch_close(struct sl_group_epoch *e);
 
-/* Take the vertices and entries of a selection of all hops. Hops of a sample limit no layer: each
- * computes all its rows. */
+/* Take the vertices and entries of a selection of all hops. Where it has no hops, each layer
+ * computes all rows. */
 void sl_group_epoch_count(struct sl_group_epoch *e, const struct sl_selection *all);
 
 /* Whether a layer aggregates, and counts in hops. */

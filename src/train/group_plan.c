@@ -42,6 +42,8 @@ struct planning {
     struct sl_group_epoch epoch;
     int hops; /* that are preloaded; 0: as the options say */
     struct ways ways;
+    bool *done;      // (groups): whose graph of the step has been added
+    int64_t trained; /* vertices of the step's graphs */
 };
 
 /* ---- A group in a step ---- */
@@ -76,7 +78,7 @@ static void add_seconds(const struct planning *p, const struct sl_group_predicti
     const struct sl_group_among among = {.outer = p->hops > 0 ? one->outer : 0.0,
                                          .ranks = p->how->each,
                                          .groups = p->how->groups,
-                                         .columns = fmax(one->grid.columns, 1.0)};
+                                         .columns = fmax(way->of.inside.grid.columns, 1.0)};
     const int h = p->hops > 0 ? p->hops : e->most;
     const struct sl_group_ranks by = {p->how->each, one->rows / fmax((double)e->rows[h], 1.0)};
     const double computing = sl_group_epoch_computing(e, rates, h, by),
@@ -159,38 +161,60 @@ static int add_shared(struct planning *p, const struct sl_source *graph)
     return code;
 }
 
-static void add_sizes(const struct sl_source *graph, const struct sl_group_epoch *e,
-                      struct sizes *sizes)
+static void add_sizes(struct planning *p, const struct sl_source *graph, struct sizes *sizes)
 {
     const double entries = (double)graph->adjacency.indices.count;
-    sizes->inner += (double)e->inner;
-    sizes->outer += (double)(graph->vertices - e->inner);
+    sizes->inner += (double)p->epoch.inner;
+    sizes->outer += (double)(graph->vertices - p->epoch.inner);
     sizes->entries += entries;
-    sizes->redundant += entries - (double)e->inner_entries;
+    sizes->redundant += entries - (double)p->epoch.inner_entries;
+    p->trained += graph->split[SL_SPLIT_TRAIN].count;
 }
 
-static int predict_graph(struct planning *p, const struct sl_batches *b, int step,
-                         struct sizes *sizes)
+/* Select the graph of a group in a step, and count the rows of each number of hops. */
+static int select_graph(struct planning *p, const struct sl_batches *b, int step,
+                        struct sl_selection *graph)
 {
     const int64_t inner = sl_batches_take(b, 1, step, p->inner);
-    const int layers = p->epoch.layers, hops = p->hops > 0 && p->hops < layers ? p->hops : layers;
-    const bool fewer = hops < layers;
-    struct sl_selection all = {0}, few = {0};
-    int code = sl_batch_select(b, p->inner, inner, 0, layers, &all);
-    if (!code && fewer)
-        code = sl_batch_select(b, p->inner, inner, 0, hops, &few);
-    if (!code) {
-        const struct sl_source *graph = fewer ? &few.source : &all.source;
-        sl_group_epoch_count(&p->epoch, &all);
-        add_sizes(graph, &p->epoch, sizes);
-        code = p->how->each == 1 || inner <= p->how->each ? add_alone(p) : add_shared(p, graph);
+    const int layers = p->epoch.layers;
+    int code = sl_batch_select(b, p->inner, inner, 0, layers, graph);
+    if (code)
+        return code;
+    sl_group_epoch_count(&p->epoch, graph);
+    if (p->hops == 0 || p->hops >= layers)
+        return 0;
+    sl_selection_free(graph);
+    return sl_batch_select(b, p->inner, inner, 0, p->hops, graph);
+}
+
+/* Add the graph of group g, if nothing travels inside it, or if something does. */
+static int predict_graph(struct planning *p, int g, int step, bool alone)
+{
+    struct sl_selection graph = {0};
+    int code = select_graph(p, &p->group[g], step, &graph);
+    p->done[g] = p->how->each == 1 || graph.source.vertices <= p->how->each ? alone : !alone;
+    if (!code && p->done[g]) {
+        add_sizes(p, &graph.source, &p->sizes[g]);
+        code = alone ? add_alone(p) : add_shared(p, &graph.source);
     }
-    sl_selection_free(&few);
-    sl_selection_free(&all);
+    sl_selection_free(&graph);
     return code;
 }
 
 /* ---- An epoch ---- */
+
+/* Graphs that share something first: they find the ways. */
+static int predict_step(struct planning *p, int step)
+{
+    int code = 0;
+    memset(p->done, 0, (size_t)p->how->groups * sizeof *p->done);
+    p->trained = 0;
+    for (int alone = p->how->each == 1; !code && alone < 2; alone++)
+        for (int g = 0; !code && g < p->how->groups; g++)
+            if (!p->done[g])
+                code = predict_graph(p, g, step, alone);
+    return code;
+}
 
 /* A step ends in all groups at the same time. */
 static void end_step(const struct planning *p)
@@ -230,9 +254,9 @@ static void add_statistics(const struct sl_layer_shape *layer, double times,
 
 /* Gradients and values of weights, and sums of metrics: once in a step, for each group but the
  * first. */
-static void add_sums(const struct planning *p, struct sl_group_plan *of)
+static void add_sums(const struct planning *p, int steps, struct sl_group_plan *of)
 {
-    const double times = (double)(p->how->groups - 1) * of->steps;
+    const double times = (double)(p->how->groups - 1) * steps;
     for (int l = 0; l < p->epoch.model.count; l++) {
         const struct sl_layer_shape *layer = &p->epoch.model.layer[l];
         const double bytes = sl_group_epoch_weight_bytes(layer);
@@ -254,9 +278,11 @@ static int no_distribution(const struct planning *p)
                     name ? name : "auto", p->how->each);
 }
 
-static int take_fastest(struct planning *p, int steps, struct sl_group_plan *out)
+static int take_fastest(struct planning *p, int steps, int trained, struct sl_group_plan *out)
 {
-    const struct way *best = find_fastest(&p->ways, (int64_t)p->how->groups * steps);
+    const struct way none = {.graphs = 0}, *best = &none;
+    if (trained > 0)
+        best = find_fastest(&p->ways, (int64_t)p->how->groups * trained);
     if (!best)
         return no_distribution(p);
     *out = best->of;
@@ -264,26 +290,45 @@ static int take_fastest(struct planning *p, int steps, struct sl_group_plan *out
     out->steps = steps;
     for (int g = 0; g < p->how->groups; g++) {
         const struct sizes *sizes = &p->sizes[g];
-        out->share = fmax(out->share, sizes->outer / fmax(sizes->inner, 1.0));
+        if (sizes->inner > 0.0)
+            out->share = fmax(out->share, sizes->outer / sizes->inner);
         out->redundant = fmax(out->redundant, sizes->redundant / fmax(sizes->entries, 1.0));
     }
-    add_sums(p, out);
+    add_sums(p, trained, out);
     return 0;
+}
+
+/* Add a step, unless none of its vertices trains: it is left out then, and *trained stays. */
+static int add_step(struct planning *p, int step, int *trained)
+{
+    const size_t size = (size_t)p->ways.count * sizeof *p->ways.way;
+    struct ways before = {p->ways.count, malloc(size + 1)};
+    if (!before.way)
+        return no_memory_for_ways(p->ways.count);
+    if (size > 0)
+        memcpy(before.way, p->ways.way, size);
+    const int code = predict_step(p, step);
+    if (p->trained > 0) {
+        end_step(p);
+        ++*trained;
+        free(before.way);
+    } else {
+        free(p->ways.way);
+        p->ways = before;
+    }
+    return code;
 }
 
 static int predict_epoch(struct planning *p, int hops, struct sl_group_plan *out)
 {
     const int steps = sl_batches_options_steps(&p->group->how);
-    int code = 0;
+    int code = 0, trained = 0;
     p->hops = hops;
     memset(p->sizes, 0, (size_t)p->how->groups * sizeof *p->sizes);
-    for (int s = 0; !code && s < steps; s++) {
-        for (int g = 0; !code && g < p->how->groups; g++)
-            code = predict_graph(p, &p->group[g], s, &p->sizes[g]);
-        end_step(p);
-    }
+    for (int s = 0; !code && s < steps; s++)
+        code = add_step(p, s, &trained);
     if (!code)
-        code = take_fastest(p, steps, out);
+        code = take_fastest(p, steps, trained, out);
     free(p->ways.way);
     p->ways = (struct ways){0};
     return code;
@@ -371,21 +416,23 @@ int sl_group_plan_predict(struct sl_runtime *rt, const struct sl_source *source,
     int32_t *part = calloc(n, sizeof *part);
     p.inner = malloc(n * sizeof *p.inner);
     p.sizes = malloc((size_t)options->groups * sizeof *p.sizes);
+    p.done = malloc((size_t)options->groups * sizeof *p.done);
     *count = 0;
     *list = NULL;
     int code = sl_batches_parse(config, &batches);
-    if (!code && (!part || !p.inner || !p.sizes))
+    if (!code && (!part || !p.inner || !p.sizes || !p.done))
         code = sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
                         (long long)source->vertices);
     if (!code && options->groups > 1)
         code = sl_source_find_parts(rt, source, options->groups, (uint64_t)config->seed,
                                     config->partition, part);
-    if (!code && options->groups > 1)
+    if (!code && config->groups)
         code = predict_exact(&p, part, list, count);
-    if (!code && (batches.sampled || batches.sets > 1))
+    if (!code && !batches.automatic && (batches.sampled || batches.sets > 1))
         code = predict_batches(&p, part, &batches, list, count);
     free(part);
     free(p.inner);
     free(p.sizes);
+    free(p.done);
     return code;
 }

@@ -30,11 +30,11 @@ struct sl_group_plan_options {
     struct sl_group_options inside; /* all but what follows from the number of hops */
 };
 
-/* Predict exact groups, if there are several, with numbers of hops up to that of the layers that
- * aggregate. Of numbers with as many refreshings, only the least is in the list. Where the
- * configuration has a sample or batches, they come last: the first epoch. This process selects for
- * all groups. `rt` is one rank. The caller frees the list. Return 0, or a code of sl_batches_create
- * or sl_group_predict. */
+/* Predict exact groups, if the configuration has groups, with numbers of hops up to that of the
+ * layers that aggregate. Of numbers with as many refreshings, only the least is in the list. Where
+ * the configuration has a sample or batches (not co:auto), they come last: the first epoch. This
+ * process selects for all groups. `rt` is one rank. The caller frees the list. Return 0, or a code
+ * of sl_batches_create or sl_group_predict. */
 int sl_group_plan_predict(struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_config *config,
                           const struct sl_group_plan_options *options, struct sl_group_plan **list,
