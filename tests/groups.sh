@@ -253,7 +253,7 @@ resumes() { # FOLDER RANKS OPTION ...
     tail -c 2000 "$T/$runs-once/ck" | cmp - "$T/one" || die "other parameters"
 }
 
-# sampled FOLDER OPTION ...: two groups of a graph whose vertices have some 60 neighbours.
+# sampled FOLDER OPTION ...: two groups of a graph with hubs, some of whose neighbours have no other.
 sampled() {
     folder=$1
     shift
@@ -262,7 +262,7 @@ sampled() {
 
 # A sample is of one hop and 15 neighbours unless options say else. Neither option: exact.
 usual_sample() {
-    "$STARLING" generate community "$T/dense" --vertices 400 --classes 4 --degree 60 --features 8 --seed 2 >"$T/out" ||
+    "$STARLING" generate rmat "$T/dense" --scale 9 --edge-factor 8 --features 8 --classes 4 --seed 2 >"$T/out" ||
         die "$(cat "$T/out")"
     sampled both --max-hop 1 --fanout 15
     sampled hop --max-hop 1
@@ -280,7 +280,9 @@ usual_sample() {
         losses "${pair%:*}" >"$T/one"
         losses "${pair#*:}" | cmp -s "$T/one" - && die "the same losses: $pair"
     done
-    grep -q '"outer_vertices":\[[1-9]' "$T/both/log" || die "$(head -n 1 "$T/both/log")"
+    for folder in both neither; do
+        head -n 1 "$T/$folder/log" | sed -n 's/.*"outer_vertices":\[\([0-9]*\),.*/\1/p'
+    done | tr '\n' ' ' | awk '{ print; exit !(NF == 2 && 0 < $1 && $1 < $2) }' || die "no sample"
 }
 
 # A group, or a set, may have no vertex at all.
@@ -576,9 +578,10 @@ inside_choice() {
 # Of many groups, the choice has the shortest epoch, messages between groups and all. A model of one layer whose sums are
 # there has nothing to preload.
 inside_choice_of_many() {
-    set -- "$T/far" --ranks 64 --layers 3 --hidden 16 --json "$T/preload.json"
-    for groups in 16x4 8x8 32x2; do
-        for kind in any 1d 1.5d 2d halo cover vertex-cut; do
+    "$STARLING" generate rmat "$T/near" --scale 10 --edge-factor 8 --features 5 --classes 3 >"$T/out" || die "$(cat "$T/out")"
+    set -- "$T/near" --ranks 64 --layers 3 --hidden 16 --json "$T/preload.json"
+    for groups in 16x4 32x2; do
+        for kind in any 1d 2d halo vertex-cut; do
             [ $kind = any ] && asked= || asked="--distribution $kind"
             # shellcheck disable=SC2086
             "$STARLING" plan "$@" --groups $groups $asked >"$T/out" 2>&1 || continue
@@ -587,7 +590,7 @@ inside_choice_of_many() {
                 die "$groups: $kind is faster: $(cat "$T/epoch-any" "$T/epoch-$kind")"
         done
     done
-    "$STARLING" plan "$T/far" --ranks 4 --groups 2x2 --layers 1 --cache-aggregate --dropout 0 --hidden 8 --json "$T/preload.json" \
+    "$STARLING" plan "$T/near" --ranks 4 --groups 2x2 --layers 1 --cache-aggregate --dropout 0 --hidden 8 --json "$T/preload.json" \
         >"$T/out" || die "$(cat "$T/out")"
     [ "$(preload_figures rows_between)" = 0.0 ] && [ "$(preload_figures preloaded_share)" = 0.0 ] || die "$(cat "$T/out")"
 }
