@@ -52,13 +52,12 @@ void sl_every_say(struct sl_every *every, bool good, const char *how, const char
 void sl_every_judge(struct sl_every *every, const char *how, bool apart, int code,
                     const struct sl_trained *got, bool good, const char *text);
 
-/* Whether a case with this number is one of those that so many ranks check: three of five, fewer
- * where ranks are many for a small machine, and others on other numbers of ranks; with
- * SL_EVERY=all, each. */
+/* Whether so many ranks check the case with this number. Of five cases, up to 3 ranks check three,
+ * 4 ranks two, and more ranks one. Other numbers of ranks check other cases. With SL_EVERY=all in
+ * the environment, all ranks check each case. */
 bool sl_every_wants(int number, int ranks);
 
-/* Check the case that the command line names, or those that are wanted; with SL_EVERY=all in the
- * environment, all cases. Return the exit status. */
+/* Check the case that the command line names, or those that are wanted. Return the exit status. */
 int sl_every_run(const struct sl_every_program *program, int argc, char **argv);
 
 #endif
