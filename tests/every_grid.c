@@ -166,7 +166,7 @@ static bool is_refused(struct sl_runtime *rt, int code, const char *why)
 
 static void check_grid(struct sl_every *every, int rows, int columns, int layers, bool apart)
 {
-    char grid[40];
+    char grid[48];
     struct sl_trained got;
     snprintf(grid, sizeof grid, "--grid %dx%dx%d", rows, columns, layers);
     const int code = sl_every_train(every, &every->source, grid, apart, &got);
