@@ -1,5 +1,5 @@
-/* Losses and metrics on every distribution, in one process each: what they are on one rank. Metrics
- * are also counted one by one from the logits of all ranks, in double. A vertex of a vertex-cut has
+/* On every distribution, losses and metrics are those of one rank. Metrics are also counted one by
+ * one from the logits of all ranks, in double. A vertex of a vertex-cut has
  * several clones, and counts once. tests/every-loss.sh runs this program on several numbers of
  * ranks. */
 #include <math.h>

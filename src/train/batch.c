@@ -37,8 +37,8 @@ static int select_stand_in(const struct sl_batches *b, struct sl_selection *sele
     return code;
 }
 
-/* A graph that is sampled, or cut out alone, is normalised by the edges that it has: each sum is
- * then a mean of the neighbours that are there. Else by the edges of the whole graph. */
+/* Its own edges normalise a sampled graph, or a graph of clusters alone. Each sum is then a mean of
+ * the neighbours in the graph. The edges of the whole graph normalise all other graphs. */
 int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
                     int hops, struct sl_selection *selection)
 {

@@ -46,6 +46,12 @@ struct planning {
     int64_t trained; /* vertices of the step's graphs */
 };
 
+/* Hops whose rows a group has. */
+static int hops_of(const struct planning *p)
+{
+    return p->hops > 0 ? p->hops : p->epoch.most;
+}
+
 /* ---- A group in a step ---- */
 
 /* Rows of copies, and their gradients. A message has rows of one hop, and one column of them. */
@@ -79,7 +85,7 @@ static void add_seconds(const struct planning *p, const struct sl_group_predicti
                                          .ranks = p->how->each,
                                          .groups = p->how->groups,
                                          .columns = fmax(way->of.inside.grid.columns, 1.0)};
-    const int h = p->hops > 0 ? p->hops : e->most;
+    const int h = hops_of(p);
     const struct sl_group_ranks by = {p->how->each, one->rows / fmax((double)e->rows[h], 1.0)};
     const double computing = sl_group_epoch_computing(e, rates, h, by),
                  messages = sl_group_epoch_messages(e, &link, h, &among);
@@ -133,7 +139,7 @@ static int no_memory_for_ways(int count)
 static int add_alone(struct planning *p)
 {
     const struct sl_group_epoch *e = &p->epoch;
-    const int h = p->hops > 0 ? p->hops : e->most;
+    const int h = hops_of(p);
     const struct sl_group_prediction none = {.rows = (double)e->rows[h],
                                              .outer = (double)sl_group_epoch_outer(e, h)};
     if (p->ways.count == 0 && !find_way(&p->ways, &none))
