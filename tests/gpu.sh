@@ -61,9 +61,9 @@ if [ $software = yes ]; then
     check "GPUs are listed" sh -c '"$STARLING" info machine | grep -q "cuda1: software GPU"'
 fi
 
-# Every operation as a task, against the kernels of the cores.
+# Every operation as a task, against the kernels of the cores. One GPU: a thread that waits for another takes a core.
 on_gpu() { # PROGRAM
-    SL_TEST_DEVICE=cuda timeout --foreground 300 "${top_builddir:-.}/tests/$1"
+    SL_TEST_DEVICE=cuda SOFTWARE_GPU_COUNT=1 timeout --foreground 300 "${top_builddir:-.}/tests/$1"
 }
 for program in test_tasks test_tasks_norm test_tasks_rows test_tasks_training test_batches; do
     check "$program" on_gpu $program

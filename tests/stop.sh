@@ -1,6 +1,8 @@
 #!/bin/sh
 # Signals on any rank: an orderly end, or a sentence that names the rank that died. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+# A rank that is left has a second between the launcher's SIGTERM and its SIGKILL, to say which rank is gone.
+OMPI_MCA_odls_base_sigkill_timeout=1
 "$MPIRUN" --version 2>&1 | grep -q 'Open MPI' || { echo "not Open MPI"; exit 77; }
 
 # The process of a rank among those that $launcher started.
