@@ -15,7 +15,7 @@ tree() {
     mkdir -p "$T/bin" "$T/cuda/bin" "$T/none" "$T/tree/.ci" "$T/tree/tests"
     cp "$source/.ci/run" "$T/tree/.ci"
     cp "$source/tests/summary.awk" "$T/tree/tests"
-    for tool in awk bash cat dirname env grep ls mkdir renice rm sed sh tee touch; do
+    for tool in awk bash cat dirname env grep ls mkdir rm sed sh tee; do
         ln -s "$(command -v $tool)" "$T/bin/$tool" || exit 1
     done
     printf '#!/bin/sh\n' >"$T/cuda/bin/nvcc"
