@@ -2,8 +2,8 @@
  * (tests/tiny-graphs.sh). Often there are more ranks than vertices. Train on every grid, on a halo,
  * and on vertex-cuts of every method and delay, with every model. Graphs have no edges, loops, or
  * all edges. Exact runs equal a run of one rank, to rounding (tests/trained.h). Late runs end with
- * finite losses. Models are sampled (sl_every_wants); `tiny_graphs NAME` takes one graph alone, with
- * all models. */
+ * finite losses. Models are sampled (sl_every_wants); `tiny_graphs NAME` takes one graph alone,
+ * with all models. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
