@@ -9,6 +9,10 @@
 
 #include "codelets/vector.h"
 
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
 SL_INLINE float sl_widen(uint16_t x)
 {
     const uint32_t bits = (uint32_t)x << 16;
@@ -26,58 +30,44 @@ SL_INLINE uint16_t sl_narrow(float x)
     return (uint16_t)((bits & 0x7FFFFFFF) > 0x7F800000 ? quiet : rounded);
 }
 
-typedef uint16_t sl_halves __attribute__((vector_size(32), aligned(2), may_alias));
-typedef uint16_t sl_halves_value __attribute__((vector_size(32)));
-typedef float sl_floats_value __attribute__((vector_size(64)));
-typedef int32_t sl_ints __attribute__((vector_size(64)));
-typedef uint32_t sl_words __attribute__((vector_size(64)));
-typedef uint32_t sl_words_anywhere __attribute__((vector_size(64), aligned(2), may_alias));
-
-/* SL_LANES elements from column j of a row on, of either type. */
-SL_INLINE void sl_load(const void *row, int64_t j, bool half, sl_floats *x)
+/* Return SL_LANES elements from column j of a row on, of either type. */
+SL_INLINE sl_floats sl_load(const void *row, int64_t j, bool half)
 {
-    if (half) {
-        const sl_halves *halves = (const sl_halves *)((const uint16_t *)row + j);
-        *x = (sl_floats)(__builtin_convertvector(*halves, sl_words) << 16);
-    } else {
-        *x = *(const sl_floats *)((const float *)row + j);
-    }
+    if (!half)
+        return *(const sl_floats *)((const float *)row + j);
+    const sl_halves *halves = (const sl_halves *)((const uint16_t *)row + j);
+    return (sl_floats)(__builtin_convertvector(*halves, sl_words) << 16);
 }
 
-/* The even or the odd ones of 2 * SL_LANES bfloat16 elements at `pairs`. */
-SL_INLINE void sl_load_pairs(const void *pairs, bool odd, sl_floats *x)
+/* Return the even or the odd ones of 2 * SL_LANES bfloat16 elements at `pairs`. */
+SL_INLINE sl_floats sl_load_pairs(const void *pairs, bool odd)
 {
     const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
-    const sl_words words = *(const sl_words_anywhere *)pairs;
-    *x = (sl_floats)(odd == little ? words & 0xFFFF0000 : words << 16);
+    const sl_words words = *(const sl_words_at *)pairs;
+    return (sl_floats)(odd == little ? words & 0xFFFF0000 : words << 16);
 }
 
 /* sl_narrow of a vector. */
-SL_INLINE void sl_store_halves(const sl_floats *x, void *to)
+SL_INLINE void sl_store_halves_anyhow(sl_floats x, void *to)
 {
-    const sl_words bits = (sl_words)*x, rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16,
+    const sl_words bits = (sl_words)x, rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16,
                    quiet = bits >> 16 | 0x40;
     const sl_words nan = (sl_words)((bits & 0x7FFFFFFF) > 0x7F800000);
-    *(sl_halves *)to = __builtin_convertvector((quiet & nan) | (rounded & ~nan), sl_halves_value);
+    *(sl_halves *)to = __builtin_convertvector((quiet & nan) | (rounded & ~nan), sl_halves);
 }
 
-/* The same with AVX512_BF16, which takes subnormal numbers for 0: those go the long way. */
-#ifdef SL_X86_BF16
-SL_INLINE void sl_store_rounded(const sl_floats *x, void *to)
+/* The same. AVX512_BF16 takes subnormal numbers for 0: vectors with such a number go the long way.
+ */
+SL_INLINE void sl_store_halves(sl_floats x, void *to)
 {
-    const sl_floats_value value = *x;
-    uint16_t subnormal;
-    __asm__("vfpclassps $0x20, %1, %0" : "=Yk"(subnormal) : "v"(value));
-    if (__builtin_expect(subnormal, 0)) {
-        sl_store_halves(x, to);
-    } else {
-        sl_halves_value halves;
-        __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(value));
-        *(sl_halves *)to = halves;
+#ifdef __AVX512BF16__
+    const __m512 value = (__m512)x;
+    if (__builtin_expect(_mm512_fpclass_ps_mask(value, 0x20) == 0, 1)) {
+        *(sl_halves *)to = (sl_halves)_mm512_cvtneps_pbh(value);
+        return;
     }
-}
-#else
-#define sl_store_rounded sl_store_halves
 #endif
+    sl_store_halves_anyhow(x, to);
+}
 
 #endif

@@ -1,59 +1,7 @@
 /* The gradient of all parameters is made shorter where its norm exceeds a limit (Pascanu, Mikolov,
  * Bengio: On the difficulty of training recurrent neural networks, 2013, section 3.2). */
-#include <math.h>
-
 #include "codelets/clip.h"
 #include "codelets/codelet.h"
-#include "codelets/vector.h"
-
-/* Entry j of a row goes to sum j mod 8; a product of two floats is exact in double. So neither
- * vectors nor fused operations change a bit. */
-SL_INLINE void square_sum_body(int64_t rows, int64_t cols, const float *x, int64_t ldx, double *sum)
-{
-    enum { SUMS = 8 };
-    double part[SUMS] = {0.0};
-    for (int64_t r = 0; r < rows; r++) {
-        const float *row = x + r * ldx;
-        int64_t j = 0;
-        for (; j + SUMS <= cols; j += SUMS)
-            for (int s = 0; s < SUMS; s++)
-                part[s] += (double)row[j + s] * (double)row[j + s];
-        for (int s = 0; j + s < cols; s++)
-            part[s] += (double)row[j + s] * (double)row[j + s];
-    }
-    for (int half = SUMS / 2; half; half /= 2)
-        for (int s = 0; s < half; s++)
-            part[s] += part[s + half];
-    *sum = part[0];
-}
-
-SL_DISPATCH(static, square_sum,
-            (int64_t rows, int64_t cols, const float *x, int64_t ldx, double *sum),
-            (rows, cols, x, ldx, sum))
-
-double sl_kernel_square_sum(int64_t rows, int64_t cols, const float *x, int64_t ldx)
-{
-    double sum;
-    square_sum(rows, cols, x, ldx, &sum);
-    return sum;
-}
-
-SL_INLINE void scale_body(int64_t rows, int64_t cols, float factor, float *x, int64_t ldx)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < cols; j++)
-            x[r * ldx + j] *= factor;
-}
-
-SL_DISPATCH(static, scale, (int64_t rows, int64_t cols, float factor, float *x, int64_t ldx),
-            (rows, cols, factor, x, ldx))
-
-void sl_kernel_clip(int64_t rows, int64_t cols, double limit, double squares, float *x, int64_t ldx)
-{
-    const double factor = limit / sqrt(squares);
-    if (factor < 1.0)
-        scale(rows, cols, (float)factor, x, ldx);
-}
 
 /* square_sum
  *   argument  struct square_sum_argument

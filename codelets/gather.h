@@ -1,4 +1,4 @@
-/* Rows of sparse x dense. */
+/* Rows of sparse x dense, and of its transpose. */
 #ifndef SL_CODELETS_GATHER_H
 #define SL_CODELETS_GATHER_H
 
@@ -38,5 +38,9 @@ struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t wi
  * after the other to what Z has, so that the result does not depend on where a row is cut into
  * tiles or blocks. */
 void sl_gather_rows(const struct sl_gather *g, int64_t from, int64_t to);
+
+/* Z(col(e), :) += value(e) · H(r, :) for all entries e of rows r < `rows` of the block: the product
+ * with its transpose. H is float32. */
+void sl_scatter_rows(const struct sl_gather *g, int64_t rows);
 
 #endif

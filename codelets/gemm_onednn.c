@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/vector.h"
+#include "codelets/instructions.h"
 #include "core/error.h"
 
 /* What a program depends on; without padding, for it is compared byte by byte. */

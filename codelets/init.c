@@ -2,7 +2,6 @@
 #include "codelets/init.h"
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
-#include "codelets/vector.h"
 
 void sl_kernel_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,
                       uint32_t column0, float *w, int64_t ldw)
@@ -13,16 +12,6 @@ void sl_kernel_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uin
                 limit *
                 (float)(2.0 * sl_rng_uniform(key, row0 + (uint32_t)r, column0 + (uint32_t)j) - 1.0);
 }
-
-SL_INLINE void sl_kernel_fill_body(int64_t rows, int64_t cols, float value, float *w, int64_t ldw)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < cols; j++)
-            w[r * ldw + j] = value;
-}
-
-SL_DISPATCH(, sl_kernel_fill, (int64_t rows, int64_t cols, float value, float *w, int64_t ldw),
-            (rows, cols, value, w, ldw))
 
 /* glorot
  *   argument  struct sl_glorot

@@ -3,9 +3,11 @@
 #define SL_CODELETS_KEPT_H
 
 #include "codelets/operation.h"
-#include "codelets/vector.h"
 
-enum { SL_KEPT_ENTRIES = 512 };
+enum {
+    SL_KEPT_ENTRIES = 512,
+    SL_KEPT_ROOM = 16
+}; /* room: a vector may be written behind the last entry */
 
 /* A batch: the kept entries of some rows, or of a piece of a row that alone does not fit. */
 struct sl_kept {
@@ -13,8 +15,8 @@ struct sl_kept {
     bool continued;    /* an earlier batch has the beginning of the row, the only one here */
     uint32_t count;    /* kept entries */
     uint32_t row_ptr[SL_KEPT_ENTRIES + 1];
-    uint32_t col[SL_KEPT_ENTRIES + SL_LANES]; /* from the start of the block */
-    float value[SL_KEPT_ENTRIES + SL_LANES];  /* scaled by dropout */
+    uint32_t col[SL_KEPT_ENTRIES + SL_KEPT_ROOM]; /* from the start of the block */
+    float value[SL_KEPT_ENTRIES + SL_KEPT_ROOM];  /* scaled by dropout */
 };
 
 /* A walk over rows of block `block` of `x`. */

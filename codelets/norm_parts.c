@@ -1,24 +1,7 @@
-/* Normalised rows that are cut. codelets/norm.c has all else: it takes the numbers of whole rows.
- */
+/* Normalised rows that are cut: moments of parts meet, and the tasks. */
 #include "codelets/norm_parts.h"
 
 #include "codelets/codelet.h"
-#include "codelets/norm_rows.h"
-
-SL_INLINE void sl_kernel_norm_moments_body(int64_t rows, int64_t cols, const struct sl_rows *h,
-                                           float *to, int64_t ld)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        struct moments of;
-        to[2 * ld + r] = find_spread(h, r, cols, &of);
-        to[r] = of.mean;
-        to[ld + r] = of.rest;
-    }
-}
-
-SL_DISPATCH(, sl_kernel_norm_moments,
-            (int64_t rows, int64_t cols, const struct sl_rows *h, float *to, int64_t ld),
-            (rows, cols, h, to, ld))
 
 void sl_kernel_norm_merge(int64_t rows, double cols, double more, const float *x, int64_t ldx,
                           float *y, int64_t ldy)
@@ -34,23 +17,6 @@ void sl_kernel_norm_merge(int64_t rows, double cols, double more, const float *x
         y[2 * ldy + r] = (float)variance;
     }
 }
-
-SL_INLINE void sl_kernel_norm_products_body(const struct sl_norm *n, const struct sl_rows *g,
-                                            float *to, int64_t ld)
-{
-    float x[RUN];
-    for (int64_t r = 0; r < n->rows; r++) {
-        struct moments of;
-        find_moments(n, r, &of);
-        sum_products(n, g, r, x, &of);
-        to[r] = of.first;
-        to[ld + r] = of.second;
-    }
-}
-
-SL_DISPATCH(, sl_kernel_norm_products,
-            (const struct sl_norm *n, const struct sl_rows *g, float *to, int64_t ld),
-            (n, g, to, ld))
 
 /* ---- Tasks ---- */
 

@@ -1,50 +1,17 @@
-/* A step of an optimizer (codelets/optimizer.h), one pass over memory. */
+/* The table of optimizers, and the tasks of their steps. */
 #include <math.h>
 #include <string.h>
 
 #include "codelets/codelet.h"
 #include "codelets/optimizer.h"
-#include "codelets/vector.h"
 #include "core/error.h"
 #include "core/split.h"
 
-#define PARAMETERS                                                                          \
-    (const struct sl_optimizer_step *s, int64_t count, const float *counts, const float *g, \
-     float *w, float *m, float *v)
-#define ARGUMENTS (s, count, counts, g, w, m, v)
-typedef void step_function PARAMETERS;
-
-/* The step of all parameters, and of parameters with a step count each. */
-#define LOOP(constant, name, states, state)                                                       \
-    SL_INLINE void name##_body(const struct sl_optimizer_step *s, int64_t count,                  \
-                               const float *counts, const float *g, float *w, float *m, float *v) \
-    {                                                                                             \
-        const struct sl_##name common = sl_##name##_open(s);                                      \
-        (void)counts;                                                                             \
-        for (int64_t i = 0; i < count; i++)                                                       \
-            sl_##name##_step(&common, g[i], w + i, m + i, (states) > 1 ? v + i : NULL);           \
-    }                                                                                             \
-    SL_INLINE void name##_each_body(const struct sl_optimizer_step *s, int64_t count,             \
-                                    const float *counts, const float *g, float *w, float *m,      \
-                                    float *v)                                                     \
-    {                                                                                             \
-        const struct sl_##name common = sl_##name##_open(s);                                      \
-        for (int64_t i = 0; i < count; i++) {                                                     \
-            const struct sl_##name own = sl_##name##_counted(&common, counts[i]);                 \
-            sl_##name##_step(&own, g[i], w + i, m + i, (states) > 1 ? v + i : NULL);              \
-        }                                                                                         \
-    }                                                                                             \
-    SL_DISPATCH(static, name, PARAMETERS, ARGUMENTS)                                              \
-    SL_DISPATCH(static, name##_each, PARAMETERS, ARGUMENTS)
-SL_OPTIMIZERS(LOOP)
-
-#define ROW(constant, name, states, state) \
-    [SL_##constant] = {#name, states, state, {name, name##_each}},
+#define ROW(constant, name, states, state) [SL_##constant] = {#name, states, state},
 static const struct {
     const char *name;
     int states;
     const char *state;
-    step_function *step[2]; /* without counts, with counts */
 } optimizers[] = {SL_OPTIMIZERS(ROW)};
 
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
@@ -76,61 +43,6 @@ bool sl_optimizer_same_state(const char *a, const char *b)
 int sl_optimizer_states(enum sl_optimizer method)
 {
     return optimizers[method].states;
-}
-
-/* *odd: whether a number is infinite or NaN. */
-SL_INLINE void find_odd_body(int64_t count, const float *x, uint32_t *odd)
-{
-    const uint32_t exponent = 0x7F800000;
-    uint32_t found = 0;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        found |= (bits & exponent) == exponent;
-    }
-    *odd = found;
-}
-
-SL_DISPATCH(static, find_odd, (int64_t count, const float *x, uint32_t *odd), (count, x, odd))
-
-static bool is_odd(int64_t count, const float *x)
-{
-    uint32_t odd;
-    find_odd(count, x, &odd);
-    return odd;
-}
-
-unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count,
-                             const float *counts, const float *g, float *w, float *m, float *v)
-{
-    enum { CHUNK = 2048 }; /* numbers of each, which are in the cache still when they are checked */
-    unsigned bad = 0;
-    for (int64_t i = 0; i < count; i += CHUNK) {
-        const int64_t n = count - i < CHUNK ? count - i : CHUNK;
-        const bool two = optimizers[step->method].states > 1;
-        optimizers[step->method].step[counts != NULL](step, n, counts ? counts + i : NULL, g + i,
-                                                      w + i, m + i, two ? v + i : NULL);
-        if (is_odd(n, g + i))
-            bad |= SL_BAD_GRADIENT;
-        if (is_odd(n, w + i) || is_odd(n, m + i) || (two && is_odd(n, v + i)))
-            bad |= SL_BAD_UPDATE;
-    }
-    return bad;
-}
-
-SL_INLINE void move_averages_body(float rate, int64_t count, const float *g, float *w)
-{
-    for (int64_t i = 0; i < count; i++)
-        w[i] = sl_average_step(rate, g[i], w[i]);
-}
-
-SL_DISPATCH(static, move_averages, (float rate, int64_t count, const float *g, float *w),
-            (rate, count, g, w))
-
-unsigned sl_kernel_average(float rate, int64_t count, const float *g, float *w)
-{
-    move_averages(rate, count, g, w);
-    return (is_odd(count, g) ? SL_BAD_GRADIENT : 0) | (is_odd(count, w) ? SL_BAD_UPDATE : 0);
 }
 
 /* Whether the epoch has broken down before this layer's step, which would spoil parameters. */

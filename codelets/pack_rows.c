@@ -1,60 +1,9 @@
 /* Rows that travel: some rows of tiles become one buffer, and rows of a buffer rows of tiles. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 #include "codelets/pack_rows.h"
-#include "codelets/vector.h"
 #include "core/error.h"
-
-void sl_kernel_pack_rows(int64_t count, int64_t cols, const uint32_t *index,
-                         const struct sl_rows *x, const struct sl_rows *y)
-{
-    enum { AHEAD = 8 }; /* rows under way */
-    const size_t bytes = (size_t)cols * sl_type_size(y->type);
-    for (int64_t r = 0; r < count; r++) {
-        if (r + AHEAD < count)
-            __builtin_prefetch(sl_rows_at(x, index[r + AHEAD], 0).data);
-        memcpy(sl_rows_at(y, r, 0).data, sl_rows_at(x, index[r], 0).data, bytes);
-    }
-}
-
-SL_INLINE void add_rows_body(int64_t count, int64_t cols, const uint32_t *index, const float *x,
-                             int64_t ldx, float *y, int64_t ldy)
-{
-    for (int64_t r = 0; r < count; r++)
-        for (int64_t j = 0; j < cols; j++)
-            y[index[r] * ldy + j] += x[r * ldx + j];
-}
-
-SL_DISPATCH(static, add_rows,
-            (int64_t count, int64_t cols, const uint32_t *index, const float *x, int64_t ldx,
-             float *y, int64_t ldy),
-            (count, cols, index, x, ldx, y, ldy))
-
-static void add_half_rows(int64_t count, int64_t cols, const uint32_t *index, const uint16_t *x,
-                          int64_t ldx, uint16_t *y, int64_t ldy)
-{
-    for (int64_t r = 0; r < count; r++)
-        for (int64_t j = 0; j < cols; j++) {
-            uint16_t *to = &y[index[r] * ldy + j];
-            *to = sl_narrow(sl_widen(*to) + sl_widen(x[r * ldx + j]));
-        }
-}
-
-void sl_kernel_unpack_rows(int64_t count, int64_t cols, const uint32_t *index, bool accumulate,
-                           const struct sl_rows *x, const struct sl_rows *y)
-{
-    const size_t bytes = (size_t)cols * sl_type_size(y->type);
-    if (accumulate && y->type == SL_BFLOAT16)
-        add_half_rows(count, cols, index, x->data, x->ld, y->data, y->ld);
-    else if (accumulate)
-        add_rows(count, cols, index, x->data, x->ld, y->data, y->ld);
-    else
-        for (int64_t r = 0; r < count; r++)
-            memcpy(sl_rows_at(y, index[r], 0).data, sl_rows_at(x, r, 0).data, bytes);
-}
 
 /* pack_rows
  *   argument  struct pack_argument

@@ -8,7 +8,6 @@
 #include "codelets/epilogue.h"
 #include "codelets/gather.h"
 #include "codelets/spmm.h"
-#include "codelets/vector.h"
 #include "core/error.h"
 
 /* Sums between product and epilogue: as many as stay in the second-level cache. Each change between
@@ -32,7 +31,7 @@ static void finish_columns(const struct sl_gather *g, int64_t rows, int64_t firs
                            const struct sl_epilogue *epilogue, const struct sl_rows *z)
 {
     _Alignas(64) float sums[CHUNK];
-    const int64_t ld = (cols + SL_LANES - 1) / SL_LANES * SL_LANES, chunk = CHUNK / ld;
+    const int64_t ld = sl_padded(cols), chunk = CHUNK / ld;
     memset(sums, 0, (size_t)((rows < chunk ? rows : chunk) * ld) * sizeof *sums); /* the padding */
     const struct sl_epilogue e = sl_epilogue_at(epilogue, 0, first);
     struct sl_gather part = *g;

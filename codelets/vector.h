@@ -1,86 +1,151 @@
-/* One source for every instruction set. A kernel's body is compiled for several x86-64 levels. At
- * run time the processor's best level is taken, or the level that was asked for. */
+/* One source for every instruction level. The build compiles the sources of kernels once for each
+ * level, with the level's flags and its name as SL_LEVEL (Makefile.am). A vector is as wide as the
+ * level it is compiled for: 16, 32 or 64 bytes. So the same source has no vector that the
+ * processor lacks. */
 #ifndef SL_CODELETS_VECTOR_H
 #define SL_CODELETS_VECTOR_H
 
+#include <stdint.h>
+
+#include "codelets/instructions.h"
+#include "config.h"
+
 #define SL_INLINE static inline __attribute__((always_inline))
 
-enum sl_instructions {
-    SL_INSTRUCTIONS_BASE, /* what every processor of this architecture has */
-    SL_INSTRUCTIONS_V3,   /* x86-64-v3: AVX2 and FMA */
-    SL_INSTRUCTIONS_V4,   /* x86-64-v4: AVX-512 */
-    SL_INSTRUCTIONS_BF16, /* and AVX512_BF16, which rounds to bfloat16 and multiplies it */
-    SL_INSTRUCTIONS,
+/* ---- Levels ---- */
+
+#define SL_JOIN(name, level)     name##_##level
+#define SL_OF_LEVEL(name, level) SL_JOIN(name, level)
+
+/* Begin the definition of a kernel; its body follows. The kernel runs the body that was compiled
+ * for the level in force. At the level v4-bf16, kernels of the last macro have a body of their own;
+ * all other kernels take the body of v4 there. */
+#define SL_KERNEL(name, parameters, arguments) \
+    SL_KERNEL_OF(void, name, parameters, arguments, SL_OF_LEVEL(name, v4))
+#define SL_KERNEL_RETURNS(type, name, parameters, arguments) \
+    SL_KERNEL_OF(type, name, parameters, arguments, SL_OF_LEVEL(name, v4))
+#define SL_KERNEL_BF16(name, parameters, arguments) \
+    SL_KERNEL_OF(void, name, parameters, arguments, SL_OF_LEVEL(name, bf16))
+
+#if defined(SL_LEVEL)
+#define SL_KERNEL_OF(type, name, parameters, arguments, best) \
+    type SL_OF_LEVEL(name, SL_LEVEL) parameters;              \
+    type SL_OF_LEVEL(name, SL_LEVEL) parameters
+#elif defined(SL_X86_LEVELS)
+#define SL_KERNEL_OF(type, name, parameters, arguments, best) \
+    static type name##_base parameters;                       \
+    type name##_v3 parameters;                                \
+    type name##_v4 parameters;                                \
+    type best parameters;                                     \
+    type name parameters                                      \
+    {                                                         \
+        switch (sl_instructions_get()) {                      \
+        case SL_INSTRUCTIONS_BASE:                            \
+            return name##_base arguments;                     \
+        case SL_INSTRUCTIONS_V3:                              \
+            return name##_v3 arguments;                       \
+        case SL_INSTRUCTIONS_V4:                              \
+            return name##_v4 arguments;                       \
+        default:                                              \
+            return best arguments;                            \
+        }                                                     \
+    }                                                         \
+    static type name##_base parameters
+#else
+#define SL_KERNEL_OF(type, name, parameters, arguments, best) type name parameters
+#endif
+
+/* ---- Vectors ---- */
+
+#if defined(__AVX512F__)
+#define SL_VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define SL_VECTOR_BYTES 32
+#else
+#define SL_VECTOR_BYTES 16
+#endif
+
+/* Where a sum has several lanes that meet in the end, the lanes are SL_SIXTEEN or SL_EIGHT at every
+ * level, so that levels which multiply and add alike give the same bits. */
+enum {
+    SL_LANES = SL_VECTOR_BYTES / 4,
+    SL_SIXTEEN = 16,
+    SL_SIXTEEN_VECTORS = SL_SIXTEEN / SL_LANES,
+    SL_EIGHT = 8,
+    SL_SHORT_BYTES = SL_VECTOR_BYTES < 32 ? SL_VECTOR_BYTES : 32,
+    SL_SHORT_LANES = SL_SHORT_BYTES / 4, /* lanes of a vector of eight floats at most */
+    SL_EIGHT_VECTORS = SL_EIGHT / SL_SHORT_LANES,
 };
 
-/* The level in force: the best of this processor unless another one was set. */
-enum sl_instructions sl_instructions_get(void);
+/* Vectors of SL_LANES elements. Types with `may_alias` are loaded from and stored to any address.
+ */
+typedef float sl_floats __attribute__((vector_size(SL_VECTOR_BYTES), aligned(4), may_alias));
+typedef int32_t sl_ints __attribute__((vector_size(SL_VECTOR_BYTES)));
+typedef uint32_t sl_words __attribute__((vector_size(SL_VECTOR_BYTES)));
+typedef uint32_t sl_words_at __attribute__((vector_size(SL_VECTOR_BYTES), aligned(2), may_alias));
+typedef uint16_t sl_halves __attribute__((vector_size(SL_VECTOR_BYTES / 2), aligned(2), may_alias));
 
-/* Sets the level; the processor must have it. Not while kernels run. */
-void sl_instructions_set(enum sl_instructions level);
+typedef float sl_short __attribute__((vector_size(SL_SHORT_BYTES), aligned(4), may_alias));
+typedef int32_t sl_short_ints __attribute__((vector_size(SL_SHORT_BYTES), aligned(4), may_alias));
 
-/* The best level of this processor. */
-enum sl_instructions sl_instructions_best(void);
-
-/* "base", "v3", "v4", "v4-bf16"; and back, SL_INSTRUCTIONS for another name. */
-extern const char *const sl_instructions_names[SL_INSTRUCTIONS];
-enum sl_instructions sl_instructions_find(const char *name);
-
-#if defined(__clang__)
-#define SL_COMPILER_KNOWS_LEVELS (__clang_major__ >= 12)
-#elif defined(__GNUC__)
-#define SL_COMPILER_KNOWS_LEVELS (__GNUC__ >= 11)
+/* Unroll the loop that follows, so that an array of vectors becomes registers. Clang unrolls such
+ * loops anyway. */
+#ifdef __clang__
+#define SL_UNROLL
 #else
-#define SL_COMPILER_KNOWS_LEVELS 0
+#define SL_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#if defined(__x86_64__) && SL_COMPILER_KNOWS_LEVELS
-#define SL_X86_LEVELS
-#define SL_TARGET_V3 __attribute__((target("arch=x86-64-v3")))
-#define SL_TARGET_V4 __attribute__((target("arch=x86-64-v4")))
+/* Of the lanes of vectors a and b: the even ones, the odd ones, and the lower and upper halves of
+ * both in turn (a0 b0 a1 b1 …). */
+#if SL_VECTOR_BYTES == 64
+#define SL_EVEN(a, b) \
+    __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define SL_ODD(a, b) \
+    __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#define SL_LOWER(a, b) \
+    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define SL_UPPER(a, b) \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif SL_VECTOR_BYTES == 32
+#define SL_EVEN(a, b)  __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#define SL_ODD(a, b)   __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
+#define SL_LOWER(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define SL_UPPER(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define SL_EVEN(a, b)  __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define SL_ODD(a, b)   __builtin_shufflevector(a, b, 1, 3, 5, 7)
+#define SL_LOWER(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define SL_UPPER(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
-/* Whether code can be compiled that rounds with AVX512_BF16: such code is taken out of functions
- * for other levels by the optimizer. Clang looks at it before. */
-#if defined(SL_X86_LEVELS) && defined(__OPTIMIZE__) && !defined(__clang__)
-#define SL_X86_BF16
-#endif
-
-/* Defines the function `name` of the given parameters, which runs `name`_body(arguments), an
- * SL_INLINE function, compiled for the level in force. `storage`: static or nothing. */
-#ifdef SL_X86_LEVELS
-#define SL_DISPATCH(storage, name, parameters, arguments) \
-    SL_TARGET_V4 static void name##_v4 parameters         \
-    {                                                     \
-        name##_body arguments;                            \
-    }                                                     \
-    SL_TARGET_V3 static void name##_v3 parameters         \
-    {                                                     \
-        name##_body arguments;                            \
-    }                                                     \
-    storage void name parameters                          \
-    {                                                     \
-        switch (sl_instructions_get()) {                  \
-        case SL_INSTRUCTIONS_BASE:                        \
-            name##_body arguments;                        \
-            break;                                        \
-        case SL_INSTRUCTIONS_V3:                          \
-            name##_v3 arguments;                          \
-            break;                                        \
-        default:                                          \
-            name##_v4 arguments;                          \
-        }                                                 \
+/* The number of each lane. */
+#if SL_VECTOR_BYTES == 64
+#define SL_LANE_NUMBERS                                      \
+    (sl_words)                                               \
+    {                                                        \
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 \
+    }
+#elif SL_VECTOR_BYTES == 32
+#define SL_LANE_NUMBERS        \
+    (sl_words)                 \
+    {                          \
+        0, 1, 2, 3, 4, 5, 6, 7 \
     }
 #else
-#define SL_DISPATCH(storage, name, parameters, arguments) \
-    storage void name parameters                          \
-    {                                                     \
-        name##_body arguments;                            \
+#define SL_LANE_NUMBERS \
+    (sl_words)          \
+    {                   \
+        0, 1, 2, 3      \
     }
 #endif
 
-/* Sixteen floats, loaded from and stored to any address. */
-enum { SL_LANES = 16 };
-typedef float sl_floats __attribute__((vector_size(64), aligned(4), may_alias));
+/* The sum of sixteen lanes, one after the other. */
+SL_INLINE float sl_add_sixteen(const sl_floats *x)
+{
+    float sum = 0.0f;
+    SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i++) sum += x[i / SL_LANES][i % SL_LANES];
+    return sum;
+}
 
 #endif

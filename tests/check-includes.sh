@@ -38,6 +38,9 @@ sources graphs src/assembly src/predict src/train src/bench src/cli src/data | x
     grep -vE 'sl_runtime_starpu_[a-z_]*|own-starpu' |
     complain 'StarPU and MPI calls stay in src/core and codelets'
 
+sources codelets/kernels | xargs grep -nE '<starpu|codelets/codelet\.h|core/(task|runtime)\.h' /dev/null |
+    complain 'kernels know no runtime'
+
 # Conditional compilation for MPI and CUDA has two homes, and the lists of what a bench measures; what a kernel and its launch need asks which compiler reads it.
 sources src codelets graphs |
     xargs grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*(SL_HAVE_MPI|SL_HAVE_CUDA|__CUDACC__)' /dev/null |

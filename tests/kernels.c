@@ -13,7 +13,7 @@
 
 #include "codelets/bfloat16.h"
 #include "codelets/target.h"
-#include "codelets/vector.h"
+#include "codelets/instructions.h"
 
 /* ---- Numbers ---- */
 

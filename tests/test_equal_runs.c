@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "codelets/vector.h"
+#include "codelets/instructions.h"
 #include "core/error.h"
 #include "data/generate/generate_community.h"
 #include "tests/fixtures.h"

@@ -11,7 +11,7 @@
 #include "codelets/clip.h"
 #include "codelets/init.h"
 #include "codelets/optimizer.h"
-#include "codelets/vector.h"
+#include "codelets/instructions.h"
 #include "tests/kernels.h"
 
 struct state_of_one {

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bench/loops.h"
 #include "codelets/features.h"
 #include "codelets/gather.h"
 #include "codelets/gemm.h"
 #include "codelets/kept.h"
-#include "codelets/vector.h"
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -115,50 +115,6 @@ static void free_features(struct sl_machine_operands *o)
 
 /* ---- Random rows ---- */
 
-/* A linear congruential generator: cheaper than the gather, the same in every run. */
-SL_INLINE uint64_t next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 32;
-}
-
-/* Adds up `count` random rows of `width` floats in 8 registers' worth of sums; as far ahead of
- * their use as in a sparse product, rows are drawn and asked for. */
-SL_INLINE void gather_body(const float *table, int64_t rows, int64_t width, int64_t count,
-                           bool prefetch, uint64_t seed, float *total)
-{
-    enum { BLOCK = 8 };
-    sl_floats sum[BLOCK];
-    uint64_t state = seed;
-    int64_t coming[SL_GATHER_MOST_AHEAD];
-    const int64_t ahead = sl_gather_ahead(width * (int64_t)sizeof(float));
-    for (int v = 0; v < BLOCK; v++)
-        sum[v] = (sl_floats){0};
-    for (int64_t i = 0; i < ahead; i++)
-        coming[i] = (int64_t)(next_random(&state) * (uint64_t)rows >> 32);
-    for (int64_t i = 0, slot = 0; i < count; i++, slot = slot + 1 < ahead ? slot + 1 : 0) {
-        const float *row = table + coming[slot] * width;
-        coming[slot] = (int64_t)(next_random(&state) * (uint64_t)rows >> 32);
-        if (prefetch)
-            for (int64_t j = 0; j < width; j += SL_LANES)
-                __builtin_prefetch(table + coming[slot] * width + j);
-        int64_t j = 0;
-        for (; j + BLOCK * SL_LANES <= width; j += BLOCK * SL_LANES)
-            for (int v = 0; v < BLOCK; v++)
-                sum[v] += *(const sl_floats *)(row + j + v * SL_LANES);
-        for (int v = 0; j < width; j += SL_LANES, v++)
-            sum[v & 3] += *(const sl_floats *)(row + j);
-    }
-    *total = 0.0f;
-    for (int v = 0; v < BLOCK; v++)
-        *total += sum[v][0];
-}
-
-SL_DISPATCH(static, gather,
-            (const float *table, int64_t rows, int64_t width, int64_t count, bool prefetch,
-             uint64_t seed, float *total),
-            (table, rows, width, count, prefetch, seed, total))
-
 int64_t sl_machine_gathered_rows(const struct sl_machine_work *work, int64_t width)
 {
     return 1 + (int64_t)(work->reference.bytes / 4 / sizeof(float)) / width / work->threads;
@@ -172,8 +128,9 @@ void sl_work_gather(const struct sl_machine_task *task, int index)
         task->table && task->table < on->reference.bytes ? task->table : on->reference.bytes;
     const int64_t rows = (int64_t)(bytes / sizeof(float)) / task->width;
     float total;
-    gather(table, rows, task->width, sl_machine_gathered_rows(on, task->width), task->prefetch,
-           (uint64_t)(index + 1) * 1000003u + (uint64_t)task->times, &total);
+    sl_loop_gather(table, rows, task->width, sl_machine_gathered_rows(on, task->width),
+                   task->prefetch, (uint64_t)(index + 1) * 1000003u + (uint64_t)task->times,
+                   &total);
     on->operands[index].sink += total;
 }
 

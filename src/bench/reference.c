@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/loops.h"
 #include "codelets/gemm.h"
-#include "codelets/vector.h"
 #include "core/blas.h"
 #include "core/error.h"
 #include "core/machine.h"
@@ -110,34 +110,6 @@ void sl_reference_destroy(struct sl_reference *reference)
 
 /* ---- The work ---- */
 
-SL_INLINE void sum_up_body(int64_t count, const float *a, float *total)
-{
-    enum { VECTORS = 8 };
-    sl_floats sum[VECTORS];
-    for (int v = 0; v < VECTORS; v++)
-        sum[v] = (sl_floats){0};
-    for (int64_t i = 0; i + VECTORS * SL_LANES <= count; i += VECTORS * SL_LANES)
-        for (int v = 0; v < VECTORS; v++)
-            sum[v] += *(const sl_floats *)(a + i + v * SL_LANES);
-    *total = 0.0f;
-    for (int v = 0; v < VECTORS; v++)
-        for (int l = 0; l < SL_LANES; l++)
-            *total += sum[v][l];
-}
-
-SL_DISPATCH(static, sum_up, (int64_t count, const float *a, float *total), (count, a, total))
-
-SL_INLINE void add_scaled_body(int64_t count, float scale, const float *restrict b,
-                               const float *restrict c, float *restrict a)
-{
-    for (int64_t i = 0; i < count; i++)
-        a[i] = b[i] + scale * c[i];
-}
-
-SL_DISPATCH(static, add_scaled,
-            (int64_t count, float scale, const float *b, const float *c, float *a),
-            (count, scale, b, c, a))
-
 void sl_reference_work(const struct sl_reference *reference, enum sl_reference_kind kind, int index)
 {
     struct sl_reference_operands *o = &reference->operands[index];
@@ -147,13 +119,13 @@ void sl_reference_work(const struct sl_reference *reference, enum sl_reference_k
                          c = sl_float_rows(o->c, n);
     switch (kind) {
     case SL_REFERENCE_READ:
-        sum_up(share, array[0] + first, &o->sink);
+        sl_loop_sum(share, array[0] + first, &o->sink);
         break;
     case SL_REFERENCE_COPY:
         memcpy(array[1] + first, array[0] + first, (size_t)share * sizeof(float));
         break;
     case SL_REFERENCE_TRIAD:
-        add_scaled(share, 0.5f, array[0] + first, array[1] + first, array[2] + first);
+        sl_loop_triad(share, 0.5f, array[0] + first, array[1] + first, array[2] + first);
         break;
     case SL_REFERENCE_GEMM:
         sl_kernel_gemm(&(struct sl_gemm){.m = n, .n = n, .k = n, .a = a, .b = b, .c = c});

@@ -2,14 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/loops.h"
 #include "bench/spmm.h"
-#include "codelets/vector.h"
 #include "core/error.h"
-
-/* Whatever the package was configured with: the comparison is with an optimised loop. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3")
-#endif
 
 struct state {
     const struct sl_spmm_problem *problem;
@@ -22,36 +17,15 @@ struct state {
     int64_t times;
 };
 
-/* Without restrict: told that H and Z are apart, GCC 12 unrolls over entries and then does not
- * vectorise, which makes the loop four times slower. */
-SL_INLINE void multiply_body(const struct state *s, int64_t first, int64_t last, int64_t width)
-{
-    const int64_t *const row_ptr = s->row_ptr, ld = s->ld;
-    const uint32_t *const col = s->col;
-    const float *const value = s->value, *const h = s->h;
-    float *const z = s->z;
-    for (int64_t r = first; r < last; r++) {
-        float *out = z + r * ld;
-        for (int64_t j = 0; j < width; j++)
-            out[j] = 0.0f;
-        for (int64_t e = row_ptr[r]; e < row_ptr[r + 1]; e++) {
-            const float v = value[e], *x = h + col[e] * ld;
-            for (int64_t j = 0; j < width; j++)
-                out[j] += v * x[j];
-        }
-    }
-}
-
-SL_DISPATCH(static, multiply, (const struct state *s, int64_t first, int64_t last, int64_t width),
-            (s, first, last, width))
-
 static void work(void *context, int index, int threads)
 {
     const struct state *s = context;
     const struct sl_spmm_problem *p = s->problem;
     (void)threads;
+    const struct sl_loop_product product = {s->row_ptr, s->col, s->value, s->h,
+                                            s->z,       s->ld,  p->width};
     for (int64_t t = 0; t < s->times; t++)
-        multiply(s, p->cut[index], p->cut[index + 1], p->width);
+        sl_loop_multiply(&product, p->cut[index], p->cut[index + 1]);
 }
 
 static double run(void *context, int64_t times)

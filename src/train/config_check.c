@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codelets/attention.h"
-#include "codelets/vector.h"
+#include "codelets/instructions.h"
 #include "core/error.h"
 #include "graphs/vertex_cut.h"
 #include "train/batches.h"

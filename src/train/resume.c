@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "codelets/vector.h"
+#include "codelets/instructions.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "graphs/distribution.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/vector.h"
+#include "codelets/instructions.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "train/late_messages.h"

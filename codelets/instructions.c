@@ -1,8 +1,9 @@
-#include "codelets/vector.h"
+#include "codelets/instructions.h"
 
 #include <stdbool.h>
 #include <string.h>
 
+#include "config.h"
 #include "core/error.h"
 
 #ifdef SL_X86_LEVELS

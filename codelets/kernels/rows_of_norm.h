@@ -19,14 +19,6 @@ SL_INLINE float element(const void *row, bool half, int64_t j)
     return half ? sl_widen(((const uint16_t *)row)[j]) : ((const float *)row)[j];
 }
 
-SL_INLINE float add_lanes(const sl_floats *x)
-{
-    float sum = 0.0f;
-    for (int i = 0; i < SL_LANES; i++)
-        sum += (*x)[i];
-    return sum;
-}
-
 /* ---- X ---- */
 
 /* X = ((h - mean) - rest) · inverse of a row. The rest is what a float cannot say of the mean:
@@ -39,33 +31,34 @@ struct moments {
 /* Return the variance, which rounding may make negative. */
 SL_INLINE float find_spread_of(const void *row, bool half, int64_t cols, struct moments *to)
 {
-    const int64_t whole = cols / SL_LANES * SL_LANES;
+    const int64_t whole = cols / SL_SIXTEEN * SL_SIXTEEN;
     const float share = 1.0f / (float)cols;
-    const sl_floats zero = {0};
-    sl_floats x, sums = zero, squares = zero;
+    sl_floats sums[SL_SIXTEEN_VECTORS] = {{0}}, offs[SL_SIXTEEN_VECTORS] = {{0}},
+              squares[SL_SIXTEEN_VECTORS] = {{0}};
     float sum = 0.0f, square = 0.0f;
-    for (int64_t j = 0; j < whole; j += SL_LANES) {
-        sl_load(row, j, half, &x);
-        sums += x;
-    }
+    for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
+        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
+        {
+            sums[v] += sl_load(row, j + v * SL_LANES, half);
+        }
     for (int64_t j = whole; j < cols; j++)
         sum += element(row, half, j);
-    to->mean = (sum + add_lanes(&sums)) * share;
-    sums = zero;
+    to->mean = (sum + sl_add_sixteen(sums)) * share;
     sum = 0.0f;
-    for (int64_t j = 0; j < whole; j += SL_LANES) {
-        sl_load(row, j, half, &x);
-        x -= to->mean;
-        sums += x;
-        squares += x * x;
-    }
+    for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
+        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
+        {
+            const sl_floats x = sl_load(row, j + v * SL_LANES, half) - to->mean;
+            offs[v] += x;
+            squares[v] += x * x;
+        }
     for (int64_t j = whole; j < cols; j++) {
         const float off = element(row, half, j) - to->mean;
         sum += off;
         square += off * off;
     }
-    to->rest = (sum + add_lanes(&sums)) * share;
-    return (square + add_lanes(&squares)) * share - to->rest * to->rest;
+    to->rest = (sum + sl_add_sixteen(offs)) * share;
+    return (square + sl_add_sixteen(squares)) * share - to->rest * to->rest;
 }
 
 SL_INLINE float find_spread(const struct sl_rows *h, int64_t r, int64_t cols, struct moments *to)
@@ -75,7 +68,7 @@ SL_INLINE float find_spread(const struct sl_rows *h, int64_t r, int64_t cols, st
                                   : find_spread_of(row, false, cols, to);
 }
 
-/* Those of a cut row are there. */
+/* The moments of a cut row are in `moments`. */
 SL_INLINE float take_spread(const struct sl_norm *n, int64_t r, struct moments *to)
 {
     to->mean = n->moments[r];
@@ -124,43 +117,52 @@ SL_INLINE void normalise(const struct sl_norm *n, const struct moments *of, int6
 
 /* ---- Gradients ---- */
 
-/* first += wG, second += wG·X, lane by lane. */
+/* first += wG, second += wG·X of sixteen elements, lane by lane. */
+SL_INLINE void add_sixteen(const float *w, const void *g, bool half, const float *x,
+                           sl_floats *first, sl_floats *second)
+{
+    SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
+    {
+        const sl_floats own = sl_load(g, v * SL_LANES, half) * ((const sl_floats *)w)[v];
+        first[v] += own;
+        second[v] += own * ((const sl_floats *)x)[v];
+    }
+}
+
+/* The same of `count` elements. The last ones, fewer than sixteen, go through arrays of zeros. */
 SL_INLINE void add_products(int64_t count, const float *w, const void *g, bool half, const float *x,
                             sl_floats *first, sl_floats *second)
 {
-    const int64_t whole = count / SL_LANES * SL_LANES;
-    sl_floats own, sum = *first, product = *second;
-    for (int64_t i = 0; i < whole; i += SL_LANES) {
-        sl_load(g, i, half, &own);
-        own *= *(const sl_floats *)(w + i);
-        sum += own;
-        product += own * *(const sl_floats *)(x + i);
+    const int64_t whole = count / SL_SIXTEEN * SL_SIXTEEN;
+    for (int64_t i = 0; i < whole; i += SL_SIXTEEN)
+        add_sixteen(w + i, (const char *)g + i * (half ? 2 : 4), half, x + i, first, second);
+    if (whole < count) {
+        float last_w[SL_SIXTEEN] = {0}, last_g[SL_SIXTEEN] = {0}, last_x[SL_SIXTEEN] = {0};
+        for (int64_t i = whole; i < count; i++) {
+            last_w[i - whole] = w[i];
+            last_g[i - whole] = element(g, half, i);
+            last_x[i - whole] = x[i];
+        }
+        add_sixteen(last_w, last_g, false, last_x, first, second);
     }
-    for (int64_t i = whole; i < count; i++) {
-        const float last = w[i] * element(g, half, i);
-        sum[i - whole] += last;
-        product[i - whole] += last * x[i];
-    }
-    *first = sum;
-    *second = product;
 }
 
 /* The sums of wG and of wG·X over row r, whose other moments are there. X: a buffer of a run. */
 SL_INLINE void sum_products(const struct sl_norm *n, const struct sl_rows *g, int64_t r, float *x,
                             struct moments *of)
 {
-    sl_floats first = {0}, second = {0};
+    sl_floats first[SL_SIXTEEN_VECTORS] = {{0}}, second[SL_SIXTEEN_VECTORS] = {{0}};
     for (int64_t j = 0; j < n->cols; j += RUN) {
         const int64_t count = least(RUN, n->cols - j);
         const void *row = sl_rows_at(g, r, j).data;
         normalise(n, of, r, j, count, NULL, x);
         if (g->type == SL_BFLOAT16)
-            add_products(count, n->weight + j, row, true, x, &first, &second);
+            add_products(count, n->weight + j, row, true, x, first, second);
         else
-            add_products(count, n->weight + j, row, false, x, &first, &second);
+            add_products(count, n->weight + j, row, false, x, first, second);
     }
-    of->first = add_lanes(&first);
-    of->second = add_lanes(&second);
+    of->first = sl_add_sixteen(first);
+    of->second = sl_add_sixteen(second);
 }
 
 #endif

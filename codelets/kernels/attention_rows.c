@@ -1,0 +1,135 @@
+/* The parts of graph attention in which rows do not meet: each task reads its operands once. */
+#include "codelets/attention_rows.h"
+
+#include <string.h>
+
+#include "codelets/bfloat16.h"
+
+SL_INLINE float *row_at(const struct sl_floats_at *of, int64_t r)
+{
+    return of->data + r * of->ld;
+}
+
+SL_INLINE float product_of(int64_t count, const float *restrict x, const float *restrict y)
+{
+    sl_floats lanes[SL_SIXTEEN_VECTORS] = {{0}};
+    float sum = 0.0f;
+    const int64_t whole = count / SL_SIXTEEN * SL_SIXTEEN;
+    for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
+        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++) lanes[v] +=
+            ((const sl_floats *)(x + j))[v] * ((const sl_floats *)(y + j))[v];
+    for (int64_t j = whole; j < count; j++)
+        sum += x[j] * y[j];
+    SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i++) sum += lanes[i / SL_LANES][i % SL_LANES];
+    return sum;
+}
+
+/* ---- Parameters ---- */
+
+SL_KERNEL(sl_kernel_attention_weights,
+          (const struct sl_attention *how, const struct sl_attention_shape *shape,
+           const struct sl_floats_at *parameters, const struct sl_floats_at *weights),
+          (how, shape, parameters, weights))
+{
+    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width,
+                  full = shape->head_width;
+    const float *const source = row_at(parameters, shape->in), *const target = row_at(
+                                                                   parameters, shape->in + 1);
+    for (int64_t r = 0; r < shape->in; r++) {
+        const float *const from = row_at(parameters, r);
+        float *const to = row_at(weights, r) + shape->at;
+        for (int64_t h = 0; h < heads; h++) {
+            const int64_t j = (how->first_head + h) * full;
+            memcpy(to + h * width, from + j + shape->first_column, (size_t)width * sizeof *to);
+            to[all + h] = product_of(full, from + j, source + j);
+            to[all + heads + h] = product_of(full, from + j, target + j);
+        }
+    }
+}
+
+/* TO += by · FROM. */
+SL_INLINE void add(int64_t count, float by, const float *restrict from, float *restrict to)
+{
+    for (int64_t j = 0; j < count; j++)
+        to[j] += by * from[j];
+}
+
+/* What one row of W gives. */
+SL_INLINE void give_back(const struct sl_attention *how, const struct sl_attention_shape *shape,
+                         const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
+                         int64_t r, const struct sl_floats_at *back)
+{
+    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width,
+                  full = shape->head_width;
+    const float *const w = row_at(parameters, r), *const source = row_at(parameters, shape->in),
+                       *const target = row_at(parameters, shape->in + 1),
+                       *const g = row_at(gradient, r) + shape->at;
+    float *const to = row_at(back, r), *const source_back = row_at(back, shape->in),
+                 *const target_back = row_at(back, shape->in + 1);
+    for (int64_t h = 0; h < heads; h++) {
+        const int64_t j = (how->first_head + h) * full;
+        add(width, 1.0f, g + h * width, to + j + shape->first_column);
+        add(full, g[all + h], source + j, to + j);
+        add(full, g[all + heads + h], target + j, to + j);
+        add(full, g[all + h], w + j, source_back + j);
+        add(full, g[all + heads + h], w + j, target_back + j);
+    }
+}
+
+SL_KERNEL(sl_kernel_attention_weights_back,
+          (const struct sl_attention *how, const struct sl_attention_shape *shape,
+           const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
+           bool accumulate, const struct sl_floats_at *back),
+          (how, shape, parameters, gradient, accumulate, back))
+{
+    for (int64_t r = 0; !accumulate && r < shape->in + 2 + shape->bias; r++)
+        memset(row_at(back, r), 0, (size_t)shape->columns * sizeof(float));
+    for (int64_t r = 0; r < shape->in; r++)
+        give_back(how, shape, parameters, gradient, r, back);
+    if (shape->bias)
+        add(shape->out, 1.0f, row_at(gradient, shape->in) + shape->at,
+            row_at(back, shape->in + 2) + shape->out_column);
+}
+
+/* ---- Rows ---- */
+
+SL_INLINE float element(const struct sl_rows *g, int64_t r, int64_t j)
+{
+    const int64_t at = r * g->ld + j;
+    return g->type == SL_BFLOAT16 ? sl_widen(((const uint16_t *)g->data)[at])
+                                  : ((const float *)g->data)[at];
+}
+
+SL_KERNEL(sl_kernel_attention_gradient,
+          (const struct sl_attention *how, int64_t rows, int64_t out, const struct sl_rows *g,
+           const struct sl_floats_at *state, const struct sl_floats_at *gradient),
+          (how, rows, out, g, state, gradient))
+{
+    const int64_t all = sl_attention_all(how), width = how->width;
+    const bool mean = out != all;
+    const float share = mean ? 1.0f / (float)how->heads : 1.0f;
+    for (int64_t r = 0; r < rows; r++) {
+        float *const to = row_at(gradient, r);
+        for (int64_t h = 0; h < how->heads; h++) {
+            for (int64_t j = 0; j < width; j++)
+                to[h * width + j] = share * element(g, r, mean ? j : h * width + j);
+            to[all + h] = product_of(width, to + h * width, row_at(state, r) + h * width);
+        }
+    }
+}
+
+SL_KERNEL(sl_kernel_attention_own,
+          (const struct sl_attention *how, int64_t rows, const struct sl_floats_at *gradient,
+           const struct sl_floats_at *state, const struct sl_floats_at *back),
+          (how, rows, gradient, state, back))
+{
+    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width;
+    for (int64_t r = 0; r < rows; r++) {
+        const float *const g = row_at(gradient, r),
+                           *const sloped = row_at(state, r) + all + 2 * heads,
+                           *const q = sloped + all;
+        float *const ds = row_at(back, r) + all + heads;
+        for (int64_t h = 0; h < heads; h++)
+            ds[h] += product_of(width, g + h * width, sloped + h * width) - g[all + h] * q[h];
+    }
+}

@@ -1,0 +1,30 @@
+#include "codelets/bias.h"
+
+#include "codelets/bfloat16.h"
+
+SL_KERNEL(sl_kernel_bias, (int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz),
+          (rows, cols, b, z, ldz))
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            z[r * ldz + j] += b[j];
+}
+
+SL_KERNEL(sl_kernel_bias_gradient,
+          (int64_t rows, int64_t cols, const float *factor, const struct sl_rows *g, float *db),
+          (rows, cols, factor, g, db))
+{
+    for (int64_t j = 0; j < cols; j++)
+        db[j] = 0.0f;
+    for (int64_t r = 0; r < rows; r++) {
+        const float f = factor ? factor[r] : 1.0f;
+        const float *row = (const float *)g->data + r * g->ld;
+        const uint16_t *half = (const uint16_t *)g->data + r * g->ld;
+        if (g->type == SL_FLOAT32)
+            for (int64_t j = 0; j < cols; j++)
+                db[j] += f * row[j];
+        else
+            for (int64_t j = 0; j < cols; j++)
+                db[j] += f * sl_widen(half[j]);
+    }
+}

@@ -1,0 +1,233 @@
+/* A slice of the output row stays in registers while the entries of the row are walked. Coming rows
+ * are prefetched (DistGNN, section IV-A: register loop). Each number of vectors in a slice has its
+ * own functions. They differ in four ways: with or without prefetching, with or without values, 16-
+ * or 32-bit columns, and the type of H. */
+#include "codelets/gather.h"
+
+#include "codelets/bfloat16.h"
+
+enum { MOST = 8 }; /* vectors of a slice: 8 of the 16 registers that a processor may have */
+
+/* What the entries and rows of a product are; known when its function is compiled. */
+struct form {
+    bool prefetches, has_value, narrow, half;
+};
+
+SL_INLINE uint32_t column(const void *col, uint32_t e, bool narrow)
+{
+    return narrow ? ((const uint16_t *)col)[e] : ((const uint32_t *)col)[e];
+}
+
+/* Row c of H, from column `first` on. */
+SL_INLINE const char *row_of(const struct sl_gather *g, uint32_t c, int64_t first, bool half)
+{
+    return (const char *)g->h.data + (c * g->h.ld + first) * (half ? 2 : 4);
+}
+
+/* Prefetch the first `lines` cache lines of the row that entry e + ahead meets. */
+SL_INLINE void prefetch(const struct sl_gather *g, uint32_t e, int lines, struct form f)
+{
+    const uint32_t coming = e + g->ahead < g->last ? e + g->ahead : g->last;
+    const char *row = row_of(g, column(g->col, coming, f.narrow), 0, f.half);
+    for (int line = 0; line < lines; line++)
+        __builtin_prefetch(row + 64 * line);
+}
+
+/* `lanes` columns of the last vector, where Z's rows are not padded. */
+SL_INLINE sl_floats load_lanes(const float *z, int lanes)
+{
+    sl_floats sum = {0};
+    SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) sum[j] = z[j];
+    return sum;
+}
+
+SL_INLINE void store_lanes(float *z, sl_floats sum, int lanes)
+{
+    SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) z[j] = sum[j];
+}
+
+/* Turn pairs of vectors of sums into sums of even and sums of odd elements. One load of bfloat16
+ * has both kinds: in the upper and in the lower halves of words. */
+SL_INLINE void split_pairs(int vectors, sl_floats *sum)
+{
+    SL_UNROLL for (int s = 0; s + 1 < vectors; s += 2)
+    {
+        const sl_floats a = sum[s], b = sum[s + 1];
+        sum[s] = SL_EVEN(a, b);
+        sum[s + 1] = SL_ODD(a, b);
+    }
+}
+
+SL_INLINE void join_pairs(int vectors, sl_floats *sum)
+{
+    SL_UNROLL for (int s = 0; s + 1 < vectors; s += 2)
+    {
+        const sl_floats even = sum[s], odd = sum[s + 1];
+        sum[s] = SL_LOWER(even, odd);
+        sum[s + 1] = SL_UPPER(even, odd);
+    }
+}
+
+/* Vector s of `vectors`, of a row that starts at `row`. */
+SL_INLINE sl_floats load_vector(const char *row, int s, int vectors, bool half)
+{
+    if (half && (s | 1) < vectors)
+        return sl_load_pairs(row + s / 2 * SL_VECTOR_BYTES, s & 1);
+    return sl_load(row, (int64_t)s * SL_LANES, half);
+}
+
+/* The `vectors` vectors of row r from column `first` on. Of the last vector, `lanes` columns may be
+ * written. `lines` cache lines of coming rows are prefetched. */
+SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int vectors, int lanes,
+                     int lines, struct form f)
+{
+    const uint32_t end = g->row_ptr[r + 1];
+    const void *const col = g->col;
+    const float *const value = g->value;
+    const char *const h = row_of(g, 0, first, f.half);
+    const int64_t row_bytes = g->h.ld * (f.half ? 2 : 4);
+    float *const z = g->z + r * g->ldz + first, *const last = z + (vectors - 1) * SL_LANES;
+    sl_floats sum[MOST];
+    SL_UNROLL for (int s = 0; s < vectors; s++) sum[s] = (sl_floats){0};
+    if (g->accumulate) {
+        SL_UNROLL for (int s = 0; s < vectors - 1; s++) sum[s] =
+            *(const sl_floats *)(z + s * SL_LANES);
+        sum[vectors - 1] = lanes < SL_LANES ? load_lanes(last, lanes) : *(const sl_floats *)last;
+        if (f.half)
+            split_pairs(vectors, sum);
+    }
+    for (uint32_t e = g->row_ptr[r]; e < end; e++) {
+        const char *row = h + column(col, e, f.narrow) * row_bytes;
+        const float v = f.has_value ? value[e] : 1.0f;
+        if (f.prefetches)
+            prefetch(g, e, lines, f);
+        SL_UNROLL for (int s = 0; s < vectors; s++)
+        {
+            const sl_floats x = load_vector(row, s, vectors, f.half);
+            if (f.has_value)
+                sum[s] += v * x;
+            else
+                sum[s] += x;
+        }
+    }
+    if (f.half)
+        join_pairs(vectors, sum);
+    SL_UNROLL for (int s = 0; s < vectors - 1; s++) * (sl_floats *)(z + s * SL_LANES) = sum[s];
+    if (lanes < SL_LANES)
+        store_lanes(last, sum[vectors - 1], lanes);
+    else
+        *(sl_floats *)last = sum[vectors - 1];
+}
+
+/* Columns of rows [from, to), as for slice. */
+struct columns {
+    int64_t from, to;
+    int64_t first;
+    int lanes, lines;
+};
+
+SL_INLINE void rows_of(const struct sl_gather *g, const struct columns *c, int vectors, int lines,
+                       struct form f)
+{
+    const int64_t first = c->first;
+    const int lanes = c->lanes;
+    for (int64_t r = c->from; r < c->to; r++)
+        if (!g->accumulate || g->row_ptr[r] < g->row_ptr[r + 1])
+            slice(g, r, first, vectors, lanes, lines, f);
+}
+
+typedef void rows_function(const struct sl_gather *g, const struct columns *columns);
+
+/* A row of one slice prefetches as many lines as it has. The first slice of several prefetches the
+ * lines of all of them. */
+#define FORM(vectors, number)                                                                 \
+    static void rows_##vectors##_##number(const struct sl_gather *g, const struct columns *c) \
+    {                                                                                         \
+        const struct form f = {(number)&8, (number)&4, (number)&2, (number)&1};               \
+        const int bytes = (vectors)*SL_VECTOR_BYTES / (f.half ? 2 : 1);                       \
+        rows_of(g, c, vectors, (number)&16 ? c->lines : (bytes + 63) / 64, f);                \
+    }
+#define FORMS_OF(vectors, from) \
+    FORM(vectors, from##0)      \
+    FORM(vectors, from##1)      \
+    FORM(vectors, from##2)      \
+    FORM(vectors, from##3)      \
+    FORM(vectors, from##4) FORM(vectors, from##5) FORM(vectors, from##6) FORM(vectors, from##7)
+#define FORMS(vectors) FORMS_OF(vectors, 0) FORMS_OF(vectors, 01)
+#define NAMES_OF(vectors, from)                                                             \
+    rows_##vectors##_##from##0, rows_##vectors##_##from##1, rows_##vectors##_##from##2,     \
+        rows_##vectors##_##from##3, rows_##vectors##_##from##4, rows_##vectors##_##from##5, \
+        rows_##vectors##_##from##6, rows_##vectors##_##from##7
+#define NAMES(vectors)                              \
+    {                                               \
+        NAMES_OF(vectors, 0), NAMES_OF(vectors, 01) \
+    }
+
+FORMS(1)
+FORMS(2)
+FORMS(3)
+FORMS(4)
+FORMS(5)
+FORMS(6)
+FORMS(7)
+FORMS(8)
+FORMS_OF(8, 03)
+
+static rows_function *const functions[MOST][16] = {NAMES(1), NAMES(2), NAMES(3), NAMES(4),
+                                                   NAMES(5), NAMES(6), NAMES(7), NAMES(8)};
+static rows_function *const first_of_several[8] = {NAMES_OF(8, 03)};
+
+/* The last `count` columns where a whole vector would read past the row of H. */
+static void last_columns(const struct sl_gather *g, int64_t r, int64_t first, int64_t count)
+{
+    const bool half = g->h.type == SL_BFLOAT16;
+    float *z = g->z + r * g->ldz + first, sum[SL_LANES] = {0};
+    for (int64_t j = 0; g->accumulate && j < count; j++)
+        sum[j] = z[j];
+    for (uint32_t e = g->row_ptr[r]; e < g->row_ptr[r + 1]; e++) {
+        const char *row = row_of(g, column(g->col, e, g->narrow), first, half);
+        const float v = g->value ? g->value[e] : 1.0f;
+        for (int64_t j = 0; j < count; j++)
+            sum[j] += v * (half ? sl_widen(((const uint16_t *)row)[j]) : ((const float *)row)[j]);
+    }
+    for (int64_t j = 0; j < count; j++)
+        z[j] = sum[j];
+}
+
+/* The slices of one row after the other, MOST vectors each but the last. */
+static void several_slices(const struct sl_gather *g, int64_t from, int64_t to, int64_t vectors,
+                           int lanes, int form)
+{
+    const int64_t bytes = vectors * SL_VECTOR_BYTES / (g->h.type == SL_BFLOAT16 ? 2 : 1);
+    for (int64_t r = from; r < to; r++) {
+        struct columns c = {r, r + 1, 0, SL_LANES, (int)((bytes + 63) / 64)};
+        if (form & 8)
+            first_of_several[form & 7](g, &c);
+        else
+            functions[MOST - 1][form](g, &c);
+        for (int64_t v = MOST; v < vectors; v += MOST) {
+            const int64_t left = vectors - v, take = left < MOST ? left : MOST;
+            c.first = v * SL_LANES;
+            c.lanes = take == left ? lanes : SL_LANES;
+            functions[take - 1][form & 7](g, &c);
+        }
+    }
+}
+
+/* A row of H has `room` elements to read: the last vector is read whole where `room` suffices. The
+ * last vector of Z is then written whole where ldz suffices, too. */
+SL_KERNEL(sl_gather_rows, (const struct sl_gather *g, int64_t from, int64_t to), (g, from, to))
+{
+    const int64_t whole = g->width / SL_LANES, rest = g->width % SL_LANES;
+    const bool padded = rest && sl_padded(g->width) <= g->h.room;
+    const int64_t vectors = whole + padded;
+    const int lanes = padded && sl_padded(g->width) > g->ldz ? (int)rest : SL_LANES;
+    const int form = (g->ahead ? 8 : 0) | (g->value ? 4 : 0) | (g->narrow ? 2 : 0) |
+                     (g->h.type == SL_BFLOAT16 ? 1 : 0);
+    if (vectors > MOST)
+        several_slices(g, from, to, vectors, lanes, form);
+    else if (vectors > 0)
+        functions[vectors - 1][form](g, &(struct columns){from, to, 0, lanes, 0});
+    for (int64_t r = from; r < to && rest && !padded; r++)
+        last_columns(g, r, whole * SL_LANES, rest);
+}

@@ -1,0 +1,30 @@
+/* Normalised rows that are cut. codelets/norm.c has all else: it takes the numbers of whole rows.
+ */
+#include "codelets/norm_parts.h"
+
+#include "codelets/kernels/rows_of_norm.h"
+
+SL_KERNEL(sl_kernel_norm_moments,
+          (int64_t rows, int64_t cols, const struct sl_rows *h, float *to, int64_t ld),
+          (rows, cols, h, to, ld))
+{
+    for (int64_t r = 0; r < rows; r++) {
+        struct moments of;
+        to[2 * ld + r] = find_spread(h, r, cols, &of);
+        to[r] = of.mean;
+        to[ld + r] = of.rest;
+    }
+}
+
+SL_KERNEL(sl_kernel_norm_products,
+          (const struct sl_norm *n, const struct sl_rows *g, float *to, int64_t ld), (n, g, to, ld))
+{
+    float x[RUN];
+    for (int64_t r = 0; r < n->rows; r++) {
+        struct moments of;
+        find_moments(n, r, &of);
+        sum_products(n, g, r, x, &of);
+        to[r] = of.first;
+        to[ld + r] = of.second;
+    }
+}
