@@ -4,12 +4,6 @@
 
 #include "codelets/vector.h"
 
-/* -1 in the lanes whose first bit is set, 0 in the others. */
-#define SL_SIGN(ints, lanes) ((ints)(lanes) >> 31)
-
-/* The lanes of `yes` where the mask is -1, those of `no` where it is 0. */
-#define SL_SELECT(ints, mask, yes, no) (((mask) & (ints)(yes)) | (~(mask) & (ints)(no)))
-
 /* Return e^x for x < 88; for x <= 0 within 1.1 units in the last place. What is below 2^-126 may
  * become 0; NaN stays.
  *

@@ -140,6 +140,26 @@ typedef int32_t sl_short_ints __attribute__((vector_size(SL_SHORT_BYTES), aligne
     }
 #endif
 
+/* -1 in the lanes whose first bit is set, 0 in the others. */
+#define SL_SIGN(ints, lanes) ((ints)(lanes) >> 31)
+
+/* The lanes of `yes` where the mask is -1, those of `no` where it is 0. */
+#define SL_SELECT(ints, mask, yes, no) (((mask) & (ints)(yes)) | (~(mask) & (ints)(no)))
+
+/* Return the first `lanes` elements at X, and 0 in the other lanes. */
+SL_INLINE sl_floats sl_load_lanes(const float *x, int64_t lanes)
+{
+    sl_floats vector = {0};
+    SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) vector[j] = x[j];
+    return vector;
+}
+
+/* Store the first `lanes` lanes. */
+SL_INLINE void sl_store_lanes(sl_floats vector, int64_t lanes, float *x)
+{
+    SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) x[j] = vector[j];
+}
+
 /* The sum of sixteen lanes, one after the other. */
 SL_INLINE float sl_add_sixteen(const sl_floats *x)
 {

@@ -143,8 +143,7 @@ SL_INLINE sl_ints find_dropped(const struct run *run, int64_t j, enum draw draw)
         const sl_words lane = ((sl_words){0} + 1) << SL_LANE_NUMBERS;
         return (sl_ints)((lane & bits) == 0);
     }
-    const sl_halves *halves = (const sl_halves *)(run->word + j);
-    return (sl_ints)(__builtin_convertvector(*halves, sl_words) < run->threshold);
+    return (sl_ints)(sl_extend((const sl_halves *)(run->word + j)) < run->threshold);
 }
 
 /* SL_LANES elements from element j on. */

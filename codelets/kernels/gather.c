@@ -33,19 +33,6 @@ SL_INLINE void prefetch(const struct sl_gather *g, uint32_t e, int lines, struct
         __builtin_prefetch(row + 64 * line);
 }
 
-/* `lanes` columns of the last vector, where Z's rows are not padded. */
-SL_INLINE sl_floats load_lanes(const float *z, int lanes)
-{
-    sl_floats sum = {0};
-    SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) sum[j] = z[j];
-    return sum;
-}
-
-SL_INLINE void store_lanes(float *z, sl_floats sum, int lanes)
-{
-    SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) z[j] = sum[j];
-}
-
 /* Turn pairs of vectors of sums into sums of even and sums of odd elements. One load of bfloat16
  * has both kinds: in the upper and in the lower halves of words. */
 SL_INLINE void split_pairs(int vectors, sl_floats *sum)
@@ -92,7 +79,7 @@ SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int ve
     if (g->accumulate) {
         SL_UNROLL for (int s = 0; s < vectors - 1; s++) sum[s] =
             *(const sl_floats *)(z + s * SL_LANES);
-        sum[vectors - 1] = lanes < SL_LANES ? load_lanes(last, lanes) : *(const sl_floats *)last;
+        sum[vectors - 1] = lanes < SL_LANES ? sl_load_lanes(last, lanes) : *(const sl_floats *)last;
         if (f.half)
             split_pairs(vectors, sum);
     }
@@ -114,7 +101,7 @@ SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int ve
         join_pairs(vectors, sum);
     SL_UNROLL for (int s = 0; s < vectors - 1; s++) * (sl_floats *)(z + s * SL_LANES) = sum[s];
     if (lanes < SL_LANES)
-        store_lanes(last, sum[vectors - 1], lanes);
+        sl_store_lanes(sum[vectors - 1], lanes, last);
     else
         *(sl_floats *)last = sum[vectors - 1];
 }
