@@ -65,3 +65,17 @@ void sl_instructions_set(enum sl_instructions wanted)
                  (int)sl_instructions_best());
     __atomic_store_n(&level, wanted, __ATOMIC_RELAXED);
 }
+
+int sl_instructions_parse(const char *name, enum sl_instructions *wanted)
+{
+    const enum sl_instructions best = sl_instructions_best();
+    *wanted = strcmp(name, "auto") == 0 ? best : sl_instructions_find(name);
+    if (*wanted == SL_INSTRUCTIONS)
+        return sl_error(SL_ERR_USAGE,
+                        "--instructions: expected auto|" SL_INSTRUCTIONS_CHOICES ", not \"%s\"",
+                        name);
+    if (*wanted > best)
+        return sl_error(SL_ERR_USAGE, "--instructions %s: this processor has %s at most", name,
+                        sl_instructions_names[best]);
+    return 0;
+}

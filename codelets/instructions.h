@@ -19,6 +19,12 @@ void sl_instructions_set(enum sl_instructions level);
 /* Return the best level of this processor. */
 enum sl_instructions sl_instructions_best(void);
 
+#define SL_INSTRUCTIONS_CHOICES "base|v3|v4|v4-bf16"
+
+/* Return 0 and the level that --instructions names in LEVEL; "auto" is the best of this processor.
+ * SL_ERR_USAGE for a level that there is not here. */
+int sl_instructions_parse(const char *name, enum sl_instructions *level);
+
 /* "base", "v3", "v4", "v4-bf16"; and back, SL_INSTRUCTIONS for another name. */
 extern const char *const sl_instructions_names[SL_INSTRUCTIONS];
 enum sl_instructions sl_instructions_find(const char *name);

@@ -106,50 +106,71 @@ SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int ve
         *(sl_floats *)last = sum[vectors - 1];
 }
 
-/* Columns of rows [from, to), as for slice. */
-struct columns {
+/* Rows [from, to), and how many columns of their last vector may be written. `slices`: of rows of
+ * several slices, MOST vectors each, all written whole. */
+struct rows {
     int64_t from, to;
-    int64_t first;
-    int lanes, lines;
+    int lanes, slices;
 };
 
-SL_INLINE void rows_of(const struct sl_gather *g, const struct columns *c, int vectors, int lines,
+typedef void rows_function(const struct sl_gather *g, const struct rows *rows);
+
+SL_INLINE void rows_of(const struct sl_gather *g, const struct rows *rows, int vectors,
                        struct form f)
 {
-    const int64_t first = c->first;
-    const int lanes = c->lanes;
-    for (int64_t r = c->from; r < c->to; r++)
+    const int bytes = vectors * SL_VECTOR_BYTES / (f.half ? 2 : 1), lanes = rows->lanes;
+    for (int64_t r = rows->from; r < rows->to; r++)
         if (!g->accumulate || g->row_ptr[r] < g->row_ptr[r + 1])
-            slice(g, r, first, vectors, lanes, lines, f);
+            slice(g, r, 0, vectors, lanes, (bytes + 63) / 64, f);
 }
 
-typedef void rows_function(const struct sl_gather *g, const struct columns *columns);
-
-/* A row of one slice prefetches as many lines as it has. The first slice of several prefetches the
- * lines of all of them. */
-#define FORM(vectors, number)                                                                 \
-    static void rows_##vectors##_##number(const struct sl_gather *g, const struct columns *c) \
-    {                                                                                         \
-        const struct form f = {(number)&8, (number)&4, (number)&2, (number)&1};               \
-        const int bytes = (vectors)*SL_VECTOR_BYTES / (f.half ? 2 : 1);                       \
-        rows_of(g, c, vectors, (number)&16 ? c->lines : (bytes + 63) / 64, f);                \
+/* The first slice prefetches the lines of all slices. */
+SL_INLINE void wide_rows_of(const struct sl_gather *g, const struct rows *rows, struct form f)
+{
+    const int slices = rows->slices, bytes = slices * MOST * SL_VECTOR_BYTES / (f.half ? 2 : 1);
+    struct form later = f;
+    later.prefetches = false;
+    for (int64_t r = rows->from; r < rows->to; r++) {
+        if (g->accumulate && g->row_ptr[r] == g->row_ptr[r + 1])
+            continue;
+        slice(g, r, 0, MOST, SL_LANES, bytes / 64, f);
+        for (int s = 1; s < slices; s++)
+            slice(g, r, (int64_t)s * MOST * SL_LANES, MOST, SL_LANES, 0, later);
     }
-#define FORMS_OF(vectors, from) \
-    FORM(vectors, from##0)      \
-    FORM(vectors, from##1)      \
-    FORM(vectors, from##2)      \
-    FORM(vectors, from##3)      \
-    FORM(vectors, from##4) FORM(vectors, from##5) FORM(vectors, from##6) FORM(vectors, from##7)
-#define FORMS(vectors) FORMS_OF(vectors, 0) FORMS_OF(vectors, 01)
-#define NAMES_OF(vectors, from)                                                             \
-    rows_##vectors##_##from##0, rows_##vectors##_##from##1, rows_##vectors##_##from##2,     \
-        rows_##vectors##_##from##3, rows_##vectors##_##from##4, rows_##vectors##_##from##5, \
-        rows_##vectors##_##from##6, rows_##vectors##_##from##7
-#define NAMES(vectors)                              \
-    {                                               \
-        NAMES_OF(vectors, 0), NAMES_OF(vectors, 01) \
+}
+
+/* A function for each number of vectors, 0 for rows of several slices, and each form. */
+#define FORM(vectors, number)                                                              \
+    static void rows_##vectors##_##number(const struct sl_gather *g, const struct rows *r) \
+    {                                                                                      \
+        const struct form f = {(number)&8, (number)&4, (number)&2, (number)&1};            \
+        if (vectors)                                                                       \
+            rows_of(g, r, vectors, f);                                                     \
+        else                                                                               \
+            wide_rows_of(g, r, f);                                                         \
+    }
+#define FORMS(vectors) \
+    FORM(vectors, 0)   \
+    FORM(vectors, 1)   \
+    FORM(vectors, 2)   \
+    FORM(vectors, 3)   \
+    FORM(vectors, 4)   \
+    FORM(vectors, 5)   \
+    FORM(vectors, 6)   \
+    FORM(vectors, 7)   \
+    FORM(vectors, 8)   \
+    FORM(vectors, 9)   \
+    FORM(vectors, 10)  \
+    FORM(vectors, 11) FORM(vectors, 12) FORM(vectors, 13) FORM(vectors, 14) FORM(vectors, 15)
+#define NAMES(vectors)                                                                         \
+    {                                                                                          \
+        rows_##vectors##_0, rows_##vectors##_1, rows_##vectors##_2, rows_##vectors##_3,        \
+            rows_##vectors##_4, rows_##vectors##_5, rows_##vectors##_6, rows_##vectors##_7,    \
+            rows_##vectors##_8, rows_##vectors##_9, rows_##vectors##_10, rows_##vectors##_11,  \
+            rows_##vectors##_12, rows_##vectors##_13, rows_##vectors##_14, rows_##vectors##_15 \
     }
 
+FORMS(0)
 FORMS(1)
 FORMS(2)
 FORMS(3)
@@ -158,63 +179,61 @@ FORMS(5)
 FORMS(6)
 FORMS(7)
 FORMS(8)
-FORMS_OF(8, 03)
 
-static rows_function *const functions[MOST][16] = {NAMES(1), NAMES(2), NAMES(3), NAMES(4),
-                                                   NAMES(5), NAMES(6), NAMES(7), NAMES(8)};
-static rows_function *const first_of_several[8] = {NAMES_OF(8, 03)};
+static rows_function *const functions[MOST + 1][16] = {
+    NAMES(0), NAMES(1), NAMES(2), NAMES(3), NAMES(4), NAMES(5), NAMES(6), NAMES(7), NAMES(8)};
 
-/* The last `count` columns where a whole vector would read past the row of H. */
-static void last_columns(const struct sl_gather *g, int64_t r, int64_t first, int64_t count)
+/* The columns of G from `first` on. */
+static struct sl_gather columns_from(const struct sl_gather *g, int64_t first)
+{
+    struct sl_gather part = *g;
+    part.h = sl_rows_at(&g->h, 0, first);
+    part.z = g->z + first;
+    part.width = g->width - first;
+    return part;
+}
+
+/* The last columns, fewer than a vector, where a whole vector would read past the row of H. */
+static void last_columns(const struct sl_gather *g, int64_t r)
 {
     const bool half = g->h.type == SL_BFLOAT16;
-    float *z = g->z + r * g->ldz + first, sum[SL_LANES] = {0};
-    for (int64_t j = 0; g->accumulate && j < count; j++)
+    float *z = g->z + r * g->ldz, sum[SL_LANES] = {0};
+    for (int64_t j = 0; g->accumulate && j < g->width; j++)
         sum[j] = z[j];
     for (uint32_t e = g->row_ptr[r]; e < g->row_ptr[r + 1]; e++) {
-        const char *row = row_of(g, column(g->col, e, g->narrow), first, half);
+        const char *row = row_of(g, column(g->col, e, g->narrow), 0, half);
         const float v = g->value ? g->value[e] : 1.0f;
-        for (int64_t j = 0; j < count; j++)
+        for (int64_t j = 0; j < g->width; j++)
             sum[j] += v * (half ? sl_widen(((const uint16_t *)row)[j]) : ((const float *)row)[j]);
     }
-    for (int64_t j = 0; j < count; j++)
+    for (int64_t j = 0; j < g->width; j++)
         z[j] = sum[j];
 }
 
-/* The slices of one row after the other, MOST vectors each but the last. */
-static void several_slices(const struct sl_gather *g, int64_t from, int64_t to, int64_t vectors,
-                           int lanes, int form)
-{
-    const int64_t bytes = vectors * SL_VECTOR_BYTES / (g->h.type == SL_BFLOAT16 ? 2 : 1);
-    for (int64_t r = from; r < to; r++) {
-        struct columns c = {r, r + 1, 0, SL_LANES, (int)((bytes + 63) / 64)};
-        if (form & 8)
-            first_of_several[form & 7](g, &c);
-        else
-            functions[MOST - 1][form](g, &c);
-        for (int64_t v = MOST; v < vectors; v += MOST) {
-            const int64_t left = vectors - v, take = left < MOST ? left : MOST;
-            c.first = v * SL_LANES;
-            c.lanes = take == left ? lanes : SL_LANES;
-            functions[take - 1][form & 7](g, &c);
-        }
-    }
-}
-
 /* A row of H has `room` elements to read: the last vector is read whole where `room` suffices. The
- * last vector of Z is then written whole where ldz suffices, too. */
+ * last vector of Z is then written whole where ldz suffices, too. Slices of MOST vectors come
+ * first, then the vectors that are left, then the columns. */
 SL_KERNEL(sl_gather_rows, (const struct sl_gather *g, int64_t from, int64_t to), (g, from, to))
 {
     const int64_t whole = g->width / SL_LANES, rest = g->width % SL_LANES;
     const bool padded = rest && sl_padded(g->width) <= g->h.room;
-    const int64_t vectors = whole + padded;
-    const int lanes = padded && sl_padded(g->width) > g->ldz ? (int)rest : SL_LANES;
+    const int64_t vectors = whole + padded, slices = whole / MOST, left = vectors - slices * MOST;
     const int form = (g->ahead ? 8 : 0) | (g->value ? 4 : 0) | (g->narrow ? 2 : 0) |
                      (g->h.type == SL_BFLOAT16 ? 1 : 0);
-    if (vectors > MOST)
-        several_slices(g, from, to, vectors, lanes, form);
-    else if (vectors > 0)
-        functions[vectors - 1][form](g, &(struct columns){from, to, 0, lanes, 0});
-    for (int64_t r = from; r < to && rest && !padded; r++)
-        last_columns(g, r, whole * SL_LANES, rest);
+    struct rows rows = {from, to, SL_LANES, (int)slices};
+    if (slices > 1)
+        functions[0][form](g, &rows);
+    else if (slices)
+        functions[MOST][form](g, &rows);
+    if (left) {
+        const struct sl_gather part = columns_from(g, slices * MOST * SL_LANES);
+        if (padded && sl_padded(g->width) > g->ldz)
+            rows.lanes = (int)rest;
+        functions[left][form](&part, &rows);
+    }
+    if (rest && !padded) {
+        const struct sl_gather part = columns_from(g, whole * SL_LANES);
+        for (int64_t r = from; r < to; r++)
+            last_columns(&part, r);
+    }
 }

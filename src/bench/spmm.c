@@ -13,6 +13,7 @@
 #include "bench/input.h"
 #include "bench/measure.h"
 #include "bench/reference.h"
+#include "codelets/instructions.h"
 #include "config.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -30,7 +31,7 @@ struct config {
     struct sl_bench_common common;
     struct sl_bench_input input;
     int64_t vertices, degree, seed, megabytes;
-    char *width, *dataset, *order, *device;
+    char *width, *dataset, *order, *device, *instructions;
     bool remember;
 };
 
@@ -50,6 +51,9 @@ static const struct sl_option options[] = {
      "columns of the dense operand", "Sizes"},
     {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0, "cpu|cuda", "NAME",
      "what multiplies: the cores, or a GPU, in a build with CUDA", "Sizes"},
+    {"instructions", SL_OPTION_CHOICE, offsetof(struct config, instructions), "auto", 0, 0,
+     "auto|" SL_INSTRUCTIONS_CHOICES, "LEVEL",
+     "instructions of our kernel and of the plain loop; auto: the best of this processor", "Sizes"},
     {"remember", SL_OPTION_FLAG, offsetof(struct config, remember), "no", 0, 0, NULL, NULL,
      "with --device cuda: let train --spmm fastest go by this", "Output"},
     {"megabytes", SL_OPTION_INT, offsetof(struct config, megabytes), "0", 0, 1 << 24, NULL, "M",
@@ -256,7 +260,12 @@ static int choose_device(struct bench *bench)
 static int create(struct bench *bench)
 {
     const struct config *config = bench->config;
-    int code = choose_device(bench);
+    enum sl_instructions level;
+    int code = sl_instructions_parse(config->instructions, &level);
+    if (!code)
+        sl_instructions_set(level);
+    if (!code)
+        code = choose_device(bench);
     if (!code)
         code = sl_bench_parse_list("width", config->width, 1, 1 << 16, MOST_WIDTHS, bench->width,
                                    &bench->widths);

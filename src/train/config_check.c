@@ -327,10 +327,10 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--input-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->input_dropout);
-    if (strcmp(config->instructions, "auto") != 0 &&
-        sl_instructions_find(config->instructions) > sl_instructions_best())
-        return sl_error(SL_ERR_USAGE, "--instructions %s: this processor has %s at most",
-                        config->instructions, sl_instructions_names[sl_instructions_best()]);
+    enum sl_instructions level;
+    const int known = sl_instructions_parse(config->instructions, &level);
+    if (known)
+        return known;
     if (strcmp(config->order, "double") == 0 && !sl_config_loops(config))
         return sl_error(SL_ERR_USAGE,
                         "--order double: --aggregator %s adds a vertex to its neighbours, which "

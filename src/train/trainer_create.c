@@ -198,9 +198,11 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
         .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_value = -1.0};
     const struct sl_assembly how = sl_batches_whole(config);
     int code = sl_records_create(&trainer->records, rt);
-    const enum sl_instructions level = strcmp(config->instructions, "auto") == 0
-                                           ? sl_instructions_best()
-                                           : sl_instructions_find(config->instructions);
+    enum sl_instructions level;
+    if (!code)
+        code = sl_instructions_parse(config->instructions, &level);
+    if (code)
+        return code;
     start_spmm(rt, config);
     sl_rates_of_core(rt->cache_bytes, &trainer->core);
     sl_runtime_broadcast(rt, 0, &trainer->core, sizeof trainer->core);
