@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "codelets/bfloat16.h"
-#include "codelets/target.h"
 #include "codelets/instructions.h"
+#include "codelets/target.h"
 
 /* ---- Numbers ---- */
 

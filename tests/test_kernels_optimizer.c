@@ -10,8 +10,8 @@
 
 #include "codelets/clip.h"
 #include "codelets/init.h"
-#include "codelets/optimizer.h"
 #include "codelets/instructions.h"
+#include "codelets/optimizer.h"
 #include "tests/kernels.h"
 
 struct state_of_one {
