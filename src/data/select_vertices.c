@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/error.h"
+#include "data/feature_form.h"
 #include "data/labels.h"
 #include "data/part.h"
 #include "data/selecting.h"
@@ -71,8 +72,10 @@ static int find_features(struct sl_selecting *s)
     switch (s->source->feature_form) {
     case SL_FEATURES_DENSE:
         return find_dense(s);
-    case SL_FEATURES_CSR:
-        return find_sparse(s);
+    case SL_FEATURES_CSR: {
+        const int rc = find_sparse(s);
+        return rc || !sl_features_lie_dense(s->source) ? rc : find_dense(s);
+    }
     case SL_FEATURES_IDENTITY:
         break; /* columns are the numbers in the whole graph */
     }

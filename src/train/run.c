@@ -14,6 +14,7 @@
 #include "core/progress.h"
 #include "core/trace.h"
 #include "core/words.h"
+#include "data/feature_form.h"
 #include "train/fits.h"
 #include "train/objective.h"
 #include "train/preload.h"
@@ -145,6 +146,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = run->graph ? sl_runtime_agree(rt, sl_source_borrow(run->graph, &run->source))
                           : sl_source_open(rt, run->path, &run->source);
+    if (!code && run->graph) /* opened without a word */
+        sl_features_note(&run->source, run->path);
     if (!code)
         code = sl_config_split(&run->config, &run->source.split_rule);
     if (!code)
