@@ -104,6 +104,26 @@ damaged() {
     refused "$T/damaged/indices.npy: row 60 has column 61" train "$T/damaged" --order rcm
 }
 
+# Either form of the features, on two ranks that share the graph in any way: the same losses. With dense features, the sets
+# of --batches co come in another order where these lie dense, too.
+forms() {
+    for how in '--distribution 1d' '--grid 1x2x1' '--distribution vertex-cut' '--groups 2x1' '--groups 2x1 --input-dropout 0' \
+        '--batches co:3' '--batches clusters:6,2 --distribution 1d' '--model gat' '--model gin'; do
+        for data in sparse few; do
+            [ "$how$data" != '--batches co:3few' ] || continue
+            for form in csr dense; do
+                # shellcheck disable=SC2086
+                train "$form" 2 train "$T/$data" --epochs 8 --tiles 4 --normalize-features l1 --quiet --feature-form $form $how
+            done
+            echo "$how, $data"
+            tolerance=1e-5 near csr dense 8
+        done
+    done
+    run 1 predict ck "$T/sparse" --quiet --logits one.npy --output one.ids.npy || die "$(cat err)"
+    run 2 predict ck "$T/few" --quiet --logits two.npy --output two.ids.npy || die "$(cat err)"
+    cmp one.npy two.npy || die "other logits"
+}
+
 if [ -x "${top_builddir:-.}/tests/test_parts" ]; then
     check 'cuts on 3 ranks' unit 3 test_partition
     check 'a selection trains as the whole graph on 3 ranks' unit 3 test_select_training
@@ -119,6 +139,12 @@ check 'the same: predict, evaluate, plan, convert, --resume' few_elsewhere
 check 'the same: 1, 2 and 3 ranks, the same bits' grid few "2 3" "$T/few" --tiles 5 --epochs 30 --quiet
 check 'the same, aggregated on the host, --order random' grid few-random 3 "$T/few" --tiles 4 --epochs 30 --quiet \
     --input-dropout 0 --order random
+check 'CSR features made dense: 1, 2 and 3 ranks, the same bits' grid made-dense "2 3" "$T/sparse" --tiles 5 --epochs 30 \
+    --feature-form dense
+check 'the same, aggregated, --order random' grid made-dense-random 3 "$T/sparse" --tiles 4 --epochs 30 --order random \
+    --feature-form dense --input-dropout 0
+check 'dense features made CSR' grid made-csr "2 3" "$T/directed" --tiles 5 --epochs 30 --feature-form csr
+check 'both forms: distributions, groups, batches, models' forms
 check 'a star and vertices without edges' star
 check 'dense features, --order random: 1, 2 and 3 ranks, the same bits' \
     grid random "2 3" "$T/directed" --tiles 5 --epochs 30 --order random

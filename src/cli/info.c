@@ -157,15 +157,20 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     struct sl_machine machine;
     struct sl_config training;
     struct sl_source source = {0};
+    struct sl_runtime alone = {.ranks = 1};
+    struct sl_rates core;
     int code = sl_options_defaults(sl_config_options, &training);
     training.layers = config->layers;
     training.hidden = config->hidden;
     if (!code)
         code = sl_machine_probe(&machine);
+    sl_rates_of_core(0, &core);
     if (!code)
         code = sl_source_of(data, &source);
     if (!code)
         code = sl_trainer_check(&source);
+    if (!code)
+        code = sl_defaults_form(&alone, &source, &core, &training);
     if (!code)
         code = sl_defaults_settle(&training, &source, NULL, NULL);
     if (!code) {

@@ -6,16 +6,10 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/parallel.h"
-#include "core/rates.h"
 
-/* With fewer entries, the product of CSR features takes less time than the dense product, by the
- * rates of a usual core. A sample may have more by chance. */
-static double most_entries(void)
-{
-    return sl_rates_usual.features / sl_rates_usual.gemm;
-}
-
-static const double CHANCE = 1.1;
+/* Bags of words have at most this share of entries; a sample of one may have more by chance. How
+ * such features are multiplied is another choice (sl_defaults_form). */
+static const double MOST = 0.4, CHANCE = 1.1;
 
 enum { SAMPLE = 1 << 22, FLOATS = 1 << 16, ROWS = 1024 };
 
@@ -127,7 +121,6 @@ static void become_csr(struct sl_source *source, int64_t *indptr, int64_t entrie
         .cols = source->features,
     };
     source->feature_form = SL_FEATURES_CSR;
-    source->bag_of_words = source->bag_of_words || !source->bag_of_words_said;
 }
 
 /* Count the entries of rows 0, step, … in new blocks. Set *few to whether they are few enough, and
@@ -152,16 +145,46 @@ int sl_features_settle(struct sl_runtime *rt, struct sl_source *source)
     if (source->feature_form != SL_FEATURES_DENSE || sl_npy_is_text(&source->features_dense))
         return 0;
     const int64_t n = source->vertices, rows = sampled_rows(source);
-    int rc = find_few(rt, source, n / rows, rows, CHANCE * most_entries(), &blocks, &counts,
-                      &entries, &few);
+    int rc = find_few(rt, source, n / rows, rows, CHANCE * MOST, &blocks, &counts, &entries, &few);
     if (!rc && few)
-        rc = find_few(rt, source, 1, n, most_entries(), &blocks, &counts, &entries, &few);
+        rc = find_few(rt, source, 1, n, MOST, &blocks, &counts, &entries, &few);
     if (!rc && few) {
         become_csr(source, counts, entries);
+        source->bag_of_words = source->bag_of_words || !source->bag_of_words_said;
         sl_block_move(&source->blocks, &blocks);
     }
     sl_block_free_all(&blocks);
     return rc;
+}
+
+int sl_features_set_form(struct sl_runtime *rt, struct sl_source *source, enum sl_feature_form form)
+{
+    const bool in_csr = source->feature_form == form || source->features_csr.indptr.data;
+    int64_t *counts, entries;
+    bool few;
+    if (source->feature_form == SL_FEATURES_IDENTITY)
+        return 0;
+    if (form == SL_FEATURES_CSR && !in_csr) {
+        const int rc = find_few(rt, source, 1, source->vertices, 1.0, &source->blocks, &counts,
+                                &entries, &few);
+        if (rc)
+            return rc;
+        become_csr(source, counts, entries);
+    }
+    source->feature_form = form;
+    return 0;
+}
+
+enum sl_feature_form sl_features_part_form(const struct sl_source *source)
+{
+    const bool in_csr = source->features_csr.indptr.data && !source->features_dense.data;
+    return source->feature_form == SL_FEATURES_DENSE && in_csr ? SL_FEATURES_CSR
+                                                               : source->feature_form;
+}
+
+bool sl_features_made_dense(const struct sl_source *source)
+{
+    return source->feature_form == SL_FEATURES_DENSE && source->features_csr.indptr.data;
 }
 
 bool sl_features_lie_dense(const struct sl_source *source)

@@ -1,5 +1,7 @@
-/* Dense features of which few are not 0, such as counts of words: they stay stored as they are, and
- * are read as CSR. The source then has the form SL_FEATURES_CSR and `features_dense`, too. */
+/* The form of features, which need not be the form that they are stored in. A source of the form
+ * SL_FEATURES_CSR that has `features_dense` lies dense: its rows are read as CSR. A source of the
+ * form SL_FEATURES_DENSE without `features_dense` lies in CSR: its parts are CSR, and the assembly
+ * makes dense tiles of them. */
 #ifndef SL_DATA_FEATURE_FORM_H
 #define SL_DATA_FEATURE_FORM_H
 
@@ -10,6 +12,17 @@
  * are not read. NaN is not 0. Each rank counts an equal share of the rows. Collective.
  * SL_ERR_SYSTEM. */
 int sl_features_settle(struct sl_runtime *rt, struct sl_source *source);
+
+/* Give features the form CSR or dense, whatever they are stored as; the identity stays. The files
+ * and what they say of words stay. Collective. SL_ERR_SYSTEM. */
+int sl_features_set_form(struct sl_runtime *rt, struct sl_source *source,
+                         enum sl_feature_form form);
+
+/* Return the form that a part of the source has. */
+enum sl_feature_form sl_features_part_form(const struct sl_source *source);
+
+/* Whether the form is dense, and was CSR before. */
+bool sl_features_made_dense(const struct sl_source *source);
 
 /* Whether the features are stored dense and read as CSR. */
 bool sl_features_lie_dense(const struct sl_source *source);

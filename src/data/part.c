@@ -299,9 +299,9 @@ static int read_features(const struct reading *r)
         count_bytes(r, &source->features_dense, r->rows * source->features);
         return sl_features_read_sparse(source, r->first, r->rows, &out->blocks, &out->features_csr);
     }
-    if (source->feature_form == SL_FEATURES_CSR)
+    if (out->feature_form == SL_FEATURES_CSR)
         return read_csr(r, &source->features_csr, false, &out->features_csr, &merged);
-    return source->feature_form == SL_FEATURES_DENSE ? read_dense(r) : (int)SL_OK;
+    return out->feature_form == SL_FEATURES_DENSE ? read_dense(r) : (int)SL_OK;
 }
 
 /* Labels that are names, or that have NaN for none. */
@@ -359,7 +359,7 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .classes = source->classes,
         .class_names = source->class_names,
         .regression = source->label_kind == SL_LABELS_NUMBERS,
-        .feature_form = source->feature_form,
+        .feature_form = sl_features_part_form(source),
         .bag_of_words = source->bag_of_words,
         .merged_edges = source->merged_edges,
     };
