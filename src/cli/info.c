@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "config.h"
+#include "core/blas.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/machine.h"
@@ -295,6 +296,8 @@ static int info_machine(void)
     print_caches(&machine);
     print_devices("GPUs", machine.gpus, machine.gpu_count);
     print_devices("links", machine.links, machine.link_count);
+    if (sl_blas_core())
+        printf("dense products OpenBLAS, its kernels for %s\n", sl_blas_core());
     printf("built with     MPI %s, CBLAS %s, oneDNN %s, hwloc %s, CUDA %s\n", SL_BUILT_WITH_MPI,
            SL_BUILT_WITH_CBLAS, SL_BUILT_WITH_ONEDNN, SL_BUILT_WITH_HWLOC, SL_BUILT_WITH_CUDA);
     printf("StarPU         %s, built for at most %d CPU workers\n", sl_runtime_starpu_version(),
