@@ -40,6 +40,15 @@ double sl_layer_seconds(const struct sl_layer_work *w, enum sl_product_order ord
            sl_rates_densify_seconds(w->rates, w->entries, w->bytes * w->n * w->in, w->kept);
 }
 
+double sl_layer_dense_seconds(const struct sl_layer_work *w, enum sl_product_order order)
+{
+    struct sl_layer_work dense = *w;
+    dense.entries = dense.aggregated = 0.0;
+    return sl_layer_seconds(&dense, order) +
+           w->weights * 2.0 * 2.0 * w->n * w->in * w->out / w->rates->gemm +
+           sl_rates_dropout_seconds(w->rates, w->n * w->in, w->bytes, w->kept);
+}
+
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
                                             const struct sl_layer *layer, int wanted)
 {

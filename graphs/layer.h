@@ -27,6 +27,10 @@ struct sl_layer_work {
 /* Return the seconds of the products in that order, without the work that all orders share. */
 double sl_layer_seconds(const struct sl_layer_work *work, enum sl_product_order order);
 
+/* Return the same of an input that is stored dense, with all products of the input and the passes
+ * that drop it out. */
+double sl_layer_dense_seconds(const struct sl_layer_work *work, enum sl_product_order order);
+
 /* Return the wanted order of products (struct sl_layer_kind), or else the order that takes fewer
  * seconds. */
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,

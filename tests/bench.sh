@@ -255,9 +255,10 @@ choices() {
     exits 0 bench choices "$karate" "$T/two" --preset kipf --hidden-list 4 --repetitions 2 --seconds 0 --json "$T/json"
     says 'geometric mean'
     verify "$T/json" <<'END'
-assert d["bench"] == "choices" and d["compared"] <= len(rows) == 12 and d["above"] <= d["compared"]
+assert d["bench"] == "choices" and d["compared"] <= len(rows) == 14 and d["above"] <= d["compared"]
 assert {(r["dataset"], r["choice"]) for r in rows} == {(n, c) for n in ("karate", "two") for c in (
-    "vertex order", "tiles", "column blocks", "product order", "scheduler", "cached aggregate")}
+    "vertex order", "tiles", "column blocks", "product order", "scheduler", "cached aggregate",
+    "feature form")}
 for r in rows:
     if r["best"] == "auto":
         assert "regret" not in r

@@ -990,6 +990,11 @@ info_machine() {
     silent
     says StarPU
     says memory
+    # OpenBLAS may be older than the processor. A choice of the user's stays.
+    grep -q '^dense products OpenBLAS' "$T/out" || return 0
+    ! grep -qw avx2 /proc/cpuinfo || ! grep -q 'kernels for Prescott' "$T/out" || die "$(cat "$T/out")"
+    OPENBLAS_CORETYPE=Nehalem "$STARLING" info machine >"$T/out" 2>&1 || die "$(cat "$T/out")"
+    [ "$(uname -m)" != x86_64 ] || says 'kernels for Nehalem'
 }
 
 # The picture has the epoch's tasks, as the log counts them, and the record; and no arrow from a task to itself.

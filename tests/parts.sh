@@ -15,7 +15,50 @@ star() {
     awk 'BEGIN { for (v = 1; v < 11; v++) printf "0 %d\n%d 0\n", v, v; print "30 30" }' | dataset "$T/star" 31 3
 }
 
+# $T/few: the features of $T/sparse, stored dense. One in five is not 0.
+few() {
+    cp -r "$T/directed" "$T/few"
+    npy "$T/few/features.npy" '<f4' '(61, 10)' "$(awk 'BEGIN { for (v = 0; v < 61; v++) for (j = 0; j < 10; j++) {
+        e = v && j == v % 5 ? 2 * v - 2 : v && j == 5 + v * v % 8 ? 2 * v - 1 : -1
+        printf e < 0 ? "\\000\\000\\000\\000" : e % 3 ? "\\000\\000\\200\\077" : "\\000\\000\\100\\100" } }')"
+    timeout 60 "$STARLING" info "$T/few" >"$T/out" 2>"$T/err" || die "$(cat "$T/err")"
+    grep -q 'features  *10, CSR, 120 entries (19.67 %), bag of words' "$T/out" || die "$(cat "$T/out")"
+    cd "$T" || exit 1
+    for n in 1 2; do
+        run $n train few --epochs 1 || die "$(cat err)"
+        echo "starling: few: 20 % of the dense features are not 0: they are read as CSR, as a bag of words" | cmp - err ||
+            die "$n ranks: $(cat err)"
+        grep -q -e '--normalize-features l2' out || die "$(cat out)"
+    done
+}
+
 # ---- Cases ----
+
+# What training makes of dense features that are read as CSR, other commands take, too.
+few_elsewhere() {
+    cd "$T" || exit 1
+    train few-1 1 train "$T/few" --epochs 20 --tiles 4 --quiet
+    train sparse-1 1 train "$T/sparse" --epochs 20 --tiles 4 --quiet
+    results "$T/few-1/log" >"$T/one"
+    results "$T/sparse-1/log" | diff "$T/one" - || die "other losses than of CSR"
+    "$STARLING" convert "$T/few" "$T/stored" --quiet || die "convert"
+    [ -e "$T/stored/features_indptr.npy" ] && [ ! -e "$T/stored/features.npy" ] || die "$(ls "$T/stored")"
+    for data in few sparse stored; do
+        run 2 predict ck "$T/$data" --output $data.ids.npy --probabilities $data.npy --quiet || die "$data: $(cat err)"
+        cmp few.npy $data.npy || die "other predictions of $data"
+        run 1 evaluate ck "$T/$data" --quiet || die "$data: $(cat err)"
+        sed 1d out >$data.scores
+        diff few.scores $data.scores || die "other scores of $data"
+        run 1 plan "$T/$data" --ranks 2 || die "$data: $(cat err)"
+        sed "s/$data/few/" out >$data.plan
+        diff few.plan $data.plan || die "another plan of $data"
+    done
+    train none 1 train "$T/sparse" --epochs 10 --tiles 4 --quiet --normalize-features none
+    train again 1 train "$T/few" --epochs 20 --tiles 4 --quiet --resume ../none/ck
+    train all 1 train "$T/sparse" --epochs 20 --tiles 4 --quiet --normalize-features none
+    results "$T/all/log" | tail -n 4 >"$T/one"
+    results "$T/again/log" | tail -n 4 | diff "$T/one" - || die "other losses after --resume"
+}
 
 # Predictions come in the order of the vertices that the user knows.
 stored() {
@@ -61,6 +104,26 @@ damaged() {
     refused "$T/damaged/indices.npy: row 60 has column 61" train "$T/damaged" --order rcm
 }
 
+# Either form of the features, on two ranks that share the graph in any way: the same losses. With dense features, the sets
+# of --batches co come in another order where these lie dense, too.
+forms() {
+    for how in '--distribution 1d' '--grid 1x2x1' '--distribution vertex-cut' '--groups 2x1' '--groups 2x1 --input-dropout 0' \
+        '--batches co:3' '--batches clusters:6,2 --distribution 1d' '--model gat' '--model gin'; do
+        for data in sparse few; do
+            [ "$how$data" != '--batches co:3few' ] || continue
+            for form in csr dense; do
+                # shellcheck disable=SC2086
+                train "$form" 2 train "$T/$data" --epochs 8 --tiles 4 --normalize-features l1 --quiet --feature-form $form $how
+            done
+            echo "$how, $data"
+            tolerance=1e-5 near csr dense 8
+        done
+    done
+    run 1 predict ck "$T/sparse" --quiet --logits one.npy --output one.ids.npy || die "$(cat err)"
+    run 2 predict ck "$T/few" --quiet --logits two.npy --output two.ids.npy || die "$(cat err)"
+    cmp one.npy two.npy || die "other logits"
+}
+
 if [ -x "${top_builddir:-.}/tests/test_parts" ]; then
     check 'cuts on 3 ranks' unit 3 test_partition
     check 'a selection trains as the whole graph on 3 ranks' unit 3 test_select_training
@@ -71,6 +134,17 @@ if [ -x "${top_builddir:-.}/tests/test_parts" ]; then
 fi
 check 'a directed, weighted dataset out of an edge list' directed
 check 'the same with CSR features' sparse
+check 'the CSR features stored dense: a note' few
+check 'the same: predict, evaluate, plan, convert, --resume' few_elsewhere
+check 'the same: 1, 2 and 3 ranks, the same bits' grid few "2 3" "$T/few" --tiles 5 --epochs 30 --quiet
+check 'the same, aggregated on the host, --order random' grid few-random 3 "$T/few" --tiles 4 --epochs 30 --quiet \
+    --input-dropout 0 --order random
+check 'CSR features made dense: 1, 2 and 3 ranks, the same bits' grid made-dense "2 3" "$T/sparse" --tiles 5 --epochs 30 \
+    --feature-form dense
+check 'the same, aggregated, --order random' grid made-dense-random 3 "$T/sparse" --tiles 4 --epochs 30 --order random \
+    --feature-form dense --input-dropout 0
+check 'dense features made CSR' grid made-csr "2 3" "$T/directed" --tiles 5 --epochs 30 --feature-form csr
+check 'both forms: distributions, groups, batches, models' forms
 check 'a star and vertices without edges' star
 check 'dense features, --order random: 1, 2 and 3 ranks, the same bits' \
     grid random "2 3" "$T/directed" --tiles 5 --epochs 30 --order random

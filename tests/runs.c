@@ -12,16 +12,27 @@
 #include <cmocka.h>
 
 #include "core/error.h"
+#include "data/feature_form.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 
 enum { MOST_WORDS = 64 };
 
+/* With --feature-form auto, the form stays. */
+static int set_form(struct sl_source *source, const struct sl_config *config)
+{
+    if (strcmp(config->feature_form, "auto") == 0)
+        return 0;
+    return sl_features_set_form(&sl_running, source,
+                                strcmp(config->feature_form, "dense") == 0 ? SL_FEATURES_DENSE
+                                                                           : SL_FEATURES_CSR);
+}
+
 void sl_opened_open(struct sl_opened *opened, const struct sl_dataset *data,
                     struct sl_config config)
 {
     opened->config = config;
-    if (sl_source_of(data, &opened->source) ||
+    if (sl_source_of(data, &opened->source) || set_form(&opened->source, &config) ||
         sl_trainer_create(&opened->trainer, &sl_running, &opened->source, &opened->config, NULL))
         fail_msg("%s", sl_error_message());
 }
@@ -112,6 +123,7 @@ struct sl_run sl_run_train(const struct sl_dataset *data, const char *line,
     struct sl_report report;
     struct sl_run run = {0};
     assert_int_equal(sl_source_of(data, &source), 0);
+    assert_int_equal(set_form(&source, &config), 0);
     if (strcmp(config.order, "double") == 0)
         assert_int_equal(sl_source_order_double(&sl_running, &source, 1), 0);
     if (around->resume && sl_checkpoint_read(around->resume, &checkpoint))

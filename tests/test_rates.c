@@ -163,6 +163,49 @@ static void test_cached_aggregate(void **state)
     assert_false(caches(7650, 238162, 745, 1979909, "0", NULL));
 }
 
+/* ---- The form of features ---- */
+
+/* Return the form that a core with these rates makes of amazon_photo's features, of which
+ * `entries` are stored. */
+static enum sl_feature_form form_of(int64_t entries, double features, double gemm,
+                                    const char *asked)
+{
+    static const int64_t indptr[] = {0};
+    struct sl_runtime alone = {.ranks = 1};
+    struct sl_rates core = sl_rates_usual;
+    struct sl_config config;
+    struct sl_source source = {.vertices = 7650,
+                               .features = 745,
+                               .classes = 8,
+                               .feature_form = SL_FEATURES_CSR,
+                               .adjacency.indices.count = 238162,
+                               .features_csr = {.indptr = {.data = (const unsigned char *)indptr},
+                                                .indices.count = entries}};
+    core.features = features;
+    core.gemm = gemm;
+    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    assert_int_equal(sl_options_set(sl_config_options, &config, "feature-form", asked), 0);
+    assert_int_equal(sl_defaults_form(&alone, &source, &core, &config), 0);
+    assert_string_equal(config.feature_form,
+                        source.feature_form == SL_FEATURES_CSR ? "csr" : "dense");
+    sl_options_free(sl_config_options, &config);
+    return source.feature_form;
+}
+
+static void test_feature_form(void **state)
+{
+    (void)state;
+    const int64_t third = 1979909, few = 70000, most = 5000000;
+    assert_int_equal(form_of(few, 40e9, 100e9, "auto"), SL_FEATURES_CSR);
+    assert_int_equal(form_of(third, 40e9, 100e9, "auto"), SL_FEATURES_CSR);
+    assert_int_equal(form_of(most, 40e9, 100e9, "auto"), SL_FEATURES_DENSE);
+    assert_int_equal(form_of(most, 40e9, 24e9, "auto"), SL_FEATURES_CSR);   /* a slow BLAS */
+    assert_int_equal(form_of(third, 3e9, 50e9, "auto"), SL_FEATURES_DENSE); /* a slow kernel */
+    assert_int_equal(form_of(few, 3e9, 50e9, "auto"), SL_FEATURES_CSR);
+    assert_int_equal(form_of(most, 40e9, 100e9, "csr"), SL_FEATURES_CSR);
+    assert_int_equal(form_of(few, 40e9, 100e9, "dense"), SL_FEATURES_DENSE);
+}
+
 /* Two ranks, whose clones are 0, 1 or 2 hops away. Tiles have hop 0, or hops 1 and 2. */
 static void test_spread(void **state)
 {
@@ -240,8 +283,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gather_grows),     cmocka_unit_test(test_dropout_halves_a_product),
         cmocka_unit_test(test_remembered),       cmocka_unit_test(test_product_order),
-        cmocka_unit_test(test_cached_aggregate), cmocka_unit_test(test_distribution),
-        cmocka_unit_test(test_inexact),          cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_cached_aggregate), cmocka_unit_test(test_feature_form),
+        cmocka_unit_test(test_distribution),     cmocka_unit_test(test_inexact),
+        cmocka_unit_test(test_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,33 @@ def test_same_losses_as_the_program(tmp_path):
     assert losses_of(starling.Graph.open(tmp_path), model="sage", epochs=10, dropout=0.25) == ours
 
 
+def test_mostly_zero_features_are_sparse(tmp_path):
+    scipy = pytest.importorskip("scipy.sparse")
+    indptr, indices, _, labels, masks = make_arrays()
+    x = np.zeros((90, 40), np.float32)
+    x[np.arange(90), labels * 13 + np.arange(90) % 7] = 2.0
+    x[np.arange(90), np.arange(90) % 5] += 1.0
+    dense = starling.Graph(indptr, indices, x, labels, masks)
+    sparse = starling.Graph(indptr, indices, scipy.csr_matrix(x), labels, masks)
+    assert dense.features == 40
+    models = [starling.train(graph, epochs=10) for graph in (dense, sparse)]
+    assert losses_of(dense, epochs=10) == losses_of(sparse, epochs=10)
+    for model in models:
+        assert model.description["configuration"]["normalize-features"] == "l2"
+        for graph in (dense, sparse):
+            np.testing.assert_array_equal(model.predict(graph).logits,
+                                          models[0].predict(dense).logits)
+    for name, array in {"indptr": indptr, "indices": indices, "features": x, "labels": labels,
+                        **{s + "_idx": np.flatnonzero(m) for s, m in masks.items()}}.items():
+        np.save(tmp_path / (name + ".npy"), array)
+    (tmp_path / "meta.json").write_text("{}")
+    assert losses_of(starling.Graph.open(tmp_path), epochs=10) == losses_of(dense, epochs=10)
+    said = subprocess.run([sys.executable, "-c", "import sys, starling; starling.train("
+                           "starling.Graph.open(sys.argv[1]), epochs=1, quiet='no')", tmp_path],
+                          check=True, capture_output=True, text=True).stderr
+    assert said.count("of the dense features are not 0: they are read as CSR") == 1
+
+
 def test_weights_outlive_and_change():
     graph = starling.Graph(*make_arrays())
     model = starling.train(graph, epochs=5)
@@ -292,6 +319,8 @@ def test_scipy():
                          epochs=5)
     assert losses_of(starling.from_scipy(a, sparse.csr_matrix(ones), labels, masks),
                      epochs=5) == expected
+    expected = losses_of(starling.from_scipy(a, sparse.csr_matrix(ones), labels, masks),
+                         epochs=5, normalize_features="none")
     dense = losses_of(starling.from_scipy(a, ones, labels, masks), epochs=5)
     np.testing.assert_allclose(dense, expected, rtol=1e-4)
 

@@ -123,6 +123,7 @@ int starling_graph_set_features(starling_graph *graph, int64_t columns, const fl
         return code;
     source->feature_form = SL_FEATURES_DENSE;
     source->features = columns;
+    source->bag_of_words = false;
     graph->settled = false;
     return 0;
 }
@@ -141,7 +142,9 @@ int starling_graph_set_sparse_features(starling_graph *graph, int64_t columns, i
     if (code)
         return code;
     source->feature_form = SL_FEATURES_CSR;
+    source->features_dense = (struct sl_npy){.data = NULL};
     source->features = source->features_csr.cols = columns;
+    source->bag_of_words = true;
     graph->settled = false;
     return 0;
 }

@@ -218,19 +218,21 @@ bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width)
     return 2 * entries <= rows * width;
 }
 
-/* Sparse rows of Â·X, made on the host: sparse, or dense where that takes less memory. */
+/* Sparse rows of Â·X, made on the host: sparse, or dense where that takes less memory, or where the
+ * features are to be dense. */
 static int create_aggregated_rows(struct sl_making *m, int64_t width, sl_row_function *row,
                                   const void *context)
 {
     struct sl_operands *o = m->o;
-    int code = create_sparse_input(m, width, row, context, &o->input);
     const int64_t rows = o->partition->row_cut[o->partition->tiles];
-    if (!code && !sl_operands_stay_sparse(o->input.csr.nnz, rows, width)) {
+    if (m->source.feature_form != SL_FEATURES_DENSE) {
+        const int code = create_sparse_input(m, width, row, context, &o->input);
+        if (code || sl_operands_stay_sparse(o->input.csr.nnz, rows, width))
+            return code;
         sl_sparse_matrix_destroy(&o->input.csr);
         o->input.sparse = false;
-        code = create_dense_input(o, m->rt, o->type, width, row, context, &o->input);
     }
-    return code;
+    return create_dense_input(o, m->rt, o->type, width, row, context, &o->input);
 }
 
 /* The rows of Â·X of sparse features, which are spread over the ranks of `rt`. */
@@ -494,7 +496,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
 {
     struct sl_operands *o = m->o;
     const int64_t width = m->part.data.features;
-    const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
+    const bool dense = m->source.feature_form == SL_FEATURES_DENSE;
     const bool keep = !m->how->loops; /* the vertex has a weight of its own */
     struct features x = {.making = m, .norm = m->how->row_norm};
     aggregate = aggregate && sl_operands_can_aggregate(dense || m->source.aggregated_from != NULL,

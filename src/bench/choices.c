@@ -55,6 +55,7 @@ static const struct sl_bench_reserved reserved[] = {SL_BENCH_RESERVED,
                                                     {"partial-sums", NULL},
                                                     {"exact-epochs", NULL},
                                                     {"cache-aggregate", NULL},
+                                                    {"feature-form", NULL},
                                                     {0}};
 
 /* A choice, and which contestant is its auto. */
@@ -64,13 +65,13 @@ struct choice {
     bool whole_features; /* without dropout on them */
 };
 
-enum { ORDER, TILES, BLOCKS, PRODUCTS, SCHEDULER, DISTRIBUTION, CACHED, CHOICES };
+enum { ORDER, TILES, BLOCKS, PRODUCTS, SCHEDULER, DISTRIBUTION, CACHED, FORM, CHOICES };
 
 static const struct choice choices[CHOICES] = {
     [ORDER] = {"vertex order", RUN, false},       [TILES] = {"tiles", EPOCH, false},
     [BLOCKS] = {"column blocks", EPOCH, false},   [PRODUCTS] = {"product order", EPOCH, false},
     [SCHEDULER] = {"scheduler", EPOCH, false},    [DISTRIBUTION] = {"distribution", EPOCH, false},
-    [CACHED] = {"cached aggregate", EPOCH, true},
+    [CACHED] = {"cached aggregate", EPOCH, true}, [FORM] = {"feature form", EPOCH, false},
 };
 
 /* An alternative, or auto. */
@@ -88,6 +89,7 @@ struct taken {
     char order[16], scheduler[16];
     char products[16]; /* of all layers; empty if they differ */
     bool cached;       /* the aggregate of whole features */
+    char form[8];      /* of features; "auto": the identity, which has one form */
     /* On several ranks, as an option. Only the choice of a distribution makes it again, which may
      * take longer than the epochs. */
     char distribution[16], grid[32];
@@ -157,6 +159,7 @@ static struct taken read_auto(const struct bench *bench, const struct sl_bench_r
                  *products = json_object_get(run->start, "product_orders");
     sscanf(word_of(run->start, "order_reason"), "%15[a-z]", taken.order);
     sscanf(word_of(json_object_get(run->start, "machine"), "scheduler"), "%15s", taken.scheduler);
+    snprintf(taken.form, sizeof taken.form, "%s", word_of(configuration, "feature-form"));
     const char *first = json_string_value(json_array_get(products, 0));
     size_t same = 0;
     while (first && same < json_array_size(products) &&
@@ -258,7 +261,8 @@ static void add_alternatives(struct bench *bench)
 {
     static const char *const policies[] = {"lws", "eager", "dmda", "ws", NULL},
                              *const orders[] = {"none", "rabbit", NULL},
-                             *const products[] = {"gemm", "spmm", NULL};
+                             *const products[] = {"gemm", "spmm", NULL},
+                             *const forms[] = {"csr", "dense", NULL};
     const int ranks = runtime(bench)->ranks;
     const int64_t n = bench->taken.vertices;
     if (ranks == 1)
@@ -271,6 +275,8 @@ static void add_alternatives(struct bench *bench)
             add_number(bench, BLOCKS, "--block-columns", (n + blocks - 1) / blocks);
     add_words(bench, PRODUCTS, "--product-order", bench->taken.products, products);
     add_words(bench, SCHEDULER, "--scheduler", bench->taken.scheduler, policies);
+    if (strcmp(bench->taken.form, "auto") != 0)
+        add_words(bench, FORM, "--feature-form", bench->taken.form, forms);
     add(bench, CACHED, bench->taken.cached ? "--no-cache-aggregate" : "--cache-aggregate", "");
     if (ranks > 1)
         add_distributions(bench);

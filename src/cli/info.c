@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "config.h"
+#include "core/blas.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/machine.h"
@@ -157,15 +158,20 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     struct sl_machine machine;
     struct sl_config training;
     struct sl_source source = {0};
+    struct sl_runtime alone = {.ranks = 1};
+    struct sl_rates core;
     int code = sl_options_defaults(sl_config_options, &training);
     training.layers = config->layers;
     training.hidden = config->hidden;
     if (!code)
         code = sl_machine_probe(&machine);
+    sl_rates_of_core(0, &core);
     if (!code)
         code = sl_source_of(data, &source);
     if (!code)
         code = sl_trainer_check(&source);
+    if (!code)
+        code = sl_defaults_form(&alone, &source, &core, &training);
     if (!code)
         code = sl_defaults_settle(&training, &source, NULL, NULL);
     if (!code) {
@@ -290,6 +296,8 @@ static int info_machine(void)
     print_caches(&machine);
     print_devices("GPUs", machine.gpus, machine.gpu_count);
     print_devices("links", machine.links, machine.link_count);
+    if (sl_blas_core())
+        printf("dense products OpenBLAS, its kernels for %s\n", sl_blas_core());
     printf("built with     MPI %s, CBLAS %s, oneDNN %s, hwloc %s, CUDA %s\n", SL_BUILT_WITH_MPI,
            SL_BUILT_WITH_CBLAS, SL_BUILT_WITH_ONEDNN, SL_BUILT_WITH_HWLOC, SL_BUILT_WITH_CUDA);
     printf("StarPU         %s, built for at most %d CPU workers\n", sl_runtime_starpu_version(),

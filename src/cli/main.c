@@ -60,6 +60,7 @@ static int is_other_rank(void)
 int main(int argc, char **argv)
 {
     sl_blas_load_alone(argv);
+    sl_blas_choose_kernels();
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");

@@ -1,7 +1,11 @@
 /* OpenBLAS maps a buffer for each thread at its first product, 128 MiB in most builds. Where
  * ulimit -v has no room for it, OpenBLAS asks again and again, for ever. So a process with such a
  * limit maps all buffers at its start, first in a child that may hang. OpenBLAS's own threads,
- * which start when it is loaded, want buffers, too: the process starts anew without them. */
+ * which start when it is loaded, want buffers, too: the process starts anew without them.
+ *
+ * OpenBLAS knows processors by their numbers. An older OpenBLAS takes a newer processor for a
+ * Prescott of 2004, and dense products take three to five times as long. OPENBLAS_CORETYPE names
+ * kernels that the processor can run; OpenBLAS reads it when it chooses again. */
 #include "core/blas.h"
 
 #include <dlfcn.h>
@@ -17,6 +21,43 @@
 
 #include "core/error.h"
 #include "core/free_memory.h"
+
+const char *sl_blas_core(void)
+{
+    const char *(*name)(void);
+    *(void **)&name = dlsym(RTLD_DEFAULT, "openblas_get_corename");
+    return name ? name() : NULL;
+}
+
+/* Return whose kernels OpenBLAS should take; NULL: those that it takes. */
+static const char *find_better_core(void)
+{
+    const char *core = sl_blas_core();
+    if (!core || strcmp(core, "Prescott") != 0 || getenv("OPENBLAS_CORETYPE"))
+        return NULL;
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return "SkylakeX";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return "Haswell";
+#endif
+    return NULL;
+}
+
+void sl_blas_choose_kernels(void)
+{
+    const char *core = find_better_core();
+    void (*forget)(void), (*choose)(void);
+    *(void **)&forget = dlsym(RTLD_DEFAULT, "gotoblas_dynamic_quit");
+    *(void **)&choose = dlsym(RTLD_DEFAULT, "gotoblas_dynamic_init");
+    if (!core || !forget || !choose)
+        return;
+    setenv("OPENBLAS_CORETYPE", core, 1);
+    forget();
+    choose();
+}
 
 static void use_one_thread(void)
 {
@@ -81,6 +122,7 @@ void sl_blas_load_alone(char *const *argv)
 int sl_blas_start(int threads)
 {
     struct buffers buffers;
+    sl_blas_choose_kernels();
     use_one_thread();
     *(void **)&buffers.take = dlsym(RTLD_DEFAULT, "blas_memory_alloc");
     *(void **)&buffers.release = dlsym(RTLD_DEFAULT, "blas_memory_free");

@@ -7,8 +7,15 @@
  * memory: OpenBLAS reads the variable when it is loaded. To be called first in main. */
 void sl_blas_load_alone(char *const *argv);
 
-/* Prepare the BLAS for calls from `threads` threads; the BLAS itself starts none. Return 0, or
- * SL_ERR_SYSTEM where ulimit leaves no room for its buffers. */
+/* Let OpenBLAS choose its kernels again where it does not know the processor. No product may be on
+ * its way. */
+void sl_blas_choose_kernels(void);
+
+/* Return the name of the processor whose kernels OpenBLAS takes; NULL: it is another BLAS. */
+const char *sl_blas_core(void);
+
+/* Prepare the BLAS, its kernels too, for calls from `threads` threads; the BLAS itself starts none.
+ * Return 0, or SL_ERR_SYSTEM where ulimit leaves no room for its buffers. */
 int sl_blas_start(int threads);
 
 #endif

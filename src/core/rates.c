@@ -275,6 +275,15 @@ double sl_rates_features_seconds(const struct sl_rates *rates, double entries, d
     return draw_seconds(rates, entries, kept) + 2.0 * kept * entries * width / rates->features;
 }
 
+/* A vector of neighbours shares the numbers that sparse entries draw one by one. */
+double sl_rates_dropout_seconds(const struct sl_rates *rates, double items, double bytes,
+                                double kept)
+{
+    enum { PASSES = 3, TOGETHER = 4 }; /* what is written is read before */
+    return kept < 1.0 ? items / (TOGETHER * rates->draws) + PASSES * items * bytes / rates->stream
+                      : 0.0;
+}
+
 double sl_rates_densify_seconds(const struct sl_rates *rates, double entries, double bytes,
                                 double kept)
 {

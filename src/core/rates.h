@@ -76,4 +76,8 @@ double sl_rates_features_seconds(const struct sl_rates *rates, double entries, d
 double sl_rates_densify_seconds(const struct sl_rates *rates, double entries, double bytes,
                                 double kept);
 
+/* Dropout of a dense matrix of `items` of so many bytes, which keeps the share `kept`. */
+double sl_rates_dropout_seconds(const struct sl_rates *rates, double items, double bytes,
+                                double kept);
+
 #endif

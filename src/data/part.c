@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "core/progress.h"
 #include "data/csr.h"
+#include "data/feature_form.h"
 #include "data/labels.h"
 
 /* What the steps share. */
@@ -294,9 +295,13 @@ static int read_features(const struct reading *r)
     const struct sl_source *source = r->source;
     struct sl_dataset *out = &r->part->data;
     int64_t merged = 0;
-    if (source->feature_form == SL_FEATURES_CSR)
+    if (sl_features_lie_dense(source)) {
+        count_bytes(r, &source->features_dense, r->rows * source->features);
+        return sl_features_read_sparse(source, r->first, r->rows, &out->blocks, &out->features_csr);
+    }
+    if (out->feature_form == SL_FEATURES_CSR)
         return read_csr(r, &source->features_csr, false, &out->features_csr, &merged);
-    return source->feature_form == SL_FEATURES_DENSE ? read_dense(r) : (int)SL_OK;
+    return out->feature_form == SL_FEATURES_DENSE ? read_dense(r) : (int)SL_OK;
 }
 
 /* Labels that are names, or that have NaN for none. */
@@ -354,7 +359,7 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .classes = source->classes,
         .class_names = source->class_names,
         .regression = source->label_kind == SL_LABELS_NUMBERS,
-        .feature_form = source->feature_form,
+        .feature_form = sl_features_part_form(source),
         .bag_of_words = source->bag_of_words,
         .merged_edges = source->merged_edges,
     };
@@ -362,10 +367,10 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
 }
 
 /* Rows that an order has from anywhere are copies now, and lay on pages with those of other ranks.
- */
+ * Dense rows that are read as CSR are copies, too. */
 static void unload(const struct reading *r)
 {
-    if (r->source->vertex)
+    if (r->source->vertex || sl_features_lie_dense(r->source))
         sl_block_unload(r->source->blocks);
 }
 

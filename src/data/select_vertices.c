@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/error.h"
+#include "data/feature_form.h"
 #include "data/labels.h"
 #include "data/part.h"
 #include "data/selecting.h"
@@ -68,15 +69,11 @@ static int find_sparse(struct sl_selecting *s)
 
 static int find_features(struct sl_selecting *s)
 {
-    switch (s->source->feature_form) {
-    case SL_FEATURES_DENSE:
-        return find_dense(s);
-    case SL_FEATURES_CSR:
-        return find_sparse(s);
-    case SL_FEATURES_IDENTITY:
-        break; /* columns are the numbers in the whole graph */
-    }
-    return SL_OK;
+    const struct sl_source *source = s->source;
+    int rc = SL_OK; /* of the identity, columns are the numbers in the whole graph */
+    if (sl_features_part_form(source) == SL_FEATURES_CSR)
+        rc = find_sparse(s);
+    return rc || !source->features_dense.data ? rc : find_dense(s);
 }
 
 /* ---- Labels and splits of inner vertices ---- */

@@ -14,6 +14,7 @@
 #include "core/nearest.h"
 #include "core/progress.h"
 #include "data/block.h"
+#include "data/feature_form.h"
 #include "data/formats/formats.h"
 
 /* More classes than this, and more than vertices, is a damaged label, not a class. */
@@ -100,7 +101,9 @@ int sl_source_settle(struct sl_runtime *rt, struct sl_source *source)
                       "%s: has %" PRId64 " vertices and %" PRId64
                       " features, expected fewer than 2^31",
                       source->path, source->vertices, source->features);
-    return rc ? rc : settle_classes(rt, source);
+    if (!rc)
+        rc = settle_classes(rt, source);
+    return rc ? rc : sl_features_settle(rt, source);
 }
 
 /* ---- Datasets in memory ---- */
@@ -341,6 +344,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
     if (!rc)
         rc = sl_runtime_agree(rt, sl_source_settle(rt, out));
     sl_progress_end();
+    if (!rc)
+        sl_features_note(out, path);
     return rc ? sl_error_about(rc, path) : SL_OK; /* memory runs out in places that know no file */
 }
 

@@ -24,11 +24,11 @@ struct sl_source {
     char *name, *path;                   /* as of struct sl_dataset, like the next ones */
     int64_t vertices, features, classes; /* the same on every rank */
     enum sl_feature_form feature_form;
-    bool bag_of_words;
-    bool undirected;      /* so it is said, and so it must be */
-    int64_t merged_edges; /* when the file was read, before sl_source_read */
+    bool bag_of_words, bag_of_words_said; /* said: by the files */
+    bool undirected;                      /* so it is said, and so it must be */
+    int64_t merged_edges;                 /* when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
-    struct sl_npy features_dense;    // (n, f)
+    struct sl_npy features_dense;    // (n, f); of the form CSR, too (data/feature_form.h)
     struct sl_npy labels;            // (n), or (n, c)
     enum sl_label_kind label_kind;   /* as far as it is said, until sizes are settled */
     const char *const *class_names;  // as of struct sl_dataset

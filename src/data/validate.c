@@ -56,8 +56,9 @@ static int check_features(const struct sl_source *source, const struct sl_part *
     const struct sl_csr *csr = &part->data.features_csr;
     const int64_t width = source->features;
     int64_t k, e;
-    if (source->feature_form == SL_FEATURES_CSR && !sl_csr_values_finite(csr, &k, &e))
-        return refuse_value(&source->features_csr.values, row_of(source, part, k), csr->indices[e],
+    if (part->data.feature_form == SL_FEATURES_CSR && !sl_csr_values_finite(csr, &k, &e))
+        return refuse_value(&source->features_csr.values,
+                            sl_source_feature_row(source, part->first + k), csr->indices[e],
                             csr->values[e]);
     const float *x = part->data.features_dense;
     struct numbers numbers = {.item = x};

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/message.h"
 #include "core/progress.h"
+#include "data/feature_form.h"
 #include "train/objective.h"
 
 /* ---- Results ---- */
@@ -256,7 +257,10 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
         return code;
     sl_progress_begin("reading rows, making tiles");
     const struct sl_assembly assembly = sl_config_assembly(&apply->config);
-    code = sl_operands_order(rt, source, &assembly);
+    if (strcmp(apply->config.feature_form, "dense") == 0)
+        code = sl_features_set_form(rt, source, SL_FEATURES_DENSE);
+    if (!code)
+        code = sl_operands_order(rt, source, &assembly);
     if (!code)
         code = sl_trainer_create(&apply->trainer, rt, source, &apply->config, checkpoint);
     sl_source_release(source);

@@ -8,6 +8,7 @@
 #include "core/rng.h"
 #include "core/temporary.h"
 #include "core/view.h"
+#include "data/feature_form.h"
 #include "train/batch.h"
 
 /* ---- Groups ---- */
@@ -198,7 +199,8 @@ static bool is_drawn(const struct sl_batches *b)
 static bool takes_turns(const struct sl_batches *b)
 {
     return b->how.sets > 1 && !rotates(b) && !sl_config_aggregates(b->config) &&
-           b->source->feature_form == SL_FEATURES_DENSE && !b->source->features_dense.fortran_order;
+           sl_features_part_form(b->source) == SL_FEATURES_DENSE &&
+           !b->source->features_dense.fortran_order;
 }
 
 bool sl_batches_read_features(const struct sl_batches *b)

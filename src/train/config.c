@@ -61,6 +61,12 @@ const struct sl_option sl_config_options[] = {
     {"normalize-features", SL_OPTION_CHOICE, FIELD(normalize_features), "auto", 0, 0,
      "auto|none|l1|l2", "NORM",
      "norm that every feature row is divided by; auto: l2 for bags of words, else none", MODEL},
+    {"feature-form", SL_OPTION_CHOICE, FIELD(feature_form), "auto", 0, 0, "auto|csr|dense", "FORM",
+     "form of the features in memory, whatever form they are stored in. With auto, CSR features "
+     "are "
+     "dense where the rates of one core predict less time, and memory allows. Both forms drop out "
+     "the same entries, and results are the same up to rounding",
+     MODEL},
     {"cache-aggregate", SL_OPTION_FLAG, FIELD(cache_aggregate), "yes", 0, 0, NULL, NULL,
      "compute the aggregated features once when the input is not dropped out; by default only "
      "where that is predicted to take less time",

@@ -15,7 +15,7 @@ struct sl_config {
     int64_t layers, hidden, hops, heads, out_heads;
     double teleport;
     bool bias;
-    char *norm, *normalize_features;
+    char *norm, *normalize_features, *feature_form;
     bool cache_aggregate;
     char *product_order;
     /* optimisation */

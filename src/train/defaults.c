@@ -1,11 +1,14 @@
 #include "train/defaults.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "assembly/operands.h"
 #include "codelets/attention.h"
 #include "core/error.h"
+#include "core/rates.h"
+#include "data/feature_form.h"
 #include "graphs/layer.h"
 #include "train/batches.h"
 #include "train/submodels.h"
@@ -118,9 +121,10 @@ static int choose(struct sl_config *config, const char *option, const char *valu
  * layer's time. Rates differ that much between machines, too. */
 static const double MOST_CACHED = 0.7;
 
-/* Whether Â·X of sparse features, made once, takes less of an epoch than an aggregation in each: by
- * usual rates, so that all ranks agree. */
-static bool cache_pays(const struct sl_config *config, const struct sl_source *source)
+/* The work of the first layer with sparse features, or with the identity. */
+static struct sl_layer_work first_layer(const struct sl_config *config,
+                                        const struct sl_source *source,
+                                        const struct sl_rates *rates)
 {
     const double n = (double)source->vertices, in = (double)source->features;
     const double nnz = (double)source->adjacency.indices.count + n;
@@ -128,8 +132,8 @@ static bool cache_pays(const struct sl_config *config, const struct sl_source *s
         source->feature_form == SL_FEATURES_CSR ? (double)source->features_csr.indices.count : n;
     const double aggregated = sl_operands_aggregated_entries(n, nnz, in, entries);
     const double bytes = (double)sl_type_size(sl_config_type(config));
-    const struct sl_layer_work work = {
-        .rates = &sl_rates_usual,
+    return (struct sl_layer_work){
+        .rates = rates,
         .n = n,
         .nnz = nnz,
         .entries = entries,
@@ -145,9 +149,72 @@ static bool cache_pays(const struct sl_config *config, const struct sl_source *s
         .back = {bytes, bytes},
         .first = true,
     };
+}
+
+/* Whether Â·X of sparse features, made once, takes less of an epoch than an aggregation in each: by
+ * usual rates, so that all ranks agree. */
+static bool cache_pays(const struct sl_config *config, const struct sl_source *source)
+{
+    const struct sl_layer_work work = first_layer(config, source, &sl_rates_usual);
     const double seconds = sl_layer_seconds(&work, SL_AGGREGATED);
     return seconds <= MOST_CACHED * sl_layer_seconds(&work, SL_GEMM_FIRST) &&
            seconds <= MOST_CACHED * sl_layer_seconds(&work, SL_SPMM_FIRST);
+}
+
+/* ---- The form of the features ---- */
+
+/* The seconds of the first layer in an epoch, with its best order of products. */
+static double form_seconds(const struct sl_config *config, const struct sl_layer_work *work,
+                           double (*seconds)(const struct sl_layer_work *, enum sl_product_order))
+{
+    const int wanted = sl_config_product_order(config);
+    const double gemm = seconds(work, SL_GEMM_FIRST), spmm = seconds(work, SL_SPMM_FIRST);
+    double least = wanted == SL_GEMM_FIRST   ? gemm
+                   : wanted == SL_SPMM_FIRST ? spmm
+                                             : fmin(gemm, spmm);
+    if (sl_config_model(config)->alone_first)
+        return gemm - sl_rates_spmm_seconds(work->rates, work->nnz, work->n,
+                                            work->bytes * work->out, work->n);
+    return sl_config_aggregates(config) ? fmin(least, seconds(work, SL_AGGREGATED)) : least;
+}
+
+/* Dense features take more memory, and must save this part of the time. Rates of machines that were
+ * not measured differ as much. */
+static const double MOST_DENSE = 0.9;
+
+static enum sl_feature_form choose_form(const struct sl_config *config,
+                                        const struct sl_source *source,
+                                        const struct sl_rates *rates)
+{
+    struct sl_layer_work work = first_layer(config, source, rates);
+    work.kept = 1.0 - sl_config_input_dropout(config);
+    return form_seconds(config, &work, sl_layer_dense_seconds) <
+                   MOST_DENSE * form_seconds(config, &work, sl_layer_seconds)
+               ? SL_FEATURES_DENSE
+               : SL_FEATURES_CSR;
+}
+
+/* Return the form that an option says. */
+static enum sl_feature_form form_of(const char *option)
+{
+    return strcmp(option, "dense") == 0 ? SL_FEATURES_DENSE : SL_FEATURES_CSR;
+}
+
+int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const struct sl_rates *core,
+                     struct sl_config *config)
+{
+    struct sl_rates rates = *core;
+    int code = 0;
+    if (source->feature_form == SL_FEATURES_IDENTITY)
+        return 0;
+    sl_runtime_broadcast(rt, 0, &rates, sizeof rates);
+    if (strcmp(config->feature_form, "auto") == 0) {
+        const bool dense = source->feature_form == SL_FEATURES_DENSE ||
+                           choose_form(config, source, &rates) == SL_FEATURES_DENSE;
+        code = sl_options_set(sl_config_options, config, "feature-form", dense ? "dense" : "csr");
+    }
+    code = sl_runtime_agree(rt, code);
+    return code ? code : sl_features_set_form(rt, source, form_of(config->feature_form));
 }
 
 static const char *loss_of(const struct sl_source *source)

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "data/feature_form.h"
 #include "train/defaults.h"
 #include "train/steps.h"
 #include "train/trainer.h"
@@ -283,6 +284,26 @@ int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
     if (!code && sl_config_recompute(config) > 1)
         sl_defaults_say(chosen, "recompute", config->recompute);
     return code;
+}
+
+int sl_plan_form(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
+                 char *chosen)
+{
+    const int64_t space = sl_batches_differ(config) ? space_for_batches(rt) : space_for(rt);
+    bool fits = rough_bytes(rt, source, config) < (double)space;
+    struct sl_plan plan;
+    int code = 0;
+    if (!sl_features_made_dense(source))
+        return 0;
+    if (!fits)
+        code = sl_plan_make(rt, source, config, &plan);
+    if (!code && !fits)
+        fits = sl_runtime_least(rt, bytes_of_batches(rt, &plan) <= space) > 0;
+    if (!code && fits)
+        sl_defaults_say(chosen, "feature-form", "dense");
+    if (!code && !fits)
+        code = sl_options_set(sl_config_options, config, "feature-form", "csr");
+    return code || fits ? code : sl_features_set_form(rt, source, SL_FEATURES_CSR);
 }
 
 int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,

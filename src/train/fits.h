@@ -43,4 +43,9 @@ int sl_plan_find_batches(sl_plan_batches_function *take, void *context, int64_t 
 int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
                     char *chosen);
 
+/* Make features CSR again that --feature-form auto has made dense, if the run does not fit into the
+ * memory otherwise; else tell the form (`chosen`). Collective. SL_ERR_SYSTEM. */
+int sl_plan_form(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
+                 char *chosen);
+
 #endif

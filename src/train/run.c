@@ -14,6 +14,7 @@
 #include "core/progress.h"
 #include "core/trace.h"
 #include "core/words.h"
+#include "data/feature_form.h"
 #include "train/fits.h"
 #include "train/objective.h"
 #include "train/preload.h"
@@ -101,13 +102,16 @@ static int choose_distribution(struct sl_train_run *run)
     return sl_progress_end_with(code);
 }
 
-static int plan_memory(struct sl_train_run *run)
+static int plan_memory(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
     sl_progress_begin("planning the memory");
-    const int code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
-    return sl_progress_end_with(
-        code ? code : sl_plan_recompute(rt, &run->source, &run->config, run->chosen));
+    int code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
+    if (!code)
+        code = sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
+    if (!code && !run->config.resume && !sl_config_is_given(given, "feature-form"))
+        code = sl_plan_form(rt, &run->source, &run->config, run->chosen);
+    return sl_progress_end_with(code);
 }
 
 /* Of parts or the hops of vertices. */
@@ -137,6 +141,13 @@ static void take_class_names(struct sl_train_run *run)
         json_array_append_new(run->class_names, sl_json_text(names[c]));
 }
 
+static int choose_form(struct sl_train_run *run)
+{
+    struct sl_rates core;
+    sl_rates_of_core(run->rt.cache_bytes, &core);
+    return sl_defaults_form(&run->rt, &run->source, &core, &run->config);
+}
+
 int sl_train_open(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -145,6 +156,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = run->graph ? sl_runtime_agree(rt, sl_source_borrow(run->graph, &run->source))
                           : sl_source_open(rt, run->path, &run->source);
+    if (!code && run->graph) /* opened without a word */
+        sl_features_note(&run->source, run->path);
     if (!code)
         code = sl_config_split(&run->config, &run->source.split_rule);
     if (!code)
@@ -155,6 +168,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = choose_order(run);
     if (!code)
         code = order_vertices(run);
+    if (!code)
+        code = choose_form(run);
     if (!code)
         code = sl_runtime_agree(rt,
                                 sl_defaults_settle(&run->config, &run->source, given, run->chosen));
@@ -168,7 +183,7 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = choose_distribution(run);
     if (!code)
         code = cut_vertices(run);
-    return code ? code : plan_memory(run);
+    return code ? code : plan_memory(run, given);
 }
 
 /* What cannot be known before the data are read. */

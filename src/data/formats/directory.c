@@ -228,6 +228,7 @@ static int open_features(const struct directory *dir)
         rc = open_sparse_features(dir);
     else if (has(dir, "features"))
         rc = open_dense_features(dir);
+    dir->out->bag_of_words_said = dir->meta.bag_of_words >= 0;
     dir->out->bag_of_words = dir->meta.bag_of_words < 0 ? dir->out->feature_form == SL_FEATURES_CSR
                                                         : dir->meta.bag_of_words == 1;
     return rc;
