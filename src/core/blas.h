@@ -7,8 +7,9 @@
  * memory: OpenBLAS reads the variable when it is loaded. To be called first in main. */
 void sl_blas_load_alone(char *const *argv);
 
-/* Prepare the BLAS for calls from `threads` threads; the BLAS itself starts none. Return 0, or
- * SL_ERR_SYSTEM where ulimit leaves no room for its buffers. */
+/* Prepare the BLAS for calls from `threads` threads; the BLAS itself starts none. An OpenBLAS that
+ * does not know this processor gets kernels for the processor's vectors. Return 0, or SL_ERR_SYSTEM
+ * where ulimit leaves no room for its buffers. */
 int sl_blas_start(int threads);
 
 #endif
