@@ -427,7 +427,7 @@ void sl_source_release(struct sl_source *source)
 
 void sl_source_close(struct sl_source *source)
 {
-    sl_source_release(source);
+    sl_block_free_all(&source->blocks);
     free(source->name);
     free(source->path);
     *source = (struct sl_source){0};
