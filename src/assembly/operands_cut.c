@@ -311,6 +311,7 @@ int sl_making_read(struct sl_making *m)
     if (code)
         return code;
     o->entries = m->part.entries;
+    o->symmetric = m->part.data.symmetric;
     o->merged_edges = m->part.data.merged_edges;
     o->bytes_read += m->part.bytes_read;
     code = m->how->kind->clones ? cut_vertices(m) : 0;

@@ -360,11 +360,6 @@ int sl_source_hop(const struct sl_source *source, int64_t r)
     return hop;
 }
 
-int64_t sl_source_place(const struct sl_source *source, int64_t v)
-{
-    return source->place ? source->place[v] : v;
-}
-
 int64_t sl_source_number(const struct sl_source *source, int64_t v)
 {
     return source->original.data ? sl_npy_integer(&source->original, v) : v;
