@@ -5,6 +5,8 @@
  * process for a wrong argument, file or option. Matrices, (rows, columns), are row-major, without
  * gaps. One call at a time: StarPU exists once in a process. Any thread may make the call; a
  * callback makes none but starling_error. A call prints nothing, unless its option `quiet` is no.
+ * Where that option is not set, a process prints one note on stderr if StarPU has fewer workers
+ * than there are cores.
  *
  * Ranks: a program that an MPI launcher started makes the calls marked "collective" on all ranks,
  * with equal arguments. They return the same code on all ranks; one rank has the sentence, and the

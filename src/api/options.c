@@ -71,3 +71,11 @@ int sl_api_configure(const struct starling_options *options, struct sl_config *c
     }
     return code;
 }
+
+bool sl_api_silent(const struct sl_config *config, const bool *given)
+{
+    for (int o = 0; sl_config_options[o].name; o++)
+        if (given[o] && strcmp(sl_config_options[o].name, "quiet") == 0)
+            return config->quiet;
+    return false;
+}

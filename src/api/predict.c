@@ -72,7 +72,7 @@ static int run_model(struct sl_runtime *rt, const starling_model *model,
 }
 
 static int start_and_run(const starling_model *model, starling_graph *graph,
-                         const struct sl_config *config, bool embeddings,
+                         const struct sl_config *config, bool silent, bool embeddings,
                          struct starling_prediction *p)
 {
     const bool chosen = strcmp(config->distribution, "auto") != 0;
@@ -84,7 +84,7 @@ static int start_and_run(const starling_model *model, starling_graph *graph,
     struct sl_runtime rt;
     int code = sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config->scheduler,
                                                                   .workers = (int)config->workers,
-                                                                  .quiet = config->quiet,
+                                                                  .quiet = silent,
                                                                   .device = config->device});
     if (code)
         return code;
@@ -104,7 +104,7 @@ static int predict(const starling_model *model, starling_graph *graph,
         code = sl_api_settle(graph);
     code = sl_api_agree(code);
     if (!code)
-        code = start_and_run(model, graph, &config, embeddings, p);
+        code = start_and_run(model, graph, &config, sl_api_silent(&config, given), embeddings, p);
     sl_options_free(sl_config_options, &config);
     return code;
 }

@@ -81,7 +81,7 @@ static int run_training(starling_graph *graph, const starling_options *options,
         code = sl_api_settle(graph);
     code = sl_api_agree(code);
     if (!code)
-        code = sl_train_start(&run);
+        code = sl_train_start(&run, sl_api_silent(&run.config, given));
     if (!code) {
         code = train(&run, given, listener, model);
         sl_train_stop(&run);

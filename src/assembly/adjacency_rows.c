@@ -1,6 +1,7 @@
 #include "assembly/adjacency_rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 
@@ -26,6 +27,23 @@ static int64_t find_entry(const struct sl_csr *source, int64_t row, int64_t from
     return low;
 }
 
+/* A row of ones: its columns are the source's, with the diagonal among them. */
+static void copy_columns(const struct sl_adjacency_rows *a, int64_t row, int64_t d, bool diagonal,
+                         int64_t *count)
+{
+    const int32_t *columns = a->source->indices;
+    const int64_t *indptr = a->source->indptr;
+    const int64_t begin = a->from > 0 ? find_entry(a->source, row, a->from) : indptr[row],
+                  end =
+                      a->to < a->source->cols ? find_entry(a->source, row, a->to) : indptr[row + 1],
+                  at = diagonal ? end : find_entry(a->source, row, d), before = at - begin;
+    memcpy(a->columns, columns + begin, (size_t)before * sizeof *columns);
+    if (!diagonal)
+        a->columns[before] = (int32_t)d;
+    memcpy(a->columns + before + !diagonal, columns + at, (size_t)(end - at) * sizeof *columns);
+    *count = end - begin + !diagonal;
+}
+
 void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t **columns,
                       const float **values)
 {
@@ -34,7 +52,13 @@ void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t
     const int64_t row = r - a->first, end = source->indptr[row + 1];
     const int64_t d = a->diagonal ? a->diagonal[row] : r;
     bool diagonal = !a->loops || d < a->from || d >= a->to; /* of I: is in, or does not matter */
+    *columns = a->columns;
+    *values = source->values || a->left ? a->values : NULL;
     *count = 0;
+    if (!*values) {
+        copy_columns(a, row, d, diagonal, count);
+        return;
+    }
     for (int64_t e = find_entry(source, row, a->from); e < end && source->indices[e] < a->to; e++) {
         const int32_t c = source->indices[e];
         const double weight = source->values ? (double)source->values[e] : 1.0;
@@ -46,8 +70,6 @@ void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t
     }
     if (!diagonal)
         add_entry(a, r, d, 1.0, count);
-    *columns = a->columns;
-    *values = source->values || a->left ? a->values : NULL;
 }
 
 int sl_adjacency_rows_open(struct sl_adjacency_rows *a, const struct sl_csr *source, int64_t first,

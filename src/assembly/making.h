@@ -80,6 +80,10 @@ int sl_making_adjacencies(struct sl_making *m);
 
 /* ---- operands_input.c ---- */
 
+/* Whether dense features can stay in the files: whole rows of vertices, in one order, can be read
+ * at any time. */
+bool sl_making_can_store(const struct sl_making *m);
+
 /* In the first order, or, where dense features are aggregated, in the other one. */
 int sl_making_input(struct sl_making *m, bool aggregate);
 

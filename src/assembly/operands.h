@@ -80,6 +80,7 @@ struct sl_operands {
     int64_t split_count[SL_SPLITS]; /* labelled vertices of each split */
     int64_t largest_class;          /* training vertices of the largest class */
     int64_t entries, merged_edges;  /* of the adjacency */
+    bool symmetric;                 /* so is the adjacency, values included */
     int64_t bytes_read;             /* of the dataset, by this rank */
     struct sl_copies_rows rows;     /* of a selection, where the assembly asks for them */
 };

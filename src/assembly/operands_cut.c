@@ -286,6 +286,19 @@ static int cut_vertices(struct sl_making *m)
     return code;
 }
 
+/* Features that stay in the files are not read here, unless the rows' norms are wanted. The whole
+ * graph, which is read before, has checked them. */
+static int read_part(struct sl_making *m, int64_t first, int64_t rows)
+{
+    struct sl_source source = m->source;
+    if (source.feature_form == SL_FEATURES_DENSE && sl_making_can_store(m) && !m->how->aggregates &&
+        m->how->row_norm == SL_ROW_NORM_NONE)
+        source.feature_form = SL_FEATURES_IDENTITY;
+    const int code = sl_source_read(m->rt, &source, first, rows, &m->part);
+    m->part.data.feature_form = m->source.feature_form;
+    return code;
+}
+
 int sl_making_read(struct sl_making *m)
 {
     struct sl_operands *o = m->o;
@@ -294,10 +307,11 @@ int sl_making_read(struct sl_making *m)
     for (int r = 0; r <= rt->ranks; r++)
         m->bounds[r] = p->row_cut[p->rank_cut[r]];
     const int64_t first = m->bounds[rt->rank];
-    int code = sl_source_read(rt, &m->source, first, m->bounds[rt->rank + 1] - first, &m->part);
+    int code = read_part(m, first, m->bounds[rt->rank + 1] - first);
     if (code)
         return code;
     o->entries = m->part.entries;
+    o->symmetric = m->part.data.symmetric;
     o->merged_edges = m->part.data.merged_edges;
     o->bytes_read += m->part.bytes_read;
     code = m->how->kind->clones ? cut_vertices(m) : 0;

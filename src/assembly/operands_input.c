@@ -120,8 +120,7 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum
     return code;
 }
 
-/* Whole rows of vertices, in one order, can be read at any time. */
-static bool can_store(const struct sl_making *m)
+bool sl_making_can_store(const struct sl_making *m)
 {
     const struct sl_distribution *d = m->o->distribution;
     return m->how->loads && d->grid.columns == 1 && !d->kind->clones && m->o->row_orders == 1;
@@ -133,7 +132,8 @@ static void list_stored(const struct sl_making *m, const struct features *x,
 {
     const int64_t width = stored->width;
     for (int64_t k = 0; k < stored->rows; k++) {
-        const float *values = m->part.data.features_dense + k * width;
+        const float *x_dense = m->part.data.features_dense,
+                    *values = x_dense ? x_dense + k * width : NULL;
         stored->row[k] = (int32_t)sl_source_feature_row(&m->source, stored->first + k);
         stored->factor[k] = 1.0 / norm_of(x->norm, width, values) * (x->right ? x->right[k] : 1.0);
     }
@@ -519,7 +519,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
         x.right = m->how->alone_first ? NULL : m->right;
         if (!dense)
             code = create_sparse_input(m, width, feature_row, &x, &o->input);
-        else if (!aggregate && can_store(m))
+        else if (!aggregate && sl_making_can_store(m))
             code = create_stored_input(m, width, &x);
         else
             code = create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,

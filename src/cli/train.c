@@ -265,7 +265,7 @@ static int run_train(int argc, char **argv)
     if (!code)
         code = name_log(&run.config);
     if (!code)
-        code = sl_train_start(&run);
+        code = sl_train_start(&run, run.config.quiet);
     if (!code) {
         code = sl_runtime_agree(&run.rt, probe_pictures(&run));
         if (!code)

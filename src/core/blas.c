@@ -36,6 +36,7 @@ static const char *find_better_core(void)
     if (!core || strcmp(core, "Prescott") != 0 || getenv("OPENBLAS_CORETYPE"))
         return NULL;
 #ifdef __x86_64__
+    __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
@@ -57,6 +58,7 @@ void sl_blas_choose_kernels(void)
     setenv("OPENBLAS_CORETYPE", core, 1);
     forget();
     choose();
+    unsetenv("OPENBLAS_CORETYPE");
 }
 
 static void use_one_thread(void)

@@ -155,9 +155,20 @@ static void find_home(void)
     setenv("STARPU_HOME", path, 1);
 }
 
+/* Note, once in a process, that StarPU has fewer workers than it should. */
+static void note_limit(bool quiet, int workers)
+{
+    static bool noted;
+    if (quiet || noted)
+        return;
+    noted = true;
+    sl_note("%d of %d CPU workers: this StarPU was built for no more; "
+            "./bootstrap --own-starpu builds one for all cores",
+            STARPU_MAXCPUS, workers);
+}
+
 /* Each GPU keeps a core busy. */
-static int count_workers(const struct sl_runtime *rt, const struct sl_runtime_options *options,
-                         int gpus)
+static int count_workers(const struct sl_runtime_options *options, int gpus)
 {
     int workers = process.cores > gpus ? process.cores - gpus : 1;
     if (process.gpus_only)
@@ -167,10 +178,7 @@ static int count_workers(const struct sl_runtime *rt, const struct sl_runtime_op
     else if (getenv("STARPU_NCPU"))
         workers = atoi(getenv("STARPU_NCPU"));
     if (workers > STARPU_MAXCPUS) {
-        if (rt->rank == 0)
-            sl_note("%d cores, but this StarPU was built for at most %d CPU workers: "
-                    "./bootstrap --own-starpu builds one for this machine",
-                    workers, STARPU_MAXCPUS);
+        note_limit(options->quiet, workers);
         workers = STARPU_MAXCPUS;
     }
     return workers;
@@ -318,7 +326,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     process.link_bytes = sl_rates_remembered_link();
     process.gpus = is_device(options, "cpu") ? 0 : sl_gpus_choose(&process, &conf);
     process.gpus_only = chooses_gpus_only(rt, options);
-    conf.ncpus = count_workers(rt, options, process.gpus);
+    conf.ncpus = count_workers(options, process.gpus);
     if (!wanted)
         code = sl_scheduler_find(sl_runtime_usual_scheduler(process.gpus > 0,
                                                             rt->ranks > 1 && conf.ncpus == 1,

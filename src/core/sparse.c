@@ -68,16 +68,12 @@ struct cutting {
     int64_t block_cols;
     bool has_values;
     int *end;             // (tile_cols): of the tile row under way, where the span of tile k ends
+    bool *own;            // (tile_cols): likewise, whether tile k is of this rank
     int64_t block_count;  /* of one tile row, over all its tiles */
     int64_t *block_first; // (tile_cols + 1): number of tile k's first block, room for a whole span
     uint32_t *block_nnz;  // (tile_rows, block_count): entries, then where the next one goes
     int64_t *row_nnz;     // (tile_rows): entries, of all ranks
 };
-
-static bool owns(const struct cutting *c, int i, int k)
-{
-    return c->owner(c->owner_context, i, k) == c->rt->rank;
-}
 
 /* A run of entries of row r that falls into one block of a tile. */
 struct run {
@@ -111,7 +107,7 @@ static int64_t split_tile(const struct cutting *c, struct run run, int end, int6
                           void (*visit)(const struct cutting *, const struct run *))
 {
     const int64_t first = c->matrix->col_cut[run.k], last = c->matrix->col_cut[end];
-    const bool own = owns(c, run.i, run.k);
+    const bool own = c->own[run.k];
     while (start < count && columns[start] < last) {
         run.block = (columns[start] - first) / c->block_cols;
         run.first_col = first + run.block * c->block_cols;
@@ -177,11 +173,11 @@ static void each_own_row(const struct cutting *c, int i,
                          void (*visit)(const struct cutting *, const struct run *))
 {
     const struct sl_sparse_matrix *matrix = c->matrix;
-    int k = 0;
+    bool any = false;
     find_spans(c, i);
-    while (k < matrix->tile_cols && !owns(c, i, k))
-        k++;
-    for (int64_t r = matrix->row_cut[i]; k < matrix->tile_cols && r < matrix->row_cut[i + 1]; r++)
+    for (int k = 0; k < matrix->tile_cols; k++)
+        any |= c->own[k] = c->owner(c->owner_context, i, k) == c->rt->rank;
+    for (int64_t r = matrix->row_cut[i]; any && r < matrix->row_cut[i + 1]; r++)
         split_row(c, i, r, visit);
 }
 
@@ -357,6 +353,7 @@ static int count_blocks(struct cutting *c)
 {
     const struct sl_sparse_matrix *matrix = c->matrix;
     c->end = calloc((size_t)matrix->tile_cols + 1, sizeof *c->end);
+    c->own = calloc((size_t)matrix->tile_cols + 1, sizeof *c->own);
     c->block_first = calloc((size_t)matrix->tile_cols + 1, sizeof *c->block_first);
     for (int k = 0; c->block_first && matrix->col_cut && k < matrix->tile_cols; k++) {
         const int64_t cols = matrix->col_cut[k + 1] - matrix->col_cut[k];
@@ -365,8 +362,8 @@ static int count_blocks(struct cutting *c)
     c->block_count = c->block_first ? c->block_first[matrix->tile_cols] : 0;
     c->block_nnz = calloc((size_t)(matrix->tile_rows * c->block_count + 1), sizeof *c->block_nnz);
     c->row_nnz = calloc((size_t)matrix->tile_rows + 1, sizeof *c->row_nnz);
-    const bool room = c->end && c->block_first && c->block_nnz && c->row_nnz && matrix->tiles &&
-                      matrix->row_cut && matrix->col_cut && matrix->heavy;
+    const bool room = c->end && c->own && c->block_first && c->block_nnz && c->row_nnz &&
+                      matrix->tiles && matrix->row_cut && matrix->col_cut && matrix->heavy;
     return room ? 0
                 : sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles",
                            matrix->tile_rows, matrix->tile_cols);
@@ -413,6 +410,7 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
                         .has_values = rows->has_values};
     const int code = cut_matrix(&c);
     free(c.end);
+    free(c.own);
     free(c.block_first);
     free(c.block_nnz);
     free(c.row_nnz);

@@ -12,8 +12,8 @@
 
 void sl_neighbours_free(struct sl_neighbours *neighbours)
 {
-    free(neighbours->vertex);
-    free(neighbours->weight);
+    free(neighbours->own_vertex);
+    free(neighbours->own_weight);
     free(neighbours->ticket);
     *neighbours = (struct sl_neighbours){0};
 }
@@ -30,22 +30,22 @@ static int make_room(struct sl_neighbours *out, int64_t count, bool weighted)
     if (count <= out->room)
         return SL_OK;
     const size_t room = (size_t)(2 * count);
-    int32_t *vertex = reallocarray(out->vertex, room, sizeof *vertex);
+    int32_t *vertex = reallocarray(out->own_vertex, room, sizeof *vertex);
     if (!vertex)
         return refuse_room(count);
-    out->vertex = vertex;
+    out->own_vertex = vertex;
     if (weighted) {
-        float *weight = reallocarray(out->weight, room, sizeof *weight);
+        float *weight = reallocarray(out->own_weight, room, sizeof *weight);
         if (!weight)
             return refuse_room(count);
-        out->weight = weight;
+        out->own_weight = weight;
     }
     out->room = 2 * count;
     return SL_OK;
 }
 
-/* What sl_source_read refuses, too. */
-static int check(const struct sl_source *source, int64_t v, const struct sl_neighbours *n)
+/* Refuse a column or a weight that sl_source_read refuses, too. */
+static int refuse(const struct sl_source *source, int64_t v, const struct sl_neighbours *n)
 {
     for (int64_t k = 0; k < n->count; k++) {
         if (n->vertex[k] < 0 || n->vertex[k] >= source->vertices)
@@ -61,26 +61,57 @@ static int check(const struct sl_source *source, int64_t v, const struct sl_neig
     return SL_OK;
 }
 
-/* Most files have their rows in order. */
+/* Most files have their rows in order, without an error. */
+static bool is_right(const struct sl_source *source, const struct sl_neighbours *n)
+{
+    const int32_t *vertex = n->vertex;
+    const int64_t last = n->count - 1;
+    int wrong = 0;
+    for (int64_t k = 0; k < last; k++)
+        wrong |= vertex[k] >= vertex[k + 1];
+    for (int64_t k = 0; n->weight && k <= last; k++)
+        wrong |= !isfinite(n->weight[k]);
+    return !wrong && (last < 0 || (vertex[0] >= 0 && vertex[last] < source->vertices));
+}
+
 static int put_in_order(const struct sl_source *source, struct sl_neighbours *n)
 {
-    bool ordered = true;
-    for (int64_t k = 1; k < n->count; k++)
-        ordered = ordered && n->vertex[k - 1] < n->vertex[k];
-    if (ordered)
-        return SL_OK;
     const int64_t indptr[] = {0, n->count};
     struct sl_csr row = {1, source->vertices, indptr, n->vertex, n->weight};
     struct sl_block *blocks = NULL;
     int64_t merged = 0;
-    const int rc = sl_csr_normalize(&row, &blocks, &merged);
+    int rc = sl_csr_normalize(&row, &blocks, &merged);
+    if (!rc)
+        rc = make_room(n, n->count, n->weight != NULL); /* unless the row is there already */
     if (!rc) {
         n->count = row.indptr[1];
-        memcpy(n->vertex, row.indices, (size_t)n->count * sizeof *n->vertex);
-        if (n->weight)
-            memcpy(n->weight, row.values, (size_t)n->count * sizeof *n->weight);
+        memcpy(n->own_vertex, row.indices, (size_t)n->count * sizeof *n->vertex);
+        n->vertex = n->own_vertex;
+    }
+    if (!rc && n->weight) {
+        memcpy(n->own_weight, row.values, (size_t)n->count * sizeof *n->weight);
+        n->weight = n->own_weight;
     }
     sl_block_free_all(&blocks);
+    return rc;
+}
+
+/* Entries first … first + out->count - 1 of the files, in place where their types allow it. */
+static int find(const struct sl_stored_csr *a, int64_t first, struct sl_neighbours *out)
+{
+    const bool weighted = a->values.data != NULL;
+    out->vertex = sl_npy_find(&a->indices, SL_NPY_INT32, first);
+    out->weight = weighted ? sl_npy_find(&a->values, SL_NPY_FLOAT32, first) : NULL;
+    int rc = out->vertex && (out->weight || !weighted) ? (int)SL_OK
+                                                       : make_room(out, out->count, weighted);
+    if (!rc && !out->vertex) {
+        rc = sl_npy_copy(&a->indices, SL_NPY_INT32, first, out->count, out->own_vertex);
+        out->vertex = out->own_vertex;
+    }
+    if (!rc && weighted && !out->weight) {
+        rc = sl_npy_copy(&a->values, SL_NPY_FLOAT32, first, out->count, out->own_weight);
+        out->weight = out->own_weight;
+    }
     return rc;
 }
 
@@ -92,13 +123,10 @@ int sl_neighbours_read(const struct sl_source *source, int64_t v, struct sl_neig
     if (rc)
         return rc;
     out->count = extent[1] - extent[0];
-    rc = make_room(out, out->count, a->values.data != NULL);
-    if (!rc)
-        rc = sl_npy_copy(&a->indices, SL_NPY_INT32, extent[0], out->count, out->vertex);
-    if (!rc && a->values.data)
-        rc = sl_npy_copy(&a->values, SL_NPY_FLOAT32, extent[0], out->count, out->weight);
-    if (!rc)
-        rc = check(source, v, out);
+    rc = find(a, extent[0], out);
+    if (rc || is_right(source, out))
+        return rc;
+    rc = refuse(source, v, out);
     return rc ? rc : put_in_order(source, out);
 }
 
@@ -147,8 +175,12 @@ int sl_neighbours_draw(const struct sl_source *source, int64_t v,
         insert(n, draw->fanout,
                &(struct sl_ticket){sl_rng_bits(draw->key, own, (uint32_t)original), original, u});
     }
+    const int rc = make_room(n, n->tickets, n->weight != NULL);
+    if (rc)
+        return rc;
     for (int64_t k = 0; k < n->tickets; k++)
-        n->vertex[k] = n->ticket[k].vertex;
+        n->own_vertex[k] = n->ticket[k].vertex;
+    n->vertex = n->own_vertex;
     n->count = n->tickets;
     return SL_OK;
 }

@@ -14,8 +14,10 @@ struct sl_ticket {
 /* All zero at first; sl_neighbours_free. */
 struct sl_neighbours {
     int64_t count;
-    int32_t *vertex; // (count): rows of the files, ascending, each once
-    float *weight;   // (count); NULL: all are 1
+    const int32_t *vertex; // (count): rows of the files, ascending, each once
+    const float *weight;   // (count); NULL: all are 1
+    int32_t *own_vertex;   // (room): what could not stay in the files
+    float *own_weight;     // (room); NULL: no weights
     int64_t room, tickets;
     struct sl_ticket *ticket; // (tickets): of a draw
 };

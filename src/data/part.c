@@ -119,7 +119,14 @@ static int take_csr(const struct reading *r, const struct sl_stored_csr *csr,
 
 int sl_part_find_row(const struct sl_stored_csr *csr, int64_t v, int64_t extent[2])
 {
-    int rc = sl_npy_copy(&csr->indptr, SL_NPY_INT64, v, 2, extent);
+    const int64_t *stored = sl_npy_find(&csr->indptr, SL_NPY_INT64, v);
+    int rc = SL_OK;
+    if (stored) {
+        extent[0] = stored[0];
+        extent[1] = stored[1];
+    } else {
+        rc = sl_npy_copy(&csr->indptr, SL_NPY_INT64, v, 2, extent);
+    }
     if (!rc)
         rc = check_extent(csr, v, extent[0], extent[1]);
     if (!rc && csr->start) {

@@ -116,6 +116,8 @@ int sl_selecting_edges(struct sl_selecting *s)
     if (!rc && edges.values)
         rc = sl_selecting_view(s, &from->values, SL_NPY_FLOAT32, nnz, 0, edges.values, &a->values);
     a->cols = out->vertices = s->count;
-    out->undirected = s->source->undirected && keeps_row(s, s->count - 1);
+    const bool whole_rows = keeps_row(s, s->count - 1);
+    out->undirected = s->source->undirected && whole_rows;
+    out->symmetric = s->source->symmetric && whole_rows;
     return rc;
 }

@@ -113,8 +113,9 @@ static int take_values(struct sl_selecting *s)
 /* Mark the inner vertices of a list of rows of the files. */
 static int mark_listed(const struct sl_selecting *s, const struct sl_npy *ids, bool *marked)
 {
+    const int64_t *stored = sl_npy_find(ids, SL_NPY_INT64, 0);
     for (int64_t i = 0; i < ids->count; i++) {
-        const int64_t v = sl_npy_integer(ids, i);
+        const int64_t v = stored ? stored[i] : sl_npy_integer(ids, i);
         if (v < 0 || v >= s->source->vertices)
             return sl_error(SL_ERR_DATA,
                             "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,

@@ -365,11 +365,6 @@ int sl_source_hop(const struct sl_source *source, int64_t r)
     return hop;
 }
 
-int64_t sl_source_place(const struct sl_source *source, int64_t v)
-{
-    return source->place ? source->place[v] : v;
-}
-
 int64_t sl_source_number(const struct sl_source *source, int64_t v)
 {
     return source->original.data ? sl_npy_integer(&source->original, v) : v;
@@ -432,7 +427,7 @@ void sl_source_release(struct sl_source *source)
 
 void sl_source_close(struct sl_source *source)
 {
-    sl_source_release(source);
+    sl_block_free_all(&source->blocks);
     free(source->name);
     free(source->path);
     *source = (struct sl_source){0};

@@ -26,6 +26,7 @@ struct sl_source {
     enum sl_feature_form feature_form;
     bool bag_of_words, bag_of_words_said; /* said: by the files */
     bool undirected;                      /* so it is said, and so it must be */
+    bool symmetric;                       /* so it is known to be: nobody looks again */
     int64_t merged_edges;                 /* when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
     struct sl_npy features_dense;    // (n, f); of the form CSR, too (data/feature_form.h)
@@ -134,7 +135,10 @@ int64_t sl_source_split_size(const struct sl_source *source, enum sl_split split
 int64_t sl_source_vertex(const struct sl_source *source, int64_t r);
 
 /* The place of row v of the files in the order. */
-int64_t sl_source_place(const struct sl_source *source, int64_t v);
+static inline int64_t sl_source_place(const struct sl_source *source, int64_t v)
+{
+    return source->place ? source->place[v] : v;
+}
 
 /* The number of row v of the files in the original order of the whole graph. */
 int64_t sl_source_number(const struct sl_source *source, int64_t v);

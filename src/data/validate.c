@@ -189,7 +189,7 @@ int sl_part_settle_adjacency(struct sl_runtime *rt, const struct sl_source *sour
     if (sums[0] == 0)
         a->values = NULL;
     part->entries = sums[1];
-    part->data.symmetric = sl_fingerprint_agree(rt, find_asymmetry(&all));
+    part->data.symmetric = source->symmetric || sl_fingerprint_agree(rt, find_asymmetry(&all));
     if (part->data.symmetric || !source->undirected)
         return SL_OK;
     return sl_runtime_agree(rt, refuse_direction(rt, source, &all));

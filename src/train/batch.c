@@ -52,7 +52,9 @@ int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t co
         .draw = draw,
         .keeps_last_rows = own_degrees,
     };
-    const int code = count ? sl_select(b->source, inner, count, &options, selection)
+    struct sl_source source = *b->source;
+    source.symmetric = b->whole && b->whole->operands.symmetric;
+    const int code = count ? sl_select(&source, inner, count, &options, selection)
                            : select_stand_in(b, selection);
     if (!code && own_degrees) {
         sl_selection_join_hops(selection, hops);

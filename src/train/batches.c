@@ -194,18 +194,24 @@ static bool is_drawn(const struct sl_batches *b)
     return rotates(b) || (b->how.sampled && b->config->resample > 0);
 }
 
-/* Whether even and odd sets take turns, on all distributions alike. A matrix that is stored column
- * by column has no rows to read at a time. */
-static bool takes_turns(const struct sl_batches *b)
+/* Whether features can be read for each step, on distributions that have whole rows of vertices. A
+ * matrix that is stored column by column has no rows to read at a time. */
+static bool reads_rows(const struct sl_batches *b)
 {
-    return b->how.sets > 1 && !rotates(b) && !sl_config_aggregates(b->config) &&
+    return b->how.sets > 1 && !sl_config_aggregates(b->config) &&
            sl_features_part_form(b->source) == SL_FEATURES_DENSE &&
            !b->source->features_dense.fortran_order;
 }
 
+/* Whether even and odd sets take turns, on all distributions alike. */
+static bool takes_turns(const struct sl_batches *b)
+{
+    return reads_rows(b) && !rotates(b);
+}
+
 bool sl_batches_read_features(const struct sl_batches *b)
 {
-    return takes_turns(b) && !sl_config_kind(b->config)->clones;
+    return reads_rows(b) && !sl_config_kind(b->config)->clones;
 }
 
 /* Samples and clusters have sums with their own degrees; clones that never meet, of their own
@@ -325,41 +331,47 @@ static struct sl_batch *batch_of(struct sl_batches *b, int64_t epoch, int step)
                                 : sl_batches_set_at(b, epoch, step)];
 }
 
-/* Make the batch of a step, unless it is there. */
-static int find_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_batch **batch)
+/* Make the batch of a step in place of another one, unless it is there. */
+static int renew(struct sl_batches *b, int64_t epoch, int step, struct sl_batch *batch)
 {
-    *batch = batch_of(b, epoch, step);
     const int64_t version = version_of(b, epoch, step);
-    if ((*batch)->version == version)
+    if (batch->version == version)
         return 0;
-    if ((*batch)->version >= 0)
-        sl_batch_destroy(*batch);
-    (*batch)->version = version;
-    memcpy((*batch)->next_tag, (*batch)->first_tag, sizeof(*batch)->next_tag);
-    enter(b, *batch);
-    const int code = draw_batch(b, epoch, step, *batch);
+    if (batch->version >= 0)
+        sl_batch_destroy(batch);
+    batch->version = version;
+    memcpy(batch->next_tag, batch->first_tag, sizeof batch->next_tag);
+    enter(b, batch);
+    const int code = draw_batch(b, epoch, step, batch);
     sl_batches_leave(b);
     return code;
 }
 
-/* Make the batch of that number through all epochs. */
-static int make_version(struct sl_batches *b, int64_t version)
+/* Make the batch of a step, unless it is there. */
+static int find_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_batch **batch)
 {
-    struct sl_batch *batch;
-    const int code = find_batch(b, version / b->steps + 1, (int)(version % b->steps), &batch);
+    *batch = batch_of(b, epoch, step);
+    return renew(b, epoch, step, *batch);
+}
+
+/* Make the batch of that number through all epochs in place `k`. */
+static int make_version(struct sl_batches *b, int64_t version, int64_t k)
+{
+    const int code =
+        renew(b, version / b->steps + 1, (int)(version % b->steps), &b->batch[k % b->count]);
     return code ? code : sl_batches_allocate(b);
 }
 
 /* Make the largest batches first: places, handles and the plan are then as large as the run needs.
- */
+ * Features have a place in each of the two. */
 static int make_largest(struct sl_batches *b)
 {
     int64_t widest, pair;
     int code = sl_largest_find(b, &widest, &pair);
-    if (!code)
-        code = make_version(b, widest);
+    for (int k = 0; !code && k < (sl_batches_read_features(b) ? b->count : 1); k++)
+        code = make_version(b, widest, widest + k);
     for (int k = 0; !code && k < b->count; k++)
-        code = make_version(b, pair + k);
+        code = make_version(b, pair + k, pair + k);
     return code;
 }
 

@@ -21,11 +21,11 @@
 #include "train/resume.h"
 #include "train/shares.h"
 
-int sl_train_start(struct sl_train_run *run)
+int sl_train_start(struct sl_train_run *run, bool silent)
 {
     const struct sl_runtime_options options = {.scheduler = run->config.scheduler,
                                                .workers = (int)run->config.workers,
-                                               .quiet = run->config.quiet,
+                                               .quiet = silent,
                                                .device = run->config.device,
                                                .own_first =
                                                    strcmp(run->config.sum_order, "own-first") == 0};

@@ -480,16 +480,21 @@ int sl_npy_copy_rows(const struct sl_npy *npy, enum sl_npy_type type, const int3
     return rc;
 }
 
+const void *sl_npy_find(const struct sl_npy *npy, enum sl_npy_type type, int64_t first)
+{
+    const bool in_place = is_stored_as(npy, type) && (uintptr_t)npy->data % npy->item_bytes == 0;
+    return in_place ? npy->data + (size_t)first * npy->item_bytes : NULL;
+}
+
 int sl_npy_take(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,
                 struct sl_block **blocks, void *out)
 {
-    const bool in_place = is_stored_as(npy, type) && (uintptr_t)npy->data % npy->item_bytes == 0;
-    const void *items = npy->data + (size_t)first * npy->item_bytes;
-    void *copy = in_place ? NULL : sl_block_array(blocks, count, types[type].bytes);
-    if (!in_place && !copy)
+    const void *items = sl_npy_find(npy, type, first);
+    void *copy = items ? NULL : sl_block_array(blocks, count, types[type].bytes);
+    if (!items && !copy)
         return SL_ERR_SYSTEM;
-    memcpy(out, in_place ? &items : (const void *)&copy, sizeof items);
-    return in_place ? SL_OK : sl_npy_copy(npy, type, first, count, copy);
+    memcpy(out, items ? &items : (const void *)&copy, sizeof items);
+    return items ? SL_OK : sl_npy_copy(npy, type, first, count, copy);
 }
 
 struct sl_npy sl_npy_view(const char *name, enum sl_npy_type type, int dims, int64_t rows,

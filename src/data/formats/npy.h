@@ -67,6 +67,10 @@ int sl_npy_copy(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, 
 int sl_npy_copy_rows(const struct sl_npy *npy, enum sl_npy_type type, const int32_t *row,
                      int64_t count, void *out);
 
+/* Return the address of element `first`, in place; NULL: the type, the order or the alignment is
+ * another. */
+const void *sl_npy_find(const struct sl_npy *npy, enum sl_npy_type type, int64_t first);
+
 /* Elements first … first + count - 1, in place where the type and the order fit and are aligned,
  * else a copy on the list. `out` is the address of a pointer to that type. */
 int sl_npy_take(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,
