@@ -39,6 +39,7 @@ struct sl_batches_options {
     int64_t fanout;       /* 0: all */
     bool chooses_preload; /* the next is not chosen yet: sl_preload_choose */
     int preload;          /* layers that aggregate between two refreshings; 0: there are none */
+    bool needed;          /* inner vertices are training vertices: no other row is a start */
 };
 
 struct sl_batches {

@@ -1,0 +1,232 @@
+#include "train/needed.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "data/vertex_set.h"
+#include "graphs/vertex_cut.h"
+#include "train/group_epoch.h"
+#include "train/submodels.h"
+
+/* ---- Training vertices ---- */
+
+static int mark_listed(const struct sl_source *source, const struct sl_npy *ids,
+                       struct sl_vertex_set *set)
+{
+    for (int64_t i = 0; i < ids->count; i++) {
+        const int64_t v = sl_npy_integer(ids, i);
+        if (v < 0 || v >= source->vertices)
+            return sl_error(SL_ERR_DATA,
+                            "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,
+                            ids->name, i, v, source->vertices - 1);
+        sl_vertex_set_add(set, v);
+    }
+    return 0;
+}
+
+static int mark_masked(const struct sl_source *source, const struct sl_npy *mask,
+                       struct sl_vertex_set *set)
+{
+    const int64_t width = mask->dims == 2 ? mask->shape[1] : 1;
+    for (int64_t v = 0; v < source->vertices; v++)
+        if (sl_npy_get(mask, v * width) != 0.0)
+            sl_vertex_set_add(set, v);
+    return 0;
+}
+
+/* The set of the training vertices; sl_vertex_set_free in either case. */
+static int mark_training(const struct sl_source *source, struct sl_vertex_set *set)
+{
+    const struct sl_npy *ids = &source->split[SL_SPLIT_TRAIN];
+    const int code = sl_vertex_set_create(set, source->vertices);
+    if (code || !ids->data)
+        return code;
+    return source->mask[SL_SPLIT_TRAIN] ? mark_masked(source, ids, set)
+                                        : mark_listed(source, ids, set);
+}
+
+int sl_needed_keep(const struct sl_source *source, const int64_t *inner, int64_t count,
+                   int64_t **kept, int64_t *left)
+{
+    struct sl_vertex_set training;
+    int code = mark_training(source, &training);
+    *left = 0;
+    *kept = malloc((size_t)(count + 1) * sizeof **kept);
+    if (!code && !*kept)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " vertices of a step", count);
+    for (int64_t k = 0; !code && k < count; k++)
+        if (sl_vertex_set_has(&training, inner[k]))
+            (*kept)[(*left)++] = inner[k];
+    sl_vertex_set_free(&training);
+    return code;
+}
+
+/* ---- What it does not go with ---- */
+
+/* Return what reads other rows than the training vertices' own and those that they depend on; NULL:
+ * nothing. */
+static const char *find_reader(const struct sl_config *config)
+{
+    struct sl_batches_options how;
+    const bool normalizes = sl_config_model(config) == &sl_model_resgcn &&
+                            sl_layer_block(config->block_norm)->averages > 0;
+    if (normalizes)
+        return "--block-norm batch has the statistics of all rows";
+    if (sl_batches_parse(config, &how))
+        return NULL; /* sl_config_check says so */
+    return how.sampled       ? "a sample is drawn around all vertices of a step"
+           : how.kind->alone ? "--batches clusters trains on all rows of its clusters"
+           : config->groups && (how.preload > 0 || how.chooses_preload)
+               ? "--preload-hops takes rows that other groups compute"
+               : NULL;
+}
+
+int sl_needed_check(const struct sl_config *config)
+{
+    const char *reader = strcmp(config->rows, "needed") == 0 ? find_reader(config) : NULL;
+    return reader ? sl_error(SL_ERR_USAGE, "--rows needed: %s (expected all or auto)", reader) : 0;
+}
+
+/* ---- The choice ---- */
+
+/* Choosing, selecting and cutting take so many seconds of a core for each entry of the adjacency in
+ * rows of the step's graph, once. The rest is for entries that are looked at and left out. */
+static const double ENTRY_SECONDS = 150e-9, LOOK_SECONDS = 20e-9;
+/* A step must take at most this share of the time: predictions err, and tiles by hops are more. */
+static const double MOST_SHARE = 0.9;
+/* Less is not worth another graph. */
+static const double LEAST_SAVED = 100e-6;
+
+/* Seconds of a step with all rows and with needed ones, and what these take before the first. */
+struct seconds {
+    double all, needed, prepare;
+};
+
+static double entries_of(const struct sl_source *source, int64_t v)
+{
+    const struct sl_npy *indptr = &source->adjacency.indptr;
+    return (double)(sl_npy_integer(indptr, v + 1) - sl_npy_integer(indptr, v));
+}
+
+/* Set the rows and entries of each hop from the training vertices. */
+static void count_needed(const struct sl_source *source, const struct sl_selection *selection,
+                         struct sl_group_epoch *e)
+{
+    int64_t k = 0;
+    double entries = 0.0;
+    for (int h = 0; h <= e->most; h++) {
+        e->entries[h] = (int64_t)entries;
+        e->rows[h] = sl_selection_within(selection, h);
+        for (; k < e->rows[h]; k++)
+            entries += entries_of(source, selection->row[k]);
+    }
+}
+
+static void count_all(const struct sl_source *source, struct sl_group_epoch *e)
+{
+    for (int h = 0; h <= e->most; h++) {
+        e->rows[h] = source->vertices;
+        e->entries[h] = source->adjacency.indices.count;
+    }
+}
+
+static int select_needed(const struct sl_source *source, int hops, struct sl_selection *selection)
+{
+    const int64_t n = source->vertices;
+    int64_t *list = malloc((size_t)n * sizeof *list), *kept = NULL, left = 0;
+    int code = list ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " vertices", n);
+    for (int64_t v = 0; !code && v < n; v++)
+        list[v] = v;
+    if (!code)
+        code = sl_needed_keep(source, list, n, &kept, &left);
+    if (!code)
+        code = sl_select(source, kept, left,
+                         &(struct sl_selection_options){.hops = hops, .vertices_alone = true},
+                         selection);
+    free(list);
+    free(kept);
+    return code;
+}
+
+static int predict(struct sl_runtime *rt, const struct sl_source *source,
+                   const struct sl_config *config, struct seconds *out)
+{
+    struct sl_batches_options how;
+    struct sl_group_epoch e = {0};
+    struct sl_selection selection = {0};
+    struct sl_rates rates;
+    const struct sl_group_ranks by = {rt->ranks, 1.0};
+    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
+                        &rates);
+    int code = sl_batches_parse(config, &how);
+    if (!code)
+        code = sl_group_epoch_open(&e, source, config, &how);
+    if (!code)
+        code = select_needed(source, e.most, &selection);
+    if (!code) {
+        count_needed(source, &selection, &e);
+        out->needed = sl_group_epoch_computing(&e, &rates, e.most, by);
+        out->prepare = ENTRY_SECONDS * (double)e.entries[e.most] +
+                       LOOK_SECONDS * (double)source->adjacency.indices.count;
+        count_all(source, &e);
+        out->all = sl_group_epoch_computing(&e, &rates, e.most, by);
+    }
+    sl_selection_free(&selection);
+    sl_group_epoch_close(&e);
+    return code;
+}
+
+/* Return why a run computes all rows, whatever they take; NULL: that depends. */
+static const char *find_reason(const struct sl_config *config)
+{
+    const bool late = sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT;
+    const char *reader = find_reader(config);
+    return reader                                 ? reader
+           : sl_submodels_there(config)           ? "sub-models train on all rows"
+           : sl_batches_differ(config)            ? "groups and batches have their own rows"
+           : strcmp(config->order, "double") == 0 ? "--order double"
+           : late || config->allow_inexact        ? "clones meet late, or never"
+                                                  : NULL;
+}
+
+static int settle(struct sl_config *config, const struct seconds *s, char *reason)
+{
+    const double steps = (double)sl_config_epochs(config), saved = s->all - s->needed;
+    const bool pays =
+        s->needed <= MOST_SHARE * s->all && saved >= LEAST_SAVED && steps * saved > s->prepare;
+    snprintf(reason, SL_NEEDED_REASON,
+             "%s: a step is predicted to compute %.2g s with all rows and %.2g s with needed ones, "
+             "which take %.2g s to select; %.0f steps",
+             pays ? "needed" : "all", s->all, s->needed, s->prepare, steps);
+    return sl_config_set_text(&config->rows, pays ? "needed" : "all");
+}
+
+/* All ranks choose as rank 0 does. */
+static int choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
+                  char *reason)
+{
+    struct seconds s = {0};
+    int code = sl_runtime_agree(rt, sl_source_settle_splits(source));
+    if (!code)
+        code = sl_runtime_agree(rt, rt->rank == 0 ? predict(rt, source, config, &s) : 0);
+    if (code)
+        return code;
+    sl_runtime_broadcast(rt, 0, &s, sizeof s);
+    return sl_runtime_agree(rt, settle(config, &s, reason));
+}
+
+int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
+                     char *reason)
+{
+    const char *why = find_reason(config);
+    reason[0] = '\0';
+    if (strcmp(config->rows, "auto") != 0)
+        return 0;
+    if (!why)
+        return choose(rt, source, config, reason);
+    snprintf(reason, SL_NEEDED_REASON, "all: %s", why);
+    return sl_runtime_agree(rt, sl_config_set_text(&config->rows, "all"));
+}

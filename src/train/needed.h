@@ -1,0 +1,24 @@
+/* Rows that the loss depends on: --rows needed. The inner vertices of a step's graph are then its
+ * training vertices, and layers compute what these depend on (graphs/reach.h). */
+#ifndef SL_TRAIN_NEEDED_H
+#define SL_TRAIN_NEEDED_H
+
+#include "train/config.h"
+
+/* Set *kept (*left, freed by the caller) to the training vertices of `inner` (count; rows of the
+ * files), in their order. Splits are drawn. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM. */
+int sl_needed_keep(const struct sl_source *source, const int64_t *inner, int64_t count,
+                   int64_t **kept, int64_t *left);
+
+/* Refuse --rows needed where other rows count, too. Part of sl_config_check. Return 0 or
+ * SL_ERR_USAGE. */
+int sl_needed_check(const struct sl_config *config);
+
+/* Settle --rows auto: needed, where fewer rows are predicted to save enough of a step's time.
+ * Splits are drawn where they may be needed. `reason` (SL_NEEDED_REASON): why; "": it was no auto.
+ * Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
+enum { SL_NEEDED_REASON = 256 };
+int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
+                     char *reason);
+
+#endif
