@@ -71,16 +71,26 @@ bits() {
     done
 }
 
-# The run ends in the same epoch, with the same best one.
+# The run ends in the same epoch, with the same best one. Where few vertices validate, evaluations between epochs have these alone.
 patience() {
-    for rows in all needed; do
-        train "patience-$rows" 1 train "$T/few" --split 5/100/rest --hidden 8 --patience 6 --eval-every 2 --epochs 200 --rows $rows
-        tail -n 1 log | grep -oE '"(epochs|best_epoch)":[0-9]+' >ends
-        [ -s ends ] || die "no end: $(tail -n 1 log)"
+    for rule in 5/4/rest 5/250/rest; do
+        for case in all:1 needed:1 needed:3; do
+            folder=patience-$case-$(echo "$rule" | tr / -)
+            train "$folder" "${case#*:}" train "$T/few" --split $rule --hidden 8 --patience 8 --eval-every 2 --epochs 200 \
+                --rows "${case%:*}" --distribution halo
+            grep -o '"val_accuracy":[0-9.]*' log >validated
+            tail -n 1 log | grep -oE '"(epochs|best_epoch|test_accuracy)":[0-9.]+' >ends
+            [ "$(wc -l <ends)" -eq 3 ] && [ "$(wc -l <validated)" -gt 5 ] || die "no end: $(tail -n 1 log)"
+            [ "$case" != all:1 ] || cp ends validated "$T"
+            cmp ends "$T/ends" && cmp validated "$T/validated" || die "$folder: other ends: $(cat ends "$T/ends")"
+            grep -q '"epochs":200' ends && die "nobody lost patience"
+            tested=$(grep '"event":"epoch"' log | grep -c '"test_accuracy"')
+            case $case-$rule in
+            needed*-5/4/rest) [ "$tested" -eq 0 ] || die "$tested epochs tested" ;;
+            *) [ "$tested" -gt 2 ] || die "$tested epochs tested" ;;
+            esac
+        done
     done
-    cmp "$T/patience-all/ends" "$T/patience-needed/ends" || die "other ends"
-    grep -q '"epochs":200' ends && die "nobody lost patience"
-    near patience-all patience-needed "$(sed -n 's/"epochs"://p' ends)"
 }
 
 # Entries in rows that a step computes, bytes that travel, and bytes of the plan fall. Of a path of thirty vertices,

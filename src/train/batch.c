@@ -73,7 +73,7 @@ int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t co
     int64_t *kept = NULL, left = 0;
     if (!b->how.needed)
         return select_from(b, inner, count, draw, hops, selection);
-    int code = sl_needed_keep(b->source, inner, count, &kept, &left);
+    int code = sl_needed_keep(b->source, SL_SPLIT_TRAIN, inner, count, &kept, &left);
     if (!code)
         code = select_from(b, kept, left, draw, hops, selection);
     free(kept);
@@ -228,6 +228,27 @@ int sl_batches_allocate(struct sl_batches *b)
     if (sl_places_lack(rt, &b->places))
         sl_runtime_wait(rt);
     return sl_runtime_agree(b->rt, sl_places_allocate(rt, &b->places));
+}
+
+int sl_batch_make_validation(struct sl_batches *b, struct sl_batch *batch)
+{
+    struct sl_selection selection = {0};
+    int64_t *kept = NULL, left = 0;
+    bool takes = false;
+    int code = sl_needed_validation(b->source, b->config, &takes);
+    if (!code && takes)
+        code = sl_needed_keep(b->source, SL_SPLIT_VAL, NULL, 0, &kept, &left);
+    if (!code && takes)
+        code = select_from(b, kept, left, 0, hops_between(b), &selection);
+    code = sl_runtime_agree(b->rt, code);
+    batch->pass.network.evaluates = true;
+    if (!code && takes) {
+        batch->version = 0;
+        code = open_pass(b, &selection, batch);
+    }
+    sl_selection_free(&selection);
+    free(kept);
+    return code;
 }
 
 int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,

@@ -11,7 +11,7 @@
 #include "train/group_epoch.h"
 #include "train/submodels.h"
 
-/* ---- Training vertices ---- */
+/* ---- Vertices of a split ---- */
 
 static int mark_listed(const struct sl_source *source, const struct sl_npy *ids,
                        struct sl_vertex_set *set)
@@ -37,37 +37,38 @@ static int mark_masked(const struct sl_source *source, const struct sl_npy *mask
     return 0;
 }
 
-/* The set of the training vertices; sl_vertex_set_free in either case. */
-static int mark_training(const struct sl_source *source, struct sl_vertex_set *set)
+/* The set of the vertices of a split; sl_vertex_set_free in either case. */
+static int mark_split(const struct sl_source *source, enum sl_split split,
+                      struct sl_vertex_set *set)
 {
-    const struct sl_npy *ids = &source->split[SL_SPLIT_TRAIN];
+    const struct sl_npy *ids = &source->split[split];
     const int code = sl_vertex_set_create(set, source->vertices);
     if (code || !ids->data)
         return code;
-    return source->mask[SL_SPLIT_TRAIN] ? mark_masked(source, ids, set)
-                                        : mark_listed(source, ids, set);
+    return source->mask[split] ? mark_masked(source, ids, set) : mark_listed(source, ids, set);
 }
 
-int sl_needed_keep(const struct sl_source *source, const int64_t *inner, int64_t count,
-                   int64_t **kept, int64_t *left)
+int sl_needed_keep(const struct sl_source *source, enum sl_split split, const int64_t *inner,
+                   int64_t count, int64_t **kept, int64_t *left)
 {
-    struct sl_vertex_set training;
-    int code = mark_training(source, &training);
+    struct sl_vertex_set set;
+    const int64_t most = inner ? count : source->vertices;
+    int code = mark_split(source, split, &set);
     *left = 0;
-    *kept = malloc((size_t)(count + 1) * sizeof **kept);
+    *kept = malloc((size_t)(most + 1) * sizeof **kept);
     if (!code && !*kept)
-        code = sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " vertices of a step", count);
-    for (int64_t k = 0; !code && k < count; k++)
-        if (sl_vertex_set_has(&training, inner[k]))
-            (*kept)[(*left)++] = inner[k];
-    sl_vertex_set_free(&training);
+        code = sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " vertices of a split", most);
+    for (int64_t k = 0; !code && k < most; k++)
+        if (sl_vertex_set_has(&set, inner ? inner[k] : k))
+            (*kept)[(*left)++] = inner ? inner[k] : k;
+    sl_vertex_set_free(&set);
     return code;
 }
 
 /* ---- What it does not go with ---- */
 
-/* Return what reads other rows than the training vertices' own and those that they depend on; NULL:
- * nothing. */
+/* Return the option whose results depend on more rows than the training vertices need; NULL: there
+ * is none. */
 static const char *find_reader(const struct sl_config *config)
 {
     struct sl_batches_options how;
@@ -97,6 +98,8 @@ int sl_needed_check(const struct sl_config *config)
 static const double ENTRY_SECONDS = 150e-9, LOOK_SECONDS = 20e-9;
 /* A step must take at most this share of the time: predictions err, and tiles by hops are more. */
 static const double MOST_SHARE = 0.9;
+/* An evaluation with a graph of its own must take at most this share: one graph more is kept. */
+static const double MOST_OF_EVALUATION = 0.7;
 /* Less is not worth another graph. */
 static const double LEAST_SAVED = 100e-6;
 
@@ -111,7 +114,7 @@ static double entries_of(const struct sl_source *source, int64_t v)
     return (double)(sl_npy_integer(indptr, v + 1) - sl_npy_integer(indptr, v));
 }
 
-/* Set the rows and entries of each hop from the training vertices. */
+/* Set the rows and entries of each hop from the vertices of a split. */
 static void count_needed(const struct sl_source *source, const struct sl_selection *selection,
                          struct sl_group_epoch *e)
 {
@@ -133,49 +136,56 @@ static void count_all(const struct sl_source *source, struct sl_group_epoch *e)
     }
 }
 
-static int select_needed(const struct sl_source *source, int hops, struct sl_selection *selection)
+/* Look as far from the vertices of a split as layers aggregate. */
+static int select_needed(const struct sl_source *source, enum sl_split split,
+                         struct sl_group_epoch *e)
 {
-    const int64_t n = source->vertices;
-    int64_t *list = malloc((size_t)n * sizeof *list), *kept = NULL, left = 0;
-    int code = list ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " vertices", n);
-    for (int64_t v = 0; !code && v < n; v++)
-        list[v] = v;
-    if (!code)
-        code = sl_needed_keep(source, list, n, &kept, &left);
+    struct sl_selection selection = {0};
+    int64_t *kept = NULL, left = 0;
+    int code = sl_needed_keep(source, split, NULL, 0, &kept, &left);
     if (!code)
         code = sl_select(source, kept, left,
-                         &(struct sl_selection_options){.hops = hops, .vertices_alone = true},
-                         selection);
-    free(list);
+                         &(struct sl_selection_options){.hops = e->most, .vertices_alone = true},
+                         &selection);
+    if (!code)
+        count_needed(source, &selection, e);
+    sl_selection_free(&selection);
     free(kept);
     return code;
 }
 
-static int predict(struct sl_runtime *rt, const struct sl_source *source,
-                   const struct sl_config *config, struct seconds *out)
+/* Predict a step of ranks with these rates, from the vertices of a split. */
+static int predict(const struct sl_source *source, const struct sl_config *config,
+                   enum sl_split split, const struct sl_rates *rates, int ranks,
+                   struct seconds *out)
 {
     struct sl_batches_options how;
     struct sl_group_epoch e = {0};
-    struct sl_selection selection = {0};
-    struct sl_rates rates;
-    const struct sl_group_ranks by = {rt->ranks, 1.0};
-    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
-                        &rates);
+    const struct sl_group_ranks by = {ranks, 1.0};
     int code = sl_batches_parse(config, &how);
     if (!code)
         code = sl_group_epoch_open(&e, source, config, &how);
     if (!code)
-        code = select_needed(source, e.most, &selection);
+        code = select_needed(source, split, &e);
     if (!code) {
-        count_needed(source, &selection, &e);
-        out->needed = sl_group_epoch_computing(&e, &rates, e.most, by);
+        out->needed = sl_group_epoch_computing(&e, rates, e.most, by);
         out->prepare = ENTRY_SECONDS * (double)e.entries[e.most] +
                        LOOK_SECONDS * (double)source->adjacency.indices.count;
         count_all(source, &e);
-        out->all = sl_group_epoch_computing(&e, &rates, e.most, by);
+        out->all = sl_group_epoch_computing(&e, rates, e.most, by);
     }
-    sl_selection_free(&selection);
     sl_group_epoch_close(&e);
+    return code;
+}
+
+int sl_needed_validation(const struct sl_source *source, const struct sl_config *config,
+                         bool *takes)
+{
+    struct seconds s = {0};
+    const int code = sl_source_split_size(source, SL_SPLIT_VAL) > 0
+                         ? predict(source, config, SL_SPLIT_VAL, &sl_rates_usual, 1, &s)
+                         : 0;
+    *takes = s.needed > 0.0 && s.needed <= MOST_OF_EVALUATION * s.all;
     return code;
 }
 
@@ -209,9 +219,13 @@ static int choose(struct sl_runtime *rt, struct sl_source *source, struct sl_con
                   char *reason)
 {
     struct seconds s = {0};
+    struct sl_rates rates;
+    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
+                        &rates);
     int code = sl_runtime_agree(rt, sl_source_settle_splits(source));
-    if (!code)
-        code = sl_runtime_agree(rt, rt->rank == 0 ? predict(rt, source, config, &s) : 0);
+    if (!code && rt->rank == 0)
+        code = predict(source, config, SL_SPLIT_TRAIN, &rates, rt->ranks, &s);
+    code = sl_runtime_agree(rt, code);
     if (code)
         return code;
     sl_runtime_broadcast(rt, 0, &s, sizeof s);

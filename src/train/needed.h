@@ -5,10 +5,17 @@
 
 #include "train/config.h"
 
-/* Set *kept (*left, freed by the caller) to the training vertices of `inner` (count; rows of the
- * files), in their order. Splits are drawn. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM. */
-int sl_needed_keep(const struct sl_source *source, const int64_t *inner, int64_t count,
-                   int64_t **kept, int64_t *left);
+/* Set *kept (*left, freed by the caller) to the vertices of a split among `inner` (count; rows of
+ * the files; NULL: all vertices), in their order. Splits are drawn. Return 0, SL_ERR_DATA or
+ * SL_ERR_SYSTEM. */
+int sl_needed_keep(const struct sl_source *source, enum sl_split split, const int64_t *inner,
+                   int64_t count, int64_t **kept, int64_t *left);
+
+/* Set *takes to whether evaluations between epochs take a graph of their own: of validation
+ * vertices, and of vertices that these depend on, where the vertices are few enough. The same on
+ * all ranks. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM. */
+int sl_needed_validation(const struct sl_source *source, const struct sl_config *config,
+                         bool *takes);
 
 /* Refuse --rows needed where other rows count, too. Part of sl_config_check. Return 0 or
  * SL_ERR_USAGE. */
