@@ -313,8 +313,8 @@ int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct s
 {
     const int64_t space = space_for(rt);
     struct sl_plan plan;
-    if (!reason[0] || strcmp(config->rows, "needed") != 0 ||
-        rough_bytes(rt, source, config) < (double)space)
+    if (!reason[0] || strcmp(config->rows, "needed") != 0 || config->groups ||
+        strcmp(config->batches, "full") != 0 || rough_bytes(rt, source, config) < (double)space)
         return 0;
     const int code = sl_plan_make(rt, source, config, &plan);
     if (code || sl_runtime_least(rt, plan.total <= space) > 0)

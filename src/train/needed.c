@@ -154,6 +154,25 @@ static int select_needed(const struct sl_source *source, enum sl_split split,
     return code;
 }
 
+int sl_needed_select(const struct sl_source *source, const struct sl_config *config,
+                     struct sl_selection *selection)
+{
+    struct sl_batches_options how;
+    struct sl_group_epoch e = {0};
+    int64_t *kept = NULL, left = 0;
+    int code = sl_batches_parse(config, &how);
+    if (!code)
+        code = sl_group_epoch_open(&e, source, config, &how);
+    if (!code)
+        code = sl_needed_keep(source, SL_SPLIT_TRAIN, NULL, 0, &kept, &left);
+    if (!code)
+        code = sl_select(source, kept, left, &(struct sl_selection_options){.hops = e.most},
+                         selection);
+    sl_group_epoch_close(&e);
+    free(kept);
+    return code;
+}
+
 /* Predict a step of ranks with these rates, from the vertices of a split. */
 static int predict(const struct sl_source *source, const struct sl_config *config,
                    enum sl_split split, const struct sl_rates *rates, int ranks,
@@ -196,7 +215,6 @@ static const char *find_reason(const struct sl_config *config)
     const char *reader = find_reader(config);
     return reader                                 ? reader
            : sl_submodels_there(config)           ? "sub-models train on all rows"
-           : sl_batches_differ(config)            ? "groups and batches have their own rows"
            : strcmp(config->order, "double") == 0 ? "--order double"
            : late || config->allow_inexact        ? "clones meet late, or never"
                                                   : NULL;

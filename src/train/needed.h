@@ -3,6 +3,7 @@
 #ifndef SL_TRAIN_NEEDED_H
 #define SL_TRAIN_NEEDED_H
 
+#include "data/select.h"
 #include "train/config.h"
 
 /* Set *kept (*left, freed by the caller) to the vertices of a split among `inner` (count; rows of
@@ -10,6 +11,11 @@
  * SL_ERR_SYSTEM. */
 int sl_needed_keep(const struct sl_source *source, enum sl_split split, const int64_t *inner,
                    int64_t count, int64_t **kept, int64_t *left);
+
+/* Select the graph of a step with needed rows: the training vertices, and what these depend on.
+ * Splits are drawn. Return as sl_select; sl_selection_free in either case. */
+int sl_needed_select(const struct sl_source *source, const struct sl_config *config,
+                     struct sl_selection *selection);
 
 /* Set *takes to whether evaluations between epochs take a graph of their own: of validation
  * vertices, and of vertices that these depend on, where the vertices are few enough. The same on
