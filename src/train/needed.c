@@ -97,7 +97,7 @@ int sl_needed_check(const struct sl_config *config)
  * rows of the step's graph, once. The rest is for entries that are looked at and left out. */
 static const double ENTRY_SECONDS = 150e-9, LOOK_SECONDS = 20e-9;
 /* A step must take at most this share of the time: predictions err, and tiles by hops are more. */
-static const double MOST_SHARE = 0.9;
+static const double MOST_SHARE = 0.8;
 /* An evaluation with a graph of its own must take at most this share: one graph more is kept. */
 static const double MOST_OF_EVALUATION = 0.7;
 /* Less is not worth another graph. */
@@ -175,23 +175,22 @@ int sl_needed_select(const struct sl_source *source, const struct sl_config *con
 
 /* Predict a step of ranks with these rates, from the vertices of a split. */
 static int predict(const struct sl_source *source, const struct sl_config *config,
-                   enum sl_split split, const struct sl_rates *rates, int ranks,
-                   struct seconds *out)
+                   enum sl_split split, const struct sl_needed_ranks *by, struct seconds *out)
 {
     struct sl_batches_options how;
     struct sl_group_epoch e = {0};
-    const struct sl_group_ranks by = {ranks, 1.0};
+    const struct sl_group_ranks ranks = {by->ranks, 1.0};
     int code = sl_batches_parse(config, &how);
     if (!code)
         code = sl_group_epoch_open(&e, source, config, &how);
     if (!code)
         code = select_needed(source, split, &e);
     if (!code) {
-        out->needed = sl_group_epoch_computing(&e, rates, e.most, by);
+        out->needed = sl_group_epoch_computing(&e, by->rates, e.most, ranks);
         out->prepare = ENTRY_SECONDS * (double)e.entries[e.most] +
                        LOOK_SECONDS * (double)source->adjacency.indices.count;
         count_all(source, &e);
-        out->all = sl_group_epoch_computing(&e, rates, e.most, by);
+        out->all = sl_group_epoch_computing(&e, by->rates, e.most, ranks);
     }
     sl_group_epoch_close(&e);
     return code;
@@ -200,9 +199,10 @@ static int predict(const struct sl_source *source, const struct sl_config *confi
 int sl_needed_validation(const struct sl_source *source, const struct sl_config *config,
                          bool *takes)
 {
+    static const struct sl_needed_ranks one = {1, &sl_rates_usual};
     struct seconds s = {0};
     const int code = sl_source_split_size(source, SL_SPLIT_VAL) > 0
-                         ? predict(source, config, SL_SPLIT_VAL, &sl_rates_usual, 1, &s)
+                         ? predict(source, config, SL_SPLIT_VAL, &one, &s)
                          : 0;
     *takes = s.needed > 0.0 && s.needed <= MOST_OF_EVALUATION * s.all;
     return code;
@@ -234,15 +234,12 @@ static int settle(struct sl_config *config, const struct seconds *s, char *reaso
 
 /* All ranks choose as rank 0 does. */
 static int choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
-                  char *reason)
+                  const struct sl_needed_ranks *by, char *reason)
 {
     struct seconds s = {0};
-    struct sl_rates rates;
-    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
-                        &rates);
     int code = sl_runtime_agree(rt, sl_source_settle_splits(source));
     if (!code && rt->rank == 0)
-        code = predict(source, config, SL_SPLIT_TRAIN, &rates, rt->ranks, &s);
+        code = predict(source, config, SL_SPLIT_TRAIN, by, &s);
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
@@ -251,14 +248,14 @@ static int choose(struct sl_runtime *rt, struct sl_source *source, struct sl_con
 }
 
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
-                     char *reason)
+                     const struct sl_needed_ranks *by, char *reason)
 {
     const char *why = find_reason(config);
     reason[0] = '\0';
     if (strcmp(config->rows, "auto") != 0)
         return 0;
     if (!why)
-        return choose(rt, source, config, reason);
+        return choose(rt, source, config, by, reason);
     snprintf(reason, SL_NEEDED_REASON, "all: %s", why);
     return sl_runtime_agree(rt, sl_config_set_text(&config->rows, "all"));
 }

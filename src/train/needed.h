@@ -27,11 +27,15 @@ int sl_needed_validation(const struct sl_source *source, const struct sl_config 
  * SL_ERR_USAGE. */
 int sl_needed_check(const struct sl_config *config);
 
-/* Settle --rows auto: needed, where fewer rows are predicted to save enough of a step's time.
- * Splits are drawn where they may be needed. `reason` (SL_NEEDED_REASON): why; "": it was no auto.
- * Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
+/* Settle --rows auto: needed, where fewer rows are predicted to save enough of a step's time
+ * on the ranks `by`. Splits are drawn where they may be needed. `reason` (SL_NEEDED_REASON): why;
+ * "": it was no auto. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
 enum { SL_NEEDED_REASON = 256 };
+struct sl_needed_ranks {
+    int ranks;
+    const struct sl_rates *rates; /* of a rank */
+};
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
-                     char *reason);
+                     const struct sl_needed_ranks *by, char *reason);
 
 #endif

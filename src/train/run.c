@@ -95,9 +95,14 @@ static int choose_order(struct sl_train_run *run)
 
 static int choose_rows(struct sl_train_run *run)
 {
+    struct sl_runtime *rt = &run->rt;
+    struct sl_rates rates;
+    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
+                        &rates);
+    const struct sl_needed_ranks by = {rt->ranks, &rates};
     sl_progress_begin("choosing rows of a step");
     return sl_progress_end_with(
-        sl_needed_choose(&run->rt, &run->source, &run->config, run->choice.rows));
+        sl_needed_choose(rt, &run->source, &run->config, &by, run->choice.rows));
 }
 
 static int choose_distribution(struct sl_train_run *run)
