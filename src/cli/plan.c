@@ -135,7 +135,7 @@ static struct sl_source *trained(struct planning *p)
 /* As training does. Groups and batches select for themselves. */
 static int select_rows(struct planning *p)
 {
-    const struct sl_needed_ranks by = {(int)p->config.ranks, &p->rates};
+    const struct sl_needed_ranks by = {(int)p->config.ranks, p->process.ranks_here, &p->rates};
     if (p->config.like)
         return 0;
     int code = sl_needed_choose(&p->rt, &p->source, &p->options, &by, p->rows);

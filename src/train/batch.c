@@ -242,10 +242,8 @@ int sl_batch_make_validation(struct sl_batches *b, struct sl_batch *batch)
         code = select_from(b, kept, left, 0, hops_between(b), &selection);
     code = sl_runtime_agree(b->rt, code);
     batch->pass.network.evaluates = true;
-    if (!code && takes) {
-        batch->version = 0;
+    if (!code && takes)
         code = open_pass(b, &selection, batch);
-    }
     sl_selection_free(&selection);
     free(kept);
     return code;

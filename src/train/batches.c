@@ -402,7 +402,6 @@ int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl
                              .whole = whole,
                              .core = core,
                              .steps = 1,
-                             .validation = {.version = -1},
                              .places = {.shared = true}};
     const int code = sl_batches_parse(config, &b->how);
     return code ? code : sl_batches_group(b);
@@ -471,7 +470,7 @@ void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan)
     for (int k = 0; k < b->count; k++)
         if (b->batch[k].version >= 0)
             plan_batch(b, &b->batch[k], plan);
-    if (b->validation.version >= 0)
+    if (b->validation.pass.network.rt)
         plan_batch(b, &b->validation, plan);
     sl_plan_add_places(&b->places, plan);
     sl_plan_add_up(plan);

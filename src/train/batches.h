@@ -62,7 +62,7 @@ struct sl_batches {
     int count;                  /* batches in memory */
     struct sl_batch *batch;     // (count)
     struct sl_batch validation; /* no step: for evaluations between epochs, whose network reads
-                                   rows of validation vertices alone; version -1: there is none */
+                                   rows of validation vertices alone; zero: there is none */
     struct sl_batch *in_use;    /* its tags are taken; NULL: none */
     struct sl_places places;    /* of all batches: as large as the largest one needs */
     int *orders;                // (layers): of products
@@ -120,7 +120,7 @@ struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int s
 /* Return the network that evaluates validation vertices alone; NULL: there is none. */
 static inline struct sl_network *sl_batches_validation(struct sl_batches *b)
 {
-    return b->validation.version >= 0 ? &b->validation.pass.network : NULL;
+    return b->validation.pass.network.rt ? &b->validation.pass.network : NULL;
 }
 
 /* The ranks that share a step's graph. */

@@ -94,8 +94,9 @@ int sl_needed_check(const struct sl_config *config)
 /* ---- The choice ---- */
 
 /* Choosing, selecting and cutting take so many seconds of a core for each entry of the adjacency in
- * rows of the step's graph, once. The rest is for entries that are looked at and left out. */
-static const double ENTRY_SECONDS = 150e-9, LOOK_SECONDS = 20e-9;
+ * rows of the step's graph, once and on each rank. Several ranks find parts, too. The rest is for
+ * entries that are looked at and left out. */
+static const double ENTRY_SECONDS = 150e-9, PART_SECONDS = 1e-6, LOOK_SECONDS = 20e-9;
 /* A step must take at most this share of the time: predictions err, and tiles by hops are more. */
 static const double MOST_SHARE = 0.8;
 /* An evaluation with a graph of its own must take at most this share: one graph more is kept. */
@@ -187,8 +188,9 @@ static int predict(const struct sl_source *source, const struct sl_config *confi
         code = select_needed(source, split, &e);
     if (!code) {
         out->needed = sl_group_epoch_computing(&e, by->rates, e.most, ranks);
-        out->prepare = ENTRY_SECONDS * (double)e.entries[e.most] +
-                       LOOK_SECONDS * (double)source->adjacency.indices.count;
+        out->prepare = (by->here * ENTRY_SECONDS + (by->ranks > 1 ? PART_SECONDS : 0.0)) *
+                           (double)e.entries[e.most] +
+                       by->here * LOOK_SECONDS * (double)source->adjacency.indices.count;
         count_all(source, &e);
         out->all = sl_group_epoch_computing(&e, by->rates, e.most, ranks);
     }
@@ -199,7 +201,7 @@ static int predict(const struct sl_source *source, const struct sl_config *confi
 int sl_needed_validation(const struct sl_source *source, const struct sl_config *config,
                          bool *takes)
 {
-    static const struct sl_needed_ranks one = {1, &sl_rates_usual};
+    static const struct sl_needed_ranks one = {1, 1, &sl_rates_usual};
     struct seconds s = {0};
     const int code = sl_source_split_size(source, SL_SPLIT_VAL) > 0
                          ? predict(source, config, SL_SPLIT_VAL, &one, &s)

@@ -32,7 +32,7 @@ int sl_needed_check(const struct sl_config *config);
  * "": it was no auto. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
 enum { SL_NEEDED_REASON = 256 };
 struct sl_needed_ranks {
-    int ranks;
+    int ranks, here;              /* here: that share a machine */
     const struct sl_rates *rates; /* of a rank */
 };
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,

@@ -99,7 +99,7 @@ static int choose_rows(struct sl_train_run *run)
     struct sl_rates rates;
     sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
                         &rates);
-    const struct sl_needed_ranks by = {rt->ranks, &rates};
+    const struct sl_needed_ranks by = {rt->ranks, rt->process->ranks_here, &rates};
     sl_progress_begin("choosing rows of a step");
     return sl_progress_end_with(
         sl_needed_choose(rt, &run->source, &run->config, &by, run->choice.rows));
