@@ -43,13 +43,13 @@ models() {
         "gat --heads 2" "resgcn --layers 4 --block-norm row" "sgc --hops 2" "appnp --hops 3" "jknet --layers 3" "gin"; do
         # shellcheck disable=SC2086
         alike "models-$(echo "$model" | tr ' ' _)" 6 "$(some 1: 1:--tiles_5 2:--distribution_1d 3:--distribution_halo \
-            4:--distribution_vertex-cut 2:--distribution_cover 4:--grid_2x2x1 4:--grid_2x1x2)" "$T/few" $few --model $model
+            4:--distribution_halo 2:--distribution_cover 4:--grid_2x2x1 4:--grid_2x1x2)" "$T/few" $few --model $model
     done
 }
 
 # Dropout is keyed by the vertex, whatever its place; a directed graph has another transpose; weights and sparse features.
 shapes() {
-    ways="1: 3:--distribution_1d 3:--distribution_halo 2:--distribution_vertex-cut"
+    ways="1: 3:--distribution_1d 3:--distribution_halo 2:--distribution_cover"
     # shellcheck disable=SC2086
     alike shapes-dropout 8 "$ways" "$T/few" $few --dropout 0.4
     # shellcheck disable=SC2086
@@ -106,7 +106,7 @@ EOF
         head -n 1 log | grep -q "\"inner_vertices\":\[3\],\"outer_vertices\":\[$outer\],\"adjacency_entries\":\[$entries\]" ||
             die "$layers layers: $(head -n 1 log)"
     done
-    for how in 1d halo cover vertex-cut; do
+    for how in 1d halo cover; do
         for rows in all needed; do
             # shellcheck disable=SC2086
             train "falls-$how-$rows" 4 train "$T/few" $few --epochs 3 --eval-every -1 --distribution $how --rows $rows
@@ -148,10 +148,6 @@ chooses() {
         head -n 1 log | grep -q '"rows":"all"' || die "$options: $(head -n 1 log)"
         head -n 1 log | grep -q '"rows_reason":"all: ' || die "$options: $(head -n 1 log)"
     done
-    train chooses-groups 2 train "$T/large" --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1 --groups 2x1
-    head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
-    inner=$(head -n 1 log | sed -n 's/.*"inner_vertices":\[\([0-9]*\),\([0-9]*\)\].*/\1+\2/p')
-    [ "$(($inner))" -eq 20 ] || die "$inner inner vertices"
     train chooses-distribution 2 train "$T/large" --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1
     head -n 1 log | grep -q '"grid_reason":' || die "$(head -n 1 log)"
     head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
@@ -159,20 +155,13 @@ chooses() {
     head -n 1 log | grep -q '"rows":"all"' || die "$(head -n 1 log)"
 }
 
-# Groups and sets start from their training vertices.
+# Groups start from their training vertices.
 groups() {
     # shellcheck disable=SC2086
-    alike groups 5 "3:--groups_3x1 4:--groups_2x2_--distribution_vertex-cut" "$T/few" $few --layers 3
+    alike groups 5 "3:--groups_3x1 4:--groups_2x2_--distribution_cover" "$T/few" $few --layers 3
     # shellcheck disable=SC2086
     train groups-rows 3 train "$T/few" $few --layers 3 --epochs 2 --groups 3x1
     grep -q '^3 groups.* outer vertices' out || die "$(cat out)"
-    for rows in all needed; do
-        # shellcheck disable=SC2086
-        train "groups-co-$rows" 2 train "$T/few" $few --epochs 6 --batches co:4 --rows $rows --dropout 0.2
-    done
-    near groups-co-all groups-co-needed 6
-    count=$(head -n 1 log | sed -n 's/.*"inner_vertices":\[\([0-9]*\)\].*/\1/p')
-    [ "$count" -eq 20 ] || die "$count inner vertices"
 }
 
 # A run that goes on computes the rows that it computed before.
@@ -191,7 +180,9 @@ refusals() {
     refused "--rows needed: --block-norm batch has the statistics of all rows" train "$T/few" --rows needed --model resgcn \
         --block-norm batch
     refused "--rows needed: a sample" train "$T/few" --rows needed --groups 3x1 --max-hop 1
-    refused "--rows needed: --batches clusters" train "$T/few" --rows needed --batches clusters:4,2
+    refused "--rows needed: --batches has sets" train "$T/few" --rows needed --batches co:2
+    refused "--rows needed: --batches has sets" train "$T/few" --rows needed --batches clusters:4,2
+    refused "--rows needed: clones of few vertices" train "$T/few" --rows needed --distribution vertex-cut
     refused "--rows needed: --preload-hops" train "$T/few" --rows needed --groups 3x1 --preload-hops 1
     refused "expected another order with" train "$T/few" --rows needed --order double
     refused "--rows: expected one of: auto all needed" train "$T/few" --rows some

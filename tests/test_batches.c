@@ -182,7 +182,6 @@ static void test_needed_rows(void **state)
             struct sl_opened run;
             check_gradients(&data, models[m], "full --rows needed");
             check_gradients(&data, models[m], "full --rows needed --tiles 5");
-            check_gradients(&data, models[m], "co:2 --rows needed");
             open_run(&run, &data, models[m], "full --rows needed");
             const struct sl_batch *batch = &run.trainer.batches.batch[0];
             assert_int_equal(batch->inner, data.train.count);

@@ -78,8 +78,11 @@ static const char *find_reader(const struct sl_config *config)
         return "--block-norm batch has the statistics of all rows";
     if (sl_batches_parse(config, &how))
         return NULL; /* sl_config_check says so */
-    return how.sampled       ? "a sample is drawn around all vertices of a step"
-           : how.kind->alone ? "--batches clusters trains on all rows of its clusters"
+    if (how.sets > 1 || how.automatic)
+        return "--batches has sets of all vertices";
+    return sl_config_kind(config)->clones ? "clones of few vertices have other gradients"
+           : how.sampled                  ? "a sample is drawn around all vertices of a step"
+           : how.kind->alone              ? "--batches clusters trains on all rows of its clusters"
            : config->groups && (how.preload > 0 || how.chooses_preload)
                ? "--preload-hops takes rows that other groups compute"
                : NULL;
@@ -213,12 +216,12 @@ int sl_needed_validation(const struct sl_source *source, const struct sl_config 
 /* Return why a run computes all rows, whatever they take; NULL: that depends. */
 static const char *find_reason(const struct sl_config *config)
 {
-    const bool late = sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT;
     const char *reader = find_reader(config);
     return reader                                 ? reader
            : sl_submodels_there(config)           ? "sub-models train on all rows"
+           : sl_batches_differ(config)            ? "groups have graphs of their own"
            : strcmp(config->order, "double") == 0 ? "--order double"
-           : late || config->allow_inexact        ? "clones meet late, or never"
+           : config->allow_inexact                ? "clones meet late, or never"
                                                   : NULL;
 }
 

@@ -65,6 +65,13 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
         code = sl_runtime_agree(rt, settle_delay(config, decision.exact));
     if (code)
         return code;
+    if (sl_distribution_find(decision.distribution)->clones &&
+        strcmp(config->rows, "needed") == 0) {
+        snprintf(reasons->rows, sizeof reasons->rows, "all: --distribution auto took a vertex-cut");
+        code = sl_runtime_agree(rt, sl_config_set_text(&config->rows, "all"));
+        if (code)
+            return code;
+    }
     memcpy(reasons->distribution, decision.reason, sizeof reasons->distribution);
     memcpy(reasons->parts, decision.parts, sizeof reasons->parts);
     /* Leave auto for 1D: auto trains in 1D, and checkpoints equal the checkpoints of one rank. */
