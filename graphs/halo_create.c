@@ -253,6 +253,25 @@ static int create_exchange(const struct making *m, const struct need *came, int6
     return code;
 }
 
+/* Tell all ranks the rows of each message, where layers need the messages of some hops alone. */
+static int count_messages(const struct making *m, struct sl_halo *halo)
+{
+    enum { MOST = 1 << 22 }; /* else each is small */
+    const int64_t ranks = m->d->ranks, all = ranks * m->numbers * ranks;
+    const struct sl_exchange *x = &halo->exchange;
+    if (!m->d->hop || all > MOST)
+        return 0;
+    halo->numbers = m->numbers;
+    halo->rows = calloc((size_t)all, sizeof *halo->rows);
+    const int code = sl_runtime_agree(m->rt, halo->rows ? 0 : no_memory(m));
+    for (int p = 0; !code && p < x->receives; p++)
+        halo->rows[((int64_t)x->receive[p].peer * m->numbers + x->receive[p].number) * ranks +
+                   m->rt->rank] = x->receive[p].rows;
+    if (!code)
+        sl_runtime_sum(m->rt, halo->rows, all);
+    return code;
+}
+
 static int exchange_needs(struct making *m, struct sl_halo *halo)
 {
     struct need *came = NULL;
@@ -267,7 +286,7 @@ static int exchange_needs(struct making *m, struct sl_halo *halo)
     sl_runtime_gather(m->rt, sl_exchange_rows_received(&halo->exchange), halo->received);
     sl_runtime_gather(m->rt, sl_exchange_rows_sent(&halo->exchange), halo->sent);
     sl_runtime_gather(m->rt, halo->exchange.receives, halo->messages);
-    return 0;
+    return count_messages(m, halo);
 }
 
 /* List the graph's row numbers of each message that comes. */

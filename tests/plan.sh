@@ -37,16 +37,6 @@ same_plan() {
     done
 }
 
-# planned_of NAME KEY: a figure of a row of $T/plan.json, whose keys are in order.
-planned_of() {
-    tr -d '", ' <"$T/plan.json" | awk -F: -v name="$1" -v key="$2" '
-        $1 == "grids" { rows = 1 }
-        rows && $1 == "words" && !mean { split("", row) }
-        { mean = $1 == "mean" || mean && $1 != "}" }
-        rows && !mean { row[$1] = $2; if (row["grid"] == name && (key in row)) found = row[key] }
-        END { print found }'
-}
-
 # What vertex-cuts of other parts and delays will receive: late ones on average over their turns, once messages are on
 # their way in both directions.
 cut_plan() {

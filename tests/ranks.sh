@@ -137,6 +137,16 @@ measured_of() { # LOG KIND
     tail -n 1 "$1" | sed -n "s/.*\"traffic_per_epoch\":{[^}]*\"$2\":\[\([^]]*\)\].*/\1/p"
 }
 
+# planned_of NAME KEY: a figure of a row of $T/plan.json, whose keys are in order.
+planned_of() {
+    tr -d '", ' <"$T/plan.json" | awk -F: -v name="$1" -v key="$2" '
+        $1 == "grids" { rows = 1 }
+        rows && $1 == "words" && !mean { split("", row) }
+        { mean = $1 == "mean" || mean && $1 != "}" }
+        rows && !mean { row[$1] = $2; if (row["grid"] == name && (key in row)) found = row[key] }
+        END { print found }'
+}
+
 # received_as_planned NAME "RANKS:GRID-OR-DISTRIBUTION ..." OPTION ...: every rank receives what was planned, to the byte.
 received_as_planned() {
     name=$1 all=$(some $2)

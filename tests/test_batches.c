@@ -161,6 +161,38 @@ static void test_gradients_add_up(void **state)
     }
 }
 
+/* Needed rows: the step has the training vertices and no row that they do not depend on. Copies of
+ * the fixtures have the first three training vertices alone. */
+static void test_needed_rows(void **state)
+{
+    static const char *const models[] = {
+        "--model gcn --layers 2 --dropout 0",
+        "--model gcn --layers 3 --dropout 0 --product-order spmm",
+        "--model sage --aggregator mean --layers 2 --dropout 0",
+        "--model sage --aggregator min --layers 2 --dropout 0",
+        "--model gat --heads 2 --hidden 4 --layers 2 --dropout 0 --attention-dropout 0",
+        "--model resgcn --layers 2 --block-norm row --dropout 0",
+    };
+    (void)state;
+    for (int f = 0; f < FIXTURES; f++) {
+        struct sl_dataset data = sl_fixture_open(&fixtures[f]);
+        const int64_t count = data.train.count;
+        data.train.count = count < 3 ? count : 3;
+        for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+            struct sl_opened run;
+            check_gradients(&data, models[m], "full --rows needed");
+            check_gradients(&data, models[m], "full --rows needed --tiles 5");
+            open_run(&run, &data, models[m], "full --rows needed");
+            const struct sl_batch *batch = &run.trainer.batches.batch[0];
+            assert_int_equal(batch->inner, data.train.count);
+            assert_true(batch->entries < run.trainer.whole.operands.entries);
+            sl_opened_close(&run);
+        }
+        data.train.count = count;
+        sl_fixture_close(&data);
+    }
+}
+
 /* ---- Vertices ---- */
 
 /* count[v] += 1 for each inner vertex v. Return a sum that tells sets of vertices apart. */
@@ -420,6 +452,7 @@ int main(void)
     const struct CMUnitTest shared[] = {cmocka_unit_test(test_handles_and_tags_are_reused)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients_add_up),
+        cmocka_unit_test(test_needed_rows),
         cmocka_unit_test(test_each_vertex_once),
         cmocka_unit_test(test_order_of_sets),
         cmocka_unit_test(test_dropout_of_updates),

@@ -54,6 +54,8 @@ struct sl_assembly {
     /* the cut of the rows */
     const char *balance;
     int64_t tiles, block_cols; /* 0: chosen */
+    bool shares_by_tiles;      /* runs of rows have a share of every hop for each of `tiles`, not
+                                  for each rank: sums do not depend on the ranks */
     /* dense features stay in the files where they can: sl_stored_rows_load reads them */
     bool loads;
     bool lists_copies; /* sl_operands.rows */
@@ -87,8 +89,8 @@ struct sl_operands {
 
 /* Give the vertices the order that the distribution takes, unless they have this order already. For
  * a halo, the order is part by part, one part for each rank; of a selection with hops, share by
- * share (sl_source_order_by_hop_shares). Clones keep the order of a selection, hop by hop.
- * Collective. SL_ERR_DATA: --partition is wrong. */
+ * share (sl_source_order_by_hop_shares), one for each rank or each tile. Clones keep the order of a
+ * selection, hop by hop. Collective. SL_ERR_DATA: --partition is wrong. */
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *how);
 

@@ -338,19 +338,22 @@ static void add_part(struct hop_runs *r, const struct sl_source *source, int64_t
 static int list_runs(struct sl_partition *p, const struct sl_source *source, struct hop_runs *r)
 {
     const int64_t n = source->vertices;
-    const int parts = source->part_cut ? p->ranks : 1;
+    const int parts = source->part_cut ? source->parts : 1;
     const size_t most = (size_t)parts * ((size_t)source->hops + 1) + 1;
     r->row = calloc(most, sizeof *r->row);
     r->tile = calloc(most, sizeof *r->tile);
     if (!r->row || !r->tile)
         return sl_error(SL_ERR_SYSTEM, "no memory for %zu runs of rows", most);
+    int rank = 0; /* ranks have equally many parts, one after the other */
     for (int q = 0; q < parts; q++) {
-        p->rank_cut[q] = r->tile[r->runs.count];
+        for (; rank < p->ranks && (int64_t)rank * parts <= (int64_t)q * p->ranks; rank++)
+            p->rank_cut[rank] = r->tile[r->runs.count];
         add_part(r, source, source->part_cut ? source->part_cut[q] : 0,
                  source->part_cut ? source->part_cut[q + 1] : n);
     }
     p->tiles = r->tile[r->runs.count];
-    p->rank_cut[parts] = p->tiles;
+    for (; rank <= p->ranks; rank++)
+        p->rank_cut[rank] = p->tiles;
     r->runs.row = r->row;
     r->runs.tile = r->tile;
     free(p->row_cut);

@@ -22,6 +22,7 @@
 #include "predict/scenario.h"
 #include "train/defaults.h"
 #include "train/group_plan.h"
+#include "train/needed.h"
 #include "train/objective.h"
 #include "train/trainer.h"
 
@@ -82,8 +83,10 @@ struct planning {
     struct sl_process process; /* as --ranks-per-machine says */
     struct sl_runtime rt;
     struct sl_source source;
+    struct sl_selection needed; /* the graph of needed rows, where a step trains on that graph */
+    struct sl_source shares;    /* the graph that a step trains on, with shares of every hop */
     struct sl_rates rates, core;
-    struct sl_partition partition;
+    struct sl_partition partition, vertices; /* of the shares; of vertices without hops */
     struct sl_tile_counts counts;
     struct sl_scenario_halo halo;
     struct sl_scenario_cut cut;
@@ -95,7 +98,7 @@ struct planning {
     struct sl_partition_options cuts;
     struct sl_group_plan *group; // (groups): of --groups and --batches
     int groups;
-    char reason[256];
+    char reason[256], rows[SL_NEEDED_REASON]; /* why the winner; why needed rows, or all */
 };
 
 /* ---- What is planned ---- */
@@ -121,6 +124,25 @@ static int open_graph(struct planning *p, const char *path, int positionals)
     if (!code && strcmp(p->options.order, "auto") != 0)
         code = sl_source_order(&p->rt, &p->source, p->options.order, (uint64_t)p->options.seed);
     return code;
+}
+
+/* The graph that a training step takes. */
+static struct sl_source *trained(struct planning *p)
+{
+    return p->needed.row ? &p->needed.source : &p->source;
+}
+
+/* As training does. Groups and batches select for themselves. */
+static int select_rows(struct planning *p)
+{
+    const struct sl_needed_ranks by = {(int)p->config.ranks, p->process.ranks_here, &p->rates};
+    if (p->config.like)
+        return 0;
+    int code = sl_needed_choose(&p->rt, &p->source, &p->options, &by, p->rows);
+    if (code || strcmp(p->options.rows, "needed") != 0 || sl_config_aggregates(&p->options))
+        return code;
+    code = sl_source_settle_splits(&p->source);
+    return code ? code : sl_needed_select(&p->source, &p->options, &p->needed);
 }
 
 static int find_rates(struct planning *p)
@@ -163,14 +185,17 @@ static int expect_counts(struct planning *p, const struct sl_partition_options *
 
 static int count(struct planning *p, const struct sl_partition_options *cuts)
 {
-    int code = sl_tile_counts_read(&p->rt, &p->source, &p->partition, p->training.how.loops, NULL,
+    int code = sl_tile_counts_read(&p->rt, &p->shares, &p->partition, p->training.how.loops, NULL,
                                    NULL, &p->counts);
-    return code ? code : sl_scenario_halo_create(&p->rt, &p->source, &p->training, cuts, &p->halo);
+    return code ? code : sl_scenario_halo_create(&p->rt, trained(p), &p->training, cuts, &p->halo);
 }
 
 static int cut(struct planning *p)
 {
-    p->training = sl_config_training(&p->options, &p->source);
+    const struct sl_source *graph = trained(p);
+    struct sl_source flat = *graph; /* tiles of clones follow from rows, whatever their hops */
+    flat.hop_cut = NULL;
+    p->training = sl_config_training(&p->options, graph);
     struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training.how);
     cuts.ranks = (int)p->config.ranks;
     cuts.cores = p->rates.cores * cuts.ranks;
@@ -178,19 +203,26 @@ static int cut(struct planning *p)
     p->cuts = cuts;
     if (p->config.like) /* in random order, the same but for noise */
         cuts.balance = "rows";
-    if (p->source.vertices < cuts.ranks)
+    if (graph->vertices < cuts.ranks)
         return sl_error(SL_ERR_USAGE,
                         "--ranks %d: the graph has %" PRId64
                         " vertices (expected no more ranks than vertices)",
-                        cuts.ranks, p->source.vertices);
+                        cuts.ranks, graph->vertices);
     p->rt.stages = p->training.stages;
-    int code = sl_partition_create(&p->rt, &p->partition, &p->source, &cuts);
+    int code = sl_source_borrow(graph, &p->shares);
+    if (!code && graph->hop_cut)
+        code = sl_source_order_by_hop_shares(&p->shares, cuts.ranks);
+    if (!code)
+        code = sl_partition_create(&p->rt, &p->partition, &p->shares, &cuts);
+    if (!code && graph->hop_cut)
+        code = sl_partition_create(&p->rt, &p->vertices, &flat, &cuts);
     if (!code)
         code = p->config.like ? expect_counts(p, &cuts) : count(p, &cuts);
     p->has_cut = sl_scenario_cut_fits(&p->training);
     return code || !p->has_cut
                ? code
-               : sl_scenario_cut_create(&p->source, &p->training, &p->partition, &p->halo,
+               : sl_scenario_cut_create(graph, &p->training,
+                                        graph->hop_cut ? &p->vertices : &p->partition, &p->halo,
                                         sl_space_find(&p->rt).bytes, &p->cut);
 }
 
@@ -203,7 +235,7 @@ static int compare_seconds(const void *a, const void *b)
 static int predict(struct planning *p)
 {
     const struct sl_scenario scenario =
-        sl_scenario_of(&p->source, &p->training, &p->partition, &p->counts, &p->rates, &p->core);
+        sl_scenario_of(trained(p), &p->training, &p->partition, &p->counts, &p->rates, &p->core);
     const int code = sl_scenario_predict_all(&scenario, &p->halo, p->has_cut ? &p->cut : NULL,
                                              &p->list, &p->count);
     if (code)
@@ -451,6 +483,10 @@ static void print(const struct planning *p, const json_t *document)
         printf("and %d slower one%s (--rows, --json)\n", p->count - (int)p->config.rows,
                sl_s(p->count - p->config.rows));
     printf("\n%s\n", p->reason);
+    if (p->needed.row)
+        printf("\nrows %s; figures are of the %" PRId64
+               " vertices of a step, without evaluations\n",
+               p->rows[0] ? p->rows : p->options.rows, p->needed.source.vertices);
     print_sum_order(p);
     print_memory(&p->winner->memory);
     print_groups(p, json_object_get(document, "groups"));
@@ -538,6 +574,8 @@ static int run(int argc, char **argv)
     if (!code)
         code = open_graph(&p, words.own[0], positionals);
     if (!code)
+        code = select_rows(&p);
+    if (!code)
         code = foresee(&p);
     if (!code)
         code = report(&p);
@@ -547,6 +585,9 @@ static int run(int argc, char **argv)
     sl_scenario_halo_destroy(&p.halo);
     sl_tile_counts_destroy(&p.counts);
     sl_partition_destroy(&p.partition);
+    sl_partition_destroy(&p.vertices);
+    sl_source_close(&p.shares);
+    sl_selection_free(&p.needed);
     sl_source_close(&p.source);
     sl_options_free(sl_config_options, &p.options);
     sl_options_free(options, &p.config);

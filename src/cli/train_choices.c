@@ -58,6 +58,7 @@ void sl_train_print_choices(const struct sl_train_run *run)
     const struct sl_process *process = run->rt.process;
     printf("choices\n");
     print_choice("order", config->order, text_of(run->start, "order_reason"));
+    print_choice("rows", config->rows, text_of(run->start, "rows_reason"));
     print_choice("distribution", config->distribution, text_of(run->start, "grid_reason"));
     if (config->groups)
         print_choice("preload hops", config->preload_hops, text_of(run->start, "preload_reason"));

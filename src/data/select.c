@@ -251,9 +251,9 @@ int sl_select(const struct sl_source *source, const int64_t *inner, int64_t coun
     } else {
         rc = number_vertices(&s, &scratch);
     }
-    if (!rc)
+    if (!rc && !options->vertices_alone)
         rc = sl_selecting_edges(&s);
-    if (!rc)
+    if (!rc && !options->vertices_alone)
         rc = sl_selecting_vertices(&s);
     sl_vertex_set_free(&s.selected);
     sl_block_free_all(&scratch);

@@ -15,6 +15,7 @@ struct sl_selection_options {
     uint32_t draw;        /* the number of the resampling */
     bool keeps_last_rows; /* vertices of the last hop keep their edges to selected vertices (the
                              induced subgraph), else they are inputs alone */
+    bool vertices_alone;  /* find hops and rows alone: out->source has no arrays */
     int threads;          /* 0: as many as this process may run at a time */
 };
 

@@ -161,7 +161,8 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
     add_pass(net, plan);
     sl_plan_add_model(net->model, plan);
-    sl_plan_add_places(net->places, plan);
+    if (!net->places->shared) /* else the plan of batches has them */
+        sl_plan_add_places(net->places, plan);
 }
 
 /* Until training starts, dense X and ÂX are both in memory in float32, beside received tiles of X.

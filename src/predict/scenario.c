@@ -403,7 +403,9 @@ const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list,
 
 /* What is counted for it. */
 struct deciding {
-    struct sl_partition partition;
+    struct sl_source shares; /* of every hop, where hops are known */
+    struct sl_partition partition,
+        vertices; /* of these; with hops, of vertices before they have clones */
     struct sl_tile_counts counts;
     struct sl_scenario_halo halo;
     struct sl_scenario_cut cut;
@@ -415,17 +417,27 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_training *training, int64_t space, struct deciding *d)
 {
     const struct sl_partition_options options = sl_operands_cut(rt, &training->how);
-    int code = sl_partition_create(rt, &d->partition, source, &options);
+    struct sl_source flat = *source; /* tiles of clones follow from rows, whatever their hops */
+    flat.hop_cut = NULL;
+    int code = sl_source_borrow(source, &d->shares);
+    if (!code && source->hop_cut)
+        code = sl_source_order_by_hop_shares(&d->shares, rt->ranks);
+    code = sl_runtime_agree(rt, code);
     if (!code)
-        code = sl_tile_counts_read(rt, source, &d->partition, training->how.loops, NULL, NULL,
+        code = sl_partition_create(rt, &d->partition, &d->shares, &options);
+    if (!code)
+        code = sl_tile_counts_read(rt, &d->shares, &d->partition, training->how.loops, NULL, NULL,
                                    &d->counts);
+    if (!code && source->hop_cut)
+        code = sl_partition_create(rt, &d->vertices, &flat, &options);
     d->has_halo = !source->second_vertex;
     d->has_cut = rt->rank == 0 && sl_scenario_cut_fits(training);
     if (!code && d->has_halo)
         code = sl_scenario_halo_create(rt, source, training, &options, &d->halo);
     if (!code && d->has_cut)
-        code = sl_scenario_cut_create(source, training, &d->partition,
-                                      d->has_halo ? &d->halo : NULL, space, &d->cut);
+        code =
+            sl_scenario_cut_create(source, training, source->hop_cut ? &d->vertices : &d->partition,
+                                   d->has_halo ? &d->halo : NULL, space, &d->cut);
     sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
                         &d->rates);
     sl_rates_of_core(rt->cache_bytes, &d->core);
@@ -474,5 +486,7 @@ int sl_scenario_decide(struct sl_runtime *rt, struct sl_source *source,
     sl_scenario_halo_destroy(&d.halo);
     sl_tile_counts_destroy(&d.counts);
     sl_partition_destroy(&d.partition);
+    sl_partition_destroy(&d.vertices);
+    sl_source_close(&d.shares);
     return code;
 }

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/view.h"
+#include "train/needed.h"
 
 /* How many layers of the model aggregate in an epoch. */
 static int hops_of(const struct sl_batches *b)
@@ -39,8 +40,8 @@ static int select_stand_in(const struct sl_batches *b, struct sl_selection *sele
 
 /* Its own edges normalise a sampled graph, or a graph of clusters alone. Each sum is then a mean of
  * the neighbours in the graph. The edges of the whole graph normalise all other graphs. */
-int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
-                    int hops, struct sl_selection *selection)
+static int select_from(const struct sl_batches *b, const int64_t *inner, int64_t count,
+                       uint32_t draw, int hops, struct sl_selection *selection)
 {
     const bool alone = b->how.kind->alone, own_degrees = alone || b->how.sampled;
     const struct sl_selection_options options = {
@@ -65,6 +66,19 @@ int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t co
         selection->source.aggregated_from = b->source;
         selection->source.aggregated_row = selection->row;
     }
+    return code;
+}
+
+int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
+                    int hops, struct sl_selection *selection)
+{
+    int64_t *kept = NULL, left = 0;
+    if (!b->how.needed)
+        return select_from(b, inner, count, draw, hops, selection);
+    int code = sl_needed_keep(b->source, SL_SPLIT_TRAIN, inner, count, &kept, &left);
+    if (!code)
+        code = select_from(b, kept, left, draw, hops, selection);
+    free(kept);
     return code;
 }
 
@@ -158,6 +172,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, struc
     how.objective.balanced = false;
     how.loads = sl_batches_read_features(b);
     how.lists_copies = has_copies(b);
+    how.shares_by_tiles = b->how.needed;
     int code = check_copies(b);
     if (!code)
         code = sl_operands_order(rt, &selection->source, &how);
@@ -217,6 +232,25 @@ int sl_batches_allocate(struct sl_batches *b)
     return sl_runtime_agree(b->rt, sl_places_allocate(rt, &b->places));
 }
 
+int sl_batch_make_validation(struct sl_batches *b, struct sl_batch *batch)
+{
+    struct sl_selection selection = {0};
+    int64_t *kept = NULL, left = 0;
+    bool takes = false;
+    int code = sl_needed_validation(b->source, b->config, &takes);
+    if (!code && takes)
+        code = sl_needed_keep(b->source, SL_SPLIT_VAL, NULL, 0, &kept, &left);
+    if (!code && takes)
+        code = select_from(b, kept, left, 0, hops_between(b), &selection);
+    code = sl_runtime_agree(b->rt, code);
+    batch->pass.network.evaluates = true;
+    if (!code && takes)
+        code = open_pass(b, &selection, batch);
+    sl_selection_free(&selection);
+    free(kept);
+    return code;
+}
+
 int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
                   struct sl_batch *batch)
 {
@@ -224,8 +258,8 @@ int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uin
     int code = sl_runtime_agree(
         b->rt, sl_batch_select(b, inner, count, draw, hops_between(b), &selection));
     if (!code) {
-        batch->inner = count;
-        batch->outer = selection.source.vertices - count;
+        batch->inner = selection.source.inner;
+        batch->outer = selection.source.vertices - batch->inner;
         batch->entries = selection.source.adjacency.indices.count;
         batch->redundant = batch->entries -
                            sl_npy_integer(&selection.source.adjacency.indptr, selection.hop_cut[1]);

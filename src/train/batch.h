@@ -26,6 +26,10 @@ int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t co
 /* Make the batch that is the whole graph, whose tiles are there already. */
 int sl_batch_make_whole(struct sl_batches *b, struct sl_batch *batch);
 
+/* Make the graph that evaluations between epochs take, unless they take the whole one: of the
+ * validation vertices, and what these depend on. Collective; returns as sl_batch_make. */
+int sl_batch_make_validation(struct sl_batches *b, struct sl_batch *batch);
+
 /* Make the batch of the vertices inner (count; rows of the files) in this rank's group. `draw`: how
  * often samples were drawn before. Its places have no memory yet. Collective in all groups. Return
  * 0, or a code of sl_batches_create, the same on all ranks; sl_batch_destroy in either case. */

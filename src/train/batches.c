@@ -384,6 +384,12 @@ static int make_sets(struct sl_batches *b)
     return code ? code : sl_batches_allocate(b);
 }
 
+static bool validates_apart(const struct sl_batches *b)
+{
+    return b->how.needed && b->groups.count == 1 && !b->independent &&
+           sl_config_evaluates(b->config);
+}
+
 static int create_all(struct sl_batches *b)
 {
     int code = sl_runtime_agree(b->rt, create_lists(b));
@@ -393,6 +399,8 @@ static int create_all(struct sl_batches *b)
         code = cut_sets(b);
     if (!code)
         reserve_tags(b);
+    if (!code && validates_apart(b))
+        code = sl_batch_make_validation(b, &b->validation);
     return code ? code : rotates(b) ? make_largest(b) : make_sets(b);
 }
 
@@ -435,6 +443,8 @@ void sl_batches_clear(struct sl_batches *b)
     sl_batches_leave(b);
     for (int k = 0; k < b->count; k++)
         sl_batch_destroy(&b->batch[k]);
+    if (sl_batches_validation(b))
+        sl_batch_destroy(&b->validation);
     b->count = 0;
 }
 
@@ -472,6 +482,8 @@ void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan)
     for (int k = 0; k < b->count; k++)
         if (b->batch[k].version >= 0)
             plan_batch(b, &b->batch[k], plan);
+    if (b->validation.pass.network.rt)
+        plan_batch(b, &b->validation, plan);
     sl_plan_add_places(&b->places, plan);
     sl_plan_add_up(plan);
 }

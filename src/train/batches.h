@@ -39,6 +39,7 @@ struct sl_batches_options {
     int64_t fanout;       /* 0: all */
     bool chooses_preload; /* the next is not chosen yet: sl_preload_choose */
     int preload;          /* layers that aggregate between two refreshings; 0: there are none */
+    bool needed;          /* inner vertices are training vertices: no other row is a start */
 };
 
 struct sl_batches {
@@ -51,18 +52,20 @@ struct sl_batches {
     struct sl_batches_options how;
     struct sl_model **model; // (models): that a step trains on each graph
     int models;
-    bool independent;        /* groups train models of their own, each on the whole graph */
-    struct sl_groups groups; /* count 1: no network has it */
-    struct sl_runtime own;   /* the view of this rank's group, if there are several */
-    int64_t *set_cut;        // (sets + 1)
-    int64_t *vertex;         // (set_cut[sets]): rows of the files, set after set
-    int64_t *edges;          // (sets, sets): entries between clusters; NULL: not counted
-    int steps;               /* of an epoch */
-    int count;               /* batches in memory */
-    struct sl_batch *batch;  // (count)
-    struct sl_batch *in_use; /* its tags are taken; NULL: none */
-    struct sl_places places; /* of all batches: as large as the largest one needs */
-    int *orders;             // (layers): of products
+    bool independent;           /* groups train models of their own, each on the whole graph */
+    struct sl_groups groups;    /* count 1: no network has it */
+    struct sl_runtime own;      /* the view of this rank's group, if there are several */
+    int64_t *set_cut;           // (sets + 1)
+    int64_t *vertex;            // (set_cut[sets]): rows of the files, set after set
+    int64_t *edges;             // (sets, sets): entries between clusters; NULL: not counted
+    int steps;                  /* of an epoch */
+    int count;                  /* batches in memory */
+    struct sl_batch *batch;     // (count)
+    struct sl_batch validation; /* no step: for evaluations between epochs, whose network reads
+                                   rows of validation vertices alone; zero: there is none */
+    struct sl_batch *in_use;    /* its tags are taken; NULL: none */
+    struct sl_places places;    /* of all batches: as large as the largest one needs */
+    int *orders;                // (layers): of products
 };
 
 /* Whether the run trains on other graphs than the whole one: several groups, or batches. */
@@ -113,6 +116,12 @@ bool sl_batches_read_source(const struct sl_batches *b);
  * no group has a training vertex in it. Make it if need be: collective then. Stop the run where
  * that fails. Until sl_batches_leave, what is made is of the batch. */
 struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step, int model);
+
+/* Return the network that evaluates validation vertices alone; NULL: there is none. */
+static inline struct sl_network *sl_batches_validation(struct sl_batches *b)
+{
+    return b->validation.pass.network.rt ? &b->validation.pass.network : NULL;
+}
 
 /* The ranks that share a step's graph. */
 static inline struct sl_runtime *sl_batches_own(struct sl_batches *b)

@@ -218,6 +218,12 @@ const struct sl_option sl_config_options[] = {
      "rows travel. With --cache-aggregate the first layer does not count. auto: the N with the "
      "least predicted time of an epoch",
      EXECUTION},
+    {"rows", SL_OPTION_CHOICE, FIELD(rows), "auto", 0, 0, "auto|all|needed", "WHICH",
+     "rows of each layer that a training step computes. all: of all vertices. needed: of training "
+     "vertices, and of vertices that their loss depends on: the same results but for rounding. "
+     "auto: needed, where a prediction saves time. Evaluations between epochs then have the rows "
+     "of validation vertices, where these are few",
+     EXECUTION},
     {"groups", SL_OPTION_STRING, FIELD(groups), NULL, 0, 0, NULL, "GxP",
      "groups of ranks that train on graphs of their own: G groups of P ranks each; servers: ranks "
      "that share a node. Each preloads what its vertices depend on, so that only sums travel "
@@ -361,8 +367,9 @@ const struct sl_option sl_config_options[] = {
      "also write it every N epochs, which are evaluated; 0: never", FILES},
     {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",
      "continue the run of checkpoint FILE up to --epochs; its model, training, distribution, "
-     "partition, delay, partial-sums, exact-epochs, sum-order, order, balance, tiles and "
-     "instructions hold. Options on the command line win: --tiles 0 and --distribution auto choose "
+     "partition, delay, partial-sums, exact-epochs, sum-order, order, balance, tiles, rows "
+     "and instructions hold. Options on the command line win: --tiles 0 and --distribution auto "
+     "choose "
      "anew",
      FILES},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",

@@ -43,8 +43,8 @@ struct sl_config {
     char *split;
     int64_t split_seed;
     /* execution */
-    char *groups, *distribution, *grid, *broadcast, *partition, *delay, *partial_sums, *sum_order,
-        *order, *balance;
+    char *rows, *groups, *distribution, *grid, *broadcast, *partition, *delay, *partial_sums,
+        *sum_order, *order, *balance;
     int64_t replication, exact_epochs;
     bool cache_adjacency, allow_inexact;
     int64_t tiles, block_columns, workers;

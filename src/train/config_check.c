@@ -12,6 +12,7 @@
 #include "graphs/vertex_cut.h"
 #include "train/batches.h"
 #include "train/config.h"
+#include "train/needed.h"
 #include "train/rounds.h"
 #include "train/shares.h"
 
@@ -177,9 +178,11 @@ static int check_batches(const struct sl_config *config)
                         (long long)config->resample);
     if (!sl_batches_differ(config))
         return 0;
+    if (sl_needed_check(config))
+        return SL_ERR_USAGE;
     if (strcmp(config->order, "double") == 0)
-        return sl_error(SL_ERR_USAGE,
-                        "--order double: expected another order with --groups or --batches");
+        return sl_error(SL_ERR_USAGE, "--order double: expected another order with --groups, "
+                                      "--batches or --rows needed");
     const bool clones = sl_config_kind(config)->clones;
     if (sl_config_delay(config) > 0 && (clones || how.preload == 0 || how.chooses_preload))
         return sl_error(SL_ERR_USAGE,

@@ -3,11 +3,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/memory.h"
 #include "data/feature_form.h"
 #include "train/defaults.h"
+#include "train/needed.h"
 #include "train/steps.h"
 #include "train/trainer.h"
 
@@ -304,6 +306,22 @@ int sl_plan_form(struct sl_runtime *rt, struct sl_source *source, struct sl_conf
     if (!code && !fits)
         code = sl_options_set(sl_config_options, config, "feature-form", "csr");
     return code || fits ? code : sl_features_set_form(rt, source, SL_FEATURES_CSR);
+}
+
+int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
+                 char *reason)
+{
+    const int64_t space = space_for(rt);
+    struct sl_plan plan;
+    if (!reason[0] || strcmp(config->rows, "needed") != 0 || config->groups ||
+        strcmp(config->batches, "full") != 0 || rough_bytes(rt, source, config) < (double)space)
+        return 0;
+    const int code = sl_plan_make(rt, source, config, &plan);
+    if (code || sl_runtime_least(rt, plan.total <= space) > 0)
+        return code;
+    snprintf(reason, SL_NEEDED_REASON,
+             "all: another graph of needed rows does not fit into memory");
+    return sl_config_set_text(&config->rows, "all");
 }
 
 int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,

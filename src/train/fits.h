@@ -14,6 +14,11 @@ struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer);
 int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, struct sl_plan *plan);
 
+/* Take --rows all instead of needed ones that were chosen and do not fit into memory; `reason` then
+ * says so. Collective. */
+int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
+                 char *reason);
+
 /* SL_ERR_SYSTEM with what would help if a run takes more than this machine has free; looks closely
  * only where it may. Collective. */
 int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,

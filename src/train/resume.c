@@ -13,7 +13,7 @@
 static const char *const kept[] = {
     "groups",    "preload-hops", "distribution", "grid",         "replication",
     "partition", "delay",        "partial-sums", "exact-epochs", "sum-order",
-    "order",     "balance",      "tiles",        "instructions",
+    "order",     "balance",      "tiles",        "instructions", "rows",
 };
 
 static bool is_kept(const struct sl_option *option)

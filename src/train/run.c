@@ -16,6 +16,7 @@
 #include "core/words.h"
 #include "data/feature_form.h"
 #include "train/fits.h"
+#include "train/needed.h"
 #include "train/objective.h"
 #include "train/preload.h"
 #include "train/resume.h"
@@ -92,6 +93,18 @@ static int choose_order(struct sl_train_run *run)
         &run->rt, sl_train_choose_order(&run->rt, &run->source, &run->config, &run->choice)));
 }
 
+static int choose_rows(struct sl_train_run *run)
+{
+    struct sl_runtime *rt = &run->rt;
+    struct sl_rates rates;
+    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
+                        &rates);
+    const struct sl_needed_ranks by = {rt->ranks, rt->process->ranks_here, &rates};
+    sl_progress_begin("choosing rows of a step");
+    return sl_progress_end_with(
+        sl_needed_choose(rt, &run->source, &run->config, &by, run->choice.rows));
+}
+
 static int choose_distribution(struct sl_train_run *run)
 {
     struct sl_runtime *rt = &run->rt;
@@ -106,7 +119,9 @@ static int plan_memory(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
     sl_progress_begin("planning the memory");
-    int code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
+    int code = sl_plan_rows(rt, &run->source, &run->config, run->choice.rows);
+    if (!code)
+        code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
     if (!code)
         code = sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
     if (!code && !run->config.resume && !sl_config_is_given(given, "feature-form"))
@@ -175,6 +190,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
                                 sl_defaults_settle(&run->config, &run->source, given, run->chosen));
     if (!code)
         code = sl_runtime_agree(rt, sl_objective_check(&run->config, &run->source));
+    if (!code)
+        code = choose_rows(run);
     if (!code && sl_batches_differ(&run->config))
         code = sl_runtime_agree(rt, sl_source_settle_splits(&run->source));
     if (!code)

@@ -6,6 +6,7 @@
 #include "graphs/distribution.h"
 #include "predict/order_choice.h"
 #include "predict/scenario.h"
+#include "train/needed.h"
 
 int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
                           struct sl_config *config, struct sl_train_choice *reasons)
@@ -32,6 +33,22 @@ static int settle_delay(struct sl_config *config, bool exact)
     return code ? code : sl_config_set_text(&config->partial_sums, "scaled");
 }
 
+/* Decide for the graph that steps train on. Where the first layer's sums come from the whole graph,
+ * decide for the whole graph. */
+static int decide(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config,
+                  struct sl_decision *decision)
+{
+    const bool needed = strcmp(config->rows, "needed") == 0 && !sl_config_aggregates(config);
+    struct sl_selection graph = {0};
+    int code = needed ? sl_runtime_agree(rt, sl_needed_select(source, config, &graph)) : 0;
+    struct sl_source *trained = needed ? &graph.source : source;
+    const struct sl_training training = sl_config_training(config, trained);
+    if (!code)
+        code = sl_scenario_decide(rt, trained, &training, decision);
+    sl_selection_free(&graph);
+    return code;
+}
+
 int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source,
                                  struct sl_config *config, struct sl_train_choice *reasons)
 {
@@ -43,12 +60,18 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
         return sl_runtime_agree(rt, sl_config_set_text(&config->distribution, "halo"));
     if (rt->ranks == 1)
         return settle_delay(config, true);
-    const struct sl_training training = sl_config_training(config, source);
-    int code = sl_scenario_decide(rt, source, &training, &decision);
+    int code = decide(rt, source, config, &decision);
     if (!code)
         code = sl_runtime_agree(rt, settle_delay(config, decision.exact));
     if (code)
         return code;
+    if (sl_distribution_find(decision.distribution)->clones &&
+        strcmp(config->rows, "needed") == 0) {
+        snprintf(reasons->rows, sizeof reasons->rows, "all: --distribution auto took a vertex-cut");
+        code = sl_runtime_agree(rt, sl_config_set_text(&config->rows, "all"));
+        if (code)
+            return code;
+    }
     memcpy(reasons->distribution, decision.reason, sizeof reasons->distribution);
     memcpy(reasons->parts, decision.parts, sizeof reasons->parts);
     /* Leave auto for 1D: auto trains in 1D, and checkpoints equal the checkpoints of one rank. */

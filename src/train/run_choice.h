@@ -10,7 +10,7 @@
 /* A sentence for each choice; "" where the user chose. */
 struct sl_train_choice {
     char order[256], distribution[256];
-    char preload[256];
+    char preload[256], rows[256];
     char parts[256]; /* what METIS had to do for the distribution */
 };
 

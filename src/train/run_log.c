@@ -30,10 +30,29 @@ json_t *sl_train_gather(struct sl_runtime *rt, int64_t value)
     return gather_as(rt, value, false);
 }
 
+/* The graph of all ranks that each training step takes; NULL: there are several. */
+static const struct sl_pass *pass_of_steps(const struct sl_trainer *trainer)
+{
+    const struct sl_batches *b = &trainer->batches;
+    return b->count == 0                           ? &trainer->whole
+           : b->count == 1 && b->groups.count == 1 ? &b->batch[0].pass
+                                                   : NULL;
+}
+
+/* Whether a prediction counts what walks send: with hops, of grids and halos alone. */
+static bool is_predicted(const struct sl_train_run *run)
+{
+    const struct sl_pass *pass = pass_of_steps(&run->trainer);
+    const struct sl_distribution *d = pass ? pass->graph.distribution : NULL;
+    return run->rt.ranks > 1 && d &&
+           (!d->hop || d->kind == &sl_distribution_block || d->kind == &sl_distribution_halo);
+}
+
 /* What a training step will send, and how long it takes, from the tiles as they are. */
 static json_t *predict(const struct sl_train_run *run)
 {
-    const struct sl_operands *operands = &run->trainer.whole.operands;
+    const struct sl_pass *pass = pass_of_steps(&run->trainer);
+    const struct sl_operands *operands = &pass->operands;
     const struct sl_runtime *rt = &run->rt;
     struct sl_tile_counts counts;
     struct sl_rates rates;
@@ -42,8 +61,7 @@ static json_t *predict(const struct sl_train_run *run)
     sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
                         &rates);
     if (!sl_tile_counts_of(operands->adjacency, operands->transposed, &counts) &&
-        !sl_predict_network(&run->trainer.whole.network, operands->distribution, &counts, &rates,
-                            &prediction)) {
+        !sl_predict_network(&pass->network, operands->distribution, &counts, &rates, &prediction)) {
         json_object_set_new(object, "traffic_per_epoch",
                             sl_prediction_traffic(&prediction, rt->ranks));
         json_object_set_new(object, "epoch_seconds", json_real(prediction.seconds));
@@ -119,10 +137,11 @@ static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
     sl_train_log_groups(run, event);
     if (sl_submodels_there(&run->config))
         json_object_set_new(event, "submodels", describe_submodels(run));
-    if (run->rt.ranks > 1 && run->groups.count == 0)
+    if (is_predicted(run))
         json_object_set_new(event, "prediction", predict(run));
     set_reason(event, "grid_reason", run->choice.distribution);
     set_reason(event, "preload_reason", run->choice.preload);
+    set_reason(event, "rows_reason", run->choice.rows);
     set_reason(event, "parts_reason", run->choice.parts);
     set_reason(event, "order_reason", run->choice.order);
     return event;

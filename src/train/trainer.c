@@ -46,6 +46,16 @@ static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct
     return scores;
 }
 
+/* Return the scores of an evaluation between epochs: of validation vertices alone, or of all. */
+static struct sl_scores scores_between(struct sl_trainer *trainer, const struct sl_record *record)
+{
+    struct sl_scores scores = scores_of(trainer, record);
+    for (int s = 0; s < SL_SPLITS; s++)
+        if (sl_batches_validation(&trainer->batches) && s != SL_SPLIT_VAL)
+            scores.of[s] = NAN;
+    return scores;
+}
+
 static double accuracy_of(const struct sl_trainer *trainer, const struct sl_record *record,
                           enum sl_split split)
 {
@@ -109,6 +119,18 @@ static void evaluate(struct sl_trainer *trainer)
         sl_network_evaluate(&trainer->whole.network);
 }
 
+/* Measure the validation vertices after an epoch, and all vertices where the whole graph does so.
+ * Return the network. */
+static struct sl_network *validate(struct sl_trainer *trainer)
+{
+    struct sl_network *net = sl_batches_validation(&trainer->batches);
+    if (net)
+        sl_network_evaluate(net);
+    else
+        evaluate(trainer);
+    return net ? net : &trainer->whole.network;
+}
+
 /* The model is that of the sub-models then. */
 static void put_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
@@ -119,16 +141,16 @@ static void put_submodels(struct sl_trainer *trainer, int64_t epoch)
 static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
 {
     const struct sl_config *config = trainer->config;
-    struct sl_network *net = &trainer->whole.network;
     sl_trace_epoch(epoch);
     trainer->epoch = epoch;
     if (!sl_trainer_submit_steps(trainer, epoch))
         return;
-    net->epoch = (uint32_t)epoch;
+    trainer->whole.network.epoch = (uint32_t)epoch;
     if (is_evaluated(config, epoch) || is_saved(config, epoch))
         put_submodels(trainer, epoch);
     if (is_evaluated(config, epoch)) {
-        evaluate(trainer);
+        struct sl_network *net = validate(trainer);
+        net->epoch = (uint32_t)epoch;
         if (config->patience > 0 && is_candidate(config, epoch)) {
             sl_network_keep_best(net, (int)config->patience);
             sl_store_keep_best(&trainer->store, (int)epoch);
@@ -203,6 +225,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         return;
     }
     const bool evaluated = !unfinished && is_evaluated(config, epoch);
+    const bool tested = evaluated && !sl_batches_validation(&trainer->batches);
     sl_records_wait(&trainer->records, epoch, true, evaluated);
     trainer->step_seconds =
         record->seconds / (trainer->batches.steps - first_step_of(trainer, epoch));
@@ -214,9 +237,9 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         .loss = mean_of(trainer, record->train_loss / models, SL_SPLIT_TRAIN),
         .train_accuracy = accuracy(trainer, record->train_correct / models, SL_SPLIT_TRAIN),
         .val_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_VAL) : NAN,
-        .test_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
+        .test_accuracy = tested ? accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
         .metric = trainer->whole.graph.objective.metric,
-        .score = evaluated ? scores_of(trainer, record) : unmeasured,
+        .score = evaluated ? scores_between(trainer, record) : unmeasured,
         .seconds = sl_overlap_seconds(times.clock),
         .eval_seconds =
             evaluated ? sl_overlap_seconds(record->evaluated_at.clock - record->trained_at.clock)

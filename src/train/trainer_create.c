@@ -65,6 +65,14 @@ static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape
                                       : sl_store_of_model(&trainer->store, &trainer->model);
 }
 
+/* Whether evaluations of the whole graph have the memory of training steps: with needed rows, both
+ * have a graph on all ranks. */
+static bool shares_places(const struct sl_trainer *trainer)
+{
+    const struct sl_batches *b = &trainer->batches;
+    return b->how.needed && b->groups.count == 1 && !trainer->whole.network.logits_only;
+}
+
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_model_shape shape = sl_config_shape(
@@ -76,6 +84,8 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
         (!sl_config_evaluates(trainer->config) || sl_submodels_ensemble(trainer->config) ||
          is_wide(trainer, &shape));
     int code = create_model(trainer, &shape);
+    if (shares_places(trainer))
+        trainer->whole.network.places = &trainer->batches.places;
     int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
     if (!code)
         code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
@@ -212,6 +222,9 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (!code)
         code = sl_pass_open(&trainer->whole, rt, source, config, &how);
     if (!code)
+        code =
+            sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
+    if (!code)
         code = create_network(trainer, checkpoint);
     code = sl_runtime_agree(rt, code);
     if (code)
@@ -219,9 +232,6 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     trainer->epoch = trainer->first_epoch - 1;
     if (!rt->plans)
         code = fill_model(trainer, checkpoint);
-    if (!code)
-        code =
-            sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
     if (!code)
         code = create_batches(trainer, checkpoint);
     if (!code)
@@ -236,8 +246,8 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
     sl_batches_clear(&trainer->batches);
     if (trainer->submodels.rt)
         sl_submodels_destroy(&trainer->submodels);
+    sl_pass_destroy(&trainer->whole); /* its network may have places of the batches */
     sl_batches_destroy(&trainer->batches);
-    sl_pass_destroy(&trainer->whole);
     sl_store_destroy(&trainer->store);
     sl_model_destroy(&trainer->model);
     if (trainer->rt)

@@ -1,0 +1,202 @@
+#!/bin/sh
+# --rows needed: a training step computes the rows that the loss depends on. Losses and weights are those of all rows, but for
+# rounding; fewer entries are met and fewer words travel. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+XDG_CACHE_HOME=$T/cache
+export XDG_CACHE_HOME
+
+# Five training vertices in each of four classes.
+data() {
+    directed
+    sparse
+    "$STARLING" generate community "$T/few" --vertices 1500 --classes 4 --degree 4 --features 12 --seed 3 >"$T/out" &&
+        "$STARLING" generate community "$T/large" --vertices 30000 --classes 4 --degree 6 --features 64 --seed 4 >"$T/out" ||
+        die "$(cat "$T/out")"
+}
+
+few="--split 5/30/rest --hidden 8 --eval-every 4"
+
+# alike NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: the losses of all rows on one rank, and the last weights' accuracies, with
+# needed rows on all of these; _ stands for a space.
+alike() {
+    name=$1 epochs=$2 all=$3
+    shift 3
+    train "$name-all" 1 train "$@" --epochs "$epochs" --rows all
+    for case in $all; do
+        ranks=${case%%:*} options=$(echo "${case#*:}" | tr _ ' ')
+        # shellcheck disable=SC2086
+        train "$name-$case" "$ranks" train "$@" --epochs "$epochs" --rows needed $options
+        near "$name-all" "$name-$case" "$epochs"
+        scores "$name-all" >"$T/one"
+        scores "$name-$case" | paste "$T/one" - | awk '{ d = $1 - $2; if (d * d > 4e-6) { print; exit 1 } }' ||
+            die "other accuracies in $name-$case"
+    done
+}
+
+# The accuracies of the end.
+scores() { # FOLDER
+    tail -n 1 "$T/$1/log" | grep -oE '"[a-z]+_accuracy":[0-9.e-]+' | sed 's/.*://'
+}
+
+models() {
+    for model in "gcn --layers 3" "gcn --product-order spmm" "sage --aggregator mean" "sage --aggregator max --layers 3" \
+        "gat --heads 2" "resgcn --layers 4 --block-norm row" "sgc --hops 2" "appnp --hops 3" "jknet --layers 3" "gin"; do
+        # shellcheck disable=SC2086
+        alike "models-$(echo "$model" | tr ' ' _)" 6 "$(some 1: 1:--tiles_5 2:--distribution_1d 3:--distribution_halo \
+            4:--distribution_halo 2:--distribution_cover 4:--grid_2x2x1 4:--grid_2x1x2)" "$T/few" $few --model $model
+    done
+}
+
+# Dropout is keyed by the vertex, whatever its place; a directed graph has another transpose; weights and sparse features.
+shapes() {
+    ways="1: 3:--distribution_1d 3:--distribution_halo 2:--distribution_cover"
+    # shellcheck disable=SC2086
+    alike shapes-dropout 8 "$ways" "$T/few" $few --dropout 0.4
+    # shellcheck disable=SC2086
+    alike shapes-cached 8 "$ways" "$T/few" $few --input-dropout 0 --cache-aggregate
+    alike shapes-directed 8 "$ways" "$T/directed" --hidden 8 --layers 3
+    alike shapes-sparse 8 "$ways" "$T/sparse" --hidden 8 --layers 3
+    alike shapes-karate 8 "$ways" "$karate" --hidden 5 --split 1/2/rest
+    # shellcheck disable=SC2086
+    alike shapes-bf16 6 "1:" "$T/few" $few --precision bf16
+    # shellcheck disable=SC2086
+    alike shapes-balanced 6 "$ways" "$T/few" $few --class-weights balanced --clip-norm 0.01
+}
+
+# One configuration has the same bits on any number of ranks.
+bits() {
+    for options in "--hidden 8 --tiles 6" "--hidden 5 --tiles 7 --model sage --layers 3 --dropout 0.3"; do
+        # shellcheck disable=SC2086
+        grid "bits" "2 3 4" "$T/few" --split 5/30/rest --rows needed --epochs 12 --eval-every 2 $options
+    done
+}
+
+# The run ends in the same epoch, with the same best one. Where few vertices validate, evaluations between epochs have these alone.
+patience() {
+    for rule in 5/4/rest 5/250/rest; do
+        for case in all:1 needed:1 needed:3; do
+            folder=patience-$case-$(echo "$rule" | tr / -)
+            train "$folder" "${case#*:}" train "$T/few" --split $rule --hidden 8 --patience 8 --eval-every 2 --epochs 200 \
+                --rows "${case%:*}" --distribution halo
+            grep -o '"val_accuracy":[0-9.]*' log >validated
+            tail -n 1 log | grep -oE '"(epochs|best_epoch|test_accuracy)":[0-9.]+' >ends
+            [ "$(wc -l <ends)" -eq 3 ] && [ "$(wc -l <validated)" -gt 5 ] || die "no end: $(tail -n 1 log)"
+            [ "$case" != all:1 ] || cp ends validated "$T"
+            cmp ends "$T/ends" && cmp validated "$T/validated" || die "$folder: other ends: $(cat ends "$T/ends")"
+            grep -q '"epochs":200' ends && die "nobody lost patience"
+            tested=$(grep '"event":"epoch"' log | grep -c '"test_accuracy"')
+            case $case-$rule in
+            needed*-5/4/rest) [ "$tested" -eq 0 ] || die "$tested epochs tested" ;;
+            *) [ "$tested" -gt 2 ] || die "$tested epochs tested" ;;
+            esac
+        done
+    done
+}
+
+# Entries in rows that a step computes, bytes that travel, and bytes of the plan fall. Of a path of thirty vertices,
+# vertices 0, 10 and 20 train: each layer more needs five vertices more, and meets ten entries more.
+falls() {
+    awk 'BEGIN { for (v = 0; v < 29; v++) { print v, v + 1; print v + 1, v } }' | dataset "$T/line" 30 3
+    split "$T/line/train_idx.npy" 0 0 30
+    for case in 1:5:5 2:10:15 3:15:25; do
+        IFS=: read -r layers outer entries <<EOF
+$case
+EOF
+        train "falls-$layers" 1 train "$T/line" --layers "$layers" --hidden 4 --epochs 2 --rows needed
+        head -n 1 log | grep -q "\"inner_vertices\":\[3\],\"outer_vertices\":\[$outer\],\"adjacency_entries\":\[$entries\]" ||
+            die "$layers layers: $(head -n 1 log)"
+    done
+    for how in 1d halo cover; do
+        for rows in all needed; do
+            # shellcheck disable=SC2086
+            train "falls-$how-$rows" 4 train "$T/few" $few --epochs 3 --eval-every -1 --distribution $how --rows $rows
+        done
+        all=$(traffic "falls-$how-all" rows_received) needed=$(traffic "falls-$how-needed" rows_received)
+        echo "$how: $all bytes of rows, $needed of needed ones"
+        [ "$needed" -gt 0 ] && [ $((10 * needed)) -lt $((6 * all)) ] || die "as many words"
+    done
+}
+
+# Every rank receives what the log says before the first epoch.
+words() {
+    # shellcheck disable=SC2086
+    received_as_planned words "2:2x1x1 3:halo 4:2x2x1 2:halo 4:2x1x2 4:halo" "$T/few" $few --rows needed --layers 3
+    # starling plan has the same graph; of a halo it counts some rows more.
+    # shellcheck disable=SC2086
+    set -- "$T/few" $few --layers 3 --tiles 3 --product-order gemm
+    printf 'rows = "needed"\n' >"$T/rows.toml"
+    "$STARLING" plan "$@" --ranks 3 --config "$T/rows.toml" --json "$T/plan.json" >"$T/out" || die "$(cat "$T/out")"
+    grep -q '^rows needed; figures are of the ' "$T/out" || die "$(cat "$T/out")"
+    for how in 1d:3x1x1:0 halo:halo:20; do
+        over=${how##*:} how=${how%:*}
+        train words-plan 3 train "$@" --rows needed --distribution "${how%:*}" --epochs 2
+        most=$(measured_of log rows_received | tr , '\n' | sort -n | tail -n 1) planned=$(planned_of "${how#*:}" rows_received)
+        [ "$most" -gt 0 ] && [ "$planned" -ge "$most" ] && [ $((100 * planned)) -le $(((100 + over) * most)) ] ||
+            die "$how: $planned bytes planned, $most received"
+    done
+}
+
+# auto takes needed rows where they pay, and says why. Small graphs keep all.
+chooses() {
+    train chooses 1 train "$T/large" --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1
+    head -n 1 log | grep -q '"rows_reason":"needed: a step is predicted' || die "$(head -n 1 log)"
+    head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
+    for options in "--split 90/5/5" "--split 5/30/rest --model resgcn --block-norm batch" \
+        "--split 5/30/rest --batches clusters:9,2"; do
+        # shellcheck disable=SC2086
+        train chooses-all 1 train "$T/large" $options --hidden 8 --epochs 30 --stop-after 1 --eval-every -1
+        head -n 1 log | grep -q '"rows":"all"' || die "$options: $(head -n 1 log)"
+        head -n 1 log | grep -q '"rows_reason":"all: ' || die "$options: $(head -n 1 log)"
+    done
+    train chooses-distribution 2 train "$T/large" --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1
+    head -n 1 log | grep -q '"grid_reason":' || die "$(head -n 1 log)"
+    head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
+    train chooses-small 1 train "$T/few" --hidden 4 --epochs 2
+    head -n 1 log | grep -q '"rows":"all"' || die "$(head -n 1 log)"
+}
+
+# Groups start from their training vertices.
+groups() {
+    # shellcheck disable=SC2086
+    alike groups 5 "3:--groups_3x1 4:--groups_2x2_--distribution_cover" "$T/few" $few --layers 3
+    # shellcheck disable=SC2086
+    train groups-rows 3 train "$T/few" $few --layers 3 --epochs 2 --groups 3x1
+    grep -q '^3 groups.* outer vertices' out || die "$(cat out)"
+}
+
+# A run that goes on computes the rows that it computed before.
+resumes() {
+    # shellcheck disable=SC2086
+    set -- "$T/few" $few --rows needed --dropout 0.3
+    train resumes 2 train "$@" --epochs 8
+    train resumes-half 2 train "$@" --epochs 8 --stop-after 4
+    train resumes-on 2 train "$T/few" --split 5/30/rest --resume "$T/resumes-half/ck" --epochs 8
+    head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
+    losses resumes | tail -n 4 >"$T/one"
+    losses resumes-on | cmp "$T/one" - || die "other losses"
+}
+
+refusals() {
+    refused "--rows needed: --block-norm batch has the statistics of all rows" train "$T/few" --rows needed --model resgcn \
+        --block-norm batch
+    refused "--rows needed: a sample" train "$T/few" --rows needed --groups 3x1 --max-hop 1
+    refused "--rows needed: --batches has sets" train "$T/few" --rows needed --batches co:2
+    refused "--rows needed: --batches has sets" train "$T/few" --rows needed --batches clusters:4,2
+    refused "--rows needed: clones of few vertices" train "$T/few" --rows needed --distribution vertex-cut
+    refused "--rows needed: --preload-hops" train "$T/few" --rows needed --groups 3x1 --preload-hops 1
+    refused "expected another order with" train "$T/few" --rows needed --order double
+    refused "--rows: expected one of: auto all needed" train "$T/few" --rows some
+}
+
+data
+check "models" models
+check "shapes" shapes
+check "bits" bits
+check "patience" patience
+check "falls" falls
+check "words" words
+check "chooses" chooses
+check "groups" groups
+check "resumes" resumes
+check "refusals" refusals
+finish
