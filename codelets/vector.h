@@ -65,6 +65,17 @@
 #define SL_VECTOR_BYTES 16
 #endif
 
+#define SL_LEVEL_IS_v3   1
+#define SL_LEVEL_IS_v4   2
+#define SL_LEVEL_IS_bf16 3
+#if defined(SL_LEVEL)
+#if (SL_OF_LEVEL(SL_LEVEL_IS, SL_LEVEL) == 1 && !defined(__AVX2__)) ||     \
+    (SL_OF_LEVEL(SL_LEVEL_IS, SL_LEVEL) == 2 && !defined(__AVX512DQ__)) || \
+    (SL_OF_LEVEL(SL_LEVEL_IS, SL_LEVEL) == 3 && !defined(__AVX512BF16__))
+#error "CFLAGS of make change the level's instructions: give -march to configure"
+#endif
+#endif
+
 /* Where a sum has several lanes that meet in the end, the lanes are SL_SIXTEEN or SL_EIGHT at every
  * level, so that levels which multiply and add alike give the same bits. */
 enum {

@@ -16,7 +16,7 @@ AC_DEFUN([SL_CXX], [
     AC_MSG_CHECKING([for sanitizers])
     CXXFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
     AC_RUN_IFELSE([AC_LANG_PROGRAM([#include <sanitizer/asan_interface.h>])],
-      [CXX_SANITIZERS=$CXXFLAGS; CXX_ASAN=-DSOFTWARE_GPU_ASAN; sl_cxx="$sl_cxx with sanitizers"], [], [])
+      [CXX_SANITIZERS=$CXXFLAGS; CXX_ASAN=-DSOFTWARE_GPU_ASAN; sl_cxx="$sl_cxx with sanitizers"], [], [:])
     AC_MSG_RESULT([${CXX_SANITIZERS:-no}])])
   CXXFLAGS=$sl_save_CXXFLAGS
   AC_LANG_POP([C++])

@@ -138,20 +138,20 @@ words() {
 
 # auto takes needed rows where they pay, and says why. Small graphs keep all.
 chooses() {
-    train chooses 1 train "$T/large" --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1
+    train chooses 1 train "$T/large" --rows auto --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1
     head -n 1 log | grep -q '"rows_reason":"needed: a step is predicted' || die "$(head -n 1 log)"
     head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
     for options in "--split 90/5/5" "--split 5/30/rest --model resgcn --block-norm batch" \
         "--split 5/30/rest --batches clusters:9,2"; do
         # shellcheck disable=SC2086
-        train chooses-all 1 train "$T/large" $options --hidden 8 --epochs 30 --stop-after 1 --eval-every -1
+        train chooses-all 1 train "$T/large" --rows auto $options --hidden 8 --epochs 30 --stop-after 1 --eval-every -1
         head -n 1 log | grep -q '"rows":"all"' || die "$options: $(head -n 1 log)"
         head -n 1 log | grep -q '"rows_reason":"all: ' || die "$options: $(head -n 1 log)"
     done
-    train chooses-distribution 2 train "$T/large" --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1
+    train chooses-distribution 2 train "$T/large" --rows auto --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1
     head -n 1 log | grep -q '"grid_reason":' || die "$(head -n 1 log)"
     head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
-    train chooses-small 1 train "$T/few" --hidden 4 --epochs 2
+    train chooses-small 1 train "$T/few" --rows auto --hidden 4 --epochs 2
     head -n 1 log | grep -q '"rows":"all"' || die "$(head -n 1 log)"
 }
 

@@ -26,7 +26,7 @@ few() {
     cd "$T" || exit 1
     for n in 1 2; do
         run $n train few --epochs 1 || die "$(cat err)"
-        echo "starling: few: 20 % of the dense features are not 0: they are read as CSR, as a bag of words" | cmp - err ||
+        echo "starling: few: 20 % of the dense features are not 0: they count as CSR, as a bag of words whose rows are normalised" | cmp - err ||
             die "$n ranks: $(cat err)"
         grep -q -e '--normalize-features l2' out || die "$(cat out)"
     done

@@ -7,7 +7,8 @@ top=${top_srcdir:-$(dirname "$0")/..}
 command -v objdump >/dev/null || { echo "no objdump"; exit 77; }
 grep -q '^#define SL_X86_LEVELS 1' config.h || { echo "no levels of x86-64"; exit 77; }
 grep -q '^#define SL_BUILT_WITH_FLAGS ".*-O[23]' config.h || { echo "not optimised"; exit 77; }
-if grep -Eq '^S[A-Z_]*_(TRUE|FLAGS)=.*(-march=native|-fsanitize)' config.log; then
+[ -e codelets/kernels/.libs/gather.o ] || { echo "no shared libraries"; exit 77; }
+if grep -Eq '^S[A-Z_]*_(TRUE|FLAGS)=.*(-march|-fsanitize)' config.log; then
     echo "built for one processor, or with sanitizers"
     exit 77
 fi

@@ -9,10 +9,10 @@
 
 enum { N = 60, F = 40 };
 
-/* Entries of row v: 3 or 4 of 40, two of which are negative or below what float16 holds. */
+/* Entries of row v: 3 or 4 of 40, two of which are no whole numbers or below what float16 holds. */
 static float item(int64_t v, int64_t j)
 {
-    return (v * 7 + j * 3) % 11 ? 0.0f : j % 5 == 0 ? -1.5f : j % 7 == 0 ? 1e-30f : (float)(v + j);
+    return (v * 7 + j * 3) % 11 ? 0.0f : j % 5 == 0 ? 1.5f : j % 7 == 0 ? 1e-30f : (float)(v + j);
 }
 
 /* A ring of N vertices. Arrays are static: a dataset of another form has other arrays. */
@@ -109,11 +109,18 @@ static void test_file(void **state)
     sl_dataset_close(&data);
 }
 
-/* What the files say of words stays. */
+/* Counts of words are not negative. What the files say of words stays. */
 static void test_said(void **state)
 {
     static float x[N * F];
     struct sl_dataset data;
+    fill(x, item);
+    x[N * F - 1] = -1.0f;
+    open_ok(store(*state, "negative", x, NULL), &data);
+    assert_int_equal(data.feature_form, SL_FEATURES_CSR);
+    assert_false(data.bag_of_words);
+    sl_dataset_close(&data);
+
     fill(x, item);
     open_ok(store(*state, "no-words", x, ", \"features\": {\"bag_of_words\": false}"), &data);
     assert_int_equal(data.feature_form, SL_FEATURES_CSR);

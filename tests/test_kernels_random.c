@@ -174,6 +174,19 @@ static void check_half(int64_t rows, int64_t cols, enum sl_layout layout)
         check_dropout_at(rows, cols, layout, 0.5, columns[c]);
 }
 
+/* Rows of several runs of draws, which begin inside a draw. */
+static void test_dropout_wide(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {1020, 4093, 4100, 6030, 8218};
+    static const uint32_t columns[] = {0, 4, 8, 12, 20, 1021};
+    for (size_t w = 0; w < SL_COUNT(widths); w++)
+        for (size_t c = 0; c < SL_COUNT(columns); c++) {
+            check_dropout_at(2, widths[w], (enum sl_layout)(c % SL_LAYOUTS), 0.5, columns[c]);
+            check_dropout_at(2, widths[w], (enum sl_layout)(w % SL_LAYOUTS), 0.3, columns[c]);
+        }
+}
+
 static void test_dropout(void **state)
 {
     (void)state;
@@ -327,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_dropout_statistics),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_dropout_same_dense_and_sparse),
+        cmocka_unit_test(test_dropout_wide),
         cmocka_unit_test(test_dropout_of_all),
         cmocka_unit_test(test_glorot),
         cmocka_unit_test(test_glorot_tiles),

@@ -22,31 +22,31 @@ static const float zeros[RUN + SL_LANES];
 /* How many bits decide on an element. */
 enum draw { DRAW_NOTHING, DRAW_BITS, DRAW_HALVES };
 
-/* Where the bits of the columns of a row are. */
+/* Where the bits of some columns of a row are. */
 struct place {
-    enum draw draw;
-    uint32_t first;  /* block of column 0 */
-    int64_t blocks;  /* of a row */
-    int64_t columns; /* of a block */
-    int64_t skip;    /* columns of the first block before column 0 */
-    int64_t word;    /* 16-bit word of column 0 in its block, and the bits before it there */
+    uint32_t first; /* block of the first column */
+    int64_t blocks; /* of the columns */
+    int64_t word;   /* 16-bit word of the first column in its block, and the bits before it there */
     int shift;
 };
 
-static struct place place_of(const struct sl_epilogue *e, int64_t cols)
+static struct place place_of(const struct sl_epilogue *e, int64_t first, int64_t cols)
 {
     const int64_t bits = sl_dropout_bits(&e->drop), columns = sl_dropout_columns(&e->drop);
-    const int64_t column0 = e->column0 + e->drop.column0, skip = column0 % columns;
-    const enum draw draw = bits == 1 ? DRAW_BITS : DRAW_HALVES;
+    const int64_t column0 = e->column0 + e->drop.column0 + first, skip = column0 % columns;
     return (struct place){
-        .draw = e->drop.threshold ? draw : DRAW_NOTHING,
         .first = (uint32_t)(column0 / columns),
         .blocks = (skip + cols + columns - 1) / columns,
-        .columns = columns,
-        .skip = skip,
         .word = skip * bits / 16,
         .shift = (int)(skip * bits % 16),
     };
+}
+
+static enum draw draw_of(const struct sl_dropout *drop)
+{
+    if (!drop->threshold)
+        return DRAW_NOTHING;
+    return sl_dropout_bits(drop) == 1 ? DRAW_BITS : DRAW_HALVES;
 }
 
 /* What the words of blocks at … at + CHAINS · SL_LANES - 1 are made from goes into u and v. */
@@ -182,7 +182,7 @@ SL_INLINE void rest_of_form(const struct run *run, int64_t j, enum form sum, enu
         memcpy(masks, (const char *)run->mask + from * size_of(mask), count * size_of(mask));
     if (draw == DRAW_HALVES)
         rest.word += j;
-    else
+    else if (draw == DRAW_BITS)
         rest.word += (run->shift + j) / 16, rest.shift = (int)((run->shift + j) % 16);
     rest.sum = sums;
     rest.mask = masks;
@@ -207,7 +207,6 @@ SL_INLINE void run_of_form(const struct run *run, enum form sum, enum form mask,
 struct call {
     const struct sl_epilogue *e;
     const struct sl_rows *sum, *z;
-    struct place place;
     int64_t cols;
     bool padded;
     float last_bias[SL_LANES];
@@ -248,7 +247,8 @@ SL_INLINE void block_of_form(const struct call *call, const struct block *b, enu
         run.mask = sl_rows_at(&e->mask, r, b->first).data;
         run.sum = sl_rows_at(call->sum, r, b->first).data;
         run.z = sl_rows_at(call->z, r, b->first).data;
-        run.word = b->word + (r - b->from) * b->words;
+        if (draw != DRAW_NOTHING)
+            run.word = b->word + (r - b->from) * b->words;
         run_of_form(&run, sum, mask, z, draw);
     }
 }
@@ -300,18 +300,22 @@ static enum form form_of(const struct sl_rows *rows)
 static block_function *function_of(const struct call *call)
 {
     const enum form z = form_of(call->z), mask = form_of(&call->e->mask);
+    const enum draw draw = draw_of(&call->e->drop);
     if (form_of(call->sum) == HALVES)
-        return of_halves[z][call->place.draw];
-    return of_floats[call->e->mask.data ? mask : NOTHING][z][call->place.draw];
+        return of_halves[z][draw];
+    return of_floats[call->e->mask.data ? mask : NOTHING][z][draw];
 }
 
-/* With the words of several rows, or of a run of one, made together. */
+/* The words of several rows, or of a run of one row, are made together. A run has whole vectors,
+ * but for the last one of a row. */
 static void drop_rows(const struct call *call, block_function *finish, int64_t from, int64_t to)
 {
     enum { ROOM = CHAINS * SL_LANES };
-    const struct place *at = &call->place;
-    const int64_t most = RUN / at->columns < DRAWN_BLOCKS ? RUN / at->columns : DRAWN_BLOCKS;
-    const int64_t at_once = at->blocks <= most ? DRAWN_BLOCKS / at->blocks : 1;
+    const int64_t columns = sl_dropout_columns(&call->e->drop);
+    const int64_t drawn = columns * DRAWN_BLOCKS < RUN ? columns * DRAWN_BLOCKS : RUN;
+    const int64_t most = drawn - (columns > SL_SIXTEEN ? columns : SL_SIXTEEN);
+    const int64_t blocks = place_of(call->e, 0, call->cols).blocks,
+                  at_once = call->cols <= most ? DRAWN_BLOCKS / blocks : 1;
     uint16_t words[4 * DRAWN_BLOCKS + SL_SIXTEEN] = {0}; /* a last vector may read on */
     uint32_t last_vertices[DRAWN_BLOCKS + ROOM] = {0};
     for (int64_t r = from; r < to; r += at_once) {
@@ -319,18 +323,17 @@ static void drop_rows(const struct call *call, block_function *finish, int64_t f
         const uint32_t *vertex = call->e->vertex + r;
         if (to - r < at_once + ROOM)
             vertex = memcpy(last_vertices, vertex, (size_t)rows * sizeof *vertex);
-        for (int64_t start = 0; start < at->blocks; start += most) {
-            const int64_t left = at->blocks - start, count = left < most ? left : most;
-            const int64_t begin = start ? at->columns * start - at->skip : 0;
-            const int64_t end = at->columns * (start + count) - at->skip;
-            draw(call->e->drop.key, vertex, rows, at->first + (uint32_t)start, count, words);
+        for (int64_t j = 0; j < call->cols; j += most) {
+            const int64_t left = call->cols - j, count = left < most ? left : most;
+            const struct place at = place_of(call->e, j, count);
+            draw(call->e->drop.key, vertex, rows, at.first, at.blocks, words);
             finish(call, &(struct block){.from = r,
                                          .to = r + rows,
-                                         .first = begin,
-                                         .last = end < call->cols ? end : call->cols,
-                                         .word = words + (start ? 0 : at->word),
-                                         .words = 4 * count,
-                                         .shift = start ? 0 : at->shift});
+                                         .first = j,
+                                         .last = j + count,
+                                         .word = words + at.word,
+                                         .words = 4 * at.blocks,
+                                         .shift = at.shift});
         }
     }
 }
@@ -339,7 +342,7 @@ static void finish_linear(const struct sl_epilogue *e, int64_t from, int64_t to,
                           const struct sl_rows *sum, const struct sl_rows *z)
 {
     const int64_t rest = cols % SL_LANES, padded = sl_padded(cols);
-    struct call call = {.e = e, .sum = sum, .z = z, .cols = cols, .place = place_of(e, cols)};
+    struct call call = {.e = e, .sum = sum, .z = z, .cols = cols};
     call.padded =
         sum->room >= padded && z->room >= padded && (!e->mask.data || e->mask.room >= padded);
     for (int64_t j = 0; e->bias && j < rest; j++)

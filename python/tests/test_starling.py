@@ -113,7 +113,7 @@ def test_mostly_zero_features_are_sparse(tmp_path):
     said = subprocess.run([sys.executable, "-c", "import sys, starling; starling.train("
                            "starling.Graph.open(sys.argv[1]), epochs=1, quiet='no')", tmp_path],
                           check=True, capture_output=True, text=True).stderr
-    assert said.count("of the dense features are not 0: they are read as CSR") == 1
+    assert said.count("of the dense features are not 0: they count as CSR") == 1
 
 
 def test_weights_outlive_and_change():

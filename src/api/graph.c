@@ -122,6 +122,7 @@ int starling_graph_set_features(starling_graph *graph, int64_t columns, const fl
     if (code)
         return code;
     source->feature_form = SL_FEATURES_DENSE;
+    source->features_csr = (struct sl_stored_csr){0};
     source->features = columns;
     source->bag_of_words = false;
     graph->settled = false;

@@ -292,11 +292,13 @@ static int cut_vertices(struct sl_making *m)
 static int read_part(struct sl_making *m, int64_t first, int64_t rows)
 {
     struct sl_source source = m->source;
-    if (source.feature_form == SL_FEATURES_DENSE && sl_making_can_store(m) && !m->how->aggregates &&
-        m->how->row_norm == SL_ROW_NORM_NONE)
+    const bool stay =
+        sl_making_can_store(m) && !m->how->aggregates && m->how->row_norm == SL_ROW_NORM_NONE;
+    if (stay)
         source.feature_form = SL_FEATURES_IDENTITY;
     const int code = sl_source_read(m->rt, &source, first, rows, &m->part);
-    m->part.data.feature_form = m->source.feature_form;
+    if (stay)
+        m->part.data.feature_form = SL_FEATURES_DENSE;
     return code;
 }
 

@@ -20,15 +20,22 @@ struct pass {
     int64_t *indptr;  // (rows + 1)
     int32_t *indices; // (indptr[rows]); NULL: indptr[k + 1] gets the entries of row k
     float *values;    // (indptr[rows])
-    atomic_bool failed;
+    atomic_bool failed, negative;
 };
 
-static int64_t count_entries(int64_t width, const float *x)
+/* What is counted of features. */
+struct counts {
+    int64_t entries, negative;
+};
+
+static struct counts count_entries(int64_t width, const float *x)
 {
-    int64_t count = 0;
-    for (int64_t j = 0; j < width; j++)
-        count += x[j] != 0.0f;
-    return count;
+    struct counts counts = {0};
+    for (int64_t j = 0; j < width; j++) {
+        counts.entries += x[j] != 0.0f;
+        counts.negative += x[j] < 0.0f;
+    }
+    return counts;
 }
 
 static void take_entries(int64_t width, const float *x, int32_t *indices, float *values)
@@ -41,13 +48,17 @@ static void take_entries(int64_t width, const float *x, int32_t *indices, float 
         }
 }
 
-static void pass_row(const struct pass *pass, int64_t k, const float *x)
+static void pass_row(struct pass *pass, int64_t k, const float *x)
 {
     const int64_t width = pass->source->features;
-    if (pass->indices)
+    if (pass->indices) {
         take_entries(width, x, pass->indices + pass->indptr[k], pass->values + pass->indptr[k]);
-    else
-        pass->indptr[k + 1] = count_entries(width, x);
+        return;
+    }
+    const struct counts counts = count_entries(width, x);
+    pass->indptr[k + 1] = counts.entries;
+    if (counts.negative)
+        atomic_store(&pass->negative, true);
 }
 
 /* Some rows at a time are made float32, in memory that stays in the cache. */
@@ -82,9 +93,9 @@ static int pass_all(struct pass *pass, int64_t rows)
 }
 
 /* Set indptr[k + 1] (rows) to the entries of the rows first + k * step, of which each rank counts
- * its share. Return an error, or the total in *entries. */
+ * its share. Return an error, or the totals: entries, and ranks with a negative number. */
 static int count_rows(struct sl_runtime *rt, const struct sl_source *source, int64_t step,
-                      int64_t rows, int64_t *indptr, int64_t *entries)
+                      int64_t rows, int64_t *indptr, struct counts *all)
 {
     const int64_t begin = rows * rt->rank / rt->ranks, end = rows * (rt->rank + 1) / rt->ranks;
     struct pass pass = {
@@ -94,10 +105,11 @@ static int count_rows(struct sl_runtime *rt, const struct sl_source *source, int
     const int rc = sl_runtime_agree(rt, pass_all(&pass, end - begin));
     if (rc)
         return rc;
+    *all = (struct counts){.negative = atomic_load(&pass.negative)};
     sl_runtime_sum(rt, indptr, rows + 1);
-    *entries = 0;
+    sl_runtime_sum(rt, &all->negative, 1);
     for (int64_t k = 0; k < rows; k++)
-        *entries += indptr[k + 1];
+        all->entries += indptr[k + 1];
     return 0;
 }
 
@@ -127,30 +139,32 @@ static void become_csr(struct sl_source *source, int64_t *indptr, int64_t entrie
  * *counts to the list of count_rows. */
 static int find_few(struct sl_runtime *rt, const struct sl_source *source, int64_t step,
                     int64_t rows, double most, struct sl_block **blocks, int64_t **counts,
-                    int64_t *entries, bool *few)
+                    struct counts *all, bool *few)
 {
     *counts = sl_block_array(blocks, rows + 1, sizeof **counts);
     int rc = sl_runtime_agree(rt, *counts ? 0 : SL_ERR_SYSTEM);
     if (!rc)
-        rc = count_rows(rt, source, step, rows, *counts, entries);
-    *few = !rc && (double)*entries <= most * (double)rows * (double)source->features;
+        rc = count_rows(rt, source, step, rows, *counts, all);
+    *few = !rc && (double)all->entries <= most * (double)rows * (double)source->features;
     return rc;
 }
 
 int sl_features_settle(struct sl_runtime *rt, struct sl_source *source)
 {
     struct sl_block *blocks = NULL;
-    int64_t *counts, entries;
+    struct counts all;
+    int64_t *counts;
     bool few;
     if (source->feature_form != SL_FEATURES_DENSE || sl_npy_is_text(&source->features_dense))
         return 0;
     const int64_t n = source->vertices, rows = sampled_rows(source);
-    int rc = find_few(rt, source, n / rows, rows, CHANCE * MOST, &blocks, &counts, &entries, &few);
+    int rc = find_few(rt, source, n / rows, rows, CHANCE * MOST, &blocks, &counts, &all, &few);
     if (!rc && few)
-        rc = find_few(rt, source, 1, n, MOST, &blocks, &counts, &entries, &few);
+        rc = find_few(rt, source, 1, n, MOST, &blocks, &counts, &all, &few);
     if (!rc && few) {
-        become_csr(source, counts, entries);
-        source->bag_of_words = source->bag_of_words || !source->bag_of_words_said;
+        become_csr(source, counts, all.entries);
+        source->bag_of_words =
+            source->bag_of_words || (!source->bag_of_words_said && !all.negative);
         sl_block_move(&source->blocks, &blocks);
     }
     sl_block_free_all(&blocks);
@@ -160,16 +174,17 @@ int sl_features_settle(struct sl_runtime *rt, struct sl_source *source)
 int sl_features_set_form(struct sl_runtime *rt, struct sl_source *source, enum sl_feature_form form)
 {
     const bool in_csr = source->feature_form == form || source->features_csr.indptr.data;
-    int64_t *counts, entries;
+    struct counts all;
+    int64_t *counts;
     bool few;
     if (source->feature_form == SL_FEATURES_IDENTITY)
         return 0;
     if (form == SL_FEATURES_CSR && !in_csr) {
-        const int rc = find_few(rt, source, 1, source->vertices, 1.0, &source->blocks, &counts,
-                                &entries, &few);
+        const int rc =
+            find_few(rt, source, 1, source->vertices, 1.0, &source->blocks, &counts, &all, &few);
         if (rc)
             return rc;
-        become_csr(source, counts, entries);
+        become_csr(source, counts, all.entries);
     }
     source->feature_form = form;
     return 0;
@@ -196,9 +211,9 @@ void sl_features_note(const struct sl_source *source, const char *name)
 {
     const double all = (double)source->vertices * (double)source->features;
     if (sl_features_lie_dense(source))
-        sl_note("%s: %.2g %% of the dense features are not 0: they are read as CSR%s", name,
+        sl_note("%s: %.2g %% of the dense features are not 0: they count as CSR%s", name,
                 100.0 * (double)source->features_csr.indices.count / all,
-                source->bag_of_words ? ", as a bag of words" : "");
+                source->bag_of_words ? ", as a bag of words whose rows are normalised" : "");
 }
 
 int sl_features_read_sparse(const struct sl_source *source, int64_t first, int64_t rows,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "graphs/distribution.h"
 #include "predict/order_choice.h"
 #include "predict/scenario.h"
@@ -67,6 +68,9 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
         return code;
     if (sl_distribution_find(decision.distribution)->clones &&
         strcmp(config->rows, "needed") == 0) {
+        if (!reasons->rows[0]) /* not the choice of auto */
+            return sl_error(SL_ERR_USAGE, "--rows needed: --distribution auto took a vertex-cut "
+                                          "(expected another distribution, or --rows auto)");
         snprintf(reasons->rows, sizeof reasons->rows, "all: --distribution auto took a vertex-cut");
         code = sl_runtime_agree(rt, sl_config_set_text(&config->rows, "all"));
         if (code)

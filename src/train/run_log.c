@@ -34,9 +34,9 @@ json_t *sl_train_gather(struct sl_runtime *rt, int64_t value)
 static const struct sl_pass *pass_of_steps(const struct sl_trainer *trainer)
 {
     const struct sl_batches *b = &trainer->batches;
-    return b->count == 0                           ? &trainer->whole
-           : b->count == 1 && b->groups.count == 1 ? &b->batch[0].pass
-                                                   : NULL;
+    if (!sl_batches_differ(trainer->config))
+        return &trainer->whole;
+    return b->count == 1 && b->groups.count == 1 ? &b->batch[0].pass : NULL;
 }
 
 /* Whether a prediction counts what walks send: with hops, of grids and halos alone. */
