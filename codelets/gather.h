@@ -15,14 +15,14 @@ struct sl_gather {
     int64_t ldz;
     int64_t width;
     bool accumulate;
-    uint32_t last;  /* the last entry that may be asked for */
-    uint32_t ahead; /* entries between asking for a row and using it; 0: not asked for */
+    uint32_t last;  /* the last entry whose row may be prefetched */
+    uint32_t ahead; /* entries between prefetching a row and using it; 0: no prefetching */
 };
 
 enum { SL_GATHER_MOST_AHEAD = 48 };
 
-/* Return how many rows lie between asking for a row and using it: enough bytes to hide the memory's
- * latency. LEAST and SL_GATHER_MOST_AHEAD bound the number for long and short rows. */
+/* Return how many rows lie between prefetching a row and using it: enough bytes to hide the
+ * memory's latency. LEAST and SL_GATHER_MOST_AHEAD bound the number for long and short rows. */
 static inline int64_t sl_gather_ahead(int64_t row_bytes)
 {
     enum { UNDER_WAY_BYTES = 12 * 1024, LEAST = 4 };

@@ -17,9 +17,16 @@
 #define SL_JOIN(name, level)     name##_##level
 #define SL_OF_LEVEL(name, level) SL_JOIN(name, level)
 
-/* Begin the definition of a kernel; its body follows. The kernel runs the body that was compiled
- * for the level in force. At the level v4-bf16, kernels of the last macro have a body of their own;
- * all other kernels take the body of v4 there. */
+/* Begin the definition of a kernel, such as
+ *
+ *     SL_KERNEL(sl_kernel_fill, (int64_t count, float value, float *x), (count, value, x))
+ *     {
+ *         ...
+ *     }
+ *
+ * with its name, its parameters, and the names of the parameters; its body follows. The kernel runs
+ * the body that was compiled for the level in force. At the level v4-bf16, kernels of the last
+ * macro have a body of their own; all other kernels take the body of v4 there. */
 #define SL_KERNEL(name, parameters, arguments) \
     SL_KERNEL_OF(void, name, parameters, arguments, SL_OF_LEVEL(name, v4))
 #define SL_KERNEL_RETURNS(type, name, parameters, arguments) \
@@ -65,6 +72,7 @@
 #define SL_VECTOR_BYTES 16
 #endif
 
+/* Flags that follow the level's own could take its instructions away. */
 #define SL_LEVEL_IS_v3   1
 #define SL_LEVEL_IS_v4   2
 #define SL_LEVEL_IS_bf16 3
@@ -76,8 +84,8 @@
 #endif
 #endif
 
-/* Where a sum has several lanes that meet in the end, the lanes are SL_SIXTEEN or SL_EIGHT at every
- * level, so that levels which multiply and add alike give the same bits. */
+/* Sums whose lanes meet in the end have SL_SIXTEEN or SL_EIGHT lanes at every level. So levels that
+ * multiply and add alike give the same bits. */
 enum {
     SL_LANES = SL_VECTOR_BYTES / 4,
     SL_SIXTEEN = 16,
@@ -107,8 +115,8 @@ typedef int32_t sl_short_ints __attribute__((vector_size(SL_SHORT_BYTES), aligne
 #define SL_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* Of the lanes of vectors a and b: the even ones, the odd ones, and the lower and upper halves of
- * both in turn (a0 b0 a1 b1 …). */
+/* Vectors of lanes of vectors a and b: the even lanes, the odd lanes, and the lower and upper
+ * halves of both in turn (a0 b0 a1 b1 …). */
 #if SL_VECTOR_BYTES == 64
 #define SL_EVEN(a, b) \
     __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)

@@ -22,7 +22,7 @@ static const float zeros[RUN + SL_LANES];
 /* How many bits decide on an element. */
 enum draw { DRAW_NOTHING, DRAW_BITS, DRAW_HALVES };
 
-/* Where the bits of some columns of a row are. */
+/* A place says where the bits of some columns of a row are. */
 struct place {
     uint32_t first; /* block of the first column */
     int64_t blocks; /* of the columns */
@@ -49,7 +49,7 @@ static enum draw draw_of(const struct sl_dropout *drop)
     return sl_dropout_bits(drop) == 1 ? DRAW_BITS : DRAW_HALVES;
 }
 
-/* What the words of blocks at … at + CHAINS · SL_LANES - 1 are made from goes into u and v. */
+/* Make the words of CHAINS · SL_LANES blocks, whose vertices are U and whose numbers are V. */
 SL_INLINE void draw_chains(uint64_t key, sl_words u[CHAINS], sl_words v[CHAINS], uint16_t *word)
 {
     SL_RNG_KEYS(key);
@@ -114,7 +114,7 @@ SL_INLINE void draw(uint64_t key, const uint32_t *vertex, int64_t rows, uint32_t
 
 enum form { FLOATS, HALVES, NOTHING };
 
-/* What the elements of a run have in common. */
+/* A run: elements of a row, and the operands that they have in common. */
 struct run {
     int64_t count;
     float factor, lowest, kept;    /* kept: by what an element is multiplied that is not dropped */
@@ -203,7 +203,7 @@ SL_INLINE void run_of_form(const struct run *run, enum form sum, enum form mask,
 
 /* ---- Rows ---- */
 
-/* What the rows of a call have in common. */
+/* A call: the operands that all its rows have in common. */
 struct call {
     const struct sl_epilogue *e;
     const struct sl_rows *sum, *z;

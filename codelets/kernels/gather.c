@@ -8,7 +8,7 @@
 
 enum { MOST = 8 }; /* vectors of a slice: 8 of the 16 registers that a processor may have */
 
-/* What the entries and rows of a product are; known when its function is compiled. */
+/* The form of the entries and rows of a product, known when its function is compiled. */
 struct form {
     bool prefetches, has_value, narrow, half;
 };

@@ -1,4 +1,5 @@
-/* Normalised rows that are cut. codelets/norm.c has all else: it takes the numbers of whole rows.
+/* Normalised rows that are cut. codelets/kernels/norm.c has all else: it takes the numbers of whole
+ * rows.
  */
 #include "codelets/norm_parts.h"
 

@@ -1,6 +1,6 @@
 /* What CPU kernels of normalisation share: X of a row, and the sums that its gradient needs. */
-#ifndef SL_CODELETS_NORM_ROWS_H
-#define SL_CODELETS_NORM_ROWS_H
+#ifndef SL_CODELETS_KERNELS_ROWS_OF_NORM_H
+#define SL_CODELETS_KERNELS_ROWS_OF_NORM_H
 
 #include <math.h>
 

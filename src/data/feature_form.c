@@ -23,7 +23,7 @@ struct pass {
     atomic_bool failed, negative;
 };
 
-/* What is counted of features. */
+/* Counts of entries of features. */
 struct counts {
     int64_t entries, negative;
 };
