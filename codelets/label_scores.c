@@ -22,8 +22,8 @@ static double level_of(const struct sl_label_scores *s, const float *z)
         return 0.0;
     if (s->labels == 2)
         return largest;
-    for (int64_t j = 1; j < s->labels; j++)
-        largest = fmax(largest, (double)z[j]);
+    for (int64_t j = 1; j < s->labels; j++) /* fmax would break GCC 12 on arm64 */
+        largest = (double)z[j] > largest ? (double)z[j] : largest;
     for (int64_t j = 0; j < s->labels; j++)
         sum += exp((double)z[j] - largest);
     return largest + log(sum);
