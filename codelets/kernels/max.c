@@ -116,8 +116,12 @@ SL_INLINE void slice(const struct forward *f, int64_t b, int64_t r, int64_t j, i
     SL_UNROLL for (int v = 0; v < vectors; v++)
     {
         const int64_t at = v * SL_LANES;
-        z[v] = fresh ? (sl_floats){0} : load(f->z, r, j + at, count - at, f->half_z);
-        from[v] = fresh ? (sl_ints){0} - 1 : load_vertices(argmax + at, count - at);
+        z[v] = (sl_floats){0};
+        from[v] = (sl_ints){0} - 1;
+        if (!fresh) {
+            z[v] = load(f->z, r, j + at, count - at, f->half_z);
+            from[v] = load_vertices(argmax + at, count - at);
+        }
     }
     for (uint32_t e = a->row_ptr[b * a->rows + r]; e < a->row_ptr[b * a->rows + r + 1]; e++) {
         const int64_t c = b * a->block_cols + sl_sparse_col(a, e);
@@ -221,8 +225,12 @@ SL_INLINE void slice_back(const struct backward *back, int64_t b, int64_t r, int
 {
     const struct sl_sparse *at = back->at;
     sl_floats sum[MOST];
-    SL_UNROLL for (int i = 0; i < vectors; i++) sum[i] =
-        fresh ? (sl_floats){0} : load(back->dh, r, j + i * SL_LANES, count - i * SL_LANES, false);
+    SL_UNROLL for (int i = 0; i < vectors; i++)
+    {
+        sum[i] = (sl_floats){0};
+        if (!fresh)
+            sum[i] = load(back->dh, r, j + i * SL_LANES, count - i * SL_LANES, false);
+    }
     for (uint32_t e = at->row_ptr[b * at->rows + r]; e < at->row_ptr[b * at->rows + r + 1]; e++) {
         const int64_t v = b * at->block_cols + sl_sparse_col(at, e);
         const int32_t *chosen = back->argmax->vertex + v * back->argmax->ld + j;

@@ -493,7 +493,8 @@ int sl_npy_take(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, 
     void *copy = items ? NULL : sl_block_array(blocks, count, types[type].bytes);
     if (!items && !copy)
         return SL_ERR_SYSTEM;
-    memcpy(out, items ? &items : (const void *)&copy, sizeof items);
+    const void *taken = items ? items : copy;
+    memcpy(out, &taken, sizeof taken);
     return items ? SL_OK : sl_npy_copy(npy, type, first, count, copy);
 }
 
