@@ -19,8 +19,7 @@ static struct sl_gather operands(const struct part *p, int64_t b)
 {
     const struct sl_features *f = p->f;
     const struct sl_rows h = f->transposed ? p->rows : f->h, z = f->transposed ? f->z : p->rows;
-    struct sl_gather g =
-        sl_gather_make(f->x, b, f->width, &h, f->accumulate || b > 0, z.data, z.ld);
+    struct sl_gather g = sl_gather_make(f->x, b, f->width, &h, f->accumulate || b > 0, &z);
     g.row_ptr += p->from;
     if (f->transposed) {
         g.h = h;

@@ -13,6 +13,7 @@ struct sl_gather {
     struct sl_rows h; /* row 0 of the block */
     float *z;
     int64_t ldz;
+    int64_t room; /* elements of a row of Z from `z` on, which may be written */
     int64_t width;
     bool accumulate;
     uint32_t last;  /* the last entry whose row may be prefetched */
@@ -30,9 +31,9 @@ static inline int64_t sl_gather_ahead(int64_t row_bytes)
     return rows > SL_GATHER_MOST_AHEAD ? SL_GATHER_MOST_AHEAD : rows < LEAST ? LEAST : rows;
 }
 
-/* Block b of `a`, meeting the rows of `h`. */
+/* Block b of `a`, meeting the rows of `h`. Z is float32. */
 struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t width,
-                                const struct sl_rows *h, bool accumulate, float *z, int64_t ldz);
+                                const struct sl_rows *h, bool accumulate, const struct sl_rows *z);
 
 /* Z(r, :) = [Z +] Σ_e value(e) · H(col(e), :) for rows [from, to) of the block. Terms are added one
  * after the other to what Z has, so that the result does not depend on where a row is cut into

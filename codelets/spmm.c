@@ -7,6 +7,7 @@
 #include "codelets/codelet.h"
 #include "codelets/epilogue.h"
 #include "codelets/gather.h"
+#include "codelets/instructions.h"
 #include "codelets/spmm.h"
 #include "core/error.h"
 
@@ -18,7 +19,7 @@ enum { CHUNK = 32768 };
 static void finish_here(const struct sl_gather *g, int64_t rows, const struct sl_epilogue *epilogue,
                         const struct sl_rows *z)
 {
-    const int64_t chunk = g->ldz < CHUNK ? CHUNK / g->ldz : 1;
+    const int64_t chunk = g->width < CHUNK ? CHUNK / sl_padded(g->width) : 1;
     for (int64_t r = 0; r < rows; r += chunk) {
         const int64_t end = r + chunk < rows ? r + chunk : rows;
         sl_gather_rows(g, r, end);
@@ -37,7 +38,7 @@ static void finish_columns(const struct sl_gather *g, int64_t rows, int64_t firs
     struct sl_gather part = *g;
     part.h = sl_rows_at(&g->h, 0, first);
     part.width = cols;
-    part.ldz = ld;
+    part.ldz = part.room = ld;
     for (int64_t r = 0; r < rows; r += chunk) {
         const int64_t end = r + chunk < rows ? r + chunk : rows;
         part.z = sums - r * ld;
@@ -57,25 +58,70 @@ static void finish_there(const struct sl_gather *g, int64_t rows,
                        epilogue, z);
 }
 
+/* Columns [first, first + width) of a sum of products, with its epilogue. */
+struct columns {
+    int64_t parts;
+    const struct sl_sparse *a;
+    const struct sl_rows *h;
+    bool accumulate;
+    const struct sl_epilogue *epilogue;
+    int64_t first, width;
+    struct sl_rows sums, z;
+};
+
+static void multiply_columns(const struct columns *c)
+{
+    const bool here = c->z.type == SL_FLOAT32; /* the sums are in Z */
+    const struct sl_epilogue e = sl_epilogue_at(c->epilogue, 0, c->first);
+    for (int64_t p = 0; p < c->parts; p++)
+        for (int64_t b = 0; b < c->a[p].blocks; b++) {
+            const bool last = p == c->parts - 1 && b == c->a[p].blocks - 1;
+            const struct sl_rows h = sl_rows_at(&c->h[p], 0, c->first);
+            const struct sl_gather g = sl_gather_make(&c->a[p], b, c->width, &h,
+                                                      c->accumulate || p > 0 || b > 0, &c->sums);
+            if (last && !here)
+                finish_there(&g, c->a[p].rows, &e, &c->z);
+            else if (last && c->epilogue)
+                finish_here(&g, c->a[p].rows, &e, &c->z);
+            else
+                sl_gather_rows(&g, 0, c->a[p].rows);
+        }
+}
+
+/* Return how many columns to multiply at a time, for all rows of the tile: all of them, or slices
+ * of wide rows. The slices of H stay in the second-level cache, but short runs of columns make the
+ * epilogue slower. So rows need entries enough. AVX-512 takes whole rows. */
+static int64_t slice_columns(int64_t parts, const struct sl_sparse *a, enum sl_type type,
+                             int64_t width)
+{
+    enum { SLICE_BYTES = 256, LEAST_ENTRIES = 16 };
+    const int64_t slice = SLICE_BYTES / (int64_t)sl_type_size(type);
+    int64_t entries = 0;
+    for (int64_t p = 0; p < parts; p++)
+        entries += a[p].row_ptr[a[p].blocks * a[p].rows];
+    const bool slices = sl_instructions_get() < SL_INSTRUCTIONS_V4 && width >= 2 * slice &&
+                        entries >= LEAST_ENTRIES * a[0].rows;
+    return slices ? slice : width;
+}
+
 void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,
                     int64_t width, bool accumulate, const struct sl_epilogue *epilogue,
                     const struct sl_rows *sum, const struct sl_rows *z)
 {
-    const bool here = z->type == SL_FLOAT32; /* the sums are in Z */
-    const struct sl_rows none = {0};
-    const struct sl_rows *const elsewhere = sum ? sum : &none, *const sums = here ? z : elsewhere;
-    for (int64_t p = 0; p < parts; p++)
-        for (int64_t b = 0; b < a[p].blocks; b++) {
-            const bool last = p == parts - 1 && b == a[p].blocks - 1;
-            const struct sl_gather g = sl_gather_make(
-                &a[p], b, width, &h[p], accumulate || p > 0 || b > 0, sums->data, sums->ld);
-            if (last && !here)
-                finish_there(&g, a[p].rows, epilogue, z);
-            else if (last && epilogue)
-                finish_here(&g, a[p].rows, epilogue, z);
-            else
-                sl_gather_rows(&g, 0, a[p].rows);
-        }
+    const struct sl_rows *const sums = z->type == SL_FLOAT32 ? z : sum;
+    const int64_t slice = slice_columns(parts, a, h->type, width);
+    for (int64_t first = 0; first < width; first += slice)
+        multiply_columns(&(struct columns){
+            .parts = parts,
+            .a = a,
+            .h = h,
+            .accumulate = accumulate,
+            .epilogue = epilogue,
+            .first = first,
+            .width = width - first < slice ? width - first : slice,
+            .sums = sums ? sl_rows_at(sums, 0, first) : (struct sl_rows){0},
+            .z = sl_rows_at(z, 0, first),
+        });
 }
 
 /* Return the rows that a part meets. Stop the run unless its tiles are neighbours in memory. */

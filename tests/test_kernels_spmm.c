@@ -182,6 +182,20 @@ static void test_spmm_hub(void **state)
             }
 }
 
+/* Rows of many entries, whose columns come in slices, and a last slice that is short. */
+static void test_spmm_slices(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {127, 128, 130, 144, 199, 256, 300};
+    for (size_t w = 0; w < SL_COUNT(widths); w++)
+        for (int layout = 0; layout < SL_LAYOUTS; layout++)
+            for (int trial = 0; trial < 4; trial++) {
+                struct form form = random_form(90);
+                form.steps = trial & 1 ? SL_STEPS_ALL : 0;
+                check_spmm(&form, 29, 90, 40, 7, widths[w], (enum sl_layout)layout, SL_REALS);
+            }
+}
+
 /* So many that rows are asked for ahead, with columns of 16 bits, of 32, and of both. */
 static void test_spmm_many_columns(void **state)
 {
@@ -437,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_spmm),
         cmocka_unit_test(test_spmm_forms),
         cmocka_unit_test(test_spmm_hub),
+        cmocka_unit_test(test_spmm_slices),
         cmocka_unit_test(test_spmm_many_columns),
         cmocka_unit_test(test_spmm_no_entries),
         cmocka_unit_test(test_spmm_nan),

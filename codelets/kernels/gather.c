@@ -190,6 +190,7 @@ static struct sl_gather columns_from(const struct sl_gather *g, int64_t first)
     part.h = sl_rows_at(&g->h, 0, first);
     part.z = g->z + first;
     part.width = g->width - first;
+    part.room = g->room - first;
     return part;
 }
 
@@ -211,7 +212,7 @@ static void last_columns(const struct sl_gather *g, int64_t r)
 }
 
 /* A row of H has `room` elements to read: the last vector is read whole where `room` suffices. The
- * last vector of Z is then written whole where ldz suffices, too. Slices of MOST vectors come
+ * last vector of Z is then written whole where its room suffices, too. Slices of MOST vectors come
  * first, then the vectors that are left, then the columns. */
 SL_KERNEL(sl_gather_rows, (const struct sl_gather *g, int64_t from, int64_t to), (g, from, to))
 {
@@ -227,7 +228,7 @@ SL_KERNEL(sl_gather_rows, (const struct sl_gather *g, int64_t from, int64_t to),
         functions[MOST][form](g, &rows);
     if (left) {
         const struct sl_gather part = columns_from(g, slices * MOST * SL_LANES);
-        if (padded && sl_padded(g->width) > g->ldz)
+        if (padded && sl_padded(g->width) > g->room)
             rows.lanes = (int)rest;
         functions[left][form](&part, &rows);
     }
