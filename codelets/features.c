@@ -33,7 +33,7 @@ static void multiply_block(const struct sl_gather *g, int64_t rows, bool transpo
     if (transposed)
         sl_scatter_rows(g, rows);
     else
-        sl_gather_rows(g, 0, rows);
+        sl_gather_slices(g, rows);
 }
 
 /* A block without the entries that are dropped. */

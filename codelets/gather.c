@@ -1,4 +1,5 @@
 #include "codelets/gather.h"
+#include "codelets/instructions.h"
 
 enum { CACHED_BYTES = 512 * 1024 }; /* dense rows below this are in the L2 cache anyway */
 
@@ -22,4 +23,30 @@ struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t wi
         .last = row_ptr[a->rows] ? row_ptr[a->rows] - 1 : 0,
         .ahead = cached ? 0 : (uint32_t)sl_gather_ahead(width * size),
     };
+}
+
+struct sl_gather sl_gather_columns(const struct sl_gather *g, int64_t first, int64_t width)
+{
+    struct sl_gather part = *g;
+    part.h = sl_rows_at(&g->h, 0, first);
+    part.z = g->z + first;
+    part.room = g->room - first;
+    part.width = width;
+    return part;
+}
+
+int64_t sl_gather_slice(enum sl_type type, int64_t width)
+{
+    const int64_t slice = SL_GATHER_SLICE_BYTES / (int64_t)sl_type_size(type);
+    return sl_instructions_get() < SL_INSTRUCTIONS_V4 && width >= 2 * slice ? slice : width;
+}
+
+void sl_gather_slices(const struct sl_gather *g, int64_t rows)
+{
+    const int64_t slice = sl_gather_slice(g->h.type, g->width);
+    for (int64_t first = 0; first < g->width; first += slice) {
+        const int64_t left = g->width - first;
+        const struct sl_gather part = sl_gather_columns(g, first, left < slice ? left : slice);
+        sl_gather_rows(&part, 0, rows);
+    }
 }

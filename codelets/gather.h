@@ -20,7 +20,7 @@ struct sl_gather {
     uint32_t ahead; /* entries between prefetching a row and using it; 0: no prefetching */
 };
 
-enum { SL_GATHER_MOST_AHEAD = 48 };
+enum { SL_GATHER_MOST_AHEAD = 48, SL_GATHER_SLICE_BYTES = 256 };
 
 /* Return how many rows lie between prefetching a row and using it: enough bytes to hide the
  * memory's latency. LEAST and SL_GATHER_MOST_AHEAD bound the number for long and short rows. */
@@ -34,6 +34,16 @@ static inline int64_t sl_gather_ahead(int64_t row_bytes)
 /* Block b of `a`, meeting the rows of `h`. Z is float32. */
 struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t width,
                                 const struct sl_rows *h, bool accumulate, const struct sl_rows *z);
+
+/* Columns [first, first + width) of the operands of G. */
+struct sl_gather sl_gather_columns(const struct sl_gather *g, int64_t first, int64_t width);
+
+/* The first `rows` rows of the block, in slices of columns. */
+void sl_gather_slices(const struct sl_gather *g, int64_t rows);
+
+/* Return how many columns to multiply at a time, for all rows of a block: SL_GATHER_SLICE_BYTES of
+ * wide rows of H, which stay in the second-level cache. AVX-512 takes whole rows. */
+int64_t sl_gather_slice(enum sl_type type, int64_t width);
 
 /* Z(r, :) = [Z +] Σ_e value(e) · H(col(e), :) for rows [from, to) of the block. Terms are added one
  * after the other to what Z has, so that the result does not depend on where a row is cut into

@@ -7,7 +7,6 @@
 #include "codelets/codelet.h"
 #include "codelets/epilogue.h"
 #include "codelets/gather.h"
-#include "codelets/instructions.h"
 #include "codelets/spmm.h"
 #include "core/error.h"
 
@@ -88,20 +87,16 @@ static void multiply_columns(const struct columns *c)
         }
 }
 
-/* Return how many columns to multiply at a time, for all rows of the tile: all of them, or slices
- * of wide rows. The slices of H stay in the second-level cache, but short runs of columns make the
- * epilogue slower. So rows need entries enough. AVX-512 takes whole rows. */
+/* Return how many columns to multiply and finish at a time. Slices make the epilogue slower, so
+ * rows must have entries enough. */
 static int64_t slice_columns(int64_t parts, const struct sl_sparse *a, enum sl_type type,
                              int64_t width)
 {
-    enum { SLICE_BYTES = 256, LEAST_ENTRIES = 16 };
-    const int64_t slice = SLICE_BYTES / (int64_t)sl_type_size(type);
+    enum { LEAST_ENTRIES = 16 };
     int64_t entries = 0;
     for (int64_t p = 0; p < parts; p++)
         entries += a[p].row_ptr[a[p].blocks * a[p].rows];
-    const bool slices = sl_instructions_get() < SL_INSTRUCTIONS_V4 && width >= 2 * slice &&
-                        entries >= LEAST_ENTRIES * a[0].rows;
-    return slices ? slice : width;
+    return entries >= LEAST_ENTRIES * a[0].rows ? sl_gather_slice(type, width) : width;
 }
 
 void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,

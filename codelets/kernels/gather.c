@@ -183,17 +183,6 @@ FORMS(8)
 static rows_function *const functions[MOST + 1][16] = {
     NAMES(0), NAMES(1), NAMES(2), NAMES(3), NAMES(4), NAMES(5), NAMES(6), NAMES(7), NAMES(8)};
 
-/* The columns of G from `first` on. */
-static struct sl_gather columns_from(const struct sl_gather *g, int64_t first)
-{
-    struct sl_gather part = *g;
-    part.h = sl_rows_at(&g->h, 0, first);
-    part.z = g->z + first;
-    part.width = g->width - first;
-    part.room = g->room - first;
-    return part;
-}
-
 /* The last columns, fewer than a vector, where a whole vector would read past the row of H. */
 static void last_columns(const struct sl_gather *g, int64_t r)
 {
@@ -227,13 +216,15 @@ SL_KERNEL(sl_gather_rows, (const struct sl_gather *g, int64_t from, int64_t to),
     else if (slices)
         functions[MOST][form](g, &rows);
     if (left) {
-        const struct sl_gather part = columns_from(g, slices * MOST * SL_LANES);
+        const struct sl_gather part =
+            sl_gather_columns(g, slices * MOST * SL_LANES, g->width - slices * MOST * SL_LANES);
         if (padded && sl_padded(g->width) > g->room)
             rows.lanes = (int)rest;
         functions[left][form](&part, &rows);
     }
     if (rest && !padded) {
-        const struct sl_gather part = columns_from(g, whole * SL_LANES);
+        const struct sl_gather part =
+            sl_gather_columns(g, whole * SL_LANES, g->width - whole * SL_LANES);
         for (int64_t r = from; r < to; r++)
             last_columns(&part, r);
     }

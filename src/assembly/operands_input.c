@@ -151,6 +151,23 @@ static int create_stored_input(struct sl_making *m, int64_t width, const struct 
                                                 width);
 }
 
+/* Return the columns of a block of sparse features: all, or where features are full enough, as many
+ * as there are rows of weights in the first-level cache. Rows of weights may be read in slices. */
+static int64_t feature_block_cols(const struct sl_making *m, int64_t width)
+{
+    enum { CACHE_BYTES = 32 * 1024, SLICE_BYTES = 256, LEAST_ENTRIES = 16 };
+    const struct sl_dataset *data = &m->part.data;
+    const int64_t rows = data->adjacency.rows, heads = m->how->heads > 0 ? m->how->heads : 1,
+                  bytes = 4 * sl_padded(m->how->hidden * heads),
+                  cols = CACHE_BYTES / (bytes < SLICE_BYTES ? bytes : SLICE_BYTES);
+    int64_t sums[] = {rows,
+                      data->feature_form == SL_FEATURES_CSR ? data->features_csr.indptr[rows] : 0};
+    sl_runtime_sum(m->rt, sums, 2);
+    const double entries = (double)sums[1] * (double)cols;
+    const bool full = entries >= (double)LEAST_ENTRIES * (double)sums[0] * (double)width;
+    return full && cols < width ? cols : width;
+}
+
 static int create_sparse_input(struct sl_making *m, int64_t width, sl_row_function *row,
                                const void *context, struct sl_input *input)
 {
@@ -173,7 +190,7 @@ static int create_sparse_input(struct sl_making *m, int64_t width, sl_row_functi
                                     .owner = sl_distribution_dense_owner,
                                     .owner_context = o->distribution,
                                 },
-                                width, true, NULL, NULL);
+                                feature_block_cols(m, width), true, NULL, NULL);
     free(cut);
     return code;
 }
