@@ -351,7 +351,8 @@ if wanted peers; then
         # shellcheck disable=SC2086
         set -- $run
         if [ $there = yes ]; then
-            timed "peers-$1" 120 python3 "$source/contrib/peers.py" "$starling" "$work/$1" $2 $3 $4 2 cuda
+            timed "peers-$1" 120 python3 "$source/contrib/peers.py" "$starling" "$work/$1" \
+                --hidden $2 --layers $3 --epochs $4 --rounds 2 --device cuda
         else
             step "peers-$1" sh -c 'echo "no torch_geometric"; exit 77'
         fi

@@ -52,8 +52,8 @@ static void test_metis_any_graph(void **state)
         if (!data.symmetric)
             assert_int_equal(sl_csr_symmetrize(&graph, &scratch), SL_OK);
         for (int c = 0; c < COUNTS; c++) {
-            assert_int_equal(
-                sl_vertex_parts_metis(&graph, SL_VERTICES_BY_ENTRIES, counts[c], 1, part), SL_OK);
+            assert_int_equal(sl_vertex_parts_metis(&graph, SL_VERTICES_BY_WORK, counts[c], 1, part),
+                             SL_OK);
             assert_parts(part, data.vertices, counts[c]);
         }
         free(part);
@@ -77,17 +77,17 @@ static void test_metis_is_better(void **state)
         sl_vertex_parts_random(data.vertices, parts, 3, part);
         assert_int_equal(sl_vertex_parts_report(&data.adjacency, parts, part, &random), SL_OK);
         assert_int_equal(
-            sl_vertex_parts_metis(&data.adjacency, SL_VERTICES_BY_ENTRIES, parts, 3, part), SL_OK);
+            sl_vertex_parts_metis(&data.adjacency, SL_VERTICES_BY_WORK, parts, 3, part), SL_OK);
         assert_int_equal(sl_vertex_parts_report(&data.adjacency, parts, part, &metis), SL_OK);
         assert_near(random.cut, 1.0 - 1.0 / parts, 0.01);
         assert_true(metis.cut < 0.5 * random.cut);
         assert_true(metis.halo < 0.8 * random.halo);
         assert_true(metis.entry_balance >= 1.0 && metis.entry_balance < 1.05);
         assert_int_equal(
-            sl_vertex_parts_metis(&data.adjacency, SL_VERTICES_BY_ENTRIES, parts, 3, again), SL_OK);
+            sl_vertex_parts_metis(&data.adjacency, SL_VERTICES_BY_WORK, parts, 3, again), SL_OK);
         assert_memory_equal(part, again, bytes);
         assert_int_equal(
-            sl_vertex_parts_metis(&data.adjacency, SL_VERTICES_BY_ENTRIES, parts, 4, again), SL_OK);
+            sl_vertex_parts_metis(&data.adjacency, SL_VERTICES_BY_WORK, parts, 4, again), SL_OK);
         assert_memory_not_equal(part, again, bytes);
     }
     free(part);

@@ -32,7 +32,7 @@ static int cut(const struct sl_source *source, const struct sl_csr *graph, int p
 {
     int64_t class_cut[MOST_CLASSES + 1];
     if (!source->hop_cut)
-        return sl_vertex_parts_metis(graph, SL_VERTICES_BY_ENTRIES, parts, seed, part);
+        return sl_vertex_parts_metis(graph, SL_VERTICES_BY_WORK, parts, seed, part);
     return sl_vertex_parts_metis_classes(graph, list_classes(source, class_cut), class_cut, parts,
                                          seed, part);
 }

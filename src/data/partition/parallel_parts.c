@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/scotch.h"
+#include "data/partition/vertex_parts.h"
 
 /* The rows of this rank in the symmetric pattern of the graph, without loops. */
 struct share {
@@ -119,7 +120,7 @@ static int fill_share(const struct edge *edge, int64_t count, struct share *shar
                 share->rows.column[kept++] = edge[k].column;
         }
         share->rows.start[r + 1] = kept;
-        share->rows.weight[r] = share->rows.start[r + 1] - share->rows.start[r] + 1;
+        share->rows.weight[r] = share->rows.start[r + 1] - share->rows.start[r] + SL_VERTEX_WORK;
     }
     return 0;
 }

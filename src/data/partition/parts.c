@@ -36,8 +36,8 @@ static int cut_by_metis(const struct sl_dataset *data, const struct sl_parts_opt
     struct sl_csr graph;
     int rc = sl_csr_pattern(&data->adjacency, data->symmetric, &scratch, &graph);
     if (!rc)
-        rc = sl_vertex_parts_metis(&graph, SL_VERTICES_BY_ENTRIES, options->parts, options->seed,
-                                   part);
+        rc =
+            sl_vertex_parts_metis(&graph, SL_VERTICES_BY_WORK, options->parts, options->seed, part);
     sl_block_free_all(&scratch);
     return rc;
 }

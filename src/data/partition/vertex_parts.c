@@ -63,7 +63,7 @@ static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
         while (weighted && v >= cut[class + 1])
             class ++;
         if (weighted)
-            out->weights[v * classes + class] = kept - out->indptr[v] + 1;
+            out->weights[v * classes + class] = kept - out->indptr[v] + SL_VERTEX_WORK;
     }
     out->indptr[n] = kept;
     return SL_OK;
@@ -104,7 +104,7 @@ int sl_vertex_parts_metis(const struct sl_csr *graph, enum sl_vertex_weights wei
                           uint64_t seed, int32_t *part)
 {
     const int64_t all[] = {0, graph->rows};
-    return find_parts(graph, weights == SL_VERTICES_BY_ENTRIES, all, parts, seed, part);
+    return find_parts(graph, weights == SL_VERTICES_BY_WORK, all, parts, seed, part);
 }
 
 int sl_vertex_parts_metis_classes(const struct sl_csr *graph, int classes, const int64_t *cut,

@@ -12,8 +12,12 @@ void sl_vertex_parts_random(int64_t vertices, int parts, uint64_t seed, int32_t 
 
 enum sl_vertex_weights {
     SL_VERTICES_EQUAL,
-    SL_VERTICES_BY_ENTRIES, /* a vertex weighs what its row of A + I has: the work of its product */
+    SL_VERTICES_BY_WORK, /* a vertex weighs its entries and SL_VERTEX_WORK */
 };
+
+/* Dense products, epilogues and loss of a row take about as long as the sparse products of this many
+ * entries: 20 to 40, with 16 to 256 columns. */
+enum { SL_VERTEX_WORK = 30 };
 
 /* The same by METIS' k-way partition: few edges between parts of about equal weight (METIS takes 3
  * % more than the mean to be equal). `graph` is a symmetric pattern, of which loops and values say
@@ -22,7 +26,7 @@ enum sl_vertex_weights {
 int sl_vertex_parts_metis(const struct sl_csr *graph, enum sl_vertex_weights weights, int parts,
                           uint64_t seed, int32_t *part);
 
-/* The same, weighed by entries, but each part has about its share of every class of vertices. Class
+/* The same, weighed by work, but each part has about its share of every class of vertices. Class
  * c are the vertices cut[c] … cut[c + 1] - 1; an empty class is none. METIS keeps the shares less
  * well, the more classes there are. */
 int sl_vertex_parts_metis_classes(const struct sl_csr *graph, int classes, const int64_t *cut,
