@@ -4,10 +4,11 @@
 #define SL_BENCH_KERNELS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "codelets/attention.h"
 
-enum { SL_KERNEL_WIDTH = 1024 }; /* at most */
+enum { SL_KERNEL_WIDTH = 1024, SL_KERNEL_BLOCKS = 32 }; /* at most */
 
 /* Operands of all kernels. Matrices are (rows, width) with leading dimension `ld`, if nothing else
  * is said. Each row of A has the same number of entries, and no values. */
@@ -31,9 +32,30 @@ struct sl_kernel_work {
     float *z, *y, *v;
     uint16_t *half_z;
     int32_t *argmax;
-    double *sums; // (2, ld)
+    double *sums; // (2, ld), and at least 32
     struct sl_floats_at state, back;
+    const void *start;   /* what results are before a kernel runs */
+    size_t result_bytes; /* of all results, which lie one after the other */
+    int errors, blocks;  /* for sl_kernel_work_destroy */
+    struct {
+        void *memory;
+        size_t bytes;
+    } block[SL_KERNEL_BLOCKS];
 };
+
+/* Make operands, of which all random numbers are the same in each run: matrices with `ld` numbers
+ * for a row, a graph with `degree` <= rows neighbours for each vertex. Return 0 or SL_ERR_SYSTEM;
+ * sl_kernel_work_destroy in either case, also of zeros. */
+int sl_kernel_work_create(struct sl_kernel_work *k, int64_t rows, int64_t degree, int64_t width,
+                          int64_t ld);
+void sl_kernel_work_destroy(struct sl_kernel_work *k);
+
+/* Set all results to what they are before a kernel runs. */
+void sl_kernel_work_reset(const struct sl_kernel_work *k);
+
+/* Write `results` (SL_RESULT_…) as numbers to TO, which has room for
+ * k->result_bytes / 4 of them; return how many there are. */
+int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results, double *to);
 
 typedef void sl_kernel_call(const struct sl_kernel_work *k);
 
@@ -58,12 +80,18 @@ struct sl_kernel_amount {
     double element, entry, met, head;
 };
 
+/* Return the first of `count` numbers in which A and B differ, -1: none. Both have the same bits,
+ * or `tolerance` > 0 bounds what is between them, as a part of 1, of B's number and of the root
+ * mean square of B's numbers. */
+int64_t sl_kernel_difference(int64_t count, const double *a, const double *b, double tolerance);
+
 struct sl_kernel_row {
     const char *name, *what;
     sl_kernel_call *run;
     struct sl_kernel_amount bytes, flops;
     unsigned results;
-    double tolerance; /* of an element and of the root mean square; 0: the same numbers */
+    double tolerance; /* of sl_kernel_difference, to the plain loop and between levels */
+    bool fuses;       /* products are added: levels with FMA round otherwise than those without */
 };
 
 /* All kernels, up to a NULL name. */

@@ -301,11 +301,13 @@ LOOP(norm_batch_back, INVERSE const float share = 1.0f / (float)k.rows; ROWS COL
     k.z[i] = k.weight[j] * inverse[j] * (k.g[i] - share * (k.bias[j] + x * k.weight[j]));
 })
 LOOP(norm_sums,
-    memset(k.sums, 0, (size_t)(2 * k.ld) * sizeof *k.sums);
+    memset(k.sums, 0, (size_t)k.width * sizeof *k.sums);
+    memset(k.sums + k.ld, 0, (size_t)k.width * sizeof *k.sums);
     ROWS COLUMNS k.sums[j] += (double)k.factor[r] * (double)k.h[i];
     ROWS COLUMNS k.sums[k.ld + j] += (double)k.factor[r] * (double)k.h[i] * (double)k.h[i];)
 LOOP(norm_gradient, INVERSE
-    memset(k.z, 0, (size_t)(2 * k.ld) * sizeof *k.z);
+    memset(k.z, 0, (size_t)k.width * sizeof *k.z);
+    memset(k.z + k.ld, 0, (size_t)k.width * sizeof *k.z);
     ROWS COLUMNS {
         k.z[j] += k.g[i] * (k.h[i] - k.bias[j]) * inverse[j];
         k.z[k.ld + j] += k.g[i];
