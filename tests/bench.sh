@@ -158,6 +158,37 @@ assert d["vertices"] == 34 and d["entries"] == 156
 END
 }
 
+kernels() {
+    exits 0 bench kernels --vertices 40 --degree 3 --width 19 --instructions base --repetitions 1 --json "$T/json"
+    says 'One thread, 40 vertices with 3 neighbours each'
+    says 'x plain'
+    verify "$T/json" <<'END'
+assert d["bench"] == "kernels" and d["threads"] == 1
+names = [r["kernel"] for r in rows]
+assert len(names) == len(set(names)) and {"gather", "features", "epilogue", "attention_back", "norm_row", "max", "softmax",
+    "adam", "own_reduce", "pack", "bf16_narrow"} <= set(names), names
+for r in rows:
+    assert r["width"] == 19 and r["instructions"] == "base" and r["limit"] in ("triad", "multiply-add"), r
+    for name in "seconds", "plain_seconds", "bytes_per_second", "times_plain", "share", "triad_bytes_per_second", \
+            "peak_flops_per_second":
+        spread(r, name)
+    amount = "bytes" if r["limit"] == "triad" else "flops"
+    limit = r["triad_bytes_per_second" if amount == "bytes" else "peak_flops_per_second"]
+    assert abs(r["share"] * limit * r["seconds"] / r[amount] - 1) < 1e-6, r
+    assert abs(r["times_plain"] * r["seconds"] / r["plain_seconds"] - 1) < 1e-6, r
+bytes = {r["kernel"]: r["bytes"] for r in rows}
+assert bytes["gather"] == 4 * (40 * 19 + 120 + 120 * 19) and bytes["relu"] == 8 * 40 * 19, bytes
+END
+    exits 0 bench kernels --vertices 40 --degree 3 --width 1,32 --kernel attention,relu --repetitions 1 --json "$T/json"
+    verify "$T/json" <<'END'
+levels = {r["instructions"] for r in rows}
+names = {"attention", "attention_back", "attention_gradient", "attention_own", "relu", "relu_back"}
+assert "base" in levels and len(rows) == 2 * len(names) * len(levels), rows
+assert {(r["kernel"], r["width"], r["instructions"]) for r in rows} == \
+    {(n, w, l) for n in names for w in (1, 32) for l in levels}
+END
+}
+
 epoch() {
     mkdir "$T/tmp"
     TMPDIR=$T/tmp exits 0 bench epoch --like arxiv --scale 0.005 --epochs 5 --repetitions 1 --json "$T/json"
@@ -314,6 +345,10 @@ wrong_words() {
     refused --shapes gemm --shapes 3x4x5,
     refused --degree spmm --vertices 10 --degree 11
     refused --width spmm --width 0
+    refused --width kernels --width 0
+    refused --degree kernels --vertices 10 --degree 11
+    refused 'no kernel is "nonsense"' kernels --kernel relu,nonsense
+    refused --instructions kernels --instructions base,v2
     refused --remember spmm --vertices 10 --degree 3 --remember
     refused --like epoch
     refused mpirun epoch "$karate" --tiles-list 4
@@ -349,6 +384,7 @@ check "bench machine" machine
 check "train --profile" profiled_training
 check "bench gemm" gemm
 check "bench spmm" spmm
+check "bench kernels" kernels
 check "bench spmm --device cuda" device
 check "bench gemm --device cuda" device_gemm
 check "bench epoch" epoch

@@ -20,7 +20,8 @@ SL_INLINE float product_of(int64_t count, const float *restrict x, const float *
             ((const sl_floats *)(x + j))[v] * ((const sl_floats *)(y + j))[v];
     for (int64_t j = whole; j < count; j++)
         sum += x[j] * y[j];
-    SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i++) sum += lanes[i / SL_LANES][i % SL_LANES];
+    if (whole) /* else the lanes are 0 */
+        SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i++) sum += lanes[i / SL_LANES][i % SL_LANES];
     return sum;
 }
 
@@ -93,11 +94,11 @@ SL_KERNEL(sl_kernel_attention_weights_back,
 
 /* ---- Rows ---- */
 
-SL_INLINE float element(const struct sl_rows *g, int64_t r, int64_t j)
+/* TO = share · FROM, whose elements are of either type. */
+SL_INLINE void multiply(int64_t count, float share, const void *from, bool half, float *restrict to)
 {
-    const int64_t at = r * g->ld + j;
-    return g->type == SL_BFLOAT16 ? sl_widen(((const uint16_t *)g->data)[at])
-                                  : ((const float *)g->data)[at];
+    for (int64_t j = 0; j < count; j++)
+        to[j] = share * (half ? sl_widen(((const uint16_t *)from)[j]) : ((const float *)from)[j]);
 }
 
 SL_KERNEL(sl_kernel_attention_gradient,
@@ -111,8 +112,11 @@ SL_KERNEL(sl_kernel_attention_gradient,
     for (int64_t r = 0; r < rows; r++) {
         float *const to = row_at(gradient, r);
         for (int64_t h = 0; h < how->heads; h++) {
-            for (int64_t j = 0; j < width; j++)
-                to[h * width + j] = share * element(g, r, mean ? j : h * width + j);
+            const void *const from = sl_rows_at(g, r, mean ? 0 : h * width).data;
+            if (g->type == SL_BFLOAT16)
+                multiply(width, share, from, true, to + h * width);
+            else
+                multiply(width, share, from, false, to + h * width);
             to[all + h] = product_of(width, to + h * width, row_at(state, r) + h * width);
         }
     }

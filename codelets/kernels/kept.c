@@ -43,18 +43,20 @@ static struct draws draws_of(const struct sl_dropout *drop)
     };
 }
 
-/* keep[e] = whether the entry (vertex[e], column[e]) is kept. */
+/* keep[e] = whether the entry (vertex[e], column[e]) is kept; at most SL_KEPT_ENTRIES. Draws have a
+ * loop of their own: it becomes vectors also where those have no shifts by different numbers. */
 static void draw_entries(const struct draws *d, uint32_t count, const uint32_t *vertex,
                          const uint32_t *column, uint32_t *restrict keep)
 {
     const uint64_t key = d->key;
     const uint32_t bits = d->bits, shift = d->shift, mask = d->mask, least = d->least;
     const uint32_t last = (1u << shift) - 1;
+    uint32_t x[SL_KEPT_ENTRIES], y[SL_KEPT_ENTRIES];
+    for (uint32_t e = 0; e < count; e++)
+        sl_rng_block(key, vertex[e], column[e] >> shift, &x[e], &y[e]);
     for (uint32_t e = 0; e < count; e++) {
-        uint32_t x, y;
-        sl_rng_block(key, vertex[e], column[e] >> shift, &x, &y);
         const uint32_t position = bits * (column[e] & last);
-        keep[e] = ((position & 32 ? y : x) >> (position & 31) & mask) >= least;
+        keep[e] = ((position & 32 ? y[e] : x[e]) >> (position & 31) & mask) >= least;
     }
 }
 

@@ -41,12 +41,8 @@ SL_KERNEL(sl_kernel_norm,
                 find_moments(n, r + i, of + i);
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
-                for (int64_t i = 0; i < rows; i++) {
-                    float *restrict const to = x + i * walk.ld;
-                    normalise(n, of + i, r + i, j, count, inverse, to);
-                    for (int64_t k = 0; k < count; k++)
-                        to[k] = to[k] * n->weight[j + k] + n->bias[j + k];
-                }
+                for (int64_t i = 0; i < rows; i++)
+                    normalise(n, true, of + i, r + i, j, count, inverse, x + i * walk.ld);
                 const struct sl_epilogue here = sl_epilogue_at(epilogue, r, j);
                 const struct sl_rows to = sl_rows_at(z, r, j);
                 sl_epilogue_rows(&here, 0, rows, count, &from, &to);
@@ -112,7 +108,7 @@ SL_KERNEL(sl_kernel_norm_gradient,
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
                 const void *row = sl_rows_at(g, r, j).data;
-                normalise(n, &of, r, j, count, inverse, x);
+                normalise(n, false, &of, r, j, count, inverse, x);
                 if (g->type == SL_BFLOAT16)
                     add_gradient(count, row, true, x, d + j, d + ld + j);
                 else
@@ -178,7 +174,7 @@ SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
                 const int64_t count = least(RUN, n->cols - j);
                 for (int64_t i = 0; i < rows; i++) {
                     float *restrict const to = x + i * walk.ld;
-                    normalise(n, of + i, r + i, j, count, inverse, to);
+                    normalise(n, false, of + i, r + i, j, count, inverse, to);
                     if (b->g.type == SL_BFLOAT16)
                         turn_back(b, true, of + i, r + i, j, count, inverse, to);
                     else

@@ -15,6 +15,8 @@ SL_KERNEL(sl_kernel_relu_backward,
           (rows, cols, scale, h, ldh, g, ldg))
 {
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < cols; j++)
-            g[r * ldg + j] = h[r * ldh + j] > 0.0f ? scale * g[r * ldg + j] : 0.0f;
+        for (int64_t j = 0; j < cols; j++) {
+            const float x = scale * g[r * ldg + j]; /* also where it is not wanted: no branch */
+            g[r * ldg + j] = h[r * ldh + j] > 0.0f ? x : 0.0f;
+        }
 }

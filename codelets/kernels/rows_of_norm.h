@@ -89,30 +89,37 @@ SL_INLINE void invert(const struct sl_norm *n, int64_t j, int64_t count, float *
         inverse[i] = 1.0f / sqrtf(n->variance[j + i] + n->epsilon);
 }
 
-/* X of row r from column j on: with the row's moments, or, where there are means, the columns'. */
-SL_INLINE void normalise_of(const struct sl_norm *n, bool half, const struct moments *of, int64_t r,
-                            int64_t j, int64_t count, const float *restrict inverse,
-                            float *restrict x)
+/* X of row r from column j on: with the row's moments, or, where there are means, the columns'.
+ * `scaled`: weight · X + bias. */
+SL_INLINE void normalise_of(const struct sl_norm *n, bool half, bool scaled,
+                            const struct moments *of, int64_t r, int64_t j, int64_t count,
+                            const float *restrict inverse, float *restrict x)
 {
     const void *row = sl_rows_at(&n->h, r, j).data;
     const float own = of->mean, rest = of->rest, by = of->inverse;
+    const float *restrict weight = scaled ? n->weight + j : NULL, *restrict bias =
+                                                                      scaled ? n->bias + j : NULL;
     if (n->mean) {
         const float *restrict mean = n->mean + j;
-        for (int64_t i = 0; i < count; i++)
-            x[i] = (element(row, half, i) - mean[i]) * inverse[i];
+        for (int64_t i = 0; i < count; i++) {
+            const float to = (element(row, half, i) - mean[i]) * inverse[i];
+            x[i] = scaled ? to * weight[i] + bias[i] : to;
+        }
     } else {
-        for (int64_t i = 0; i < count; i++)
-            x[i] = ((element(row, half, i) - own) - rest) * by;
+        for (int64_t i = 0; i < count; i++) {
+            const float to = ((element(row, half, i) - own) - rest) * by;
+            x[i] = scaled ? to * weight[i] + bias[i] : to;
+        }
     }
 }
 
-SL_INLINE void normalise(const struct sl_norm *n, const struct moments *of, int64_t r, int64_t j,
-                         int64_t count, const float *restrict inverse, float *restrict x)
+SL_INLINE void normalise(const struct sl_norm *n, bool scaled, const struct moments *of, int64_t r,
+                         int64_t j, int64_t count, const float *restrict inverse, float *restrict x)
 {
     if (n->h.type == SL_BFLOAT16)
-        normalise_of(n, true, of, r, j, count, inverse, x);
+        normalise_of(n, true, scaled, of, r, j, count, inverse, x);
     else
-        normalise_of(n, false, of, r, j, count, inverse, x);
+        normalise_of(n, false, scaled, of, r, j, count, inverse, x);
 }
 
 /* ---- Gradients ---- */
@@ -155,7 +162,7 @@ SL_INLINE void sum_products(const struct sl_norm *n, const struct sl_rows *g, in
     for (int64_t j = 0; j < n->cols; j += RUN) {
         const int64_t count = least(RUN, n->cols - j);
         const void *row = sl_rows_at(g, r, j).data;
-        normalise(n, of, r, j, count, NULL, x);
+        normalise(n, false, of, r, j, count, NULL, x);
         if (g->type == SL_BFLOAT16)
             add_products(count, n->weight + j, row, true, x, first, second);
         else

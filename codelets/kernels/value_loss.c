@@ -7,22 +7,33 @@
 #include "codelets/exponential.h"
 #include "core/split.h"
 
-/* Up to eight columns of a row. */
+/* Up to eight columns of a row; values behind them are not known. */
 struct piece {
     int64_t first, count;
     float z[SL_EIGHT], y[SL_EIGHT], e[SL_EIGHT]; /* e = exp(-|z|), of the sigmoid */
 };
 
-SL_INLINE void load_piece(const struct sl_value_loss *v, int64_t r, struct piece *p)
+/* A whole piece goes as vectors, without a call. */
+SL_INLINE void copy_piece(int64_t count, const void *from, float *to)
+{
+    if (count == SL_EIGHT)
+        memcpy(to, from, SL_EIGHT * sizeof *to);
+    else
+        memcpy(to, from, (size_t)count * sizeof *to);
+}
+
+SL_INLINE void load_piece(const struct sl_value_loss *v, enum sl_value_loss_kind kind, int64_t r,
+                          struct piece *p)
 {
     const int32_t *values = v->target + r * (SL_TARGET_FIRST + v->cols) + SL_TARGET_FIRST;
     p->count = v->cols - p->first < SL_EIGHT ? v->cols - p->first : SL_EIGHT;
-    for (int64_t l = 0; l < p->count; l++)
-        p->z[l] = v->z[r * v->ldz + p->first + l];
-    for (int64_t l = p->count; l < SL_EIGHT; l++)
+    copy_piece(p->count, v->z + r * v->ldz + p->first, p->z);
+    copy_piece(p->count, values + p->first, p->y);
+    for (int64_t l = p->count; l < SL_EIGHT; l++) {
         p->z[l] = 0.0f;
-    memcpy(p->y, values + p->first, (size_t)p->count * sizeof *p->y);
-    if (v->kind == SL_VALUE_SIGMOID) {
+        p->y[l] = NAN;
+    }
+    if (kind == SL_VALUE_SIGMOID) {
         SL_UNROLL for (int i = 0; i < SL_EIGHT_VECTORS; i++)
         {
             const sl_short z = ((const sl_short *)p->z)[i];
@@ -41,64 +52,92 @@ struct tally {
 
 static const double LARGE_PRODUCT = 0x1p900;
 
-SL_INLINE void add_entry(const struct sl_value_loss *v, const struct piece *p, int64_t l,
-                         bool plain, struct tally *tally)
+/* A value that is not known adds 0 to a sum and nothing to a product: no branches, but vectors. */
+SL_INLINE void add_piece(const struct sl_value_loss *v, const struct piece *p,
+                         enum sl_value_loss_kind kind, bool plain, struct tally *tally)
 {
-    const double z = (double)p->z[l], y = (double)p->y[l];
-    if (v->kind == SL_VALUE_SQUARE) {
-        tally->loss += (z - y) * (z - y);
-        return;
-    }
     const double smoothing = plain ? 0.0 : (double)v->smoothing;
-    const double wanted = y * (1.0 - smoothing) + 0.5 * smoothing;
-    const double linear = fmax(z, 0.0) - z * wanted; /* not finite, unless z is */
-    tally->right &= (z > 0.0) == (y > 0.5);
-    if (!plain && v->weights) {
-        const double w = (double)v->weights[(y > 0.5 ? v->cols : 0) + p->first + l];
-        tally->loss += w * (linear + log1p((double)p->e[l]));
+    double term[SL_EIGHT], factor[SL_EIGHT];
+    int wrong = 0;
+    for (int64_t l = 0; l < SL_EIGHT; l++) {
+        const double z = (double)p->z[l], y = (double)p->y[l];
+        const double wanted = y * (1.0 - smoothing) + 0.5 * smoothing;
+        const double linear = (z > 0.0 ? z : 0.0) - z * wanted; /* not finite, unless z is */
+        const double value = kind == SL_VALUE_SQUARE ? z - y : linear,
+                     power = kind == SL_VALUE_SQUARE ? 0.0 : 1.0 + (double)p->e[l];
+        term[l] = isnan(y) ? 0.0 : value;
+        factor[l] = isnan(y) ? 1.0 : power;
+        wrong |= !isnan(y) & ((z > 0.0) != (y > 0.5));
+    }
+    tally->right &= !wrong;
+    if (kind == SL_VALUE_SQUARE) {
+        for (int64_t l = 0; l < SL_EIGHT; l++)
+            tally->loss += term[l] * term[l];
+    } else if (!plain && v->weights) {
+        for (int64_t l = 0; l < p->count; l++)
+            if (!isnan(p->y[l]))
+                tally->loss += (double)v->weights[(p->y[l] > 0.5f ? v->cols : 0) + p->first + l] *
+                               (term[l] + log1p((double)p->e[l]));
     } else {
-        tally->loss += linear;
-        tally->product *= 1.0 + (double)p->e[l];
+        for (int64_t l = 0; l < SL_EIGHT; l++) {
+            tally->loss += term[l];
+            tally->product *= factor[l];
+        }
     }
 }
 
-/* `out` NULL: without gradient. */
-SL_INLINE void set_gradient(const struct sl_value_loss *v, const struct piece *p, int64_t l,
-                            float times, float *out)
+SL_INLINE void set_gradient(const struct sl_value_loss *v, const struct piece *p,
+                            enum sl_value_loss_kind kind, float times, float *out)
 {
-    const float z = p->z[l], y = p->y[l];
-    if (isnan(y)) {
-        out[p->first + l] = 0.0f;
-        return;
+    float w[SL_EIGHT], to[SL_EIGHT];
+    const float keep = 1.0f - v->smoothing, plus = 0.5f * v->smoothing;
+    for (int64_t l = 0; v->weights && l < p->count; l++)
+        w[l] = v->weights[(p->y[l] > 0.5f ? v->cols : 0) + p->first + l];
+    SL_UNROLL for (int i = 0; i < SL_EIGHT_VECTORS; i++)
+    {
+        const sl_short z = ((const sl_short *)p->z)[i], y = ((const sl_short *)p->y)[i],
+                       e = ((const sl_short *)p->e)[i];
+        sl_short gradient = 2.0f * (z - y);
+        if (kind == SL_VALUE_SIGMOID) {
+            const sl_short share = 1.0f / (1.0f + e);
+            gradient =
+                (sl_short)SL_SELECT(sl_short_ints, (sl_short_ints)(z < 0.0f), e * share, share) -
+                (y * keep + plus);
+            if (v->weights)
+                gradient *= ((const sl_short *)w)[i];
+        }
+        ((sl_short *)to)[i] =
+            (sl_short)((sl_short_ints)(gradient * times) & (sl_short_ints)(y == y));
     }
-    if (v->kind == SL_VALUE_SQUARE) {
-        out[p->first + l] = 2.0f * (z - y) * times;
-        return;
+    copy_piece(p->count, to, out + p->first);
+}
+
+/* `out` NULL: without gradient. */
+SL_INLINE struct tally walk_row_of(const struct sl_value_loss *v, enum sl_value_loss_kind kind,
+                                   int64_t r, bool plain, float times, float *out)
+{
+    struct tally tally = {.product = 1.0, .right = true};
+    struct piece p;
+    for (p.first = 0; p.first < v->cols; p.first += SL_EIGHT) {
+        load_piece(v, kind, r, &p);
+        add_piece(v, &p, kind, plain, &tally);
+        if (tally.product > LARGE_PRODUCT) {
+            tally.loss += log(tally.product);
+            tally.product = 1.0;
+        }
+        if (out)
+            set_gradient(v, &p, kind, times, out);
     }
-    const float wanted = y * (1.0f - v->smoothing) + 0.5f * v->smoothing;
-    const float share = 1.0f / (1.0f + p->e[l]);
-    const float w = v->weights ? v->weights[(y > 0.5f ? v->cols : 0) + p->first + l] : 1.0f;
-    out[p->first + l] = ((z < 0.0f ? p->e[l] * share : share) - wanted) * w * times;
+    if (kind == SL_VALUE_SIGMOID)
+        tally.loss += log(tally.product);
+    return tally;
 }
 
 SL_INLINE struct tally walk_row(const struct sl_value_loss *v, int64_t r, bool plain, float times,
                                 float *out)
 {
-    struct tally tally = {.product = 1.0, .right = true};
-    for (struct piece p = {.first = 0}; p.first < v->cols; p.first += SL_EIGHT) {
-        load_piece(v, r, &p);
-        for (int64_t l = 0; l < p.count; l++)
-            if (!isnan(p.y[l]))
-                add_entry(v, &p, l, plain, &tally);
-        if (tally.product > LARGE_PRODUCT) {
-            tally.loss += log(tally.product);
-            tally.product = 1.0;
-        }
-        for (int64_t l = 0; out && l < p.count; l++)
-            set_gradient(v, &p, l, times, out);
-    }
-    tally.loss += log(tally.product);
-    return tally;
+    return v->kind == SL_VALUE_SQUARE ? walk_row_of(v, SL_VALUE_SQUARE, r, plain, times, out)
+                                      : walk_row_of(v, SL_VALUE_SIGMOID, r, plain, times, out);
 }
 
 SL_KERNEL(sl_kernel_value_loss, (const struct sl_value_loss *v, double *loss, double *correct),

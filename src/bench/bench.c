@@ -60,8 +60,9 @@ int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *commo
 }
 
 static const struct sl_command *const parts[] = {
-    &sl_bench_machine,    &sl_bench_gemm,          &sl_bench_spmm,    &sl_bench_epoch,
-    &sl_bench_schedulers, &sl_bench_distributions, &sl_bench_choices, NULL,
+    &sl_bench_machine,       &sl_bench_gemm,    &sl_bench_spmm,
+    &sl_bench_kernels,       &sl_bench_epoch,   &sl_bench_schedulers,
+    &sl_bench_distributions, &sl_bench_choices, NULL,
 };
 
 static int run(int argc, char **argv)

@@ -8,8 +8,8 @@
 
 extern const struct sl_command sl_command_bench;
 
-extern const struct sl_command sl_bench_machine, sl_bench_gemm, sl_bench_spmm, sl_bench_epoch,
-    sl_bench_schedulers, sl_bench_distributions, sl_bench_choices;
+extern const struct sl_command sl_bench_machine, sl_bench_gemm, sl_bench_spmm, sl_bench_kernels,
+    sl_bench_epoch, sl_bench_schedulers, sl_bench_distributions, sl_bench_choices;
 
 /* What a part works on: every part's file has its own. */
 struct bench;

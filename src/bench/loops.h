@@ -29,6 +29,10 @@ struct sl_loop_product {
 /* Rows [first, last) of the product. */
 void sl_loop_multiply(const struct sl_loop_product *product, int64_t first, int64_t last);
 
+/* Multiply and add `count` numbers, times some, in registers: the most operations that there are.
+ */
+void sl_loop_peak(int64_t count, float *x);
+
 /* X = e^X (count), a multiple of 16: vectors of codelets/exponential.h. */
 void sl_loop_exponentials(int64_t count, float *x);
 

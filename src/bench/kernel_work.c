@@ -1,0 +1,253 @@
+/* Operands of kernels, and what they write. */
+#include "bench/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "codelets/bfloat16.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/rng.h"
+
+/* Return zeros, and count in `errors` what there is no memory for. */
+static void *take(struct sl_kernel_work *k, size_t bytes)
+{
+    void *memory = sl_memory_alloc(bytes);
+    k->block[k->blocks].memory = memory;
+    k->block[k->blocks++].bytes = bytes;
+    k->errors += !memory;
+    return memory;
+}
+
+void sl_kernel_work_destroy(struct sl_kernel_work *k)
+{
+    for (; k->blocks > 0; k->blocks--)
+        sl_memory_free(k->block[k->blocks - 1].memory, k->block[k->blocks - 1].bytes);
+}
+
+static float *take_floats(struct sl_kernel_work *k, int64_t rows, int64_t ld)
+{
+    return take(k, (size_t)(rows * ld) * sizeof(float));
+}
+
+/* Return numbers from `least` to `most`. */
+static float *draw(struct sl_kernel_work *k, int64_t rows, int64_t ld, double least, double most)
+{
+    float *x = take_floats(k, rows, ld);
+    const uint64_t key = sl_rng_key((uint64_t)k->blocks, SL_RNG_GENERATE, 0, 0);
+    for (int64_t r = 0; x && r < rows; r++)
+        for (int64_t j = 0; j < ld; j++)
+            x[r * ld + j] =
+                (float)(least + (most - least) * sl_rng_uniform(key, (uint32_t)r, (uint32_t)j));
+    return x;
+}
+
+static struct sl_floats_at draw_at(struct sl_kernel_work *k, int64_t cols)
+{
+    const int64_t ld = sl_padded(cols);
+    return (struct sl_floats_at){draw(k, k->rows, ld, -1.0, 1.0), ld};
+}
+
+static uint16_t *take_halves(struct sl_kernel_work *k, const float *from)
+{
+    const int64_t count = k->rows * k->ld;
+    uint16_t *x = take(k, (size_t)count * sizeof *x);
+    for (int64_t i = 0; x && from && i < count; i++)
+        x[i] = sl_narrow(from[i]);
+    return x;
+}
+
+/* Neighbour d of a row is a random vertex of the d-th of `degree` equal parts of all vertices. So
+ * columns ascend, and each vertex is equally likely. */
+static struct sl_sparse draw_graph(struct sl_kernel_work *k)
+{
+    const int64_t n = k->rows, degree = k->entries / n;
+    const uint64_t key = sl_rng_key(1, SL_RNG_GENERATE, 0, 1);
+    uint32_t *row_ptr = take(k, (size_t)(n + 1) * sizeof *row_ptr),
+             *col = take(k, (size_t)(n * degree) * sizeof *col);
+    for (int64_t e = 0; row_ptr && col && e < n * degree; e++) {
+        const int64_t r = e / degree, first = n * (e % degree) / degree,
+                      last = n * (e % degree + 1) / degree;
+        const double u = sl_rng_uniform(key, (uint32_t)r, (uint32_t)(e % degree));
+        row_ptr[r + 1] = (uint32_t)((r + 1) * degree);
+        col[e] = (uint32_t)(first + (int64_t)(u * (double)(last - first)));
+    }
+    return (struct sl_sparse){
+        .rows = n, .cols = n, .block_cols = n, .blocks = 1, .row_ptr = row_ptr, .col = col};
+}
+
+static struct sl_sparse transpose(struct sl_kernel_work *k, const struct sl_sparse *a)
+{
+    const int64_t n = a->rows;
+    uint32_t *row_ptr = take(k, (size_t)(n + 2) * sizeof *row_ptr),
+             *col = take(k, (size_t)k->entries * sizeof *col);
+    struct sl_sparse at = *a;
+    at.row_ptr = row_ptr;
+    at.col = col;
+    if (k->errors)
+        return at;
+    for (int64_t e = 0; e < k->entries; e++)
+        row_ptr[sl_sparse_col(a, (uint32_t)e) + 2]++;
+    for (int64_t r = 0; r < n; r++)
+        row_ptr[r + 2] += row_ptr[r + 1];
+    for (int64_t r = 0; r < n; r++)
+        for (uint32_t e = a->row_ptr[r]; e < a->row_ptr[r + 1]; e++)
+            col[row_ptr[sl_sparse_col(a, e) + 1]++] = (uint32_t)r;
+    return at;
+}
+
+/* Facts of the rows. */
+static void draw_facts(struct sl_kernel_work *k)
+{
+    const int64_t n = k->rows, w = k->width;
+    uint32_t *vertex = take(k, (size_t)n * sizeof *vertex),
+             *index = take(k, (size_t)n * sizeof *index);
+    int32_t *target = take(k, (size_t)(2 * n) * sizeof *target),
+            *values = take(k, (size_t)(n * (2 + w)) * sizeof *values);
+    const uint64_t key = sl_rng_key(1, SL_RNG_GENERATE, 0, 2);
+    k->vertex = vertex;
+    k->index = index;
+    k->target = target;
+    k->values = values;
+    for (int64_t r = 0; !k->errors && r < n; r++) {
+        vertex[r] = (uint32_t)sl_rng_bits(key, (uint32_t)r, 0);
+        index[r] = sl_rng_permute(key, (uint32_t)n, (uint32_t)r);
+        target[2 * r] = (int32_t)(vertex[r] % (uint64_t)w);
+        target[2 * r + 1] = values[r * (2 + w) + 1] = 1; /* training */
+        for (int64_t j = 0; j < w; j++) {
+            const float value = (float)(sl_rng_bits(key, (uint32_t)r, 1 + (uint32_t)j) & 1);
+            memcpy(values + r * (2 + w) + 2 + j, &value, sizeof value);
+        }
+    }
+}
+
+/* What kernels read. */
+static void draw_operands(struct sl_kernel_work *k)
+{
+    const int64_t n = k->rows, ld = k->ld, heads = k->width % 8 ? 1 : 8;
+    k->a = draw_graph(k);
+    k->at = transpose(k, &k->a);
+    k->weighted = k->a;
+    k->weighted.value = draw(k, 1, k->entries, 0.5, 1.5);
+    k->h = draw(k, n, ld, -1.0, 1.0);
+    k->g = draw(k, n, ld, -1.0, 1.0);
+    k->half_h = take_halves(k, k->h);
+    float *mask = draw(k, n, ld, -1.0, 1.0);
+    for (int64_t i = 0; mask && i < n * ld; i++)
+        mask[i] = fmaxf(mask[i], 0.0f);
+    k->mask = mask;
+    k->factor = draw(k, 1, n, 0.5, 1.5);
+    k->weight = draw(k, 3, ld, 0.5, 1.5);
+    k->bias = k->weight + ld;
+    k->variance = k->weight + 2 * ld;
+    draw_facts(k);
+    k->half = sl_dropout_make(0.5, 1);
+    k->some = sl_dropout_make(0.3, 1);
+    k->attention = (struct sl_attention){
+        .heads = (int32_t)heads, .width = k->width / heads, .slope = 0.2f, .training = true};
+    k->projected = draw_at(k, sl_attention_projected(&k->attention));
+    k->scores = draw_at(k, sl_attention_scores(&k->attention));
+    k->gradient = draw_at(k, sl_attention_gradient(&k->attention));
+}
+
+/* Results lie one after the other, so that one copy sets all of them. */
+static void draw_results(struct sl_kernel_work *k)
+{
+    const int64_t n = k->rows, ld = k->ld;
+    const int64_t state = sl_padded(sl_attention_state(&k->attention)),
+                  back = sl_padded(sl_attention_projected(&k->attention));
+    const int64_t sums = 4 * sl_padded(ld), floats = sums + n * (5 * ld + state + back);
+    float *at = draw(k, floats, 1, 0.5, 1.5);
+    k->start = draw(k, floats, 1, 0.5, 1.5);
+    k->result_bytes = (size_t)floats * sizeof *at;
+    k->sums = (double *)(void *)at, at += sums;
+    k->z = at, at += n * ld;
+    k->y = at, at += n * ld;
+    k->v = at, at += n * ld;
+    k->half_z = (uint16_t *)(void *)at, at += n * ld;
+    k->argmax = (int32_t *)(void *)at, at += n * ld;
+    k->state = (struct sl_floats_at){at, state}, at += n * state;
+    k->back = (struct sl_floats_at){at, back};
+}
+
+void sl_kernel_work_reset(const struct sl_kernel_work *k)
+{
+    memcpy(k->sums, k->start, k->result_bytes);
+}
+
+/* Operands that are results of other kernels come from plain loops: the argmax, and a state with
+ * its logarithms. */
+static void close_operands(struct sl_kernel_work *k)
+{
+    const int64_t all = k->width, heads = k->attention.heads;
+    int32_t *chosen = take(k, (size_t)(k->rows * k->ld) * sizeof *chosen);
+    k->closed = draw_at(k, sl_attention_state(&k->attention));
+    k->chosen = chosen;
+    if (k->errors)
+        return;
+    sl_kernel_work_reset(k);
+    sl_loop_find("max")(k);
+    memcpy(chosen, k->argmax, (size_t)(k->rows * k->ld) * sizeof *chosen);
+    sl_loop_find("attention")(k);
+    memcpy(k->closed.data, k->state.data, (size_t)(k->rows * k->state.ld) * sizeof(float));
+    for (int64_t r = 0; r < k->rows; r++)
+        for (int64_t h = 0; h < heads; h++) {
+            const float *m = k->state.data + r * k->state.ld + all + h;
+            k->scores.data[r * k->scores.ld + heads + h] = m[0] + logf(m[heads]);
+        }
+}
+
+int sl_kernel_work_create(struct sl_kernel_work *k, int64_t rows, int64_t degree, int64_t width,
+                          int64_t ld)
+{
+    *k = (struct sl_kernel_work){.rows = rows, .entries = rows * degree, .width = width, .ld = ld};
+    draw_operands(k);
+    draw_results(k);
+    close_operands(k);
+    return k->errors ? SL_ERR_SYSTEM : 0;
+}
+
+static double *add_floats(double *to, struct sl_floats_at from, int64_t rows, int64_t cols)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            *to++ = (double)from.data[r * from.ld + j];
+    return to;
+}
+
+int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results, double *to)
+{
+    double *const begin = to;
+    const int64_t n = k->rows, w = k->width;
+    float *const matrices[] = {k->z, k->y, k->v};
+    for (int m = 0; m < 3; m++)
+        if (results & (SL_RESULT_Z << m))
+            to = add_floats(to, (struct sl_floats_at){matrices[m], k->ld}, n, w);
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t i = r * k->ld; i < r * k->ld + w; i++) {
+            if (results & SL_RESULT_HALF)
+                *to++ = (double)sl_widen(k->half_z[i]);
+            if (results & SL_RESULT_ARGMAX)
+                *to++ = k->argmax[i];
+        }
+    for (int64_t i = 0; (results & SL_RESULT_SUMS) && i < 2 * sl_padded(k->ld); i++)
+        *to++ = k->sums[i];
+    if (results & SL_RESULT_STATE)
+        to = add_floats(to, k->state, n, sl_attention_state(&k->attention));
+    if (results & SL_RESULT_BACK)
+        to = add_floats(to, k->back, n, sl_attention_projected(&k->attention));
+    return to - begin;
+}
+
+int64_t sl_kernel_difference(int64_t count, const double *a, const double *b, double tolerance)
+{
+    double squares = 0.0;
+    for (int64_t i = 0; i < count; i++)
+        squares += b[i] * b[i] / (double)count;
+    for (int64_t i = 0; i < count; i++) {
+        const bool near = fabs(a[i] - b[i]) <= tolerance * (1.0 + fabs(b[i]) + sqrt(squares));
+        if (memcmp(a + i, b + i, sizeof *a) != 0 && !(tolerance > 0.0 && near))
+            return i;
+    }
+    return -1;
+}
