@@ -27,15 +27,35 @@ alike() {
         # shellcheck disable=SC2086
         train "$name-$case" "$ranks" train "$@" --epochs "$epochs" --rows needed $options
         near "$name-all" "$name-$case" "$epochs"
-        scores "$name-all" >"$T/one"
-        scores "$name-$case" | paste "$T/one" - | awk '{ d = $1 - $2; if (d * d > 4e-6) { print; exit 1 } }' ||
-            die "other accuracies in $name-$case"
+        for what in scores validated; do
+            $what "$name-all" >"$T/one"
+            $what "$name-$case" >"$T/two"
+            [ -s "$T/one" ] && [ "$(wc -l <"$T/one")" -eq "$(wc -l <"$T/two")" ] || die "no $what in $name-$case"
+            paste "$T/one" "$T/two" | awk '{ d = $1 - $2; if (!(d * d <= 4e-6)) { print; exit 1 } }' ||
+                die "other $what in $name-$case"
+        done
     done
 }
 
 # The accuracies of the end.
 scores() { # FOLDER
     tail -n 1 "$T/$1/log" | grep -oE '"[a-z]+_accuracy":[0-9.e-]+' | sed 's/.*://'
+}
+
+# The validation accuracies of all epochs that were evaluated.
+validated() { # FOLDER
+    sed -n 's/.*"epoch",.*"val_accuracy":\([-0-9.e]*\).*/\1/p' "$T/$1/log"
+}
+
+# Where evaluations have a graph of their own, and where they have the whole one.
+layers() {
+    for model in "gcn" "sage --aggregator mean" "sage --aggregator max" "gat --heads 2" "gin"; do
+        for rule in 5/4/rest 5/250/rest; do
+            # shellcheck disable=SC2086
+            alike "layers-$(echo "$model-$rule" | tr ' /' __)" 6 "1: 2:--distribution_1d 2:--distribution_halo" "$T/few" \
+                --split $rule --hidden 8 --eval-every 2 --model $model
+        done
+    done
 }
 
 models() {
@@ -69,6 +89,14 @@ bits() {
         # shellcheck disable=SC2086
         grid "bits" "2 3 4" "$T/few" --split 5/30/rest --rows needed --epochs 12 --eval-every 2 $options
     done
+    for workers in 1 2; do
+        train "bits-workers-$workers" 1 train "$T/large" --split 5/30/rest --hidden 8 --tiles 4 --epochs 12 --eval-every 1 \
+            --workers "$workers"
+        head -n 1 log | grep -q '"rows":"needed"' || die "not the choice of auto: $(head -n 1 log)"
+        results log >results
+    done
+    [ "$(wc -l <results)" -gt 30 ] || die "an empty log"
+    cmp results ../bits-workers-1/results || die "other bits with two workers"
 }
 
 # The run ends in the same epoch, with the same best one. Where few vertices validate, evaluations between epochs have these alone.
@@ -115,6 +143,21 @@ EOF
         echo "$how: $all bytes of rows, $needed of needed ones"
         [ "$needed" -gt 0 ] && [ $((10 * needed)) -lt $((6 * all)) ] || die "as many words"
     done
+    for rows in all needed; do
+        train "falls-plan-$rows" 1 train "$T/large" --split 5/30/rest --epochs 2 --eval-every -1 --rows $rows
+        planned activations >activations
+        planned work >work
+    done
+    for kind in activations work; do
+        all=$(cat "../falls-plan-all/$kind") needed=$(cat "../falls-plan-needed/$kind")
+        echo "$kind: $all bytes, $needed of needed rows"
+        [ "$needed" -gt 0 ] && [ $((2 * needed)) -lt "$all" ] || die "as much memory"
+    done
+}
+
+# The planned bytes of a kind, in the log of this folder.
+planned() { # KIND
+    head -n 1 log | sed 's/.*"planned_bytes":{//; s/}.*//' | tr , '\n' | sed -n "s/\"$1\"://p"
 }
 
 # Every rank receives what the log says before the first epoch.
@@ -126,7 +169,8 @@ words() {
     set -- "$T/few" $few --layers 3 --tiles 3 --product-order gemm
     printf 'rows = "needed"\n' >"$T/rows.toml"
     "$STARLING" plan "$@" --ranks 3 --config "$T/rows.toml" --json "$T/plan.json" >"$T/out" || die "$(cat "$T/out")"
-    grep -q '^rows needed; figures are of the ' "$T/out" || die "$(cat "$T/out")"
+    grep -q '^rows needed: 0.* of the rows and 0.* of the adjacency entries' "$T/out" || die "$(cat "$T/out")"
+    grep -q '^figures are of the .* vertices of a step; memory' "$T/out" || die "$(cat "$T/out")"
     for how in 1d:3x1x1:0 halo:halo:20; do
         over=${how##*:} how=${how%:*}
         train words-plan 3 train "$@" --rows needed --distribution "${how%:*}" --epochs 2
@@ -136,32 +180,52 @@ words() {
     done
 }
 
-# auto takes needed rows where they pay, and says why. Small graphs keep all.
+# auto, the default, takes needed rows where they pay, and says why: alike with all workers and ranks. Small graphs keep all.
 chooses() {
-    train chooses 1 train "$T/large" --rows auto --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1
-    head -n 1 log | grep -q '"rows_reason":"needed: a step is predicted' || die "$(head -n 1 log)"
-    head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
+    for case in 5/30/rest:needed 90/5/5:all; do
+        for ranks in 1:1 1:2 2:1 3:1; do
+            train "chooses-$ranks" "${ranks%:*}" train "$T/large" --split "${case%:*}" --hidden 64 --epochs 30 --stop-after 2 \
+                --eval-every -1 --distribution 1d --workers "${ranks#*:}"
+            head -n 1 log | grep -q "\"rows\":\"${case#*:}\"" || die "$case, $ranks: $(head -n 1 log)"
+            head -n 1 log | grep -o '"rows_reason":"[^"]*"' >reason
+            grep -q "\"${case#*:}: 0.* of the rows and 0.* of the adjacency entries are needed" reason || die "$(cat reason)"
+            cmp reason "$T/chooses-1:1/reason" || die "another choice on $ranks"
+        done
+    done
     for options in "--split 90/5/5" "--split 5/30/rest --model resgcn --block-norm batch" \
         "--split 5/30/rest --batches clusters:9,2"; do
         # shellcheck disable=SC2086
-        train chooses-all 1 train "$T/large" --rows auto $options --hidden 8 --epochs 30 --stop-after 1 --eval-every -1
+        train chooses-all 1 train "$T/large" $options --hidden 8 --epochs 30 --stop-after 1 --eval-every -1
         head -n 1 log | grep -q '"rows":"all"' || die "$options: $(head -n 1 log)"
         head -n 1 log | grep -q '"rows_reason":"all: ' || die "$options: $(head -n 1 log)"
     done
     train chooses-distribution 2 train "$T/large" --rows auto --split 5/30/rest --hidden 64 --epochs 30 --stop-after 2 --eval-every -1
     head -n 1 log | grep -q '"grid_reason":' || die "$(head -n 1 log)"
     head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
-    train chooses-small 1 train "$T/few" --rows auto --hidden 4 --epochs 2
+    train chooses-small 1 train "$T/few" --hidden 4 --epochs 2
     head -n 1 log | grep -q '"rows":"all"' || die "$(head -n 1 log)"
+    # Options that are for all rows are not refused.
+    for options in "--distribution vertex-cut" "--distribution vertex-cut --delay cd-2" "--order double --distribution 1d" \
+        "--batches co:2" "--batches co:2 --max-hop 1" "--submodels 2"; do
+        # shellcheck disable=SC2086
+        train chooses-other 2 train "$T/large" --split 5/30/rest --hidden 8 --epochs 2 --eval-every -1 $options
+        head -n 1 log | grep -q '"rows":"all"' || die "$options: $(head -n 1 log)"
+    done
 }
 
 # Groups start from their training vertices.
 groups() {
     # shellcheck disable=SC2086
     alike groups 5 "3:--groups_3x1 4:--groups_2x2_--distribution_cover" "$T/few" $few --layers 3
-    # shellcheck disable=SC2086
-    train groups-rows 3 train "$T/few" $few --layers 3 --epochs 2 --groups 3x1
-    grep -q '^3 groups.* outer vertices' out || die "$(cat out)"
+    for rows in all needed; do
+        # shellcheck disable=SC2086
+        train "groups-rows-$rows" 3 train "$T/few" $few --layers 2 --epochs 2 --groups 3x1 --rows $rows
+        entries=$(head -n 1 log | sed 's/.*"inner_vertices".*"adjacency_entries":\[//; s/\].*//' | tr , '\n' |
+            awk '{ sum += $1 } END { print sum }')
+        [ "$rows" = needed ] || all=$entries
+    done
+    echo "$all entries of groups, $entries of needed rows"
+    [ "$entries" -gt 0 ] && [ $((10 * entries)) -lt $((6 * all)) ] || die "as many rows in groups"
 }
 
 # A run that goes on computes the rows that it computed before.
@@ -174,6 +238,47 @@ resumes() {
     head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
     losses resumes | tail -n 4 >"$T/one"
     losses resumes-on | cmp "$T/one" - || die "other losses"
+    # The tiles are left to the program, which takes others with two workers.
+    set -- "$T/large" --split 800/30/rest --hidden 64 --rows needed --eval-every 1 --distribution 1d
+    for case in 1:1:2 2:1:1; do
+        IFS=: read -r ranks before after <<EOF
+$case
+EOF
+        train "resumes-tiles-$ranks" "$ranks" train "$@" --epochs 6 --workers "$before"
+        train "resumes-half-$ranks" "$ranks" train "$@" --epochs 6 --stop-after 3 --workers "$before"
+        train "resumes-on-$ranks" "$ranks" train "$T/large" --resume "$T/resumes-half-$ranks/ck" --epochs 6 \
+            --workers "$after" --split 800/30/rest --eval-every 1
+        results log >"$T/two"
+        results "$T/resumes-tiles-$ranks/log" | tail -n "$(wc -l <"$T/two")" >"$T/one"
+        [ "$(wc -l <"$T/two")" -gt 9 ] || die "an empty log"
+        diff "$T/one" "$T/two" || die "other results in $case"
+    done
+}
+
+# Checkpoints and logs of programs without the option, and checkpoints and logs of needed rows that go on with an option for all
+# rows, go on with all rows.
+settles() {
+    set -- --split 5/30/rest --hidden 8 --epochs 4 --eval-every 2
+    train settles-all 1 train "$T/large" "$@" --rows all --stop-after 2
+    train settles-whole 1 train "$T/large" "$@" --rows all
+    train settles 1 train "$T/large" "$@" --stop-after 2
+    head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
+    sed 's/\\"rows\\":\\"all\\",/                 /; s/"crc32":"/"crc00":"/' "$T/settles-all/ck" >"$T/old"
+    [ "$(wc -c <"$T/old")" -eq "$(wc -c <"$T/settles-all/ck")" ] || die "another size"
+    ! grep -aq '"rows' "$T/old" || die "the checkpoint still has rows"
+    train settles-old 1 train "$T/large" "$@" --resume "$T/old"
+    head -n 1 log | grep -q '"rows":"all"' || die "$(head -n 1 log)"
+    losses settles-whole | tail -n 2 >"$T/one"
+    losses settles-old | cmp "$T/one" - || die "other losses"
+    sed 's/"rows":"needed",//' "$T/settles/log" >"$T/old.jsonl"
+    for options in "--resume $T/settles/ck --distribution vertex-cut" "--resume $T/settles/ck --order double" \
+        "--config $T/settles/log --distribution vertex-cut" "--config $T/old.jsonl"; do
+        # shellcheck disable=SC2086
+        train settles-on 2 train "$T/large" "$@" --stop-after 0 $options
+        head -n 1 log | grep -q '"rows":"all"' || die "$options: $(head -n 1 log)"
+    done
+    train settles-log 1 train "$T/large" --config "$T/settles/log" --stop-after 0
+    head -n 1 log | grep -q '"rows":"needed"' || die "$(head -n 1 log)"
 }
 
 refusals() {
@@ -184,12 +289,16 @@ refusals() {
     refused "--rows needed: --batches has sets" train "$T/few" --rows needed --batches clusters:4,2
     refused "--rows needed: clones of few vertices" train "$T/few" --rows needed --distribution vertex-cut
     refused "--rows needed: --preload-hops" train "$T/few" --rows needed --groups 3x1 --preload-hops 1
+    printf 'rows = "needed"\nbatches = "co:2"\n' >"$T/sets.toml"
+    exits 2 plan "$T/few" --ranks 2 --config "$T/sets.toml"
+    grep -q "^starling: --rows needed: --batches has sets" "$T/err" || die "$(cat "$T/err")"
     refused "expected another order with" train "$T/few" --rows needed --order double
     refused "--rows: expected one of: auto all needed" train "$T/few" --rows some
 }
 
 data
 check "models" models
+check "layers" layers
 check "shapes" shapes
 check "bits" bits
 check "patience" patience
@@ -198,5 +307,6 @@ check "words" words
 check "chooses" chooses
 check "groups" groups
 check "resumes" resumes
+check "settles" settles
 check "refusals" refusals
 finish

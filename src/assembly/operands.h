@@ -54,8 +54,8 @@ struct sl_assembly {
     /* the cut of the rows */
     const char *balance;
     int64_t tiles, block_cols; /* 0: chosen */
-    bool shares_by_tiles;      /* runs of rows have a share of every hop for each of `tiles`, not
-                                  for each rank: sums do not depend on the ranks */
+    int hop_shares;            /* runs of rows have so many shares of every hop: sums do not depend
+                                  on the ranks. 0: a share for each rank */
     /* dense features stay in the files where they can: sl_stored_rows_load reads them */
     bool loads;
     bool lists_copies; /* sl_operands.rows */

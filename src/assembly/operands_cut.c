@@ -31,7 +31,7 @@ int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *how)
 {
     const bool known = source->part_cut && source->parts == rt->ranks; /* sl_scenario_decide */
-    const int shares = how->shares_by_tiles && how->tiles > 0 ? (int)how->tiles : rt->ranks;
+    const int shares = how->hop_shares > 0 ? how->hop_shares : rt->ranks;
     if (!how->kind->parts && !how->kind->clones && source->hop_cut && shares > 1)
         return sl_runtime_agree(rt, sl_source_order_by_hop_shares(source, shares));
     return how->kind->parts && rt->ranks > 1 && !known

@@ -84,7 +84,8 @@ struct planning {
     struct sl_runtime rt;
     struct sl_source source;
     struct sl_selection needed; /* the graph of needed rows, where a step trains on that graph */
-    struct sl_source shares;    /* the graph that a step trains on, with shares of every hop */
+    struct sl_needed_size validation; /* the graph of evaluations between its steps; zero: none */
+    struct sl_source shares; /* the graph that a step trains on, with shares of every hop */
     struct sl_rates rates, core;
     struct sl_partition partition, vertices; /* of the shares; of vertices without hops */
     struct sl_tile_counts counts;
@@ -98,7 +99,8 @@ struct planning {
     struct sl_partition_options cuts;
     struct sl_group_plan *group; // (groups): of --groups and --batches
     int groups;
-    char reason[256], rows[SL_NEEDED_REASON]; /* why the winner; why needed rows, or all */
+    char reason[256]; /* why the winner */
+    struct sl_needed_choice rows;
 };
 
 /* ---- What is planned ---- */
@@ -135,13 +137,14 @@ static struct sl_source *trained(struct planning *p)
 /* As training does. Groups and batches select for themselves. */
 static int select_rows(struct planning *p)
 {
-    const struct sl_needed_ranks by = {(int)p->config.ranks, p->process.ranks_here, &p->rates};
     if (p->config.like)
         return 0;
-    int code = sl_needed_choose(&p->rt, &p->source, &p->options, &by, p->rows);
+    int code = sl_needed_choose(&p->rt, &p->source, &p->options, &p->rows);
     if (code || strcmp(p->options.rows, "needed") != 0 || sl_config_aggregates(&p->options))
         return code;
     code = sl_source_settle_splits(&p->source);
+    if (!code && sl_config_evaluates(&p->options))
+        code = sl_needed_validation(&p->rt, &p->source, &p->options, &p->validation);
     return code ? code : sl_needed_select(&p->source, &p->options, &p->needed);
 }
 
@@ -232,6 +235,34 @@ static int compare_seconds(const void *a, const void *b)
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
+/* Add the graphs that evaluations read to the memory of a step with needed rows: the whole graph,
+ * and the graph of validation vertices. Tiles are in proportion to the vertices and the entries.
+ * Activations have the memory of the largest graph, since the graphs take turns. */
+static void add_evaluations(const struct planning *p, struct sl_plan *memory)
+{
+    const struct sl_source *step = &p->needed.source, *whole = &p->source;
+    const struct sl_needed_size *validation = &p->validation;
+    /* with loops */
+    const double entries = (double)(step->adjacency.indices.count + step->vertices);
+    const double vertices = (double)step->vertices,
+                 more = (double)(whole->vertices + validation->vertices) / vertices,
+                 most = sl_config_evaluates(&p->options) ? (double)whole->vertices / vertices : 1.0;
+    double times[SL_PLAN_KINDS];
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        times[k] = 1.0;
+    times[SL_PLAN_ADJACENCY] += (double)(whole->adjacency.indices.count + validation->entries +
+                                         whole->vertices + validation->vertices) /
+                                entries;
+    times[SL_PLAN_FEATURES] += more;
+    times[SL_PLAN_ROWS] += more;
+    times[SL_PLAN_ACTIVATIONS] = times[SL_PLAN_WORK] = times[SL_PLAN_RECEIVED] = most;
+    for (int k = 0; k < SL_PLAN_KINDS; k++) {
+        const int64_t added = (int64_t)((times[k] - 1.0) * (double)memory->bytes[k]);
+        memory->bytes[k] += added;
+        memory->total += added;
+    }
+}
+
 static int predict(struct planning *p)
 {
     const struct sl_scenario scenario =
@@ -240,6 +271,8 @@ static int predict(struct planning *p)
                                              &p->list, &p->count);
     if (code)
         return code;
+    for (int g = 0; p->needed.row && g < p->count; g++)
+        add_evaluations(p, &p->list[g].memory);
     const struct sl_prediction winner =
         *sl_scenario_choose(p->list, p->count, p->space, p->training.inexact, p->reason);
     qsort(p->list, (size_t)p->count, sizeof *p->list, compare_seconds);
@@ -452,6 +485,26 @@ static void print_sum_order(const struct planning *p)
            1e3 * (own < travel ? own : travel));
 }
 
+static void print_rows(const struct planning *p)
+{
+    if (p->rows.reason[0])
+        printf("\nrows %s\n", p->rows.reason);
+    else if (strcmp(p->options.rows, "needed") == 0)
+        printf("\nrows needed: %.2g of the rows and %.2g of the adjacency entries, in the mean of "
+               "the layers\n",
+               p->rows.rows, p->rows.entries);
+    if (!p->needed.row)
+        return;
+    printf("figures are of the %" PRId64
+           " vertices of a step; memory, about, is of the whole graph",
+           p->needed.source.vertices);
+    if (p->validation.vertices > 0)
+        printf(", too, and of the %" PRId64 " vertices of evaluations between epochs\n",
+               p->validation.vertices);
+    else
+        printf(", too\n");
+}
+
 static void print(const struct planning *p, const json_t *document)
 {
     static const double MIB = 1 << 20;
@@ -483,10 +536,7 @@ static void print(const struct planning *p, const json_t *document)
         printf("and %d slower one%s (--rows, --json)\n", p->count - (int)p->config.rows,
                sl_s(p->count - p->config.rows));
     printf("\n%s\n", p->reason);
-    if (p->needed.row)
-        printf("\nrows %s; figures are of the %" PRId64
-               " vertices of a step, without evaluations\n",
-               p->rows[0] ? p->rows : p->options.rows, p->needed.source.vertices);
+    print_rows(p);
     print_sum_order(p);
     print_memory(&p->winner->memory);
     print_groups(p, json_object_get(document, "groups"));
@@ -520,7 +570,9 @@ static int take_cut_options(struct planning *p, const bool *given)
             *taken[k] = *own[k];
             *own[k] = NULL;
         }
-    const int code = sl_config_check_delay(&p->options);
+    int code = sl_config_check_delay(&p->options);
+    if (!code)
+        code = sl_needed_check(&p->options);
     return code ? code : sl_config_check_attention(&p->options);
 }
 

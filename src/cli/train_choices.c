@@ -51,6 +51,19 @@ static void print_epoch(const json_t *prediction)
         printf("  %-14s %.3g s\n", "predicted epoch", json_real_value(seconds));
 }
 
+static void print_rows(const struct sl_train_run *run)
+{
+    const struct sl_needed_choice *rows = &run->choice.rows;
+    const int64_t validation = run->trainer.batches.validation.outer;
+    print_choice("rows", run->config.rows, rows->reason);
+    if (strcmp(run->config.rows, "needed") == 0 && !rows->reason[0])
+        printf("  %-14s %.2g of the rows and %.2g of the adjacency entries, in the mean of the "
+               "layers\n",
+               "", rows->rows, rows->entries);
+    if (validation > 0)
+        printf("  %-14s %lld vertices in evaluations between epochs\n", "", (long long)validation);
+}
+
 void sl_train_print_choices(const struct sl_train_run *run)
 {
     const struct sl_config *config = &run->config;
@@ -58,7 +71,7 @@ void sl_train_print_choices(const struct sl_train_run *run)
     const struct sl_process *process = run->rt.process;
     printf("choices\n");
     print_choice("order", config->order, text_of(run->start, "order_reason"));
-    print_choice("rows", config->rows, text_of(run->start, "rows_reason"));
+    print_rows(run);
     print_choice("distribution", config->distribution, text_of(run->start, "grid_reason"));
     if (config->groups)
         print_choice("preload hops", config->preload_hops, text_of(run->start, "preload_reason"));

@@ -14,6 +14,7 @@
 struct sl_training {
     struct sl_assembly how;
     bool inexact; /* a vertex-cut with the delay of `how` may be chosen */
+    bool no_cut;  /* no vertex-cut may be chosen: a step computes needed rows */
     struct sl_model_shape shape;
     int product_order; /* of sl_network_create */
     int stages;        /* of a runtime (core/message.h) */

@@ -133,7 +133,7 @@ bool sl_scenario_cut_fits(const struct sl_training *training)
 {
     const bool ordered =
         strcmp(training->order, "auto") != 0 && strcmp(training->order, "none") != 0;
-    return !ordered && kind_of(training->how.partition) != OTHER_FILE;
+    return !training->no_cut && !ordered && kind_of(training->how.partition) != OTHER_FILE;
 }
 
 /* Parts of vertices, in the order of the files, as the halo has them. */

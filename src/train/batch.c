@@ -162,7 +162,8 @@ void sl_batch_load(struct sl_batches *b, struct sl_batch *batch)
     sl_stored_rows_load(sl_batches_own(b), &batch->pass.operands.stored, x);
 }
 
-static int open_pass(struct sl_batches *b, struct sl_selection *selection, struct sl_batch *batch)
+static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64_t tiles,
+                     struct sl_batch *batch)
 {
     struct sl_runtime *rt = sl_batches_own(b);
     struct sl_pass *pass = &batch->pass;
@@ -172,7 +173,8 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, struc
     how.objective.balanced = false;
     how.loads = sl_batches_read_features(b);
     how.lists_copies = has_copies(b);
-    how.shares_by_tiles = b->how.needed;
+    how.tiles = tiles;
+    how.hop_shares = b->how.needed ? b->tiles.shares : 0;
     int code = check_copies(b);
     if (!code)
         code = sl_operands_order(rt, &selection->source, &how);
@@ -236,16 +238,19 @@ int sl_batch_make_validation(struct sl_batches *b, struct sl_batch *batch)
 {
     struct sl_selection selection = {0};
     int64_t *kept = NULL, left = 0;
-    bool takes = false;
-    int code = sl_needed_validation(b->source, b->config, &takes);
-    if (!code && takes)
+    struct sl_needed_size size;
+    int code = sl_needed_validation(b->rt, b->source, b->config, &size);
+    const bool takes = !code && size.vertices > 0;
+    if (takes)
         code = sl_needed_keep(b->source, SL_SPLIT_VAL, NULL, 0, &kept, &left);
     if (!code && takes)
         code = select_from(b, kept, left, 0, hops_between(b), &selection);
     code = sl_runtime_agree(b->rt, code);
     batch->pass.network.evaluates = true;
     if (!code && takes)
-        code = open_pass(b, &selection, batch);
+        batch->outer = selection.source.vertices;
+    if (!code && takes)
+        code = open_pass(b, &selection, b->tiles.validation, batch);
     sl_selection_free(&selection);
     free(kept);
     return code;
@@ -263,7 +268,7 @@ int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uin
         batch->entries = selection.source.adjacency.indices.count;
         batch->redundant = batch->entries -
                            sl_npy_integer(&selection.source.adjacency.indptr, selection.hop_cut[1]);
-        code = open_pass(b, &selection, batch);
+        code = open_pass(b, &selection, b->tiles.step, batch);
     }
     sl_selection_free(&selection);
     return code;

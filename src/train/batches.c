@@ -414,6 +414,7 @@ int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl
                              .whole = whole,
                              .core = core,
                              .steps = 1,
+                             .tiles = sl_batches_tiles(config),
                              .places = {.shared = true}};
     const int code = sl_batches_parse(config, &b->how);
     return code ? code : sl_batches_group(b);
@@ -443,8 +444,7 @@ void sl_batches_clear(struct sl_batches *b)
     sl_batches_leave(b);
     for (int k = 0; k < b->count; k++)
         sl_batch_destroy(&b->batch[k]);
-    if (sl_batches_validation(b))
-        sl_batch_destroy(&b->validation);
+    sl_batch_destroy(&b->validation);
     b->count = 0;
 }
 

@@ -42,6 +42,12 @@ struct sl_batches_options {
     bool needed;          /* inner vertices are training vertices: no other row is a start */
 };
 
+/* How the graphs of a run with needed rows are cut. A run that goes on cuts them alike. */
+struct sl_batches_tiles {
+    int64_t whole, step, validation; /* row tiles of each graph; 0: chosen */
+    int shares;                      /* runs of rows have so many shares of each hop; 0: ranks */
+};
+
 struct sl_batches {
     const struct sl_config *config;
     const struct sl_source *source; /* the whole graph; borrowed. Batches that are drawn anew, and
@@ -50,6 +56,7 @@ struct sl_batches {
     struct sl_pass *whole;          /* on all ranks */
     const struct sl_rates *core;
     struct sl_batches_options how;
+    struct sl_batches_tiles tiles;
     struct sl_model **model; // (models): that a step trains on each graph
     int models;
     bool independent;           /* groups train models of their own, each on the whole graph */
@@ -77,6 +84,9 @@ int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *
 /* How the whole graph becomes tiles: as one group would train on it, but in runs of rows on all
  * ranks where there are several groups. */
 struct sl_assembly sl_batches_whole(const struct sl_config *config);
+
+/* Return the tiles that --tiles says, for all graphs. */
+struct sl_batches_tiles sl_batches_tiles(const struct sl_config *config);
 
 /* Find the groups. `whole` has its network, whose products' orders all batches take. Collective.
  * Return 0, SL_ERR_USAGE, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks; sl_batches_destroy

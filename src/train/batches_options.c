@@ -106,6 +106,12 @@ bool sl_batches_differ(const struct sl_config *config)
            strcmp(config->rows, "needed") == 0;
 }
 
+struct sl_batches_tiles sl_batches_tiles(const struct sl_config *config)
+{
+    return (struct sl_batches_tiles){config->tiles, config->tiles, config->tiles,
+                                     (int)config->tiles};
+}
+
 struct sl_assembly sl_batches_whole(const struct sl_config *config)
 {
     struct sl_assembly how = sl_config_assembly(config);

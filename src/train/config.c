@@ -218,11 +218,9 @@ const struct sl_option sl_config_options[] = {
      "rows travel. With --cache-aggregate the first layer does not count. auto: the N with the "
      "least predicted time of an epoch",
      EXECUTION},
-    {"rows", SL_OPTION_CHOICE, FIELD(rows), "all", 0, 0, "auto|all|needed", "WHICH",
-     "rows of each layer that a training step computes. all: of all vertices. needed: of training "
-     "vertices, and of vertices that their loss depends on: the same results but for rounding. "
-     "auto: needed, where a prediction saves time. Evaluations between epochs of needed rows have "
-     "the validation vertices alone, where these are few: no test accuracy",
+    {"rows", SL_OPTION_CHOICE, FIELD(rows), "auto", 0, 0, "auto|all|needed", "WHICH",
+     "rows that a training step computes. needed: rows the loss depends on. auto: needed, where "
+     "that saves time. Results are the same but for rounding",
      EXECUTION},
     {"groups", SL_OPTION_STRING, FIELD(groups), NULL, 0, 0, NULL, "GxP",
      "groups of ranks that train on graphs of their own: G groups of P ranks each; servers: ranks "

@@ -79,6 +79,10 @@ int sl_config_set_text(char **option, const char *text);
 /* Checks what no single row can (dependences between options). Returns 0 or SL_ERR_USAGE. */
 int sl_config_check(const struct sl_config *config);
 
+/* Check what other graphs than the whole one are for: --groups, --batches, --rows needed. Part of
+ * sl_config_check. Return 0 or SL_ERR_USAGE. */
+int sl_config_check_batches(const struct sl_config *config);
+
 /* The rule that splits are drawn by. SL_ERR_USAGE: --split is none. Part of sl_config_check. */
 int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule);
 

@@ -157,8 +157,7 @@ int sl_config_check_attention(const struct sl_config *config)
     return 0;
 }
 
-/* What other graphs than the whole one are not for. */
-static int check_batches(const struct sl_config *config)
+int sl_config_check_batches(const struct sl_config *config)
 {
     struct sl_batches_options how;
     if (sl_batches_parse(config, &how))
@@ -340,7 +339,7 @@ int sl_config_check(const struct sl_config *config)
                         "are in another order then (expected --aggregator gcn, or one order)",
                         config->aggregator);
     const struct sl_distribution_kind *kind = sl_config_kind(config);
-    if (check_batches(config) || check_submodels(config))
+    if (sl_config_check_batches(config) || check_submodels(config))
         return SL_ERR_USAGE;
     if (config->partition && !config->groups && !kind->parts && !kind->clones)
         return sl_error(SL_ERR_USAGE,

@@ -188,6 +188,7 @@ struct sl_training sl_config_training(const struct sl_config *config,
     return (struct sl_training){
         .how = how,
         .inexact = config->allow_inexact,
+        .no_cut = strcmp(config->rows, "needed") == 0,
         .shape = sl_config_shape(config, source->features, source->classes),
         .product_order = sl_config_product_order(config),
         .stages = sl_config_stages(config),

@@ -134,6 +134,15 @@ static void drop_exact_epochs(struct sl_config *config, const bool *typed, bool 
     config->exact_epochs = -1;
 }
 
+/* Programs without the option computed all rows. An option of the command line may be for all
+ * rows. */
+static int settle_rows(struct sl_config *config, const bool *typed, const json_t *log)
+{
+    const bool all = !json_object_get(log, "rows") ||
+                     (strcmp(config->rows, "needed") == 0 && sl_config_check_batches(config));
+    return all && !sl_config_is_given(typed, "rows") ? sl_config_set_text(&config->rows, "all") : 0;
+}
+
 static int take_options(struct sl_config *config, const json_t *file, const json_t *log,
                         const json_t *lines, bool *given)
 {
@@ -165,7 +174,7 @@ static int take_options(struct sl_config *config, const json_t *file, const json
     }
     for (int o = 0; sl_config_options[o].name; o++)
         given[o] = given[o] || typed[o];
-    return 0;
+    return log ? settle_rows(config, typed, log) : 0;
 }
 
 int sl_config_read_file(struct sl_config *config, bool *given)

@@ -9,7 +9,6 @@
 #include "core/memory.h"
 #include "data/feature_form.h"
 #include "train/defaults.h"
-#include "train/needed.h"
 #include "train/steps.h"
 #include "train/trainer.h"
 
@@ -309,19 +308,19 @@ int sl_plan_form(struct sl_runtime *rt, struct sl_source *source, struct sl_conf
 }
 
 int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
-                 char *reason)
+                 struct sl_needed_choice *choice)
 {
     const int64_t space = space_for(rt);
     struct sl_plan plan;
-    if (!reason[0] || strcmp(config->rows, "needed") != 0 || config->groups ||
+    if (!choice->reason[0] || strcmp(config->rows, "needed") != 0 || config->groups ||
         strcmp(config->batches, "full") != 0 || rough_bytes(rt, source, config) < (double)space)
         return 0;
     const int code = sl_plan_make(rt, source, config, &plan);
     if (code || sl_runtime_least(rt, plan.total <= space) > 0)
         return code;
-    snprintf(reason, SL_NEEDED_REASON,
-             "all: another graph of needed rows does not fit into memory");
-    return sl_config_set_text(&config->rows, "all");
+    return sl_runtime_agree(
+        rt,
+        sl_needed_give_up(config, choice, "another graph of needed rows does not fit into memory"));
 }
 
 int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,

@@ -4,6 +4,7 @@
 
 #include "predict/plan.h"
 #include "train/config.h"
+#include "train/needed.h"
 
 struct sl_trainer;
 
@@ -14,10 +15,10 @@ struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer);
 int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, struct sl_plan *plan);
 
-/* Take --rows all instead of needed ones that were chosen and do not fit into memory; `reason` then
- * says so. Collective. */
+/* Take --rows all instead of needed ones that auto chose and that do not fit into memory; the
+ * choice's reason then says so. Collective. */
 int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
-                 char *reason);
+                 struct sl_needed_choice *choice);
 
 /* SL_ERR_SYSTEM with what would help if a run takes more than this machine has free; looks closely
  * only where it may. Collective. */

@@ -97,19 +97,24 @@ int sl_needed_check(const struct sl_config *config)
 /* ---- The choice ---- */
 
 /* Choosing, selecting and cutting take so many seconds of a core for each entry of the adjacency in
- * rows of the step's graph, once and on each rank. Several ranks find parts, too. The rest is for
- * entries that are looked at and left out. */
-static const double ENTRY_SECONDS = 150e-9, PART_SECONDS = 1e-6, LOOK_SECONDS = 20e-9;
-/* A step must take at most this share of the time: predictions err, and tiles by hops are more. */
-static const double MOST_SHARE = 0.8;
+ * rows of the step's graph, once. The rest is for entries that are looked at and left out. */
+static const double ENTRY_SECONDS = 150e-9, LOOK_SECONDS = 20e-9;
+/* A step must take at most this share of the time: predictions err, and a graph more is kept. */
+static const double MOST_SHARE = 0.73;
+/* Each hop has tiles of its own. A tile more has a gradient of each weight, which is written, and
+ * read and written when gradients are summed. */
+static const double GRADIENT_PASSES = 3.0;
 /* An evaluation with a graph of its own must take at most this share: one graph more is kept. */
 static const double MOST_OF_EVALUATION = 0.7;
 /* Less is not worth another graph. */
 static const double LEAST_SAVED = 100e-6;
 
-/* Seconds of a step with all rows and with needed ones, and what these take before the first. */
+/* Seconds of a step with all rows and with needed ones, what these take before the first, and the
+ * shares of entries and rows that needed ones are, in the mean of the layers that aggregate. */
 struct seconds {
     double all, needed, prepare;
+    double entries, rows;
+    struct sl_needed_size size; /* of the graph of needed rows */
 };
 
 static double entries_of(const struct sl_source *source, int64_t v)
@@ -177,40 +182,85 @@ int sl_needed_select(const struct sl_source *source, const struct sl_config *con
     return code;
 }
 
-/* Predict a step of ranks with these rates, from the vertices of a split. */
-static int predict(const struct sl_source *source, const struct sl_config *config,
-                   enum sl_split split, const struct sl_needed_ranks *by, struct seconds *out)
+static void count_shares(const struct sl_source *source, const struct sl_group_epoch *e,
+                         struct seconds *out)
 {
+    const double entries = (double)source->adjacency.indices.count, rows = (double)source->vertices;
+    for (int h = 0; h < e->most; h++) {
+        out->entries += (double)e->entries[h + 1] / (entries * e->most);
+        out->rows += (double)e->rows[h] / (rows * e->most);
+    }
+}
+
+/* Seconds of gradients and tasks of a tile more for each hop. */
+static double seconds_of_hops(const struct sl_group_epoch *e, const struct sl_rates *rates)
+{
+    double bytes = 0.0;
+    for (int l = 0; l < e->model.count; l++)
+        bytes += sl_group_epoch_weight_bytes(&e->model.layer[l]);
+    return e->most * (GRADIENT_PASSES * bytes / rates->stream + e->layers * rates->task);
+}
+
+/* Predict a step of one usual core, from the vertices of a split. */
+static int predict(const struct sl_source *source, const struct sl_config *config,
+                   enum sl_split split, struct seconds *out)
+{
+    static const struct sl_group_ranks one = {1.0, 1.0};
     struct sl_batches_options how;
     struct sl_group_epoch e = {0};
-    const struct sl_group_ranks ranks = {by->ranks, 1.0};
     int code = sl_batches_parse(config, &how);
     if (!code)
         code = sl_group_epoch_open(&e, source, config, &how);
     if (!code)
         code = select_needed(source, split, &e);
     if (!code) {
-        out->needed = sl_group_epoch_computing(&e, by->rates, e.most, ranks);
-        out->prepare = (by->here * ENTRY_SECONDS + (by->ranks > 1 ? PART_SECONDS : 0.0)) *
-                           (double)e.entries[e.most] +
-                       by->here * LOOK_SECONDS * (double)source->adjacency.indices.count;
+        count_shares(source, &e, out);
+        out->size = (struct sl_needed_size){e.rows[e.most], e.entries[e.most]};
+        out->needed = sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one) +
+                      seconds_of_hops(&e, &sl_rates_usual);
+        out->prepare = ENTRY_SECONDS * (double)e.entries[e.most] +
+                       LOOK_SECONDS * (double)source->adjacency.indices.count;
         count_all(source, &e);
-        out->all = sl_group_epoch_computing(&e, by->rates, e.most, ranks);
+        out->all = sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one);
     }
     sl_group_epoch_close(&e);
     return code;
 }
 
-int sl_needed_validation(const struct sl_source *source, const struct sl_config *config,
-                         bool *takes)
+/* Rank 0 predicts for all: others may round otherwise. Collective. */
+static int predict_together(struct sl_runtime *rt, const struct sl_source *source,
+                            const struct sl_config *config, enum sl_split split,
+                            struct seconds *out)
 {
-    static const struct sl_needed_ranks one = {1, 1, &sl_rates_usual};
+    int code = 0;
+    *out = (struct seconds){0};
+    if (rt->rank == 0 && source->adjacency.indices.count > 0)
+        code = predict(source, config, split, out);
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        sl_runtime_broadcast(rt, 0, out, sizeof *out);
+    return code;
+}
+
+int sl_needed_validation(struct sl_runtime *rt, const struct sl_source *source,
+                         const struct sl_config *config, struct sl_needed_size *size)
+{
     struct seconds s = {0};
     const int code = sl_source_split_size(source, SL_SPLIT_VAL) > 0
-                         ? predict(source, config, SL_SPLIT_VAL, &one, &s)
+                         ? predict_together(rt, source, config, SL_SPLIT_VAL, &s)
                          : 0;
-    *takes = s.needed > 0.0 && s.needed <= MOST_OF_EVALUATION * s.all;
+    const bool takes = s.needed > 0.0 && s.needed <= MOST_OF_EVALUATION * s.all;
+    *size = takes ? s.size : (struct sl_needed_size){0};
     return code;
+}
+
+/* Whether options do not go with needed rows, in a run that may have all rows. */
+static bool is_refused(const struct sl_config *config)
+{
+    static char needed[] = "needed";
+    struct sl_config other = *config;
+    other.rows = needed;
+    return sl_config_check_batches(&other) != 0;
 }
 
 /* Return why a run computes all rows, whatever they take; NULL: that depends. */
@@ -222,45 +272,49 @@ static const char *find_reason(const struct sl_config *config)
            : sl_batches_differ(config)            ? "groups have graphs of their own"
            : strcmp(config->order, "double") == 0 ? "--order double"
            : config->allow_inexact                ? "clones meet late, or never"
+           : is_refused(config)                   ? "an option is for all rows"
                                                   : NULL;
 }
 
-static int settle(struct sl_config *config, const struct seconds *s, char *reason)
+static int settle(struct sl_config *config, const struct seconds *s,
+                  struct sl_needed_choice *choice)
 {
     const double steps = (double)sl_config_epochs(config), saved = s->all - s->needed;
     const bool pays =
         s->needed <= MOST_SHARE * s->all && saved >= LEAST_SAVED && steps * saved > s->prepare;
-    snprintf(reason, SL_NEEDED_REASON,
-             "%s: a step is predicted to compute %.2g s with all rows and %.2g s with needed ones, "
-             "which take %.2g s to select; %.0f steps",
-             pays ? "needed" : "all", s->all, s->needed, s->prepare, steps);
+    snprintf(
+        choice->reason, sizeof choice->reason,
+        "%s: %.2g of the rows and %.2g of the adjacency entries are needed, in the mean of the "
+        "layers; a step of a usual core takes %.2g s with them and %.2g s with all, selecting "
+        "%.2g s; %.0f steps",
+        pays ? "needed" : "all", s->rows, s->entries, s->needed, s->all, s->prepare, steps);
     return sl_config_set_text(&config->rows, pays ? "needed" : "all");
 }
 
-/* All ranks choose as rank 0 does. */
-static int choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
-                  const struct sl_needed_ranks *by, char *reason)
+int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
+                     struct sl_needed_choice *choice)
 {
-    struct seconds s = {0};
+    const bool is_auto = strcmp(config->rows, "auto") == 0;
+    const char *why = is_auto ? find_reason(config) : NULL;
+    struct seconds s;
+    *choice = (struct sl_needed_choice){0};
+    if (strcmp(config->rows, "all") == 0)
+        return 0;
+    if (why)
+        return sl_runtime_agree(rt, sl_needed_give_up(config, choice, why));
     int code = sl_runtime_agree(rt, sl_source_settle_splits(source));
-    if (!code && rt->rank == 0)
-        code = predict(source, config, SL_SPLIT_TRAIN, by, &s);
-    code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = predict_together(rt, source, config, SL_SPLIT_TRAIN, &s);
     if (code)
         return code;
-    sl_runtime_broadcast(rt, 0, &s, sizeof s);
-    return sl_runtime_agree(rt, settle(config, &s, reason));
+    choice->entries = s.entries;
+    choice->rows = s.rows;
+    return is_auto ? sl_runtime_agree(rt, settle(config, &s, choice)) : 0;
 }
 
-int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
-                     const struct sl_needed_ranks *by, char *reason)
+int sl_needed_give_up(struct sl_config *config, struct sl_needed_choice *choice, const char *why)
 {
-    const char *why = find_reason(config);
-    reason[0] = '\0';
-    if (strcmp(config->rows, "auto") != 0)
-        return 0;
-    if (!why)
-        return choose(rt, source, config, by, reason);
-    snprintf(reason, SL_NEEDED_REASON, "all: %s", why);
-    return sl_runtime_agree(rt, sl_config_set_text(&config->rows, "all"));
+    *choice = (struct sl_needed_choice){0};
+    snprintf(choice->reason, sizeof choice->reason, "all: %s", why);
+    return sl_config_set_text(&config->rows, "all");
 }

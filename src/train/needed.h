@@ -17,25 +17,33 @@ int sl_needed_keep(const struct sl_source *source, enum sl_split split, const in
 int sl_needed_select(const struct sl_source *source, const struct sl_config *config,
                      struct sl_selection *selection);
 
-/* Set *takes to whether evaluations between epochs take a graph of their own: of validation
- * vertices, and of vertices that these depend on, where the vertices are few enough. The same on
- * all ranks. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM. */
-int sl_needed_validation(const struct sl_source *source, const struct sl_config *config,
-                         bool *takes);
+/* Set *size to the graph that evaluations between epochs take: validation vertices, and vertices
+ * that these depend on. No vertex: they take the whole graph, since it is hardly larger. All ranks
+ * do as rank 0. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
+struct sl_needed_size {
+    int64_t vertices, entries; /* of the adjacency */
+};
+int sl_needed_validation(struct sl_runtime *rt, const struct sl_source *source,
+                         const struct sl_config *config, struct sl_needed_size *size);
 
 /* Refuse --rows needed where other rows count, too. Part of sl_config_check. Return 0 or
  * SL_ERR_USAGE. */
 int sl_needed_check(const struct sl_config *config);
 
-/* Settle --rows auto: needed, where fewer rows are predicted to save enough of a step's time
- * on the ranks `by`. Splits are drawn where they may be needed. `reason` (SL_NEEDED_REASON): why;
- * "": it was no auto. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
-enum { SL_NEEDED_REASON = 256 };
-struct sl_needed_ranks {
-    int ranks, here;              /* here: that share a machine */
-    const struct sl_rates *rates; /* of a rank */
+/* Rows of a training step, and what a step with needed rows computes. */
+struct sl_needed_choice {
+    char reason[256];     /* why auto chose as it did; "": it was no auto */
+    double entries, rows; /* shares of the graph's, in the mean of the layers; 0: not counted */
 };
+
+/* Settle --rows auto: needed, where fewer rows are predicted to save enough of a step's time. The
+ * rates are the usual ones of one core: the choice depends on the graph and the options alone, not
+ * on workers, ranks or machines. Count the shares unless --rows is all, or has to be. Splits are
+ * drawn then. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
-                     const struct sl_needed_ranks *by, char *reason);
+                     struct sl_needed_choice *choice);
+
+/* Take all rows after all, where auto chose needed ones; say why. Return 0 or SL_ERR_SYSTEM. */
+int sl_needed_give_up(struct sl_config *config, struct sl_needed_choice *choice, const char *why);
 
 #endif

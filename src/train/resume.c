@@ -85,6 +85,15 @@ static int settle_distribution(struct sl_config *config, const bool *given, int 
                : 0;
 }
 
+/* Programs without the option computed all rows. A distribution or an order that is given may be
+ * for all rows. */
+static int settle_rows(struct sl_config *config, const bool *given, const json_t *saved)
+{
+    const bool all = !json_object_get(saved, "rows") ||
+                     (strcmp(config->rows, "needed") == 0 && sl_config_check_batches(config));
+    return all && !sl_config_is_given(given, "rows") ? sl_config_set_text(&config->rows, "all") : 0;
+}
+
 /* Orders that a given distribution does not take, instructions that this processor lacks. */
 static int settle_others(struct sl_config *config, const bool *given)
 {
@@ -149,5 +158,7 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
         code = settle_distribution(config, given, ranks);
     if (!code)
         code = settle_partial_sums(config, given, saved);
-    return code ? code : settle_others(config, given);
+    if (!code)
+        code = settle_others(config, given);
+    return code ? code : settle_rows(config, given, saved);
 }

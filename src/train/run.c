@@ -16,7 +16,6 @@
 #include "core/words.h"
 #include "data/feature_form.h"
 #include "train/fits.h"
-#include "train/needed.h"
 #include "train/objective.h"
 #include "train/preload.h"
 #include "train/resume.h"
@@ -95,14 +94,9 @@ static int choose_order(struct sl_train_run *run)
 
 static int choose_rows(struct sl_train_run *run)
 {
-    struct sl_runtime *rt = &run->rt;
-    struct sl_rates rates;
-    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
-                        &rates);
-    const struct sl_needed_ranks by = {rt->ranks, rt->process->ranks_here, &rates};
     sl_progress_begin("choosing rows of a step");
     return sl_progress_end_with(
-        sl_needed_choose(rt, &run->source, &run->config, &by, run->choice.rows));
+        sl_needed_choose(&run->rt, &run->source, &run->config, &run->choice.rows));
 }
 
 static int choose_distribution(struct sl_train_run *run)
@@ -119,7 +113,7 @@ static int plan_memory(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
     sl_progress_begin("planning the memory");
-    int code = sl_plan_rows(rt, &run->source, &run->config, run->choice.rows);
+    int code = sl_plan_rows(rt, &run->source, &run->config, &run->choice.rows);
     if (!code)
         code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
     if (!code)

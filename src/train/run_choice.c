@@ -7,7 +7,6 @@
 #include "graphs/distribution.h"
 #include "predict/order_choice.h"
 #include "predict/scenario.h"
-#include "train/needed.h"
 
 int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
                           struct sl_config *config, struct sl_train_choice *reasons)
@@ -66,16 +65,6 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
         code = sl_runtime_agree(rt, settle_delay(config, decision.exact));
     if (code)
         return code;
-    if (sl_distribution_find(decision.distribution)->clones &&
-        strcmp(config->rows, "needed") == 0) {
-        if (!reasons->rows[0]) /* not the choice of auto */
-            return sl_error(SL_ERR_USAGE, "--rows needed: --distribution auto took a vertex-cut "
-                                          "(expected another distribution, or --rows auto)");
-        snprintf(reasons->rows, sizeof reasons->rows, "all: --distribution auto took a vertex-cut");
-        code = sl_runtime_agree(rt, sl_config_set_text(&config->rows, "all"));
-        if (code)
-            return code;
-    }
     memcpy(reasons->distribution, decision.reason, sizeof reasons->distribution);
     memcpy(reasons->parts, decision.parts, sizeof reasons->parts);
     /* Leave auto for 1D: auto trains in 1D, and checkpoints equal the checkpoints of one rank. */

@@ -6,12 +6,13 @@
 #include "core/runtime.h"
 #include "data/source.h"
 #include "train/config.h"
+#include "train/needed.h"
 
 /* A sentence for each choice; "" where the user chose. */
 struct sl_train_choice {
-    char order[256], distribution[256];
-    char preload[256], rows[256];
+    char order[256], distribution[256], preload[256];
     char parts[256]; /* what METIS had to do for the distribution */
+    struct sl_needed_choice rows;
 };
 
 /* Settle --order. Each rank calls it and returns for itself: 0 or a code. */

@@ -1,6 +1,7 @@
 /* The events of starling train in the log: start and end. Epochs are the trainer's. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/memory.h"
@@ -141,7 +142,11 @@ static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
         json_object_set_new(event, "prediction", predict(run));
     set_reason(event, "grid_reason", run->choice.distribution);
     set_reason(event, "preload_reason", run->choice.preload);
-    set_reason(event, "rows_reason", run->choice.rows);
+    set_reason(event, "rows_reason", run->choice.rows.reason);
+    if (strcmp(run->config.rows, "needed") == 0)
+        json_object_set_new(event, "rows_shares",
+                            json_pack("{s:f, s:f}", "rows", run->choice.rows.rows,
+                                      "adjacency_entries", run->choice.rows.entries));
     set_reason(event, "parts_reason", run->choice.parts);
     set_reason(event, "order_reason", run->choice.order);
     return event;

@@ -291,6 +291,43 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
     return orders;
 }
 
+/* ---- Tiles ---- */
+
+/* NULL: the tiles are in the configuration, or each graph of several has its own. */
+static json_t *describe_tiles(const struct sl_trainer *trainer)
+{
+    const struct sl_batches *b = &trainer->batches;
+    if (!b->how.needed || b->count != 1 || b->groups.count > 1 || trainer->config->tiles > 0)
+        return NULL;
+    const struct sl_partition *whole = trainer->whole.operands.partition,
+                              *step = b->batch[0].pass.operands.partition,
+                              *validation = b->validation.pass.operands.partition;
+    return json_pack("{s:i, s:i, s:i, s:i}", "whole", whole->asked, "step", step->asked,
+                     "validation", validation ? validation->asked : 0, "shares",
+                     b->tiles.shares > 0 ? b->tiles.shares : b->rt->ranks);
+}
+
+/* 0, which leaves the choice to the program, instead of a number that is none of tiles. */
+static int tiles_of(const json_t *saved, const char *key)
+{
+    enum { MOST = 65536 };
+    const json_int_t tiles = json_integer_value(json_object_get(saved, key));
+    return tiles < 0 || tiles > MOST ? 0 : (int)tiles;
+}
+
+struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
+                                       const struct sl_checkpoint *checkpoint)
+{
+    const json_t *saved =
+        checkpoint && config->resume && config->tiles == 0 && strcmp(config->rows, "needed") == 0
+            ? json_object_get(checkpoint->description, "tiles")
+            : NULL;
+    const struct sl_batches_tiles as_before = {tiles_of(saved, "whole"), tiles_of(saved, "step"),
+                                               tiles_of(saved, "validation"),
+                                               tiles_of(saved, "shares")};
+    return saved ? as_before : sl_batches_tiles(config);
+}
+
 /* ---- Save ---- */
 
 /* The rows of panels that a parameter has. */
@@ -355,6 +392,7 @@ static json_t *describe(struct sl_trainer *trainer)
     const int64_t updates = end <= (double)(trainer->first_epoch - 1)
                                 ? trainer->first_updates
                                 : sl_records_of(&trainer->records, (int64_t)ceil(end))->updates;
+    json_t *tiles = describe_tiles(trainer);
     json_t *description = json_pack(
         "{s:o, s:I, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
         describe_configuration(trainer), "epoch", (json_int_t)end, "updates", (json_int_t)updates,
@@ -362,6 +400,8 @@ static json_t *describe(struct sl_trainer *trainer)
         "product_orders", describe_orders(&trainer->whole.network), "dataset", "name",
         sl_json_text(source->name), "vertices", (json_int_t)source->vertices, "features",
         (json_int_t)source->features, "classes", (json_int_t)source->classes);
+    if (tiles)
+        json_object_set_new(description, "tiles", tiles);
     if (end != floor(end))
         json_object_set_new(description, "unfinished", describe_unfinished(trainer, end));
     return description;

@@ -10,6 +10,11 @@ int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkp
 
 /* Orders of products (layers) that the run before has chosen, the caller's; NULL where there are
  * none, or --product-order says one. `checkpoint` may be NULL. */
+/* Return how a run cuts its graphs: as --tiles says, or as the run before it did, which left the
+ * tiles to the program. checkpoint NULL: there was none. */
+struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
+                                       const struct sl_checkpoint *checkpoint);
+
 int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint,
                      int layers);
 

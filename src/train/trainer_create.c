@@ -206,7 +206,9 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
 {
     *trainer = (struct sl_trainer){
         .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_value = -1.0};
-    const struct sl_assembly how = sl_batches_whole(config);
+    struct sl_assembly how = sl_batches_whole(config);
+    const struct sl_batches_tiles tiles = sl_state_tiles(config, checkpoint);
+    how.tiles = tiles.whole;
     int code = sl_records_create(&trainer->records, rt);
     enum sl_instructions level;
     if (!code)
@@ -225,6 +227,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (!code)
         code =
             sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
+    trainer->batches.tiles = tiles;
     if (!code)
         code = create_network(trainer, checkpoint);
     code = sl_runtime_agree(rt, code);
