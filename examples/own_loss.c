@@ -16,7 +16,7 @@ static void focal_loss(void *context, const struct starling_loss_rows *rows)
         const int32_t right = rows->classes[r];
         double most = z[0], sum = 0.0;
         for (int64_t j = 1; j < rows->columns; j++)
-            most = fmax(most, z[j]);
+            most = z[j] > most ? z[j] : most;
         for (int64_t j = 0; j < rows->columns; j++)
             sum += exp(z[j] - most);
         const double log_p = z[right] - most - log(sum), p = exp(log_p), rest = -expm1(log_p);

@@ -212,6 +212,10 @@ void sl_each_shape_and_level(void (*check)(int64_t rows, int64_t cols, enum sl_l
  * be called as `for (int level = 0; sl_next_level(&level);)`. */
 bool sl_next_level(int *level);
 
+/* Whether this run takes a case of `terms` terms. A processor in software is slow
+ * (tests/check-arm.sh): SL_TEST_TERMS in the environment is the most terms of a case there. */
+bool sl_takes(int64_t terms);
+
 /* The name of the one in force. */
 const char *sl_level_name(void);
 

@@ -71,7 +71,7 @@ void sl_operand_copy(const struct sl_operand *x, struct sl_operand *y);
 /* ---- Comparison ---- */
 
 enum {
-    SL_MOST_OPERANDS = 2 * SL_SPMM_PARTS + 5,
+    SL_MOST_OPERANDS = 2 * SL_SPMM_PARTS + 6,
     SL_TASK_PAUSE = 2000 /* microseconds in which a worker starts a task */
 };
 

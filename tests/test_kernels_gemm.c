@@ -202,6 +202,8 @@ static void expect(const struct product *p, const char *what, struct expectation
 
 static void check_product(int64_t m, int64_t n, int64_t k, int option)
 {
+    if (!sl_takes(m * n * k))
+        return;
     struct product p = make_product(m, n, k, option);
     const struct operand *mask = p.own_mask ? &p.c : &p.mask;
     struct sl_epilogue there = p.epilogue.view, here = p.epilogue.view;
@@ -300,6 +302,8 @@ static void *repeat(void *context)
 static void check_repetitions(int64_t m, int64_t n, int64_t k, int option)
 {
     enum { TIMES = 4, THREADS = 2 };
+    if (!sl_takes(m * n * k))
+        return;
     struct product p = make_product(m, n, k, option | 8 | 16);
     struct repetition r[TIMES];
     pthread_t thread[THREADS];

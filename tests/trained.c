@@ -162,7 +162,7 @@ static double size_of(const float *a, int64_t count)
 {
     double size = 0.0;
     for (int64_t k = 0; k < count; k++)
-        size = fmax(size, fabs((double)a[k]));
+        size = fabs((double)a[k]) > size ? fabs((double)a[k]) : size;
     return size;
 }
 
