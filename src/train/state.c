@@ -316,15 +316,16 @@ static int tiles_of(const json_t *saved, const char *key)
 }
 
 struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
-                                       const struct sl_checkpoint *checkpoint)
+                                       const struct sl_checkpoint *checkpoint, int ranks)
 {
     const json_t *saved =
         checkpoint && config->resume && config->tiles == 0 && strcmp(config->rows, "needed") == 0
             ? json_object_get(checkpoint->description, "tiles")
             : NULL;
+    const int shares = tiles_of(saved, "shares");
     const struct sl_batches_tiles as_before = {tiles_of(saved, "whole"), tiles_of(saved, "step"),
                                                tiles_of(saved, "validation"),
-                                               tiles_of(saved, "shares")};
+                                               shares >= ranks ? shares : 0};
     return saved ? as_before : sl_batches_tiles(config);
 }
 

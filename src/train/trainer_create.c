@@ -207,7 +207,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     *trainer = (struct sl_trainer){
         .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_value = -1.0};
     struct sl_assembly how = sl_batches_whole(config);
-    const struct sl_batches_tiles tiles = sl_state_tiles(config, checkpoint);
+    const struct sl_batches_tiles tiles = sl_state_tiles(config, checkpoint, rt->ranks);
     how.tiles = tiles.whole;
     int code = sl_records_create(&trainer->records, rt);
     enum sl_instructions level;
