@@ -15,8 +15,8 @@ enum sl_vertex_weights {
     SL_VERTICES_BY_WORK, /* a vertex weighs its entries and SL_VERTEX_WORK */
 };
 
-/* Dense products, epilogues and loss of a row take about as long as the sparse products of this many
- * entries: 20 to 40, with 16 to 256 columns. */
+/* Dense products, epilogues and loss of a row take about as long as the sparse products of this
+ * many entries: 20 to 40, with 16 to 256 columns. */
 enum { SL_VERTEX_WORK = 30 };
 
 /* The same by METIS' k-way partition: few edges between parts of about equal weight (METIS takes 3
