@@ -3,13 +3,13 @@
 # what every step said to DIR/gpu.log. Run it in the source tree:
 #
 #   contrib/gpu-measure.sh DIR [CONFIGURE-OPTION ...]      builds first; e.g. --with-starpu=PREFIX NVCCFLAGS='-O3 -arch=sm_90'
-#   contrib/gpu-measure.sh --pack [CONFIGURE-OPTION ...]   builds only, for sm_90 and without MPI; programs, the libraries
-#                                                          that they need but CUDA's, and Cora and Citeseer go into
-#                                                          build/packed.tar.gz, to carry to a machine with the same
-#                                                          source tree that cannot build: the first form takes it there
-#                                                          if it is given no options
+#   contrib/gpu-measure.sh --pack [CONFIGURE-OPTION ...]   builds only, for sm_90; programs, the libraries that they need
+#                                                          but CUDA's, Open MPI's launcher if it is there, and Cora and
+#                                                          Citeseer go into build/packed.tar.gz, to carry to a machine
+#                                                          with the same source tree that cannot build: the first form
+#                                                          takes it there if it is given no options
 #
-# SL_GPU_STEPS    names of the steps to take (all): kernels tasks train gemm spmm epochs
+# SL_GPU_STEPS    names of the steps to take (all): kernels tasks train ranks gemm spmm epochs
 #                 precisions scaling memory peers sanitizer
 # SL_GPU_SECONDS  after which no step begins and the one that runs, but for the build, is ended (570 with packed programs,
 #                 else none); each step has a limit of its own, too
@@ -18,7 +18,7 @@
 #
 # A step that fails does not stop those after it; the exit status is the number of failed steps.
 [ $# -ge 1 ] || {
-    sed -n '2,19s/^# \{0,1\}//p' "$0"
+    sed -n '2,20s/^# \{0,1\}//p' "$0"
     exit 2
 }
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -62,15 +62,28 @@ libraries() {
         echo "--pack: libraries are missing here: $gone(expected those that programs are linked with)" >&2
         return 1
     }
-    awk '$2 == "=>" && $3 ~ /^\// { print $3 }' "$build/libraries" | sort -u |
+    awk '$2 == "=>" && $3 ~ /^\// { print $3 }' "$build/libraries" "$build/libraries.mpi" | sort -u |
         grep -Ev '/(ld-|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|cuda|cudart|cublas|cublasLt|cusparse|nv[a-zA-Z]*)[.-])' || true
 }
+
+# Open MPI's launcher and what it loads on one machine, in a folder for OPAL_PREFIX. Its libraries join the others.
+pack_mpi() ( # FOLDER
+    grep -q '"ompi' "$build/config.h" && command -v ompi_info >/dev/null 2>&1 || return 0
+    for kind in pkglibdir pkgdatadir; do
+        from=$(ompi_info --parsable --path $kind | sed 's/.*://') && to=$1/${from#/usr/} && mkdir -p "$to" &&
+            cp -RL "$from/." "$to" || return 1
+    done
+    mkdir -p "$1/bin" && cp -L "$(command -v mpirun)" "$1/bin/mpirun" || return 1
+    find "$1" -name 'mca_*.so' | grep -E '_(ucx|ofi|psm2?|openib|flux|slurm|monitoring)[.]so$' | xargs rm -f
+    find "$1" -name 'mca_*.so' | xargs ldd "$1/bin/mpirun" >"$build/libraries.mpi"
+)
 
 # Programs without symbols, libraries, and datasets that are there.
 pack() {
     to=$build/packed
     rm -rf "$to" "$packed"
-    mkdir -p "$to/tests" "$to/lib" "$to/data" && libraries >"$build/wanted" || return 1
+    : >"$build/libraries.mpi"
+    mkdir -p "$to/tests" "$to/lib" "$to/data" && pack_mpi "$to/mpi" && libraries >"$build/wanted" || return 1
     for program in $programs; do
         [ ! -x "$build/$program" ] || strip -o "$to/$program" "$build/$program" || return 1
     done
@@ -86,7 +99,7 @@ pack() {
 
 if [ $pack = yes ]; then
     case " $* " in *NVCCFLAGS=*) ;; *) set -- NVCCFLAGS='-O3 -arch=sm_90' "$@" ;; esac
-    build --without-mpi "$@" && pack && du -h "$packed"
+    build --without-onednn "$@" && pack && du -h "$packed"
     exit
 fi
 
@@ -210,10 +223,17 @@ if [ -s "$packed" ] && [ $# -eq 0 ]; then
     [ -d "$data/cora" ] || data=$build/data
     LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
+    if [ -d "$build/mpi" ]; then
+        OPAL_PREFIX=$build/mpi MPIRUN=$build/mpi/bin/mpirun
+        export OPAL_PREFIX
+    fi
     step libraries find_libraries
 else
     step build build "$@"
 fi
+MPIRUN=${MPIRUN-$(command -v mpirun)}
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_pml=ob1
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_pml
 starling=$build/starling
 XDG_CACHE_HOME=$work/cache STARPU_HOME=$work/starpu # what is remembered, and StarPU's models
 export XDG_CACHE_HOME STARPU_HOME
@@ -222,12 +242,27 @@ timed machine 60 "$starling" info machine
 
 # ---- Tests ----
 
+# A training of each model, one epoch.
 sanitizer() { # TOOL
-    if command -v compute-sanitizer >/dev/null; then
-        beside "sanitizer-$1" 150 env SL_NO_POOL=1 compute-sanitizer --tool "$1" --error-exitcode 9 "$build/tests/test_cuda_kernels"
-    else
-        beside "sanitizer-$1" 150 sh -c 'echo "no compute-sanitizer"; exit 77'
-    fi
+    command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer"; return 77; }
+    code=0
+    for model in gcn "gcn --norm row" "sage --aggregator mean" "sage --aggregator max" gat gin "resgcn --layers 3" \
+        "resgcn --layers 3 --block-norm batch"; do
+        echo "$model"
+        # shellcheck disable=SC2086
+        STARPU_HOME=$work/starpu-$1 timeout 120 compute-sanitizer --tool "$1" --error-exitcode 9 \
+            "$starling" train "$source/examples/karate" --epochs 1 --device cuda --model $model || code=1
+    done
+    return $code
+}
+
+# The kernels' tests, each in a process of its own: a quarter of the cores runs them side by side.
+kernels() {
+    "$build/tests/test_cuda_kernels" --names | xargs -d '\n' -P $((jobs / 4 + 1)) -I NAME sh -c '
+        timeout 150 "$1" "$2" >"$3/kernel-$2.said" 2>&1
+        code=$?
+        cat "$3/kernel-$2.said"
+        [ $code -eq 0 ] || { echo "FAIL $2: status $code"; exit 1; }' sh "$build/tests/test_cuda_kernels" NAME "$work"
 }
 
 measured() {
@@ -243,9 +278,16 @@ if wanted tasks; then
             STARLING="$starling" MPIRUN= SL_SHARED_DATA="$data" sh "$source/tests/gpu.sh"
     done
 fi
-! wanted kernels || beside kernels 150 "$build/tests/test_cuda_kernels"
+if wanted kernels; then
+    kernels >"$out/kernels.said" 2>&1 </dev/null &
+    begun="$begun kernels:$!"
+fi
 if wanted sanitizer; then
-    for tool in memcheck racecheck synccheck; do sanitizer $tool; done
+    for tool in memcheck racecheck; do
+        [ ! -d "$STARPU_HOME" ] || cp -R "$STARPU_HOME" "$work/starpu-$tool"
+        sanitizer $tool >"$out/sanitizer-$tool.said" 2>&1 </dev/null &
+        begun="$begun sanitizer-$tool:$!"
+    done
 fi
 if measured; then
     for like in reddit products; do
@@ -285,6 +327,30 @@ if wanted train; then
         step "train-$dataset-close" close_losses "train-$dataset-cpu" "train-$dataset-cuda"
         timed "train-$dataset" 30 "$starling" train "$data/$dataset" --device cuda --log "$work/train-$dataset.jsonl"
     done
+fi
+
+# Ranks that share the GPU: losses are those of one rank.
+ranks() { # RANKS OPTION ...
+    count=$1
+    shift
+    STARPU_WORKERS_NOBIND=1 STARPU_MPI_NOBIND=1 timeout 60 "$MPIRUN" -n "$count" --bind-to none "$starling" train "$work/small" \
+        --epochs 20 --device cuda "$@" --log "$work/ranks-$count.jsonl" && close_losses ranks-1 "ranks-$count"
+}
+if wanted ranks; then
+    if [ -n "$MPIRUN" ]; then
+        timed graph-small 30 "$starling" generate community "$work/small" --vertices 4000 --degree 12 --features 40 --classes 5
+        for options in "" "--model sage --aggregator max" "--model gat" "--model resgcn --block-norm batch"; do
+            # shellcheck disable=SC2086
+            timed "ranks-1 $options" 60 "$starling" train "$work/small" --epochs 20 --device cuda $options \
+                --log "$work/ranks-1.jsonl"
+            for cut in "2 1d" "4 1d" "4 2d" "2 halo" "4 halo" "2 vertex-cut" "4 vertex-cut"; do
+                # shellcheck disable=SC2086
+                step "ranks-${cut% *}-${cut#* } $options" ranks ${cut% *} --distribution ${cut#* } $options
+            done
+        done
+    else
+        step ranks sh -c 'echo "no mpirun"; exit 77'
+    fi
 fi
 
 # ---- Measurements ----

@@ -458,7 +458,10 @@ def compare(program, directory, options):
         for name in ADJACENCIES:
             if (name in ATTENTION or options.model != "gat") and (
                     name != "DGL" or dgl and options.device == "cpu"):
-                contestants[name] = Peer(name, data, options)
+                try:
+                    contestants[name] = Peer(name, data, options)
+                except RuntimeError as error:  # no memory, or no such operation on this device
+                    print(f"{name} is left out: {str(error).splitlines()[0]}", file=sys.stderr)
     times = {name: [] for name in contestants}
     for _ in range(options.rounds):
         for name, contestant in contestants.items():
@@ -491,7 +494,7 @@ def main():
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--instructions", default="")
     parser.add_argument("--starling", metavar="OPTIONS", default="", help="more for starling train")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     for directory in options.datasets:
         compare(options.program, directory, options)

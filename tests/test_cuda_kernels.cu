@@ -2,8 +2,8 @@
  * shapes of tests/kernels.c. The program needs CUDA and cuBLAS, neither the runtime nor MPI.
  * Without a device it is skipped (exit status 77). The same files are also compiled as C++ and run
  * on the software GPU (tests/software_gpu), on any machine, as test_cuda_kernels_software.
- * Arguments are the names of tests to run. The tests are in cuda_*.cu; cuda_kernels.h says how they
- * judge. */
+ * Arguments are the names of tests to run; --names prints all names. The tests are in cuda_*.cu;
+ * cuda_kernels.h says how they judge. */
 #include "tests/cuda_kernels.h"
 
 long checks, failures;
@@ -50,6 +50,15 @@ void **sl_runtime_kept(void (*)(void *))
 
 int main(int count, char **names)
 {
+    const std::vector<test> *const lists[] = {&cusparse_tests,  &rows_tests, &features_tests,
+                                              &spmm_tests,      &max_tests,  &norm_tests,
+                                              &attention_tests, &gemm_tests, &training_tests};
+    if (count > 1 && !strcmp(names[1], "--names")) {
+        for (const auto *list : lists)
+            for (const test &each : *list)
+                puts(each.name);
+        return 0;
+    }
     int devices = 0;
     const cudaError_t code = cudaGetDeviceCount(&devices);
     if (code != cudaSuccess || devices == 0) {
@@ -66,9 +75,6 @@ int main(int count, char **names)
     cuda(cudaMalloc(&queue.workspace, SL_RUNTIME_WORKSPACE));
     cuda(cudaMemset(queue.workspace, 0xFF, SL_RUNTIME_WORKSPACE)); /* NaN, whatever is read of it */
 
-    const std::vector<test> *const lists[] = {&cusparse_tests,  &rows_tests, &features_tests,
-                                              &spmm_tests,      &max_tests,  &norm_tests,
-                                              &attention_tests, &gemm_tests, &training_tests};
     int failed = 0, all = 0;
     for (const auto *list : lists)
         for (const test &each : *list) {
