@@ -59,6 +59,7 @@ struct sl_assembly {
     /* dense features stay in the files where they can: sl_stored_rows_load reads them */
     bool loads;
     bool lists_copies; /* sl_operands.rows */
+    bool forward_only; /* nothing goes back: sl_operands.transposed is empty */
 };
 
 struct sl_operands {
@@ -68,7 +69,8 @@ struct sl_operands {
     struct sl_partials partials[SL_ROW_ORDERS];
     struct sl_temporaries temporaries; /* of all orders */
     struct sl_sparse_matrix adjacency[SL_ROW_ORDERS],
-        transposed[SL_ROW_ORDERS]; /* S = A + I, or A, and Sᵀ, which is empty where S is symmetric:
+        transposed[SL_ROW_ORDERS]; /* S = A + I, or A, and Sᵀ, which is empty where S is symmetric
+                                      or nothing goes back:
                                       Â = diag(left)·S·diag(right). Rows are in this order, columns
                                       in the other one */
     struct sl_tile *facts[SL_ROW_ORDERS]; // T tiles (SL_ROW_FACTS, rows)

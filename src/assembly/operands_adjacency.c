@@ -169,7 +169,7 @@ int sl_making_adjacencies(struct sl_making *m)
         code = sl_runtime_agree(m->rt, turn_columns(m, &blocks, &a, &diagonal));
     if (!code)
         code = create_adjacency(m, &a, diagonal, false);
-    if (!code && !m->part.data.symmetric)
+    if (!code && !m->part.data.symmetric && !m->how->forward_only)
         code = create_adjacency(m, &a, diagonal, true);
     sl_block_free_all(&blocks);
     return code;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/parallel.h"
 
 struct entry {
     int32_t row, col;
@@ -119,6 +120,89 @@ static int build(const struct entry *entries, int64_t count, struct sl_spread *o
     return 0;
 }
 
+/* ---- The transpose on one rank ---- */
+
+/* Rows of the transpose come in ranges of so many: a range's part of `indptr` stays in a cache. */
+enum { RANGE_BITS = 14 };
+
+struct ranges {
+    int64_t count;
+    int64_t *first;        // (count + 1), of its entries
+    struct entry *entries; // (first[count])
+    struct sl_spread *out;
+};
+
+/* Append every entry to its range, at next (count); with `entries` NULL only count. */
+static void append(const struct sl_spread_source *s, int64_t *next, struct entry *entries)
+{
+    for (int64_t r = s->first; r < s->end; r++) {
+        int64_t count;
+        const int32_t *columns;
+        const float *values;
+        s->row(s->context, r, &count, &columns, &values);
+        for (int64_t e = 0; e < count; e++) {
+            const int64_t at = next[columns[e] >> RANGE_BITS]++;
+            if (entries)
+                entries[at] = (struct entry){columns[e], (int32_t)r, values ? values[e] : 1.0f};
+        }
+    }
+}
+
+/* The rows of a range. Its entries come by ascending column. */
+static void build_range(void *context, int64_t i)
+{
+    const struct ranges *ranges = context;
+    const struct sl_spread *out = ranges->out;
+    const struct entry *entry = ranges->entries;
+    const int64_t begin = i << RANGE_BITS, after = (i + 1) << RANGE_BITS,
+                  end = after < out->rows ? after : out->rows;
+    int64_t next[1 << RANGE_BITS] = {0};
+    for (int64_t e = ranges->first[i]; e < ranges->first[i + 1]; e++)
+        next[entry[e].row - begin]++;
+    int64_t sum = ranges->first[i];
+    for (int64_t k = begin; k < end; k++) {
+        const int64_t count = next[k - begin];
+        next[k - begin] = sum;
+        sum += count;
+        out->indptr[k + 1] = sum;
+    }
+    for (int64_t e = ranges->first[i]; e < ranges->first[i + 1]; e++) {
+        const int64_t at = next[entry[e].row - begin]++;
+        out->columns[at] = entry[e].col;
+        out->values[at] = entry[e].value;
+    }
+}
+
+static int transpose(const struct sl_spread_source *s, struct sl_spread *out)
+{
+    struct ranges ranges = {.count = (out->rows >> RANGE_BITS) + 1, .out = out};
+    const size_t most = (size_t)ranges.count + 1;
+    int64_t *next = calloc(most, sizeof *next);
+    ranges.first = calloc(most, sizeof *ranges.first);
+    int code = next && ranges.first ? 0 : no_memory(0);
+    if (!code) {
+        append(s, ranges.first + 1, NULL);
+        for (int64_t i = 0; i < ranges.count; i++)
+            ranges.first[i + 1] += ranges.first[i];
+        memcpy(next, ranges.first, most * sizeof *next);
+        const size_t count = (size_t)ranges.first[ranges.count];
+        ranges.entries = malloc(count * sizeof *ranges.entries + 1);
+        out->indptr = calloc((size_t)out->rows + 1, sizeof *out->indptr);
+        out->columns = malloc(count * sizeof *out->columns + 1);
+        out->values = malloc(count * sizeof *out->values + 1);
+        if (!ranges.entries || !out->indptr || !out->columns || !out->values)
+            code = no_memory((int64_t)count);
+    }
+    if (!code) {
+        append(s, next, ranges.entries);
+        sl_parallel_for(sl_parallel_threads(0), ranges.count, build_range, &ranges);
+    }
+    free(next);
+    free(ranges.first);
+    free(ranges.entries);
+    return code;
+}
+
 int sl_spread_create(struct sl_runtime *rt, const struct sl_spread_source *source,
                      struct sl_spread *spread)
 {
@@ -126,6 +210,8 @@ int sl_spread_create(struct sl_runtime *rt, const struct sl_spread_source *sourc
     int64_t count = 0;
     *spread = (struct sl_spread){0};
     find_rows(rt, source, spread);
+    if (rt->ranks == 1 && source->transposed)
+        return transpose(source, spread);
     int code = exchange(rt, source, &entries, &count);
     if (!code)
         code = sl_runtime_agree(rt, build(entries, count, spread));

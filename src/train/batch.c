@@ -175,6 +175,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
     how.lists_copies = has_copies(b);
     how.tiles = tiles;
     how.hop_shares = b->how.needed ? b->tiles.shares : 0;
+    how.forward_only = pass->network.evaluates;
     int code = check_copies(b);
     if (!code)
         code = sl_operands_order(rt, &selection->source, &how);

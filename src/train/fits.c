@@ -308,15 +308,18 @@ int sl_plan_form(struct sl_runtime *rt, struct sl_source *source, struct sl_conf
 }
 
 int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
-                 struct sl_needed_choice *choice)
+                 struct sl_needed_choice *choice, bool *fits)
 {
     const int64_t space = space_for(rt);
     struct sl_plan plan;
+    *fits = false;
     if (!choice->reason[0] || strcmp(config->rows, "needed") != 0 || config->groups ||
         strcmp(config->batches, "full") != 0 || rough_bytes(rt, source, config) < (double)space)
         return 0;
     const int code = sl_plan_make(rt, source, config, &plan);
-    if (code || sl_runtime_least(rt, plan.total <= space) > 0)
+    if (!code)
+        *fits = sl_runtime_least(rt, plan.total <= space) > 0;
+    if (code || *fits)
         return code;
     return sl_runtime_agree(
         rt,

@@ -16,9 +16,10 @@ int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, struct sl_plan *plan);
 
 /* Take --rows all instead of needed ones that auto chose and that do not fit into memory; the
- * choice's reason then says so. Collective. */
+ * choice's reason then says so. *fits: needed rows were planned, and fit: sl_plan_check would find
+ * the same. Collective. */
 int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
-                 struct sl_needed_choice *choice);
+                 struct sl_needed_choice *choice, bool *fits);
 
 /* SL_ERR_SYSTEM with what would help if a run takes more than this machine has free; looks closely
  * only where it may. Collective. */

@@ -97,8 +97,11 @@ int sl_needed_check(const struct sl_config *config)
 /* ---- The choice ---- */
 
 /* Choosing, selecting and cutting take so many seconds of a core for each entry of the adjacency in
- * rows of the step's graph, once. The rest is for entries that are looked at and left out. */
-static const double ENTRY_SECONDS = 150e-9, LOOK_SECONDS = 20e-9;
+ * rows of the step's graph, once, the graph of validation vertices included. The rest is for entries
+ * that are looked at and left out. */
+static const double ENTRY_SECONDS = 250e-9, LOOK_SECONDS = 20e-9;
+/* A usual GPU computes like so many usual cores. An H100 does like 240. */
+static const double GPU_CORES = 100.0;
 /* A step must take at most this share of the time: predictions err, and a graph more is kept. */
 static const double MOST_SHARE = 0.73;
 /* Each hop has tiles of its own. A tile more has a gradient of each weight, which is written, and
@@ -201,10 +204,11 @@ static double seconds_of_hops(const struct sl_group_epoch *e, const struct sl_ra
     return e->most * (GRADIENT_PASSES * bytes / rates->stream + e->layers * rates->task);
 }
 
-/* Predict a step of one usual core, from the vertices of a split. */
-static int predict(const struct sl_source *source, const struct sl_config *config,
+/* Predict a step of one usual core, or of a usual GPU, from the vertices of a split. */
+static int predict(const struct sl_runtime *rt, const struct sl_source *source, const struct sl_config *config,
                    enum sl_split split, struct seconds *out)
 {
+    const double cores = rt->all_gpus > 0 ? GPU_CORES : 1.0;
     static const struct sl_group_ranks one = {1.0, 1.0};
     struct sl_batches_options how;
     struct sl_group_epoch e = {0};
@@ -216,12 +220,13 @@ static int predict(const struct sl_source *source, const struct sl_config *confi
     if (!code) {
         count_shares(source, &e, out);
         out->size = (struct sl_needed_size){e.rows[e.most], e.entries[e.most]};
-        out->needed = sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one) +
-                      seconds_of_hops(&e, &sl_rates_usual);
+        out->needed = (sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one) +
+                       seconds_of_hops(&e, &sl_rates_usual)) /
+                      cores;
         out->prepare = ENTRY_SECONDS * (double)e.entries[e.most] +
                        LOOK_SECONDS * (double)source->adjacency.indices.count;
         count_all(source, &e);
-        out->all = sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one);
+        out->all = sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one) / cores;
     }
     sl_group_epoch_close(&e);
     return code;
@@ -235,7 +240,7 @@ static int predict_together(struct sl_runtime *rt, const struct sl_source *sourc
     int code = 0;
     *out = (struct seconds){0};
     if (rt->rank == 0 && source->adjacency.indices.count > 0)
-        code = predict(source, config, split, out);
+        code = predict(rt, source, config, split, out);
     code = sl_runtime_agree(rt, code);
     if (!code)
         sl_runtime_broadcast(rt, 0, out, sizeof *out);
@@ -276,7 +281,7 @@ static const char *find_reason(const struct sl_config *config)
                                                   : NULL;
 }
 
-static int settle(struct sl_config *config, const struct seconds *s,
+static int settle(struct sl_config *config, const struct seconds *s, bool on_gpus,
                   struct sl_needed_choice *choice)
 {
     const double steps = (double)sl_config_epochs(config), saved = s->all - s->needed;
@@ -285,9 +290,9 @@ static int settle(struct sl_config *config, const struct seconds *s,
     snprintf(
         choice->reason, sizeof choice->reason,
         "%s: %.2g of the rows and %.2g of the adjacency entries are needed, in the mean of the "
-        "layers; a step of a usual core takes %.2g s with them and %.2g s with all, selecting "
+        "layers; a step of a usual %s takes %.2g s with them and %.2g s with all, selecting "
         "%.2g s; %.0f steps",
-        pays ? "needed" : "all", s->rows, s->entries, s->needed, s->all, s->prepare, steps);
+        pays ? "needed" : "all", s->rows, s->entries, on_gpus ? "GPU" : "core", s->needed, s->all, s->prepare, steps);
     return sl_config_set_text(&config->rows, pays ? "needed" : "all");
 }
 
@@ -309,7 +314,7 @@ int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_
         return code;
     choice->entries = s.entries;
     choice->rows = s.rows;
-    return is_auto ? sl_runtime_agree(rt, settle(config, &s, choice)) : 0;
+    return is_auto ? sl_runtime_agree(rt, settle(config, &s, rt->all_gpus > 0, choice)) : 0;
 }
 
 int sl_needed_give_up(struct sl_config *config, struct sl_needed_choice *choice, const char *why)

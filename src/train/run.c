@@ -113,7 +113,7 @@ static int plan_memory(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
     sl_progress_begin("planning the memory");
-    int code = sl_plan_rows(rt, &run->source, &run->config, &run->choice.rows);
+    int code = sl_plan_rows(rt, &run->source, &run->config, &run->choice.rows, &run->fits);
     if (!code)
         code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
     if (!code)
@@ -226,7 +226,7 @@ static int make_trainer(struct sl_train_run *run)
 int sl_train_load(struct sl_train_run *run)
 {
     const bool measures = strcmp(run->config.submodel_share, "auto") == 0;
-    int code = sl_plan_check(&run->rt, &run->source, &run->config);
+    int code = run->fits ? 0 : sl_plan_check(&run->rt, &run->source, &run->config);
     if (!code)
         code = sl_shares_measure(&run->rt, &run->source, &run->config, run->chosen);
     if (!code && measures) /* a sub-model may be larger now */
