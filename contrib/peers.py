@@ -8,7 +8,8 @@ DGL is left out. A DATASET is a directory with features of an undirected graph. 
 Starling, then each peer; prints the median of the rounds' medians. Peers train EPOCHS epochs after
 one that does not count, Starling four times as many. All have OMP_NUM_THREADS threads, Adam without
 decay, biases, float32, and dropout 0.5 before all layers but the first. Starling's epochs measure
-the training accuracy, too; the peers' do not. Nothing is aggregated beforehand.
+the training accuracy, too; the peers' do not. Nothing is aggregated beforehand. Peers compute all
+rows. Starling computes needed rows where --rows auto takes them; --starling '--rows all': all rows.
 
 Each peer gets the faster of two forms of the features, a dense matrix or CSR with its transpose,
 and multiplies features by weights before it aggregates. "torch" is what an expert writes: CSR
