@@ -15,9 +15,9 @@ struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer);
 int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, struct sl_plan *plan);
 
-/* Take --rows all instead of needed ones that auto chose and that do not fit into memory; the
- * choice's reason then says so. *fits: needed rows were planned, and fit: sl_plan_check would find
- * the same. Collective. */
+/* Take --rows all instead of needed rows that auto chose and that do not fit into memory; the
+ * choice's reason then says so. Set *fits where a plan of needed rows was made and fits: then
+ * sl_plan_check is not needed. Collective. */
 int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
                  struct sl_needed_choice *choice, bool *fits);
 

@@ -97,8 +97,8 @@ int sl_needed_check(const struct sl_config *config)
 /* ---- The choice ---- */
 
 /* Choosing, selecting and cutting take so many seconds of a core for each entry of the adjacency in
- * rows of the step's graph, once, the graph of validation vertices included. The rest is for entries
- * that are looked at and left out. */
+ * rows of the step's graph, once, the graph of validation vertices included. The rest is for
+ * entries that are looked at and left out. */
 static const double ENTRY_SECONDS = 250e-9, LOOK_SECONDS = 20e-9;
 /* A usual GPU computes like so many usual cores. An H100 does like 240. */
 static const double GPU_CORES = 100.0;
@@ -205,8 +205,8 @@ static double seconds_of_hops(const struct sl_group_epoch *e, const struct sl_ra
 }
 
 /* Predict a step of one usual core, or of a usual GPU, from the vertices of a split. */
-static int predict(const struct sl_runtime *rt, const struct sl_source *source, const struct sl_config *config,
-                   enum sl_split split, struct seconds *out)
+static int predict(const struct sl_runtime *rt, const struct sl_source *source,
+                   const struct sl_config *config, enum sl_split split, struct seconds *out)
 {
     const double cores = rt->all_gpus > 0 ? GPU_CORES : 1.0;
     static const struct sl_group_ranks one = {1.0, 1.0};
@@ -292,7 +292,8 @@ static int settle(struct sl_config *config, const struct seconds *s, bool on_gpu
         "%s: %.2g of the rows and %.2g of the adjacency entries are needed, in the mean of the "
         "layers; a step of a usual %s takes %.2g s with them and %.2g s with all, selecting "
         "%.2g s; %.0f steps",
-        pays ? "needed" : "all", s->rows, s->entries, on_gpus ? "GPU" : "core", s->needed, s->all, s->prepare, steps);
+        pays ? "needed" : "all", s->rows, s->entries, on_gpus ? "GPU" : "core", s->needed, s->all,
+        s->prepare, steps);
     return sl_config_set_text(&config->rows, pays ? "needed" : "all");
 }
 

@@ -37,9 +37,9 @@ struct sl_needed_choice {
 };
 
 /* Settle --rows auto: needed, where fewer rows are predicted to save enough of a step's time. The
- * rates are the usual ones of one core, or of one GPU where ranks have some: the choice depends on
- * the graph and the options alone, and on whether GPUs train; not on workers, ranks or machines. Count the shares unless --rows is all, or has to be. Splits are
- * drawn then. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
+ * rates are the usual ones of one core; where GPUs train, of one GPU. So workers, ranks and
+ * machines do not change the choice. Count the shares unless --rows is all, or has to be. Splits
+ * are drawn then. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
                      struct sl_needed_choice *choice);
 

@@ -43,7 +43,7 @@ struct sl_train_run {
     struct sl_stage_balance stages; /* of 1D on several ranks; else 0 */
     double replication;             /* clones of a vertex on average, of a vertex-cut; else 0 */
     struct sl_plan plan;
-    bool fits; /* needed rows were planned, and fit into memory */
+    bool fits;              /* needed rows were planned, and fit into memory */
     char chosen[SL_CHOSEN]; /* options that follow from the dataset */
     struct sl_train_choice choice;
     struct sl_train_groups groups;
