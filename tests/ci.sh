@@ -1,6 +1,7 @@
 #!/bin/sh
 # What .ci/run makes of its parts, in a tree where `bootstrap` and `make` are of this test: the tier with CUDA runs
-# wherever nvcc is, and is counted where it is not. There is no clang, which is one more test skipped.
+# wherever nvcc is, and is counted where it is not; so is the build for arm64. There is no clang, which is one more test
+# skipped.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 source=$(cd "${top_srcdir:-${srcdir:-.}}" && pwd)
 command -v bash >/dev/null || { echo "no bash"; exit 77; }
@@ -15,13 +16,26 @@ tree() {
     mkdir -p "$T/bin" "$T/cuda/bin" "$T/none" "$T/tree/.ci" "$T/tree/tests"
     cp "$source/.ci/run" "$T/tree/.ci"
     cp "$source/tests/summary.awk" "$T/tree/tests"
-    for tool in awk bash cat dirname env grep ls mkdir rm sed sh tee; do
+    for tool in awk bash cat dirname env grep ls mkdir rm sed sh tail tee; do
         ln -s "$(command -v $tool)" "$T/bin/$tool" || exit 1
     done
     printf '#!/bin/sh\n' >"$T/cuda/bin/nvcc"
     chmod +x "$T/cuda/bin/nvcc"
     printf '#!/bin/sh\n[ "$1" != check ] || echo "5 passed, 0 failed, 1 skipped"\n' >"$T/tree/bootstrap"
     chmod +x "$T/tree/bootstrap"
+    program make <<END
+case " \$* " in
+*" check-arm "*) . "$T/arm" ;;
+*) . "$T/gpu" ;;
+esac
+END
+    no_arm
+    echo 'exit 1' >"$T/gpu"
+}
+
+# What check-arm does where its tools are missing.
+no_arm() {
+    echo 'echo "SKIP: arm64: missing are these"; exit 2' >"$T/arm"
 }
 
 # closes STATUS TEXT CUDA_HOME: .ci/run's exit status and last line.
@@ -34,26 +48,65 @@ closes() {
 }
 
 nowhere() {
-    closes 0 "5 passed, 0 failed, 3 skipped" "$T/none"
+    closes 0 "5 passed, 0 failed, 4 skipped" "$T/none"
     grep -q "^no nvcc .*$T/none/bin" "$T/words" || die "$(cat "$T/words")"
 }
 
 in_its_folder() {
-    program make <<'END'
+    cat >"$T/gpu" <<'END'
 mkdir -p build/gpu/tests
 echo ':global-test-result: PASS' >build/gpu/tests/gpu.trs
 printf 'ok    one\nok    two\nskip  three: not there\n' >build/gpu/tests/gpu.log
 END
-    closes 0 "7 passed, 0 failed, 3 skipped" "$T/cuda"
+    closes 0 "7 passed, 0 failed, 4 skipped" "$T/cuda"
 }
 
 not_built() {
-    echo 'exit 1' | program make
-    closes 1 "5 passed, 1 failed, 2 skipped" "$T/cuda"
+    echo 'exit 1' >"$T/gpu"
+    closes 1 "5 passed, 1 failed, 3 skipped" "$T/cuda"
+}
+
+arm_passes() {
+    echo 'echo "PASS: one"; echo "PASS: two"' >"$T/arm"
+    closes 0 "7 passed, 0 failed, 3 skipped" "$T/none"
+}
+
+# It is said twice: in its place, and near the end.
+arm_fails() {
+    echo 'echo "PASS: one"; echo "FAIL: two"; echo "make: Error 1"; exit 2' >"$T/arm"
+    closes 1 "6 passed, 1 failed, 3 skipped" "$T/none"
+    [ "$(grep -c '^FAIL: arm64: two$' "$T/words")" -eq 2 ] || die "$(cat "$T/words")"
+}
+
+# A make that fails, and one that does nothing.
+arm_without_a_line() {
+    for status in 2 0; do
+        echo "exit $status" >"$T/arm"
+        closes 1 "5 passed, 1 failed, 3 skipped" "$T/none"
+        grep -q "^FAIL: arm64: .* $status\$" "$T/words" || die "$(cat "$T/words")"
+    done
+}
+
+# Root asks apt for the tools, others do not; without them, the rest goes on.
+arm_tools() {
+    no_arm
+    echo "echo \"\$*\" >>\"$T/asked\"; exit 100" | program apt-get
+    for user in 1000 0; do
+        echo "echo $user" | program id
+        [ ! -e "$T/asked" ] || die "user 1000: $(cat "$T/asked")"
+        closes 0 "5 passed, 0 failed, 4 skipped" "$T/none"
+    done
+    for package in gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user mmdebstrap; do
+        grep -q "^install .* $package\( \|\$\)" "$T/asked" || die "no $package: $(cat "$T/asked")"
+    done
 }
 
 check "a tree of its own" tree
 check "no nvcc: said and counted" nowhere
 check "nvcc in its folder, not on PATH" in_its_folder
 check "a build with CUDA that fails" not_built
+check "a build for arm64 that passes" arm_passes
+check "a build for arm64 that fails" arm_fails
+check "a build for arm64 without a line" arm_without_a_line
+check "the tools of a build for arm64" arm_tools
 finish
