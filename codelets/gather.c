@@ -3,6 +3,14 @@
 
 enum { CACHED_BYTES = 512 * 1024 }; /* dense rows below this are in the L2 cache anyway */
 
+int64_t sl_gather_ahead(int64_t row_bytes)
+{
+    enum { LEAST = 4, SHORT_BYTES = 6 * 1024, LONG_BYTES = 12 * 1024 };
+    const bool wide = sl_instructions_get() == SL_INSTRUCTIONS_V4;
+    const int64_t rows = (wide ? LONG_BYTES : SHORT_BYTES) / (row_bytes + 1);
+    return rows > SL_GATHER_MOST_AHEAD ? SL_GATHER_MOST_AHEAD : rows < LEAST ? LEAST : rows;
+}
+
 struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t width,
                                 const struct sl_rows *h, bool accumulate, const struct sl_rows *z)
 {

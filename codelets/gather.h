@@ -23,13 +23,9 @@ struct sl_gather {
 enum { SL_GATHER_MOST_AHEAD = 48, SL_GATHER_SLICE_BYTES = 256 };
 
 /* Return how many rows lie between prefetching a row and using it: enough bytes to hide the
- * memory's latency. LEAST and SL_GATHER_MOST_AHEAD bound the number for long and short rows. */
-static inline int64_t sl_gather_ahead(int64_t row_bytes)
-{
-    enum { UNDER_WAY_BYTES = 12 * 1024, LEAST = 4 };
-    const int64_t rows = UNDER_WAY_BYTES / (row_bytes + 1);
-    return rows > SL_GATHER_MOST_AHEAD ? SL_GATHER_MOST_AHEAD : rows < LEAST ? LEAST : rows;
-}
+ * memory's latency. The number is twice as large for AVX-512. LEAST and SL_GATHER_MOST_AHEAD bound
+ * the number for long and short rows. */
+int64_t sl_gather_ahead(int64_t row_bytes);
 
 /* Block b of `a`, meeting the rows of `h`. Z is float32. */
 struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t width,

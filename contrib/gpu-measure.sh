@@ -248,21 +248,26 @@ sanitizer() { # TOOL
     code=0
     for model in gcn "gcn --norm row" "sage --aggregator mean" "sage --aggregator max" gat gin "resgcn --layers 3" \
         "resgcn --layers 3 --block-norm batch"; do
+        rest=$(left)
+        [ "$rest" -gt 5 ] || { echo "no time left for $model"; return 1; }
         echo "$model"
         # shellcheck disable=SC2086
-        STARPU_HOME=$work/starpu-$1 timeout 120 compute-sanitizer --tool "$1" --error-exitcode 9 \
+        STARPU_HOME=$work/starpu-$1 timeout -k 5 $((rest < 60 ? rest : 60)) compute-sanitizer --tool "$1" --error-exitcode 9 \
             "$starling" train "$source/examples/karate" --epochs 1 --device cuda --model $model || code=1
     done
     return $code
 }
 
-# The kernels' tests, each in a process of its own: a quarter of the cores runs them side by side.
+# The kernels' tests, each in a process of its own: a quarter of the cores runs them side by side. Status 77: no GPU.
 kernels() {
-    "$build/tests/test_cuda_kernels" --names | xargs -d '\n' -P $((jobs / 4 + 1)) -I NAME sh -c '
-        timeout 150 "$1" "$2" >"$3/kernel-$2.said" 2>&1
+    "$build/tests/test_cuda_kernels" none || return
+    "$build/tests/test_cuda_kernels" --names >"$work/kernels" && [ -s "$work/kernels" ] || return 1
+    rest=$(left)
+    timeout -k 5 "$rest" xargs -d '\n' -P $((jobs / 4 + 1)) -I NAME sh -c '
+        timeout -k 5 150 "$1" "$2" >"$3/kernel-$2.said" 2>&1
         code=$?
         cat "$3/kernel-$2.said"
-        [ $code -eq 0 ] || { echo "FAIL $2: status $code"; exit 1; }' sh "$build/tests/test_cuda_kernels" NAME "$work"
+        [ $code -eq 0 ] || { echo "FAIL $2: status $code"; exit 1; }' sh "$build/tests/test_cuda_kernels" NAME "$work" <"$work/kernels"
 }
 
 measured() {
@@ -333,7 +338,8 @@ fi
 ranks() { # RANKS OPTION ...
     count=$1
     shift
-    STARPU_WORKERS_NOBIND=1 STARPU_MPI_NOBIND=1 timeout 60 "$MPIRUN" -n "$count" --bind-to none "$starling" train "$work/small" \
+    rest=$(left)
+    STARPU_WORKERS_NOBIND=1 STARPU_MPI_NOBIND=1 timeout $((rest < 60 ? rest : 60)) "$MPIRUN" -n "$count" --bind-to none "$starling" train "$work/small" \
         --epochs 20 --device cuda "$@" --log "$work/ranks-$count.jsonl" && close_losses ranks-1 "ranks-$count"
 }
 if wanted ranks; then

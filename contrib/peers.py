@@ -461,7 +461,7 @@ def compare(program, directory, options):
                     name != "DGL" or dgl and options.device == "cpu"):
                 try:
                     contestants[name] = Peer(name, data, options)
-                except RuntimeError as error:  # no memory, or no such operation on this device
+                except (RuntimeError, ValueError) as error:  # no memory, no operation, no form of features
                     print(f"{name} is left out: {str(error).splitlines()[0]}", file=sys.stderr)
     times = {name: [] for name in contestants}
     for _ in range(options.rounds):

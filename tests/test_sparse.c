@@ -21,6 +21,7 @@
 
 #include "core/error.h"
 #include "core/sparse.h"
+#include "core/spread.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
 
@@ -319,11 +320,70 @@ static void test_no_entries(void **state)
     free_matrix(&m);
 }
 
+/* ---- The transpose on one rank ---- */
+
+static int first_rank(const void *context, int i, int j)
+{
+    (void)context, (void)i, (void)j;
+    return 0;
+}
+
+/* Each column of the matrix, row by row, beside the row of the transpose. */
+static void check_transpose(const struct matrix *m, const struct sl_spread *spread)
+{
+    int64_t *next = calloc((size_t)m->cols + 1, sizeof *next), entries = 0;
+    assert_non_null(next);
+    assert_true(spread->first == 0 && spread->rows == m->cols);
+    for (int64_t r = 0; r < m->rows; r++)
+        for (int64_t e = m->indptr[r]; e < m->indptr[r + 1]; e++, entries++) {
+            int64_t count;
+            const int32_t *columns;
+            const float *values;
+            const int32_t c = m->indices[e];
+            sl_spread_row(spread, c, &count, &columns, &values);
+            assert_true(next[c] < count);
+            assert_int_equal(columns[next[c]], r);
+            assert_float_equal(values[next[c]], m->valued ? m->values[e] : 1.0f, 0.0f);
+            next[c]++;
+        }
+    assert_int_equal(spread->indptr[m->cols], entries);
+    free(next);
+}
+
+static void test_transpose(void **state)
+{
+    (void)state;
+    struct sl_runtime alone = {.ranks = 1};
+    static const int64_t columns[] = {1, 41, 16383, 16384, 16385, 50000};
+    for (int k = 0; k < 6; k++)
+        for (int valued = 0; valued < 2; valued++) {
+            struct matrix m = make_matrix(300, columns[k], 40, valued);
+            const int64_t row_cut[] = {0, m.cols / 2, m.cols}, col_cut[] = {0, 100, 300};
+            struct sl_spread spread;
+            assert_int_equal(sl_spread_create(&alone,
+                                              &(struct sl_spread_source){.end = m.rows,
+                                                                         .row = read_row,
+                                                                         .context = &m,
+                                                                         .transposed = true,
+                                                                         .tile_rows = 2,
+                                                                         .tile_cols = 2,
+                                                                         .row_cut = row_cut,
+                                                                         .col_cut = col_cut,
+                                                                         .owner = first_rank},
+                                              &spread),
+                             0);
+            check_transpose(&m, &spread);
+            sl_spread_free(&spread);
+            free_matrix(&m);
+        }
+}
+
 int main(void)
 {
-    static const char *const names[] = {"cuts", "many columns", "heavy rows", "no entries"};
+    static const char *const names[] = {"cuts", "many columns", "heavy rows", "no entries",
+                                        "transpose"};
     static void (*const functions[])(void **) = {test_cuts, test_many_columns, test_heavy,
-                                                 test_no_entries};
+                                                 test_no_entries, test_transpose};
     struct CMUnitTest tests[SL_COUNT(plans) * SL_COUNT(names)];
     for (size_t i = 0; i < SL_COUNT(tests); i++)
         tests[i] = (struct CMUnitTest){.name = names[i % SL_COUNT(names)],

@@ -62,6 +62,34 @@ static void test_metis_any_graph(void **state)
     }
 }
 
+/* Two rings: each vertex of the first one has 30 neighbours on both sides, of the second one 1.
+ * Parts of equal entries would have 1.5 times the mean work. */
+static void test_metis_weighs_rows(void **state)
+{
+    (void)state;
+    enum { CLOSE = 500, FAR = 2000, N = CLOSE + FAR, REACH = 30 };
+    int64_t *indptr = calloc(N + 1, sizeof *indptr), work[2] = {0};
+    int32_t *indices = calloc(2 * (CLOSE * REACH + FAR), sizeof *indices), part[N];
+    assert_true(indptr && indices);
+    for (int v = 0; v < N; v++) {
+        const bool close = v < CLOSE;
+        const int first = close ? 0 : CLOSE, size = close ? CLOSE : FAR, reach = close ? REACH : 1;
+        int64_t at = indptr[v];
+        for (int d = -reach; d <= reach; d++)
+            if (d)
+                indices[at++] = first + (v - first + d + size) % size;
+        indptr[v + 1] = at;
+    }
+    const struct sl_csr graph = {N, N, indptr, indices, NULL};
+    assert_int_equal(sl_vertex_parts_metis(&graph, SL_VERTICES_BY_WORK, 2, 1, part), SL_OK);
+    for (int v = 0; v < N; v++)
+        work[part[v]] += indptr[v + 1] - indptr[v] + 30;
+    assert_true((double)(work[0] > work[1] ? work[0] : work[1]) <
+                1.1 * (double)(work[0] + work[1]) / 2.0);
+    free(indptr);
+    free(indices);
+}
+
 static void test_metis_is_better(void **state)
 {
     (void)state;
@@ -171,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_metis_any_graph),
+        cmocka_unit_test(test_metis_weighs_rows),
         cmocka_unit_test(test_metis_is_better),
         cmocka_unit_test(test_metis_shares_classes),
         cmocka_unit_test(test_metis_leaves_out_empty_classes),

@@ -91,7 +91,7 @@ struct sl_operands {
 
 /* Give the vertices the order that the distribution takes, unless they have this order already. For
  * a halo, the order is part by part, one part for each rank; of a selection with hops, share by
- * share (sl_source_order_by_hop_shares), one for each rank or each tile. Clones keep the order of a
+ * share (sl_source_order_by_hop_shares), of how->hop_shares. Clones keep the order of a
  * selection, hop by hop. Collective. SL_ERR_DATA: --partition is wrong. */
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *how);

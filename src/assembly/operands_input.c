@@ -152,7 +152,9 @@ static int create_stored_input(struct sl_making *m, int64_t width, const struct 
 }
 
 /* Return the columns of a block of sparse features: all, or where features are full enough, as many
- * as there are rows of weights in the first-level cache. Rows of weights may be read in slices. */
+ * as there are rows of weights in the first-level cache. Rows of weights may be read in slices.
+ * Features that are aggregated first have more entries than those counted here. GPUs have no such
+ * cache. */
 static int64_t feature_block_cols(const struct sl_making *m, int64_t width)
 {
     enum { CACHE_BYTES = 32 * 1024, SLICE_BYTES = 256, LEAST_ENTRIES = 16 };
@@ -164,7 +166,8 @@ static int64_t feature_block_cols(const struct sl_making *m, int64_t width)
                       data->feature_form == SL_FEATURES_CSR ? data->features_csr.indptr[rows] : 0};
     sl_runtime_sum(m->rt, sums, 2);
     const double entries = (double)sums[1] * (double)cols;
-    const bool full = entries >= (double)LEAST_ENTRIES * (double)sums[0] * (double)width;
+    const bool full =
+        m->rt->all_gpus == 0 && entries >= (double)LEAST_ENTRIES * (double)sums[0] * (double)width;
     return full && cols < width ? cols : width;
 }
 

@@ -111,6 +111,10 @@ static int create(struct bench *bench)
         code = parse_levels(bench);
     if (!code)
         code = check_kernels(config->kernel);
+    if (!code && config->degree * config->vertices > UINT32_MAX)
+        code = sl_error(SL_ERR_USAGE,
+                        "--degree times --vertices: at most %" PRIu32 " adjacency entries",
+                        UINT32_MAX);
     if (!code && config->degree > config->vertices)
         code = sl_error(SL_ERR_USAGE, "--degree: at most the number of vertices, %" PRId64,
                         config->vertices);

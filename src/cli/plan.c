@@ -493,6 +493,8 @@ static void print_rows(const struct planning *p)
         printf("\nrows needed: %.2g of the rows and %.2g of the adjacency entries, in the mean of "
                "the layers\n",
                p->rows.rows, p->rows.entries);
+    if (!p->needed.row && strcmp(p->options.rows, "needed") == 0)
+        printf("figures are of all rows: what is aggregated once is of the whole graph\n");
     if (!p->needed.row)
         return;
     printf("figures are of the %" PRId64

@@ -1,5 +1,6 @@
 #include "core/scotch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,7 +49,8 @@ static int partition(const struct sl_runtime *rt, SCOTCH_Num rows, SCOTCH_Num *s
 int sl_scotch_partition(struct sl_runtime *rt, const struct sl_scotch_rows *rows, int parts,
                         uint64_t seed, int32_t *part)
 {
-    int64_t edges = rows->start[rows->count];
+    const int64_t edges = rows->start[rows->count];
+    int64_t sums[] = {edges, 0};
     SCOTCH_Num *start = numbers(rows->start, rows->count + 1),
                *column = numbers(rows->column, edges), *weight = numbers(rows->weight, rows->count),
                *found = malloc((size_t)(rows->count + 1) * sizeof *found);
@@ -56,12 +58,17 @@ int sl_scotch_partition(struct sl_runtime *rt, const struct sl_scotch_rows *rows
         start && column && weight && found
             ? 0
             : sl_error(SL_ERR_SYSTEM, "no memory to partition %lld rows", (long long)rows->count);
-    sl_runtime_sum(rt, &edges, 1);
-    if (!code && sizeof *start < sizeof edges && edges > INT32_MAX)
+    for (int64_t r = 0; r < rows->count; r++)
+        sums[1] += rows->weight[r];
+    sl_runtime_sum(rt, sums, 2);
+    const bool narrow = sizeof *start < sizeof *sums;
+    if (!code && narrow && sums[0] > INT32_MAX)
         code = sl_error(SL_ERR_SYSTEM,
                         "this PT-Scotch counts in 32 bits, and the graph has %lld edges (expected "
                         "one that counts in 64 bits, or --partition FILE)",
-                        (long long)edges);
+                        (long long)sums[0]);
+    for (int64_t r = 0; !code && narrow && r < rows->count; r++) /* it adds up the weights */
+        weight[r] = (SCOTCH_Num)fmax(1.0, (double)(rows->weight[r] / (1 + sums[1] / INT32_MAX)));
     code = sl_runtime_agree(rt, code);
     if (!code) {
         SCOTCH_randomSeed((SCOTCH_Num)(seed & INT32_MAX));

@@ -195,13 +195,14 @@ static void count_shares(const struct sl_source *source, const struct sl_group_e
     }
 }
 
-/* Seconds of gradients and tasks of a tile more for each hop. */
-static double seconds_of_hops(const struct sl_group_epoch *e, const struct sl_rates *rates)
+/* Seconds of gradients and tasks of a tile more for each hop. GPUs do not make tasks cheaper. */
+static double seconds_of_hops(const struct sl_group_epoch *e, const struct sl_rates *rates,
+                              double cores)
 {
     double bytes = 0.0;
     for (int l = 0; l < e->model.count; l++)
         bytes += sl_group_epoch_weight_bytes(&e->model.layer[l]);
-    return e->most * (GRADIENT_PASSES * bytes / rates->stream + e->layers * rates->task);
+    return e->most * (GRADIENT_PASSES * bytes / (rates->stream * cores) + e->layers * rates->task);
 }
 
 /* Predict a step of one usual core, or of a usual GPU, from the vertices of a split. */
@@ -220,9 +221,8 @@ static int predict(const struct sl_runtime *rt, const struct sl_source *source,
     if (!code) {
         count_shares(source, &e, out);
         out->size = (struct sl_needed_size){e.rows[e.most], e.entries[e.most]};
-        out->needed = (sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one) +
-                       seconds_of_hops(&e, &sl_rates_usual)) /
-                      cores;
+        out->needed = sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one) / cores +
+                      seconds_of_hops(&e, &sl_rates_usual, cores);
         out->prepare = ENTRY_SECONDS * (double)e.entries[e.most] +
                        LOOK_SECONDS * (double)source->adjacency.indices.count;
         count_all(source, &e);

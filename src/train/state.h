@@ -8,14 +8,14 @@
  * of other shapes, or wrong. */
 int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint);
 
-/* Orders of products (layers) that the run before has chosen, the caller's; NULL where there are
- * none, or --product-order says one. `checkpoint` may be NULL. */
 /* Return how a run cuts its graphs: as --tiles says, or as the run before it did, which left the
  * tiles to the program. More ranks need shares of hops of their own. checkpoint NULL: there was no
  * run before. */
 struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
                                        const struct sl_checkpoint *checkpoint, int ranks);
 
+/* Orders of products (layers) that the run before has chosen, the caller's; NULL where there are
+ * none, or --product-order says one. `checkpoint` may be NULL. */
 int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint,
                      int layers);
 

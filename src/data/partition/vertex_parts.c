@@ -33,12 +33,20 @@ int64_t sl_vertex_parts_bytes(int64_t vertices, int64_t entries)
     return (OF_ENTRY * entries + OF_VERTEX * vertices) * (int64_t)(sizeof(idx_t) / sizeof(int32_t));
 }
 
+/* A vertex's weight, as entries of a product: METIS adds up the weights of all vertices. */
+static idx_t weigh(int64_t entries, int64_t unit)
+{
+    const int64_t weight = (entries + SL_VERTEX_WORK) / unit;
+    return weight > 0 ? (idx_t)weight : 1;
+}
+
 /* `classes` 0: equal weights. */
 static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
                       struct sl_block **scratch, struct graph *out)
 {
     const int64_t n = csr->rows, nnz = csr->indptr[n];
     const bool weighted = classes > 0;
+    const int64_t unit = 1 + (nnz + SL_VERTEX_WORK * n) / IDX_MAX;
     if ((idx_t)(n + nnz) != n + nnz)
         return sl_error(SL_ERR_DATA,
                         "METIS, built with %d-bit numbers, takes at most %" PRId64
@@ -63,7 +71,7 @@ static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
         while (weighted && v >= cut[class + 1])
             class ++;
         if (weighted)
-            out->weights[v * classes + class] = kept - out->indptr[v] + SL_VERTEX_WORK;
+            out->weights[v * classes + class] = weigh(kept - out->indptr[v], unit);
     }
     out->indptr[n] = kept;
     return SL_OK;
