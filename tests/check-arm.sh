@@ -31,9 +31,9 @@ step() {
     fi
 }
 
-missing() { # prints "PROGRAM (PACKAGE)" for each tool that is not there
+missing() { # prints ", PROGRAM (PACKAGE)" for each tool that is not there
     while read -r program package; do
-        command -v "$program" >/dev/null || printf ' %s (%s)' "$program" "$package"
+        command -v "$program" >/dev/null || printf ', %s (%s)' "$program" "$package"
     done <<'END'
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
@@ -115,7 +115,7 @@ same_losses() { # MODEL DATASET
 
 lacking=$(missing)
 [ -z "$lacking" ] || {
-    echo "SKIP: arm64: missing are$lacking"
+    echo "SKIP: arm64: there is no ${lacking#, }"
     exit 77
 }
 mkdir -p "$arm/home"
