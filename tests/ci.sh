@@ -35,7 +35,7 @@ END
 
 # What check-arm does where its tools are missing.
 no_arm() {
-    echo 'echo "SKIP: arm64: missing are these"; exit 2' >"$T/arm"
+    echo 'echo "SKIP: arm64: there is no tool"; exit 2' >"$T/arm"
 }
 
 # closes STATUS TEXT CUDA_HOME: .ci/run's exit status and last line.
