@@ -58,11 +58,16 @@ static void dropped_block(const struct part *p, int64_t b, const struct sl_gathe
     }
 }
 
+static bool drops(const struct sl_features *f)
+{
+    return f->drop && f->drop->threshold;
+}
+
 static void multiply_part(const struct part *p)
 {
     for (int64_t b = 0; b < p->f->x->blocks; b++) {
         const struct sl_gather g = operands(p, b);
-        if (p->f->drop && p->f->drop->threshold)
+        if (drops(p->f))
             dropped_block(p, b, &g);
         else
             multiply_block(&g, p->to - p->from, p->f->transposed);
@@ -102,8 +107,30 @@ static void multiply_slices(const struct sl_features *f)
     }
 }
 
+/* The product with the stored transpose has the sums of the scatter in the same order, and writes
+ * each row of Z once. */
+static void multiply_mirror(const struct sl_features *f)
+{
+    const struct sl_sparse *x = f->x, mirror = {
+                                          .rows = x->cols,
+                                          .cols = x->rows,
+                                          .block_cols = x->rows,
+                                          .blocks = 1,
+                                          .narrow = x->mirror.narrow,
+                                          .row_ptr = x->mirror.row_ptr,
+                                          .col = x->mirror.col,
+                                          .value = x->mirror.value,
+                                      };
+    const struct sl_gather g = sl_gather_make(&mirror, 0, f->width, &f->h, f->accumulate, &f->z);
+    sl_gather_slices(&g, mirror.rows);
+}
+
 void sl_kernel_features(const struct sl_features *f)
 {
+    if (f->transposed && f->x->mirror.row_ptr && !drops(f)) {
+        multiply_mirror(f);
+        return;
+    }
     const struct sl_rows *rows = f->transposed ? &f->h : &f->z;
     if (f->transposed && !f->accumulate)
         sl_kernel_fill(f->x->cols, f->width, 0.0f, f->z.data, f->z.ld);

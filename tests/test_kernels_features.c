@@ -63,6 +63,46 @@ static void check_features(const struct features *f, const struct sl_sparse *x, 
     sl_guarded_free(&z);
 }
 
+/* The stored transpose gives the bits of the scatter; with dropout it is not read. */
+static void test_features_mirror(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {1, 7, 16, 41, 64, 130};
+    const struct sl_dropout half = sl_some_dropout(0.5);
+    for (int option = 0; option < 6 * 2 * 2 * 2; option++) {
+        const int64_t width = widths[option % 6];
+        const bool values = option / 6 & 1, accumulate = option / 12 & 1, drops = option / 24 & 1;
+        struct sl_guarded_sparse whole = sl_guarded_sparse_random(150, 90, 30, 4, values, SL_REALS),
+                                 back = sl_guarded_sparse_transpose(&whole.view, 0),
+                                 cut = sl_guarded_sparse_cut(&whole.view, 0, 90,
+                                                             option & 1 ? 32 : 0, option & 2);
+        struct sl_sparse mirrored = cut.view;
+        mirrored.mirror.narrow = back.view.narrow;
+        mirrored.mirror.row_ptr = back.view.row_ptr;
+        mirrored.mirror.col = back.view.col;
+        mirrored.mirror.value = back.view.value;
+        struct sl_guarded h = sl_guarded_random(150, width, SL_PADDED, NAN, SL_REALS),
+                          vertex = sl_guarded_vertices(150),
+                          z = sl_guarded_random(90, width, SL_PADDED, SL_CANARY, SL_REALS);
+        const struct features f = {true, accumulate, drops ? &half : NULL};
+        for (int level = 0; sl_next_level(&level);) {
+            struct sl_guarded one = sl_guarded_copy(&z, z.layout, SL_CANARY),
+                              two = sl_guarded_copy(&z, z.layout, SL_CANARY);
+            run_features(&f, &cut.view, sl_vertices_of(&vertex), &h, &one);
+            run_features(&f, &mirrored, sl_vertices_of(&vertex), &h, &two);
+            sl_expect_same_bits("features', mirrored", &one, &two);
+            sl_guarded_free(&one);
+            sl_guarded_free(&two);
+        }
+        sl_guarded_free(&h);
+        sl_guarded_free(&vertex);
+        sl_guarded_free(&z);
+        sl_guarded_sparse_free(&cut);
+        sl_guarded_sparse_free(&back);
+        sl_guarded_sparse_free(&whole);
+    }
+}
+
 /* Dropped out by half, exactly in integers; by nothing, and not at all. */
 static void check_features_options(const struct sl_sparse *x, bool transposed, int64_t width,
                                    enum sl_layout layout, enum sl_kind kind)
@@ -378,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_features),
+        cmocka_unit_test(test_features_mirror),
         cmocka_unit_test(test_features_hub),
         cmocka_unit_test(test_features_row_lengths),
         cmocka_unit_test(test_features_full_batches),

@@ -8,6 +8,7 @@
  *     columns   16 and 32 bits
  *     tiles     neighbours are one tile, except in heavy rows; some tiles are another rank's
  *     values    with, without, and stored values for rows that have none
+ *     mirrored  tiles with their transposes, and tiles alone
  *
  * Rows have duplicates, and every fifth row is empty. */
 #include <setjmp.h>
@@ -185,6 +186,34 @@ static void check_view(const struct sl_sparse_tile *tile, const struct sl_sparse
     assert_int_equal(a->row_ptr[a->blocks * a->rows], shape->nnz);
 }
 
+/* The stored transpose has the tile's entries, in each column by ascending row. */
+static void check_mirror(const struct sl_sparse_tile *tile, const struct sl_sparse *a)
+{
+    const struct sl_sparse_shape *shape = &tile->shape;
+    uint32_t *next = calloc((size_t)a->cols + 1, sizeof *next);
+    assert_non_null(next);
+    memcpy(next, a->mirror.row_ptr, (size_t)a->cols * sizeof *next);
+    for (int64_t b = 0; b < a->blocks; b++)
+        for (int64_t r = 0; r < a->rows; r++)
+            for (uint32_t e = a->row_ptr[b * a->rows + r]; e < a->row_ptr[b * a->rows + r + 1];
+                 e++) {
+                const uint32_t at = next[b * a->block_cols + sl_sparse_col(a, e)]++;
+                assert_int_equal(a->mirror.narrow ? ((const uint16_t *)a->mirror.col)[at]
+                                                  : ((const uint32_t *)a->mirror.col)[at],
+                                 r);
+                if (a->value)
+                    assert_float_equal(a->mirror.value[at], a->value[e], 0.0f);
+            }
+    for (int64_t c = 0; c < a->cols; c++)
+        assert_int_equal(next[c], a->mirror.row_ptr[c + 1]);
+    assert_int_equal(a->mirror.row_ptr[0], 0);
+    assert_int_equal(a->mirror.row_ptr[a->cols], shape->nnz);
+    const char *last = a->value ? (const char *)(a->mirror.value + shape->nnz)
+                                : (const char *)a->mirror.col + (size_t)shape->nnz * 2;
+    assert_true(last <= (const char *)tile->tile.memory + tile->tile.cols);
+    free(next);
+}
+
 /* All tiles of tile row i, those of this rank. */
 static int64_t read_tiles(struct reader *reader, const struct sl_sparse_matrix *matrix, int i,
                           int64_t block_cols, const struct plan *plan)
@@ -200,11 +229,15 @@ static int64_t read_tiles(struct reader *reader, const struct sl_sparse_matrix *
             assert_int_equal(span(plan, i, next), k);
         assert_int_equal(tile->tile.owner, owner(plan, i, k));
         check_shape(matrix, tile, i, k, block_cols, reader->has_values);
+        assert_int_equal(tile->shape.mirrored, block_cols % 2);
         nnz += tile->shape.nnz;
         if (!tile->shape.nnz)
             continue;
         const struct sl_sparse a = sl_sparse_view(tile->tile.memory, &tile->shape);
         check_view(tile, &a);
+        assert_int_equal(a.mirror.row_ptr != NULL, tile->shape.mirrored);
+        if (a.mirror.row_ptr)
+            check_mirror(tile, &a);
         for (int64_t r = 0; r < a.rows; r++)
             read_tile_row(reader, &a, r, matrix->row_cut[i] + r, matrix->col_cut[k]);
     }
@@ -250,11 +283,12 @@ static void check_matrix(const struct matrix *m, const struct sl_sparse_matrix *
 static void check_cut(const struct matrix *m, int tile_rows, int tile_cols, int64_t block_cols,
                       bool has_values, const struct plan *plan)
 {
+    const bool mirrored = (block_cols > 1 ? block_cols : 1) % 2;
     struct sl_sparse_matrix matrix;
     int64_t *row_cut = random_cuts(tile_rows, m->rows), *col_cut = random_cuts(tile_cols, m->cols);
     const struct sl_cuts cuts = {tile_rows, tile_cols, row_cut, col_cut, owner, plan};
     if (sl_sparse_matrix_create(&sl_running, &matrix, &cuts, plan->joined ? span : NULL, block_cols,
-                                &(struct sl_sparse_rows){has_values, read_row, m}))
+                                &(struct sl_sparse_rows){has_values, read_row, m, mirrored}))
         fail_msg("%s: %s", plan->name, sl_error_message());
     check_matrix(m, &matrix, block_cols > 1 ? block_cols : 1, has_values, plan);
     sl_sparse_matrix_destroy(&matrix);

@@ -71,10 +71,16 @@ int sl_making_copies(struct sl_making *m);
 
 /* ---- operands_adjacency.c ---- */
 
+/* What tiles have beside columns and rows. */
+struct sl_sparse_form {
+    int64_t block_cols;
+    bool has_values, mirrored; /* of sl_sparse_shape */
+};
+
 /* A sparse matrix whose rows source->row reads, this rank's own, out of which the tiles of other
  * ranks may be. `adjacency`: that of the rows, if the matrix is the adjacency or its transpose. */
 int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
-                     const struct sl_spread_source *source, int64_t block_cols, bool has_values,
+                     const struct sl_spread_source *source, const struct sl_sparse_form *form,
                      sl_span_function *span, struct sl_distribution *adjacency);
 int sl_making_adjacencies(struct sl_making *m);
 

@@ -32,8 +32,9 @@ struct sl_assembly {
     enum sl_row_norm row_norm;
     enum sl_type type; /* of dense features */
     /* what a run will do with them */
-    bool positive;    /* weights of edges are refused where they are below 0 */
-    bool alone_first; /* the first layer does not aggregate: features have no factor */
+    bool positive;       /* weights of edges are refused where they are below 0 */
+    bool keeps_features; /* no feature is dropped out */
+    bool alone_first;    /* the first layer does not aggregate: features have no factor */
     const struct sl_reducer *reducer;
     struct sl_objective objective;
     bool aggregates, spmm_first; /* features may be aggregated, or are */

@@ -70,7 +70,7 @@ struct sl_cover_weights sl_operands_weights(const struct sl_assembly *how, bool 
 }
 
 int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
-                     const struct sl_spread_source *source, int64_t block_cols, bool has_values,
+                     const struct sl_spread_source *source, const struct sl_sparse_form *form,
                      sl_span_function *span, struct sl_distribution *adjacency)
 {
     const struct sl_distribution *d = sl_making_distribution(m);
@@ -84,10 +84,10 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
         .tile_cols = source->tile_cols,
         .row_cut = source->row_cut,
         .col_cut = source->col_cut,
-        .block_cols = block_cols,
+        .block_cols = form->block_cols,
         .row_bytes = sl_operands_row_bytes(&m->source, m->how),
         .transposed = source->transposed,
-        .has_values = has_values,
+        .has_values = form->has_values,
         .numbered = m->how->reducer->numbered,
         .weights = sl_operands_weights(m->how, m->part.data.symmetric, source->transposed),
         .row = row,
@@ -100,7 +100,8 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
             m->rt, matrix,
             &(struct sl_cuts){source->tile_rows, source->tile_cols, source->row_cut,
                               source->col_cut, source->owner, source->owner_context},
-            span, block_cols, &(struct sl_sparse_rows){has_values, row, context});
+            span, form->block_cols,
+            &(struct sl_sparse_rows){form->has_values, row, context, form->mirrored});
     sl_spread_free(&spread);
     return code;
 }
@@ -151,10 +152,11 @@ static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const i
         .owner = sl_distribution_sparse_owner,
         .owner_context = &o->distribution[rows_in],
     };
+    const struct sl_sparse_form form = {.block_cols = p->block_cols,
+                                        .has_values = a->values != NULL};
     if (!code)
         code = sl_making_sparse(m, transposed ? &o->transposed[rows_in] : &o->adjacency[rows_in],
-                                &source, p->block_cols, a->values != NULL, sl_distribution_span,
-                                &o->distribution[rows_in]);
+                                &source, &form, sl_distribution_span, &o->distribution[rows_in]);
     sl_adjacency_rows_close(&rows);
     return code;
 }

@@ -19,6 +19,11 @@ static int64_t blocks_of(const struct sl_sparse_shape *shape)
     return shape->cols ? (shape->cols + shape->block_cols - 1) / shape->block_cols : 0;
 }
 
+static size_t number_bytes(int64_t nnz, int64_t below)
+{
+    return part((size_t)nnz * (below <= SL_NARROW_COLS ? sizeof(uint16_t) : sizeof(uint32_t)));
+}
+
 static size_t row_ptr_bytes(const struct sl_sparse_shape *shape)
 {
     return part((size_t)(blocks_of(shape) * shape->rows + 1) * sizeof(uint32_t));
@@ -26,20 +31,33 @@ static size_t row_ptr_bytes(const struct sl_sparse_shape *shape)
 
 static size_t col_bytes(const struct sl_sparse_shape *shape)
 {
-    const size_t each = shape->block_cols <= SL_NARROW_COLS ? sizeof(uint16_t) : sizeof(uint32_t);
-    return part((size_t)shape->nnz * each);
+    return number_bytes(shape->nnz, shape->block_cols);
+}
+
+static size_t value_bytes(const struct sl_sparse_shape *shape)
+{
+    return shape->has_values ? part((size_t)shape->nnz * sizeof(float)) : 0;
+}
+
+static size_t column_ptr_bytes(const struct sl_sparse_shape *shape)
+{
+    return part((size_t)(shape->cols + 1) * sizeof(uint32_t));
 }
 
 size_t sl_sparse_bytes(const struct sl_sparse_shape *shape)
 {
-    return row_ptr_bytes(shape) + col_bytes(shape) +
-           (shape->has_values ? part((size_t)shape->nnz * sizeof(float)) : 0);
+    const size_t tile = row_ptr_bytes(shape) + col_bytes(shape) + value_bytes(shape),
+                 mirror = column_ptr_bytes(shape) + number_bytes(shape->nnz, shape->rows) +
+                          value_bytes(shape);
+    return tile + (shape->mirrored ? mirror : 0);
 }
 
 struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *shape)
 {
-    const char *row_ptr = base, *col = row_ptr + row_ptr_bytes(shape);
-    return (struct sl_sparse){
+    const char *row_ptr = base, *col = row_ptr + row_ptr_bytes(shape),
+               *value = col + col_bytes(shape), *column_ptr = value + value_bytes(shape),
+               *row = column_ptr + column_ptr_bytes(shape);
+    struct sl_sparse view = {
         .rows = shape->rows,
         .cols = shape->cols,
         .block_cols = shape->block_cols,
@@ -47,8 +65,16 @@ struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *
         .narrow = shape->block_cols <= SL_NARROW_COLS,
         .row_ptr = (const uint32_t *)row_ptr,
         .col = col,
-        .value = shape->has_values ? (const float *)(col + col_bytes(shape)) : NULL,
+        .value = shape->has_values ? (const float *)value : NULL,
     };
+    if (shape->mirrored) {
+        view.mirror.narrow = shape->rows <= SL_NARROW_COLS;
+        view.mirror.row_ptr = (const uint32_t *)column_ptr;
+        view.mirror.col = row;
+        view.mirror.value =
+            shape->has_values ? (const float *)(row + number_bytes(shape->nnz, shape->rows)) : NULL;
+    }
+    return view;
 }
 
 struct sl_sparse_tile *sl_sparse_matrix_tile(const struct sl_sparse_matrix *matrix, int i, int k)
@@ -66,7 +92,7 @@ struct cutting {
     sl_span_function *span;
     const void *owner_context;
     int64_t block_cols;
-    bool has_values;
+    bool has_values, mirrored;
     int *end;             // (tile_cols): of the tile row under way, where the span of tile k ends
     bool *own;            // (tile_cols): likewise, whether tile k is of this rank
     int64_t block_count;  /* of one tile row, over all its tiles */
@@ -207,6 +233,44 @@ static void fill_row_ptr(const struct sl_sparse_tile *tile)
             row_ptr[r] = row_ptr[r - 1];
 }
 
+/* Visit the entries of a tile block by block: those of a column come by ascending row. `next`
+ * (cols): where the next entry of each column goes; NULL: count the entries of columns. */
+static void walk_columns(const struct sl_sparse *view, uint32_t *count, uint32_t *next)
+{
+    for (int64_t b = 0; b < view->blocks; b++)
+        for (int64_t r = 0; r < view->rows; r++)
+            for (uint32_t e = view->row_ptr[b * view->rows + r];
+                 e < view->row_ptr[b * view->rows + r + 1]; e++) {
+                const int64_t c = b * view->block_cols + sl_sparse_col(view, e);
+                if (!next) {
+                    count[c]++;
+                    continue;
+                }
+                const uint32_t at = next[c]++;
+                if (view->mirror.narrow)
+                    ((uint16_t *)view->mirror.col)[at] = (uint16_t)r;
+                else
+                    ((uint32_t *)view->mirror.col)[at] = (uint32_t)r;
+                if (view->value)
+                    ((float *)view->mirror.value)[at] = view->value[e];
+            }
+}
+
+/* Each end begins as the end of the column before: the walk moves it to the column's own. */
+static void fill_mirror(const struct sl_sparse_tile *tile)
+{
+    const struct sl_sparse view = sl_sparse_view(tile->tile.memory, &tile->shape);
+    uint32_t *ptr = (uint32_t *)view.mirror.row_ptr, sum = 0;
+    memset(ptr, 0, (size_t)(view.cols + 1) * sizeof *ptr);
+    walk_columns(&view, ptr + 1, NULL);
+    for (int64_t c = 0; c < view.cols; c++) {
+        const uint32_t count = ptr[c + 1];
+        ptr[c + 1] = sum;
+        sum += count;
+    }
+    walk_columns(&view, NULL, ptr + 1);
+}
+
 static void pack_tiles(const struct cutting *c)
 {
     start_blocks(c);
@@ -217,6 +281,8 @@ static void pack_tiles(const struct cutting *c)
             const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, i, k);
             if (tile->tile.memory)
                 fill_row_ptr(tile);
+            if (tile->tile.memory && tile->shape.mirrored)
+                fill_mirror(tile);
         }
 }
 
@@ -290,7 +356,10 @@ static int share_counts(const struct cutting *c)
     return 0;
 }
 
-/* Everything about tile (i, k) but its memory. */
+/* Of a tile: messages count bytes in 31 bits. */
+static const size_t MOST_BYTES = (size_t)2 << 30;
+
+/* Everything about tile (i, k) but its memory. A tile too large for its transpose goes without. */
 static int describe_tile(const struct cutting *c, int i, int k)
 {
     const struct sl_sparse_matrix *matrix = c->matrix;
@@ -302,8 +371,10 @@ static int describe_tile(const struct cutting *c, int i, int k)
     shape->cols = matrix->col_cut[end] - matrix->col_cut[k];
     shape->block_cols = c->block_cols < shape->cols ? c->block_cols : shape->cols;
     shape->has_values = c->has_values;
+    shape->mirrored = c->mirrored;
+    shape->mirrored = c->mirrored && sl_sparse_bytes(shape) < MOST_BYTES;
     const size_t bytes = shape->nnz ? sl_sparse_bytes(shape) : 0;
-    if (bytes >= (size_t)2 << 30)
+    if (bytes >= MOST_BYTES)
         return sl_error(SL_ERR_USAGE,
                         "tile (%d, %d) has %lld nonzeros, over the 2 GiB that a tile may take: ask "
                         "for more tiles with --tiles",
@@ -407,7 +478,8 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
                         .span = span,
                         .owner_context = cuts->context,
                         .block_cols = block_cols > 1 ? block_cols : 1,
-                        .has_values = rows->has_values};
+                        .has_values = rows->has_values,
+                        .mirrored = rows->mirrored};
     const int code = cut_matrix(&c);
     free(c.end);
     free(c.own);

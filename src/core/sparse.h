@@ -18,10 +18,12 @@ struct sl_sparse_shape {
     int64_t rows, cols, nnz;
     int64_t block_cols; /* columns of a block: 1 … cols; the last block may have fewer */
     bool has_values;
+    bool mirrored; /* the transpose is stored behind the tile: twice the bytes */
 };
 
 /* A sparse tile as kernels see it: entries of block b and row r are row_ptr[b·rows + r] …
- * row_ptr[b·rows + r + 1] - 1. */
+ * row_ptr[b·rows + r + 1] - 1. Entries of column c of the stored transpose are mirror.row_ptr[c] …
+ * mirror.row_ptr[c + 1] - 1, by ascending row. */
 struct sl_sparse {
     int64_t rows, cols, block_cols;
     int64_t blocks;
@@ -29,6 +31,12 @@ struct sl_sparse {
     const uint32_t *row_ptr; // (blocks · rows + 1)
     const void *col;         // (nnz), from the start of the block
     const float *value;      // (nnz), or NULL: all 1
+    struct {
+        bool narrow;             /* rows are uint16_t, else uint32_t */
+        const uint32_t *row_ptr; // (cols + 1); NULL: the transpose is not stored
+        const void *col;         // (nnz): rows of the tile
+        const float *value;      // (nnz), or NULL: all 1
+    } mirror;
 };
 
 /* The column of entry e, from the start of its block. */
@@ -79,6 +87,7 @@ struct sl_sparse_rows {
     bool has_values;
     sl_row_function *row;
     const void *context; /* of `row` */
+    bool mirrored;       /* tiles have their transposes, too, where there is room */
 };
 
 /* Cuts a matrix into tiles, with blocks of at most `block_cols` columns. Each rank reads its rows

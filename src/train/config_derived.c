@@ -122,6 +122,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .heads = is_gat(config) ? config->heads : 0,
         .out_heads = is_gat(config) ? config->out_heads : 0,
         .positive = is_gat(config),
+        .keeps_features = sl_config_input_dropout(config) == 0.0,
         .alone_first = sl_config_model(config)->alone_first,
         .kind = sl_config_kind(config),
         .distribution = config->distribution,
