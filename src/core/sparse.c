@@ -233,20 +233,18 @@ static void fill_row_ptr(const struct sl_sparse_tile *tile)
             row_ptr[r] = row_ptr[r - 1];
 }
 
-/* Visit the entries of a tile block by block: those of a column come by ascending row. `next`
- * (cols): where the next entry of each column goes; NULL: count the entries of columns. */
-static void walk_columns(const struct sl_sparse *view, uint32_t *count, uint32_t *next)
+/* Visit the entries of a tile block by block: those of a column come by ascending row. Each entry
+ * adds 1 to its column's number, next (cols); `fills`: the entry goes to where the number was. */
+static void walk_columns(const struct sl_sparse *view, uint32_t *next, bool fills)
 {
     for (int64_t b = 0; b < view->blocks; b++)
         for (int64_t r = 0; r < view->rows; r++)
             for (uint32_t e = view->row_ptr[b * view->rows + r];
                  e < view->row_ptr[b * view->rows + r + 1]; e++) {
                 const int64_t c = b * view->block_cols + sl_sparse_col(view, e);
-                if (!next) {
-                    count[c]++;
-                    continue;
-                }
                 const uint32_t at = next[c]++;
+                if (!fills)
+                    continue;
                 if (view->mirror.narrow)
                     ((uint16_t *)view->mirror.col)[at] = (uint16_t)r;
                 else
@@ -262,13 +260,13 @@ static void fill_mirror(const struct sl_sparse_tile *tile)
     const struct sl_sparse view = sl_sparse_view(tile->tile.memory, &tile->shape);
     uint32_t *ptr = (uint32_t *)view.mirror.row_ptr, sum = 0;
     memset(ptr, 0, (size_t)(view.cols + 1) * sizeof *ptr);
-    walk_columns(&view, ptr + 1, NULL);
+    walk_columns(&view, ptr + 1, false);
     for (int64_t c = 0; c < view.cols; c++) {
         const uint32_t count = ptr[c + 1];
         ptr[c + 1] = sum;
         sum += count;
     }
-    walk_columns(&view, NULL, ptr + 1);
+    walk_columns(&view, ptr + 1, true);
 }
 
 static void pack_tiles(const struct cutting *c)
