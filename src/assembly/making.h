@@ -71,7 +71,7 @@ int sl_making_copies(struct sl_making *m);
 
 /* ---- operands_adjacency.c ---- */
 
-/* What tiles have beside columns and rows. */
+/* The layout of the tiles of a sparse matrix. */
 struct sl_sparse_form {
     int64_t block_cols;
     bool has_values, mirrored; /* of sl_sparse_shape */

@@ -354,7 +354,7 @@ static int share_counts(const struct cutting *c)
     return 0;
 }
 
-/* Of a tile: messages count bytes in 31 bits. */
+/* A tile has fewer bytes: messages count its bytes in 31 bits. */
 static const size_t MOST_BYTES = (size_t)2 << 30;
 
 /* Everything about tile (i, k) but its memory. A tile too large for its transpose goes without. */
