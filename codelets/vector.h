@@ -179,6 +179,17 @@ SL_INLINE void sl_store_lanes(sl_floats vector, int64_t lanes, float *x)
     SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) x[j] = vector[j];
 }
 
+/* SUM + x · y, rounded once where the level fuses both. A loop of `sum += x · y` would be fused or
+ * not, as the compiler likes: GCC multiplies vectors, and adds their lanes one after the other. */
+SL_INLINE float sl_add_product(float sum, float x, float y)
+{
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fmaf(x, y, sum);
+#else
+    return sum + x * y;
+#endif
+}
+
 /* The sum of sixteen lanes, one after the other. */
 SL_INLINE float sl_add_sixteen(const sl_floats *x)
 {

@@ -462,7 +462,7 @@ SL_INLINE void finish_back(const struct sl_attention *how, const float *restrict
     for (int64_t h = 0; h < how->heads; h++) {
         float sum = 0.0f;
         for (int64_t j = h * how->width; j < (h + 1) * how->width; j++)
-            sum += projected[j] * sloped[j];
+            sum = sl_add_product(sum, projected[j], sloped[j]);
         dt[h] += sum;
     }
 }

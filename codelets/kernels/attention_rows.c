@@ -19,7 +19,7 @@ SL_INLINE float product_of(int64_t count, const float *restrict x, const float *
         SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++) lanes[v] +=
             ((const sl_floats *)(x + j))[v] * ((const sl_floats *)(y + j))[v];
     for (int64_t j = whole; j < count; j++)
-        sum += x[j] * y[j];
+        sum = sl_add_product(sum, x[j], y[j]);
     if (whole) /* else the lanes are 0 */
         SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i++) sum += lanes[i / SL_LANES][i % SL_LANES];
     return sum;

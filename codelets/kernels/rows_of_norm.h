@@ -55,7 +55,7 @@ SL_INLINE float find_spread_of(const void *row, bool half, int64_t cols, struct 
     for (int64_t j = whole; j < cols; j++) {
         const float off = element(row, half, j) - to->mean;
         sum += off;
-        square += off * off;
+        square = sl_add_product(square, off, off);
     }
     to->rest = (sum + sl_add_sixteen(offs)) * share;
     return (square + sl_add_sixteen(squares)) * share - to->rest * to->rest;
