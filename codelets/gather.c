@@ -46,7 +46,7 @@ struct sl_gather sl_gather_columns(const struct sl_gather *g, int64_t first, int
 int64_t sl_gather_slice(enum sl_type type, int64_t width)
 {
     const int64_t slice = SL_GATHER_SLICE_BYTES / (int64_t)sl_type_size(type);
-    return sl_instructions_get() < SL_INSTRUCTIONS_V4 && width >= 2 * slice ? slice : width;
+    return width >= 2 * slice ? slice : width;
 }
 
 void sl_gather_slices(const struct sl_gather *g, int64_t rows)

@@ -317,8 +317,9 @@ static int64_t stage_bytes(const struct sl_runtime *rt, const struct sl_distribu
 static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                     const struct sl_passage *now, const struct sl_passage *before)
 {
-    (void)before;                                          /* nothing is packed */
-    const int64_t row = sl_padded((now->row + 3) / 4) * 4; /* of float32, the wider type */
+    (void)before; /* nothing is packed */
+    const int64_t row =
+        sl_leading((now->row + 3) / 4, SL_FLOAT32) * 4; /* of float32, the wider type */
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     const int stages = sl_stages_count(rt, d);
     int64_t most = 0;
@@ -331,11 +332,12 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
     const int sums = (own.to - own.from) * (d->grid.depth - 1) + 1; /* of a walk, and the next */
     const int ahead = sums < rt->stages ? sums : rt->stages;
     for (int i = own.from; d->grid.depth > 1 && i < own.to; i++)
-        most = larger(most, ahead * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
-                                                          sl_padded(now->state / 4) * 4));
+        most =
+            larger(most, ahead * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
+                                                       sl_leading(now->state / 4, SL_FLOAT32) * 4));
     if (now->operands > 0) /* of other depths, as many rows as the own ones; during the walk */
-        most +=
-            (d->grid.depth - 1) * sl_distribution_taken(d, own, sl_padded(now->operands / 4) * 4);
+        most += (d->grid.depth - 1) *
+                sl_distribution_taken(d, own, sl_leading(now->operands / 4, SL_FLOAT32) * 4);
     return most;
 }
 

@@ -160,8 +160,8 @@ int64_t sl_network_temporary_bytes(const struct sl_network *net)
     for (int i = 0; i < d->tiles; i++)
         rows = d->row_cut[i + 1] - d->row_cut[i] > rows ? d->row_cut[i + 1] - d->row_cut[i] : rows;
     return graph->type != SL_FLOAT32 && blocks
-               ? (workers < d->tiles ? workers : d->tiles) * rows * sl_padded(net->widest_sum) *
-                     (int64_t)sizeof(float)
+               ? (workers < d->tiles ? workers : d->tiles) * rows *
+                     sl_leading(net->widest_sum, SL_FLOAT32) * (int64_t)sizeof(float)
                : 0;
 }
 

@@ -132,8 +132,8 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
     const int weights = sl_layer_weight_count(layer), columns = d->grid.columns,
               others = columns - 1;
-    const int64_t in = sl_padded(width_of(layer->in_cut, others)) * 4,
-                  out = sl_padded(width_of(layer->product_cut, others)) * 4,
+    const int64_t in = sl_leading(width_of(layer->in_cut, others), SL_FLOAT32) * 4,
+                  out = sl_leading(width_of(layer->product_cut, others), SL_FLOAT32) * 4,
                   less = in < out ? in : out;
     const bool first = layer->index == 0;
     const int between = weights * others + 1, most = net->rt->stages;

@@ -23,7 +23,7 @@ int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_as
     int64_t widest = larger(larger(source->classes, how->hidden), larger(hidden, last));
     if (source->feature_form != SL_FEATURES_IDENTITY && source->features > widest)
         widest = source->features;
-    return sl_padded(widest) * (int64_t)sizeof(float);
+    return sl_leading(widest, SL_FLOAT32) * (int64_t)sizeof(float);
 }
 
 /* Add an aggregation to the weights of covers: bytes of an element of what travels. */

@@ -91,7 +91,7 @@ static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p
         rows = count > rows ? count : rows;
     }
     const int64_t entries = (m->source.adjacency.indices.count + m->source.vertices) / p->tiles;
-    return rows * sl_padded(widest) * (int64_t)sizeof(float) +
+    return rows * sl_leading(widest, SL_FLOAT32) * (int64_t)sizeof(float) +
            entries * (int64_t)(sizeof(uint32_t) + sizeof(float));
 }
 

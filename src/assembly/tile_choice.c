@@ -252,7 +252,7 @@ static int64_t needed_tiles(const struct sl_source *source,
     /* A task on a GPU has a few dense tiles, and others are on their way. */
     const int64_t most_bytes =
         options->gpus > 0 && options->gpu_bytes / 16 < 1 << 30 ? options->gpu_bytes / 16 : 1 << 30;
-    const int64_t rows = most_bytes / (4 * sl_padded(widest)) + 1;
+    const int64_t rows = most_bytes / (4 * sl_leading(widest, SL_FLOAT32)) + 1;
     return (source->vertices / rows / ranks + 1) * ranks;
 }
 

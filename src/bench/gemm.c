@@ -126,9 +126,9 @@ static int allocate(struct sl_gemm_shape *s, int threads)
 {
     const int64_t a_rows = s->transpose_a ? s->k : s->m, b_rows = s->transpose_b ? s->n : s->k;
     const int64_t c_rows = s->cut_sum ? s->m * threads : s->m;
-    s->lda = sl_padded(s->transpose_a ? s->m : s->k);
-    s->ldb = sl_padded(s->transpose_b ? s->k : s->n);
-    s->ldc = sl_padded(s->n);
+    s->lda = sl_leading(s->transpose_a ? s->m : s->k, s->a_type);
+    s->ldb = sl_leading(s->transpose_b ? s->k : s->n, s->b_type);
+    s->ldc = sl_leading(s->n, s->c_type);
     s->a_bytes = (size_t)(a_rows * s->lda) * sl_type_size(s->a_type);
     s->b_bytes = (size_t)(b_rows * s->ldb) * sl_type_size(s->b_type);
     s->c_bytes = (size_t)(c_rows * s->ldc) * sl_type_size(s->c_type);

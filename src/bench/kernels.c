@@ -283,7 +283,7 @@ static int make_work(struct bench *bench, int64_t width)
 {
     const struct config *config = &bench->config;
     const int code = sl_kernel_work_create(&bench->work, config->vertices, config->degree, width,
-                                           sl_padded(width));
+                                           sl_leading(width, SL_FLOAT32));
     bench->most = (int64_t)bench->work.result_bytes / 4;
     bench->found = code ? NULL : malloc((size_t)(3 * bench->most) * sizeof *bench->found);
     return code || bench->found ? code : sl_error(SL_ERR_SYSTEM, "no memory for results");

@@ -323,7 +323,7 @@ static int create_problem(const struct bench *bench, int64_t width, struct sl_sp
         .col = bench->graph.col,
         .value = bench->graph.value,
         .width = width,
-        .ld = sl_padded(width),
+        .ld = sl_leading(width, SL_FLOAT32),
         .team = bench->team,
         .threads = bench->reference.threads,
         .cut = bench->cut,

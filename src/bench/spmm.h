@@ -17,7 +17,7 @@ struct sl_spmm_problem {
     const int64_t *row_ptr; // (vertices + 1)
     const uint32_t *col;    // (nnz), ascending within a row
     const float *value;     // (nnz)
-    int64_t width, ld;      /* ld: width rounded up to 16 */
+    int64_t width, ld;      /* ld: sl_leading(width, SL_FLOAT32) */
     const float *h;         // (vertices, ld)
     float *z;               // (vertices, ld), for whoever writes such a thing: one runs at a time
     struct sl_team *team;

@@ -26,7 +26,14 @@ struct state {
 
 static size_t narrow_bytes(const struct sl_spmm_problem *problem)
 {
-    return (size_t)(problem->vertices * problem->ld) * sl_type_size(SL_BFLOAT16);
+    return (size_t)(problem->vertices * sl_leading(problem->width, SL_BFLOAT16)) *
+           sl_type_size(SL_BFLOAT16);
+}
+
+static struct sl_rows narrow_rows(const struct sl_spmm_problem *problem)
+{
+    return sl_rows_of_type(sl_memory_alloc(narrow_bytes(problem)),
+                           sl_leading(problem->width, SL_BFLOAT16), SL_BFLOAT16);
 }
 
 static void multiply(const struct state *state, const struct share *share, int64_t first)
@@ -177,8 +184,8 @@ static int create_bf16(void **out, const struct sl_spmm_problem *problem)
         return code;
     state->row = calloc((size_t)problem->ld, sizeof *state->row);
     state->sum = problem->z;
-    state->h = sl_rows_of_type(sl_memory_alloc(narrow_bytes(problem)), problem->ld, SL_BFLOAT16);
-    state->z = sl_rows_of_type(sl_memory_alloc(narrow_bytes(problem)), problem->ld, SL_BFLOAT16);
+    state->h = narrow_rows(problem);
+    state->z = narrow_rows(problem);
     if (!state->row || !state->h.data || !state->z.data)
         return sl_error(SL_ERR_SYSTEM, "no memory for a product in bfloat16");
     sl_team_run(problem->team, problem->threads, narrow, state);

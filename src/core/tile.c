@@ -150,14 +150,14 @@ int sl_matrix_describe(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_
         for (int j = 0; j < tile_cols; j++) {
             const int64_t rows = row_cut[i + 1] - row_cut[i], cols = col_cut[j + 1] - col_cut[j];
             if (!rt->shapes_alone &&
-                rows * sl_padded(cols) * (int64_t)sl_type_size(type) > MOST_TILE_BYTES) {
+                rows * sl_leading(cols, type) * (int64_t)sl_type_size(type) > MOST_TILE_BYTES) {
                 sl_matrix_destroy(matrix);
                 return sl_error(SL_ERR_USAGE,
                                 "a tile of %lld x %lld numbers is over the 2 GiB that a tile may "
                                 "take: ask for more tiles with --tiles",
                                 (long long)rows, (long long)cols);
             }
-            sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, sl_padded(cols),
+            sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, sl_leading(cols, type),
                              sl_type_size(type), cuts->owner(cuts->context, i, j), NULL);
         }
     return 0;

@@ -19,10 +19,20 @@ static inline size_t sl_type_size(enum sl_type type)
 
 enum { SL_ROW_UNIT = 16 }; /* elements: a vector of the kernels */
 
-/* Columns of a dense matrix of `cols` with those that pad its rows. */
+/* Columns of a dense matrix of `cols` with those that fill its rows' last vector. */
 static inline int64_t sl_padded(int64_t cols)
 {
     return (cols + SL_ROW_UNIT - 1) / SL_ROW_UNIT * SL_ROW_UNIT;
+}
+
+/* Elements between the rows of a dense matrix in memory. Rows of a multiple of 512 bytes have a
+ * cache line behind them. Without it, pieces of 256 bytes at one place of many rows would share
+ * half of a cache's sets, or fewer. */
+static inline int64_t sl_leading(int64_t cols, enum sl_type type)
+{
+    enum { LINE = 64, SHARED = 512 };
+    const int64_t size = (int64_t)sl_type_size(type), padded = sl_padded(cols);
+    return padded > 0 && padded * size % SHARED == 0 ? padded + LINE / size : padded;
 }
 
 /* A piece of a matrix, known to every rank, present on its owner and wherever it was sent.

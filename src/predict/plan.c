@@ -171,7 +171,7 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
                    const struct sl_distribution *d, int64_t own, int64_t width)
 {
-    const int64_t row = sl_padded(width / d->grid.columns) * 4;
+    const int64_t row = sl_leading(width / d->grid.columns, SL_FLOAT32) * 4;
     const int64_t cutting = own * 2 * (d->grid.columns - 1) / d->grid.columns;
     const int64_t partials = own * (d->grid.depth - 1);
     const struct sl_passage none = {0}, only = {.row = row, .matrices = 1, .state = row};

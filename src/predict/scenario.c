@@ -63,7 +63,8 @@ static int64_t feature_bytes(const struct sl_planned *g, const struct sl_input *
     const double entries =
         (double)input->csr.nnz * (double)n / (double)g->adjacency.rows / (double)columns;
     return input->sparse ? (int64_t)(entries * (width <= 65536 ? 6.0 : 8.0)) + 4 * n
-                         : n * sl_padded(width) * (int64_t)sl_type_size(g->net.graph->type);
+                         : n * sl_leading(width, g->net.graph->type) *
+                               (int64_t)sl_type_size(g->net.graph->type);
 }
 
 /* What a rank keeps of others' rows, as graphs/partials.h does: a matrix for each of these. */
@@ -101,7 +102,7 @@ static int64_t add_kept(const struct sl_network *net, const struct sl_layer *lay
             if (is_known(list, *count, &one))
                 continue;
             list[(*count)++] = one;
-            bytes += sl_padded(sl_cut_width(merged, last)) * (int64_t)sl_type_size(type);
+            bytes += sl_leading(sl_cut_width(merged, last), type) * (int64_t)sl_type_size(type);
         }
     }
     return bytes;
