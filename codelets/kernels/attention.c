@@ -1,6 +1,7 @@
-/* The walks of graph attention. The entries of a row are worked on in chunks. Of a chunk, the
- * logits of each head lie together, so that exponentials and random numbers are vectors. Then the
- * rows of P, or G, are summed head by head, with the sums in registers. */
+/* The walks of graph attention. The entries of a row are worked on in chunks. Numbers of a chunk
+ * lie entry by entry, and those of an entry head by head. So logits, exponentials and sums are
+ * vectors for one head as well as for many. Then the rows of P, or G, are summed head by head, with
+ * the sums in registers. */
 #include "codelets/attention.h"
 
 #include <math.h>
@@ -17,115 +18,158 @@ enum {
 
 static const float MOST_POWER = 80.0f; /* e to this power is finite */
 
-/* Entries of a row. Arrays (heads, stride); entries behind `count` have alpha = 0. */
+/* Entries of a row. An entry has `per` numbers in each of the last arrays: a power of two below
+ * sixteen, or a multiple of sixteen. Those behind its heads' numbers mean nothing. Entries behind
+ * `count` meet the first row with weight 0, up to `all` numbers, a multiple of sixteen. */
 struct chunk {
-    int64_t count, stride;
+    int64_t count, padded, all;
     const float *row[ENTRIES];           /* the dense row that an entry meets, */
     int64_t col[ENTRIES];                /* and its number */
     uint32_t to[ENTRIES], from[ENTRIES]; /* the vertices of an entry: row and column of A */
-    float weight[ENTRIES];
-    float alpha[LOGITS], sloped[LOGITS]; /* sloped: alpha · the slope of LeakyReLU */
+    float weight[LOGITS], alpha[LOGITS];
+    float sloped[LOGITS]; /* alpha · the slope of LeakyReLU */
 };
 
-static int64_t chunk_entries(const struct sl_attention *how)
+SL_INLINE int64_t numbers_per_entry(int64_t heads)
 {
-    const int64_t most = LOGITS / how->heads / SL_SIXTEEN * SL_SIXTEEN;
+    int64_t per = 1;
+    SL_UNROLL for (int i = 0; i < 4; i++) per *= per < heads ? 2 : 1; /* up to sixteen */
+    return heads <= SL_SIXTEEN ? per : (heads + SL_SIXTEEN - 1) / SL_SIXTEEN * SL_SIXTEEN;
+}
+
+SL_INLINE int64_t chunk_entries(int64_t per)
+{
+    const int64_t most = LOGITS / per / SL_SIXTEEN * SL_SIXTEEN;
     return most < ENTRIES ? most : ENTRIES;
 }
 
-SL_INLINE float *head_of(float *of, const struct chunk *c, int64_t h)
+/* Numbers after which the heads begin anew at a multiple of sixteen. */
+SL_INLINE int64_t period_of(int64_t per)
 {
-    return of + h * c->stride;
+    return per > SL_SIXTEEN ? per : SL_SIXTEEN;
 }
 
 /* ---- Parts of a chunk ---- */
 
-/* Entries e … e + count - 1 of block `block` meet rows of DENSE. */
+/* Entries e … e + count - 1 of block `block` meet rows of DENSE. Sums of rows take pairs of
+ * entries. */
 SL_INLINE void read_entries(const struct sl_sparse *a, int64_t block, uint32_t e, int64_t count,
-                            const struct sl_floats_at *dense, struct chunk *c)
+                            const struct sl_floats_at *dense, int64_t per, struct chunk *c)
 {
+    const int64_t unit = per < SL_EIGHT ? SL_SIXTEEN / per : 2;
     c->count = count;
-    c->stride = (count + SL_SIXTEEN - 1) / SL_SIXTEEN * SL_SIXTEEN;
+    c->padded = (count + unit - 1) / unit * unit;
+    c->all = c->padded * per;
     for (int64_t k = 0; k < count; k++) {
         const int64_t col = block * a->block_cols + sl_sparse_col(a, e + (uint32_t)k);
         c->row[k] = dense->data + col * dense->ld;
         c->col[k] = col;
-        c->weight[k] = a->value ? a->value[e + (uint32_t)k] : 1.0f;
     }
-    for (int64_t k = count; k < c->stride; k++) {
+    for (int64_t k = count; k < c->padded; k++) {
         c->row[k] = c->row[0];
         c->col[k] = c->col[0];
-        c->weight[k] = 0.0f;
+    }
+    for (int64_t k = 0; k < c->padded; k++) {
+        const float weight = k >= count ? 0.0f : a->value ? a->value[e + (uint32_t)k] : 1.0f;
+        for (int64_t h = 0; h < per; h++)
+            c->weight[k * per + h] = weight;
     }
 }
 
 /* x = LeakyReLU(x), and its slope. */
 SL_INLINE void leak(int64_t count, float negative, float *restrict x, float *restrict slope)
 {
-    for (int64_t k = 0; k < count; k++) {
-        slope[k] = x[k] > 0.0f ? 1.0f : negative;
-        x[k] *= slope[k];
+    for (int64_t i = 0; i < count; i++) {
+        slope[i] = x[i] > 0.0f ? 1.0f : negative;
+        x[i] *= slope[i];
     }
 }
 
-/* x = weight · e^(x - top). */
-SL_INLINE void exponentiate(const struct chunk *c, float top, float *restrict x)
+/* x = weight · e^(x - top); TOP (period). */
+SL_INLINE void exponentiate(const struct chunk *c, int64_t per, const float *top, float *restrict x)
 {
-    for (int64_t k = 0; k < c->stride; k += SL_LANES) {
-        sl_floats *const at = (sl_floats *)(x + k);
-        *at = sl_exponential(*at - top) * *(const sl_floats *)(c->weight + k);
+    const int64_t period = period_of(per);
+    for (int64_t i = 0; i < c->all; i += period)
+        for (int64_t j = 0; j < period; j += SL_LANES) {
+            sl_floats *const at = (sl_floats *)(x + i + j);
+            *at = sl_exponential(*at - *(const sl_floats *)(top + j)) *
+                  *(const sl_floats *)(c->weight + i + j);
+        }
+}
+
+/* SUM (heads) = the sums of x over the entries. Of few heads, a sum has several of sixteen lanes,
+ * which meet one after the other. */
+SL_INLINE void sum_heads(const struct chunk *c, int64_t heads, int64_t per, const float *restrict x,
+                         float *sum)
+{
+    const int64_t period = period_of(per);
+    for (int64_t first = 0; first < heads; first += SL_SIXTEEN) {
+        sl_floats lanes[SL_SIXTEEN_VECTORS] = {{0}};
+        float of[SL_SIXTEEN];
+        for (int64_t i = first; i < c->all; i += period)
+            SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++) lanes[v] +=
+                *(const sl_floats *)(x + i + v * SL_LANES);
+        if (heads == 1) {
+            sum[0] = sl_add_sixteen(lanes);
+            return;
+        }
+        memcpy(of, lanes, sizeof of);
+        for (int64_t h = first; h < heads && h < first + SL_SIXTEEN; h++) {
+            sum[h] = 0.0f;
+            for (int64_t i = h - first; i < SL_SIXTEEN; i += per)
+                sum[h] += of[i];
+        }
     }
 }
 
-SL_INLINE float sum_of(int64_t count, const float *restrict x)
+/* x and y times the scale where 16 random bits keep an element, else 0. */
+SL_INLINE void drop_out(const struct sl_dropout *drop, int64_t count, const uint16_t *restrict bits,
+                        float *restrict x, float *restrict y)
 {
-    sl_floats sum[SL_SIXTEEN_VECTORS] = {{0}};
-    for (int64_t k = 0; k < count; k += SL_SIXTEEN)
-        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++) sum[v] +=
-            *(const sl_floats *)(x + k + v * SL_LANES);
-    return sl_add_sixteen(sum);
-}
-
-/* FACTOR (stride) = the scale, as bits, where `shift` bits on a word keeps an entry, else 0. */
-SL_INLINE void decide(const struct sl_dropout *drop, int64_t stride, int shift,
-                      const uint32_t *restrict word, uint32_t *restrict factor)
-{
-    uint32_t scale;
-    memcpy(&scale, &drop->scale, sizeof scale);
-    for (int64_t k = 0; k < stride; k++)
-        factor[k] = (0 - (uint32_t)((word[k] >> shift & 0xFFFF) >= drop->threshold)) & scale;
+    const uint32_t threshold = drop->threshold;
+    const float scale = drop->scale;
+    for (int64_t i = 0; i < count; i++) {
+        const float factor = bits[i] >= threshold ? scale : 0.0f;
+        x[i] *= factor;
+        y[i] *= factor;
+    }
 }
 
 SL_INLINE void multiply(int64_t count, const float *restrict by, float *restrict x)
 {
-    for (int64_t k = 0; k < count; k++)
-        x[k] *= by[k];
+    for (int64_t i = 0; i < count; i++)
+        x[i] *= by[i];
 }
 
-/* Drop out alpha and sloped of heads h … h + PER_DRAW - 1, as far as there are such. The layer's
- * head h is a multiple of PER_DRAW. */
-SL_INLINE void drop_heads(const struct sl_attention *how, struct chunk *c, int64_t h)
+/* BITS (all) of heads h … h + PER_DRAW - 1, as far as there are such. The layer's head h is a
+ * multiple of PER_DRAW. */
+SL_INLINE void draw_heads(const struct sl_attention *how, const struct chunk *c, int64_t per,
+                          int64_t h, uint16_t *restrict bits)
 {
-    uint32_t low[ENTRIES], high[ENTRIES], bits[ENTRIES];
-    float factor[ENTRIES];
+    uint32_t low[ENTRIES], high[ENTRIES];
     const uint64_t draw = (uint64_t)((how->first_head + h) / PER_DRAW),
                    key = how->drop.key + draw * UINT64_C(0x9E3779B97F4A7C15);
-    for (int64_t k = 0; k < c->stride; k++)
+    for (int64_t k = 0; k < c->padded; k++)
         sl_rng_block(key, c->to[k], c->from[k], &low[k], &high[k]);
     for (int64_t i = h < 0 ? -h : 0; i < PER_DRAW && h + i < how->heads; i++) {
-        decide(&how->drop, c->stride, i % 2 ? DROPOUT_BITS : 0, i < 2 ? low : high, bits);
-        memcpy(factor, bits, sizeof factor);
-        multiply(c->stride, factor, head_of(c->alpha, c, h + i));
-        multiply(c->stride, factor, head_of(c->sloped, c, h + i));
+        const uint32_t *const word = i < 2 ? low : high;
+        const int shift = i % 2 ? DROPOUT_BITS : 0;
+        for (int64_t k = 0; k < c->padded; k++)
+            bits[k * per + h + i] = (uint16_t)(word[k] >> shift);
     }
 }
 
-SL_INLINE void drop_all(const struct sl_attention *how, struct chunk *c)
+/* Drop out alpha and sloped. */
+SL_INLINE void drop_all(const struct sl_attention *how, int64_t per, struct chunk *c)
 {
-    for (int64_t k = c->count; k < c->stride; k++)
+    uint16_t bits[LOGITS];
+    if (per != how->heads)
+        memset(bits, 0, (size_t)c->all * sizeof *bits);
+    for (int64_t k = c->count; k < c->padded; k++)
         c->to[k] = c->from[k] = 0;
     for (int64_t h = -(how->first_head % PER_DRAW); h < how->heads; h += PER_DRAW)
-        drop_heads(how, c, h);
+        draw_heads(how, c, per, h, bits);
+    drop_out(&how->drop, c->all, bits, c->alpha, c->sloped);
 }
 
 /* The number of a vertex that a row has as bits. */
@@ -138,39 +182,40 @@ SL_INLINE uint32_t vertex_at(const float *at)
 
 /* ---- Sums of rows ---- */
 
-/* Columns j … of the rows, `vectors` of `type`: X += Σ_k alpha[k]·row(k), Y += Σ_k
- * sloped[k]·row(k). Even and odd entries have sums of their own. */
-#define DEFINE_ADD(name, type, vectors)                                                            \
-    SL_INLINE void name(const struct chunk *c, const float *alpha, const float *sloped, int64_t j, \
-                        bool both, float *x, float *y)                                             \
-    {                                                                                              \
-        type even[vectors], odd[vectors], even_y[vectors], odd_y[vectors];                         \
-        SL_UNROLL for (int v = 0; v < (vectors); v++)                                              \
-        {                                                                                          \
-            even[v] = ((const type *)x)[v];                                                        \
-            even_y[v] = both ? ((const type *)y)[v] : (type){0};                                   \
-            odd[v] = odd_y[v] = (type){0};                                                         \
-        }                                                                                          \
-        for (int64_t k = 0; k < c->count; k += 2) { /* the arrays are padded */                    \
-            const type *const ones = (const type *)(c->row[k] + j),                                \
-                              *const others = (const type *)(c->row[k + 1] + j);                   \
-            SL_UNROLL for (int v = 0; v < (vectors); v++)                                          \
-            {                                                                                      \
-                const type one = ones[v], other = others[v];                                       \
-                even[v] += alpha[k] * one;                                                         \
-                odd[v] += alpha[k + 1] * other;                                                    \
-                if (both) {                                                                        \
-                    even_y[v] += sloped[k] * one;                                                  \
-                    odd_y[v] += sloped[k + 1] * other;                                             \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-        SL_UNROLL for (int v = 0; v < (vectors); v++)                                              \
-        {                                                                                          \
-            ((type *)x)[v] = even[v] + odd[v];                                                     \
-            if (both)                                                                              \
-                ((type *)y)[v] = even_y[v] + odd_y[v];                                             \
-        }                                                                                          \
+/* Columns j … of the rows, `vectors` of `type`, of the head whose numbers begin at ALPHA and
+ * SLOPED: X += Σ_k alpha(k)·row(k), Y += Σ_k sloped(k)·row(k). Even and odd entries have sums of
+ * their own. */
+#define DEFINE_ADD(name, type, vectors)                                                  \
+    SL_INLINE void name(const struct chunk *c, int64_t per, const float *alpha,          \
+                        const float *sloped, int64_t j, bool both, float *x, float *y)   \
+    {                                                                                    \
+        type even[vectors], odd[vectors], even_y[vectors], odd_y[vectors];               \
+        SL_UNROLL for (int v = 0; v < (vectors); v++)                                    \
+        {                                                                                \
+            even[v] = ((const type *)x)[v];                                              \
+            even_y[v] = both ? ((const type *)y)[v] : (type){0};                         \
+            odd[v] = odd_y[v] = (type){0};                                               \
+        }                                                                                \
+        for (int64_t k = 0; k < c->count; k += 2, alpha += 2 * per, sloped += 2 * per) { \
+            const type *const ones = (const type *)(c->row[k] + j),                      \
+                              *const others = (const type *)(c->row[k + 1] + j);         \
+            SL_UNROLL for (int v = 0; v < (vectors); v++)                                \
+            {                                                                            \
+                const type one = ones[v], other = others[v];                             \
+                even[v] += alpha[0] * one;                                               \
+                odd[v] += alpha[per] * other;                                            \
+                if (both) {                                                              \
+                    even_y[v] += sloped[0] * one;                                        \
+                    odd_y[v] += sloped[per] * other;                                     \
+                }                                                                        \
+            }                                                                            \
+        }                                                                                \
+        SL_UNROLL for (int v = 0; v < (vectors); v++)                                    \
+        {                                                                                \
+            ((type *)x)[v] = even[v] + odd[v];                                           \
+            if (both)                                                                    \
+                ((type *)y)[v] = even_y[v] + odd_y[v];                                   \
+        }                                                                                \
     }
 enum { WIDE = SL_LANES < SL_SIXTEEN ? 2 : 1 }; /* vectors: 8 sums in registers */
 DEFINE_ADD(add_wide, sl_floats, WIDE)
@@ -178,26 +223,27 @@ DEFINE_ADD(add_short, sl_short, 1)
 #undef DEFINE_ADD
 
 /* The last columns, fewer than a short vector, where rows end with them. */
-SL_INLINE void add_rest(const struct chunk *c, const float *alpha, const float *sloped, int64_t j,
-                        int64_t count, bool both, float *x, float *y)
+SL_INLINE void add_rest(const struct chunk *c, int64_t per, const float *alpha, const float *sloped,
+                        int64_t j, int64_t count, bool both, float *x, float *y)
 {
     for (int64_t k = 0; k < c->count; k++)
         for (int64_t i = 0; i < count; i++) {
-            x[i] += alpha[k] * c->row[k][j + i];
+            x[i] += alpha[k * per] * c->row[k][j + i];
             if (both)
-                y[i] += sloped[k] * c->row[k][j + i];
+                y[i] += sloped[k * per] * c->row[k][j + i];
         }
 }
 
 /* The same where rows go on for a vector. */
-SL_INLINE void add_lanes(const struct chunk *c, const float *alpha, const float *sloped, int64_t j,
-                         int64_t count, bool both, float *x, float *y)
+SL_INLINE void add_lanes(const struct chunk *c, int64_t per, const float *alpha,
+                         const float *sloped, int64_t j, int64_t count, bool both, float *x,
+                         float *y)
 {
     float wide[SL_SHORT_LANES] = {0}, wide_y[SL_SHORT_LANES] = {0};
     memcpy(wide, x, (size_t)count * sizeof *x);
     if (both)
         memcpy(wide_y, y, (size_t)count * sizeof *y);
-    add_short(c, alpha, sloped, j, both, wide, wide_y);
+    add_short(c, per, alpha, sloped, j, both, wide, wide_y);
     memcpy(x, wide, (size_t)count * sizeof *x);
     if (both)
         memcpy(y, wide_y, (size_t)count * sizeof *y);
@@ -205,22 +251,21 @@ SL_INLINE void add_lanes(const struct chunk *c, const float *alpha, const float 
 
 /* X (heads · width) += Σ alpha·row, and, where `both`, Y += Σ sloped·row; the rows have `room`
  * columns. */
-SL_INLINE void add_rows(const struct sl_attention *how, struct chunk *c, int64_t room, bool both,
-                        float *x, float *y)
+SL_INLINE void add_rows(const struct sl_attention *how, struct chunk *c, int64_t per, int64_t room,
+                        bool both, float *x, float *y)
 {
     for (int64_t h = 0; h < how->heads; h++) {
-        const float *const alpha = head_of(c->alpha, c, h), *const sloped =
-                                                                head_of(c->sloped, c, h);
+        const float *const alpha = c->alpha + h, *const sloped = c->sloped + h;
         int64_t j = h * how->width;
         const int64_t end = j + how->width;
         for (; j + WIDE * SL_LANES <= end; j += WIDE * SL_LANES)
-            add_wide(c, alpha, sloped, j, both, x + j, y + j);
+            add_wide(c, per, alpha, sloped, j, both, x + j, y + j);
         for (; j + SL_SHORT_LANES <= end; j += SL_SHORT_LANES)
-            add_short(c, alpha, sloped, j, both, x + j, y + j);
+            add_short(c, per, alpha, sloped, j, both, x + j, y + j);
         if (j < end && j + SL_SHORT_LANES <= room)
-            add_lanes(c, alpha, sloped, j, end - j, both, x + j, y + j);
+            add_lanes(c, per, alpha, sloped, j, end - j, both, x + j, y + j);
         else if (j < end)
-            add_rest(c, alpha, sloped, j, end - j, both, x + j, y + j);
+            add_rest(c, per, alpha, sloped, j, end - j, both, x + j, y + j);
     }
 }
 
@@ -256,71 +301,113 @@ SL_INLINE void scale_head(const struct sl_attention *how, const struct parts *to
     }
 }
 
-/* The largest logit whose entry has a weight; -infinity: there is none. */
-SL_INLINE float largest(const struct chunk *c, const float *restrict x)
+SL_INLINE float larger(float a, float b)
 {
-    const sl_floats least = (sl_floats){0} - INFINITY;
-    sl_floats most = least;
-    for (int64_t k = 0; k < c->stride; k += SL_LANES) {
-        const sl_ints weighs = (sl_ints)(*(const sl_floats *)(c->weight + k) > 0.0f);
-        const sl_floats with =
-            (sl_floats)SL_SELECT(sl_ints, weighs, *(const sl_floats *)(x + k), least);
-        const sl_ints larger = (sl_ints)(with > most);
-        most = (sl_floats)SL_SELECT(sl_ints, larger, with, most);
-    }
-    float top = -INFINITY;
-    for (int i = 0; i < SL_LANES; i++)
-        top = most[i] > top ? most[i] : top;
-    return top;
+    return b > a ? b : a;
 }
 
-/* Logits to weights e^(x - m) of head h. A larger maximum scales the state. */
-SL_INLINE void weigh(const struct sl_attention *how, struct chunk *c, int64_t h,
+/* TOP (heads) = the largest logits of entries that have a weight; -infinity: there is none. */
+SL_INLINE void find_largest(const struct chunk *c, int64_t heads, int64_t per, float *top)
+{
+    const int64_t period = period_of(per);
+    const sl_floats least = (sl_floats){0} - INFINITY;
+    for (int64_t first = 0; first < heads; first += SL_SIXTEEN) {
+        sl_floats most[SL_SIXTEEN_VECTORS];
+        float of[SL_SIXTEEN];
+        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++) most[v] = least;
+        for (int64_t i = first; i < c->all; i += period)
+            SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
+            {
+                const int64_t at = i + v * SL_LANES;
+                const sl_ints weighs = (sl_ints)(*(const sl_floats *)(c->weight + at) > 0.0f);
+                const sl_floats with = (sl_floats)SL_SELECT(
+                    sl_ints, weighs, *(const sl_floats *)(c->alpha + at), least);
+                const sl_ints more = (sl_ints)(with > most[v]);
+                most[v] = (sl_floats)SL_SELECT(sl_ints, more, with, most[v]);
+            }
+        if (heads == 1) {
+            top[0] = -INFINITY;
+            SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i++) top[0] =
+                larger(top[0], most[i / SL_LANES][i % SL_LANES]);
+            return;
+        }
+        memcpy(of, most, sizeof of);
+        for (int64_t h = first; h < heads && h < first + SL_SIXTEEN; h++) {
+            top[h] = -INFINITY;
+            for (int64_t i = h - first; i < SL_SIXTEEN; i += per)
+                top[h] = larger(top[h], of[i]);
+        }
+    }
+}
+
+/* TOP (period) begins with the heads' numbers. Repeat them, with 0 for heads that there are not. */
+SL_INLINE void repeat(int64_t heads, int64_t per, float *top)
+{
+    for (int64_t h = heads; h < per; h++)
+        top[h] = 0.0f;
+    for (int64_t i = per; i < period_of(per); i++)
+        top[i] = top[i - per];
+}
+
+/* Logits to weights e^(x - m). A larger maximum scales the state. */
+SL_INLINE void weigh(const struct sl_attention *how, struct chunk *c, int64_t per,
                      const struct parts *to)
 {
-    float *const x = head_of(c->alpha, c, h), *const sloped = head_of(c->sloped, c, h);
-    leak(c->stride, how->slope, x, sloped);
-    const float top = largest(c, x);
-    if (to->l[h] == 0.0f) {
-        to->m[h] = top == -INFINITY ? 0.0f : top;
-    } else if (top > to->m[h]) {
-        scale_head(how, to, h, expf(to->m[h] - top));
-        to->m[h] = top;
+    float top[SL_ATTENTION_HEADS], sum[SL_ATTENTION_HEADS];
+    leak(c->all, how->slope, c->alpha, c->sloped);
+    find_largest(c, how->heads, per, top);
+    for (int64_t h = 0; h < how->heads; h++) {
+        if (to->l[h] == 0.0f) {
+            to->m[h] = top[h] == -INFINITY ? 0.0f : top[h];
+        } else if (top[h] > to->m[h]) {
+            scale_head(how, to, h, expf(to->m[h] - top[h]));
+            to->m[h] = top[h];
+        }
+        top[h] = to->m[h];
     }
-    exponentiate(c, to->m[h], x);
-    to->l[h] += sum_of(c->stride, x);
-    if (how->training) {
-        multiply(c->stride, x, sloped);
-        to->q[h] += sum_of(c->stride, sloped);
-    }
+    repeat(how->heads, per, top);
+    exponentiate(c, per, top, c->alpha);
+    sum_heads(c, how->heads, per, c->alpha, sum);
+    for (int64_t h = 0; h < how->heads; h++)
+        to->l[h] += sum[h];
+    if (!how->training)
+        return;
+    multiply(c->all, c->alpha, c->sloped);
+    sum_heads(c, how->heads, per, c->sloped, sum);
+    for (int64_t h = 0; h < how->heads; h++)
+        to->q[h] += sum[h];
 }
 
-SL_INLINE void meet_chunk(const struct sl_attention *how, struct chunk *c, const float *scores,
-                          int64_t room, bool training, const struct parts *to)
+/* The logits of a chunk, of rows of P whose t begins at column `all`. */
+SL_INLINE void add_scores(struct chunk *c, int64_t heads, int64_t per, const float *scores,
+                          int64_t all)
+{
+    for (int64_t k = 0; k < c->padded; k++)
+        for (int64_t h = 0; h < per; h++)
+            c->alpha[k * per + h] = h < heads ? scores[h] + c->row[k][all + h] : 0.0f;
+}
+
+SL_INLINE void meet_chunk(const struct sl_attention *how, struct chunk *c, int64_t per,
+                          const float *scores, int64_t room, bool training, const struct parts *to)
 {
     const int64_t all = sl_attention_all(how);
-    for (int64_t h = 0; h < how->heads; h++) {
-        float *const x = head_of(c->alpha, c, h);
-        for (int64_t k = 0; k < c->stride; k++)
-            x[k] = scores[h] + c->row[k][all + h];
-    }
-    for (int64_t h = 0; h < how->heads; h++)
-        weigh(how, c, h, to);
+    add_scores(c, how->heads, per, scores, all);
+    weigh(how, c, per, to);
     if (training && how->drop.threshold) {
         for (int64_t k = 0; k < c->count; k++) {
             c->to[k] = vertex_at(scores + 2 * how->heads);
             c->from[k] = vertex_at(c->row[k] + all + how->heads);
         }
-        drop_all(how, c);
+        drop_all(how, per, c);
     }
-    add_rows(how, c, room, training, to->z, to->sloped);
+    add_rows(how, c, per, room, training, to->z, to->sloped);
 }
 
 SL_INLINE void meet_all(const struct sl_attention *how, const struct sl_sparse *a,
                         const struct sl_floats_at *projected, const struct sl_floats_at *scores,
                         bool training, const struct sl_floats_at *state)
 {
-    const int64_t most = chunk_entries(how);
+    const int64_t per = numbers_per_entry(how->heads), most = chunk_entries(per);
     struct chunk c;
     for (int64_t b = 0; b < a->blocks; b++)
         for (int64_t r = 0; r < a->rows; r++) {
@@ -328,11 +415,25 @@ SL_INLINE void meet_all(const struct sl_attention *how, const struct sl_sparse *
             const uint32_t end = a->row_ptr[b * a->rows + r + 1];
             for (uint32_t e = a->row_ptr[b * a->rows + r]; e < end;) {
                 const int64_t count = end - e < most ? end - e : most;
-                read_entries(a, b, e, count, projected, &c);
-                meet_chunk(how, &c, scores->data + r * scores->ld, projected->ld, training, &to);
+                read_entries(a, b, e, count, projected, per, &c);
+                meet_chunk(how, &c, per, scores->data + r * scores->ld, projected->ld, training,
+                           &to);
                 e += (uint32_t)count;
             }
         }
+}
+
+/* `heads`, those of HOW, may be known when this is compiled. */
+SL_INLINE void meet_heads(const struct sl_attention *how, int32_t heads, const struct sl_sparse *a,
+                          const struct sl_floats_at *projected, const struct sl_floats_at *scores,
+                          const struct sl_floats_at *state)
+{
+    struct sl_attention own = *how;
+    own.heads = heads;
+    if (how->training)
+        meet_all(&own, a, projected, scores, true, state);
+    else
+        meet_all(&own, a, projected, scores, false, state);
 }
 
 SL_KERNEL(sl_kernel_attention,
@@ -344,10 +445,12 @@ SL_KERNEL(sl_kernel_attention,
     for (int64_t r = 0; r < a->rows && !accumulate; r++)
         memset(state->data + r * state->ld, 0,
                (size_t)sl_attention_state(how) * sizeof *state->data);
-    if (how->training)
-        meet_all(how, a, projected, scores, true, state);
+    if (how->heads == 1)
+        meet_heads(how, 1, a, projected, scores, state);
+    else if (how->heads == SL_EIGHT)
+        meet_heads(how, SL_EIGHT, a, projected, scores, state);
     else
-        meet_all(how, a, projected, scores, false, state);
+        meet_heads(how, how->heads, a, projected, scores, state);
 }
 
 /* ---- Merged and closed ---- */
@@ -412,47 +515,60 @@ SL_KERNEL(sl_kernel_attention_close,
 
 /* ---- Backward ---- */
 
-/* alpha, sloped: the weights of the chunk's entries in the rows that they meet. */
-SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64_t h, float t,
-                          const struct sl_floats_at *scores, float *v)
+/* What the rows of a chunk have for each entry and head: logits, L and r. */
+SL_INLINE void read_back(struct chunk *c, int64_t heads, int64_t per, const float *t,
+                         const struct sl_floats_at *scores, int64_t all, float *restrict log_sum,
+                         float *restrict r)
 {
-    float *const x = head_of(c->alpha, c, h), *const sloped = head_of(c->sloped, c, h);
-    float log_sum[ENTRIES], r[ENTRIES];
-    for (int64_t k = 0; k < c->stride; k++) {
-        const float *const at = scores->data + c->col[k] * scores->ld;
-        x[k] = at[h] + t;
-        log_sum[k] = at[how->heads + h];
-        r[k] = c->row[k][sl_attention_all(how) + h];
+    for (int64_t k = 0; k < c->padded; k++) {
+        const float *const at = scores->data + c->col[k] * scores->ld, *const row = c->row[k] + all;
+        const int64_t i = k * per;
+        for (int64_t h = 0; h < per; h++) {
+            c->alpha[i + h] = h < heads ? at[h] + t[h] : 0.0f;
+            log_sum[i + h] = h < heads ? at[heads + h] : 0.0f;
+            r[i + h] = h < heads ? row[h] : 0.0f;
+        }
     }
-    leak(c->stride, how->slope, x, sloped);
-    for (int64_t k = 0; k < c->stride; k++)
-        x[k] = x[k] - log_sum[k] > MOST_POWER ? MOST_POWER : x[k] - log_sum[k];
-    exponentiate(c, 0.0f, x);
-    for (int64_t k = 0; k < c->stride; k++) /* more: by rounding, or with the L of an old epoch */
-        x[k] = x[k] > 1.0f ? 1.0f : x[k];
-    multiply(c->stride, x, sloped);
-    multiply(c->stride, sloped, r);
-    *v = sum_of(c->stride, r);
 }
 
-SL_INLINE void back_chunk(const struct sl_attention *how, struct chunk *c,
+/* alpha, sloped: the weights of the chunk's entries in the rows that they meet. V (heads): the sums
+ * of sloped · r. */
+SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64_t per,
+                          const float *t, const struct sl_floats_at *scores, float *v)
+{
+    static const float none[SL_ATTENTION_HEADS];
+    float log_sum[LOGITS], r[LOGITS];
+    float *const restrict x = c->alpha;
+    const int64_t all = sl_attention_all(how);
+    read_back(c, how->heads, per, t, scores, all, log_sum, r);
+    leak(c->all, how->slope, x, c->sloped);
+    for (int64_t i = 0; i < c->all; i++)
+        x[i] = x[i] - log_sum[i] > MOST_POWER ? MOST_POWER : x[i] - log_sum[i];
+    exponentiate(c, per, none, x);
+    for (int64_t i = 0; i < c->all; i++) /* more: by rounding, or with the L of an old epoch */
+        x[i] = x[i] > 1.0f ? 1.0f : x[i];
+    multiply(c->all, x, c->sloped);
+    multiply(c->all, c->sloped, r);
+    sum_heads(c, how->heads, per, r, v);
+}
+
+SL_INLINE void back_chunk(const struct sl_attention *how, struct chunk *c, int64_t per,
                           const struct sl_floats_at *scores, const float *projected, int64_t room,
                           float *to, float *sloped)
 {
     const int64_t all = sl_attention_all(how);
-    for (int64_t h = 0; h < how->heads; h++) {
-        float v;
-        weigh_back(how, c, h, projected[all + h], scores, &v);
-        to[all + h] -= v;
-    }
+    float v[SL_ATTENTION_HEADS];
+    weigh_back(how, c, per, projected + all, scores, v);
+    for (int64_t h = 0; h < how->heads; h++)
+        to[all + h] -= v[h];
     if (how->drop.threshold) {
         for (int64_t k = 0; k < c->count; k++) {
             c->from[k] = vertex_at(projected + all + how->heads);
             c->to[k] = vertex_at(scores->data + c->col[k] * scores->ld + 2 * how->heads);
         }
-        drop_all(how, c);
+        drop_all(how, per, c);
     }
-    add_rows(how, c, room, true, to, sloped);
+    add_rows(how, c, per, room, true, to, sloped);
 }
 
 /* dt += P·U. */
@@ -467,18 +583,14 @@ SL_INLINE void finish_back(const struct sl_attention *how, const float *restrict
     }
 }
 
-SL_KERNEL(sl_kernel_attention_back,
-          (const struct sl_attention *how, const struct sl_sparse *at,
-           const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
-           const struct sl_floats_at *projected, bool accumulate, const struct sl_floats_at *back),
-          (how, at, gradient, scores, projected, accumulate, back))
+SL_INLINE void meet_back(const struct sl_attention *how, const struct sl_sparse *at,
+                         const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
+                         const struct sl_floats_at *projected, const struct sl_floats_at *back)
 {
-    const int64_t most = chunk_entries(how), all = sl_attention_all(how);
+    const int64_t per = numbers_per_entry(how->heads), most = chunk_entries(per),
+                  all = sl_attention_all(how);
     float sloped[SL_ATTENTION_COLUMNS];
     struct chunk c;
-    for (int64_t r = 0; r < at->rows && !accumulate; r++)
-        memset(back->data + r * back->ld, 0,
-               (size_t)sl_attention_projected(how) * sizeof *back->data);
     for (int64_t b = 0; b < at->blocks; b++)
         for (int64_t r = 0; r < at->rows; r++) {
             float *const to = back->data + r * back->ld;
@@ -486,11 +598,32 @@ SL_KERNEL(sl_kernel_attention_back,
             const uint32_t end = at->row_ptr[b * at->rows + r + 1];
             for (uint32_t e = at->row_ptr[b * at->rows + r]; e < end;) {
                 const int64_t count = end - e < most ? end - e : most;
-                read_entries(at, b, e, count, gradient, &c);
+                read_entries(at, b, e, count, gradient, per, &c);
                 memset(sloped, 0, (size_t)all * sizeof *sloped);
-                back_chunk(how, &c, scores, own, gradient->ld, to, sloped);
+                back_chunk(how, &c, per, scores, own, gradient->ld, to, sloped);
                 finish_back(how, own, sloped, to + all);
                 e += (uint32_t)count;
             }
         }
+}
+
+SL_KERNEL(sl_kernel_attention_back,
+          (const struct sl_attention *how, const struct sl_sparse *at,
+           const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
+           const struct sl_floats_at *projected, bool accumulate, const struct sl_floats_at *back),
+          (how, at, gradient, scores, projected, accumulate, back))
+{
+    struct sl_attention own = *how;
+    for (int64_t r = 0; r < at->rows && !accumulate; r++)
+        memset(back->data + r * back->ld, 0,
+               (size_t)sl_attention_projected(how) * sizeof *back->data);
+    if (how->heads == 1) {
+        own.heads = 1;
+        meet_back(&own, at, gradient, scores, projected, back);
+    } else if (how->heads == SL_EIGHT) {
+        own.heads = SL_EIGHT;
+        meet_back(&own, at, gradient, scores, projected, back);
+    } else {
+        meet_back(how, at, gradient, scores, projected, back);
+    }
 }
