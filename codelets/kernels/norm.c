@@ -37,8 +37,8 @@ SL_KERNEL(sl_kernel_norm,
         invert(n, start, least(walk.panel, n->cols - start), inverse);
         for (int64_t r = 0; r < n->rows; r += walk.rows) {
             const int64_t rows = least(walk.rows, n->rows - r);
-            for (int64_t i = 0; !n->mean && i < rows; i++)
-                find_moments(n, r + i, of + i);
+            if (!n->mean)
+                find_moments(n, r, rows, of);
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
                 for (int64_t i = 0; i < rows; i++)
@@ -96,19 +96,19 @@ SL_KERNEL(sl_kernel_norm_gradient,
           (const struct sl_norm *n, const struct sl_rows *g, float *d, int64_t ld), (n, g, d, ld))
 {
     const struct walk walk = walk_of(n);
-    struct moments of = {0};
+    struct moments of[TOGETHER] = {{0}};
     float inverse[RUN], x[RUN];
     for (int64_t j = 0; j < n->cols; j++)
         d[j] = d[ld + j] = 0.0f;
     for (int64_t start = 0; start < n->cols; start += walk.panel) {
         invert(n, start, least(walk.panel, n->cols - start), inverse);
         for (int64_t r = 0; r < n->rows; r++) {
-            if (!n->mean)
-                find_moments(n, r, &of);
+            if (!n->mean && r % TOGETHER == 0)
+                find_moments(n, r, least(TOGETHER, n->rows - r), of);
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
                 const void *row = sl_rows_at(g, r, j).data;
-                normalise(n, false, &of, r, j, count, inverse, x);
+                normalise(n, false, of + r % TOGETHER, r, j, count, inverse, x);
                 if (g->type == SL_BFLOAT16)
                     add_gradient(count, row, true, x, d + j, d + ld + j);
                 else
@@ -118,18 +118,18 @@ SL_KERNEL(sl_kernel_norm_gradient,
     }
 }
 
-/* The means of wG and wG·X of row r, whose other moments are there. */
-SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, float *x, struct moments *of)
+/* The means of wG and wG·X of rows, whose other moments are there. */
+SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, int64_t rows, float *x,
+                             struct moments *of)
 {
     const float cols = (float)(b->norm->moments ? b->norm->whole : b->norm->cols);
-    if (b->norm->moments) {
-        of->first = b->d[r];
-        of->second = b->d[b->ld + r];
-    } else {
-        sum_products(b->norm, &b->g, r, x, of);
+    if (!b->norm->moments)
+        sum_products(b->norm, &b->g, r, rows, x, of);
+    for (int64_t i = 0; i < rows; i++) {
+        const bool whole = b->norm->moments; /* of a row that is cut */
+        of[i].first = (whole ? b->d[r + i] : of[i].first) / cols;
+        of[i].second = (whole ? b->d[b->ld + r + i] : of[i].second) / cols;
     }
-    of->first /= cols;
-    of->second /= cols;
 }
 
 /* The gradient of H in place of X, without `after`. */
@@ -166,9 +166,9 @@ SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
         invert(n, start, least(walk.panel, n->cols - start), inverse);
         for (int64_t r = 0; r < n->rows; r += walk.rows) {
             const int64_t rows = least(walk.rows, n->rows - r);
-            for (int64_t i = 0; !n->mean && i < rows; i++) {
-                find_moments(n, r + i, of + i);
-                find_products(b, r + i, x, of + i);
+            if (!n->mean) {
+                find_moments(n, r, rows, of);
+                find_products(b, r, rows, x, of);
             }
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);

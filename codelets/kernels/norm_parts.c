@@ -11,7 +11,7 @@ SL_KERNEL(sl_kernel_norm_moments,
 {
     for (int64_t r = 0; r < rows; r++) {
         struct moments of;
-        to[2 * ld + r] = find_spread(h, r, cols, &of);
+        find_spreads(h, r, 1, cols, &of, to + 2 * ld + r);
         to[r] = of.mean;
         to[ld + r] = of.rest;
     }
@@ -23,8 +23,8 @@ SL_KERNEL(sl_kernel_norm_products,
     float x[RUN];
     for (int64_t r = 0; r < n->rows; r++) {
         struct moments of;
-        find_moments(n, r, &of);
-        sum_products(n, g, r, x, &of);
+        find_moments(n, r, 1, &of);
+        sum_products(n, g, r, 1, x, &of);
         to[r] = of.first;
         to[ld + r] = of.second;
     }

@@ -3,6 +3,7 @@
 #define SL_CODELETS_KERNELS_ROWS_OF_NORM_H
 
 #include <math.h>
+#include <string.h>
 
 #include "codelets/bfloat16.h"
 #include "codelets/norm.h"
@@ -28,44 +29,79 @@ struct moments {
     float first, second; /* of norm_back: of wG and of wG·X */
 };
 
-/* Return the variance, which rounding may make negative. */
-SL_INLINE float find_spread_of(const void *row, bool half, int64_t cols, struct moments *to)
+enum { TOGETHER = 4 }; /* rows whose sums are found together */
+
+/* SUM += lane after lane of `rows` rows. The steps of a row wait for each other, those of several
+ * rows overlap. */
+SL_INLINE void add_lanes(int rows, float lanes[TOGETHER][SL_SIXTEEN], float *sum)
+{
+    float of[TOGETHER];
+    SL_UNROLL for (int q = 0; q < rows; q++) of[q] = lanes[q][0];
+    SL_UNROLL for (int i = 1; i < SL_SIXTEEN; i++)
+    {
+        SL_UNROLL for (int q = 0; q < rows; q++) of[q] += lanes[q][i];
+    }
+    SL_UNROLL for (int q = 0; q < rows; q++) sum[q] += of[q];
+}
+
+/* Find mean and rest of `rows` rows from row r on, at most TOGETHER, and the variances, which
+ * rounding may make negative. */
+SL_INLINE void find_spreads_of(const struct sl_rows *h, bool half, int64_t r, int rows,
+                               int64_t cols, struct moments *to, float *variance)
 {
     const int64_t whole = cols / SL_SIXTEEN * SL_SIXTEEN;
     const float share = 1.0f / (float)cols;
-    sl_floats sums[SL_SIXTEEN_VECTORS] = {{0}}, offs[SL_SIXTEEN_VECTORS] = {{0}},
-              squares[SL_SIXTEEN_VECTORS] = {{0}};
-    float sum = 0.0f, square = 0.0f;
-    for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
-        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
-        {
-            sums[v] += sl_load(row, j + v * SL_LANES, half);
-        }
-    for (int64_t j = whole; j < cols; j++)
-        sum += element(row, half, j);
-    to->mean = (sum + sl_add_sixteen(sums)) * share;
-    sum = 0.0f;
-    for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
-        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
-        {
-            const sl_floats x = sl_load(row, j + v * SL_LANES, half) - to->mean;
-            offs[v] += x;
-            squares[v] += x * x;
-        }
-    for (int64_t j = whole; j < cols; j++) {
-        const float off = element(row, half, j) - to->mean;
-        sum += off;
-        square = sl_add_product(square, off, off);
+    float lanes[TOGETHER][SL_SIXTEEN], squares[TOGETHER][SL_SIXTEEN];
+    float sum[TOGETHER] = {0}, square[TOGETHER] = {0};
+    for (int q = 0; q < rows; q++) {
+        const void *row = sl_rows_at(h, r + q, 0).data;
+        sl_floats sums[SL_SIXTEEN_VECTORS] = {{0}};
+        for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
+            SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
+            {
+                sums[v] += sl_load(row, j + v * SL_LANES, half);
+            }
+        for (int64_t j = whole; j < cols; j++)
+            sum[q] += element(row, half, j);
+        memcpy(lanes[q], sums, sizeof sums);
     }
-    to->rest = (sum + sl_add_sixteen(offs)) * share;
-    return (square + sl_add_sixteen(squares)) * share - to->rest * to->rest;
+    add_lanes(rows, lanes, sum);
+    for (int q = 0; q < rows; q++) {
+        const void *row = sl_rows_at(h, r + q, 0).data;
+        const float mean = sum[q] * share;
+        sl_floats offs[SL_SIXTEEN_VECTORS] = {{0}}, powers[SL_SIXTEEN_VECTORS] = {{0}};
+        to[q].mean = mean;
+        sum[q] = 0.0f;
+        for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
+            SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
+            {
+                const sl_floats x = sl_load(row, j + v * SL_LANES, half) - mean;
+                offs[v] += x;
+                powers[v] += x * x;
+            }
+        for (int64_t j = whole; j < cols; j++) {
+            const float off = element(row, half, j) - mean;
+            sum[q] += off;
+            square[q] = sl_add_product(square[q], off, off);
+        }
+        memcpy(lanes[q], offs, sizeof offs);
+        memcpy(squares[q], powers, sizeof powers);
+    }
+    add_lanes(rows, lanes, sum);
+    add_lanes(rows, squares, square);
+    for (int q = 0; q < rows; q++) {
+        to[q].rest = sum[q] * share;
+        variance[q] = square[q] * share - to[q].rest * to[q].rest;
+    }
 }
 
-SL_INLINE float find_spread(const struct sl_rows *h, int64_t r, int64_t cols, struct moments *to)
+SL_INLINE void find_spreads(const struct sl_rows *h, int64_t r, int rows, int64_t cols,
+                            struct moments *to, float *variance)
 {
-    const void *row = sl_rows_at(h, r, 0).data;
-    return h->type == SL_BFLOAT16 ? find_spread_of(row, true, cols, to)
-                                  : find_spread_of(row, false, cols, to);
+    if (h->type == SL_BFLOAT16)
+        find_spreads_of(h, true, r, rows, cols, to, variance);
+    else
+        find_spreads_of(h, false, r, rows, cols, to, variance);
 }
 
 /* The moments of a cut row are in `moments`. */
@@ -76,10 +112,25 @@ SL_INLINE float take_spread(const struct sl_norm *n, int64_t r, struct moments *
     return n->moments[2 * n->ldm + r];
 }
 
-SL_INLINE void find_moments(const struct sl_norm *n, int64_t r, struct moments *to)
+SL_INLINE void find_moments_of(const struct sl_norm *n, int64_t r, int rows, struct moments *to)
 {
-    const float variance = n->moments ? take_spread(n, r, to) : find_spread(&n->h, r, n->cols, to);
-    to->inverse = 1.0f / sqrtf((variance < 0.0f ? 0.0f : variance) + n->epsilon);
+    float variance[TOGETHER];
+    if (n->moments)
+        for (int q = 0; q < rows; q++)
+            variance[q] = take_spread(n, r + q, to + q);
+    else
+        find_spreads(&n->h, r, rows, n->cols, to, variance);
+    for (int q = 0; q < rows; q++)
+        to[q].inverse = 1.0f / sqrtf((variance[q] < 0.0f ? 0.0f : variance[q]) + n->epsilon);
+}
+
+SL_INLINE void find_moments(const struct sl_norm *n, int64_t r, int64_t rows, struct moments *to)
+{
+    int64_t q = 0;
+    for (; q + TOGETHER <= rows; q += TOGETHER)
+        find_moments_of(n, r + q, TOGETHER, to + q);
+    for (; q < rows; q++)
+        find_moments_of(n, r + q, 1, to + q);
 }
 
 /* 1 / sqrt(variance + epsilon) of some columns; of rows, nothing. */
@@ -154,22 +205,43 @@ SL_INLINE void add_products(int64_t count, const float *w, const void *g, bool h
     }
 }
 
-/* The sums of wG and of wG·X over row r, whose other moments are there. X: a buffer of a run. */
-SL_INLINE void sum_products(const struct sl_norm *n, const struct sl_rows *g, int64_t r, float *x,
-                            struct moments *of)
+/* The sums of wG and of wG·X over `rows` rows from row r on, at most TOGETHER, whose other moments
+ * are there. X: a buffer of a run. */
+SL_INLINE void sum_products_of(const struct sl_norm *n, const struct sl_rows *g, int64_t r,
+                               int rows, float *x, struct moments *of)
 {
-    sl_floats first[SL_SIXTEEN_VECTORS] = {{0}}, second[SL_SIXTEEN_VECTORS] = {{0}};
-    for (int64_t j = 0; j < n->cols; j += RUN) {
-        const int64_t count = least(RUN, n->cols - j);
-        const void *row = sl_rows_at(g, r, j).data;
-        normalise(n, false, of, r, j, count, NULL, x);
-        if (g->type == SL_BFLOAT16)
-            add_products(count, n->weight + j, row, true, x, first, second);
-        else
-            add_products(count, n->weight + j, row, false, x, first, second);
+    float firsts[TOGETHER][SL_SIXTEEN], seconds[TOGETHER][SL_SIXTEEN];
+    float first[TOGETHER] = {0}, second[TOGETHER] = {0};
+    for (int q = 0; q < rows; q++) {
+        sl_floats sums[SL_SIXTEEN_VECTORS] = {{0}}, products[SL_SIXTEEN_VECTORS] = {{0}};
+        for (int64_t j = 0; j < n->cols; j += RUN) {
+            const int64_t count = least(RUN, n->cols - j);
+            const void *row = sl_rows_at(g, r + q, j).data;
+            normalise(n, false, of + q, r + q, j, count, NULL, x);
+            if (g->type == SL_BFLOAT16)
+                add_products(count, n->weight + j, row, true, x, sums, products);
+            else
+                add_products(count, n->weight + j, row, false, x, sums, products);
+        }
+        memcpy(firsts[q], sums, sizeof sums);
+        memcpy(seconds[q], products, sizeof products);
     }
-    of->first = sl_add_sixteen(first);
-    of->second = sl_add_sixteen(second);
+    add_lanes(rows, firsts, first);
+    add_lanes(rows, seconds, second);
+    for (int q = 0; q < rows; q++) {
+        of[q].first = first[q];
+        of[q].second = second[q];
+    }
+}
+
+SL_INLINE void sum_products(const struct sl_norm *n, const struct sl_rows *g, int64_t r,
+                            int64_t rows, float *x, struct moments *of)
+{
+    int64_t q = 0;
+    for (; q + TOGETHER <= rows; q += TOGETHER)
+        sum_products_of(n, g, r + q, TOGETHER, x, of + q);
+    for (; q < rows; q++)
+        sum_products_of(n, g, r + q, 1, x, of + q);
 }
 
 #endif
