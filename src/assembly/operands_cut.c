@@ -321,12 +321,18 @@ int sl_making_read(struct sl_making *m)
     if (code)
         return code;
     sl_partition_measure(rt, p, &m->part);
+    const bool adds = m->how->reducer->linear && o->type == SL_FLOAT32;
+    const struct sl_caches caches = {
+        .last_bytes = rt->cache_bytes,
+        .own_bytes = adds ? rt->own_cache_bytes : 0, /* others read and write more for a block */
+        .sharers = (rt->all_cores + rt->ranks - 1) / rt->ranks,
+        .cores = rt->all_cores,
+        .tiles = p->tiles,
+    };
     p->block_cols =
         m->how->block_cols ? m->how->block_cols
         : rt->all_gpus > 0 /* which have no such cache */
             ? m->part.data.adjacency.cols
-            : sl_partition_block_cols(rt, &m->part.data.adjacency, m->how->hidden, rt->cache_bytes,
-                                      (rt->all_cores + rt->ranks - 1) / rt->ranks,
-                                      ceil((double)p->tiles / rt->all_cores));
+            : sl_partition_block_cols(rt, &m->part.data.adjacency, m->how->hidden, &caches);
     return 0;
 }

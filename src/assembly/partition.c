@@ -9,65 +9,100 @@
 
 /* ---- Blocks of columns ---- */
 
-/* The last-level cache is read so many times faster than memory, in random rows, and this part of
- * it is there for the rows of a block (docs/PERFORMANCE.md has the measurement). */
-static const double CACHE_SPEED = 5.0, CACHE_PART = 0.8;
-enum { WINDOWS = 8 };
+/* The last-level cache is read so many times faster than memory, in random rows, and a core's own
+ * cache than the last-level cache. This part of a cache is there for the rows of a block. Narrow
+ * rows and slices of wide rows have so many bytes. */
+static const double CACHE_SPEED = 5.0, OWN_SPEED = 2.0, CACHE_PART = 0.8;
+enum { WINDOWS = 8, SLICE_BYTES = 256 };
 
-/* Return the share of gathered rows that miss a cache of `capacity` rows, over all ranks, when rows
- * of the graph come in order. Sample WINDOWS windows of rows that just fill the cache, and divide
- * their distinct columns by their entries. seen (n), zeroed. */
-static double miss_ratio(struct sl_runtime *rt, const struct sl_csr *a, int64_t capacity,
-                         int32_t *seen)
+/* Of gathered rows: the share that misses a cache. Of rows of the adjacency: the blocks in which a
+ * row has entries. */
+struct sample {
+    double miss, visits;
+};
+
+/* Sample the rows of all ranks: WINDOWS windows of rows whose distinct columns just fill a cache of
+ * `capacity` rows, when rows of the graph come in order. seen (n), zeroed. */
+static struct sample take_sample(struct sl_runtime *rt, const struct sl_csr *a, int64_t capacity,
+                                 int64_t block_cols, int32_t *seen)
 {
-    int64_t distinct = 0, entries = 0;
+    int64_t distinct = 0, entries = 0, visits = 0, walked = 0;
     for (int32_t window = 1; window <= WINDOWS; window++) {
         int64_t r = a->rows * (window - 1) / WINDOWS, rows = 0;
-        for (; r < a->rows && rows < capacity; r++)
+        for (; r < a->rows && rows < capacity; r++, walked++) {
+            int64_t block = -1;
             for (int64_t e = a->indptr[r]; e < a->indptr[r + 1]; e++) {
                 rows += seen[a->indices[e]] != window;
                 seen[a->indices[e]] = window;
                 entries++;
+                visits += a->indices[e] / block_cols != block;
+                block = a->indices[e] / block_cols;
             }
+        }
         distinct += rows;
     }
-    int64_t sums[] = {distinct, entries};
-    sl_runtime_sum(rt, sums, 2);
-    return sums[1] > 0 ? (double)sums[0] / (double)sums[1] : 0.0;
+    int64_t sums[] = {distinct, entries, visits, walked};
+    sl_runtime_sum(rt, sums, 4);
+    return (struct sample){.miss = sums[1] > 0 ? (double)sums[0] / (double)sums[1] : 0.0,
+                           .visits = sums[3] > 0 ? (double)sums[2] / (double)sums[3] : 0.0};
 }
+
+struct cache {
+    int64_t bytes;
+    int sharers;  /* cores of a rank that share it */
+    double waves; /* how often the rows of the graph, cut into tiles, come by */
+    double speed; /* beside what is behind it */
+};
 
 /* clang-format off */
 /* DistGNN (section IV-A) blocks the columns of dense graphs; here the cost decides. The cost is the
- * bytes that one aggregation reads and writes in memory; a byte from the cache costs 1 / speed:
+ * bytes that one aggregation reads and writes behind the cache; a byte from the cache costs 1 / speed:
  *
  *     one block    entries · row · (miss + hit / speed) + n · row
- *     C blocks     entries · row / speed + waves · n · row + (2 C - 1) · n · row + row pointers
+ *     C blocks     entries · row / speed + waves · n · row + (2 V - 1) · n · row + row pointers
  *
- * Each wave of row tiles walks over all blocks. */
+ * Each wave of row tiles walks over all blocks. A row has entries in V blocks. */
 /* clang-format on */
-int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
-                                int64_t cache_bytes, int sharers, double waves)
+static int64_t choose_block(struct sl_runtime *rt, const struct sl_csr *rows, double row,
+                            const struct cache *cache)
 {
-    const double row = 4.0 * (double)width, n = (double)rows->cols;
-    const double cached = CACHE_PART * (double)cache_bytes / row; /* rows */
+    const double n = (double)rows->cols;
+    const double cached = CACHE_PART * (double)cache->bytes / row; /* rows */
     const double blocks = ceil(n / cached);
-    if (blocks <= 1.0)
+    if (blocks <= 1.0 || cache->bytes <= 0)
         return rows->cols;
     int32_t *seen = calloc((size_t)rows->cols, sizeof *seen);
     if (!sl_runtime_least(rt, seen != NULL)) {
         free(seen);
         return rows->cols; /* right, if slower */
     }
-    /* The cores share the cache, each with rows of its own. */
-    const double miss = miss_ratio(rt, rows, (int64_t)cached / sharers + 1, seen);
+    const int64_t block_cols = (int64_t)ceil(n / blocks);
+    const struct sample sample =
+        take_sample(rt, rows, (int64_t)cached / cache->sharers + 1, block_cols, seen);
     free(seen);
     int64_t nnz = rows->indptr[rows->rows];
     sl_runtime_sum(rt, &nnz, 1);
-    const double entries = (double)nnz + n;
-    const double one = entries * row * (miss + (1.0 - miss) / CACHE_SPEED) + n * row;
-    const double many = entries * row / CACHE_SPEED + waves * n * row +
-                        (2.0 * blocks - 1.0) * n * row + blocks * n * 4.0;
-    return many < one ? (int64_t)ceil(n / blocks) : rows->cols;
+    const double entries = (double)nnz + n, miss = sample.miss, speed = cache->speed;
+    const double one = entries * row * (miss + (1.0 - miss) / speed) + n * row;
+    const double many = entries * row / speed + cache->waves * n * row +
+                        (2.0 * sample.visits - 1.0) * n * row + blocks * n * 4.0;
+    return many < one ? block_cols : rows->cols;
+}
+
+/* Where all dense rows are in the last-level cache, blocks are for each core's own cache. Its cores
+ * do not share rows, so that each tile is a wave. */
+int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
+                                const struct sl_caches *caches)
+{
+    const double row = 4.0 * (double)width;
+    const bool last = row * (double)rows->cols > CACHE_PART * (double)caches->last_bytes;
+    const struct cache cache = {
+        .bytes = last ? caches->last_bytes : caches->own_bytes,
+        .sharers = last ? caches->sharers : 1,
+        .waves = last ? ceil((double)caches->tiles / caches->cores) : (double)caches->tiles,
+        .speed = last ? CACHE_SPEED : OWN_SPEED,
+    };
+    return choose_block(rt, rows, last ? row : fmin(row, SLICE_BYTES), &cache);
 }
 
 double sl_partition_gather_cost(double table_bytes, double cache_bytes)

@@ -47,12 +47,20 @@ int sl_partition_create(struct sl_runtime *rt, struct sl_partition *partition,
 void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *partition,
                           const struct sl_part *part);
 
+/* Caches of the cores, and the tiles of rows that all ranks multiply. */
+struct sl_caches {
+    int64_t last_bytes, own_bytes; /* the last level; what a core has for itself, 0: unknown */
+    int sharers;                   /* cores of a rank that share the last level */
+    int cores;                     /* of all ranks */
+    int64_t tiles;
+};
+
 /* Return the columns of a block for aggregations of `width` columns. These are all columns, or
- * fewer where the model predicts fewer bytes: dense rows of a block stay in the last-level cache.
- * `rows` are this rank's rows of the adjacency. Collective. `sharers`: cores of a rank that share
- * the cache; `waves`: how often the rows of the graph, cut into tiles, come by one core. */
+ * fewer where the model predicts fewer bytes: dense rows of a block stay in the last-level cache,
+ * or, where all dense rows do, in a core's own cache. `rows` are this rank's rows of the adjacency.
+ * Collective. */
 int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
-                                int64_t cache_bytes, int sharers, double waves);
+                                const struct sl_caches *caches);
 
 /* Cut the clones of a vertex-cut instead, at equal work. Rank r has the clones from bounds[r] to
  * bounds[r + 1] - 1. A rank keeps its number of tiles, or gets one, but never more tiles than

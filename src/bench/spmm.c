@@ -119,8 +119,8 @@ struct bench {
     struct sl_team *team;
     struct sl_reference reference;
     struct graph graph;
-    int64_t *cut;        // (threads + 1)
-    int64_t cache_bytes; /* last level */
+    int64_t *cut;                         // (threads + 1)
+    int64_t cache_bytes, own_cache_bytes; /* the last level; what a core has for itself */
     int64_t width[MOST_WIDTHS];
     int widths;
     const struct sl_spmm_rival *rival[MOST_RIVALS];
@@ -283,8 +283,11 @@ static int create(struct bench *bench)
     if (!code)
         code = sl_machine_probe(&machine);
     for (int c = 0; !code && c < machine.cache_count; c++)
-        if (machine.caches[c].kind != 'i')
-            bench->cache_bytes = machine.caches[c].bytes; /* the last one stays */
+        if (machine.caches[c].kind != 'i') { /* the last one stays */
+            bench->cache_bytes = machine.caches[c].bytes;
+            if (machine.caches[c].count >= machine.cores)
+                bench->own_cache_bytes = machine.caches[c].bytes;
+        }
     return code;
 }
 
@@ -333,10 +336,14 @@ static int create_problem(const struct bench *bench, int64_t width, struct sl_sp
                                      .indptr = p->row_ptr,
                                      .indices = (const int32_t *)p->col};
     struct sl_runtime alone = {.ranks = 1};
-    p->block_cols =
-        sl_partition_block_cols(&alone, &adjacency, width, bench->cache_bytes, p->threads, 1.0);
-    p->narrow_block_cols = sl_partition_block_cols(&alone, &adjacency, (width + 1) / 2,
-                                                   bench->cache_bytes, p->threads, 1.0);
+    struct sl_caches caches = {.last_bytes = bench->cache_bytes,
+                               .own_bytes = bench->own_cache_bytes,
+                               .sharers = p->threads,
+                               .cores = p->threads,
+                               .tiles = p->threads};
+    p->block_cols = sl_partition_block_cols(&alone, &adjacency, width, &caches);
+    caches.own_bytes = 0; /* its sums are elsewhere: blocks cost more */
+    p->narrow_block_cols = sl_partition_block_cols(&alone, &adjacency, (width + 1) / 2, &caches);
     p->h = sl_memory_alloc(dense_bytes(p));
     p->z = sl_memory_alloc(dense_bytes(p));
     if (!p->h || !p->z)

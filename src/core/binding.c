@@ -15,18 +15,22 @@ static hwloc_obj_t next_core(const struct sl_binding *binding, hwloc_obj_t core)
     return core;
 }
 
-static int64_t last_cache(const struct sl_binding *binding)
+/* Going up from the first core, the last one stays. */
+static void find_caches(struct sl_binding *binding)
 {
-    int64_t bytes = 0;
-    for (hwloc_obj_t object = next_core(binding, NULL); object; object = object->parent)
-        if (hwloc_obj_type_is_dcache(object->type))
-            bytes = (int64_t)object->attr->cache.size; /* going up: the last one stays */
-    return bytes;
+    const hwloc_obj_t core = next_core(binding, NULL);
+    binding->cache_bytes = binding->own_bytes = 0;
+    for (hwloc_obj_t object = core; object; object = object->parent)
+        if (hwloc_obj_type_is_dcache(object->type)) {
+            binding->cache_bytes = (int64_t)object->attr->cache.size;
+            if (hwloc_bitmap_isequal(object->cpuset, core->cpuset))
+                binding->own_bytes = binding->cache_bytes;
+        }
 }
 
 static void describe(struct sl_binding *binding)
 {
-    binding->cache_bytes = last_cache(binding);
+    find_caches(binding);
     binding->cores = 0;
     for (hwloc_obj_t core = next_core(binding, NULL); core; core = next_core(binding, core))
         binding->cores++;

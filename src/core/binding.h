@@ -9,6 +9,7 @@ struct sl_binding {
     void *topology, *set; /* hwloc's */
     int cores;            /* in the set */
     int64_t cache_bytes;  /* of the last-level cache of the first core; 0: unknown */
+    int64_t own_bytes;    /* of its largest cache that no other core shares; 0: unknown */
     char text[512];       /* the set, as text that ranks can compare */
 };
 

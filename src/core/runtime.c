@@ -138,6 +138,7 @@ static int bind_process(void)
         process.cores = binding.cores;
     }
     process.cache_bytes = binding.cache_bytes ? binding.cache_bytes : USUAL_CACHE_BYTES;
+    process.own_cache_bytes = binding.own_bytes;
     sl_binding_close(&binding);
     return 0;
 }
@@ -280,6 +281,7 @@ void sl_runtime_share_facts(struct sl_runtime *rt)
     rt->all_cores = workers[0] > 0 ? (int)workers[0] : 1; /* ranks may share one with other views */
     rt->all_gpus = (int)workers[1];
     rt->cache_bytes = sl_runtime_least(rt, rt->process->cache_bytes);
+    rt->own_cache_bytes = sl_runtime_least(rt, rt->process->own_cache_bytes);
     rt->gpu_bytes = sl_runtime_least(rt, sl_gpus_bytes() / rt->process->gpu_sharers);
     if (rt->all_gpus == 0)
         rt->gpu_bytes = 0;

@@ -46,10 +46,11 @@ struct sl_process {
     bool gpus_send;  /* messages leave and reach GPUs' memory; else they go through the host's */
     int cores;       /* in its share; more than `workers` if StarPU cannot use them */
     int own_cores;   /* its part of the sum over processes, each core counted once */
-    int64_t cache_bytes; /* last-level cache of a core */
-    int ranks_here;      /* processes of this node, this one among them */
-    int64_t link_bytes;  /* per second of messages, as remembered here; 0: not measured */
-    char scheduler[32];  /* the policy in force */
+    int64_t cache_bytes;     /* last-level cache of a core */
+    int64_t own_cache_bytes; /* largest cache that a core has for itself */
+    int ranks_here;          /* processes of this node, this one among them */
+    int64_t link_bytes;      /* per second of messages, as remembered here; 0: not measured */
+    char scheduler[32];      /* the policy in force */
 };
 
 struct sl_runtime {
@@ -58,9 +59,10 @@ struct sl_runtime {
                                          alone, planned views */
     int all_cores;                    /* of all ranks: the same number on each */
     int all_gpus;                     /* likewise, GPU workers */
-    int64_t cache_bytes; /* the smallest of all ranks' caches: the same number on each */
-    int64_t link_bytes;  /* per second: the slowest link that a rank remembers; 0: none does */
-    int64_t gpu_bytes;   /* that tiles may take of the ranks' smallest GPU; 0: there is none */
+    int64_t cache_bytes;     /* the smallest of all ranks' caches: the same number on each */
+    int64_t own_cache_bytes; /* likewise, of caches that a core has for itself; 0: unknown */
+    int64_t link_bytes;      /* per second: the slowest link that a rank remembers; 0: none does */
+    int64_t gpu_bytes;       /* that tiles may take of the ranks' smallest GPU; 0: there is none */
     int64_t next_tag;
     int64_t tasks;             /* submitted on this rank so far */
     struct sl_traffic traffic; /* of this rank so far */
