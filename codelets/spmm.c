@@ -92,7 +92,7 @@ static void multiply_columns(const struct columns *c)
 static int64_t slice_columns(int64_t parts, const struct sl_sparse *a, enum sl_type type,
                              int64_t width)
 {
-    enum { LEAST_ENTRIES = 16 };
+    enum { LEAST_ENTRIES = 8 };
     int64_t entries = 0;
     for (int64_t p = 0; p < parts; p++)
         entries += a[p].row_ptr[a[p].blocks * a[p].rows];

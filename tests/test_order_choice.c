@@ -69,14 +69,19 @@ static void free_graph(struct graph *g)
     free(g);
 }
 
-static struct sl_order_choice choose(struct graph *g, int ranks, int64_t epochs)
+static struct sl_order_choice choose_on(struct graph *g, int ranks, bool whole, int64_t epochs)
 {
     const struct sl_runtime rt = {.ranks = ranks, .all_cores = 2};
     struct sl_order_choice choice;
     g->config.epochs = epochs;
     const struct sl_training training = sl_config_training(&g->config, &g->source);
-    assert_int_equal(sl_order_choose(&rt, &g->source, &training, &choice), 0);
+    assert_int_equal(sl_order_choose(&rt, &g->source, &training, whole, &choice), 0);
     return choice;
+}
+
+static struct sl_order_choice choose(struct graph *g, int ranks, int64_t epochs)
+{
+    return choose_on(g, ranks, false, epochs);
 }
 
 /* The more epochs, the more there is to save: of one there is too little, of many enough. */
@@ -148,6 +153,21 @@ static void test_where_none_is(void **state)
     g->config.hidden = 4;
     assert_string_equal(choose(g, 1, 100000).order, "none"); /* all rows fit a core's cache */
     assert_true(choose(g, 1, 100000).gain == 0.0);
+    free_graph(g);
+}
+
+/* Rank 0 finds the order with its own core alone. A part of many ranks fits a cache. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    struct graph *g = make_graph(false);
+    const struct sl_order_choice one = choose(g, 1, 1000), two = choose_on(g, 2, true, 1000);
+    assert_string_equal(two.order, "rabbit");
+    assert_true(two.gain == one.gain && two.cost > one.cost);
+    assert_true(choose_on(g, VERTICES / 100, true, 1000).gain == 0.0);
+    g->config.allow_inexact = true;
+    assert_string_equal(choose_on(g, 2, true, 1000).order, "none");
+    assert_string_equal(choose(g, 1, 1000).order, "rabbit");
     free_graph(g);
 }
 
@@ -246,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_where_none_is), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_balance),       cmocka_unit_test(test_memory_of_metis),
         cmocka_unit_test(test_caches),        cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_ranks),
     };
     sl_log_enable(false);
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);

@@ -44,7 +44,9 @@ static const struct sl_option options[] = {
      "default: as measured on this machine",
      "Ranks"},
     {"ranks-per-machine", SL_OPTION_INT, FIELD(machine_ranks), "1", 1, 65536, NULL, "N",
-     "without --machine: ranks that share a machine like this one", "Ranks"},
+     "without --machine: ranks that share a machine like this one, and its cores; 1: each rank has "
+     "such a machine",
+     "Ranks"},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
      "of the vertex-cut, and of the halo and the cover if it is a file of parts of vertices: as "
      "for train",
@@ -527,12 +529,14 @@ static void print(const struct planning *p, const json_t *document)
     json_t *shown = json_array();
     for (size_t g = 0; g < (size_t)p->config.rows && g < (size_t)p->count; g++)
         json_array_append(shown, json_array_get(json_object_get(document, "grids"), g));
-    printf(
-        "%s on %d rank%s, %d tile%s; %s\nfigures of a training step, of the rank with most; words "
-        "are those it receives; parts of the halo%s: %s, of the vertex-cut: %s\n\n",
-        p->source.name, p->partition.ranks, sl_s(p->partition.ranks), p->partition.tiles,
-        sl_s(p->partition.tiles), p->rates.name, p->halo.has_cover ? " and the cover" : "",
-        p->halo.parts, p->has_cut ? p->cut.parts : "none");
+    char cores[48] = ""; /* unless ranks share this machine, each has one like it */
+    if (!p->config.machine)
+        snprintf(cores, sizeof cores, " of %d core%s each", p->rates.cores, sl_s(p->rates.cores));
+    printf("%s on %d rank%s%s, %d tile%s; %s\nfigures of a training step, of the rank with most; "
+           "words are those it receives; parts of the halo%s: %s, of the vertex-cut: %s\n\n",
+           p->source.name, p->partition.ranks, sl_s(p->partition.ranks), cores, p->partition.tiles,
+           sl_s(p->partition.tiles), p->rates.name, p->halo.has_cover ? " and the cover" : "",
+           p->halo.parts, p->has_cut ? p->cut.parts : "none");
     sl_table_print(shown, columns);
     if (p->count > p->config.rows)
         printf("and %d slower one%s (--rows, --json)\n", p->count - (int)p->config.rows,

@@ -69,8 +69,23 @@ static void reuse_as_allocated(void)
 static void make_ops(void)
 {
     tile_ops = starpu_interface_matrix_ops;
+    tile_ops.interfaceid = (enum starpu_data_interface_id)starpu_data_interface_get_next_id();
     tile_ops.allocate_data_on_node = allocate;
     reuse_as_allocated();
+}
+
+int sl_handles_interface(void)
+{
+    pthread_once(&made, make_ops);
+    return (int)tile_ops.interfaceid;
+}
+
+struct sl_handle_rows sl_handle_rows(void *handle)
+{
+    const struct starpu_matrix_interface *matrix =
+        starpu_data_get_interface_on_node(handle, STARPU_MAIN_RAM);
+    const int64_t size = (int64_t)matrix->elemsize;
+    return (struct sl_handle_rows){matrix->ny, matrix->nx * size, distance(matrix) * size};
 }
 
 /* ---- Handles that no tile has ---- */

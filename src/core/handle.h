@@ -9,6 +9,16 @@
  * that StarPU allocates where the tile is needed. Wherever it is, its rows are `ld` apart. */
 void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile);
 
+/* Return StarPU's number of the interface that handles of tiles have. */
+int sl_handles_interface(void);
+
+/* Rows of a tile, and bytes of a row and from row to row, the same in all memories. */
+struct sl_handle_rows {
+    int64_t rows, bytes, apart;
+};
+
+struct sl_handle_rows sl_handle_rows(void *handle);
+
 /* Wait for the tasks and messages on a handle of a tile. The owner's memory then holds the last
  * value. The next tile that needs a handle takes this one: batches that are made anew register
  * none.

@@ -9,7 +9,11 @@
  *
  * Tiles have equal shares of all entries. Where vertices are sorted, one tile has most entries of
  * the adjacency, another most features, and workers wait for each other in each operation. Rabbit
- * Order mixes the vertices. docs/PERFORMANCE.md has the measurements. */
+ * Order mixes the vertices. docs/PERFORMANCE.md has the measurements.
+ *
+ * On several ranks, rank 0 finds the order, where it reads the whole graph to cut it into parts. In
+ * each part the vertices are then in this order. Parts are balanced by themselves, and the rows of
+ * a part may fit a cache where the rows of all parts do not. */
 #include "predict/order_choice.h"
 
 #include <math.h>
@@ -71,11 +75,12 @@ static int64_t rows_of(const struct sl_training *training, int64_t bytes)
     return bytes / (training->how.hidden * (int64_t)sizeof(float)) + 1;
 }
 
-static int measure_misses(const struct sl_source *source, int64_t capacity, double *misses)
+static int measure_misses(const struct sl_source *source, int ranks, int64_t capacity,
+                          double *misses)
 {
     struct window w = {.source = source, .capacity = capacity};
     *misses = 0.0;
-    if (source->vertices <= capacity)
+    if (source->vertices / ranks <= capacity)
         return 0;
     w.seen = calloc((size_t)source->vertices, sizeof *w.seen);
     if (!w.seen)
@@ -174,8 +179,9 @@ static void predict(const struct sl_runtime *rt, const struct sl_source *source,
     const double cores = rt->all_cores > 0 ? (double)rt->all_cores : 1.0;
     const double entries = (double)source->adjacency.indices.count;
     const double waiting =
-        rt->all_gpus > 0 ? 0.0 : waiting_seconds(source, training, rt->all_cores);
-    out->cost = START_SECONDS + entries * (ENTRY_SECONDS / cores + ALONE_SECONDS);
+        rt->all_gpus > 0 || rt->ranks > 1 ? 0.0 : waiting_seconds(source, training, rt->all_cores);
+    const double own_cores = fmax(cores / rt->ranks, 1.0);
+    out->cost = START_SECONDS + entries * (ENTRY_SECONDS / own_cores + ALONE_SECONDS);
     out->gain =
         (double)training->epochs * (gather_seconds(rt, source, training, out->misses) + waiting);
     const bool pays = out->gain > out->cost;
@@ -188,11 +194,13 @@ static void predict(const struct sl_runtime *rt, const struct sl_source *source,
 }
 
 int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
-                    const struct sl_training *training, struct sl_order_choice *out)
+                    const struct sl_training *training, bool whole, struct sl_order_choice *out)
 {
-    const char *reason = rt->ranks > 1 ? "one of several ranks would need the whole graph"
-                         : training->how.kind->clones ? "a vertex-cut has none"
-                                                      : NULL;
+    const char *reason = training->how.kind->clones ? "a vertex-cut has none"
+                         : rt->ranks == 1           ? NULL
+                         : training->inexact        ? "a vertex-cut of several ranks has none"
+                         : !whole ? "one of several ranks would need the whole graph"
+                                  : NULL;
     int code = 0;
     *out = (struct sl_order_choice){.order = "none"};
     if (reason) {
@@ -200,7 +208,8 @@ int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
         return 0;
     }
     for (int c = 0; !code && c < CACHES; c++)
-        code = measure_misses(source, rows_of(training, CACHE_BYTES[c]), &out->misses[c]);
+        code =
+            measure_misses(source, rt->ranks, rows_of(training, CACHE_BYTES[c]), &out->misses[c]);
     if (!code)
         predict(rt, source, training, out);
     return code;

@@ -14,9 +14,9 @@ struct sl_order_choice {
     char reason[256];  /* a sentence */
 };
 
-/* What --order auto is. The same source, training and number of cores give the same choice.
- * SL_ERR_SYSTEM. */
+/* What --order auto is. The same source, training, ranks and number of cores give the same choice.
+ * `whole`: of several ranks, rank 0 reads the whole adjacency anyway. SL_ERR_SYSTEM. */
 int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
-                    const struct sl_training *training, struct sl_order_choice *out);
+                    const struct sl_training *training, bool whole, struct sl_order_choice *out);
 
 #endif

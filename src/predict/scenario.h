@@ -72,6 +72,11 @@ int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
                             const struct sl_partition_options *cut, struct sl_scenario_halo *out);
 void sl_scenario_halo_destroy(struct sl_scenario_halo *halo);
 
+/* Return whether rank 0 reads the whole adjacency, for METIS to cut it: where training has parts,
+ * or may choose them, and METIS is done soon. Collective. */
+bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *source,
+                             const struct sl_training *training);
+
 /* Gives the source the parts, if there are any: sl_operands_order takes them. */
 void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source *source);
 

@@ -106,6 +106,15 @@ int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
     return code;
 }
 
+bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *source,
+                             const struct sl_training *training)
+{
+    const struct sl_assembly *how = &training->how;
+    const bool chooses = strcmp(how->distribution, "auto") == 0 && !how->grid && !how->replication;
+    const int64_t space = sl_space_find(rt).bytes;
+    return (how->kind->parts || chooses) && is_cut_soon(source, rt->ranks, space, NULL);
+}
+
 void sl_scenario_halo_destroy(struct sl_scenario_halo *halo)
 {
     sl_halo_counts_destroy(&halo->halo);

@@ -279,8 +279,10 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
      "vertex order in memory, which results do not show; neighbours close together are read "
-     "faster. With auto: rabbit on one rank where it is predicted to save more in --epochs than it "
-     "takes, else none. With double: rows and columns of the adjacency in two random orders, which "
+     "faster. With auto: rabbit where it is predicted to save more in --epochs than it takes and "
+     "no "
+     "rank reads the whole graph for it alone, else none. With double: rows and columns of the "
+     "adjacency in two random orders, which "
      "makes all its tiles equally full",
      EXECUTION},
     {"balance", SL_OPTION_CHOICE, FIELD(balance), "nnz", 0, 0, SL_BALANCE_CHOICES, "NAME",

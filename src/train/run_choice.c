@@ -15,7 +15,9 @@ int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
     if (strcmp(config->order, "auto") != 0)
         return 0;
     const struct sl_training training = sl_config_training(config, source);
-    const int code = sl_order_choose(rt, source, &training, &choice);
+    const bool whole =
+        rt->ranks > 1 && !config->groups && sl_scenario_reads_whole(rt, source, &training);
+    const int code = sl_order_choose(rt, source, &training, whole, &choice);
     if (code)
         return code;
     memcpy(reasons->order, choice.reason, sizeof reasons->order);
