@@ -1,11 +1,11 @@
-/* Dense products. Two operands of float32 are multiplied by the BLAS. Where one operand is
- * bfloat16, both become of one type: bfloat16 where the processor multiplies it (gemm_bfloat16.h),
- * float32 elsewhere. Operands are converted in pieces that stay in the second-level cache, and so
- * do sums that an epilogue follows. */
+/* Dense products. Two operands of float32 are multiplied by oneDNN where it is faster
+ * (gemm_onednn.h), by the BLAS elsewhere. Where one operand is bfloat16, both become of one type:
+ * bfloat16 where the processor multiplies it, float32 elsewhere. Operands are converted in pieces
+ * that stay in the second-level cache, and so do sums that an epilogue follows. */
 #include "codelets/gemm.h"
 #include "codelets/codelet.h"
 #include "codelets/epilogue.h"
-#include "codelets/gemm_bfloat16.h"
+#include "codelets/gemm_onednn.h"
 
 #include <string.h>
 
@@ -44,6 +44,8 @@ static void multiply(const struct sl_gemm *g)
 {
     if (g->a.type == SL_BFLOAT16)
         sl_gemm_bfloat16(g);
+    else if (sl_gemm_float32_is_fast(g))
+        sl_gemm_float32(g);
     else
         cblas_sgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
                     g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k,

@@ -1,5 +1,5 @@
-/* A build without oneDNN multiplies in float32. */
-#include "codelets/gemm_bfloat16.h"
+/* A build without oneDNN multiplies in float32, by the BLAS. */
+#include "codelets/gemm_onednn.h"
 
 bool sl_gemm_bfloat16_is_fast(void)
 {
@@ -7,6 +7,17 @@ bool sl_gemm_bfloat16_is_fast(void)
 }
 
 void sl_gemm_bfloat16(const struct sl_gemm *gemm)
+{
+    (void)gemm;
+}
+
+bool sl_gemm_float32_is_fast(const struct sl_gemm *gemm)
+{
+    (void)gemm;
+    return false;
+}
+
+void sl_gemm_float32(const struct sl_gemm *gemm)
 {
     (void)gemm;
 }

@@ -1,8 +1,9 @@
-/* Dense products of bfloat16 by oneDNN.
+/* Dense products by oneDNN.
  *
- * oneDNN compiles a program for each shape. A thread keeps its programs: oneDNN's working memory is
- * the thread's that made the program. Threads share the code, which oneDNN remembers. */
-#include "codelets/gemm_bfloat16.h"
+ * Of bfloat16, oneDNN compiles a program for each shape. A thread keeps its programs: oneDNN's
+ * working memory is the thread's that made the program. Threads share the code, which oneDNN
+ * remembers. Of float32, oneDNN has one function for all shapes, as a BLAS has. */
+#include "codelets/gemm_onednn.h"
 
 #include <dlfcn.h>
 #include <dnnl.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "codelets/instructions.h"
+#include "config.h"
 #include "core/error.h"
 
 /* What a program depends on; without padding, for it is compared byte by byte. */
@@ -44,6 +46,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static void (*set_threads)(int); /* OpenMP's; NULL: there is none */
 static bool able;                /* the processor multiplies bfloat16 */
+static bool able_float32;        /* oneDNN has code of its own for the processor's vectors */
+static bool blas_likes_small;    /* OpenBLAS has kernels for small products on this processor */
 
 static void check(const char *call, dnnl_status_t status)
 {
@@ -213,16 +217,22 @@ static void destroy(void *context)
     free(programs);
 }
 
+static bool has(dnnl_cpu_isa_t wanted)
+{
+    return ((unsigned)dnnl_get_effective_cpu_isa() & wanted) == (unsigned)wanted;
+}
+
 /* oneDNN runs in order or by OpenMP (m4/sl_onednn.m4). OpenMP has to be told the number of threads.
  */
 static void start(void)
 {
-    const unsigned wanted = dnnl_cpu_isa_avx512_core_bf16;
     if (pthread_key_create(&key, destroy))
         sl_fatal("no key for the products of a thread");
     *(void **)&set_threads = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
-    able = ((unsigned)dnnl_get_effective_cpu_isa() & wanted) == wanted &&
-           (set_threads || DNNL_CPU_RUNTIME == DNNL_RUNTIME_SEQ);
+    const bool alone = set_threads || DNNL_CPU_RUNTIME == DNNL_RUNTIME_SEQ;
+    able = alone && has(dnnl_cpu_isa_avx512_core_bf16);
+    able_float32 = alone && SL_ONEDNN_FLOAT32 && has(dnnl_cpu_isa_avx2);
+    blas_likes_small = has(dnnl_cpu_isa_avx512_core);
 }
 
 /* This thread's programs. OpenMP starts no other threads for this one. */
@@ -242,7 +252,7 @@ static struct programs *programs_of_thread(void)
     return own;
 }
 
-/* ---- The product ---- */
+/* ---- Products of bfloat16 ---- */
 
 bool sl_gemm_bfloat16_is_fast(void)
 {
@@ -264,4 +274,26 @@ void sl_gemm_bfloat16(const struct sl_gemm *g)
     }
     check("dnnl_primitive_execute",
           dnnl_primitive_execute(program->primitive, programs->stream, OPERANDS, arguments));
+}
+
+/* ---- Products of float32 ---- */
+
+/* OpenBLAS 0.3.21 takes 1.05 to 2 times as long for most shapes, with AVX2 and with AVX-512. It is
+ * as fast or faster where a transposed A has many columns. It has kernels of AVX-512 for products
+ * of up to 10^6 terms, which are slow only where B is transposed. Bits of a product with a vector
+ * would depend on the distance between its elements. */
+bool sl_gemm_float32_is_fast(const struct sl_gemm *g)
+{
+    enum { MANY = 512, SMALL = 1000000 };
+    pthread_once(&once, start);
+    return able_float32 && g->m > 1 && g->n > 1 && !(g->transpose_a && g->m > MANY) &&
+           !(blas_likes_small && !g->transpose_b && g->m * g->n * g->k <= SMALL);
+}
+
+void sl_gemm_float32(const struct sl_gemm *g)
+{
+    programs_of_thread();
+    check("dnnl_sgemm", dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m,
+                                   g->n, g->k, 1.0f, g->a.data, g->a.ld, g->b.data, g->b.ld,
+                                   g->accumulate ? 1.0f : 0.0f, g->c.data, g->c.ld));
 }

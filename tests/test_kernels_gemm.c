@@ -17,7 +17,7 @@
 
 #include "codelets/bfloat16.h"
 #include "codelets/gemm.h"
-#include "codelets/gemm_bfloat16.h"
+#include "codelets/gemm_onednn.h"
 #include "tests/kernels.h"
 
 #define HALF_UNIT 0x1p-8 /* relative error of one rounding to bfloat16 */
@@ -291,8 +291,8 @@ static void *repeat(void *context)
 {
     struct repetition *r = context;
     struct sl_gemm gemm = gemm_of(r->product);
-    gemm.a = r->half_a.rows;
-    gemm.b = r->half_b.rows;
+    gemm.a = r->product->a.half ? r->half_a.rows : sl_rows_of(&r->a);
+    gemm.b = r->product->b.half ? r->half_b.rows : sl_rows_of(&r->b);
     gemm.c = sl_rows_of(&r->c);
     sl_kernel_gemm(&gemm);
     return NULL;
@@ -304,7 +304,7 @@ static void check_repetitions(int64_t m, int64_t n, int64_t k, int option)
     enum { TIMES = 4, THREADS = 2 };
     if (!sl_takes(m * n * k))
         return;
-    struct product p = make_product(m, n, k, option | 8 | 16);
+    struct product p = make_product(m, n, k, option);
     struct repetition r[TIMES];
     pthread_t thread[THREADS];
     for (int t = 0; t < TIMES; t++)
@@ -316,7 +316,7 @@ static void check_repetitions(int64_t m, int64_t n, int64_t k, int option)
     for (int t = THREADS; t < TIMES; t++)
         repeat(&r[t]);
     for (int t = 1; t < TIMES; t++)
-        sl_expect_same_bits("product in bfloat16", &r[0].c, &r[t].c);
+        sl_expect_same_bits("product", &r[0].c, &r[t].c);
     for (int t = 0; t < TIMES; t++)
         free_repetition(&r[t]);
     free_product(&p);
@@ -325,13 +325,16 @@ static void check_repetitions(int64_t m, int64_t n, int64_t k, int option)
 static void test_same_bits(void **state)
 {
     (void)state;
-    static const int64_t sizes[][3] = {
-        {1, 1, 1}, {300, 41, 129}, {65, 256, 300}, {256, 41, 1500}, {2049, 17, 63}};
+    static const int64_t sizes[][3] = {{1, 1, 1},       {300, 41, 129}, {65, 256, 300},
+                                       {256, 41, 1500}, {2049, 17, 63}, {3, 1, 600},
+                                       {1, 5, 600}};
     sl_random_seed(24);
     for (int level = 0; sl_next_level(&level);)
         for (size_t s = 0; s < SL_COUNT(sizes); s++)
-            for (int option = 0; option < 8; option++)
+            for (int option = 0; option < 8; option++) {
                 check_repetitions(sizes[s][0], sizes[s][1], sizes[s][2], option);
+                check_repetitions(sizes[s][0], sizes[s][1], sizes[s][2], option | 8 | 16);
+            }
 }
 
 /* The tasks of this process, one for each thread. */
@@ -350,12 +353,14 @@ static int count_threads(void)
 static void test_starts_no_threads(void **state)
 {
     (void)state;
-    struct product p = make_product(2000, 256, 256, 8 | 16);
-    const struct sl_gemm gemm = gemm_of(&p);
-    const int before = count_threads();
-    sl_kernel_gemm(&gemm);
-    assert_int_equal(count_threads(), before);
-    free_product(&p);
+    for (int option = 0; option <= (8 | 16); option += 8 | 16) {
+        struct product p = make_product(2000, 256, 256, option);
+        const struct sl_gemm gemm = gemm_of(&p);
+        const int before = count_threads();
+        sl_kernel_gemm(&gemm);
+        assert_int_equal(count_threads(), before);
+        free_product(&p);
+    }
 }
 
 int main(void)

@@ -19,7 +19,7 @@ class Starling(AutotoolsPackage, CudaPackage):
     version("0.1.0")
 
     variant("mpi", default=True, description="Train on several ranks")
-    variant("onednn", default=False, description="Multiply bfloat16 by oneDNN")
+    variant("onednn", default=False, description="Multiply bfloat16, and most shapes of float32, by oneDNN")
     variant("ptscotch", default=False, description="Partition on all ranks together")
     variant("matio", default=True, description="Read MATLAB files")
     variant("toml", default=True, description="Read options in TOML")
