@@ -60,11 +60,13 @@ SL_INLINE void read_entries(const struct sl_sparse *a, int64_t block, uint32_t e
 }
 
 /* x = LeakyReLU(x), and its slope. */
-SL_INLINE void leak(int64_t count, float negative, float *restrict x, float *restrict slope)
+SL_INLINE void leak(int64_t stride, float negative, float *x, float *slope)
 {
-    for (int64_t k = 0; k < count; k++) {
-        slope[k] = x[k] > 0.0f ? 1.0f : negative;
-        x[k] *= slope[k];
+    const sl_floats one = (sl_floats){0} + 1.0f, other = (sl_floats){0} + negative;
+    for (int64_t k = 0; k < stride; k += SL_LANES) {
+        sl_floats *const at = (sl_floats *)(x + k), *const of = (sl_floats *)(slope + k);
+        *of = (sl_floats)SL_SELECT(sl_ints, (sl_ints)(*at > 0.0f), one, other);
+        *at *= *of;
     }
 }
 
@@ -86,35 +88,46 @@ SL_INLINE float sum_of(int64_t count, const float *restrict x)
     return sl_add_sixteen(sum);
 }
 
-/* FACTOR (stride) = the scale, as bits, where `shift` bits on a word keeps an entry, else 0. */
+/* FACTOR (stride) = the scale where `shift` bits on a word keeps an entry, else 0. */
 SL_INLINE void decide(const struct sl_dropout *drop, int64_t stride, int shift,
-                      const uint32_t *restrict word, uint32_t *restrict factor)
+                      const uint32_t *word, float *factor)
 {
-    uint32_t scale;
-    memcpy(&scale, &drop->scale, sizeof scale);
-    for (int64_t k = 0; k < stride; k++)
-        factor[k] = (0 - (uint32_t)((word[k] >> shift & 0xFFFF) >= drop->threshold)) & scale;
+    const sl_words scale = (sl_words)((sl_floats){0} + drop->scale);
+    const int32_t least = (int32_t)drop->threshold;
+    for (int64_t k = 0; k < stride; k += SL_LANES) {
+        const sl_words bits = *(const sl_words_at *)(word + k) >> shift & 0xFFFF;
+        *(sl_floats *)(factor + k) = (sl_floats)((sl_words)((sl_ints)bits >= least) & scale);
+    }
 }
 
-SL_INLINE void multiply(int64_t count, const float *restrict by, float *restrict x)
+SL_INLINE void multiply(int64_t stride, const float *by, float *x)
 {
-    for (int64_t k = 0; k < count; k++)
-        x[k] *= by[k];
+    for (int64_t k = 0; k < stride; k += SL_LANES)
+        *(sl_floats *)(x + k) *= *(const sl_floats *)(by + k);
+}
+
+/* x = the lesser of x and `most`; NaN stays. */
+SL_INLINE void limit(int64_t stride, float most, float *x)
+{
+    const sl_floats limits = (sl_floats){0} + most;
+    for (int64_t k = 0; k < stride; k += SL_LANES) {
+        sl_floats *const at = (sl_floats *)(x + k);
+        *at = (sl_floats)SL_SELECT(sl_ints, (sl_ints)(*at > most), limits, *at);
+    }
 }
 
 /* Drop out alpha and sloped of heads h … h + PER_DRAW - 1, as far as there are such. The layer's
  * head h is a multiple of PER_DRAW. */
 SL_INLINE void drop_heads(const struct sl_attention *how, struct chunk *c, int64_t h)
 {
-    uint32_t low[ENTRIES], high[ENTRIES], bits[ENTRIES];
+    uint32_t low[ENTRIES], high[ENTRIES];
     float factor[ENTRIES];
     const uint64_t draw = (uint64_t)((how->first_head + h) / PER_DRAW),
                    key = how->drop.key + draw * UINT64_C(0x9E3779B97F4A7C15);
     for (int64_t k = 0; k < c->stride; k++)
         sl_rng_block(key, c->to[k], c->from[k], &low[k], &high[k]);
     for (int64_t i = h < 0 ? -h : 0; i < PER_DRAW && h + i < how->heads; i++) {
-        decide(&how->drop, c->stride, i % 2 ? DROPOUT_BITS : 0, i < 2 ? low : high, bits);
-        memcpy(factor, bits, sizeof factor);
+        decide(&how->drop, c->stride, i % 2 ? DROPOUT_BITS : 0, i < 2 ? low : high, factor);
         multiply(c->stride, factor, head_of(c->alpha, c, h + i));
         multiply(c->stride, factor, head_of(c->sloped, c, h + i));
     }
@@ -425,11 +438,11 @@ SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64
         r[k] = c->row[k][sl_attention_all(how) + h];
     }
     leak(c->stride, how->slope, x, sloped);
-    for (int64_t k = 0; k < c->stride; k++)
-        x[k] = x[k] - log_sum[k] > MOST_POWER ? MOST_POWER : x[k] - log_sum[k];
+    for (int64_t k = 0; k < c->stride; k += SL_LANES)
+        *(sl_floats *)(x + k) -= *(const sl_floats *)(log_sum + k);
+    limit(c->stride, MOST_POWER, x);
     exponentiate(c, 0.0f, x);
-    for (int64_t k = 0; k < c->stride; k++) /* more: by rounding, or with the L of an old epoch */
-        x[k] = x[k] > 1.0f ? 1.0f : x[k];
+    limit(c->stride, 1.0f, x); /* more: by rounding, or with the L of an old epoch */
     multiply(c->stride, x, sloped);
     multiply(c->stride, sloped, r);
     *v = sum_of(c->stride, r);
