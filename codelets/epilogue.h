@@ -37,6 +37,12 @@ struct sl_epilogue {
         .scale = 1.0f        \
     }
 
+static inline bool sl_epilogue_has_steps(const struct sl_epilogue *e)
+{
+    return e->scale != 1.0f || e->before || e->factor || e->bias || e->relu || e->elu ||
+           e->mask.data || e->drop.threshold || e->after;
+}
+
 /* Z = SUM (rows, cols) through the epilogue; Z may be SUM. */
 void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
                         const struct sl_rows *sum, const struct sl_rows *z);

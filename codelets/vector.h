@@ -5,7 +5,12 @@
 #ifndef SL_CODELETS_VECTOR_H
 #define SL_CODELETS_VECTOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #include "codelets/instructions.h"
 #include "config.h"
@@ -61,6 +66,15 @@
 #else
 #define SL_KERNEL_OF(type, name, parameters, arguments, best) type name parameters
 #endif
+
+/* Make one long row of rows that lie one behind the other. */
+SL_INLINE void sl_join_rows(bool joined, int64_t *rows, int64_t *cols)
+{
+    if (joined) {
+        *cols *= *rows;
+        *rows = *rows > 0;
+    }
+}
 
 /* ---- Vectors ---- */
 
@@ -188,6 +202,33 @@ SL_INLINE float sl_add_product(float sum, float x, float y)
 #else
     return sum + x * y;
 #endif
+}
+
+/* Eight doubles are SL_DOUBLE_VECTORS vectors. */
+enum { SL_DOUBLES = SL_SHORT_BYTES / 8, SL_DOUBLE_VECTORS = SL_EIGHT / SL_DOUBLES };
+typedef double sl_reals __attribute__((vector_size(SL_SHORT_BYTES)));
+typedef int64_t sl_longs __attribute__((vector_size(SL_SHORT_BYTES)));
+typedef float sl_narrow_floats
+    __attribute__((vector_size(SL_SHORT_BYTES / 2), aligned(4), may_alias));
+
+/* Vector v of eight floats, as doubles. GCC 12 converts a vector in halves. */
+SL_INLINE sl_reals sl_reals_at(const float *x, int v)
+{
+#ifdef __AVX2__
+    return (sl_reals)_mm256_cvtps_pd(_mm_loadu_ps(x + v * SL_DOUBLES));
+#endif
+    return __builtin_convertvector(((const sl_narrow_floats *)x)[v], sl_reals);
+}
+
+/* The sum, or the product, of eight doubles, half by half. */
+SL_INLINE double sl_fold_reals(const sl_reals *x, bool multiplied)
+{
+    double lane[SL_EIGHT];
+    SL_UNROLL for (int i = 0; i < SL_EIGHT; i++) lane[i] = x[i / SL_DOUBLES][i % SL_DOUBLES];
+    for (int half = SL_EIGHT / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lane[l] = multiplied ? lane[l] * lane[l + half] : lane[l] + lane[l + half];
+    return lane[0];
 }
 
 /* The sum of sixteen lanes, one after the other. */

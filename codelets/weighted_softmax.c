@@ -1,66 +1,8 @@
-/* Softmax cross-entropy with class weights and label smoothing: plain loops in double. */
-#include <math.h>
+/* Softmax cross-entropy with class weights and label smoothing. */
+#include "codelets/weighted_softmax.h"
 
 #include "codelets/codelet.h"
-#include "codelets/weighted_softmax.h"
 #include "core/split.h"
-
-/* Of a row, from its logits. */
-struct row {
-    double largest, logarithm; /* of the sum of exp(z - largest) */
-    int64_t first_largest;
-};
-
-static struct row row_of(const float *z, int64_t classes)
-{
-    struct row row = {.largest = (double)z[0]};
-    double sum = 0.0;
-    for (int64_t j = 1; j < classes; j++)
-        if (z[j] > z[row.first_largest])
-            row.first_largest = j;
-    row.largest = (double)z[row.first_largest];
-    for (int64_t j = 0; j < classes; j++)
-        sum += exp((double)z[j] - row.largest);
-    row.logarithm = log(sum);
-    return row;
-}
-
-/* t_j. */
-static double wanted(const struct sl_weighted_softmax *w, int32_t label, int64_t j)
-{
-    const double smoothing = (double)w->smoothing;
-    const double share =
-        (j == label ? 1.0 - smoothing : 0.0) + smoothing / (double)w->softmax.classes;
-    return w->weights ? (double)w->weights[j] * share : share;
-}
-
-void sl_kernel_weighted_softmax(const struct sl_weighted_softmax *w, double *loss, double *correct)
-{
-    const struct sl_softmax *s = &w->softmax;
-    *loss = *correct = 0.0;
-    for (int64_t r = 0; r < s->rows; r++) {
-        const int32_t label = s->target[2 * r];
-        const float *z = s->z + r * s->ldz;
-        float *g = s->g + r * s->ldg;
-        if (label < 0 || s->target[2 * r + 1] != SL_SPLIT_TRAIN) {
-            for (int64_t j = 0; j < s->classes; j++)
-                g[j] = 0.0f;
-            continue;
-        }
-        const struct row row = row_of(z, s->classes);
-        const double times = (double)s->scale * (s->factor ? (double)s->factor[r] : 1.0);
-        double all = 0.0;
-        for (int64_t j = 0; j < s->classes; j++) {
-            const double t = wanted(w, label, j);
-            all += t;
-            *loss += t * (row.logarithm + row.largest - (double)z[j]);
-        }
-        *correct += row.first_largest == label && !isnan(row.largest);
-        for (int64_t j = 0; j < s->classes; j++)
-            g[j] = (float)(times * (all * exp((double)z[j] - row.largest - row.logarithm) -
-                                    wanted(w, label, j)));
-    }
-}
 
 /* weighted_softmax
  *   argument  struct weighted_softmax_argument

@@ -7,9 +7,13 @@ SL_KERNEL(sl_kernel_accumulate,
           (int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy),
           (rows, cols, x, ldx, y, ldy))
 {
-    for (int64_t r = 0; r < rows; r++)
+    sl_join_rows(ldx == cols && ldy == cols, &rows, &cols);
+    for (int64_t r = 0; r < rows; r++) {
+        const float *restrict const from = x + r * ldx;
+        float *restrict const to = y + r * ldy;
         for (int64_t j = 0; j < cols; j++)
-            y[r * ldy + j] += x[r * ldx + j];
+            to[j] += from[j];
+    }
 }
 
 /* Elements of one row. */

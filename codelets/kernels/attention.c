@@ -77,11 +77,13 @@ SL_INLINE void read_entries(const struct sl_sparse *a, int64_t block, uint32_t e
 }
 
 /* x = LeakyReLU(x), and its slope. */
-SL_INLINE void leak(int64_t count, float negative, float *restrict x, float *restrict slope)
+SL_INLINE void leak(int64_t count, float negative, float *x, float *slope)
 {
-    for (int64_t i = 0; i < count; i++) {
-        slope[i] = x[i] > 0.0f ? 1.0f : negative;
-        x[i] *= slope[i];
+    const sl_floats one = (sl_floats){0} + 1.0f, other = (sl_floats){0} + negative;
+    for (int64_t i = 0; i < count; i += SL_LANES) {
+        sl_floats *const at = (sl_floats *)(x + i), *const of = (sl_floats *)(slope + i);
+        *of = (sl_floats)SL_SELECT(sl_ints, (sl_ints)(*at > 0.0f), one, other);
+        *at *= *of;
     }
 }
 
@@ -135,10 +137,20 @@ SL_INLINE void drop_out(const struct sl_dropout *drop, int64_t count, const uint
     }
 }
 
-SL_INLINE void multiply(int64_t count, const float *restrict by, float *restrict x)
+SL_INLINE void multiply(int64_t count, const float *by, float *x)
 {
-    for (int64_t i = 0; i < count; i++)
-        x[i] *= by[i];
+    for (int64_t i = 0; i < count; i += SL_LANES)
+        *(sl_floats *)(x + i) *= *(const sl_floats *)(by + i);
+}
+
+/* x = the lesser of x and `most`; NaN stays. */
+SL_INLINE void limit(int64_t count, float most, float *x)
+{
+    const sl_floats limits = (sl_floats){0} + most;
+    for (int64_t i = 0; i < count; i += SL_LANES) {
+        sl_floats *const at = (sl_floats *)(x + i);
+        *at = (sl_floats)SL_SELECT(sl_ints, (sl_ints)(*at > most), limits, *at);
+    }
 }
 
 /* BITS (all) of heads h … h + PER_DRAW - 1, as far as there are such. The layer's head h is a
@@ -538,15 +550,15 @@ SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64
 {
     static const float none[SL_ATTENTION_HEADS];
     float log_sum[LOGITS], r[LOGITS];
-    float *const restrict x = c->alpha;
+    float *const x = c->alpha;
     const int64_t all = sl_attention_all(how);
     read_back(c, how->heads, per, t, scores, all, log_sum, r);
     leak(c->all, how->slope, x, c->sloped);
-    for (int64_t i = 0; i < c->all; i++)
-        x[i] = x[i] - log_sum[i] > MOST_POWER ? MOST_POWER : x[i] - log_sum[i];
+    for (int64_t i = 0; i < c->all; i += SL_LANES)
+        *(sl_floats *)(x + i) -= *(const sl_floats *)(log_sum + i);
+    limit(c->all, MOST_POWER, x);
     exponentiate(c, per, none, x);
-    for (int64_t i = 0; i < c->all; i++) /* more: by rounding, or with the L of an old epoch */
-        x[i] = x[i] > 1.0f ? 1.0f : x[i];
+    limit(c->all, 1.0f, x); /* more: by rounding, or with the L of an old epoch */
     multiply(c->all, x, c->sloped);
     multiply(c->all, c->sloped, r);
     sum_heads(c, how->heads, per, r, v);

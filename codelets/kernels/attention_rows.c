@@ -18,7 +18,10 @@ SL_INLINE float product_of(int64_t count, const float *restrict x, const float *
     for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
         SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++) lanes[v] +=
             ((const sl_floats *)(x + j))[v] * ((const sl_floats *)(y + j))[v];
-    for (int64_t j = whole; j < count; j++)
+    int64_t j = whole;
+    for (; j + SL_EIGHT <= count; j += SL_EIGHT)
+        SL_UNROLL for (int i = 0; i < SL_EIGHT; i++) sum = sl_add_product(sum, x[j + i], y[j + i]);
+    for (; j < count; j++)
         sum = sl_add_product(sum, x[j], y[j]);
     if (whole) /* else the lanes are 0 */
         SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i++) sum += lanes[i / SL_LANES][i % SL_LANES];
@@ -97,7 +100,10 @@ SL_KERNEL(sl_kernel_attention_weights_back,
 /* TO = share · FROM, whose elements are of either type. */
 SL_INLINE void multiply(int64_t count, float share, const void *from, bool half, float *restrict to)
 {
-    for (int64_t j = 0; j < count; j++)
+    int64_t j = 0;
+    for (; !half && j + SL_SHORT_LANES <= count; j += SL_SHORT_LANES)
+        *(sl_short *)(to + j) = share * *(const sl_short *)((const float *)from + j);
+    for (; j < count; j++)
         to[j] = share * (half ? sl_widen(((const uint16_t *)from)[j]) : ((const float *)from)[j]);
 }
 
@@ -111,14 +117,15 @@ SL_KERNEL(sl_kernel_attention_gradient,
     const float share = mean ? 1.0f / (float)how->heads : 1.0f;
     for (int64_t r = 0; r < rows; r++) {
         float *const to = row_at(gradient, r);
-        for (int64_t h = 0; h < how->heads; h++) {
-            const void *const from = sl_rows_at(g, r, mean ? 0 : h * width).data;
+        const float *const z = row_at(state, r);
+        const void *const from = sl_rows_at(g, r, 0).data;
+        for (int64_t j = 0; j < all; j += out)
             if (g->type == SL_BFLOAT16)
-                multiply(width, share, from, true, to + h * width);
+                multiply(out, share, from, true, to + j);
             else
-                multiply(width, share, from, false, to + h * width);
-            to[all + h] = product_of(width, to + h * width, row_at(state, r) + h * width);
-        }
+                multiply(out, share, from, false, to + j);
+        for (int64_t h = 0; h < how->heads; h++)
+            to[all + h] = product_of(width, to + h * width, z + h * width);
     }
 }
 

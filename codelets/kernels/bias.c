@@ -5,9 +5,11 @@
 SL_KERNEL(sl_kernel_bias, (int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz),
           (rows, cols, b, z, ldz))
 {
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < rows; r++) {
+        float *restrict const to = z + r * ldz;
         for (int64_t j = 0; j < cols; j++)
-            z[r * ldz + j] += b[j];
+            to[j] += b[j];
+    }
 }
 
 SL_KERNEL(sl_kernel_bias_gradient,
@@ -20,11 +22,12 @@ SL_KERNEL(sl_kernel_bias_gradient,
         const float f = factor ? factor[r] : 1.0f;
         const float *row = (const float *)g->data + r * g->ld;
         const uint16_t *half = (const uint16_t *)g->data + r * g->ld;
+        float *restrict const to = db;
         if (g->type == SL_FLOAT32)
             for (int64_t j = 0; j < cols; j++)
-                db[j] += f * row[j];
+                to[j] += f * row[j];
         else
             for (int64_t j = 0; j < cols; j++)
-                db[j] += f * sl_widen(half[j]);
+                to[j] += f * sl_widen(half[j]);
     }
 }

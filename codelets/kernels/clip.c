@@ -9,21 +9,29 @@
 SL_KERNEL_RETURNS(double, sl_kernel_square_sum,
                   (int64_t rows, int64_t cols, const float *x, int64_t ldx), (rows, cols, x, ldx))
 {
-    enum { SUMS = 8 };
-    double part[SUMS] = {0.0};
+    sl_reals sum[SL_DOUBLE_VECTORS];
+    SL_UNROLL for (int v = 0; v < SL_DOUBLE_VECTORS; v++) sum[v] = (sl_reals){0};
     for (int64_t r = 0; r < rows; r++) {
         const float *row = x + r * ldx;
         int64_t j = 0;
-        for (; j + SUMS <= cols; j += SUMS)
-            for (int s = 0; s < SUMS; s++)
-                part[s] += (double)row[j + s] * (double)row[j + s];
-        for (int s = 0; j + s < cols; s++)
-            part[s] += (double)row[j + s] * (double)row[j + s];
+        for (; j + SL_EIGHT <= cols; j += SL_EIGHT)
+            SL_UNROLL for (int v = 0; v < SL_DOUBLE_VECTORS; v++)
+            {
+                const sl_reals own = sl_reals_at(row + j, v);
+                sum[v] += own * own;
+            }
+        if (j < cols) {
+            float last[SL_EIGHT] = {0.0f};
+            for (int i = 0; j + i < cols; i++)
+                last[i] = row[j + i];
+            SL_UNROLL for (int v = 0; v < SL_DOUBLE_VECTORS; v++)
+            {
+                const sl_reals own = sl_reals_at(last, v);
+                sum[v] += own * own;
+            }
+        }
     }
-    for (int half = SUMS / 2; half; half /= 2)
-        for (int s = 0; s < half; s++)
-            part[s] += part[s + half];
-    return part[0];
+    return sl_fold_reals(sum, false);
 }
 
 SL_KERNEL(sl_kernel_clip,

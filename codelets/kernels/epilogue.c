@@ -148,7 +148,7 @@ SL_INLINE sl_ints find_dropped(const struct run *run, int64_t j, enum draw draw)
 
 /* SL_LANES elements from element j on. */
 SL_INLINE void vector_of_form(const struct run *run, int64_t j, const float *bias, enum form sum,
-                              enum form mask, enum form z, enum draw draw)
+                              enum form mask, enum form z, enum draw draw, bool scaled)
 {
     sl_floats x = sl_load(run->sum, j, sum == HALVES);
     x = x * run->factor + *(const sl_floats *)bias;
@@ -158,7 +158,8 @@ SL_INLINE void vector_of_form(const struct run *run, int64_t j, const float *bia
     sl_floats factor = (sl_floats){0} + run->kept;
     if (draw != DRAW_NOTHING)
         factor = clear(find_dropped(run, j, draw), factor);
-    x *= factor;
+    if (scaled)
+        x *= factor;
     if (z == HALVES)
         sl_store_halves(x, (uint16_t *)run->z + j);
     else
@@ -187,7 +188,7 @@ SL_INLINE void rest_of_form(const struct run *run, int64_t j, enum form sum, enu
     rest.sum = sums;
     rest.mask = masks;
     rest.z = out;
-    vector_of_form(&rest, 0, run->last_bias, sum, mask, z, draw);
+    vector_of_form(&rest, 0, run->last_bias, sum, mask, z, draw, true);
     memcpy((char *)run->z + from * size_of(z), out, count * size_of(z));
 }
 
@@ -195,8 +196,13 @@ SL_INLINE void run_of_form(const struct run *run, enum form sum, enum form mask,
                            enum draw draw)
 {
     const int64_t whole = run->count / SL_LANES * SL_LANES, end = run->padded ? run->count : whole;
-    for (int64_t j = 0; j < end; j += SL_LANES)
-        vector_of_form(run, j, j < whole ? run->bias + j : run->last_bias, sum, mask, z, draw);
+    const bool plain = mask == NOTHING && draw == DRAW_NOTHING && run->kept == 1.0f;
+    int64_t j = 0;
+    for (; plain && j < whole; j += SL_LANES)
+        vector_of_form(run, j, run->bias + j, sum, mask, z, draw, false);
+    for (; j < end; j += SL_LANES)
+        vector_of_form(run, j, j < whole ? run->bias + j : run->last_bias, sum, mask, z, draw,
+                       true);
     if (end < run->count)
         rest_of_form(run, end, sum, mask, z, draw);
 }
@@ -338,9 +344,47 @@ static void drop_rows(const struct call *call, block_function *finish, int64_t f
     }
 }
 
+/* Elements of a row from one type to the other. */
+SL_INLINE void convert(int64_t count, const void *x, bool half_x, void *z)
+{
+    int64_t j = 0;
+    for (; j + SL_LANES <= count; j += SL_LANES)
+        if (half_x)
+            *(sl_floats *)((float *)z + j) = sl_load(x, j, true);
+        else
+            sl_store_halves(sl_load(x, j, false), (uint16_t *)z + j);
+    for (; j < count; j++)
+        if (half_x)
+            ((float *)z)[j] = sl_widen(((const uint16_t *)x)[j]);
+        else
+            ((uint16_t *)z)[j] = sl_narrow(((const float *)x)[j]);
+}
+
+/* Z = SUM. */
+static void copy_rows(int64_t from, int64_t to, int64_t cols, const struct sl_rows *sum,
+                      const struct sl_rows *z)
+{
+    const bool joined = sum->ld == cols && z->ld == cols; /* to one long row */
+    const int64_t count = joined ? (to - from) * cols : cols, step = joined ? to - from : 1;
+    for (int64_t r = from; r < to; r += step) {
+        const void *x = sl_rows_at(sum, r, 0).data;
+        void *out = sl_rows_at(z, r, 0).data;
+        if (sum->type == z->type)
+            memmove(out, x, (size_t)count * sl_type_size(z->type));
+        else if (z->type == SL_BFLOAT16)
+            convert(count, x, false, out);
+        else
+            convert(count, x, true, out);
+    }
+}
+
 static void finish_linear(const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
                           const struct sl_rows *sum, const struct sl_rows *z)
 {
+    if (!sl_epilogue_has_steps(e)) {
+        copy_rows(from, to, cols, sum, z);
+        return;
+    }
     const int64_t rest = cols % SL_LANES, padded = sl_padded(cols);
     struct call call = {.e = e, .sum = sum, .z = z, .cols = cols};
     call.padded =

@@ -55,8 +55,9 @@ static void draw_entries(const struct draws *d, uint32_t count, const uint32_t *
     for (uint32_t e = 0; e < count; e++)
         sl_rng_block(key, vertex[e], column[e] >> shift, &x[e], &y[e]);
     for (uint32_t e = 0; e < count; e++) {
-        const uint32_t position = bits * (column[e] & last);
-        keep[e] = ((position & 32 ? y[e] : x[e]) >> (position & 31) & mask) >= least;
+        const uint32_t position = bits * (column[e] & last), upper = 0 - (position >> 5);
+        const uint32_t word = (y[e] & upper) | (x[e] & ~upper);
+        keep[e] = (word >> (position & 31) & mask) >= least;
     }
 }
 

@@ -3,6 +3,7 @@
  * the largest. A slice of a row stays in registers while the entries of the row are walked. */
 #include "codelets/max.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "codelets/bfloat16.h"
@@ -20,14 +21,32 @@ SL_INLINE int32_t vertex_of(const struct sl_numbering *vertices, int64_t k)
     return vertices->number ? vertices->number[k] : vertices->first + (int32_t)k;
 }
 
+/* No vertex yet: one behind all others, whose row is less than all others. */
+enum { NOBODY = INT32_MAX };
+
 /* Return the lanes in which M, of vertices C, takes the place of OLD, of vertices HAD. NaN wins
  * over any number; of equal ones the least vertex wins, in whatever order they come. */
 SL_INLINE sl_ints takes(sl_floats m, sl_ints c, sl_floats old, sl_ints had)
 {
-    const sl_ints nan = (sl_ints)(m != m), was_nan = (sl_ints)(old != old),
-                  same = (sl_ints)(m == old) | (nan & was_nan),
-                  larger = ((sl_ints)(m > old) | nan) & ~was_nan;
-    return (sl_ints)(had < 0) | larger | (same & (sl_ints)(c < had));
+    const sl_ints other = (sl_ints)(m != old) & (sl_ints)(old == old);
+    sl_ints wins = other | (sl_ints)(c < had);
+    wins &= ~(sl_ints)(m < old);
+    return wins & ((sl_ints)(old == old) | (sl_ints)(m != m));
+}
+
+/* Turn what memory has of a maximum, times `sign`, into what `takes` compares, and back. */
+SL_INLINE void open(float sign, sl_floats *z, sl_ints *from)
+{
+    const sl_ints nobody = SL_SIGN(sl_ints, *from);
+    *z = (sl_floats)SL_SELECT(sl_ints, nobody, (sl_floats){0} - INFINITY, sign * *z);
+    *from &= NOBODY;
+}
+
+SL_INLINE void close(float sign, sl_floats *z, sl_ints *from)
+{
+    const sl_ints nobody = (sl_ints)(*from == NOBODY);
+    *z = (sl_floats)((sl_ints)(sign * *z) & ~nobody);
+    *from |= nobody;
 }
 
 /* ---- Columns of a row ---- */
@@ -116,17 +135,18 @@ SL_INLINE void slice(const struct forward *f, int64_t b, int64_t r, int64_t j, i
     SL_UNROLL for (int v = 0; v < vectors; v++)
     {
         const int64_t at = v * SL_LANES;
-        z[v] = (sl_floats){0};
-        from[v] = (sl_ints){0} - 1;
+        z[v] = (sl_floats){0} - INFINITY;
+        from[v] = (sl_ints){0} + NOBODY;
         if (!fresh) {
             z[v] = load(f->z, r, j + at, count - at, f->half_z);
             from[v] = load_vertices(argmax + at, count - at);
+            open(sign, &z[v], &from[v]);
         }
     }
     for (uint32_t e = a->row_ptr[b * a->rows + r]; e < a->row_ptr[b * a->rows + r + 1]; e++) {
         const int64_t c = b * a->block_cols + sl_sparse_col(a, e);
         const sl_ints vertex = (sl_ints){0} + vertex_of(f->columns, c);
-        const float weight = a->value ? a->value[e] : 1.0f;
+        const float weight = a->value ? sign * a->value[e] : sign;
         prefetch(a, b, e, f->h, j, vectors, f->half_h);
         SL_UNROLL for (int v = 0; v < vectors; v++)
         {
@@ -134,7 +154,7 @@ SL_INLINE void slice(const struct forward *f, int64_t b, int64_t r, int64_t j, i
             sl_floats x = weight * load(f->h, c, j + at, single ? 1 : SL_LANES, f->half_h);
             if (f->half_z)
                 x = sl_round_lanes(x);
-            const sl_ints wins = takes(sign * x, vertex, sign * z[v], from[v]);
+            const sl_ints wins = takes(x, vertex, z[v], from[v]);
             z[v] = (sl_floats)SELECT(wins, x, z[v]);
             from[v] = SELECT(wins, vertex, from[v]);
         }
@@ -142,6 +162,7 @@ SL_INLINE void slice(const struct forward *f, int64_t b, int64_t r, int64_t j, i
     SL_UNROLL for (int v = 0; v < vectors; v++)
     {
         const int64_t at = v * SL_LANES;
+        close(sign, &z[v], &from[v]);
         store(z[v], f->z, r, j + at, count - at, f->half_z);
         store_vertices(from[v], count - at, argmax + at);
     }
@@ -200,13 +221,17 @@ SL_KERNEL(sl_kernel_max_merge,
         for (int64_t j = 0; j < width; j += SL_LANES) {
             const int64_t to = index ? index[r] : r, count = width - j;
             int32_t *const vertex = argmax->vertex + to * argmax->ld + j;
-            const sl_floats sent = load(x, r, j, count, half), state = load(z, to, j, count, half);
-            const sl_ints other = load_vertices(from->vertex + r * from->ld + j, count),
-                          own = load_vertices(vertex, count),
-                          wins =
-                              (sl_ints)(other >= 0) & takes(sign * sent, other, sign * state, own);
-            store((sl_floats)SELECT(wins, sent, state), z, to, j, count, half);
-            store_vertices(SELECT(wins, other, own), count, vertex);
+            sl_floats sent = load(x, r, j, count, half), state = load(z, to, j, count, half);
+            sl_ints other = load_vertices(from->vertex + r * from->ld + j, count),
+                    own = load_vertices(vertex, count);
+            open(sign, &sent, &other);
+            open(sign, &state, &own);
+            const sl_ints wins = takes(sent, other, state, own);
+            state = (sl_floats)SELECT(wins, sent, state);
+            own = SELECT(wins, other, own);
+            close(sign, &state, &own);
+            store(state, z, to, j, count, half);
+            store_vertices(own, count, vertex);
         }
 }
 

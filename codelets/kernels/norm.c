@@ -23,6 +23,12 @@ SL_INLINE struct walk walk_of(const struct sl_norm *n)
     return (struct walk){n->mean ? RUN : n->cols, RUN / ld, ld};
 }
 
+/* Whether Z, of floats, is another matrix than H: no buffer comes between. */
+SL_INLINE bool is_apart(const struct sl_rows *z, const struct sl_rows *h)
+{
+    return z->type == SL_FLOAT32 && z->data != h->data;
+}
+
 /* ---- Forward ---- */
 
 SL_KERNEL(sl_kernel_norm,
@@ -33,6 +39,7 @@ SL_KERNEL(sl_kernel_norm,
     struct moments of[AT_ONCE] = {{0}};
     float inverse[RUN], x[RUN] = {0};
     const struct sl_rows from = sl_float_rows(x, walk.ld);
+    const bool direct = is_apart(z, &n->h) && !(epilogue && sl_epilogue_has_steps(epilogue));
     for (int64_t start = 0; start < n->cols; start += walk.panel) {
         invert(n, start, least(walk.panel, n->cols - start), inverse);
         for (int64_t r = 0; r < n->rows; r += walk.rows) {
@@ -42,7 +49,10 @@ SL_KERNEL(sl_kernel_norm,
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
                 for (int64_t i = 0; i < rows; i++)
-                    normalise(n, true, of + i, r + i, j, count, inverse, x + i * walk.ld);
+                    normalise(n, true, of + i, r + i, j, count, inverse,
+                              direct ? sl_rows_at(z, r + i, j).data : x + i * walk.ld);
+                if (direct)
+                    continue;
                 const struct sl_epilogue here = sl_epilogue_at(epilogue, r, j);
                 const struct sl_rows to = sl_rows_at(z, r, j);
                 sl_epilogue_rows(&here, 0, rows, count, &from, &to);
@@ -162,6 +172,7 @@ SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
     float inverse[RUN], x[RUN] = {0};
     struct sl_epilogue epilogue = SL_EPILOGUE_IDENTITY;
     const struct sl_rows from = sl_float_rows(x, walk.ld);
+    const bool direct = is_apart(&b->y, &n->h) && is_apart(&b->y, &b->g) && !b->after;
     for (int64_t start = 0; start < n->cols; start += walk.panel) {
         invert(n, start, least(walk.panel, n->cols - start), inverse);
         for (int64_t r = 0; r < n->rows; r += walk.rows) {
@@ -173,13 +184,16 @@ SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
                 for (int64_t i = 0; i < rows; i++) {
-                    float *restrict const to = x + i * walk.ld;
+                    float *restrict const to =
+                        direct ? sl_rows_at(&b->y, r + i, j).data : x + i * walk.ld;
                     normalise(n, false, of + i, r + i, j, count, inverse, to);
                     if (b->g.type == SL_BFLOAT16)
                         turn_back(b, true, of + i, r + i, j, count, inverse, to);
                     else
                         turn_back(b, false, of + i, r + i, j, count, inverse, to);
                 }
+                if (direct)
+                    continue;
                 const struct sl_rows to = sl_rows_at(&b->y, r, j);
                 epilogue.after = b->after ? b->after + r : NULL;
                 sl_epilogue_rows(&epilogue, 0, rows, count, &from, &to);

@@ -11,16 +11,20 @@ SL_INLINE uint32_t odd(float x)
     return bits;
 }
 
-static unsigned bad_of(uint32_t gradient, uint32_t update)
+/* Where no update is odd, no gradient is. */
+static unsigned bad_of(uint32_t update, int64_t count, const float *g)
 {
+    uint32_t gradient = 0;
+    for (int64_t i = 0; update && i < count; i++)
+        gradient |= odd(g[i]);
     return (gradient ? SL_BAD_GRADIENT : 0) | (update ? SL_BAD_UPDATE : 0);
 }
 
-/* A step, of a parameter whose common or own numbers are `how`; what is odd is gathered. */
+/* A step, of a parameter whose common or own numbers are `how`; what is odd is gathered. An odd
+ * gradient makes m odd, and an odd m the parameter. */
 #define STEP(name, states, how)                                             \
     sl_##name##_step(how, g[i], w + i, m + i, (states) > 1 ? v + i : NULL); \
-    gradient |= odd(g[i]);                                                  \
-    update |= odd(w[i]) | odd(m[i]) | ((states) > 1 ? odd(v[i]) : 0)
+    update |= odd(w[i]) | ((states) > 1 ? odd(v[i]) : 0)
 
 /* The step of all parameters, and of parameters with a step count each. */
 #define LOOP(constant, name, states, state)                                                 \
@@ -28,23 +32,23 @@ static unsigned bad_of(uint32_t gradient, uint32_t update)
                          float *w, float *m, float *v)                                      \
     {                                                                                       \
         const struct sl_##name common = sl_##name##_open(s);                                \
-        uint32_t gradient = 0, update = 0;                                                  \
+        uint32_t update = 0;                                                                \
         for (int64_t i = 0; i < count; i++) {                                               \
             STEP(name, states, &common);                                                    \
         }                                                                                   \
-        return bad_of(gradient, update);                                                    \
+        return bad_of(update, count, g);                                                    \
     }                                                                                       \
     static unsigned name##_counted(const struct sl_optimizer_step *s, int64_t count,        \
                                    const float *counts, const float *g, float *w, float *m, \
                                    float *v)                                                \
     {                                                                                       \
         const struct sl_##name common = sl_##name##_open(s);                                \
-        uint32_t gradient = 0, update = 0;                                                  \
+        uint32_t update = 0;                                                                \
         for (int64_t i = 0; i < count; i++) {                                               \
             const struct sl_##name own = sl_##name##_counted(&common, counts[i]);           \
             STEP(name, states, &own);                                                       \
         }                                                                                   \
-        return bad_of(gradient, update);                                                    \
+        return bad_of(update, count, g);                                                    \
     }
 SL_OPTIMIZERS(LOOP)
 
@@ -67,11 +71,10 @@ SL_KERNEL_RETURNS(unsigned, sl_kernel_optimizer,
 SL_KERNEL_RETURNS(unsigned, sl_kernel_average,
                   (float rate, int64_t count, const float *g, float *w), (rate, count, g, w))
 {
-    uint32_t gradient = 0, update = 0;
+    uint32_t update = 0;
     for (int64_t i = 0; i < count; i++) {
         w[i] = sl_average_step(rate, g[i], w[i]);
-        gradient |= odd(g[i]);
         update |= odd(w[i]);
     }
-    return bad_of(gradient, update);
+    return bad_of(update, count, g);
 }

@@ -18,8 +18,8 @@ SL_KERNEL(sl_kernel_pack_rows,
     }
 }
 
-static void add_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
-                     int64_t ldx, float *y, int64_t ldy)
+static void add_rows(int64_t count, int64_t cols, const uint32_t *index, const float *restrict x,
+                     int64_t ldx, float *restrict y, int64_t ldy)
 {
     for (int64_t r = 0; r < count; r++)
         for (int64_t j = 0; j < cols; j++)

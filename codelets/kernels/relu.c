@@ -3,6 +3,7 @@
 
 SL_KERNEL(sl_kernel_relu, (int64_t rows, int64_t cols, float *z, int64_t ldz), (rows, cols, z, ldz))
 {
+    sl_join_rows(ldz == cols, &rows, &cols);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
             z[r * ldz + j] =
@@ -14,9 +15,13 @@ SL_KERNEL(sl_kernel_relu_backward,
            int64_t ldg),
           (rows, cols, scale, h, ldh, g, ldg))
 {
-    for (int64_t r = 0; r < rows; r++)
+    sl_join_rows(ldh == cols && ldg == cols, &rows, &cols);
+    for (int64_t r = 0; r < rows; r++) {
+        const float *restrict const mask = h + r * ldh;
+        float *restrict const to = g + r * ldg;
         for (int64_t j = 0; j < cols; j++) {
-            const float x = scale * g[r * ldg + j]; /* also where it is not wanted: no branch */
-            g[r * ldg + j] = h[r * ldh + j] > 0.0f ? x : 0.0f;
+            const float x = scale * to[j]; /* also where it is not wanted: no branch */
+            to[j] = mask[j] > 0.0f ? x : 0.0f;
         }
+    }
 }

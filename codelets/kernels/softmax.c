@@ -1,7 +1,9 @@
-/* Softmax cross-entropy and accuracy counts: the logits of a row are read once, as vectors. */
-#include "codelets/softmax.h"
+/* Softmax cross-entropy, also with class weights, and accuracy counts: the logits of a row are read
+ * once, as vectors. */
+#include "codelets/weighted_softmax.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "codelets/exponential.h"
 #include "core/split.h"
@@ -88,12 +90,22 @@ SL_INLINE void add_exponentials(struct row *row, float *terms)
 /* Whether the label is the first largest logit; a NaN at the start is the largest. */
 SL_INLINE bool is_right(const struct row *row, int32_t label)
 {
-    const int32_t classes = (int32_t)(row->whole + row->rest);
-    const float *z = row->z, mine = z[label];
-    int beaten = isnan(z[0]) || isnan(mine);
-    for (int32_t j = 0; j < classes; j++)
-        beaten |= (z[j] > mine) | ((z[j] == mine) & (j < label));
-    return !beaten;
+    static const int32_t numbers[SL_EIGHT] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const float mine = row->z[label];
+    sl_short_ints beaten[SL_EIGHT_VECTORS] = {{0}};
+    int32_t lane[SL_EIGHT], any = isnan(row->z[0]) || isnan(mine);
+    for (int64_t j = 0; j <= row->whole; j += SL_EIGHT)
+        SL_UNROLL for (int v = 0; v < SL_EIGHT_VECTORS; v++)
+        {
+            const sl_short z = j < row->whole ? ((const sl_short *)(row->z + j))[v] : row->last[v];
+            const sl_short_ints before =
+                (sl_short_ints)(((const sl_short_ints *)numbers)[v] < label - (int32_t)j);
+            beaten[v] |= (sl_short_ints)(z > mine) | ((sl_short_ints)(z == mine) & before);
+        }
+    SL_UNROLL for (int v = 0; v < SL_EIGHT_VECTORS; v++)((sl_short_ints *)lane)[v] = beaten[v];
+    for (int l = 0; l < SL_EIGHT; l++)
+        any |= lane[l];
+    return !any;
 }
 
 /* Rows of one split. A row's loss is log(sum) + largest - z[label]; logarithms are taken of
@@ -149,8 +161,8 @@ SL_INLINE void finish_gradient(const struct row *row, int32_t label, float facto
 {
     const float times = factor / row->sum;
     float last[SL_EIGHT];
-    for (int64_t j = 0; j < row->whole; j++)
-        out[j] *= times;
+    for (int64_t j = 0; j < row->whole; j += SL_EIGHT)
+        SL_UNROLL for (int v = 0; v < SL_EIGHT_VECTORS; v++)((sl_short *)(out + j))[v] *= times;
     SL_UNROLL for (int v = 0; v < SL_EIGHT_VECTORS; v++)((sl_short *)last)[v] =
         row->last[v] * times;
     for (int64_t l = 0; l < row->rest; l++)
@@ -179,4 +191,85 @@ SL_KERNEL(sl_kernel_softmax_loss, (const struct sl_softmax *s, double *loss, dou
     }
     *loss = tally.loss + log(tally.product);
     *correct = tally.correct;
+}
+
+/* ---- Class weights and label smoothing ---- */
+
+/* Σ_j weights(j)·z(j). WEIGHTS NULL: all 1. */
+SL_INLINE double sum_weighted(int64_t classes, const float *weights, const float *z)
+{
+    sl_reals sum[SL_DOUBLE_VECTORS];
+    double rest = 0.0;
+    int64_t j = 0;
+    SL_UNROLL for (int v = 0; v < SL_DOUBLE_VECTORS; v++) sum[v] = (sl_reals){0};
+    for (; j + SL_EIGHT <= classes; j += SL_EIGHT)
+        SL_UNROLL for (int v = 0; v < SL_DOUBLE_VECTORS; v++)
+        {
+            const sl_reals own = sl_reals_at(z + j, v);
+            sum[v] += weights ? sl_reals_at(weights + j, v) * own : own;
+        }
+    for (; j < classes; j++)
+        rest += (weights ? (double)weights[j] : 1.0) * (double)z[j];
+    return sl_fold_reals(sum, false) + rest;
+}
+
+/* out = by · out - each · weights, where `out` has the exponentials. */
+SL_INLINE void finish_weighted(const struct row *row, float by, float each, const float *weights,
+                               float *out)
+{
+    float last[SL_EIGHT] = {0.0f};
+    const sl_short one = (sl_short){0} + 1.0f;
+    for (int64_t j = 0; j < row->whole; j += SL_EIGHT)
+        SL_UNROLL for (int v = 0; v < SL_EIGHT_VECTORS; v++)
+        {
+            sl_short *const to = (sl_short *)(out + j) + v;
+            *to = by * *to - each * (weights ? ((const sl_short *)(weights + j))[v] : one);
+        }
+    for (int64_t l = 0; weights && l < row->rest; l++)
+        last[l] = weights[row->whole + l];
+    SL_UNROLL for (int v = 0; v < SL_EIGHT_VECTORS; v++)
+    {
+        sl_short *const to = (sl_short *)last + v;
+        *to = by * row->last[v] - each * (weights ? *to : one);
+    }
+    memcpy(out + row->whole, last, (size_t)row->rest * sizeof *out);
+}
+
+SL_KERNEL(sl_kernel_weighted_softmax,
+          (const struct sl_weighted_softmax *w, double *loss, double *correct), (w, loss, correct))
+{
+    const struct sl_softmax *s = &w->softmax;
+    const float *const weights = w->weights;
+    const double hit = 1.0 - (double)w->smoothing, each = (double)w->smoothing / (double)s->classes;
+    double sum = weights ? 0.0 : (double)s->classes;
+    for (int64_t j = 0; weights && j < s->classes; j++)
+        sum += (double)weights[j];
+    *loss = *correct = 0.0;
+    for (int64_t r = 0; r < s->rows; r++) {
+        const int32_t label = s->target[2 * r];
+        const float *z = s->z + r * s->ldz;
+        float *out = s->g + r * s->ldg;
+        if (label < 0 || s->target[2 * r + 1] != SL_SPLIT_TRAIN) {
+            memset(out, 0, (size_t)s->classes * sizeof *out);
+            continue;
+        }
+        struct row row = row_of(z, s->classes, s->ldz);
+        find_largest(&row);
+        const double largest = (double)row.largest,
+                     times = (double)s->scale * (s->factor ? (double)s->factor[r] : 1.0);
+        const double mine = hit * (weights ? (double)weights[label] : 1.0), all = mine + each * sum;
+        *correct += is_right(&row, label);
+        *loss += mine * (largest - (double)z[label]);
+        if (each > 0.0)
+            *loss += each * (sum * largest - (weights ? sum_weighted(s->classes, weights, z)
+                                                      : sum_weighted(s->classes, NULL, z)));
+        add_exponentials(&row, out); /* which may be where the logits were */
+        *loss += all * log((double)row.sum);
+        const float by = (float)(times * all / (double)row.sum);
+        if (weights)
+            finish_weighted(&row, by, (float)(times * each), weights, out);
+        else
+            finish_weighted(&row, by, (float)(times * each), NULL, out);
+        out[label] -= (float)(times * mine);
+    }
 }

@@ -2,101 +2,136 @@
 #include "codelets/value_loss.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "codelets/exponential.h"
 #include "core/split.h"
 
-/* Up to eight columns of a row; values behind them are not known. */
+/* Up to eight columns of a row. Where a value is not known, or behind the columns, z, y and e are
+ * 0: this adds 0 to a loss, and multiplies a product by 1. */
 struct piece {
     int64_t first, count;
-    float z[SL_EIGHT], y[SL_EIGHT], e[SL_EIGHT]; /* e = exp(-|z|), of the sigmoid */
+    sl_short z[SL_EIGHT_VECTORS], y[SL_EIGHT_VECTORS];
+    sl_short e[SL_EIGHT_VECTORS];          /* e = exp(-|z|), of the sigmoid */
+    sl_short_ints known[SL_EIGHT_VECTORS]; /* -1 or 0 */
 };
 
-/* A whole piece goes as vectors, without a call. */
-SL_INLINE void copy_piece(int64_t count, const void *from, float *to)
+#define LANE(x, l) (x)[(l) / SL_SHORT_LANES][(l) % SL_SHORT_LANES]
+
+SL_INLINE void load_eight(int64_t count, const float *x, float behind, sl_short *to)
+{
+    if (count == SL_EIGHT) {
+        SL_UNROLL for (int v = 0; v < SL_EIGHT_VECTORS; v++) to[v] = ((const sl_short *)x)[v];
+        return;
+    }
+    SL_UNROLL for (int v = 0; v < SL_EIGHT_VECTORS; v++) to[v] = (sl_short){0} + behind;
+    SL_UNROLL for (int l = 0; l < SL_EIGHT; l++) if (l < count) LANE(to, l) = x[l];
+}
+
+SL_INLINE void store_eight(int64_t count, const sl_short *from, float *x)
 {
     if (count == SL_EIGHT)
-        memcpy(to, from, SL_EIGHT * sizeof *to);
+        SL_UNROLL for (int v = 0; v < SL_EIGHT_VECTORS; v++)((sl_short *)x)[v] = from[v];
     else
-        memcpy(to, from, (size_t)count * sizeof *to);
+        SL_UNROLL for (int l = 0; l < SL_EIGHT; l++) if (l < count) x[l] = LANE(from, l);
+}
+
+/* Vector i of eight floats, as doubles. */
+SL_INLINE sl_reals reals_of(const sl_short *x, int i)
+{
+#ifdef __AVX2__
+    return (sl_reals)_mm256_cvtps_pd(i ? _mm256_extractf128_ps((__m256)x[0], 1)
+                                       : _mm256_castps256_ps128((__m256)x[0]));
+#else
+    sl_reals to;
+    SL_UNROLL for (int d = 0; d < SL_DOUBLES; d++) to[d] = (double)LANE(x, i * SL_DOUBLES + d);
+    return to;
+#endif
 }
 
 SL_INLINE void load_piece(const struct sl_value_loss *v, enum sl_value_loss_kind kind, int64_t r,
                           struct piece *p)
 {
-    const int32_t *values = v->target + r * (SL_TARGET_FIRST + v->cols) + SL_TARGET_FIRST;
+    const float *values =
+        (const float *)(v->target + r * (SL_TARGET_FIRST + v->cols) + SL_TARGET_FIRST);
     p->count = v->cols - p->first < SL_EIGHT ? v->cols - p->first : SL_EIGHT;
-    copy_piece(p->count, v->z + r * v->ldz + p->first, p->z);
-    copy_piece(p->count, values + p->first, p->y);
-    for (int64_t l = p->count; l < SL_EIGHT; l++) {
-        p->z[l] = 0.0f;
-        p->y[l] = NAN;
-    }
-    if (kind == SL_VALUE_SIGMOID) {
-        SL_UNROLL for (int i = 0; i < SL_EIGHT_VECTORS; i++)
-        {
-            const sl_short z = ((const sl_short *)p->z)[i];
-            /* e^-|z| */
-            ((sl_short *)p->e)[i] = sl_exponential_short((sl_short)((sl_short_ints)z | INT32_MIN));
+    load_eight(p->count, v->z + r * v->ldz + p->first, 0.0f, p->z);
+    load_eight(p->count, values + p->first, NAN, p->y);
+    SL_UNROLL for (int i = 0; i < SL_EIGHT_VECTORS; i++)
+    {
+        const sl_short_ints known = (sl_short_ints)(p->y[i] == p->y[i]);
+        p->known[i] = known;
+        p->y[i] = (sl_short)((sl_short_ints)p->y[i] & known);
+        p->z[i] = (sl_short)((sl_short_ints)p->z[i] & known);
+        if (kind == SL_VALUE_SIGMOID) {
+            const sl_short size = (sl_short)((sl_short_ints)p->z[i] | INT32_MIN); /* -|z| */
+            p->e[i] = (sl_short)((sl_short_ints)sl_exponential_short(size) & known);
         }
     }
 }
 
-/* Loss of a row, and whether all its known values are met. Logarithms are taken of products of
- * 1 + e: such a product of 1 … 2^960 is finite. */
+/* Loss of a row, and which of its known values are not met; a column in one of some lanes.
+ * Logarithms are taken of products of 1 + e: of MOST_FACTORS of them in each lane, the product is
+ * 1 … 2^960. */
 struct tally {
-    double loss, product;
-    bool right;
+    sl_reals loss, product;
+    sl_short_ints wrong;
 };
 
-static const double LARGE_PRODUCT = 0x1p900;
+enum { MOST_FACTORS = 120 };
 
-/* A value that is not known adds 0 to a sum and nothing to a product: no branches, but vectors. */
 SL_INLINE void add_piece(const struct sl_value_loss *v, const struct piece *p,
                          enum sl_value_loss_kind kind, bool plain, struct tally *tally)
 {
+    const bool weighted = !plain && v->weights; /* then add_weighted adds the loss */
     const double smoothing = plain ? 0.0 : (double)v->smoothing;
-    double term[SL_EIGHT], factor[SL_EIGHT];
-    int wrong = 0;
-    for (int64_t l = 0; l < SL_EIGHT; l++) {
-        const double z = (double)p->z[l], y = (double)p->y[l];
-        const double wanted = y * (1.0 - smoothing) + 0.5 * smoothing;
-        const double linear = (z > 0.0 ? z : 0.0) - z * wanted; /* not finite, unless z is */
-        const double value = kind == SL_VALUE_SQUARE ? z - y : linear,
-                     power = kind == SL_VALUE_SQUARE ? 0.0 : 1.0 + (double)p->e[l];
-        term[l] = isnan(y) ? 0.0 : value;
-        factor[l] = isnan(y) ? 1.0 : power;
-        wrong |= !isnan(y) & ((z > 0.0) != (y > 0.5));
-    }
-    tally->right &= !wrong;
-    if (kind == SL_VALUE_SQUARE) {
-        for (int64_t l = 0; l < SL_EIGHT; l++)
-            tally->loss += term[l] * term[l];
-    } else if (!plain && v->weights) {
-        for (int64_t l = 0; l < p->count; l++)
-            if (!isnan(p->y[l]))
-                tally->loss += (double)v->weights[(p->y[l] > 0.5f ? v->cols : 0) + p->first + l] *
-                               (term[l] + log1p((double)p->e[l]));
-    } else {
-        for (int64_t l = 0; l < SL_EIGHT; l++) {
-            tally->loss += term[l];
-            tally->product *= factor[l];
+    SL_UNROLL for (int i = 0; i < SL_DOUBLE_VECTORS; i++)
+    {
+        const sl_reals z = reals_of(p->z, i), y = reals_of(p->y, i);
+        if (kind == SL_VALUE_SQUARE) {
+            tally->loss += (z - y) * (z - y);
+            continue;
         }
+        if (weighted)
+            continue;
+        const sl_reals wanted = y * (1.0 - smoothing) + 0.5 * smoothing,
+                       positive = (sl_reals)((sl_longs)(z > 0.0) & (sl_longs)z);
+        const sl_reals term = positive - z * wanted; /* not finite, unless z is */
+        tally->product *= 1.0 + reals_of(p->e, i);
+        tally->loss += term;
     }
+    SL_UNROLL for (int i = 0; i < SL_EIGHT_VECTORS; i++)
+    {
+        tally->wrong |= (sl_short_ints)(p->z[i] > 0.0f) ^ (sl_short_ints)(p->y[i] > 0.5f);
+    }
+}
+
+/* Return the loss of a row whose values have weights. Its logarithms are calls: a walk apart. */
+static double add_weighted(const struct sl_value_loss *v, int64_t r)
+{
+    const float *const values =
+        (const float *)(v->target + r * (SL_TARGET_FIRST + v->cols) + SL_TARGET_FIRST);
+    const double smoothing = (double)v->smoothing;
+    double loss = 0.0;
+    for (int64_t j = 0; j < v->cols; j++) {
+        const double z = (double)v->z[r * v->ldz + j], y = (double)values[j];
+        const double term = (z > 0.0 ? z : 0.0) - z * (y * (1.0 - smoothing) + 0.5 * smoothing);
+        if (!isnan(y))
+            loss += (double)v->weights[(y > 0.5 ? v->cols : 0) + j] * (term + log1p(exp(-fabs(z))));
+    }
+    return loss;
 }
 
 SL_INLINE void set_gradient(const struct sl_value_loss *v, const struct piece *p,
                             enum sl_value_loss_kind kind, float times, float *out)
 {
-    float w[SL_EIGHT], to[SL_EIGHT];
+    sl_short w[SL_EIGHT_VECTORS] = {{0}}, to[SL_EIGHT_VECTORS];
     const float keep = 1.0f - v->smoothing, plus = 0.5f * v->smoothing;
-    for (int64_t l = 0; v->weights && l < p->count; l++)
-        w[l] = v->weights[(p->y[l] > 0.5f ? v->cols : 0) + p->first + l];
+    if (v->weights)
+        SL_UNROLL for (int l = 0; l < SL_EIGHT; l++) if (l < p->count) LANE(w, l) =
+            v->weights[(LANE(p->y, l) > 0.5f ? v->cols : 0) + p->first + l];
     SL_UNROLL for (int i = 0; i < SL_EIGHT_VECTORS; i++)
     {
-        const sl_short z = ((const sl_short *)p->z)[i], y = ((const sl_short *)p->y)[i],
-                       e = ((const sl_short *)p->e)[i];
+        const sl_short z = p->z[i], y = p->y[i], e = p->e[i];
         sl_short gradient = 2.0f * (z - y);
         if (kind == SL_VALUE_SIGMOID) {
             const sl_short share = 1.0f / (1.0f + e);
@@ -104,40 +139,74 @@ SL_INLINE void set_gradient(const struct sl_value_loss *v, const struct piece *p
                 (sl_short)SL_SELECT(sl_short_ints, (sl_short_ints)(z < 0.0f), e * share, share) -
                 (y * keep + plus);
             if (v->weights)
-                gradient *= ((const sl_short *)w)[i];
+                gradient *= w[i];
         }
-        ((sl_short *)to)[i] =
-            (sl_short)((sl_short_ints)(gradient * times) & (sl_short_ints)(y == y));
+        to[i] = (sl_short)((sl_short_ints)(gradient * times) & p->known[i]);
     }
-    copy_piece(p->count, to, out + p->first);
+    store_eight(p->count, to, out + p->first);
 }
 
-/* `out` NULL: without gradient. */
-SL_INLINE struct tally walk_row_of(const struct sl_value_loss *v, enum sl_value_loss_kind kind,
-                                   int64_t r, bool plain, float times, float *out)
+/* What columns of a row add to its loss, the product whose logarithm they add to it, and whether
+ * some known value is not met. */
+struct sums {
+    double loss, product;
+    int32_t wrong;
+};
+
+/* Columns first … end - 1. `out` NULL: without gradient. */
+SL_INLINE struct sums walk_columns_of(const struct sl_value_loss *v, enum sl_value_loss_kind kind,
+                                      int64_t r, int64_t first, int64_t end, bool plain,
+                                      float times, float *out)
 {
-    struct tally tally = {.product = 1.0, .right = true};
+    struct tally tally = {.product = (sl_reals){0} + 1.0};
+    struct sums sums = {.product = 1.0};
     struct piece p;
-    for (p.first = 0; p.first < v->cols; p.first += SL_EIGHT) {
+    for (p.first = first; p.first < end; p.first += SL_EIGHT) {
         load_piece(v, kind, r, &p);
         add_piece(v, &p, kind, plain, &tally);
-        if (tally.product > LARGE_PRODUCT) {
-            tally.loss += log(tally.product);
-            tally.product = 1.0;
-        }
         if (out)
             set_gradient(v, &p, kind, times, out);
     }
-    if (kind == SL_VALUE_SIGMOID)
-        tally.loss += log(tally.product);
-    return tally;
+    for (int d = 0; d < SL_DOUBLES; d++) {
+        sums.loss += tally.loss[d];
+        sums.product *= tally.product[d];
+    }
+    for (int l = 0; l < SL_SHORT_LANES; l++)
+        sums.wrong |= tally.wrong[l];
+    return sums;
 }
 
-SL_INLINE struct tally walk_row(const struct sl_value_loss *v, int64_t r, bool plain, float times,
-                                float *out)
+/* Not inlined: its callers call functions, and keep no vectors meanwhile. */
+__attribute__((noinline)) static struct sums walk_columns(const struct sl_value_loss *v, int64_t r,
+                                                          int64_t first, int64_t end, bool plain,
+                                                          float times, float *out)
 {
-    return v->kind == SL_VALUE_SQUARE ? walk_row_of(v, SL_VALUE_SQUARE, r, plain, times, out)
-                                      : walk_row_of(v, SL_VALUE_SIGMOID, r, plain, times, out);
+    if (v->kind == SL_VALUE_SQUARE)
+        return plain ? walk_columns_of(v, SL_VALUE_SQUARE, r, first, end, true, times, NULL)
+                     : walk_columns_of(v, SL_VALUE_SQUARE, r, first, end, false, times, out);
+    return plain ? walk_columns_of(v, SL_VALUE_SIGMOID, r, first, end, true, times, NULL)
+                 : walk_columns_of(v, SL_VALUE_SIGMOID, r, first, end, false, times, out);
+}
+
+/* Loss of a row, and whether all its known values are met. */
+struct result {
+    double loss;
+    bool right;
+};
+
+static struct result walk_row(const struct sl_value_loss *v, int64_t r, bool plain, float times,
+                              float *out)
+{
+    const int64_t most = MOST_FACTORS * SL_EIGHT; /* columns */
+    const bool sigmoid = v->kind == SL_VALUE_SIGMOID;
+    struct result row = {sigmoid && !plain && v->weights ? add_weighted(v, r) : 0.0, true};
+    for (int64_t j = 0; j < v->cols; j += most) {
+        const int64_t end = j + most < v->cols ? j + most : v->cols;
+        const struct sums sums = walk_columns(v, r, j, end, plain, times, out);
+        row.loss += sums.loss + (sigmoid ? log(sums.product) : 0.0);
+        row.right &= !sums.wrong;
+    }
+    return row;
 }
 
 SL_KERNEL(sl_kernel_value_loss, (const struct sl_value_loss *v, double *loss, double *correct),
@@ -154,9 +223,9 @@ SL_KERNEL(sl_kernel_value_loss, (const struct sl_value_loss *v, double *loss, do
             continue;
         }
         const float times = v->factor ? per_column * v->factor[r] : per_column;
-        const struct tally tally = walk_row(v, r, false, times, out);
-        *loss += tally.loss / (double)v->cols;
-        *correct += v->kind == SL_VALUE_SIGMOID && tally.right;
+        const struct result row = walk_row(v, r, false, times, out);
+        *loss += row.loss / (double)v->cols;
+        *correct += v->kind == SL_VALUE_SIGMOID && row.right;
     }
 }
 
@@ -169,8 +238,8 @@ SL_KERNEL(sl_kernel_value_count, (const struct sl_value_loss *v, double correct[
         const int32_t *target = v->target + r * (SL_TARGET_FIRST + v->cols);
         if (target[SL_TARGET_LABEL] < 0)
             continue;
-        const struct tally tally = walk_row(v, r, true, 0.0f, NULL);
-        loss[target[SL_TARGET_SPLIT]] += tally.loss / (double)v->cols;
-        correct[target[SL_TARGET_SPLIT]] += v->kind == SL_VALUE_SIGMOID && tally.right;
+        const struct result row = walk_row(v, r, true, 0.0f, NULL);
+        loss[target[SL_TARGET_SPLIT]] += row.loss / (double)v->cols;
+        correct[target[SL_TARGET_SPLIT]] += v->kind == SL_VALUE_SIGMOID && row.right;
     }
 }

@@ -246,7 +246,7 @@ const struct sl_kernel_row sl_kernel_rows[] = {
     {"norm_sums", "statistics of columns",     norm_sums,          {4, 0, 0, 0},   {5, 0, 0, 0},    SL_RESULT_SUMS, 1e-6, true},
     {"norm_gradient", "of weight and bias",    norm_gradient,      {8, 0, 0, 0},   {5, 0, 0, 0},    Z, 1e-4, true},
     {"softmax", "cross-entropy, gradient",     softmax,            {8, 0, 0, 0},   {6, 0, 0, 0},    LOSS, 1e-5, true},
-    {"softmax_weighted", "class weights",      softmax_weighted,   {8, 0, 0, 0},   {9, 0, 0, 0},    LOSS, 1e-5, false},
+    {"softmax_weighted", "class weights",      softmax_weighted,   {8, 0, 0, 0},   {9, 0, 0, 0},    LOSS, 1e-5, true},
     {"accuracy", "cross-entropy, right rows",  accuracy,           {4, 0, 0, 0},   {5, 0, 0, 0},    SL_RESULT_SUMS, 1e-5, true},
     {"loss_sigmoid", "sigmoid, gradient",      loss_sigmoid,       {12, 0, 0, 0},  {10, 0, 0, 0},   LOSS, 1e-5, true},
     {"loss_square", "squares, gradient",       loss_square,        {12, 0, 0, 0},  {5, 0, 0, 0},    LOSS, 1e-5, true},
