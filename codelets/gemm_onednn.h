@@ -21,7 +21,7 @@ void sl_gemm_bfloat16(const struct sl_gemm *gemm);
 bool sl_gemm_float32_is_fast(const struct sl_gemm *gemm);
 
 /* C = [C +] op(A)·op(B), all float32, without an epilogue. Only where sl_gemm_float32_is_fast. Its
- * bits depend on the operands and on the processor only. */
+ * bits depend on the operands, the distance between their rows and the processor. */
 void sl_gemm_float32(const struct sl_gemm *gemm);
 
 #endif

@@ -60,21 +60,25 @@ void sl_groups_destroy(struct sl_groups *groups)
 
 /* ---- Sums ---- */
 
-int sl_group_sums_create(const struct sl_groups *groups, struct sl_group_sums *sums, int64_t rows,
-                         int64_t cols, size_t element_size, int owner)
+int sl_group_sums_create(const struct sl_groups *groups, struct sl_group_sums *sums,
+                         const struct sl_tile *summed)
 {
     struct sl_runtime *all = groups->all;
-    int64_t *owners = malloc((size_t)all->ranks * sizeof *owners);
+    int64_t *owners = malloc(2 * (size_t)all->ranks * sizeof *owners);
     sums->of = calloc((size_t)groups->count, sizeof *sums->of);
     int code = owners && sums->of
                    ? 0
                    : sl_error(SL_ERR_SYSTEM, "no memory for the sums of %d groups", groups->count);
     code = sl_runtime_agree(all, code);
-    if (!code)
-        sl_runtime_gather(all, owner, owners);
-    for (int g = 0; !code && g < groups->count; g++)
-        sl_tile_describe(all, &sums->of[g], rows, cols, cols, element_size,
-                         groups->first[g] + (int)owners[groups->first[g]], NULL);
+    if (!code) {
+        sl_runtime_gather(all, summed->owner, owners);
+        sl_runtime_gather(all, summed->ld, owners + all->ranks);
+    }
+    for (int g = 0; !code && g < groups->count; g++) {
+        const int first = groups->first[g];
+        sl_tile_describe(all, &sums->of[g], summed->rows, summed->cols, owners[all->ranks + first],
+                         summed->element_size, first + (int)owners[first], NULL);
+    }
     free(owners);
     return code;
 }

@@ -25,11 +25,11 @@ struct sl_group_sums {
     struct sl_tile *of; // (count): of each group; of[0] holds the total
 };
 
-/* Make the sums of tiles (rows, cols), which rank `owner` of each group has. `owner` is this
- * group's. Collective in `all`. Return 0 or SL_ERR_SYSTEM; sl_group_sums_destroy in either case,
- * before the summed tiles are destroyed. */
-int sl_group_sums_create(const struct sl_groups *groups, struct sl_group_sums *sums, int64_t rows,
-                         int64_t cols, size_t element_size, int owner);
+/* Make the sums of tiles like `summed`, a tile of this group: of one shape, each with its group's
+ * owner and distance between rows. Collective in `all`. Return 0 or SL_ERR_SYSTEM;
+ * sl_group_sums_destroy in either case, before the summed tiles are destroyed. */
+int sl_group_sums_create(const struct sl_groups *groups, struct sl_group_sums *sums,
+                         const struct sl_tile *summed);
 void sl_group_sums_destroy(const struct sl_groups *groups, struct sl_group_sums *sums);
 
 /* Return the bytes of other groups' tiles that come to this rank for a sum. */

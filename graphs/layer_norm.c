@@ -63,9 +63,7 @@ static int create_group_sums(struct sl_network *net, struct sl_layer *layer, str
         code = sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     code = sl_runtime_agree(net->model->rt, code);
     for (int j = 0; !code && j < columns; j++)
-        code = sl_group_sums_create(net->groups, &batch->group_sums[j], 2,
-                                    sl_cut_width(layer->out_cut, j), sizeof(double),
-                                    batch->sums[j].owner);
+        code = sl_group_sums_create(net->groups, &batch->group_sums[j], &batch->sums[j]);
     return code ? code
                 : sl_tile_create(net->model->rt, &batch->statistics, 2, layer->out, sizeof(float),
                                  batch->group_sums[0].of[0].owner);

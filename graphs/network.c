@@ -276,12 +276,14 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         code = layer->kind->plan(net, layer, wanted);
     if (!code && !net->evaluates)
         code = sl_product_create_gradients(net, layer); /* follows from the order */
-    const struct sl_tile *parameters = &model->parameters;
+    struct sl_tile summed = model->parameters; /* the layer gives a tile like it to be summed, or */
+    summed.owner = 0;
+    if (!layer->kind->differentiate && !layer->gradient.rows && layer->gradients.tiles)
+        summed.ld = layer->gradients.tiles[0].ld; /* a tile of the gradients themselves */
     if (net->groups)
         code = sl_runtime_agree(net->model->rt, code);
     if (!code && net->groups && sl_model_learns(model) && !net->evaluates)
-        code = sl_group_sums_create(net->groups, &layer->group_sums, parameters->rows,
-                                    parameters->cols, sizeof(float), 0);
+        code = sl_group_sums_create(net->groups, &layer->group_sums, &summed);
     return code;
 }
 
@@ -365,8 +367,8 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
     if (net->groups)
         code = sl_runtime_agree(net->model->rt, code);
     if (!code && net->groups)
-        code = sl_group_sums_create(net->groups, &net->group_metrics, 1, SL_METRICS, sizeof(double),
-                                    0);
+        code = sl_group_sums_create(net->groups, &net->group_metrics,
+                                    net->total.rows ? &net->total : &net->metrics[0]);
     if (!code && !net->unmeasured)
         code = sl_evaluation_create(net);
     net->rt->shapes_alone = net->logits_only; /* networks of the same logits look at their size */

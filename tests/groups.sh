@@ -285,6 +285,13 @@ usual_sample() {
     done | tr '\n' ' ' | awk '{ print; exit !(NF == 2 && 0 < $1 && $1 < $2) }' || die "no sample"
 }
 
+# Rows of gradients may lie further apart than those of parameters.
+wide() {
+    exact wide 3 "2:--groups_2x1 4:--groups_2x2" "$T/small" --hidden 256
+    exact wide-odd 3 "2:--groups_2x1" "$T/small" --hidden 100 --model sage
+    exact wide-norm 3 "2:--groups_2x1" "$T/small" --model resgcn --layers 2 --hidden 128 --block-norm batch
+}
+
 # A group, or a set, may have no vertex at all.
 empty() {
     "$STARLING" generate community "$T/tiny" --vertices 2 --classes 2 --degree 1 --features 4 --seed 1 >"$T/out" ||
@@ -784,6 +791,7 @@ check "resume: groups and batches" resumes resume-groups 2 "$T/strong" --hidden 
     --resample 3
 check "groups and sets without vertices" empty
 check "predictions" predicts
+check "wide layers" wide
 check "--groups that do not fit" refused "--groups 2x2: this run has 3 ranks" train "$T/small" --groups 2x2
 check "--batches that are none" refused "--batches co: expected full, co:R" train "$T/small" --batches co
 check "--delay without refreshed copies" refused "--delay cd-2: expected --groups GxP and --preload-hops N" \

@@ -1,5 +1,6 @@
 #include "core/view.h"
 
+#include "core/error.h"
 #include "core/handle.h"
 #include "core/message.h"
 #include "core/ranks.h"
@@ -48,8 +49,10 @@ void sl_view_free(struct sl_runtime *view)
 
 void sl_view_lend(const struct sl_runtime *view, struct sl_tile *tile, struct sl_tile *alias)
 {
+    if (alias->ld != tile->ld)
+        sl_fatal("a lent tile has rows %lld elements apart, and other ranks expect %lld",
+                 (long long)tile->ld, (long long)alias->ld);
     alias->handle = sl_tile_handle(view, tile);
-    alias->ld = tile->ld;
 }
 
 struct sl_runtime sl_view_planned(int rank, int ranks, int stages)

@@ -21,7 +21,8 @@ int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view
 void sl_view_free(struct sl_runtime *view);
 
 /* Let `alias`, a tile of another view whose owner is this process, be `tile`, which this process
- * owns in `view`: both have one handle. Before either is destroyed, clear the handle of `alias`. */
+ * owns in `view`: both have one handle. Before either is destroyed, clear the handle of `alias`.
+ * Rows of both are as far apart: messages depend on it on both sides. */
 void sl_view_lend(const struct sl_runtime *view, struct sl_tile *tile, struct sl_tile *alias);
 
 /* Return a view as rank `rank` of ranks that are not there would have it, for predictions: tiles

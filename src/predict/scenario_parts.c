@@ -112,7 +112,9 @@ bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *sour
     const struct sl_assembly *how = &training->how;
     const bool chooses = strcmp(how->distribution, "auto") == 0 && !how->grid && !how->replication;
     const int64_t space = sl_space_find(rt).bytes;
-    return (how->kind->parts || chooses) && is_cut_soon(source, rt->ranks, space, NULL);
+    const enum partition given = kind_of(how->partition);
+    return (how->kind->parts || chooses) && (given == NONE || given == METHOD) &&
+           is_cut_soon(source, rt->ranks, space, NULL);
 }
 
 void sl_scenario_halo_destroy(struct sl_scenario_halo *halo)
