@@ -4,7 +4,7 @@
 
 #include "codelets/operation.h"
 
-/* Which vertices the rows, or columns, of a sparse operand are. */
+/* Which vertices the rows, or columns, of a sparse operand are: numbers from 0 to 2^31 - 2. */
 struct sl_numbering {
     int32_t first;         /* number 0, and so on from there, or, */
     const int32_t *number; // (rows, or columns), unless it is NULL, these

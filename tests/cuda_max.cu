@@ -10,12 +10,21 @@ static void expect_equal_vertices(const std::vector<int32_t> &got, const std::ve
     expect(got == want, "max: other vertices than on the CPU");
 }
 
-static std::vector<int32_t> some_vertices(int64_t count, int64_t below)
+static std::vector<int32_t> some_vertices(int64_t count, int32_t least, int64_t below)
 {
     std::vector<int32_t> vertices((size_t)count);
     for (int32_t &vertex : vertices)
-        vertex = (int32_t)random_below(below) - 1;
+        vertex = (int32_t)random_below(below) + least;
     return vertices;
+}
+
+/* Values that come from no vertex are 0. */
+static void clear_nobody(const std::vector<int32_t> &vertices, matrix &values)
+{
+    for (int64_t r = 0; r < values.rows; r++)
+        for (int64_t j = 0; j < values.cols; j++)
+            if (vertices[(size_t)(r * values.cols + j)] < 0)
+                values(r, j) = 0.0f;
 }
 
 /* Forward on top of what is there, and alone; then the gradient. Weights are powers of two beside
@@ -26,12 +35,14 @@ static void check_max(const sparse &a, int64_t width, layout how, enum sl_type t
     const device_sparse on_device(a);
     const struct sl_sparse view = a.view();
     const matrix h = of_type(type, random_matrix(a.cols, width, how, NONE, INTEGERS));
-    const matrix before = of_type(type, random_matrix(a.rows, width, other(how), CANARY, INTEGERS));
+    std::vector<int32_t> argmax = some_vertices(a.rows * width, -1, 2 * FIRST);
+    matrix state = random_matrix(a.rows, width, other(how), CANARY, INTEGERS);
+    clear_nobody(argmax, state);
+    const matrix before = of_type(type, state);
     stored host_h(h), z(before);
     const device_matrix dh(h), dz(before);
     const struct sl_rows from = host_h.rows(), to = z.rows(), dfrom = dh.rows(), dto = dz.rows();
-    std::vector<int32_t> argmax = some_vertices(a.rows * width, 2 * FIRST);
-    const std::vector<int32_t> number = some_vertices(std::max(a.rows, a.cols), 2 * FIRST);
+    const std::vector<int32_t> number = some_vertices(std::max(a.rows, a.cols), 0, 2 * FIRST);
     const array<int32_t> dnumber(number), dargmax(argmax);
     const struct sl_numbering run = {FIRST, nullptr}, listed = {0, number.data()},
                               dlisted = {0, dnumber.data};
@@ -93,19 +104,19 @@ static void test_max_merge()
             matrix numbers = random_matrix(rows, width, (layout)(option % LAYOUTS), NONE, INTEGERS);
             for (int64_t r = 0; r < rows; r += 5)
                 numbers.at()[r * numbers.ld] = NAN;
-            const matrix x = of_type(type, numbers),
-                         before =
-                             of_type(type, random_matrix(rows, width, LOOSE, CANARY, INTEGERS));
-            stored host_x(x), z(before);
-            const device_matrix dx(x), dz(before);
-            const struct sl_rows sent = host_x.rows(), to = z.rows(), dsent = dx.rows(),
-                                 dto = dz.rows();
+            matrix state = random_matrix(rows, width, LOOSE, CANARY, INTEGERS);
             std::vector<int32_t> from((size_t)(rows * width)), argmax(from.size());
-            std::vector<uint32_t> index((size_t)rows);
             for (size_t i = 0; i < from.size(); i++) {
                 from[i] = (int32_t)random_below(6) - 1;
                 argmax[i] = (int32_t)random_below(6) - 1;
             }
+            clear_nobody(argmax, state);
+            const matrix x = of_type(type, numbers), before = of_type(type, state);
+            stored host_x(x), z(before);
+            const device_matrix dx(x), dz(before);
+            const struct sl_rows sent = host_x.rows(), to = z.rows(), dsent = dx.rows(),
+                                 dto = dz.rows();
+            std::vector<uint32_t> index((size_t)rows);
             for (int64_t r = 0; r < rows; r++)
                 index[(size_t)r] = (uint32_t)((7 * r + 3) % rows);
             const array<int32_t> dfrom(from), dargmax(argmax);
