@@ -527,7 +527,7 @@ SL_KERNEL(sl_kernel_attention_close,
 
 /* ---- Backward ---- */
 
-/* What the rows of a chunk have for each entry and head: logits, L and r. */
+/* Read logits, L and r of each entry and head of a chunk. */
 SL_INLINE void read_back(struct chunk *c, int64_t heads, int64_t per, const float *t,
                          const struct sl_floats_at *scores, int64_t all, float *restrict log_sum,
                          float *restrict r)

@@ -324,7 +324,8 @@ int sl_making_read(struct sl_making *m)
     const bool adds = m->how->reducer->linear && o->type == SL_FLOAT32;
     const struct sl_caches caches = {
         .last_bytes = rt->cache_bytes,
-        .own_bytes = adds ? rt->own_cache_bytes : 0, /* others read and write more for a block */
+        .own_bytes = adds ? rt->own_cache_bytes
+                          : 0, /* for sums in float32 alone: a block costs others more */
         .sharers = (rt->all_cores + rt->ranks - 1) / rt->ranks,
         .cores = rt->all_cores,
         .tiles = p->tiles,

@@ -9,16 +9,15 @@
 
 /* ---- Blocks of columns ---- */
 
-/* The last-level cache is read so many times faster than memory, in random rows, and a core's own
- * cache than the last-level cache. This part of a cache is there for the rows of a block. Narrow
- * rows and slices of wide rows have so many bytes. */
+/* A random row comes CACHE_SPEED times faster from the last-level cache than from memory, and
+ * OWN_SPEED times faster from a core's own cache than from the last level. CACHE_PART of a cache is
+ * there for the rows of a block. Products take SLICE_BYTES of a wide row at a time. */
 static const double CACHE_SPEED = 5.0, OWN_SPEED = 2.0, CACHE_PART = 0.8;
 enum { WINDOWS = 8, SLICE_BYTES = 256 };
 
-/* Of gathered rows: the share that misses a cache. Of rows of the adjacency: the blocks in which a
- * row has entries. */
 struct sample {
-    double miss, visits;
+    double miss;   /* the share of gathered rows that misses a cache */
+    double visits; /* blocks in which a row of the adjacency has entries, on average */
 };
 
 /* Sample the rows of all ranks: WINDOWS windows of rows whose distinct columns just fill a cache of
@@ -89,8 +88,8 @@ static int64_t choose_block(struct sl_runtime *rt, const struct sl_csr *rows, do
     return many < one ? block_cols : rows->cols;
 }
 
-/* Where all dense rows are in the last-level cache, blocks are for each core's own cache. Its cores
- * do not share rows, so that each tile is a wave. */
+/* Blocks are for each core's own cache where the last level has all dense rows. Each tile is a wave
+ * then: one core multiplies it. */
 int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
                                 const struct sl_caches *caches)
 {

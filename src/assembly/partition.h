@@ -55,9 +55,9 @@ struct sl_caches {
     int64_t tiles;
 };
 
-/* Return the columns of a block for aggregations of `width` columns. These are all columns, or
- * fewer where the model predicts fewer bytes: dense rows of a block stay in the last-level cache,
- * or, where all dense rows do, in a core's own cache. `rows` are this rank's rows of the adjacency.
+/* Return the columns of a block for aggregations of `width` columns: all, or fewer where the model
+ * predicts fewer bytes. Dense rows of a block stay in a core's own cache where the last-level cache
+ * has all dense rows, else in the last-level cache. `rows` are this rank's rows of the adjacency.
  * Collective. */
 int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
                                 const struct sl_caches *caches);

@@ -155,9 +155,9 @@ void sl_ranks_count_sharers(const char *text, int *sharers, int *index)
     MPI_Comm_free(&node);
 }
 
-/* What a message of a tile is to MPI, the same on both ranks, which know the tile alike. Rows with
- * little between them travel in one piece, with what is between. Open MPI copies each row of a
- * message of several pieces, on both ranks. */
+/* Make MPI's type of a tile's message. Both ranks know the tile alike, so the type is the same.
+ * Rows with little between them travel in one piece, with what is between. Open MPI copies each row
+ * of a message of several pieces, on both ranks. */
 static int describe_tile(starpu_data_handle_t handle, MPI_Datatype *type)
 {
     enum { MOST_BYTES = INT32_MAX, LITTLE = 8 /* an eighth of a row */ };
