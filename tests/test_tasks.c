@@ -218,13 +218,13 @@ static void check_spmm(int64_t rows, int64_t width)
         }
 }
 
-/* One row of int32 from -1 on. */
-static struct sl_operand some_vertices(int64_t rows, int64_t cols)
+/* Rows of int32 from `least` on. */
+static struct sl_operand some_vertices(int64_t rows, int64_t cols, int32_t least)
 {
     int32_t *contents = calloc((size_t)(rows * cols) + 1, sizeof *contents);
     assert_non_null(contents);
     for (int64_t k = 0; k < rows * cols; k++)
-        contents[k] = (int32_t)sl_random_below(40) - 1;
+        contents[k] = (int32_t)sl_random_below(40) + least;
     struct sl_operand made = sl_operand_over(contents, rows, cols, cols, sizeof *contents);
     made.exact = true;
     return made;
@@ -239,8 +239,8 @@ static void check_max(int64_t rows, int64_t width)
         struct sl_guarded_sparse s = some_sparse(rows, INNER, true, option & 4);
         struct sl_operand a = sl_operand_packed(&s.view, 1),
                           h = sl_operand_reals_of_type(INNER, width, type),
-                          vertices = some_vertices(1, INNER),
-                          arg = accumulate ? some_vertices(rows, width)
+                          vertices = some_vertices(1, INNER, 0),
+                          arg = accumulate ? some_vertices(rows, width, 0)
                                            : sl_operand_blank(rows, width),
                           z = accumulate ? sl_operand_reals_of_type(rows, width, type)
                                          : sl_operand_blank_of_type(rows, width, type);
@@ -271,7 +271,8 @@ static void check_max_back(int64_t rows, int64_t width)
         const bool accumulate = option & 1, listed = option & 2;
         struct sl_guarded_sparse s = some_sparse(rows, INNER, true, option & 4);
         struct sl_operand at = sl_operand_packed(&s.view, 1), g = sl_operand_reals(INNER, width),
-                          arg = some_vertices(INNER, width), vertices = some_vertices(1, rows),
+                          arg = some_vertices(INNER, width, -1),
+                          vertices = some_vertices(1, rows, 0),
                           dh = accumulate ? sl_operand_reals(rows, width)
                                           : sl_operand_blank(rows, width);
         const struct sl_numbering own = {3, listed ? vertices.copy : NULL};
@@ -312,8 +313,8 @@ static void check_max_merge(int64_t rows, int64_t width)
         const enum sl_type type = sl_some_type();
         const int64_t before = listed ? sl_random_below(4) : 0, all = rows + before;
         struct sl_operand x = sl_operand_reals_of_type(all, width, type),
-                          from = some_vertices(all, width), index = reversed(rows, before),
-                          arg = some_vertices(rows, width),
+                          from = some_vertices(all, width, -1), index = reversed(rows, before),
+                          arg = some_vertices(rows, width, 0),
                           z = sl_operand_reals_of_type(rows, width, type);
         const struct sl_rows sent = sl_copied_rows(&x), to = sl_copied_rows(&z),
                              first = sl_rows_at(&sent, before, 0);

@@ -6,6 +6,7 @@
 
 #include <starpu.h>
 
+#include "config.h"
 #include "core/error.h"
 
 /* StarPU's interface of matrices, but with rows as far apart as on the owner. This holds for memory
@@ -69,7 +70,9 @@ static void reuse_as_allocated(void)
 static void make_ops(void)
 {
     tile_ops = starpu_interface_matrix_ops;
+#ifndef SL_HAVE_CUDA /* src/core/ranks_mpi.c */
     tile_ops.interfaceid = (enum starpu_data_interface_id)starpu_data_interface_get_next_id();
+#endif
     tile_ops.allocate_data_on_node = allocate;
     reuse_as_allocated();
 }

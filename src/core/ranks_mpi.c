@@ -1,3 +1,4 @@
+#include "config.h"
 #include "core/ranks.h"
 
 #include <stdio.h>
@@ -155,6 +156,7 @@ void sl_ranks_count_sharers(const char *text, int *sharers, int *index)
     MPI_Comm_free(&node);
 }
 
+#ifndef SL_HAVE_CUDA
 /* Make MPI's type of a tile's message. Both ranks know the tile alike, so the type is the same.
  * Rows with little between them travel in one piece, with what is between. Open MPI copies each row
  * of a message of several pieces, on both ranks. */
@@ -174,15 +176,20 @@ static void free_type(MPI_Datatype *type)
 {
     MPI_Type_free(type);
 }
+#endif
 
+/* With types of the program's own, StarPU 1.3 loses the order of messages and tasks on GPUs: the
+ * numbers of a run on two ranks changed from run to run. Builds with CUDA have StarPU's types. */
 int sl_ranks_start_messages(void)
 {
     if (!sl_ranks_use_mpi())
         return 0;
     const int code = starpu_mpi_init_comm(NULL, NULL, 0, MPI_COMM_WORLD);
+#ifndef SL_HAVE_CUDA
     if (!code)
         starpu_mpi_interface_datatype_register(
             (enum starpu_data_interface_id)sl_handles_interface(), describe_tile, free_type);
+#endif
     return code;
 }
 
