@@ -70,7 +70,7 @@ static void reuse_as_allocated(void)
 static void make_ops(void)
 {
     tile_ops = starpu_interface_matrix_ops;
-#ifndef SL_HAVE_CUDA /* src/core/ranks_mpi.c */
+#ifndef SL_HAVE_CUDA /* there, messages have StarPU's types: sl_ranks_start_messages */
     tile_ops.interfaceid = (enum starpu_data_interface_id)starpu_data_interface_get_next_id();
 #endif
     tile_ops.allocate_data_on_node = allocate;

@@ -178,8 +178,8 @@ static void free_type(MPI_Datatype *type)
 }
 #endif
 
-/* With types of the program's own, StarPU 1.3 loses the order of messages and tasks on GPUs: the
- * numbers of a run on two ranks changed from run to run. Builds with CUDA have StarPU's types. */
+/* Builds with CUDA keep StarPU's types of messages. With describe_tile's type, losses of two ranks
+ * on GPUs changed from run to run (batch norm, StarPU 1.3); the reason is not known. */
 int sl_ranks_start_messages(void)
 {
     if (!sl_ranks_use_mpi())
