@@ -6,7 +6,6 @@
 
 #include <starpu.h>
 
-#include "config.h"
 #include "core/error.h"
 
 /* StarPU's interface of matrices, but with rows as far apart as on the owner. This holds for memory
@@ -70,16 +69,15 @@ static void reuse_as_allocated(void)
 static void make_ops(void)
 {
     tile_ops = starpu_interface_matrix_ops;
-#ifndef SL_HAVE_CUDA /* there, messages have StarPU's types: sl_ranks_start_messages */
-    tile_ops.interfaceid = (enum starpu_data_interface_id)starpu_data_interface_get_next_id();
-#endif
     tile_ops.allocate_data_on_node = allocate;
     reuse_as_allocated();
 }
 
-int sl_handles_interface(void)
+int sl_handles_set_interface(bool own)
 {
     pthread_once(&made, make_ops);
+    tile_ops.interfaceid = own ? (enum starpu_data_interface_id)starpu_data_interface_get_next_id()
+                               : starpu_interface_matrix_ops.interfaceid;
     return (int)tile_ops.interfaceid;
 }
 

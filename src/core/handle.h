@@ -9,8 +9,10 @@
  * that StarPU allocates where the tile is needed. Wherever it is, its rows are `ld` apart. */
 void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile);
 
-/* Return StarPU's number of the interface that handles of tiles have. */
-int sl_handles_interface(void);
+/* Give the handles that follow an interface of their own, or that of StarPU's matrices. Messages of
+ * StarPU's matrices have StarPU's types. Return the interface's number. Call this before the first
+ * handle; without a call, the interface is that of StarPU's matrices. */
+int sl_handles_set_interface(bool own);
 
 /* Rows of a tile, and bytes of a row and from row to row, the same in all memories. */
 struct sl_handle_rows {

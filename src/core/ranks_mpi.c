@@ -156,7 +156,6 @@ void sl_ranks_count_sharers(const char *text, int *sharers, int *index)
     MPI_Comm_free(&node);
 }
 
-#ifndef SL_HAVE_CUDA
 /* Make MPI's type of a tile's message. Both ranks know the tile alike, so the type is the same.
  * Rows with little between them travel in one piece, with what is between. Open MPI copies each row
  * of a message of several pieces, on both ranks. */
@@ -176,20 +175,28 @@ static void free_type(MPI_Datatype *type)
 {
     MPI_Type_free(type);
 }
-#endif
 
-/* Builds with CUDA keep StarPU's types of messages. With describe_tile's type, losses of two ranks
- * on GPUs changed from run to run (batch norm, StarPU 1.3); the reason is not known. */
+/* Whether StarPU has one memory on each rank: no GPU, and no NUMA nodes of their own. */
+static bool have_one_memory(void)
+{
+    int several = starpu_memory_nodes_get_count() > 1;
+    MPI_Allreduce(MPI_IN_PLACE, &several, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return !several;
+}
+
+/* Messages have describe_tile's type where ranks have one memory. StarPU 1.3 unpacks a message of
+ * such a type that comes before its tile is free into the memory of the thread that frees the tile
+ * (starpu_data_get_local_ptr in _starpu_mpi_early_data_cb), which may be a GPU's. */
 int sl_ranks_start_messages(void)
 {
     if (!sl_ranks_use_mpi())
         return 0;
+    const bool one_memory = have_one_memory();
+    const int interface = sl_handles_set_interface(one_memory);
     const int code = starpu_mpi_init_comm(NULL, NULL, 0, MPI_COMM_WORLD);
-#ifndef SL_HAVE_CUDA
-    if (!code)
-        starpu_mpi_interface_datatype_register(
-            (enum starpu_data_interface_id)sl_handles_interface(), describe_tile, free_type);
-#endif
+    if (!code && one_memory)
+        starpu_mpi_interface_datatype_register((enum starpu_data_interface_id)interface,
+                                               describe_tile, free_type);
     return code;
 }
 
