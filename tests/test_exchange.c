@@ -1,12 +1,21 @@
 /* The exchange on the ranks that an MPI launcher started (tests/exchange.sh). Rows of each rank are
  * added to rows of other ranks, and replace rows. This happens three times without a wait, while
  * the rows change. Some pairs of ranks have nothing for one another. Then matrices travel whose
- * columns are on ranks of their own. */
+ * columns are on ranks of their own, and tiles whose rows lie apart. */
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <starpu.h>
 
 #include "codelets/accumulate.h"
 #include "core/error.h"
+#include "core/handle.h"
+#include "core/message.h"
+#include "core/task.h"
 #include "core/temporary.h"
 #include "graphs/copies.h"
 #include "graphs/exchange.h"
@@ -255,6 +264,232 @@ static void settle_stops(struct world *w)
     }
 }
 
+/* ---- Rows that lie apart ---- */
+
+/* A tile of `rows` rows of `cols` elements of `size` bytes, `ld` elements apart. Where little is
+ * between rows, a message is one piece with what is between. */
+struct shape {
+    int64_t rows, cols, ld, size;
+    bool one_piece;
+};
+
+static const struct shape shapes[] = {
+    {37, 128, 144, 4, true},  {37, 256, 288, 2, true},   {9, 64, 72, 8, true},
+    {1, 128, 144, 4, true},   {37, 7, 7, 4, true},       {3000, 128, 144, 4, true},
+    {37, 5, 16, 4, false},    {37, 5, 16, 2, false},     {11, 3, 10, 8, false},
+    {37, 128, 384, 4, false}, {3000, 64, 192, 4, false},
+};
+
+/* Bytes that no tile's element has: around a tile and between its rows, of a sender and of others;
+ * and what a task writes before a message comes. */
+enum { GUARD = 256, SENDERS = 254, OTHERS = 255, WRITTEN = 253 };
+
+static int byte_of(int rank, int turn, int64_t row, int64_t byte)
+{
+    return (int)((row * 37 + byte * 11 + rank * 101 + turn * 53) % 251);
+}
+
+/* Tiles of one shape, one of each rank, over memory that this rank's has bytes around. */
+struct tiles {
+    const struct shape *shape;
+    int64_t bytes;
+    unsigned char *memory;
+    struct sl_tile of[MOST];
+};
+
+static struct tiles *make_tiles(struct world *w, const struct shape *shape, int between)
+{
+    struct tiles *t = calloc(1, sizeof *t);
+    const int64_t bytes = shape->rows * shape->ld * shape->size;
+    unsigned char *memory = malloc((size_t)(bytes + 2 * GUARD));
+    if (!t || !memory)
+        sl_fatal("no memory for tiles");
+    memset(memory, between, (size_t)(bytes + 2 * GUARD));
+    t->shape = shape;
+    t->bytes = bytes;
+    t->memory = memory;
+    for (int r = 0; r < w->rt.ranks; r++)
+        sl_tile_describe(&w->rt, &t->of[r], shape->rows, shape->cols, shape->ld,
+                         (size_t)shape->size, r, r == w->rt.rank ? memory + GUARD : NULL);
+    return t;
+}
+
+static void free_tiles(struct world *w, struct tiles *t)
+{
+    for (int r = 0; r < w->rt.ranks; r++)
+        sl_tile_forget(&t->of[r]);
+    free(t->memory);
+    free(t);
+}
+
+static void write_values(struct world *w, struct tiles *t, int turn)
+{
+    unsigned char *to = sl_tile_acquire(&w->rt, &t->of[w->rt.rank], true);
+    for (int64_t r = 0; r < t->shape->rows; r++)
+        for (int64_t b = 0; b < t->shape->cols * t->shape->size; b++)
+            to[r * t->shape->ld * t->shape->size + b] =
+                (unsigned char)byte_of(w->rt.rank, turn, r, b);
+    sl_tile_release(&t->of[w->rt.rank]);
+}
+
+static void expect_values(struct world *w, const struct shape *shape, const unsigned char *got,
+                          int from, int turn, const char *what)
+{
+    int64_t wrong = 0;
+    for (int64_t r = 0; r < shape->rows; r++)
+        for (int64_t b = 0; b < shape->cols * shape->size; b++)
+            wrong += got[r * shape->ld * shape->size + b] != byte_of(from, turn, r, b);
+    if (wrong && w->failures++ < 5)
+        printf("rank %d, %lld rows of %lld, %lld apart, %lld bytes each: %lld bytes of %s are "
+               "wrong\n",
+               w->rt.rank, (long long)shape->rows, (long long)shape->cols, (long long)shape->ld,
+               (long long)shape->size, (long long)wrong, what);
+}
+
+/* Bytes around a tile are as they were. So are bytes between rows, unless the message was one
+ * piece: then they are the sender's. */
+static void expect_between(struct world *w, const struct tiles *t)
+{
+    const struct shape *shape = t->shape;
+    const int64_t row = shape->cols * shape->size, apart = shape->ld * shape->size,
+                  end = t->bytes - (apart - row);
+    const bool one_piece = shape->one_piece && starpu_memory_nodes_get_count() == 1;
+    int64_t wrong = 0;
+    for (int64_t b = -GUARD; b < t->bytes + GUARD; b++) {
+        const bool between = b >= 0 && b < end && b % apart >= row, outside = b < 0 || b >= end;
+        if (between || outside)
+            wrong += t->memory[GUARD + b] != (between && one_piece ? SENDERS : OTHERS);
+    }
+    if (wrong && w->failures++ < 5)
+        printf("rank %d, %lld rows of %lld, %lld apart, %lld bytes each: %lld bytes beside rows "
+               "are wrong\n",
+               w->rt.rank, (long long)shape->rows, (long long)shape->cols, (long long)shape->ld,
+               (long long)shape->size, (long long)wrong);
+}
+
+static atomic_bool goes_on;
+
+/* Task: the last buffer becomes the first one, or, where it is the only one, WRITTEN, once the test
+ * goes on. */
+static void hold_cpu(void *buffers[], void *argument)
+{
+    const int last = *(const int *)argument - 1;
+    unsigned char *to = (unsigned char *)STARPU_MATRIX_GET_PTR(buffers[last]),
+                  *from = (unsigned char *)STARPU_MATRIX_GET_PTR(buffers[0]);
+    const size_t size = STARPU_MATRIX_GET_ELEMSIZE(buffers[last]),
+                 row = STARPU_MATRIX_GET_NX(buffers[last]) * size,
+                 to_apart = STARPU_MATRIX_GET_LD(buffers[last]) * size,
+                 from_apart = STARPU_MATRIX_GET_LD(buffers[0]) * size;
+    while (!goes_on)
+        sched_yield();
+    for (size_t r = 0; r < STARPU_MATRIX_GET_NY(buffers[last]); r++)
+        if (last)
+            memcpy(to + r * to_apart, from + r * from_apart, row);
+        else
+            memset(to + r * to_apart, WRITTEN, row);
+}
+
+static struct starpu_codelet write_codelet = {.name = "write",
+                                              .cpu_funcs = {hold_cpu},
+                                              .nbuffers = 1,
+                                              .modes = {STARPU_W}},
+                             copy_codelet = {.name = "copy",
+                                             .cpu_funcs = {hold_cpu},
+                                             .nbuffers = 2,
+                                             .modes = {STARPU_R, STARPU_W}};
+
+/* Let each rank expect a message that nobody sends yet: StarPU takes messages before somebody asks
+ * for them only while it expects another one. */
+static struct tiles *expect_late(struct world *w)
+{
+    static const struct shape one = {1, 1, 1, 4, true};
+    struct tiles *late = make_tiles(w, &one, SENDERS);
+    const int rank = w->rt.rank, before = (rank + w->rt.ranks - 1) % w->rt.ranks;
+    sl_tile_send(&w->rt, &late->of[before], before, rank);
+    return late;
+}
+
+/* Let tasks that are held go on, once messages have come that other ranks have sent meanwhile. */
+static void go_on(struct world *w, struct tiles *late)
+{
+    const int rank = w->rt.rank;
+    int64_t everyone = 1;
+    sl_runtime_sum(&w->rt, &everyone, 1);
+    usleep(5000);
+    goes_on = true;
+    sl_tile_send(&w->rt, &late->of[rank], rank, (rank + 1) % w->rt.ranks);
+    sl_runtime_wait(&w->rt);
+    sl_tile_drop(&w->rt, &late->of[(rank + w->rt.ranks - 1) % w->rt.ranks]);
+    free_tiles(w, late);
+}
+
+/* A message replaces a tile in its owner's memory. It is submitted after a task that writes the
+ * tile; `early`: it comes before the task is done. */
+static void send_into_memory(struct world *w, const struct shape *shape, bool early)
+{
+    const int ranks = w->rt.ranks, rank = w->rt.rank, count = 1;
+    struct tiles *x = make_tiles(w, shape, SENDERS), *y = make_tiles(w, shape, OTHERS),
+                 *late = expect_late(w);
+    goes_on = !early;
+    write_values(w, x, 0);
+    sl_task_submit(&w->rt, &(struct sl_task){.codelet = &write_codelet,
+                                             .count = count,
+                                             .tiles = {&y->of[rank]},
+                                             .argument = &count,
+                                             .argument_size = sizeof count});
+    for (int r = 0; r < ranks; r++)
+        sl_tile_send_into(&w->rt, &x->of[r], &y->of[(r + 1) % ranks]);
+    go_on(w, late);
+    expect_values(w, shape, sl_tile_acquire(&w->rt, &y->of[rank], false),
+                  (rank + ranks - 1) % ranks, 0, "a tile in its owner's memory");
+    sl_tile_release(&y->of[rank]);
+    expect_between(w, y);
+    free_tiles(w, x);
+    free_tiles(w, y);
+}
+
+/* A tile is sent twice, with other values. A task reads the copy of the first message; `early`: the
+ * second message comes before the task is done. */
+static void send_twice(struct world *w, const struct shape *shape, bool early)
+{
+    const int ranks = w->rt.ranks, rank = w->rt.rank, count = 2,
+              before = (rank + ranks - 1) % ranks;
+    struct tiles *x = make_tiles(w, shape, SENDERS), *y = make_tiles(w, shape, OTHERS),
+                 *late = expect_late(w);
+    goes_on = !early;
+    write_values(w, x, 0);
+    for (int r = 0; r < ranks; r++)
+        sl_tile_send(&w->rt, &x->of[r], r, (r + 1) % ranks);
+    sl_task_submit(&w->rt, &(struct sl_task){.codelet = &copy_codelet,
+                                             .count = count,
+                                             .tiles = {&x->of[before], &y->of[rank]},
+                                             .argument = &count,
+                                             .argument_size = sizeof count});
+    write_values(w, x, 1);
+    for (int r = 0; r < ranks; r++)
+        sl_tile_send(&w->rt, &x->of[r], r, (r + 1) % ranks);
+    go_on(w, late);
+    expect_values(w, shape, sl_tile_acquire(&w->rt, &y->of[rank], false), before, 0,
+                  "a copy of the first message");
+    sl_tile_release(&y->of[rank]);
+    starpu_data_handle_t copy = sl_tile_handle(&w->rt, &x->of[before]);
+    starpu_data_acquire(copy, STARPU_R);
+    expect_values(w, shape, starpu_data_get_local_ptr(copy), before, 1, "the second message");
+    starpu_data_release(copy);
+    sl_tile_drop(&w->rt, &x->of[before]);
+    free_tiles(w, x);
+    free_tiles(w, y);
+}
+
+static void send_rows_apart(struct world *w)
+{
+    for (size_t s = 0; w->rt.ranks > 1 && s < sizeof shapes / sizeof *shapes; s++)
+        for (int early = 0; early < 2; early++) {
+            send_into_memory(w, &shapes[s], early);
+            send_twice(w, &shapes[s], early);
+        }
+}
+
 int main(void)
 {
     static struct world w;
@@ -270,6 +505,7 @@ int main(void)
     settle_stops(&w);
     exchange_columns(&w);
     refuse_columns(&w);
+    send_rows_apart(&w);
     int64_t sums[] = {w.failures, sl_exchange_rows_sent(&w.exchange),
                       sl_exchange_rows_received(&w.exchange)};
     sl_runtime_sum(&w.rt, sums, 3);
