@@ -90,6 +90,31 @@ static void test_metis_weighs_rows(void **state)
     free(indices);
 }
 
+/* Weights add up to at most what METIS counts to, use most of it, and stay in proportion. */
+static void test_weights_of_large_graphs(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t vertices, entries; /* of every vertex */
+    } graphs[] = {
+        {1000, 7},      {70000000, 0},   {71582789, 0}, /* 30 of each are just over 2^31 */
+        {80000000, 20}, {2000000000, 0}, {300000, 7000}};
+    for (size_t g = 0; g < sizeof graphs / sizeof *graphs; g++) {
+        const int64_t n = graphs[g].vertices, own = graphs[g].entries + SL_VERTEX_WORK,
+                      sum = n * own, weight = sl_vertex_weight(graphs[g].entries, sum, INT32_MAX);
+        assert_in_range(weight, 1, own);
+        assert_true(weight * n <= INT32_MAX);
+        if (sum <= INT32_MAX)
+            assert_int_equal(weight, own);
+        else
+            assert_true(weight == 1 || 3 * weight * n >= INT32_MAX);
+    }
+    const int64_t sum = 10 * (int64_t)INT32_MAX;
+    assert_int_equal(sl_vertex_weight(0, sum, INT32_MAX), 2);
+    assert_int_equal(sl_vertex_weight(1000, sum, INT32_MAX), 1030 / 11);
+    assert_int_equal(sl_vertex_weight(0, 100 * sum, INT32_MAX), 1);
+}
+
 static void test_metis_is_better(void **state)
 {
     (void)state;
@@ -200,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_metis_any_graph),
         cmocka_unit_test(test_metis_weighs_rows),
+        cmocka_unit_test(test_weights_of_large_graphs),
         cmocka_unit_test(test_metis_is_better),
         cmocka_unit_test(test_metis_shares_classes),
         cmocka_unit_test(test_metis_leaves_out_empty_classes),

@@ -33,11 +33,10 @@ int64_t sl_vertex_parts_bytes(int64_t vertices, int64_t entries)
     return (OF_ENTRY * entries + OF_VERTEX * vertices) * (int64_t)(sizeof(idx_t) / sizeof(int32_t));
 }
 
-/* A vertex's weight, as entries of a product: METIS adds up the weights of all vertices. */
-static idx_t weigh(int64_t entries, int64_t unit)
+int64_t sl_vertex_weight(int64_t entries, int64_t sum, int64_t most)
 {
-    const int64_t weight = (entries + SL_VERTEX_WORK) / unit;
-    return weight > 0 ? (idx_t)weight : 1;
+    const int64_t weight = (entries + SL_VERTEX_WORK) / (1 + sum / most);
+    return weight > 0 ? weight : 1;
 }
 
 /* `classes` 0: equal weights. */
@@ -46,7 +45,7 @@ static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
 {
     const int64_t n = csr->rows, nnz = csr->indptr[n];
     const bool weighted = classes > 0;
-    const int64_t unit = 1 + (nnz + SL_VERTEX_WORK * n) / IDX_MAX;
+    const int64_t sum = nnz + SL_VERTEX_WORK * n; /* METIS adds up the weights of all vertices */
     if ((idx_t)(n + nnz) != n + nnz)
         return sl_error(SL_ERR_DATA,
                         "METIS, built with %d-bit numbers, takes at most %" PRId64
@@ -71,7 +70,8 @@ static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
         while (weighted && v >= cut[class + 1])
             class ++;
         if (weighted)
-            out->weights[v * classes + class] = weigh(kept - out->indptr[v], unit);
+            out->weights[v * classes + class] =
+                (idx_t)sl_vertex_weight(kept - out->indptr[v], sum, IDX_MAX);
     }
     out->indptr[n] = kept;
     return SL_OK;

@@ -19,6 +19,11 @@ enum sl_vertex_weights {
  * many entries: 20 to 40, with 16 to 256 columns. */
 enum { SL_VERTEX_WORK = 30 };
 
+/* Return the weight of a vertex with so many entries: its entries and SL_VERTEX_WORK. Where `sum`,
+ * that of all vertices, is over `most`, weights are divided, so that they add up to at most `most`.
+ * No weight is below 1. */
+int64_t sl_vertex_weight(int64_t entries, int64_t sum, int64_t most);
+
 /* The same by METIS' k-way partition: few edges between parts of about equal weight (METIS takes 3
  * % more than the mean to be equal). `graph` is a symmetric pattern, of which loops and values say
  * nothing; parts may be empty where there are few vertices. The same on all machines. SL_ERR_DATA:
