@@ -1,5 +1,6 @@
-/* What src/core/runtime.h and task.h promise of a process: its environment, memory that workers
- * touch first, which of the tasks that are ready comes first. */
+/* Promises of src/core/runtime.h, tile.h, task.h and binding.h. They are about a process's
+ * environment, cores and caches, memory that workers touch first, the distance between rows of
+ * tiles, and the order of tasks that are ready. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 #include <starpu.h>
 
+#include "core/binding.h"
 #include "core/gpus.h"
 #include "core/home.h"
 #include "core/memory.h"
@@ -273,6 +275,52 @@ static void test_places(void **state)
     sl_matrix_destroy(&matrix);
 }
 
+/* A row begins at a multiple of SL_ROW_UNIT elements and has room for its last vector. Its bytes
+ * are no multiple of 512, and at most a cache line more than its vectors take. */
+static void test_distance_between_rows(void **state)
+{
+    enum { LINE = 64, SHARED = 512, MOST = 3000 };
+    static const enum sl_type types[] = {SL_FLOAT32, SL_BFLOAT16};
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        const int64_t size = (int64_t)sl_type_size(types[t]);
+        assert_int_equal(sl_leading(0, types[t]), 0);
+        for (int64_t cols = 1; cols <= MOST; cols++) {
+            const int64_t ld = sl_leading(cols, types[t]),
+                          vectors = (cols + SL_ROW_UNIT - 1) / SL_ROW_UNIT * SL_ROW_UNIT;
+            if (ld < vectors || ld % SL_ROW_UNIT || ld * size % SHARED == 0)
+                fail_msg("%d columns of %d bytes: rows are %d elements apart", (int)cols, (int)size,
+                         (int)ld);
+            assert_int_equal((ld - vectors) * size, vectors * size % SHARED == 0 ? LINE : 0);
+        }
+    }
+}
+
+/* Rows of a matrix's tiles are as far apart as sl_leading says, also where columns are cut. Each
+ * tile has memory of its own. */
+static void test_rows_of_tiles(void **state)
+{
+    static const int64_t rows[] = {0, 3, 4, 11}, cols[] = {0, 128, 384, 385, 641};
+    static const enum sl_type types[] = {SL_FLOAT32, SL_BFLOAT16};
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        struct sl_matrix matrix;
+        assert_int_equal(sl_matrix_create(&sl_running, &matrix, types[t],
+                                          &(struct sl_cuts){3, 4, rows, cols, only_owner, NULL}),
+                         0);
+        const char *end = matrix.slab;
+        for (int k = 0; k < 3 * 4; k++) {
+            const struct sl_tile *tile = &matrix.tiles[k];
+            assert_int_equal(tile->ld, sl_leading(tile->cols, types[t]));
+            assert_int_equal(tile->element_size, sl_type_size(types[t]));
+            assert_ptr_equal(tile->memory, end);
+            end += tile->rows * tile->ld * (int64_t)tile->element_size;
+        }
+        assert_int_equal(end - (const char *)matrix.slab, matrix.slab_bytes);
+        sl_matrix_destroy(&matrix);
+    }
+}
+
 /* On several ranks the urgent ones come first, and those of equal urgency as they were submitted.
  */
 static void test_urgency(void **state)
@@ -320,16 +368,82 @@ static void test_room(void **state)
     sl_runtime_stop(&rt);
 }
 
+/* ---- Cores and caches ---- */
+
+static void open_machine(struct sl_binding *binding, const char *machine)
+{
+    setenv("HWLOC_COMPONENTS", "synthetic", 1);
+    setenv("HWLOC_SYNTHETIC", machine, 1);
+    assert_int_equal(sl_binding_open(binding), 0);
+    unsetenv("HWLOC_SYNTHETIC");
+    unsetenv("HWLOC_COMPONENTS");
+}
+
+/* Find the last-level cache of the first core, and the core's largest cache that no other core
+ * shares. */
+static void test_caches(void **state)
+{
+    static const struct {
+        const char *machine;
+        int cores;
+        int64_t last_kib, own_kib;
+    } cases[] = {
+        /* two threads of each core */
+        {"l3:1(size=8388608) l2:4(size=1048576) l1d:1(size=32768) core:1 pu:2", 4, 8192, 1024},
+        /* two cores share the second level */
+        {"l3:1(size=8388608) l2:2(size=1048576) l1d:2(size=32768) core:1 pu:1", 4, 8192, 32},
+        /* four last-level caches in two packages */
+        {"pack:2 l3:2(size=4194304) l2:2(size=524288) core:1 pu:2", 8, 4096, 512},
+        /* all caches are shared */
+        {"l3:1(size=8388608) l2:1(size=2097152) core:2 pu:2", 2, 8192, 0},
+        {"core:3 pu:2", 3, 0, 0},
+        {"pu:4", 4, 0, 0},
+    };
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct sl_binding binding;
+        open_machine(&binding, cases[c].machine);
+        if (binding.cores != cases[c].cores || binding.cache_bytes != 1024 * cases[c].last_kib ||
+            binding.own_bytes != 1024 * cases[c].own_kib)
+            fail_msg("%s: %d cores, a last-level cache of %lld bytes, %lld of a core",
+                     cases[c].machine, binding.cores, (long long)binding.cache_bytes,
+                     (long long)binding.own_bytes);
+        sl_binding_close(&binding);
+    }
+}
+
+/* Each of three ranks has other cores of five, with both threads of each, and their caches. */
+static void test_shares_of_cores(void **state)
+{
+    static const char *const threads[] = {"0-1", "2-5", "6-9"};
+    (void)state;
+    for (int r = 0; r < 3; r++) {
+        struct sl_binding binding;
+        open_machine(&binding, "l3:1(size=8388608) l2:5(size=1048576) core:1 pu:2");
+        sl_binding_keep_share(&binding, 3, r);
+        assert_int_equal(binding.cores, r == 0 ? 1 : 2);
+        assert_string_equal(binding.text, threads[r]);
+        assert_int_equal(binding.cache_bytes, 8 << 20);
+        assert_int_equal(binding.own_bytes, 1 << 20);
+        sl_binding_close(&binding);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest running[] = {cmocka_unit_test(test_environment),
                                          cmocka_unit_test(test_shares_of_gpus),
                                          cmocka_unit_test(test_watched_memory),
                                          cmocka_unit_test(test_places),
+                                         cmocka_unit_test(test_distance_between_rows),
+                                         cmocka_unit_test(test_rows_of_tiles),
                                          cmocka_unit_test(test_touch)},
                             tasks[] = {cmocka_unit_test(test_urgency),
                                        cmocka_unit_test(test_urgency_alone),
                                        cmocka_unit_test(test_home), cmocka_unit_test(test_room)};
-    const int failed = cmocka_run_group_tests(running, start, sl_running_stop);
-    return failed + cmocka_run_group_tests(tasks, NULL, NULL);
+    const struct CMUnitTest cores[] = {cmocka_unit_test(test_caches),
+                                       cmocka_unit_test(test_shares_of_cores)};
+    int failed = cmocka_run_group_tests(running, start, sl_running_stop);
+    failed += cmocka_run_group_tests(tasks, NULL, NULL);
+    return failed + cmocka_run_group_tests(cores, NULL, NULL);
 }
