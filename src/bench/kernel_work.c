@@ -44,7 +44,7 @@ static float *draw(struct sl_kernel_work *k, int64_t rows, int64_t ld, double le
 
 static struct sl_floats_at draw_at(struct sl_kernel_work *k, int64_t cols)
 {
-    const int64_t ld = sl_padded(cols);
+    const int64_t ld = sl_leading(cols, SL_FLOAT32);
     return (struct sl_floats_at){draw(k, k->rows, ld, -1.0, 1.0), ld};
 }
 
@@ -154,8 +154,8 @@ static void draw_operands(struct sl_kernel_work *k)
 static void draw_results(struct sl_kernel_work *k)
 {
     const int64_t n = k->rows, ld = k->ld;
-    const int64_t state = sl_padded(sl_attention_state(&k->attention)),
-                  back = sl_padded(sl_attention_projected(&k->attention));
+    const int64_t state = sl_leading(sl_attention_state(&k->attention), SL_FLOAT32),
+                  back = sl_leading(sl_attention_projected(&k->attention), SL_FLOAT32);
     const int64_t sums = 4 * sl_padded(ld), floats = sums + n * (5 * ld + state + back);
     float *at = draw(k, floats, 1, 0.5, 1.5);
     k->start = draw(k, floats, 1, 0.5, 1.5);
