@@ -1,8 +1,9 @@
 /* Dense products by oneDNN.
  *
- * Of bfloat16, oneDNN compiles a program for each shape. A thread keeps its programs: oneDNN's
- * working memory is the thread's that made the program. Threads share the code, which oneDNN
- * remembers. Of float32, oneDNN has one function for all shapes, as a BLAS has. */
+ * For products of bfloat16, oneDNN compiles a program for each shape. Each thread makes and keeps
+ * programs of its own, because a program's working memory belongs to the thread that made it. All
+ * threads share the compiled code, which oneDNN remembers. For products of float32, oneDNN has one
+ * function for all shapes, as a BLAS has. */
 #include "codelets/gemm_onednn.h"
 
 #include <dlfcn.h>
@@ -15,7 +16,7 @@
 #include "config.h"
 #include "core/error.h"
 
-/* What a program depends on; without padding, for it is compared byte by byte. */
+/* The facts that a program depends on. The struct has no padding: it is compared byte by byte. */
 struct shape {
     int64_t m, n, k;
     int64_t transpose_a, transpose_b, accumulate;

@@ -4,16 +4,17 @@
 
 #include "codelets/operation.h"
 
-/* Which vertices the rows, or columns, of a sparse operand are: numbers from 0 to 2^31 - 2. */
+/* The vertices, 0 … 2^31 - 2, that belong to the rows, or columns, of a sparse operand. */
 struct sl_numbering {
-    int32_t first;         /* number 0, and so on from there, or, */
-    const int32_t *number; // (rows, or columns), unless it is NULL, these
+    int32_t first;         /* where `number` is NULL: row r belongs to vertex first + r */
+    const int32_t *number; // (rows, or columns), or NULL: the vertex of each
 };
 
-/* Which vertex each element of a maximum comes from, and what counts as the largest. */
+/* The vertex that each element of a maximum comes from, and whether it is a maximum or a minimum.
+ */
 struct sl_argmax {
     int32_t *vertex; // (rows, width); -1: none
-    int64_t ld;      /* its rows are so far apart */
+    int64_t ld;      /* elements between rows of `vertex` */
     float sign; /* the largest of sign·value is taken: 1 for the maximum, -1 for the minimum */
 };
 

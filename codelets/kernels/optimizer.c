@@ -2,7 +2,7 @@
 #include "codelets/optimizer.h"
 #include "codelets/vector.h"
 
-/* Return bits that are 0 where X is finite. */
+/* Return bits that are 0 if and only if X is finite. */
 SL_INLINE uint32_t odd(float x)
 {
     const float difference = x - x;
@@ -11,7 +11,8 @@ SL_INLINE uint32_t odd(float x)
     return bits;
 }
 
-/* Where no update is odd, no gradient is. */
+/* Return which of the updates and the gradients `g` (count) are infinite or NaN. `update` has the
+ * bits of odd(…) of all updates. A gradient that is not finite makes its update so, too. */
 static unsigned bad_of(uint32_t update, int64_t count, const float *g)
 {
     uint32_t gradient = 0;

@@ -1,4 +1,5 @@
-/* What CPU kernels of normalisation share: X of a row, and the sums that its gradient needs. */
+/* Functions that CPU kernels of normalisation share. They find the normalised values X of a row,
+ * and the sums that the gradient of a row needs. */
 #ifndef SL_CODELETS_KERNELS_ROWS_OF_NORM_H
 #define SL_CODELETS_KERNELS_ROWS_OF_NORM_H
 

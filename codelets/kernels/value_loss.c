@@ -146,8 +146,8 @@ SL_INLINE void set_gradient(const struct sl_value_loss *v, const struct piece *p
     store_eight(p->count, to, out + p->first);
 }
 
-/* What columns of a row add to its loss, the product whose logarithm they add to it, and whether
- * some known value is not met. */
+/* Some columns of a row add this to the row's loss: a sum, and the logarithm of a product. `wrong`
+ * is not 0 if the prediction of some known value is wrong. */
 struct sums {
     double loss, product;
     int32_t wrong;

@@ -60,13 +60,14 @@ void sl_making_close(struct sl_making *m);
 
 /* ---- operands_rows.c ---- */
 
-/* The diagonals of Â: D^-1/2 on both sides, or D^-1 on the left. The code is this rank's own, as
- * that of the facts is. */
+/* Make the diagonals of Â: D^-1/2 on both sides, or D^-1 on the left. The codes of diagonals and of
+ * facts are this rank's own: ranks need not have the same. */
 int sl_making_diagonals(struct sl_making *m);
 int sl_making_facts(struct sl_making *m);
 int sl_making_targets(struct sl_making *m);
 
-/* Which rows of a selection are copies of vertices, and which own them (graphs/copies.h). */
+/* Find which rows of a selection are copies of vertices, and which rows own vertices
+ * (graphs/copies.h). */
 int sl_making_copies(struct sl_making *m);
 
 /* ---- operands_adjacency.c ---- */
@@ -77,8 +78,9 @@ struct sl_sparse_form {
     bool has_values, mirrored; /* of sl_sparse_shape */
 };
 
-/* A sparse matrix whose rows source->row reads, this rank's own, out of which the tiles of other
- * ranks may be. `adjacency`: that of the rows, if the matrix is the adjacency or its transpose. */
+/* Make a sparse matrix. source->row reads the rows of this rank, parts of which may be in tiles of
+ * other ranks. `adjacency`: the distribution of the matrix's rows, if the matrix is the adjacency
+ * or its transpose; else NULL. */
 int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
                      const struct sl_spread_source *source, const struct sl_sparse_form *form,
                      sl_span_function *span, struct sl_distribution *adjacency);

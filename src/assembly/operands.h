@@ -9,7 +9,7 @@
 #include "graphs/copies.h"
 #include "graphs/network.h"
 
-/* What divides the sums over neighbours. */
+/* The number that sums over neighbours are divided by. */
 enum sl_norm {
     SL_NORM_SYM,   /* the roots of both vertices' degrees */
     SL_NORM_ROW,   /* the vertex's degree */
@@ -17,21 +17,22 @@ enum sl_norm {
     SL_NORM_NONE,
 };
 
-/* What the rows of the features are divided by. */
+/* The number that each row of features is divided by. */
 enum sl_row_norm {
     SL_ROW_NORM_NONE,
     SL_ROW_NORM_L1,
     SL_ROW_NORM_L2,
 };
 
-/* How a dataset becomes tiles: decided once, before any of it is read. Strings are borrowed. */
+/* How a dataset becomes tiles. All of this is decided once, before the dataset is read. Strings are
+ * borrowed. */
 struct sl_assembly {
     /* Â = diag(left)·S·diag(right) and X */
     enum sl_norm norm;
     bool loops; /* S = A + I, else A */
     enum sl_row_norm row_norm;
     enum sl_type type; /* of dense features */
-    /* what a run will do with them */
+    /* the uses that a run makes of Â and X */
     bool positive;       /* weights of edges are refused where they are below 0 */
     bool keeps_features; /* no feature is dropped out */
     bool alone_first;    /* the first layer does not aggregate: features have no factor */
@@ -41,7 +42,7 @@ struct sl_assembly {
     bool whole_rows;             /* a layer needs rows that are not cut among columns of ranks */
     bool inner;                  /* some layer has hidden columns */
     int64_t layers, hidden, heads, out_heads; /* heads of attention; 0: none */
-    /* who has what */
+    /* the owners of tiles */
     const struct sl_distribution_kind *kind;
     const char *distribution, *grid; /* of sl_grid_choose, with: */
     int64_t replication;

@@ -114,7 +114,8 @@ static int parse_shapes(struct bench *bench, const char *text)
     return code;
 }
 
-/* As in training: rows of vertices may be bfloat16, weights and their gradients are float32. */
+/* Set the types of A, B and C as training has them: values of vertices may be bfloat16, weights
+ * and gradients of weights are float32. */
 static void set_types(struct sl_gemm_shape *s, enum sl_type type)
 {
     s->a_type = type;

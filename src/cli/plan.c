@@ -40,8 +40,8 @@ static const struct sl_option options[] = {
     {"ranks", SL_OPTION_INT, FIELD(ranks), NULL, 1, MOST_RANKS, NULL, "P", "ranks to plan for",
      "Ranks"},
     {"machine", SL_OPTION_STRING, FIELD(machine), NULL, 0, 0, NULL, "NAME",
-     "what ranks and messages are like: dgx-a100, perlmutter, summit, cluster-1gbe, or a file; "
-     "default: as measured on this machine",
+     "machine whose ranks and messages to plan for: dgx-a100, perlmutter, summit, cluster-1gbe, or "
+     "a file; default: this machine, as measured",
      "Ranks"},
     {"ranks-per-machine", SL_OPTION_INT, FIELD(machine_ranks), "1", 1, 65536, NULL, "N",
      "without --machine: ranks that share a machine like this one, and its cores; 1: each rank has "

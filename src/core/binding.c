@@ -15,7 +15,8 @@ static hwloc_obj_t next_core(const struct sl_binding *binding, hwloc_obj_t core)
     return core;
 }
 
-/* Going up from the first core, the last one stays. */
+/* Walk up from the first core. The last cache on the way is the last-level cache. The last cache
+ * with the cpuset of the core alone is the core's own. */
 static void find_caches(struct sl_binding *binding)
 {
     const hwloc_obj_t core = next_core(binding, NULL);

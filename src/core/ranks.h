@@ -5,25 +5,26 @@
 
 #include "core/runtime.h"
 
-/* Starts MPI, unless it is up or no launcher started the process; rt gets rank and ranks.
- * SL_ERR_SYSTEM; SL_ERR_USAGE: a program around this library has started MPI without threads. */
+/* Start MPI, unless MPI is up or no launcher started the process. Set rank and ranks of rt. Return
+ * 0; SL_ERR_SYSTEM; SL_ERR_USAGE: a program around this library has started MPI without threads. */
 int sl_ranks_start(struct sl_runtime *rt);
 
-/* Stops it, unless it is held, or was up before sl_ranks_start. */
+/* Stop MPI, unless MPI is held (sl_runtime_hold_mpi), or was up before sl_ranks_start. */
 void sl_ranks_stop(void);
 
-/* Whether it is up. */
+/* Return whether MPI is up. */
 bool sl_ranks_use_mpi(void);
 
-/* StarPU's messages: after it has started (not 0: they do not start), before it stops. */
+/* Start StarPU's messages after StarPU has started, and stop them before StarPU stops. Return 0, or
+ * StarPU's error. */
 int sl_ranks_start_messages(void);
 void sl_ranks_stop_messages(void);
 
-/* How many ranks this node has. */
+/* Return how many ranks this node has. */
 int sl_ranks_here(void);
 
-/* How many of them give the same text, of fewer than SL_RANKS_TEXT characters, and which of those
- * this one is. */
+/* Count the ranks of this node that give the same text (under SL_RANKS_TEXT characters): `sharers`.
+ * This rank is the index-th of them. */
 enum { SL_RANKS_TEXT = 512 };
 void sl_ranks_count_sharers(const char *text, int *sharers, int *index);
 
@@ -35,10 +36,10 @@ void sl_ranks_unite(struct sl_runtime *view);
  * of MPI's. Collective; in a program with MPI, on ranks that a launcher started. */
 void sl_ranks_copy_comm(const struct sl_runtime *rt, void *comm);
 
-/* Sums the workers and finds the smallest cache and GPU of the ranks. */
+/* Sum the workers of all ranks, and find the smallest cache and GPU of any rank. */
 void sl_runtime_share_facts(struct sl_runtime *rt);
 
-/* Whether MPI takes messages from GPUs' memory, and StarPU hands them over there. */
+/* Return whether StarPU hands messages over in GPUs' memory, and MPI takes them there. */
 bool sl_ranks_reach_gpus(void);
 
 #endif

@@ -37,7 +37,8 @@ struct sl_traffic {
     int64_t bytes_between, messages_between;   /* likewise, sent to other groups */
 };
 
-/* What StarPU runs on in this process. All views of a process have the same. */
+/* The workers, cores and caches that StarPU has in this process. All views of a process share one
+ * such struct. */
 struct sl_process {
     int workers;     /* CPU workers */
     int gpus;        /* GPU workers */

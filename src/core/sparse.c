@@ -82,7 +82,7 @@ struct sl_sparse_tile *sl_sparse_matrix_tile(const struct sl_sparse_matrix *matr
     return &matrix->tiles[(int64_t)i * matrix->tile_cols + k];
 }
 
-/* What the passes over the rows of a matrix share. */
+/* The state of a cut of a matrix into tiles, which all passes over the matrix's rows share. */
 struct cutting {
     struct sl_runtime *rt;
     struct sl_sparse_matrix *matrix;
@@ -357,7 +357,8 @@ static int share_counts(const struct cutting *c)
 /* A tile has fewer bytes: messages count its bytes in 31 bits. */
 static const size_t MOST_BYTES = (size_t)2 << 30;
 
-/* Everything about tile (i, k) but its memory. A tile too large for its transpose goes without. */
+/* Describe tile (i, k), all but its memory. A tile that would be too large with its transpose
+ * stores no transpose. */
 static int describe_tile(const struct cutting *c, int i, int k)
 {
     const struct sl_sparse_matrix *matrix = c->matrix;

@@ -11,9 +11,9 @@
 
 #include "core/tile.h"
 
-enum { SL_NARROW_COLS = 65536 }; /* of a block, whose numbers fit 16 bits */
+enum { SL_NARROW_COLS = 65536 }; /* most columns of a block whose column numbers fit 16 bits */
 
-/* What is known of a tile without its entries. */
+/* The facts of a sparse tile that all ranks know, also without its entries. */
 struct sl_sparse_shape {
     int64_t rows, cols, nnz;
     int64_t block_cols; /* columns of a block: 1 … cols; the last block may have fewer */
@@ -74,20 +74,21 @@ size_t sl_sparse_bytes(const struct sl_sparse_shape *shape);
 /* The view of packed bytes that start at `base`. */
 struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *shape);
 
-/* Reads row r of the whole matrix: `count` columns (ascending, global) and values (NULL: all 1). */
+/* Read row r of the whole matrix: `count` columns (ascending, global) and values (NULL: all 1). */
 typedef void sl_row_function(const void *context, int64_t r, int64_t *count,
                              const int32_t **columns, const float **values);
 
-/* The first of the neighbours in row i that are one tile with (i, k), unless the row is heavy;
- * `context` is the owner function's. All of them have one owner. */
+/* Tiles of row i that are neighbours may be one tile, unless the row is heavy. Return the first
+ * tile of those that tile (i, k) would be one with. They have one owner. `context` is the owner
+ * function's. */
 typedef int sl_span_function(const void *context, int i, int k);
 
-/* Where entries come from. */
+/* The rows that a matrix is made of. */
 struct sl_sparse_rows {
     bool has_values;
     sl_row_function *row;
     const void *context; /* of `row` */
-    bool mirrored;       /* tiles have their transposes, too, where there is room */
+    bool mirrored;       /* tiles store their transposes, too, unless they would be too large */
 };
 
 /* Cuts a matrix into tiles, with blocks of at most `block_cols` columns. Each rank reads its rows

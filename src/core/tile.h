@@ -9,7 +9,7 @@
 struct sl_runtime;
 struct sl_place;
 
-/* What the elements of a dense matrix are stored as. */
+/* The types that elements of a dense matrix can have in memory. */
 enum sl_type { SL_FLOAT32, SL_BFLOAT16 };
 
 static inline size_t sl_type_size(enum sl_type type)
@@ -19,15 +19,15 @@ static inline size_t sl_type_size(enum sl_type type)
 
 enum { SL_ROW_UNIT = 16 }; /* elements: a vector of the kernels */
 
-/* Columns of a dense matrix of `cols` with those that fill its rows' last vector. */
+/* Return the columns of a row in memory: `cols`, rounded up to whole vectors. */
 static inline int64_t sl_padded(int64_t cols)
 {
     return (cols + SL_ROW_UNIT - 1) / SL_ROW_UNIT * SL_ROW_UNIT;
 }
 
-/* Elements between the rows of a dense matrix in memory. Rows of a multiple of 512 bytes have a
- * cache line behind them. Without it, pieces of 256 bytes at one place of many rows would share
- * half of a cache's sets, or fewer. */
+/* Return the elements from row to row of a dense matrix in memory. Rows of a multiple of 512 bytes
+ * have a cache line behind them. Without this line, pieces of 256 bytes at one place of many rows
+ * would share half of a cache's sets, or fewer. */
 static inline int64_t sl_leading(int64_t cols, enum sl_type type)
 {
     enum { LINE = 64, SHARED = 512 };
