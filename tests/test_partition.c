@@ -1,6 +1,6 @@
-/* Cuts of rows. Compare cuts on odd sizes and weights with the rule in one loop over all rows.
- * Measure how even shares are on degrees of an R-MAT graph, and tiles on an R-MAT graph. Run alone,
- * and by tests/parts.sh on several ranks, which must cut alike. */
+/* Cuts of rows, and blocks of columns. Compare cuts on odd sizes and weights with the rule in one
+ * loop over all rows. Measure how even shares are on degrees of an R-MAT graph, and tiles on an
+ * R-MAT graph. Run alone, and by tests/parts.sh on several ranks, which must cut alike. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include "assembly/partition.h"
 #include "core/error.h"
 #include "core/rng.h"
+#include "core/scotch.h"
 #include "data/generate/generate_rmat.h"
 #include "predict/tile_counts.h"
 #include "tests/running.h"
@@ -586,6 +587,149 @@ static void test_stages(void **state)
     assert_true(balance.all == 2.0 * (12.0 + 2.0) / 18.0);
 }
 
+/* ---- Blocks of columns ---- */
+
+/* Rows with `degree` entries each: at random, one in each of `degree` equal parts of all columns;
+ * or `near`, side by side. */
+static struct sl_csr make_rows(int64_t rows, int64_t cols, int64_t degree, bool near)
+{
+    int64_t *indptr = calloc((size_t)rows + 1, sizeof *indptr);
+    int32_t *indices = calloc((size_t)(rows * degree) + 1, sizeof *indices);
+    assert_true(indptr && indices);
+    for (int64_t r = 0; r < rows; r++) {
+        indptr[r + 1] = indptr[r] + degree;
+        for (int64_t d = 0; d < degree; d++)
+            indices[r * degree + d] =
+                (int32_t)(near ? (cols - degree) * r / rows + d
+                               : (d * cols + (int64_t)(sl_rng_uniform(9, (uint32_t)r, (uint32_t)d) *
+                                                       (double)cols)) /
+                                     degree);
+    }
+    return (struct sl_csr){rows, cols, indptr, indices, NULL};
+}
+
+static void free_rows(struct sl_csr *rows)
+{
+    free((void *)rows->indptr);
+    free((void *)rows->indices);
+}
+
+/* All ranks have the same number of columns, which is one of a block. */
+static int64_t find_block(const struct sl_csr *rows, int64_t width, const struct sl_caches *caches)
+{
+    const int64_t cols = sl_partition_block_cols(&sl_running, rows, width, caches);
+    assert_in_range(cols, 1, rows->cols);
+    assert_int_equal(sl_runtime_least(&sl_running, cols), cols);
+    assert_int_equal(-sl_runtime_least(&sl_running, -cols), cols);
+    return cols;
+}
+
+/* The dense rows of a block, `row` bytes each, fill a large part of the cache. */
+static void expect_fit(int64_t block, int64_t all, int64_t row, int64_t cache_bytes)
+{
+    if (block >= all || block * row > cache_bytes || 2 * block * row < cache_bytes)
+        fail_msg("blocks of %d of %d columns, %d bytes each, for a cache of %d bytes", (int)block,
+                 (int)all, (int)row, (int)cache_bytes);
+}
+
+static void test_blocks(void **state)
+{
+    enum { MIB = 1 << 20, COLS = 40000, DEGREE = 100 };
+    (void)state;
+    const int ranks = sl_running.ranks;
+    const int64_t share = sl_running.rank == ranks - 1 && ranks > 1 ? 0 : COLS / ranks;
+    struct sl_csr rows = make_rows(share, COLS, DEGREE, false),
+                  near = make_rows(share, COLS, DEGREE, true);
+    const struct sl_caches usual = {
+        .last_bytes = 64 * MIB, .own_bytes = 2 * MIB, .sharers = 2, .cores = 2 * ranks, .tiles = 8};
+    /* The last level has all dense rows, and a core's own cache those of a block. */
+    expect_fit(find_block(&rows, 64, &usual), COLS, 256, 2 * MIB);
+    struct sl_caches caches = usual;
+    caches.own_bytes = 16 * MIB; /* all of them */
+    assert_int_equal(find_block(&rows, 64, &caches), COLS);
+    caches.own_bytes = 0; /* unknown */
+    assert_int_equal(find_block(&rows, 64, &caches), COLS);
+    /* Each tile walks over all blocks. */
+    caches = usual;
+    caches.tiles = 100;
+    assert_int_equal(find_block(&rows, 64, &caches), COLS);
+    assert_int_equal(find_block(&near, 64, &usual), COLS);
+    /* Products take slices of 256 bytes of a wide row. */
+    caches = usual;
+    caches.last_bytes = 1024 * MIB;
+    expect_fit(find_block(&rows, 1024, &caches), COLS, 256, 2 * MIB);
+    /* The last level has the rows of a block alone. Three waves of tiles walk over all blocks. */
+    caches = usual;
+    caches.last_bytes = 2 * MIB;
+    caches.own_bytes = 0;
+    caches.tiles = 99;
+    caches.cores = 33;
+    expect_fit(find_block(&rows, 64, &caches), COLS, 256, 2 * MIB);
+    expect_fit(find_block(&rows, 32, &caches), COLS, 128, 2 * MIB);
+    assert_int_equal(find_block(&near, 64, &caches), COLS);
+    free_rows(&rows);
+    free_rows(&near);
+}
+
+/* Any caches, also unknown and tiny ones, give a number of columns; nothing to multiply does. */
+static void test_blocks_of_any_cache(void **state)
+{
+    enum { COLS = 500, MOST = 22 };
+    static const int64_t widths[] = {0, 1, 7, 64, 1000};
+    (void)state;
+    for (int64_t degree = 0; degree <= 40; degree += 20) {
+        struct sl_csr rows = make_rows(sl_running.rank == 0 ? COLS : 0, COLS, degree, false);
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+            for (int last = 0; last <= MOST; last += 2)
+                for (int own = 0; own <= last; own += 2)
+                    find_block(&rows, widths[w],
+                               &(struct sl_caches){.last_bytes = (INT64_C(1) << last) - 1,
+                                                   .own_bytes = (INT64_C(1) << own) - 1,
+                                                   .sharers = 1 + last,
+                                                   .cores = 4,
+                                                   .tiles = 1});
+        free_rows(&rows);
+    }
+}
+
+/* ---- PT-Scotch ---- */
+
+/* A ring whose weights add up to more than 32 bits count. The first half weighs three times as much
+ * as the other half. Parts have equal weights all the same. */
+static void test_heavy_rows(void **state)
+{
+    enum { EACH = 120, LIGHT = 1 << 28 };
+    (void)state;
+    const int ranks = sl_running.ranks;
+    const int64_t n = (int64_t)EACH * ranks, first = (int64_t)EACH * sl_running.rank;
+    int64_t start[EACH + 1] = {0}, column[2 * EACH], weight[EACH], *sums;
+    int32_t part[EACH];
+    if (!sl_scotch_exists() || !sl_runtime_launched() || ranks == 1)
+        skip();
+    sums = calloc((size_t)ranks + 1, sizeof *sums);
+    assert_non_null(sums);
+    for (int64_t r = 0; r < EACH; r++) {
+        start[r + 1] = 2 * (r + 1);
+        column[2 * r] = (first + r + n - 1) % n;
+        column[2 * r + 1] = (first + r + 1) % n;
+        weight[r] = first + r < n / 2 ? 3 * (int64_t)LIGHT : LIGHT;
+    }
+    const struct sl_scotch_rows rows = {EACH, start, column, weight};
+    assert_int_equal(sl_scotch_partition(&sl_running, &rows, ranks, 1, part), 0);
+    for (int r = 0; r < EACH; r++) {
+        assert_in_range(part[r], 0, ranks - 1);
+        sums[part[r]] += weight[r];
+        sums[ranks] += weight[r];
+    }
+    sl_runtime_sum(&sl_running, sums, ranks + 1);
+    for (int p = 0; p < ranks; p++) {
+        const double even = (double)sums[p] * ranks / (double)sums[ranks];
+        if (even < 0.8 || even > 1.2)
+            fail_msg("part %d weighs %.3f of the mean", p, even);
+    }
+    free(sums);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -602,6 +746,9 @@ int main(void)
         cmocka_unit_test(test_visits_of_plans),
         cmocka_unit_test(test_visits_of_damaged),
         cmocka_unit_test(test_rmat),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_blocks_of_any_cache),
+        cmocka_unit_test(test_heavy_rows),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }
