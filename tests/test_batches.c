@@ -446,6 +446,48 @@ static void test_tags_are_given_back(void **state)
     sl_fixture_close(&data);
 }
 
+static bool stores_transposes(const struct sl_sparse_matrix *features)
+{
+    bool stores = false;
+    for (int t = 0; t < features->tile_rows * features->tile_cols; t++)
+        stores |= features->tiles[t].shape.mirrored;
+    return stores;
+}
+
+/* A directed graph with full sparse features. Training reads the transposes of adjacency and
+ * features; evaluations of the validation vertices have none. */
+static void test_validation_has_no_transpose(void **state)
+{
+    static const struct sl_fixture full = {.name = "directed, full sparse features",
+                                           .vertices = 200,
+                                           .features = 300,
+                                           .classes = 4,
+                                           .degree = 3,
+                                           .directed = true,
+                                           .form = SL_FEATURES_CSR,
+                                           .seed = 84};
+    struct sl_dataset data = sl_fixture_open(&full);
+    struct sl_opened run;
+    (void)state;
+    data.val.count = 2; /* few enough for a graph of their own */
+    sl_opened_open(&run, &data,
+                   sl_run_parse("--hidden 64 --input-dropout 0 --no-cache-aggregate --feature-form "
+                                "csr --rows needed"));
+    struct sl_batches *b = &run.trainer.batches;
+    const struct sl_network *train = sl_batches_network(b, 1, 0, 0),
+                            *validation = sl_batches_validation(b);
+    assert_non_null(train);
+    assert_non_null(validation);
+    assert_true(train->graph->input.sparse && validation->graph->input.sparse);
+    assert_ptr_not_equal(train->graph->adjacency_transposed, train->graph->adjacency);
+    assert_ptr_equal(validation->graph->adjacency_transposed, validation->graph->adjacency);
+    assert_true(stores_transposes(&train->graph->input.csr));
+    assert_false(stores_transposes(&validation->graph->input.csr));
+    sl_batches_leave(b);
+    sl_opened_close(&run);
+    sl_fixture_close(&data);
+}
+
 /* Of several ranks, and on GPUs, the program runs one test: tests/batches.sh, tests/gpu.sh. */
 int main(void)
 {
@@ -460,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_loss_of_an_epoch),
         cmocka_unit_test(test_handles_and_tags_are_reused),
         cmocka_unit_test(test_tags_are_given_back),
+        cmocka_unit_test(test_validation_has_no_transpose),
     };
     return sl_runtime_launched() || sl_running_device()
                ? cmocka_run_group_tests(shared, sl_running_start, sl_running_stop)
