@@ -99,6 +99,11 @@ static int load_sparse_features(const struct archive *archive, const char *prefi
     int64_t merged = 0;
     const int rc = load_sparse(archive, prefix, false, false, &out->features_csr, &merged);
     out->feature_form = SL_FEATURES_CSR;
+    if (!rc && out->features_csr.rows != out->vertices)
+        return sl_error(SL_ERR_DATA,
+                        "%s: %sindptr: has %" PRId64 " rows of features, expected %" PRId64
+                        " (vertices)",
+                        archive->npz.path, prefix, out->features_csr.rows, out->vertices);
     out->features = out->features_csr.cols;
     out->bag_of_words = true;
     return rc;
