@@ -86,6 +86,11 @@ int sl_dataset_open(const char *path, struct sl_dataset *out);
 int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
                          struct sl_dataset *out);
 
+/* Read a whole source, whose arrays stay its own and must outlive *out. SL_ERR_DATA, SL_ERR_SYSTEM;
+ * *out is then empty. */
+struct sl_source;
+int sl_dataset_of(const struct sl_source *source, struct sl_dataset *out);
+
 /* Gives the vertices another order (a name of data/order/order.h), the same one for the same graph
  * and seed: all arrays are replaced, and `original` keeps what each row was. SL_ERR_USAGE: no such
  * order. On any error *data stays as it was. */
