@@ -13,7 +13,7 @@
 
 struct config {
     bool symmetrize;
-    char *weights, *split;
+    char *weights, *duplicates, *split;
     int64_t first_vertex;
     char *order;
     int64_t seed, split_seed;
@@ -27,6 +27,12 @@ static const struct sl_option options[] = {
      "COLUMN",
      "column of an edge list that has weights; none: columns after the second are ignored; auto: "
      "the third, where there are three",
+     "Conversion"},
+    {"duplicates", SL_OPTION_CHOICE, offsetof(struct config, duplicates), "one", 0, 0, "one|sum",
+     "KIND",
+     "an edge without weights that is there k times; one: it is one edge; sum: it has the weight "
+     "k. "
+     "Weights are summed either way",
      "Conversion"},
     {"first-vertex", SL_OPTION_INT, offsetof(struct config, first_vertex), "0", 0, 1, NULL, "N",
      "number of the first vertex of an edge list", "Conversion"},
@@ -62,6 +68,7 @@ static struct sl_read_options read_options(const struct config *config)
     return (struct sl_read_options){
         .symmetrize = config->symmetrize,
         .say_memory = true,
+        .count_duplicates = strcmp(config->duplicates, "sum") == 0,
         .first_vertex = config->first_vertex,
         .weights = strcmp(config->weights, "none") == 0 ? SL_WEIGHTS_NONE
                    : strcmp(config->weights, "3") == 0  ? SL_WEIGHTS_THIRD

@@ -80,6 +80,10 @@ int sl_source_open(struct sl_runtime *rt, const char *path, struct sl_source *ou
 int sl_source_open_with(struct sl_runtime *rt, const char *path,
                         const struct sl_read_options *options, struct sl_source *out);
 
+/* Give an edge that is there k times the weight k, where the adjacency has no weights: it is read,
+ * checked and copied then. Each rank calls it by itself. SL_ERR_DATA, SL_ERR_SYSTEM. */
+int sl_source_count_duplicates(struct sl_source *source);
+
 /* Return the entries of sparse features, an entry for each vertex where the features are the
  * vertex; 0: dense ones. */
 int64_t sl_source_feature_entries(const struct sl_source *source);

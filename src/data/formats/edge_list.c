@@ -427,9 +427,11 @@ static int check_count(const char *path, int64_t vertices)
 }
 
 /* Edges that are held. */
-static int build(const char *path, const struct sl_edges *edges, struct sl_dataset *out)
+static int build(const char *path, const struct sl_read_options *options,
+                 const struct sl_edges *edges, struct sl_dataset *out)
 {
-    struct sl_edge_rows rows = {.vertices = out->vertices, .weighted = edges->weights != NULL};
+    struct sl_edge_rows rows = {.vertices = out->vertices,
+                                .weighted = edges->weights || options->count_duplicates};
     int rc = check_count(path, out->vertices);
     if (!rc)
         rc = sl_edge_rows_open(&rows, &out->blocks);
@@ -477,7 +479,8 @@ static int stream(struct sl_text *text, struct reading *r, struct sl_dataset *ou
 {
     const int64_t base = r->options->first_vertex;
     struct sl_edge_rows *rows = &r->rows;
-    rows->weighted = r->shape.columns == 3 && !r->shape.ignores_rest;
+    rows->weighted =
+        (r->shape.columns == 3 && !r->shape.ignores_rest) || r->options->count_duplicates;
     rows->both = r->options->symmetrize && !rows->weighted;
     rows->vertices = out->vertices = r->survey.most + 1 - base;
     sl_edge_rows_say(text->path, r->options, r->survey.count, rows->vertices,
@@ -534,10 +537,10 @@ static int read_edges(struct sl_text *text, struct reading *r, struct sl_dataset
         return rc;
     note_held_columns(text->path, r);
     if (r->map)
-        return build(text->path, &r->edges, out);
+        return build(text->path, r->options, &r->edges, out);
     rc = r->shape.names ? sl_edges_keep_names(text->path, &r->names, out)
                         : number_vertices(text->path, r->options, &r->edges, out);
-    return rc ? rc : build(text->path, &r->edges, out);
+    return rc ? rc : build(text->path, r->options, &r->edges, out);
 }
 
 int sl_edge_list_read(const char *path, const struct sl_read_options *options,
