@@ -40,6 +40,8 @@ static int settle_names(struct sl_runtime *rt, struct sl_source *source)
     const int64_t said = source->classes;
     const int rc = sl_labels_find_names(rt, &source->labels, &source->blocks, &source->class_names,
                                         &source->classes);
+    source->label_classes =
+        (struct sl_label_classes){.name = source->class_names, .count = source->classes};
     if (!rc && said > 0 && said != source->classes)
         return sl_error(SL_ERR_DATA, "%s: has the names of %" PRId64 " classes, expected %" PRId64,
                         source->labels.name, source->classes, said);
