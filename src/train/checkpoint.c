@@ -281,7 +281,7 @@ static int read_tensor(struct sl_checkpoint *out, const char *path, const char *
             return sl_error(SL_ERR_DATA,
                             "%s: tensor %s has %g at row %" PRId64 ", column %" PRId64
                             " (expected finite numbers)",
-                            path, name, (double)to[k], k / cols, k % cols);
+                            path, name, (double)to[k], k / (int64_t)cols, k % (int64_t)cols);
     return 0;
 }
 
