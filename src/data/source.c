@@ -342,6 +342,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
     sl_progress_begin("opening %s", path);
     int rc = sl_runtime_agree(rt, open_stored(path, options, out));
     if (!rc)
+        rc = sl_source_check_alike(rt, out);
+    if (!rc)
         rc = sl_runtime_agree(rt, sl_source_settle(rt, out));
     sl_progress_end();
     if (!rc)
