@@ -9,8 +9,8 @@
  * than there are cores.
  *
  * Ranks: a program that an MPI launcher started makes the calls marked "collective" on all ranks,
- * with equal arguments. They return the same code on all ranks; one rank has the sentence, and the
- * others have an empty one. docs/LIBRARY.md has examples. */
+ * with equal arguments and arrays, which they compare. They return the same code on all ranks; one
+ * rank has the sentence, and the others have an empty one. docs/LIBRARY.md has examples. */
 #ifndef STARLING_H
 #define STARLING_H
 

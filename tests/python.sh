@@ -38,7 +38,43 @@ END
     cmp "$T/ranks.1" "$T/ranks.2" || die "$(cat "$T/ranks.1" "$T/ranks.2")"
 }
 
+# Splits without a seed: one rank says so, and none trains.
+unlike() {
+    [ -n "$MPIRUN" ] || skip "no MPI"
+    cat >"$T/unlike.py" <<'END'
+import numpy as np
+import starling
+rank, n = starling.rank(), 60
+ring = np.arange(n), (np.arange(n) + 1) % n
+labels = np.arange(n) % 3
+
+def graph(seed):
+    mask = np.random.default_rng(seed).permutation(n) < 30
+    return starling.Graph(np.arange(n + 1), ring[1], labels=labels, masks={"train": mask})
+
+def refused(what, call):
+    try:
+        call()
+    except starling.Error as error:
+        said = str(error)
+        assert "rank 1 on host" in said and what in said if rank else said == "another rank has the reason", said
+    else:
+        raise AssertionError(what)
+
+refused("other training vertices than rank 0", lambda: starling.train(graph(rank), epochs=2))
+refused("has --epochs 3, and rank 0", lambda: starling.train(graph(0), epochs=2 + rank))
+model = starling.train(graph(0), epochs=2, quiet=rank == 0)
+refused("other training vertices than rank 0", lambda: model.predict(graph(rank)))
+refused("the command predict, and rank 0",
+        lambda: model.predict(graph(0)) if rank else starling.train(graph(0), epochs=2))
+print("good")
+END
+    timeout 120 "$MPIRUN" -n 2 "$python" "$T/unlike.py" >"$T/words" 2>&1 || die "$(cat "$T/words")"
+    [ "$(grep -c '^good$' "$T/words")" -eq 2 ] || die "$(cat "$T/words")"
+}
+
 check "graphs, training, models, errors" passes "not pyg and not dgl"
 check "PyTorch Geometric and DGL" passes "pyg or dgl"
 check "two ranks" ranks
+check "ranks with other graphs and options" unlike
 finish

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <starpu.h>
 
+#include "core/alike.h"
 #include "core/binding.h"
 #include "core/gpus.h"
 #include "core/home.h"
@@ -429,6 +430,35 @@ static void test_shares_of_cores(void **state)
     }
 }
 
+/* What ranks compare: of short arrays each byte counts, of long ones the ends and pieces between.
+ */
+static void test_hash(void **state)
+{
+    enum { SHORT = 77, MIB = 1 << 20, LONG = 300 * MIB };
+    (void)state;
+    char *bytes = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(bytes != MAP_FAILED);
+    for (size_t size = 1; size <= SHORT; size++) {
+        const uint64_t before = sl_alike_hash(1, bytes, size);
+        assert_true(before != sl_alike_hash(2, bytes, size));
+        assert_true(before != sl_alike_hash(1, bytes, size - 1));
+        for (size_t at = 0; at < size; at++) {
+            bytes[at] = 1;
+            assert_true(before != sl_alike_hash(1, bytes, size));
+            bytes[at] = 0;
+        }
+        assert_true(before == sl_alike_hash(1, bytes, size));
+    }
+    static const size_t places[] = {0, MIB - 1, LONG - MIB, LONG - 1};
+    const uint64_t before = sl_alike_hash(1, bytes, LONG);
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+        bytes[places[p]] = 1;
+        assert_true(before != sl_alike_hash(1, bytes, LONG));
+        bytes[places[p]] = 0;
+    }
+    munmap(bytes, LONG);
+}
+
 int main(void)
 {
     const struct CMUnitTest running[] = {cmocka_unit_test(test_environment),
@@ -437,7 +467,8 @@ int main(void)
                                          cmocka_unit_test(test_places),
                                          cmocka_unit_test(test_distance_between_rows),
                                          cmocka_unit_test(test_rows_of_tiles),
-                                         cmocka_unit_test(test_touch)},
+                                         cmocka_unit_test(test_touch),
+                                         cmocka_unit_test(test_hash)},
                             tasks[] = {cmocka_unit_test(test_urgency),
                                        cmocka_unit_test(test_urgency_alone),
                                        cmocka_unit_test(test_home), cmocka_unit_test(test_room)};

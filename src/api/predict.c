@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "core/alike.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -61,7 +62,7 @@ static int run_model(struct sl_runtime *rt, const starling_model *model,
 {
     struct sl_source source = {0};
     struct sl_apply apply = {0};
-    int code = sl_runtime_agree(rt, sl_source_borrow(&graph->source, &source));
+    int code = sl_source_borrow_alike(rt, &graph->source, &source);
     if (!code)
         code = sl_apply_create(&apply, rt, &source, &model->checkpoint, "the model", how);
     if (!code)
@@ -72,7 +73,7 @@ static int run_model(struct sl_runtime *rt, const starling_model *model,
 }
 
 static int start_and_run(const starling_model *model, starling_graph *graph,
-                         const struct sl_config *config, bool silent, bool embeddings,
+                         const struct sl_config *config, const bool *given, bool embeddings,
                          struct starling_prediction *p)
 {
     const bool chosen = strcmp(config->distribution, "auto") != 0;
@@ -82,10 +83,15 @@ static int start_and_run(const starling_model *model, starling_graph *graph,
                                          .replication = config->replication,
                                          .embeddings = embeddings};
     struct sl_runtime rt;
-    int code = sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config->scheduler,
-                                                                  .workers = (int)config->workers,
-                                                                  .quiet = silent,
-                                                                  .device = config->device});
+    struct sl_alike alike = {.count = 0};
+    sl_alike_add_options(&alike, "predict", sl_config_options, config, given);
+    sl_alike_add(&alike, "embeddings", 0, embeddings ? "embeddings" : "no embeddings");
+    int code =
+        sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config->scheduler,
+                                                           .workers = (int)config->workers,
+                                                           .quiet = sl_api_silent(config, given),
+                                                           .device = config->device,
+                                                           .alike = &alike});
     if (code)
         return code;
     sl_talk(rt.rank == 0 && !config->quiet, config->verbose);
@@ -104,7 +110,7 @@ static int predict(const starling_model *model, starling_graph *graph,
         code = sl_api_settle(graph);
     code = sl_api_agree(code);
     if (!code)
-        code = start_and_run(model, graph, &config, sl_api_silent(&config, given), embeddings, p);
+        code = start_and_run(model, graph, &config, given, embeddings, p);
     sl_options_free(sl_config_options, &config);
     return code;
 }

@@ -97,13 +97,13 @@ static int run_training(starling_graph *graph, const starling_options *options,
         code = sl_api_settle(graph);
     code = sl_api_agree(code);
     if (!code)
-        code = sl_train_start(&run, sl_api_silent(&run.config, given));
+        code = sl_train_start(&run, given, sl_api_silent(&run.config, given));
     if (!code) {
         code = train(&run, given, listener, model);
         sl_train_stop(&run);
     }
-    const int closed = sl_api_agree(sl_train_free(&run));
-    return code ? code : closed;
+    const int closed = sl_train_free(&run);
+    return code ? code : sl_api_agree(closed); /* all ranks have the same code so far */
 }
 
 int starling_train(starling_graph *graph, const starling_options *options,

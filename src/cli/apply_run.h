@@ -3,6 +3,7 @@
 #define SL_CLI_APPLY_RUN_H
 
 #include "cli/talk.h"
+#include "core/command.h"
 #include "core/options.h"
 #include "core/runtime.h"
 #include "train/apply.h"
@@ -41,7 +42,9 @@ struct sl_apply_run {
 /* Return what sl_apply_create is told; strings are the configuration's. */
 struct sl_apply_options sl_apply_run_options(const struct sl_apply_run *run);
 
-/* Start StarPU, and the log on rank 0. Errors of sl_runtime_start. */
-int sl_apply_run_start(const struct sl_apply_run *run, struct sl_runtime *rt);
+/* Start StarPU, and the log on rank 0, for a command with this configuration (`given`: as of
+ * sl_options_parse). Errors of sl_runtime_start. */
+int sl_apply_run_start(const struct sl_apply_run *run, const struct sl_command *command,
+                       const void *config, const bool *given, struct sl_runtime *rt);
 
 #endif

@@ -237,13 +237,14 @@ static int run_evaluate(int argc, char **argv)
 {
     struct config config = {0};
     int positionals;
+    bool given[SL_MOST_OPTIONS];
     int code =
-        sl_command_parse(&sl_command_evaluate, &config, argc, argv, 2, 2, &positionals, NULL);
+        sl_command_parse(&sl_command_evaluate, &config, argc, argv, 2, 2, &positionals, given);
     struct sl_runtime rt;
     if (!code)
         code = sl_file_probe(config.json);
     if (!code)
-        code = sl_apply_run_start(&config.run, &rt);
+        code = sl_apply_run_start(&config.run, &sl_command_evaluate, &config, given, &rt);
     if (!code) {
         code = evaluate(&config, &rt, argv[0], argv[1]);
         sl_runtime_stop(&rt);
@@ -258,4 +259,5 @@ const struct sl_command sl_command_evaluate = {
     .summary = "Score a trained model on the labels of DATASET",
     .options = options,
     .run = run_evaluate,
+    .on_ranks = true,
 };

@@ -147,7 +147,8 @@ static void print_program_page(void)
            "command line is.\n");
     printf(".SH ENVIRONMENT\n.TP\n.B STARPU_*\nVariables of StarPU win over what the program would "
            "choose, for instance "
-           "\\fBSTARPU_NCPU\\fR, \\fBSTARPU_SCHED\\fR and \\fBSTARPU_HOME\\fR.\n");
+           "\\fBSTARPU_NCPU\\fR, \\fBSTARPU_SCHED\\fR and \\fBSTARPU_HOME\\fR.\n"
+           ".TP\n.B STARLING_ALONE\nSet to 1, every process of a launcher runs by itself.\n");
     printf(".SH SEE ALSO\n.BR mpirun (1)\n");
 }
 

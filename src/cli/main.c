@@ -44,15 +44,16 @@ static int run(int argc, char **argv)
         return sl_command_refuse(argv[1]);
     if (sl_help_print_asked(command, argc - 2, argv + 2))
         return 0;
-    return command->run(argc - 2, argv + 2);
+    const int code = command->run(argc - 2, argv + 2);
+    return code && command->on_ranks ? sl_runtime_refuse(code) : code;
 }
 
-/* All ranks see the same command line, so one rank is enough to report an error in it. */
+/* Of commands that ranks run one by one: one is enough to report an error in the command line. */
 static int is_other_rank(void)
 {
     static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
     for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
-        if (getenv(marks[m]))
+        if (sl_runtime_launched() && getenv(marks[m]))
             return atoi(getenv(marks[m])) != 0;
     return 0;
 }
@@ -65,7 +66,7 @@ int main(int argc, char **argv)
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
     /* One rank reports the error and fails. If the others failed, too, the launcher could end this
-     * rank before it speaks. Before MPI starts, all ranks read the same command line. */
+     * rank before it speaks. */
     const bool said_elsewhere =
         sl_error_message()[0] == '\0' || (is_other_rank() && !sl_runtime_started());
     if (code == 0 || said_elsewhere)

@@ -240,10 +240,12 @@ static int run_predict(int argc, char **argv)
 {
     struct config config = {0};
     int positionals;
-    int code = sl_command_parse(&sl_command_predict, &config, argc, argv, 2, 2, &positionals, NULL);
+    bool given[SL_MOST_OPTIONS];
+    int code =
+        sl_command_parse(&sl_command_predict, &config, argc, argv, 2, 2, &positionals, given);
     struct sl_runtime rt;
     if (!code)
-        code = sl_apply_run_start(&config.run, &rt);
+        code = sl_apply_run_start(&config.run, &sl_command_predict, &config, given, &rt);
     if (!code) {
         code = run_model(&config, &rt, argv[0], argv[1]);
         sl_runtime_stop(&rt);
@@ -258,4 +260,5 @@ const struct sl_command sl_command_predict = {
     .summary = "Apply a trained model to every vertex of DATASET",
     .options = options,
     .run = run_predict,
+    .on_ranks = true,
 };

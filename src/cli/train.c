@@ -265,7 +265,7 @@ static int run_train(int argc, char **argv)
     if (!code)
         code = name_log(&run.config);
     if (!code)
-        code = sl_train_start(&run, run.config.quiet);
+        code = sl_train_start(&run, given, run.config.quiet);
     if (!code) {
         code = sl_runtime_agree(&run.rt, probe_pictures(&run));
         if (!code)
@@ -291,4 +291,5 @@ const struct sl_command sl_command_train = {
     .options = sl_config_options,
     .often = often,
     .run = run_train,
+    .on_ranks = true,
 };

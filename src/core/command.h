@@ -17,6 +17,7 @@ struct sl_command {
     /* Runs on the words after the command's name; argv[argc] is NULL, and the words may be moved.
      * Returns 0, or a negative code with its sentence kept by sl_error. */
     int (*run)(int argc, char **argv);
+    bool on_ranks; /* the ranks of a launcher run it together */
 };
 
 /* The part of `command` called `name`, or NULL. */

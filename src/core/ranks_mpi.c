@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/handle.h"
+#include "core/launcher.h"
 
 /* ---- Start and stop ---- */
 
@@ -27,7 +28,7 @@ bool sl_runtime_launched(void)
         "MPI_LOCALRANKID",      "MV2_COMM_WORLD_RANK"};
     for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
         if (getenv(marks[m]))
-            return true;
+            return !sl_launcher_is_off();
     return false;
 }
 

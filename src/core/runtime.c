@@ -16,6 +16,7 @@
 #include <starpu.h>
 
 #include "config.h"
+#include "core/alike.h"
 #include "core/binding.h"
 #include "core/blas.h"
 #include "core/error.h"
@@ -23,6 +24,7 @@
 #include "core/gpus.h"
 #include "core/handle.h"
 #include "core/home.h"
+#include "core/launcher.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/message.h"
@@ -295,7 +297,18 @@ bool sl_runtime_started(void)
     return started;
 }
 
-int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
+/* What ranks tell one another first, also where one has failed before. */
+static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options, int own_code)
+{
+    int code = sl_runtime_agree(rt, own_code);
+    if (!code)
+        code = sl_launcher_check(rt);
+    if (!code && options->alike)
+        code = sl_alike_check(rt, options->alike, SL_ERR_USAGE, "the same on all ranks");
+    return code;
+}
+
+static int start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     if (starpu_is_initialized())
         return sl_error(SL_ERR_SYSTEM, "StarPU is in use in this process (expected one user)");
@@ -311,12 +324,14 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     starpu_conf_init(&conf);
     conf.sched_policy_name = NULL;
     const char *wanted = wanted_scheduler(options);
-    int code = wanted ? sl_scheduler_find(wanted, &conf.sched_policy) : 0;
-    if (!code)
-        code = sl_ranks_start(rt);
+    const int found = wanted ? sl_scheduler_find(wanted, &conf.sched_policy) : 0;
+    int code = sl_ranks_start(rt);
     if (code)
         return code;
     started = true;
+    code = meet(rt, options, found);
+    if (code)
+        return code;
     sl_log_enable(rt->rank == 0 && !options->quiet);
     code = check_device(options);
     if (!code)
@@ -360,6 +375,25 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     sl_runtime_share_facts(rt);
     snprintf(process.scheduler, sizeof process.scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
+}
+
+int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
+{
+    const int code = start(rt, options);
+    if (code)
+        sl_ranks_stop();
+    return code;
+}
+
+int sl_runtime_refuse(int code)
+{
+    struct sl_runtime rt = {.ranks = 1};
+    if (started || !sl_runtime_launched() || sl_ranks_start(&rt))
+        return code;
+    started = true;
+    code = sl_runtime_agree(&rt, code);
+    sl_ranks_stop();
+    return code;
 }
 
 void sl_runtime_wait(struct sl_runtime *rt)

@@ -13,6 +13,8 @@
 
 #include "core/spmm_choice.h"
 
+struct sl_alike;
+
 struct sl_runtime_options {
     const char *scheduler; /* StarPU policy; NULL: STARPU_SCHED, else the one remembered of this
                               machine (remembered.h), else the default */
@@ -24,6 +26,7 @@ struct sl_runtime_options {
                               "cuda" where each rank has a GPU and `workers` is 0, else all that
                               there are */
     bool own_first;        /* rows of own tiles are summed while others travel */
+    const struct sl_alike *alike; /* what all ranks must have alike; NULL: nothing */
 };
 
 enum { SL_MOST_STAGES = 8, SL_WAYS = 2 };
@@ -97,9 +100,14 @@ static inline int sl_runtime_process(const struct sl_runtime *rt, int rank)
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
  * node, for ranks <= cores and for more ranks than cores; sets one BLAS thread. Variables that the
  * user set (STARPU_*) win, but for STARPU_USE_NUMA: tiles of one rank must stay neighbours in one
- * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU). An MPI that is up
- * stays up at sl_runtime_stop: it is the caller's. */
+ * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU, other options on
+ * another rank, a launcher that MPI does not know). An MPI that is up stays up at sl_runtime_stop:
+ * it is the caller's. */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
+
+/* Tell ranks that may be in sl_runtime_start that this one has failed before it. Return the code
+ * that all ranks have then; one of them keeps its sentence. */
+int sl_runtime_refuse(int code);
 
 /* Hold MPI, which can start only once in a process. Until it is released, MPI stays up from one
  * sl_runtime_stop to the next sl_runtime_start. Set only the rank and ranks of *rt: the exchanges

@@ -379,6 +379,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
         rc = sl_source_count_duplicates(out);
     rc = sl_runtime_agree(rt, rc);
     if (!rc)
+        rc = sl_source_check_alike(rt, out);
+    if (!rc)
         rc = sl_runtime_agree(rt, sl_source_settle(rt, out));
     sl_progress_end();
     if (!rc)

@@ -100,6 +100,15 @@ int sl_source_settle(struct sl_runtime *rt, struct sl_source *source);
  * SL_ERR_SYSTEM; sl_source_close in either case. */
 int sl_source_borrow(const struct sl_source *whole, struct sl_source *out);
 
+/* The same on all ranks, of a source that each of them has, with sl_source_check_alike. */
+int sl_source_borrow_alike(struct sl_runtime *rt, const struct sl_source *whole,
+                           struct sl_source *out);
+
+/* Return 0 where all ranks have the same dataset, else SL_ERR_DATA on all ranks, with a sentence
+ * that names rank, host and array. Read no array where the ranks map the same files; read arrays in
+ * memory and copies of files whole, but of large ones pieces (sl_alike_hash). Collective. */
+int sl_source_check_alike(struct sl_runtime *rt, const struct sl_source *source);
+
 /* Gives the rows another order (a name of data/order/order.h). Rank 0 computes it, for most orders
  * from the whole adjacency, and the others get the permutation. Hops are forgotten. SL_ERR_USAGE:
  * no such order. */

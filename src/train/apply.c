@@ -257,7 +257,9 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
                     const struct sl_apply_options *how)
 {
     *apply = (struct sl_apply){0};
-    int code = settle(apply, rt, source, checkpoint, name, how);
+    int code = sl_checkpoint_check_alike(rt, checkpoint, name);
+    if (!code)
+        code = settle(apply, rt, source, checkpoint, name, how);
     if (code)
         return code;
     sl_progress_begin("reading rows, making tiles");

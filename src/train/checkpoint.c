@@ -15,6 +15,7 @@
 
 #include <zlib.h>
 
+#include "core/alike.h"
 #include "core/error.h"
 #include "core/file.h"
 
@@ -306,7 +307,8 @@ static int read_parsed(const char *path, json_t *header, const unsigned char *da
             return code;
     }
     char sum[16];
-    snprintf(sum, sizeof sum, "%08x", checksum(out, description));
+    out->checksum = checksum(out, description);
+    snprintf(sum, sizeof sum, "%08x", out->checksum);
     if (crc && strcmp(sum, crc) != 0)
         return sl_error(SL_ERR_DATA,
                         "%s: the checksum is %s where %s was written: the file is damaged", path,
@@ -343,4 +345,13 @@ int sl_checkpoint_read(const char *path, struct sl_checkpoint *out)
     if (code)
         sl_checkpoint_free(out);
     return code;
+}
+
+int sl_checkpoint_check_alike(struct sl_runtime *rt, const struct sl_checkpoint *checkpoint,
+                              const char *name)
+{
+    struct sl_alike alike = {.count = 0};
+    sl_alike_add(&alike, "numbers in the checkpoint", checkpoint->checksum, "checkpoint");
+    return sl_error_about(
+        sl_alike_check(rt, &alike, SL_ERR_DATA, "the same checkpoint on all ranks"), name);
 }

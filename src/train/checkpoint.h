@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#include "core/runtime.h"
+
 struct sl_tensor {
     char *name;
     int64_t rows, cols;
@@ -23,6 +25,7 @@ struct sl_checkpoint {
     struct sl_tensor *tensors;
     sl_checkpoint_source *source; /* called for each tensor without data, in order; NULL: none is */
     void *context;                /* of the source */
+    uint32_t checksum;            /* of the file that it was read from; 0: it was not read */
 };
 
 /* Appends a tensor with room for its data, which the caller fills; NULL without memory (sl_error
@@ -55,6 +58,11 @@ int sl_checkpoint_write_somewhere(const struct sl_checkpoint *checkpoint, const 
 /* Reads and verifies; a file without a checksum is read, too. SL_ERR_DATA: absent, truncated,
  * damaged, of another format, or with a number that is not finite. */
 int sl_checkpoint_read(const char *path, struct sl_checkpoint *out);
+
+/* Return 0 where all ranks have read the same checkpoint, or none has, else SL_ERR_DATA on all
+ * ranks. `name`: of the checkpoint, for the sentence. Collective. */
+int sl_checkpoint_check_alike(struct sl_runtime *rt, const struct sl_checkpoint *checkpoint,
+                              const char *name);
 
 void sl_checkpoint_free(struct sl_checkpoint *checkpoint);
 

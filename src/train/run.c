@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alike.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -22,14 +23,17 @@
 #include "train/resume.h"
 #include "train/shares.h"
 
-int sl_train_start(struct sl_train_run *run, bool silent)
+int sl_train_start(struct sl_train_run *run, const bool *given, bool silent)
 {
+    struct sl_alike alike = {.count = 0};
+    sl_alike_add_options(&alike, "train", sl_config_options, &run->config, given);
     const struct sl_runtime_options options = {.scheduler = run->config.scheduler,
                                                .workers = (int)run->config.workers,
                                                .quiet = silent,
                                                .device = run->config.device,
                                                .own_first =
-                                                   strcmp(run->config.sum_order, "own-first") == 0};
+                                                   strcmp(run->config.sum_order, "own-first") == 0,
+                                               .alike = &alike};
     const int code = sl_runtime_start(&run->rt, &options);
     if (code)
         return code;
@@ -163,8 +167,10 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     struct sl_runtime *rt = &run->rt;
     run->opened_at = sl_runtime_seconds();
     int code = sl_runtime_agree(rt, configure(run, given));
+    if (!code && run->config.resume)
+        code = sl_checkpoint_check_alike(rt, &run->resumed, run->config.resume);
     if (!code)
-        code = run->graph ? sl_runtime_agree(rt, sl_source_borrow(run->graph, &run->source))
+        code = run->graph ? sl_source_borrow_alike(rt, run->graph, &run->source)
                           : sl_source_open(rt, run->path, &run->source);
     if (!code && run->graph) /* opened without a word */
         sl_features_note(&run->source, run->path);

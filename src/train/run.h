@@ -53,12 +53,12 @@ struct sl_train_run {
 
 /* The steps of a run, in this order. All ranks call them, and all get the same code.
  *
- * Start StarPU and MPI as run->config says; `silent`: without a note of too few workers.
- * SL_ERR_USAGE, SL_ERR_SYSTEM. */
-int sl_train_start(struct sl_train_run *run, bool silent);
+ * Start StarPU and MPI as run->config says (`given`: as of sl_options_parse); `silent`: without a
+ * note of too few workers. SL_ERR_USAGE, SL_ERR_SYSTEM. */
+int sl_train_start(struct sl_train_run *run, const bool *given, bool silent);
 
-/* Open the dataset, check the options (`given`: as of sl_options_parse), and settle what is left
- * open. SL_ERR_USAGE, SL_ERR_DATA, SL_ERR_SYSTEM. */
+/* Open the dataset, check the options (`given`: as above), and settle what is left open.
+ * SL_ERR_USAGE, SL_ERR_DATA, SL_ERR_SYSTEM. */
 int sl_train_open(struct sl_train_run *run, const bool *given);
 
 /* Make the trainer. Afterwards the dataset is in tiles, and nowhere else, unless batches read it.

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/alike.h"
 #include "core/error.h"
 #include "core/file.h"
 
@@ -193,6 +194,15 @@ int sl_npy_parse(const char *name, const void *bytes, size_t size, struct sl_npy
     return sl_npy_parse_header(name, bytes, size, size, out);
 }
 
+/* Hosts that share a file system give its files the same numbers. The device has another number on
+ * each host. */
+static uint64_t identify(const struct stat *info)
+{
+    const int64_t marks[] = {(int64_t)info->st_ino, (int64_t)info->st_size,
+                             (int64_t)info->st_mtim.tv_sec, (int64_t)info->st_mtim.tv_nsec};
+    return sl_alike_hash(1, marks, sizeof marks) | 1;
+}
+
 int sl_npy_map(const char *path, struct sl_block **blocks, struct sl_npy *out)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -217,7 +227,9 @@ int sl_npy_map(const char *path, struct sl_block **blocks, struct sl_npy *out)
     if (rc)
         return rc;
     const char *name = sl_block_print(blocks, "%s", path);
-    return name ? sl_npy_parse(name, base, size, out) : SL_ERR_SYSTEM;
+    const int code = name ? sl_npy_parse(name, base, size, out) : SL_ERR_SYSTEM;
+    out->file = identify(&info);
+    return code;
 }
 
 int sl_npy_expect(const struct sl_npy *npy, int dims)

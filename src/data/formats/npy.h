@@ -21,6 +21,7 @@ struct sl_npy {
     int64_t shape[SL_NPY_MAX_DIMS];
     int64_t count;             /* product of the shape */
     const unsigned char *data; // (count * item_bytes), not always aligned
+    uint64_t file; /* a hash of number, size and time of the mapped file; 0: none is mapped */
 };
 
 /* Reads the header of a whole .npy file in memory and checks its size. SL_ERR_DATA: not such a

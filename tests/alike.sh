@@ -1,0 +1,134 @@
+#!/bin/sh
+# Ranks with other options, data or checkpoints: a sentence that names rank, host and what differs, and no wait for ever. And a
+# launcher that MPI does not know. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+# A rank that ends with an error must not end the others before they speak.
+OMPI_MCA_odls_base_sigkill_timeout=1
+cd "$T" || exit 1
+host=$(uname -n)
+
+# two RANK-0 RANK-1: the words of the program on either rank, with blanks between. Words in out and err; returns the exit status.
+two() {
+    # shellcheck disable=SC2086
+    timeout 60 "$MPIRUN" -n 1 "$STARLING" $1 : -n 1 "$STARLING" $2 >out 2>err </dev/null
+}
+
+# unlike STATUS TEXT RANK-0 RANK-1: both are refused, once.
+unlike() {
+    two "$3" "$4"
+    status=$?
+    [ $status -eq "$1" ] || die "exit status $status instead of $1: $(cat err)"
+    sentence "$2" err
+}
+
+accepted() { # RANK-0 RANK-1
+    two "$1" "$2" || die "exit status $?: $(cat err)"
+    [ ! -s err ] || die "$(cat err)"
+}
+
+data() {
+    directed
+    for other in copy labels splits values; do cp -r directed $other; done
+    npy labels/labels.npy '<i4' '(61,)' "$(awk 'BEGIN { for (v = 0; v < 61; v++) printf "\\%03o\\000\\000\\000", v % 3 }')"
+    split splits/train_idx.npy 0 4 61
+    npy values/features.npy '<f4' '(61, 9)' "$(awk 'BEGIN { for (v = 0; v < 549; v++) printf "\\000\\000\\200\\077" }')"
+    awk 'BEGIN { for (v = 0; v < 61; v++) for (k = 1; k < 5; k++)
+        printf "%d %d %g\n", v, (v * k * 13 + 5 * k + 1 + (v == 60)) % 61, (v + k) % 8 / 4 + 0.25 }' | dataset edges 61 9
+    awk 'BEGIN { for (v = 0; v < 61; v++) printf "%d %d\n", v, (v + 1) % 61 }' | dataset ring 61 9
+    awk 'BEGIN { for (v = 0; v < 50; v++) printf "%d %d\n", v, (v + 1) % 50 }' | dataset small 50 9
+    cp -r directed plain
+    rm plain/features.npy
+    "$STARLING" convert directed directed.npz --quiet && "$STARLING" convert edges edges.npz --quiet || exit 1
+    for seed in 1 2; do "$STARLING" train directed --epochs 2 --seed $seed --checkpoint ck$seed --quiet || exit 1; done
+}
+
+options() {
+    t="train directed --workers 1 --quiet"
+    unlike 2 "rank 1 on host $host has --epochs 5, and rank 0 on host $host has --epochs 3 (expected the same on all ranks)" \
+        "$t --epochs 3" "$t --epochs 5"
+    unlike 2 "has --lr 0.02, and rank 0 on host $host has no --lr" "$t --epochs 3" "$t --epochs 3 --lr 0.02"
+    unlike 2 "has --no-bias, and" "$t --epochs 3" "$t --epochs 3 --no-bias"
+    unlike 2 "has --checkpoint, and" "$t --epochs 3" "$t --epochs 3 --checkpoint x"
+    echo '{"hidden": 8}' >options.json
+    unlike 2 "has no --hidden, and rank 0 on host $host has --hidden 8" "$t --config options.json --epochs 3" "$t --epochs 3"
+    unlike 2 "has the command predict, and" "$t --epochs 3" "predict ck1 directed --quiet"
+}
+
+# One rank alone knows that its command line is wrong.
+command_lines() {
+    t="train directed --workers 1 --quiet"
+    unlike 2 "--epochs: expected a whole number" "$t --epochs 3" "$t --epochs x"
+    unlike 2 "--epochs: expected a whole number" "$t --epochs x" "$t --epochs x"
+    unlike 2 "nobody: there are" "$t --epochs 3" "$t --epochs 3 --scheduler nobody"
+}
+
+own_options() {
+    t="train directed --epochs 2"
+    accepted "$t --workers 1 --checkpoint one --log log" "$t --workers 2 --quiet --checkpoint two --scheduler eager"
+    [ -s one ] && [ -s log ] || die "no files"
+}
+
+datasets() { # DISTRIBUTION "WORDS|DATASET" ...
+    distribution=$1
+    shift
+    for case; do
+        unlike 1 "rank 1 on host $host has ${case%|*}" "train directed --epochs 2 --quiet --distribution $distribution" \
+            "train ${case#*|} --epochs 2 --quiet --distribution $distribution"
+    done
+}
+
+# Files in other places, with the same bytes; formats that each rank reads as a whole.
+copies() {
+    accepted "train directed --epochs 2 --quiet" "train copy --epochs 2 --quiet"
+    accepted "train directed.npz --epochs 2 --quiet" "train directed.npz --epochs 2 --quiet"
+    unlike 1 "has other edges than rank 0 on host $host (expected the same edges.npz on all ranks)" \
+        "train directed.npz --epochs 2 --quiet" "train edges.npz --epochs 2 --quiet"
+}
+
+checkpoints() {
+    cp ck1 ck3
+    accepted "train directed --resume ck1 --epochs 3 --quiet" "train directed --resume ck3 --epochs 3 --quiet"
+    unlike 1 "has other numbers in the checkpoint than rank 0" "train directed --resume ck1 --epochs 3 --quiet" "train directed --resume ck2 --epochs 3 --quiet"
+    for command in predict evaluate; do
+        accepted "$command ck1 directed --quiet" "$command ck3 directed --quiet"
+        unlike 1 "has other numbers in the checkpoint than rank 0" "$command ck1 directed --quiet" "$command ck2 directed --quiet"
+        unlike 1 "has other edges" "$command ck1 directed --quiet" "$command ck1 edges --quiet"
+        unlike 2 "has --distribution halo, and" "$command ck1 directed --quiet" "$command ck1 directed --quiet --distribution halo"
+    done
+}
+
+# exits_with VARIABLES STATUS: a training with these variables.
+exits_with() {
+    # shellcheck disable=SC2086
+    env $1 "$STARLING" train "$karate" --epochs 1 --quiet --workers 1 >out 2>err </dev/null
+    status=$?
+    [ $status -eq "$2" ] || die "$1: exit status $status instead of $2: $(cat err)"
+    [ "$2" -ne 0 ] || [ ! -s err ] || die "$1: $(cat err)"
+}
+
+launchers() {
+    exits_with "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS=2" 2
+    sentence "SLURM_STEP_NUM_TASKS is 2" err
+    exits_with "PMI_RANK=1 PMI_SIZE=2" 2
+    sentence "PMI_SIZE is 2" err
+    exits_with "SLURM_JOB_ID=7 SLURM_NTASKS=2" 0 # a shell of salloc
+    exits_with "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1" 0
+    exits_with "SLURM_STEP_NUM_TASKS=2 STARLING_ALONE=1" 0
+    exits_with "PMI_RANK=1 PMI_SIZE=2 STARLING_ALONE=1" 0
+    SLURM_STEP_NUM_TASKS=2 run 1 info "$karate" || die "$(cat err)"
+    # mpirun's own servers may be tasks of srun
+    SLURM_STEP_NUM_TASKS=3 "$MPIRUN" -n 1 "$STARLING" train "$karate" --epochs 1 --quiet 2>err || die "$(cat err)"
+}
+
+check "the data" data
+check "options" options
+check "command lines" command_lines
+check "options of a rank's own" own_options
+check "datasets" datasets 1d "other labels than|labels" "other training vertices|splits" "61 adjacency entries, and|ring" \
+    "other features than|values" "no features, and|plain"
+check "datasets, halo" datasets halo "other edges than|edges"
+check "datasets, vertex-cut" datasets vertex-cut "50 vertices, and|small"
+check "copies and files" copies
+check "checkpoints" checkpoints
+check "launchers" launchers
+finish
