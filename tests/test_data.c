@@ -267,6 +267,15 @@ static void test_symmetrize(void **state)
     assert_int_equal(sl_dataset_edge_count(&data), 3);
     assert_round_trip(*state, &data);
     sl_dataset_close(&data);
+    const struct sl_read_options sum = {.symmetrize = SL_SYMMETRIZE_SUM},
+                                 mean = {.symmetrize = SL_SYMMETRIZE_MEAN};
+    const float sums[] = {8, 8, 2, 2, 4}, means[] = {4, 4, 2, 2, 4};
+    assert_int_equal(sl_dataset_open_with(path, &sum, &data), SL_OK);
+    assert_memory_equal(data.adjacency.values, sums, sizeof sums);
+    sl_dataset_close(&data);
+    assert_int_equal(sl_dataset_open_with(path, &mean, &data), SL_OK);
+    assert_memory_equal(data.adjacency.values, means, sizeof means);
+    sl_dataset_close(&data);
 }
 
 static void write_array(const char *dir, const char *array, const char *descr, size_t item_bytes,

@@ -12,8 +12,7 @@
 #include "data/order/order.h"
 
 struct config {
-    bool symmetrize;
-    char *weights, *split;
+    char *symmetrize, *weights, *split;
     int64_t first_vertex;
     char *order;
     int64_t seed, split_seed;
@@ -21,8 +20,11 @@ struct config {
 };
 
 static const struct sl_option options[] = {
-    {"symmetrize", SL_OPTION_FLAG, offsetof(struct config, symmetrize), "no", 0, 0, NULL, NULL,
-     "add the reverse of every edge", "Conversion"},
+    {"symmetrize", SL_OPTION_WAY, offsetof(struct config, symmetrize), NULL, 0, 0, "max|sum|mean",
+     "[WAY]",
+     "add the reverse of every edge; the weight of an edge that goes both ways is the larger one, "
+     "the sum or the mean. Alone: max",
+     "Conversion"},
     {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0, "auto|none|3",
      "COLUMN",
      "column of an edge list that has weights; none: columns after the second are ignored; auto: "
@@ -57,23 +59,28 @@ static void print_result(const struct config *config, const struct sl_dataset *d
     printf("\n");
 }
 
-static struct sl_read_options read_options(const struct config *config)
+static int read_options(const struct config *config, struct sl_read_options *out)
 {
-    return (struct sl_read_options){
-        .symmetrize = config->symmetrize,
+    const char *way = config->symmetrize, *weights = config->weights;
+    *out = (struct sl_read_options){
         .say_memory = true,
+        .symmetrize = !way                       ? SL_DIRECTED
+                      : strcmp(way, "sum") == 0  ? SL_SYMMETRIZE_SUM
+                      : strcmp(way, "mean") == 0 ? SL_SYMMETRIZE_MEAN
+                                                 : SL_SYMMETRIZE_MAX,
         .first_vertex = config->first_vertex,
-        .weights = strcmp(config->weights, "none") == 0 ? SL_WEIGHTS_NONE
-                   : strcmp(config->weights, "3") == 0  ? SL_WEIGHTS_THIRD
-                                                        : SL_WEIGHTS_AUTO,
+        .weights = strcmp(weights, "none") == 0 ? SL_WEIGHTS_NONE
+                   : strcmp(weights, "3") == 0  ? SL_WEIGHTS_THIRD
+                                                : SL_WEIGHTS_AUTO,
     };
+    return sl_split_rule_parse(config->split, config->split_seed, &out->split);
 }
 
 static int convert(const struct config *config, const char *source, const char *target)
 {
     struct sl_dataset data = {0};
-    struct sl_read_options reading = read_options(config);
-    int code = sl_split_rule_parse(config->split, config->split_seed, &reading.split);
+    struct sl_read_options reading;
+    int code = read_options(config, &reading);
     if (!code)
         code = sl_dataset_open_with(source, &reading, &data);
     if (code)
@@ -105,7 +112,7 @@ static int run(int argc, char **argv)
 
 const struct sl_command sl_command_convert = {
     .name = "convert",
-    .synopsis = "SOURCE TARGET [--symmetrize] [--order NAME]",
+    .synopsis = "SOURCE TARGET [--symmetrize [WAY]] [--order NAME]",
     .summary =
         "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays, or "
         "as the file that TARGET's end names: .npz, .mtx, .graph, .metis, .txt, .csv, .tsv",

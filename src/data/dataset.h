@@ -62,9 +62,17 @@ enum sl_weight_column {
     SL_WEIGHTS_THIRD,
 };
 
+/* Whether every edge gets its reverse, and the weight of an edge that goes both ways. */
+enum sl_symmetrize {
+    SL_DIRECTED, /* edges stay as they are */
+    SL_SYMMETRIZE_MAX,
+    SL_SYMMETRIZE_SUM,
+    SL_SYMMETRIZE_MEAN,
+};
+
 /* How to read; all zero is the default. */
 struct sl_read_options {
-    bool symmetrize; /* add every edge's reverse; where both exist, the larger weight wins */
+    enum sl_symmetrize symmetrize; /* a graph that is undirected already stays as it is */
     bool say_memory; /* say in a note what reading takes, before it does, where that is much */
     struct sl_split_rule split; /* what splits are drawn by, instead of those that are stored */
     /* Of edge lists alone: SL_ERR_USAGE elsewhere. */
