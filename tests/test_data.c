@@ -196,6 +196,7 @@ static const struct legal {
     {"header.csv", "source,target,weight\r\n0,1,2.5\r\n", 2, 1, 0, false, 2.5f},
     {"names.csv", "from,to\nann,bob\nbob, carl\n", 3, 2, 0, false, 0},
     {"mixed_names.txt", "7\tann\nann\t7\n", 2, 2, 0, true, 0},
+    {"words_later.txt", "0 1\n1 2\nhello world\n", 5, 3, 0, false, 0},
     {"sparse_ids.txt", "1000000000000 5\n5 7\n", 3, 2, 0, false, 0},
     {"unknown.zzz", "0 1\n", 2, 1, 0, false, 0},
     {"general.mtx", "%%MatrixMarket matrix coordinate real general\n%\n3 3 2\n1 2 0.5\n3 1 4\n", 3,

@@ -167,7 +167,8 @@ static const struct bad_file bad_lines[] = {
     {"nodes.csv", "id\n0\n1\n", "feature.txt: line 3: '2' is no vertex, expected one of "},
     {"train.txt", "0\n3\n", "line 2: '3' is no vertex"},
     {"train.txt", "0\n1\n0\n", "line 3: vertex 0 is there twice"},
-    {"val.txt", "0 1\n", "line 1 has more than a vertex"},
+    {"val.txt", "0 1\n", "line 1: '0 1' is no vertex"},
+    {"val.txt", "0,1\n", "line 1 has more than a vertex"},
 };
 
 static const char *make_lines(const struct files *files, const char *name)

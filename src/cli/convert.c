@@ -25,10 +25,11 @@ static const struct sl_option options[] = {
      "add the reverse of every edge; the weight of an edge that goes both ways is the larger one, "
      "the sum or the mean. Alone: max",
      "Conversion"},
-    {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0, "auto|none|3",
-     "COLUMN",
-     "column of an edge list that has weights; none: columns after the second are ignored; auto: "
-     "the third, where there are three",
+    {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0,
+     "auto|none|3|count", "COLUMN",
+     "column of an edge list that has weights; none: columns after the second are ignored; count: "
+     "so they are, and a weight is how many lines the edge has; auto: the column that the header "
+     "calls weight, or the third, where there are three",
      "Conversion"},
     {"first-vertex", SL_OPTION_INT, offsetof(struct config, first_vertex), "0", 0, 1, NULL, "N",
      "number of the first vertex of an edge list", "Conversion"},
@@ -69,9 +70,10 @@ static int read_options(const struct config *config, struct sl_read_options *out
                       : strcmp(way, "mean") == 0 ? SL_SYMMETRIZE_MEAN
                                                  : SL_SYMMETRIZE_MAX,
         .first_vertex = config->first_vertex,
-        .weights = strcmp(weights, "none") == 0 ? SL_WEIGHTS_NONE
-                   : strcmp(weights, "3") == 0  ? SL_WEIGHTS_THIRD
-                                                : SL_WEIGHTS_AUTO,
+        .weights = strcmp(weights, "none") == 0    ? SL_WEIGHTS_NONE
+                   : strcmp(weights, "3") == 0     ? SL_WEIGHTS_THIRD
+                   : strcmp(weights, "count") == 0 ? SL_WEIGHTS_COUNT
+                                                   : SL_WEIGHTS_AUTO,
     };
     return sl_split_rule_parse(config->split, config->split_seed, &out->split);
 }

@@ -57,9 +57,10 @@ struct sl_dataset {
 
 /* Which column of an edge list has weights. */
 enum sl_weight_column {
-    SL_WEIGHTS_AUTO, /* the third, where there are three */
+    SL_WEIGHTS_AUTO, /* the one that the header calls so, or the third, where there are three */
     SL_WEIGHTS_NONE, /* columns after the second are ignored, however many there are */
     SL_WEIGHTS_THIRD,
+    SL_WEIGHTS_COUNT, /* none: the weight of an edge is how many lines it has */
 };
 
 /* Whether every edge gets its reverse, and the weight of an edge that goes both ways. */

@@ -11,6 +11,8 @@
 
 #include "core/error.h"
 #include "core/progress.h"
+#include "data/formats/foreign.h"
+#include "data/formats/text.h"
 
 #define ADDRESS(id) &sl_format_##id,
 static const struct sl_format *const formats[] = {SL_FORMATS(ADDRESS)};
@@ -24,9 +26,7 @@ static bool ends_with(const char *text, size_t length, const char *end, size_t e
 
 static bool has_extension(const char *path, const struct sl_format *format)
 {
-    size_t length = strlen(path);
-    if (format->text && ends_with(path, length, ".gz", 3))
-        length -= 3;
+    const size_t length = format->text ? sl_text_plain_length(path) : strlen(path);
     for (const char *at = format->extensions; *at;) {
         const size_t extension = strcspn(at, " ");
         if (ends_with(path, length, at, extension))
@@ -71,42 +71,71 @@ static int refuse(const char *path)
                     path, list);
 }
 
-static int find(const char *path, const struct sl_format **format)
+static const struct sl_format *find_by_name(const char *path)
 {
-    char head[256];
-    size_t bytes = 0;
-    const int rc = read_head(path, head, sizeof head, &bytes);
-    if (rc)
-        return rc;
     for (int f = 0; f < FORMATS; f++)
-        if (has_extension(path, *format = formats[f]))
-            return SL_OK;
-    for (int f = 0; f < FORMATS; f++)
-        if ((*format = formats[f])->sniff && (*format)->sniff(head, bytes))
-            return SL_OK;
-    return refuse(path);
+        if (has_extension(path, formats[f]))
+            return formats[f];
+    return NULL;
 }
 
-int sl_read_options_check(const char *path, const struct sl_read_options *options)
+/* What a file is says why it is not read, and what reads it. */
+static int refuse_foreign(const char *path, const struct sl_format *named, const char *head,
+                          size_t bytes)
 {
-    if (options->weights == SL_WEIGHTS_AUTO && options->first_vertex == 0)
-        return SL_OK;
-    return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
-                    options->first_vertex ? "--first-vertex" : "--weights");
+    const bool open = !named || named == &sl_format_edge_list; /* to anything that is text */
+    const char *sentence = sl_text_objection(head, bytes);
+    if (!sentence && !named)
+        sentence = sl_foreign_by_name(path);
+    if (!sentence && open)
+        sentence = sl_foreign_by_head(head, bytes);
+    return sentence ? sl_error(SL_ERR_DATA, "%s: %s", path, sentence) : SL_OK;
+}
+
+static int find(const char *path, const struct sl_format **format)
+{
+    char head[1024];
+    size_t bytes = 0;
+    int rc = read_head(path, head, sizeof head - 1, &bytes);
+    if (rc)
+        return rc;
+    head[bytes] = '\0';
+    *format = find_by_name(path);
+    rc = refuse_foreign(path, *format, head, bytes);
+    for (int f = 0; f < FORMATS && !rc && !*format; f++)
+        if (formats[f]->sniff && formats[f]->sniff(head, bytes))
+            *format = formats[f];
+    return rc || *format ? rc : refuse(path);
+}
+
+/* SL_ERR_USAGE where options were given that the format has not; NULL: the directory layout. */
+static int check_options(const char *path, const struct sl_format *format,
+                         const struct sl_read_options *options)
+{
+    const bool edges = format && format->edges;
+    if (!edges && (options->weights != SL_WEIGHTS_AUTO || options->first_vertex != 0))
+        return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
+                        options->first_vertex ? "--first-vertex" : "--weights");
+    return SL_OK;
 }
 
 int sl_format_find(const char *path, const struct sl_read_options *options,
                    const struct sl_format **format)
 {
     const int rc = find(path, format);
-    return rc || (*format)->edges ? rc : sl_read_options_check(path, options);
+    return rc ? rc : check_options(path, *format, options);
+}
+
+static bool has_file(const char *path, const char *name)
+{
+    char file[4096];
+    const int length = snprintf(file, sizeof file, "%s/%s", path, name);
+    return length < (int)sizeof file && access(file, F_OK) == 0;
 }
 
 bool sl_is_directory_layout(const char *path)
 {
-    char file[4096];
-    const int length = snprintf(file, sizeof file, "%s/meta.json", path);
-    return length < (int)sizeof file && access(file, F_OK) == 0;
+    return has_file(path, "meta.json");
 }
 
 int sl_format_find_folder(const char *path, const struct sl_read_options *options,
@@ -116,7 +145,7 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
     for (int f = 0; f < FORMATS && !*format && !sl_is_directory_layout(path); f++)
         if (formats[f]->is_folder && formats[f]->is_folder(path))
             *format = formats[f];
-    return *format && (*format)->edges ? SL_OK : sl_read_options_check(path, options);
+    return check_options(path, *format, options);
 }
 
 static int write_as(const struct sl_dataset *data, const char *path)

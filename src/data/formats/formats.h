@@ -54,9 +54,6 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
 /* Whether a folder has the directory layout: its meta.json. */
 bool sl_is_directory_layout(const char *path);
 
-/* SL_ERR_USAGE where options were given that only an edge list has. */
-int sl_read_options_check(const char *path, const struct sl_read_options *options);
-
 /* Opens the directory layout: maps its files and checks their shapes and what meta.json says.
  * `name` and `path` of *out are set. */
 struct sl_source;

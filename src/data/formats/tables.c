@@ -16,8 +16,11 @@
 #include <strings.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "data/block.h"
 #include "data/formats/csv.h"
+#include "data/formats/edge_layout.h"
+#include "data/formats/edges.h"
 #include "data/formats/feature_lines.h"
 #include "data/formats/formats.h"
 #include "data/formats/label_column.h"
@@ -52,9 +55,7 @@ static enum role role_of(const char *name)
                                                 {"train", NULL},
                                                 {"val", "valid", "validation", NULL},
                                                 {"test", NULL}};
-    size_t length = strlen(name);
-    if (length > 3 && strcasecmp(name + length - 3, ".gz") == 0)
-        length -= 3;
+    size_t length = sl_text_plain_length(name);
     const char *const *extension = extensions;
     while (*extension &&
            (length <= strlen(*extension) ||
@@ -162,23 +163,24 @@ static int read_labels(const char *path, bool own, struct sl_vertex_map *map,
 
 /* ---- Splits ---- */
 
-static int read_split_lines(struct sl_text *text, const struct sl_vertex_map *map,
+static int read_split_lines(struct sl_csv *csv, const struct sl_vertex_map *map,
                             struct sl_split_lists *lists)
 {
-    char *line;
     int got;
-    for (bool first = true; (got = sl_text_next_data(text, "#", &line)) > 0; first = false) {
-        const char *word = sl_text_word(&line);
-        if (first && sl_vertex_map_find(map, word) < 0 && (*word < '0' || *word > '9') &&
-            *word != '-')
-            continue; /* a header */
-        const int64_t vertex = sl_vertex_map_get(map, word, text->path, text->line_number);
+    for (bool first = true; (got = sl_csv_next(csv)) > 0; first = false) {
+        const char *path = csv->text.path, *word = csv->field[0];
+        if (csv->fields > 1)
+            return sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has more than a vertex", path,
+                            csv->line);
+        if (first && sl_vertex_map_find(map, word) < 0 && sl_edge_layout_is_name(word)) {
+            sl_note("%s: line %" PRId64 " is taken for a header: '%.40s' is no vertex", path,
+                    csv->line, word);
+            continue;
+        }
+        const int64_t vertex = sl_vertex_map_get(map, word, path, csv->line);
         int rc = vertex < 0 ? (int)vertex : SL_OK;
-        if (!rc && sl_text_word(&line))
-            rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has more than a vertex", text->path,
-                          text->line_number);
         if (!rc)
-            rc = sl_split_lists_add(lists, text->path, "line", text->line_number, vertex);
+            rc = sl_split_lists_add(lists, path, "line", csv->line, vertex);
         if (rc)
             return rc;
     }
@@ -193,19 +195,21 @@ static int read_splits(const struct folder *folder, const struct sl_vertex_map *
     int rc = sl_split_lists_open(&lists, &out->blocks);
     for (int k = 0; k < 3 && !rc; k++) {
         const char *stored = folder->file[TRAIN + k];
-        struct sl_text text;
+        struct sl_csv csv;
         const char *path = stored ? sl_block_print(&out->blocks, "%s", stored) : NULL;
         if (!stored)
             continue;
         if (path && sets[k]->ids)
             return sl_error(SL_ERR_DATA, "%s: the table of vertices has splits, too, expected one",
                             path);
-        rc = path ? sl_text_open(&text, path) : (int)SL_ERR_SYSTEM;
         if (!path)
-            break;
+            return SL_ERR_SYSTEM;
+        rc = sl_csv_open(&csv, path);
+        csv.comments = "#";
+        csv.delimiter = ','; /* a name may have blanks */
         if (!rc)
-            rc = read_split_lines(&text, map, &lists);
-        sl_text_close(&text);
+            rc = read_split_lines(&csv, map, &lists);
+        sl_csv_close(&csv);
         if (!rc)
             rc = sl_split_lists_end(&lists, path, &out->blocks, sets[k]);
     }
