@@ -774,6 +774,7 @@ reading_notes() {
     noted "KONECT's: vertices count from 1" out.h '%% sym unweighted\n1 2\n'
     noted "1 edge goes both ways with different weights: the weight is the larger one" i.txt '0 1 1\n1 0 2\n' --symmetrize
     noted "1 edge goes both ways: the weight is the sum" j.txt '0 1 2\n1 0 2\n1 2 1\n' --symmetrize sum
+    noted 'is read as the only file in it that may be a graph' one/list.txt '0 1\n'
     refused 2 '--symmetrize: expected one of: max sum mean' convert "$T/n/a.csv" "$T/none" --symmetrize=min
 }
 

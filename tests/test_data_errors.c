@@ -311,8 +311,11 @@ static void test_bad_members(void **state)
 
 static void test_missing_members(void **state)
 {
-    static const char *const required[] = {"meta.json", "indptr.npy", "indices.npy"};
-    for (size_t k = 0; k < 3; k++) {
+    static const char *const required[] = {"indptr.npy", "indices.npy"};
+    const char *bare = files_dataset(*state, "bare");
+    assert_int_equal(unlink(files_path(*state, "bare/meta.json")), 0);
+    expect_refusal(bare, "bare", "has indptr.npy but no meta.json, expected one (\"{}\" is enough");
+    for (size_t k = 0; k < 2; k++) {
         char name[32], file[64];
         snprintf(name, sizeof name, "missing%zu", k);
         const char *dir = files_dataset(*state, name);

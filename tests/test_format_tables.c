@@ -128,6 +128,37 @@ static void test_forms(void **state)
     sl_dataset_close(&data);
 }
 
+/* A folder with one graph in it is that graph. */
+static void test_only_file(void **state)
+{
+    static const struct good_file konect[] = {
+        {"out.small", "% asym unweighted\n1 2\n2 3\n"},
+        {"README.txt", "about\n"},
+        {"meta.small", "name: small\n"},
+    };
+    static const struct good_file edges[] = {{"edges.csv.gz", "0,1\n1,2\n2,0\n"}};
+    static const struct good_file other[] = {{"people.csv", "id,f\n0,1\n"},
+                                             {"friends.csv", "0,1\n"}};
+    static const struct good_file packed[] = {{"nodes.csv", "id,f\n0,1\n1,2\n"},
+                                              {"edges.csv.xz", "\xFD"
+                                                               "7zXZ-data"}};
+    static const struct good_file foreign[] = {{"graph.json", "{}"}};
+    struct sl_dataset data;
+    open_ok(format_folder(*state, "konect", konect, COUNT(konect)), &data);
+    assert_int_equal(data.vertices, 3);
+    assert_int_equal(sl_npy_integer(&data.vertex_ids, 0), 1);
+    sl_dataset_close(&data);
+    open_ok(format_folder(*state, "alone", edges, COUNT(edges)), &data);
+    assert_int_equal(data.vertices, 3);
+    sl_dataset_close(&data);
+    const char *folder = format_folder(*state, "people", other, COUNT(other));
+    format_refused(folder, "people", "it has friends.csv, people.csv; expected meta.json with");
+    format_refused(format_folder(*state, "packed", packed, COUNT(packed)), "edges.csv.xz",
+                   "is compressed by xz");
+    format_refused(format_folder(*state, "foreign", foreign, COUNT(foreign)), "graph.json",
+                   "is JSON");
+}
+
 /* ---- Features in lines ---- */
 
 static const struct good_file lines[] = {
@@ -278,6 +309,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_table, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_forms, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_bad_tables, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_only_file, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_lines, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_libsvm, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_bad_lines, files_setup, files_teardown),

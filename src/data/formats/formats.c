@@ -1,7 +1,9 @@
 #include "data/formats/formats.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -11,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/progress.h"
+#include "data/block.h"
 #include "data/formats/foreign.h"
 #include "data/formats/text.h"
 
@@ -146,6 +149,75 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
         if (formats[f]->is_folder && formats[f]->is_folder(path))
             *format = formats[f];
     return check_options(path, *format, options);
+}
+
+/* ---- Folders that are none ---- */
+
+/* Whether a file of that name may be a dataset, or part of another program's. */
+static bool may_be_dataset(const char *name)
+{
+    const bool about = strncasecmp(name, "readme", 6) == 0 || strncasecmp(name, "license", 7) == 0;
+    return *name != '.' && !about &&
+           (find_by_name(name) || sl_foreign_by_name(name) ||
+            strncmp(name, "out.", 4) == 0); /* KONECT's */
+}
+
+static bool is_folder_format(const char *path)
+{
+    for (int f = 0; f < FORMATS; f++)
+        if (formats[f]->is_folder && formats[f]->is_folder(path))
+            return true;
+    return has_file(path, "meta.json") || has_file(path, "indptr.npy");
+}
+
+int sl_format_find_only_file(const char *path, struct sl_block **blocks, const char **file)
+{
+    *file = NULL;
+    DIR *dir = is_folder_format(path) ? NULL : opendir(path);
+    int rc = SL_OK, count = 0;
+    for (const struct dirent *entry; dir && !rc && (entry = readdir(dir));)
+        if (may_be_dataset(entry->d_name) && count++ == 0) {
+            *file = sl_block_print(blocks, "%s/%s", path, entry->d_name);
+            rc = *file ? SL_OK : (int)SL_ERR_SYSTEM;
+        }
+    if (dir)
+        closedir(dir);
+    *file = count == 1 ? *file : NULL;
+    return rc;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+int sl_format_refuse_folder(const char *path)
+{
+    enum { MOST = 5, NAME = 40 };
+    char names[64][NAME], list[MOST * (NAME + 4) + 16] = "";
+    int count = 0;
+    if (has_file(path, "indptr.npy"))
+        return sl_error(SL_ERR_DATA,
+                        "%s: has indptr.npy but no meta.json, expected one (\"{}\" is enough; "
+                        "docs/DATASETS.md)",
+                        path);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
+    for (const struct dirent *entry; count < 64 && (entry = readdir(dir));)
+        if (entry->d_name[0] != '.')
+            snprintf(names[count++], NAME, "%.39s", entry->d_name);
+    closedir(dir);
+    qsort(names, (size_t)count, NAME, compare_names);
+    for (int k = 0; k < count && k < MOST; k++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%.39s", k ? ", " : "",
+                 names[k]);
+    return sl_error(
+        SL_ERR_DATA,
+        "%s: is no dataset: it has %s%s; expected meta.json with indptr.npy and "
+        "indices.npy, edges.csv with nodes.csv, raw/ of OGB, adj_full.npz of GraphSAINT, "
+        "or one file of a graph",
+        path, count ? list : "no files", count > MOST ? ", …" : "");
 }
 
 static int write_as(const struct sl_dataset *data, const char *path)
