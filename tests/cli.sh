@@ -774,7 +774,20 @@ reading_notes() {
     noted "KONECT's: vertices count from 1" out.h '%% sym unweighted\n1 2\n'
     noted "1 edge goes both ways with different weights: the weight is the larger one" i.txt '0 1 1\n1 0 2\n' --symmetrize
     noted "1 edge goes both ways: the weight is the sum" j.txt '0 1 2\n1 0 2\n1 2 1\n' --symmetrize sum
+    for folder in k l m n; do
+        mkdir -p "$T/n/$folder"
+        echo '5,6' >"$T/n/$folder/edges.csv"
+    done
+    noted "column 'Unnamed: 0' is ignored: it numbers rows" k/nodes.csv 'Unnamed: 0,id,f,target\n0,5,1,0\n1,6,2,1\n'
+    grep -qF "column 'target' is a feature; expected the name label" "$T/err" || die "no note of target: $(cat "$T/err")"
+    grep -qF '2 columns are features: f, target' "$T/err" || die "no list of features: $(cat "$T/err")"
+    noted "2 of 3 vertices have no label (empty, NaN)" l/nodes.csv 'id,label\n5,\n6,a\n7,NaN\n'
+    noted "'unknown' is a class, of 1 vertices" m/nodes.csv 'id,label\n5,unknown\n6,a\n'
+    noted "'a|b' is one class (starling convert --label-separator '|' makes it several labels)" n/nodes.csv 'id,label\n5,a|b\n6,a\n'
+    noted "labels are -1 and 1 alone: 1 label is -1, no label" n/nodes.csv 'id,label\n5,-1\n6,1\n'
     noted 'is read as the only file in it that may be a graph' one/list.txt '0 1\n'
+    refused 2 '--label-separator: expected one character' convert "$T/n/n" "$T/none" --label-separator ab
+    refused 2 'is no folder of tables (expected no --label-separator)' convert "$T/n/a.csv" "$T/none" --label-separator '|'
     refused 2 '--symmetrize: expected one of: max sum mean' convert "$T/n/a.csv" "$T/none" --symmetrize=min
 }
 

@@ -319,6 +319,30 @@ static void test_directory_is_mended(void **state)
     sl_dataset_close(&data);
 }
 
+/* Labels of uint8 whose -1 became 255, a mark of byte order, and nothing said about the arrays. */
+static void test_labels_of_bytes(void **state)
+{
+    struct sl_dataset data;
+    const char *dir = files_dataset(*state, "bytes");
+    const uint8_t labels[] = {1, 255, 0, 255}, classes[] = {1, 254, 0, 255};
+    const int32_t expected[] = {1, -1, 0, -1};
+    write_array(dir, "labels", "|u1", 1, 4, labels);
+    files_text(*state, "bytes/meta.json", "\xEF\xBB\xBF{}");
+    open_ok(dir, &data);
+    assert_int_equal(data.classes, 2);
+    assert_memory_equal(data.labels, expected, sizeof expected);
+    sl_dataset_close(&data);
+    write_array(dir, "labels", "|u1", 1, 4, classes);
+    open_ok(dir, &data);
+    assert_int_equal(data.labels[3], 255);
+    sl_dataset_close(&data);
+    write_array(dir, "labels", "|u1", 1, 4, labels);
+    files_text(*state, "bytes/meta.json", "{\"classes\": 256}");
+    open_ok(dir, &data);
+    assert_int_equal(data.labels[3], 255);
+    sl_dataset_close(&data);
+}
+
 static void test_multilabel_round_trip(void **state)
 {
     static const int64_t indptr[] = {0, 1, 1};
@@ -457,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_vertex_numbers),
         cmocka_unit_test(test_symmetrize),
         cmocka_unit_test(test_directory_is_mended),
+        cmocka_unit_test(test_labels_of_bytes),
         cmocka_unit_test(test_multilabel_round_trip),
         cmocka_unit_test(test_label_kinds),
         cmocka_unit_test(test_write_needs_vacancy),

@@ -3,6 +3,8 @@
  * refuses them. */
 #include "format_files.h"
 
+#include <math.h>
+
 /* ---- A node table ---- */
 
 static const struct good_file table[] = {
@@ -44,6 +46,8 @@ static const struct bad_file bad_tables[] = {
     {"nodes.csv", "id,train_mask,test_mask\nanna,1,1\n", "line 2: vertex 'anna' is in two splits"},
     {"nodes.csv", HEADER "anna,1,\"old,train\nbert,2,old,val\n", "line 2: a quote has no end"},
     {"nodes.csv", HEADER "anna,1,\"old\"er,train\n", "line 2: field 3 goes on after its quote"},
+    {"nodes.csv", "id,x\nanna,\"0,5\"\n",
+     "column 'x': '0,5' is no number, expected a decimal point"},
     {"nodes.csv", "id,label\nanna,0\nbert,-5\ncarl,0\ndora,0\n",
      "label -5 of vertex 1 is no class"},
     {"edges.csv", "", NULL},
@@ -126,6 +130,80 @@ static void test_forms(void **state)
     assert_int_equal(data.val.ids[0], 1);
     assert_true(data.features_dense[2] == 7.0f);
     sl_dataset_close(&data);
+}
+
+/* Words for no label, numbers of rows, names with blanks everywhere, marks of byte order. */
+static void test_missing(void **state)
+{
+    static const char *const words[] = {"", "NaN", "nan", "NA", "N/A", "None", "null", "NULL", "?"};
+    for (size_t k = 0; k < COUNT(words); k++) {
+        char name[32], nodes[160];
+        snprintf(name, sizeof name, "missing%zu", k);
+        snprintf(nodes, sizeof nodes,
+                 "\xEF\xBB\xBF,id,f,label\n0,\"New York\",1,a\n1,Boston,2,b\n2,Chicago,3,%s\n",
+                 words[k]);
+        const struct good_file files[] = {
+            {"nodes.csv", nodes},
+            {"edges.csv", "source,target\n\"New York\",Boston\n"},
+            {"train.txt", "\xEF\xBB\xBFNew York\n"},
+        };
+        static const int32_t labels[] = {0, 1, -1};
+        struct sl_dataset data;
+        open_ok(format_folder(*state, name, files, COUNT(files)), &data);
+        assert_memory_equal(data.labels, labels, sizeof labels);
+        assert_int_equal(data.classes, 2);
+        assert_int_equal(data.features, 1);
+        assert_int_equal(entries(&data), 1);
+        assert_int_equal(data.train.ids[0], 0);
+        sl_dataset_close(&data);
+    }
+}
+
+/* A first line of labels is a header where numbers follow a word. */
+static void test_label_headers(void **state)
+{
+    static const char *const texts[] = {"node,label\n0,b\n1,a\n", "paper,topic\n0,b\n1,a\n",
+                                        "0,b\n1,a\n", "paper,label\n0,b\n1,a\n"};
+    for (size_t k = 0; k < COUNT(texts); k++) {
+        char name[32];
+        snprintf(name, sizeof name, "header%zu", k);
+        const struct good_file files[] = {{"labels.csv", texts[k]}, {"edges.csv", "0,1\n"}};
+        struct sl_dataset data;
+        open_ok(format_folder(*state, name, files, COUNT(files)), &data);
+        assert_int_equal(data.vertices, 2);
+        assert_int_equal(data.labels[0], 1);
+        assert_null(data.vertex_ids.data);
+        sl_dataset_close(&data);
+    }
+}
+
+/* Several labels where a separator says so, else one. */
+static void test_several(void **state)
+{
+    static const struct good_file files[] = {
+        {"nodes.csv", "id,label\n0,b|a\n1,a\n2,\n3, c | a \n"},
+        {"edges.csv", "0,1\n1,2\n"},
+    };
+    static const float several[] = {1, 1, 0, 1, 0, 0, NAN, NAN, NAN, 1, 0, 1};
+    const char *folder = format_folder(*state, "several", files, COUNT(files));
+    const struct sl_read_options apart = {.label_separator = '|'};
+    struct sl_dataset data;
+    open_ok(folder, &data);
+    assert_int_equal(data.classes, 3);
+    assert_string_equal(data.class_names[1], "b|a");
+    sl_dataset_close(&data);
+    if (sl_dataset_open_with(folder, &apart, &data) != SL_OK)
+        fail_msg("%s", sl_error_message());
+    assert_int_equal(data.classes, 3);
+    assert_string_equal(data.class_names[2], "c");
+    for (size_t k = 0; k < COUNT(several); k++)
+        assert_true(isnan(several[k]) ? isnan(data.multilabels[k])
+                                      : data.multilabels[k] == several[k]);
+    assert_round_trip(*state, &data);
+    sl_dataset_close(&data);
+    const char *list = files_text(*state, "list.txt", "0 1\n");
+    assert_int_equal(sl_dataset_open_with(list, &apart, &data), SL_ERR_USAGE);
+    assert_non_null(strstr(sl_error_message(), "expected no --label-separator"));
 }
 
 /* A folder with one graph in it is that graph. */
@@ -309,6 +387,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_table, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_forms, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_bad_tables, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_missing, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_label_headers, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_several, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_only_file, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_lines, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_libsvm, files_setup, files_teardown),

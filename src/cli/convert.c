@@ -12,7 +12,7 @@
 #include "data/order/order.h"
 
 struct config {
-    char *symmetrize, *weights, *split;
+    char *symmetrize, *weights, *label_separator, *split;
     int64_t first_vertex;
     char *order;
     int64_t seed, split_seed;
@@ -33,6 +33,11 @@ static const struct sl_option options[] = {
      "Conversion"},
     {"first-vertex", SL_OPTION_INT, offsetof(struct config, first_vertex), "0", 0, 1, NULL, "N",
      "number of the first vertex of an edge list", "Conversion"},
+    {"label-separator", SL_OPTION_STRING, offsetof(struct config, label_separator), NULL, 0, 0,
+     NULL, "C",
+     "character between several labels of a vertex in a folder of tables; without it, a text with "
+     "such a character is one class",
+     "Conversion"},
     {"order", SL_OPTION_CHOICE, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
      "NAME",
      "store the vertices in another order, neighbours close together; predictions keep the old one",
@@ -63,8 +68,9 @@ static void print_result(const struct config *config, const struct sl_dataset *d
 static int read_options(const struct config *config, struct sl_read_options *out)
 {
     const char *way = config->symmetrize, *weights = config->weights;
+    const char *separator = config->label_separator ? config->label_separator : "";
     *out = (struct sl_read_options){
-        .say_memory = true,
+        .tell = true,
         .symmetrize = !way                       ? SL_DIRECTED
                       : strcmp(way, "sum") == 0  ? SL_SYMMETRIZE_SUM
                       : strcmp(way, "mean") == 0 ? SL_SYMMETRIZE_MEAN
@@ -74,7 +80,11 @@ static int read_options(const struct config *config, struct sl_read_options *out
                    : strcmp(weights, "3") == 0     ? SL_WEIGHTS_THIRD
                    : strcmp(weights, "count") == 0 ? SL_WEIGHTS_COUNT
                                                    : SL_WEIGHTS_AUTO,
+        .label_separator = separator[0],
     };
+    if (config->label_separator && strlen(separator) != 1)
+        return sl_error(SL_ERR_USAGE, "--label-separator: expected one character, not \"%s\"",
+                        separator);
     return sl_split_rule_parse(config->split, config->split_seed, &out->split);
 }
 

@@ -74,11 +74,13 @@ enum sl_symmetrize {
 /* How to read; all zero is the default. */
 struct sl_read_options {
     enum sl_symmetrize symmetrize; /* a graph that is undirected already stays as it is */
-    bool say_memory; /* say in a note what reading takes, before it does, where that is much */
+    bool tell; /* say in notes what reading takes, before it does, where that is much, and which
+                  columns became features */
     struct sl_split_rule split; /* what splits are drawn by, instead of those that are stored */
     /* Of edge lists alone: SL_ERR_USAGE elsewhere. */
     enum sl_weight_column weights;
     int64_t first_vertex; /* the number of the first vertex in the file: 0 or 1 */
+    char label_separator; /* between several labels of a vertex in tables; 0: it has one */
     int64_t large_file;   /* bytes of a file from which on its edges are not held; 0: 64 MiB */
 };
 

@@ -49,6 +49,11 @@ static int settle_names(struct sl_runtime *rt, struct sl_source *source)
 static int settle_classes(struct sl_runtime *rt, struct sl_source *source)
 {
     struct sl_npy *labels = &source->labels;
+    if (labels->data && source->label_kind <= SL_LABELS_CLASS) {
+        const int rc = sl_labels_mend(rt, labels, source->classes, &source->blocks);
+        if (rc)
+            return rc;
+    }
     if (labels->data) {
         source->label_kind = sl_labels_kind(rt, labels, source->label_kind);
         sl_labels_shape(labels, source->label_kind);
@@ -368,6 +373,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
     sl_progress_end();
     if (!rc)
         sl_features_note(out, path);
+    if (!rc && out->labels.data && out->label_kind == SL_LABELS_CLASS)
+        sl_labels_note(rt, &out->labels, out->classes);
     return rc ? sl_error_about(rc, path) : SL_OK; /* memory runs out in places that know no file */
 }
 

@@ -115,10 +115,13 @@ static int find(const char *path, const struct sl_format **format)
 static int check_options(const char *path, const struct sl_format *format,
                          const struct sl_read_options *options)
 {
-    const bool edges = format && format->edges;
+    const bool edges = format && format->edges, labels = format && format->labels;
     if (!edges && (options->weights != SL_WEIGHTS_AUTO || options->first_vertex != 0))
         return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
                         options->first_vertex ? "--first-vertex" : "--weights");
+    if (!labels && options->label_separator)
+        return sl_error(SL_ERR_USAGE, "%s: is no folder of tables (expected no --label-separator)",
+                        path);
     return SL_OK;
 }
 
