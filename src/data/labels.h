@@ -26,9 +26,9 @@ void sl_labels_shape(struct sl_npy *labels, enum sl_label_kind kind);
 /* Whether a row (count) of several labels or numbers has one that is known. */
 bool sl_labels_known(const float *row, int64_t count);
 
-/* Take 255 in a list of uint8 for no label, as which -1 is stored there, unless it may be a class:
- * of `classes` that are said, or, where none are (0), beside class 254. A note says so. *labels
- * becomes another array then. Collective. SL_ERR_SYSTEM. */
+/* Take 255 in a list of uint8 for no label: uint8 stores -1 so. 255 stays a class where more than
+ * 255 `classes` are said, or none are said (0) and class 254 is there. A note says so, and *labels
+ * becomes another array. Collective. SL_ERR_SYSTEM. */
 int sl_labels_mend(struct sl_runtime *rt, struct sl_npy *labels, int64_t classes,
                    struct sl_block **blocks);
 

@@ -112,7 +112,7 @@ static int64_t find_weight(const struct sl_edge_record *record)
     return column;
 }
 
-/* What pandas calls the numbers of rows. */
+/* Whether a first column has the numbers of rows, by the names that pandas gives it. */
 static bool is_index(const struct sl_edge_record *record, int64_t c)
 {
     const struct word word = simplify(record->field[c]);
@@ -177,7 +177,7 @@ static bool is_header(const struct sl_edge_layout *l, const struct sl_edge_recor
     return names && ((is_number(second, 0) && is_number(second, 1)) || (third && !l->more));
 }
 
-/* Where vertices are known, a header has none of them. */
+/* Whether the first record can be no edge between vertices of `map`. */
 static bool is_header_of_known(const struct sl_edge_layout *l, const struct sl_vertex_map *map,
                                int64_t source, int64_t target)
 {

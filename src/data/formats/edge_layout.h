@@ -1,4 +1,4 @@
-/* Which columns of an edge list are what: its first records decide. */
+/* The columns of an edge list: ends of edges and weights, as its first records say. */
 #ifndef SL_DATA_FORMATS_EDGE_LAYOUT_H
 #define SL_DATA_FORMATS_EDGE_LAYOUT_H
 
