@@ -74,15 +74,21 @@ struct starling_sizes {
 STARLING_API int starling_graph_open(const char *path, starling_graph **graph);
 
 /* Make a graph of an adjacency in CSR: row v lists the vertices that v aggregates from. Columns of
- * a row may have any order; duplicates are merged. Here and below arrays are borrowed: none is
- * copied, and each must stay as it is until starling_graph_free. They are checked when a graph is
- * trained on. Each rank gives the whole arrays and reads its own rows. STARLING_ERR_SYSTEM.
+ * a row may have any order; duplicates are merged, and weights of them summed. Here and below
+ * arrays are borrowed: none is copied, and each must stay as it is until starling_graph_free. They
+ * are checked when a graph is trained on. Each rank gives the whole arrays and reads its own rows.
+ * STARLING_ERR_SYSTEM.
  *   indptr: (vertices + 1), from 0 to `entries`; indices: (entries) */
 STARLING_API int starling_graph_create(int64_t vertices, int64_t entries, const int64_t *indptr,
                                        const int32_t *indices, starling_graph **graph);
 
-/* Set weights (entries) of the adjacency. Without them all are 1. */
+/* Set weights (entries) of the adjacency. Without them all are 1, also those of duplicates. */
 STARLING_API int starling_graph_set_weights(starling_graph *graph, const float *weights);
+
+/* Give an edge without weights that is there k times the weight k, as if all were set to 1. Without
+ * duplicates, or with weights, the graph stays as it is. Otherwise the adjacency is copied.
+ * STARLING_ERR_DATA: the adjacency is wrong. STARLING_ERR_SYSTEM. */
+STARLING_API int starling_graph_count_duplicates(starling_graph *graph);
 
 /* Set features (vertices, columns), dense or in CSR. Without them the input is the identity. Dense
  * features of which at most 40 % are not 0 are read as CSR, in training and prediction. CSR
@@ -115,6 +121,11 @@ STARLING_API int starling_graph_set_mask(starling_graph *graph, enum starling_sp
 
 /* Set *sizes. STARLING_ERR_DATA: labels or features have no sizes. */
 STARLING_API int starling_graph_sizes(starling_graph *graph, struct starling_sizes *sizes);
+
+/* Write a dataset: a directory, or a file in the format that the end of `path` names (.npz, .mtx,
+ * ...). Ranks other than 0 write nothing. STARLING_ERR_DATA, STARLING_ERR_USAGE: the directory is
+ * there and not empty. STARLING_ERR_SYSTEM. */
+STARLING_API int starling_graph_save(starling_graph *graph, const char *path);
 
 /* Free a graph; NULL is fine. Its arrays are the caller's again. */
 STARLING_API void starling_graph_free(starling_graph *graph);
@@ -260,7 +271,7 @@ struct starling_result {
     const char *metric;                                 /* its name; the caller does not free it */
     double epoch_seconds;                               /* median */
     double seconds;                                     /* of all epochs and evaluations */
-    int stopped;                                        /* by the callback */
+    int stopped;                                        /* by the callback, or starling_stop */
     int early;                                          /* by the option `patience` */
 };
 
@@ -275,6 +286,14 @@ typedef int starling_callback(void *context, const struct starling_epoch *epoch)
  * STARLING_ERR_USAGE names the option; STARLING_ERR_SYSTEM. */
 STARLING_API int starling_train(starling_graph *graph, const starling_options *options,
                                 starling_callback *callback, void *context, starling_model **model);
+
+/* Ask the training on its way to stop, as its callback may. This is a signal handler:
+ * signal(SIGINT, starling_stop). The argument does not matter. Any rank may be asked. Trainings
+ * stop until starling_stopped is called. */
+STARLING_API void starling_stop(int signal);
+
+/* Return whether starling_stop was called since the last call of starling_stopped, or ever. */
+STARLING_API int starling_stopped(void);
 
 /* ---- Models ---- */
 

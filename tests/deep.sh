@@ -41,11 +41,11 @@ same_results() { # FOLDER FOLDER
     tensors "$T/$2/ck" | cmp - "$T/one" || die "other parameters in $2 than in $1"
 }
 
-# again NAME RANKS OPTION ...: the same bits, whatever is made again.
+# again NAME RANKS OPTION ...: the same bits, whatever is made again. Cases take turns at the blocks.
 again() {
     name=$1 ranks=$2
     shift 2
-    for blocks in none 2 3 4; do
+    for blocks in none $(long=2 && some 2 3 4); do
         train "$name-$blocks" "$ranks" train "$T/small" --model resgcn --layers 7 --hidden 12 --epochs 8 --dropout 0.3 \
             --recompute $blocks "$@"
         same_results "$name-none" "$name-$blocks"
@@ -74,6 +74,13 @@ memory() { # RANKS OPTION ...
     train memory "$ranks" train "$T/large" --epochs 2 --hidden 96 --tiles 6 --workers 1 "$@"
     echo "$(figure head log total) bytes planned, $(figure tail log tile_bytes) taken"
     as_planned log "$@"
+}
+
+# memories OPTION ...: on a distribution of three, at which models take turns.
+memories() {
+    for kind in $(long=2 && some 1d halo vertex-cut); do
+        memory 3 --distribution "$kind" "$@"
+    done
 }
 
 # continued NAME RANKS OPTION ...: 17 epochs, or 7 and the others: the same bits.
@@ -162,10 +169,8 @@ for model in "resgcn --layers 6" "resgcn --layers 6 --block-norm batch" "resgcn 
     "sgc --hops 3" "appnp --hops 4" "jknet --layers 4"; do
     # shellcheck disable=SC2086
     check "memory as planned: $model" memory 1 --model $model
-    for kind in 1d halo vertex-cut; do
-        # shellcheck disable=SC2086
-        check "memory as planned: $model, $kind" memory 3 --distribution $kind --model $model
-    done
+    # shellcheck disable=SC2086
+    check "memory as planned: $model, 3 ranks" memories --model $model
 done
 for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn --layers 7 --recompute 3" \
     "resgcn --layers 4 --block-norm batch --recompute 2" "resgcn --layers 3 --precision bf16 --recompute 2"; do

@@ -21,7 +21,7 @@ near=1e-4
 trained() {
     log=$T/$1 data=$2
     shift 2
-    timeout --foreground 120 $launch "$STARLING" train "$data" --hidden 16 --log "$log" "$@" >"$T/out" 2>"$T/err" </dev/null ||
+    timeout --foreground 1200 $launch "$STARLING" train "$data" --hidden 16 --log "$log" "$@" >"$T/out" 2>"$T/err" </dev/null ||
         die "exit status $?: $(cat "$T/out" "$T/err")"
     [ ! -s "$T/err" ] || [ $software = no ] || die "on stderr: $(cat "$T/err")"
 }
@@ -63,7 +63,7 @@ fi
 
 # Every operation as a task, against the kernels of the cores. One GPU: a thread that waits for another takes a core.
 on_gpu() { # PROGRAM
-    SL_TEST_DEVICE=cuda SOFTWARE_GPU_COUNT=1 timeout --foreground 300 "${top_builddir:-.}/tests/$1"
+    SL_TEST_DEVICE=cuda SOFTWARE_GPU_COUNT=1 timeout --foreground 1200 "${top_builddir:-.}/tests/$1"
 }
 for program in test_tasks test_tasks_norm test_tasks_rows test_tasks_training test_batches; do
     check "$program" on_gpu $program

@@ -102,7 +102,7 @@ attention_plan() {
 
 attention_memory() {
     cd "$T" || exit 1
-    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    "$STARLING" generate community deep --vertices 6000 --classes 4 --degree 10 --features 96 >out || exit 1
     for how in "--distribution 1d" "--distribution 2d" "--distribution vertex-cut --partition metis"; do
         # shellcheck disable=SC2086
         taken_as_planned --layers 4 --hidden 16 --heads 8 --model gat $how
@@ -123,7 +123,7 @@ no_more() {
 
 memory() {
     cd "$T" || exit 1
-    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    "$STARLING" generate community deep --vertices 6000 --classes 4 --degree 10 --features 96 >out || exit 1
     for grid in 2x1x2 2x2x1 1x2x2; do
         taken_as_planned --layers 6 --hidden 192 --grid $grid
     done

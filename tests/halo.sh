@@ -62,7 +62,7 @@ handed_over() {
 
 memory() {
     cd "$T" || exit 1
-    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    "$STARLING" generate community deep --vertices 6000 --classes 4 --degree 10 --features 96 >out || exit 1
     taken_as_planned --layers 6 --hidden 192 --distribution halo
     taken_as_planned --layers 3 --hidden 160 --distribution halo --no-overlap --product-order spmm
     taken_as_planned --layers 3 --hidden 160 --distribution halo --model sage --aggregator max

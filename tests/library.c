@@ -220,6 +220,62 @@ static void stop_early(starling_graph *graph)
     starling_options_free(options);
 }
 
+/* A request before a training, and during one, counts until somebody asks. */
+static int request_at_three(void *context, const struct starling_epoch *e)
+{
+    (void)context;
+    if (e->epoch == 3)
+        starling_stop(0);
+    return 0;
+}
+
+static void stop_by_request(starling_graph *graph)
+{
+    char *words[] = {"epochs", "100000"};
+    starling_options *options = make_options(2, words);
+    starling_callback *const callbacks[] = {request_at_three, NULL};
+    for (int c = 0; c < 2; c++) {
+        starling_model *model;
+        EXPECT(starling_train(graph, options, callbacks[c], NULL, &model) == 0);
+        const struct starling_result *r = starling_model_result(model);
+        EXPECT(r->stopped && r->epochs < 100 && r->epochs >= (c == 0 ? 3 : 1));
+        starling_model_free(model);
+    }
+    EXPECT(starling_stopped() && !starling_stopped());
+    starling_options_free(options);
+}
+
+/* Of two edges 0 -> 1 without weights; then the graph as a dataset. */
+static void count_and_save(const char *directory)
+{
+    const int64_t indptr[] = {0, 2, 3};
+    const int32_t indices[] = {1, 1, 0}, wild[] = {1, 2, 0}, classes[] = {1, 0};
+    struct starling_sizes sizes;
+    starling_graph *graph;
+    char path[512], file[560], bytes[8] = "";
+    EXPECT(starling_graph_create(2, 3, indptr, wild, &graph) == 0);
+    EXPECT(starling_graph_count_duplicates(graph) == STARLING_ERR_DATA);
+    EXPECT(strstr(starling_error(), "indices"));
+    starling_graph_free(graph);
+    EXPECT(starling_graph_create(2, 3, indptr, indices, &graph) == 0);
+    EXPECT(starling_graph_set_classes(graph, 0, classes) == 0);
+    EXPECT(starling_graph_count_duplicates(graph) == 0);
+    EXPECT(starling_graph_sizes(graph, &sizes) == 0 && sizes.entries == 2 && sizes.classes == 2);
+    snprintf(path, sizeof path, "%s/saved", directory);
+    snprintf(file, sizeof file, "%s.txt", path);
+    EXPECT(starling_graph_save(graph, NULL) == STARLING_ERR_USAGE);
+    EXPECT(starling_graph_save(graph, path) == 0);
+    EXPECT(starling_graph_save(graph, path) == STARLING_ERR_USAGE);
+    starling_graph_free(graph);
+    EXPECT(starling_graph_open(path, &graph) == 0);
+    EXPECT(starling_graph_save(graph, file) == 0);
+    starling_graph_free(graph);
+    FILE *text = fopen(file, "r");
+    EXPECT(text && fread(bytes, 1, 6, text) == 6 && strcmp(bytes, "0 1 2\n") == 0);
+    if (text)
+        fclose(text);
+}
+
 static void check_outputs(const starling_prediction *p)
 {
     int64_t rows, columns, r, c, hidden;
@@ -323,6 +379,8 @@ static int check_all(const char *dataset, const char *directory)
     refuse_options();
     refuse_graphs(&a);
     stop_early(graph);
+    stop_by_request(graph);
+    count_and_save(directory);
     use_model(graph, directory);
     starling_graph_free(graph);
     free_arrays(&a);

@@ -3,6 +3,7 @@
 # against it. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 python=${SL_PYTHON:-${SL_PEER_PYTHON:-python3}}
+python=$(command -v "$python" || echo "$python") # whatever PATH a launcher has
 "$python" -c 'import numpy, pytest' 2>/dev/null || { echo "no NumPy or no pytest in $python"; exit 77; }
 package=${karate%/examples/karate}/python
 STARLING_LIBRARY=$(dirname "$STARLING")/.libs/libstarling.so
@@ -24,7 +25,7 @@ ranks() {
 import sys
 import starling
 graph = starling.Graph.open(sys.argv[1])
-model = starling.train(graph, epochs=10, tiles=4)
+model = starling.train(graph, epochs=10, tiles=4, distribution="1d")
 classes = model.predict(graph).classes
 assert (classes is None) == (starling.rank() > 0)
 if starling.rank() == 0:

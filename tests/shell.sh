@@ -52,10 +52,10 @@ check() {
     esac
 }
 
-# some ITEM ...: print the items of a case. Of six and more, print every third, and in the next case the others, unless SL_EVERY
-# is all (make check-every).
+# some ITEM ...: print the items of a case. Of six and more ($long: of more than it says), print every third, and in the next
+# case the others, unless SL_EVERY is all (make check-every).
 some() {
-    [ "$SL_EVERY" != all ] && [ $# -gt 5 ] || { echo "$*"; return; }
+    [ "$SL_EVERY" != all ] && [ $# -gt "${long:-5}" ] || { echo "$*"; return; }
     turn=$place
     for item; do
         [ $((turn % 3)) -ne 0 ] || printf '%s ' "$item"

@@ -319,7 +319,7 @@ wide() { # NAME RANKS OPTION ...
         die "$(cat out)"
     [ -d skew ] || "$STARLING" generate rmat skew --scale 14 --edge-factor 4 --classes 4 --features 8 --seed 3 >out ||
         die "$(cat out)"
-    train "wide-$name" "$on" train "$T/${graph:-wide}" --submodels 4 --epochs 8 --eval-every 1 "$@"
+    train "wide-$name" "$on" train "$T/${graph:-wide}" --submodels 4 --epochs 4 --eval-every 1 "$@"
     grep -q '"evaluation_columns":[1-9]' log || die "not by blocks"
     run 1 predict ck "$T/${graph:-wide}" --logits logits.npy || die "$(cat err)"
     accuracy=$(sed -n 's/.*"event":"end".*"test_accuracy":\([0-9.]*\).*/\1/p' log)

@@ -279,12 +279,58 @@ static void test_symmetrize(void **state)
     sl_dataset_close(&data);
 }
 
+/* Edges without weights that are there twice, in files and in a directory; one of them has weights
+ * anyway. */
+static void count_one(const char *path, float first)
+{
+    const struct sl_read_options options = {.count_duplicates = true};
+    struct sl_dataset data;
+    if (sl_dataset_open_with(path, &options, &data) != SL_OK)
+        fail_msg("%s", sl_error_message());
+    assert_int_equal(data.merged_edges, first > 1.0f);
+    assert_int_equal(data.adjacency.values != NULL, first > 1.0f);
+    for (int64_t e = 0; data.adjacency.values && e < entries(&data); e++)
+        assert_float_equal(data.adjacency.values[e], e == 0 ? first : 1.0f, 0.0f);
+    sl_dataset_close(&data);
+}
+
 static void write_array(const char *dir, const char *array, const char *descr, size_t item_bytes,
                         int64_t count, const void *items)
 {
     char path[256];
     snprintf(path, sizeof path, "%s/%s.npy", dir, array);
     assert_int_equal(sl_npy_write(path, descr, item_bytes, 1, &count, items), SL_OK);
+}
+
+static void test_duplicates_count(void **state)
+{
+    static const char mtx[] = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n1 2\n"
+                              "1 2\n2 3\n";
+    count_one(files_text(*state, "once.txt", "0 1\n1 2\n"), 1.0f);
+    count_one(files_text(*state, "twice.txt", "0 1\n0 1\n1 2\n"), 2.0f);
+    count_one(files_text(*state, "weights.txt", "0 1 2\n0 1 3\n1 2 1\n"), 5.0f);
+    struct sl_dataset data;
+    const struct sl_read_options options = {.count_duplicates = true, .symmetrize = true};
+    assert_int_equal(sl_dataset_open_with(files_text(*state, "thrice.mtx", mtx), &options, &data),
+                     0);
+    assert_int_equal(data.merged_edges, 2);
+    assert_float_equal(data.adjacency.values[0], 3.0f, 0.0f);
+    assert_float_equal(data.adjacency.values[1], 3.0f, 0.0f); /* the reverse */
+    sl_dataset_close(&data);
+    char meta[256];
+    const char *dir = files_dataset(*state, "doubled");
+    const int64_t indptr[] = {0, 2, 2, 3, 3};
+    const int32_t indices[] = {1, 1, 2};
+    write_array(dir, "indptr", "<i8", 8, 5, indptr);
+    write_array(dir, "indices", "<i4", 4, 3, indices);
+    snprintf(meta, sizeof meta, "%s/meta.json", dir);
+    FILE *file = fopen(meta, "w");
+    fputs("{\"nodes\": 4}", file);
+    fclose(file);
+    count_one(dir, 2.0f);
+    open_ok(dir, &data);
+    assert_null(data.adjacency.values);
+    sl_dataset_close(&data);
 }
 
 /* Rows out of order, with duplicates and other integer types; splits out of order. */
@@ -480,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_legal_text),
         cmocka_unit_test(test_vertex_numbers),
         cmocka_unit_test(test_symmetrize),
+        cmocka_unit_test(test_duplicates_count),
         cmocka_unit_test(test_directory_is_mended),
         cmocka_unit_test(test_labels_of_bytes),
         cmocka_unit_test(test_multilabel_round_trip),

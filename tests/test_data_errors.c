@@ -377,9 +377,15 @@ static const char *write_archive(const struct files *files, const char *name,
 #define EDGES MEMBER("edges", PAIRS(2), int32_t, 0, 1, 1, 2)
 #define NODES MEMBER("node_features", PAIRS(3), int32_t, 1, 2, 3, 4, 5, 6)
 
+#define SPARSE(prefix, rows, items, ...)                            \
+    MEMBER(prefix "data", INTS(2), int32_t, 1, 1),                  \
+        MEMBER(prefix "indices", INTS(2), int32_t, 0, 1),           \
+        MEMBER(prefix "indptr", INTS(items), int32_t, __VA_ARGS__), \
+        MEMBER(prefix "shape", INTS(2), int32_t, rows, 3)
+
 static const struct {
     const char *phrase; /* NULL: legal, with three vertices */
-    struct member members[6];
+    struct member members[9];
 } archives[] = {
     {NULL, {EDGES, NODES}},
     {NULL,
@@ -425,6 +431,11 @@ static const struct {
       MEMBER("format", WORD, char, 'c', 'o', 'o')}},
     {"adjacency is 3 x 2, expected a square matrix",
      {MEMBER("shape", INTS(2), int32_t, 3, 2), MEMBER("format", WORD, char, 'c', 'o', 'o')}},
+    {NULL, {SPARSE("adj_", 3, 4, 0, 1, 2, 2), SPARSE("attr_", 3, 4, 0, 1, 2, 2)}},
+    {"attr_indptr: has 2 rows of features, expected 3 (vertices)",
+     {SPARSE("adj_", 3, 4, 0, 1, 2, 2), SPARSE("attr_", 2, 3, 0, 1, 2)}},
+    {"attr_indptr: has 5 rows of features, expected 3 (vertices)",
+     {SPARSE("adj_", 3, 4, 0, 1, 2, 2), SPARSE("attr_", 5, 6, 0, 1, 2, 2, 2, 2)}},
     {"adj_indptr is missing", {MEMBER("adj_data", INTS(1), int32_t, 1)}},
 };
 

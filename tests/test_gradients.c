@@ -373,12 +373,12 @@ static void print_notes(int layers)
     worst = worst_entry = 0.0;
 }
 
-/* Two networks of five; with SL_EVERY=all in the environment (make check-every), all. */
+/* One network of five; with SL_EVERY=all in the environment (make check-every), all. */
 static bool is_wanted(void)
 {
     static int number;
     const char *every = getenv("SL_EVERY");
-    return (every && strcmp(every, "all") == 0) || number++ % 5 < 2;
+    return (every && strcmp(every, "all") == 0) || number++ % 5 == 0;
 }
 
 static void each_network(int layers)

@@ -10,6 +10,9 @@
 #include "graphs/place.h"
 #include "train/trainer.h"
 
+/* Up to 6 ranks: no such number divides it. On more ranks, one rank has two tiles. */
+enum { TILES = 7 };
+
 static void *array(int64_t count)
 {
     void *memory = calloc((size_t)count + 1, sizeof(float));
@@ -129,8 +132,8 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
     *out = (struct sl_trained){.parameters = 0};
     char line[512];
     snprintf(line, sizeof line,
-             "--epochs %d --tiles 13 --optimizer sgd --lr 0.3 --weight-decay-all %s",
-             SL_TRAINED_EPOCHS, options);
+             "--epochs %d --tiles %d --optimizer sgd --lr 0.3 --weight-decay-all %s",
+             SL_TRAINED_EPOCHS, rt->ranks < TILES ? TILES : rt->ranks + 1, options);
     sl_test_configure(&config, line);
     if (small_apart)
         sl_place_small = SL_PLACE_SMALL;

@@ -31,9 +31,10 @@ struct sl_trained {
  * program if one is wrong. Small matrices share places, too (graphs/place.h). sl_options_free. */
 void sl_test_configure(struct sl_config *config, const char *line);
 
-/* Trains for so many epochs with plain steps, 13 tiles, weight decay everywhere and `options`, as
- * on the command line. small_apart: small matrices have memory of their own, as in the program. All
- * ranks call it. Returns what sl_trainer_create did; sl_trained_free in either case. */
+/* Trains for so many epochs with plain steps, 7 tiles or more, weight decay everywhere and
+ * `options`, as on the command line. small_apart: small matrices have memory of their own, as in
+ * the program. All ranks call it. Returns what sl_trainer_create did; sl_trained_free in either
+ * case. */
 int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *options,
              bool small_apart, struct sl_trained *out);
 void sl_trained_free(struct sl_trained *trained);

@@ -206,7 +206,7 @@ dropped() {
 
 memory() {
     cd "$T" || exit 1
-    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    "$STARLING" generate community deep --vertices 6000 --classes 4 --degree 10 --features 96 >out || exit 1
     for delay in cd-0 cd-2 0c; do
         taken_as_planned --layers 6 --hidden 192 --distribution vertex-cut --delay $delay --partition metis --epochs 9
     done

@@ -7,10 +7,12 @@
 docs/PYTHON.md has the shapes. Everything here is a call of the C library, which is installed with
 Starling; STARLING_LIBRARY names another one.
 """
-from ._graph import Graph, from_dgl, from_ogb, from_pyg, from_scipy
+from ._doors import from_dgl, from_networkx, from_ogb, from_pyg, from_scipy
+from ._graph import Graph
 from ._library import Error, rank, ranks, version
 from ._loss import register_loss
 from ._model import Epoch, Model, Prediction, Result, load, train
 
-__all__ = ["Epoch", "Error", "Graph", "Model", "Prediction", "Result", "from_dgl", "from_ogb",
-           "from_pyg", "from_scipy", "load", "rank", "ranks", "register_loss", "train", "version"]
+__all__ = ["Epoch", "Error", "Graph", "Model", "Prediction", "Result", "from_dgl",
+           "from_networkx", "from_ogb", "from_pyg", "from_scipy", "load", "rank", "ranks",
+           "register_loss", "train", "version"]

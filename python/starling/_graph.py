@@ -1,20 +1,14 @@
-"""Graphs from arrays, and from what other packages call a graph."""
+"""Graphs from arrays and from files."""
 import ctypes
 import os
 
 import numpy as np
 
+from ._arrays import check_shape, take, take_classes, take_several
 from ._library import Handle, Sizes, library
 
 SPLITS = {"train": 1, "val": 2, "test": 3}
-
-
-def take(array, kind, name, *shape):
-    """The array itself where type and order fit, else a copy that has them."""
-    array = np.ascontiguousarray(array, kind)
-    if shape and array.shape != shape:
-        raise ValueError(f"{name}: shape {array.shape}, expected {shape}")
-    return array
+DUPLICATES = ("sum", "one")
 
 
 class Graph:
@@ -22,26 +16,32 @@ class Graph:
 
     features: (vertices, columns), or a CSR matrix of SciPy; None: the identity. An array with at
     most 40 % of its items not 0 is read as CSR, as in the files of a dataset. labels: (vertices)
-    integers, -1 for none; or (vertices, columns) of 0 and 1, NaN for not known; with numbers=True,
-    numbers to predict. masks: a dict of "train", "val", "test" with a bool for each vertex, or with
-    numbers of vertices. Arrays are borrowed where they are int64 (indptr), int32 (indices, labels),
-    float32 (others) and bool, in C order; others are copied. Do not change them while the graph is
-    in use.
+    classes, -1 or NaN for none; or (vertices, columns) of 0 and 1, NaN for not known; with
+    numbers=True, numbers to predict. masks: a dict of "train", "val", "test" with a bool for each
+    vertex, or with numbers of vertices. duplicates, of an edge that is there k times without
+    weights: "sum", it has the weight k; "one", it is one edge. Weights are summed either way.
+    Arrays are borrowed where they are int64 (indptr), int32 (indices, labels), float32 (others) and
+    bool, in C order; others are copied, and refused if the type does not hold their values. Do not
+    change them while the graph is in use.
     """
 
     _labels = "classes"  # or "labels" or "numbers"
 
     def __init__(self, indptr, indices, features=None, labels=None, masks=None, weights=None,
-                 numbers=False, classes=0):
+                 numbers=False, classes=0, duplicates="sum"):
         self._handle = Handle(library.starling_graph_free)
         self._arrays = []  # which the library borrows
-        indptr = take(indptr, np.int64, "indptr")
-        indices = take(indices, np.int32, "indices")
+        if duplicates not in DUPLICATES:
+            raise ValueError(f"duplicates: {duplicates!r} (expected one of {list(DUPLICATES)})")
+        indptr = take(indptr, np.int64, "indptr", None)
+        indices = take(indices, np.int32, "indices", None)
         self._n = n = len(indptr) - 1
         library.starling_graph_create(n, len(indices), self._keep(indptr), self._keep(indices),
                                       self._handle.out())
         if weights is not None:
             self._set("weights", self._keep(take(weights, np.float32, "weights", len(indices))))
+        elif duplicates == "sum":
+            library.starling_graph_count_duplicates(self._handle.pointer)
         if features is not None:
             self._set_features(features)
         if labels is not None:
@@ -57,6 +57,10 @@ class Graph:
         library.starling_graph_open(os.fsencode(path), graph._handle.out())
         return graph
 
+    def save(self, path):
+        """Write a dataset: a directory, or a file in the format that the name ends with."""
+        library.starling_graph_save(self._handle.pointer, os.fsencode(path))
+
     def _keep(self, array):
         self._arrays.append(array)
         return array.ctypes.data
@@ -66,25 +70,34 @@ class Graph:
 
     def _set_features(self, x):
         if hasattr(x, "tocsr"):
+            check_shape(x, "features", self._n, None)
             x = x.tocsr()
-            self._set("sparse_features", x.shape[1], x.nnz,
-                      self._keep(take(x.indptr, np.int64, "features")),
-                      self._keep(take(x.indices, np.int32, "features")),
-                      self._keep(take(x.data, np.float32, "features")))
+            indptr = take(x.indptr, np.int64, "features: indptr", self._n + 1)
+            entries = int(indptr[-1])
+            if not 0 <= entries <= min(len(x.indices), len(x.data)):
+                raise ValueError(f"features: indptr ends at {entries}, expected at most "
+                                 f"{min(len(x.indices), len(x.data))}, the length of indices")
+            self._set("sparse_features", x.shape[1], entries, self._keep(indptr),
+                      self._keep(take(x.indices[:entries], np.int32, "features: indices", None)),
+                      self._keep(take(x.data[:entries], np.float32, "features: data", None)))
         else:
-            x = np.asarray(x)
-            x = take(x, np.float32, "features", self._n, x.shape[-1])
+            x = take(x, np.float32, "features", self._n, None)
             self._set("features", x.shape[1], self._keep(x))
 
     def _set_labels(self, labels, numbers, classes):
-        if labels.ndim == 1 and not numbers:
-            self._set("classes", classes,
-                      self._keep(take(labels, np.int32, "labels", self._n)))
+        if labels.ndim == 2 and labels.shape[1] == 1 and labels.dtype.kind in "iu":
+            labels = labels[:, 0]
+        if numbers:
+            self._labels = "numbers"
+            labels = labels[:, None] if labels.ndim == 1 else labels
+            labels = take(labels, np.float32, "labels", self._n, None)
+        elif labels.ndim == 1:
+            labels = take_classes(labels, "labels", self._n)
         else:
-            labels = labels.reshape(len(labels), -1)
-            labels = take(labels, np.float32, "labels", self._n, labels.shape[1])
-            self._labels = "numbers" if numbers else "labels"
-            self._set(self._labels, labels.shape[1], self._keep(labels))
+            self._labels = "labels"
+            labels = take_several(labels, "labels", self._n)
+        self._set(self._labels, labels.shape[1] if labels.ndim == 2 else classes,
+                  self._keep(labels))
 
     def _set_split(self, split, which):
         if split not in SPLITS:
@@ -93,7 +106,7 @@ class Graph:
             mask = take(which, bool, split, self._n)
             self._set("mask", SPLITS[split], self._keep(mask))
         else:
-            which = take(which, np.int64, split)
+            which = take(which, np.int64, split, None)
             self._set("split", SPLITS[split], which.size, self._keep(which))
 
     def _sizes(self):
@@ -110,52 +123,3 @@ class Graph:
         s = self._sizes()
         return (f"starling.Graph(vertices={s.vertices}, entries={s.entries}, "
                 f"features={s.features}, classes={s.classes})")
-
-
-def csr_of_edges(n, source, target, weights=None):
-    """CSR in which row v has the sources of the edges that end at v."""
-    order = np.lexsort((source, target))
-    indptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(target, minlength=n), out=indptr[1:])
-    return indptr, source[order].astype(np.int32), None if weights is None else weights[order]
-
-
-def host(tensor):
-    """A tensor of PyTorch as an array on the same memory."""
-    return None if tensor is None else tensor.detach().cpu().numpy()
-
-
-def from_pyg(data):
-    """A graph of a `Data` object of PyTorch Geometric: edge_index, edge_weight, x, y and masks.
-    Messages go from edge_index[0] to edge_index[1]."""
-    source, target = host(data.edge_index)
-    weights = data.edge_weight if "edge_weight" in data else None
-    indptr, indices, weights = csr_of_edges(data.num_nodes, source, target, host(weights))
-    masks = {split: host(data[split + "_mask"]) for split in SPLITS if split + "_mask" in data}
-    x, y = (host(data[name]) if name in data else None for name in ("x", "y"))
-    if y is not None and y.ndim == 2 and y.shape[1] == 1 and y.dtype.kind in "iu":
-        y = y[:, 0]
-    masks = {split: mask[:, 0] if mask.ndim == 2 else mask for split, mask in masks.items()}
-    return Graph(indptr, indices, x, y, masks, weights)
-
-
-def from_dgl(g, features="feat", labels="label"):
-    """A graph of a DGLGraph: edges, and the node data that are called so, and train_mask …."""
-    source, target = (host(end) for end in g.edges(order="eid"))
-    indptr, indices, _ = csr_of_edges(g.num_nodes(), source, target)
-    masks = {split: host(g.ndata[split + "_mask"]).astype(bool)
-             for split in SPLITS if split + "_mask" in g.ndata}
-    return Graph(indptr, indices, host(g.ndata.get(features)), host(g.ndata.get(labels)), masks)
-
-
-def from_scipy(adjacency, features=None, labels=None, masks=None):
-    """A graph of a SciPy matrix; entry (u, v) lets u aggregate from v. Weights that are all 1 are
-    left out."""
-    a = adjacency.tocsr()
-    weights = None if (a.data == 1).all() else a.data
-    return Graph(a.indptr, a.indices, features, labels, masks, weights)
-
-
-def from_ogb(folder):
-    """A dataset of the Open Graph Benchmark, as its folder of files: raw/ and split/."""
-    return Graph.open(folder)

@@ -56,6 +56,8 @@ FUNCTIONS = {
     "finish": (None,),
     "graph_open": (INT, TEXT, OUT),
     "graph_create": (INT, INT64, INT64, POINTER, POINTER, OUT),
+    "graph_count_duplicates": (INT, POINTER),
+    "graph_save": (INT, POINTER, TEXT),
     "graph_set_weights": (INT, POINTER, POINTER),
     "graph_set_features": (INT, POINTER, INT64, POINTER),
     "graph_set_sparse_features": (INT, POINTER, INT64, INT64, POINTER, POINTER, POINTER),
@@ -71,6 +73,8 @@ FUNCTIONS = {
     "options_free": (None, POINTER),
     "loss_register": (INT, TEXT, INT, LOSS, POINTER),
     "train": (INT, POINTER, POINTER, CALLBACK, POINTER, OUT),
+    "stop": (None, INT),
+    "stopped": (None,),
     "model_load": (INT, TEXT, OUT),
     "model_save": (INT, POINTER, TEXT),
     "model_free": (None, POINTER),
@@ -108,7 +112,7 @@ def open_library():
 library = open_library()
 for _name, (_result, *_arguments) in FUNCTIONS.items():
     _function = getattr(library, "starling_" + _name)
-    _function.restype = INT if _name in ("rank", "ranks") else _result
+    _function.restype = INT if _name in ("rank", "ranks", "stopped") else _result
     _function.argtypes = _arguments
     if _result is INT:
         _function.errcheck = check
@@ -138,6 +142,10 @@ class Handle:
     def __init__(self, free):
         self.pointer = POINTER()
         self.free = free
+
+    def __reduce__(self):
+        raise TypeError("this object lies in the C library (expected save, and another one of the "
+                        "file)")
 
     def out(self):
         return ctypes.byref(self.pointer)

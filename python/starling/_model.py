@@ -2,11 +2,15 @@
 import ctypes
 import json
 import os
+import signal
+import tempfile
+import threading
 from types import SimpleNamespace
 
 import numpy as np
 
-from ._library import CALLBACK, INT64, TEXT, Handle, library
+from ._arrays import take
+from ._library import CALLBACK, INT, INT64, POINTER, TEXT, Handle, library
 from ._loss import call, name_of, raised
 
 LOGITS, PROBABILITIES, EMBEDDINGS = range(3)
@@ -56,7 +60,10 @@ class Weights(dict):
     """Arrays by name. w["layer.0.weight"] = array copies into the model."""
 
     def __setitem__(self, name, array):
-        self[name][...] = array
+        self[name][...] = take(array, np.float32, name, *self[name].shape)
+
+    def __missing__(self, name):
+        raise KeyError(f"{name!r} is not there (expected one of {list(self)})")
 
 
 class Prediction:
@@ -89,9 +96,10 @@ class Prediction:
 class Model:
     """Weights, and the options that they belong to."""
 
-    def __init__(self, handle, loss=None):
+    def __init__(self, handle, loss=None, result=None):
         self._handle = handle
         self._loss = loss  # keeps the function of a loss
+        self._result = result  # of a copy, which a checkpoint does not have
 
     @property
     def weights(self):
@@ -107,6 +115,8 @@ class Model:
 
     @property
     def result(self):
+        if self._result is not None:
+            return Result(**vars(self._result))
         return fields(Result, library.starling_model_result(self._handle.pointer)[0])
 
     @property
@@ -126,6 +136,14 @@ class Model:
         """Write a checkpoint, which `starling predict` and `--resume` read, too."""
         library.starling_model_save(self._handle.pointer, os.fsencode(path))
 
+    def __reduce__(self):
+        return unpickle, (checkpoint_of(self), self.result)
+
+    def __deepcopy__(self, memo):
+        copy = unpickle(checkpoint_of(self), self.result)
+        copy._loss = self._loss
+        return copy
+
 
 def load(path):
     """Read a checkpoint."""
@@ -134,24 +152,92 @@ def load(path):
     return Model(model)
 
 
+def checkpoint_of(model):
+    """The bytes of a checkpoint."""
+    if library.starling_rank() > 0:
+        raise ValueError("model: only rank 0 copies it (expected starling.rank() == 0)")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model")
+        model.save(path)
+        with open(path, "rb") as file:
+            return file.read()
+
+
+def unpickle(checkpoint, result):
+    """The model of such bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model")
+        with open(path, "wb") as file:
+            file.write(checkpoint)
+        model = load(path)
+    model._result = result
+    return model
+
+
+class CtrlC:
+    """While the library trains, Ctrl-C asks it to stop: Python's own handler runs only when the
+    main thread is back in Python. A handler of the caller's own stays in force."""
+
+    _set = ctypes.pythonapi.PyOS_setsig
+    _set.restype, _set.argtypes = POINTER, (INT, POINTER)
+    _stop = ctypes.cast(library.starling_stop, POINTER)
+
+    def __init__(self):
+        self._used = (threading.current_thread() is threading.main_thread() and
+                      signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+        self._handler, self._pressed = None, False
+        library.starling_stopped()  # forgets what came before
+
+    def pressed(self):
+        self._pressed = bool(library.starling_stopped()) or self._pressed
+        return self._pressed
+
+    def to_library(self):
+        if self._used:
+            self._handler = CtrlC._set(signal.SIGINT, CtrlC._stop)
+
+    def to_python(self):
+        if self._used:
+            CtrlC._set(signal.SIGINT, self._handler)
+
+
 def train(graph, model="gcn", callback=None, **options):
     """Train a model. Options are those of `starling train`, with _ for each -: epochs=100,
     weight_decay=5e-4, bias=False. `callback` is told of each Epoch on rank 0; training stops when
     it returns something true. `loss` may be a function (register_loss). What these raise is raised
-    here."""
+    here. Ctrl-C stops after the epoch that is on its way: KeyboardInterrupt, whose `model` is what
+    was trained."""
     trained = Handle(library.starling_model_free)
     loss = options.get("loss")
     if callable(loss):
         options["loss"] = name_of(loss, graph._labels)
     given = make_options({"model": model, **options})
+    ctrl_c = CtrlC()
 
     def tell(_context, numbers):
+        if raised or ctrl_c.pressed():  # an epoch that was on its way
+            return 1
         try:
-            return bool(callback(fields(Epoch, numbers[0])))
+            ctrl_c.to_python()
+            try:
+                return bool(callback(fields(Epoch, numbers[0])))
+            finally:
+                ctrl_c.to_library()
         except BaseException as error:  # pylint: disable=broad-except
             raised.append(error)
             return 1
 
-    call(library.starling_train, graph._handle.pointer, given.pointer,
-         CALLBACK(tell) if callback else CALLBACK(), None, trained.out())
+    tell_library = CALLBACK(tell) if callback else CALLBACK()
+    try:
+        ctrl_c.to_library()
+        try:
+            call(library.starling_train, graph._handle.pointer, given.pointer, tell_library, None,
+                 trained.out())
+        finally:
+            ctrl_c.to_python()
+        if ctrl_c.pressed():
+            raise KeyboardInterrupt
+    except KeyboardInterrupt as interrupt:
+        interrupt.model = Model(trained, loss) if trained.pointer else None
+        raise
     return Model(trained, loss)

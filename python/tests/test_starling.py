@@ -377,8 +377,11 @@ def test_dgl():
 class FakeDGL:
     """What from_dgl takes of a DGLGraph, where there is no DGL."""
 
+    is_homogeneous, is_block = True, False
+
     def __init__(self, data):
         self.data = data
+        self.edata = {}
         self.ndata = {"feat": data.x, "label": data.y,
                       **{s + "_mask": data[s + "_mask"] for s in ("train", "val", "test")}}
 

@@ -103,6 +103,11 @@ int starling_graph_set_weights(starling_graph *graph, const float *weights)
     return view(&a->values, "graph: weights", SL_NPY_FLOAT32, a->indices.count, 0, weights);
 }
 
+int starling_graph_count_duplicates(starling_graph *graph)
+{
+    return sl_source_count_duplicates(&graph->source);
+}
+
 static int check_columns(const char *name, int64_t columns)
 {
     return columns > 0 && columns <= INT32_MAX
@@ -243,6 +248,34 @@ int starling_graph_sizes(starling_graph *graph, struct starling_sizes *sizes)
                                      .features = source->features,
                                      .classes = source->classes};
     return 0;
+}
+
+/* ---- Write ---- */
+
+static int save(starling_graph *graph, const char *path)
+{
+    struct sl_dataset data;
+    int code = sl_api_settle(graph);
+    if (code)
+        return code;
+    code = sl_dataset_of(&graph->source, &data);
+    if (!code)
+        code = sl_dataset_write_as(&data, path);
+    sl_dataset_close(&data);
+    return code;
+}
+
+int starling_graph_save(starling_graph *graph, const char *path)
+{
+    if (!graph || !path)
+        return sl_error(SL_ERR_USAGE,
+                        "a graph: the graph or the path is NULL (expected a dataset to write)");
+    int code = starling_rank() == 0 ? sl_api_lock() : 0;
+    if (code || starling_rank() > 0)
+        return code;
+    code = save(graph, path);
+    sl_api_leave();
+    return code;
 }
 
 void starling_graph_free(starling_graph *graph)

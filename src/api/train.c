@@ -9,8 +9,24 @@
 struct listener {
     starling_callback *callback;
     void *context;
-    volatile sig_atomic_t stop;
 };
+
+static volatile sig_atomic_t stop;  /* the training on its way is to stop */
+static volatile sig_atomic_t asked; /* by starling_stop, since starling_stopped */
+
+void starling_stop(int signal)
+{
+    (void)signal;
+    asked = 1;
+    stop = 1;
+}
+
+int starling_stopped(void)
+{
+    const int was = asked;
+    asked = 0;
+    return was;
+}
 
 static void tell(void *context, const struct sl_epoch_report *e)
 {
@@ -29,7 +45,7 @@ static void tell(void *context, const struct sl_epoch_report *e)
     };
     const locale_t own = uselocale(sl_api_locale());
     if (listener->callback(listener->context, &epoch))
-        listener->stop = 1;
+        stop = 1;
     uselocale(own);
 }
 
@@ -54,7 +70,7 @@ static int train(struct sl_train_run *run, const bool *given, struct listener *l
         code = sl_train_load(run);
     if (code)
         return code;
-    run->trainer.records.stop_requested = &listener->stop;
+    run->trainer.records.stop_requested = &stop;
     run->trainer.taken = &model->checkpoint;
     if (listener->callback) {
         run->report.listener = tell;
@@ -100,6 +116,9 @@ int starling_train(starling_graph *graph, const starling_options *options,
     int code = sl_api_enter();
     if (code)
         return code;
+    stop = 0;
+    if (asked)
+        stop = 1;
     struct starling_model *new = calloc(1, sizeof *new);
     code = sl_api_agree(new ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a model"));
     if (!code)

@@ -7,20 +7,24 @@
 
 /* ---- What an epoch costs ---- */
 
-/* What an epoch costs, up to a factor that does not matter for choosing the tiles. The rate of a
- * core was measured at width 16 to 64. The rate of a GPU is for 4 bytes at 4 TB/s: an H100 took
- * 3.5 TB/s of gathered rows, some of them from its cache. */
-static const double MULTIPLY_ADD_SECONDS[] = {0.1e-9, 1e-12}, TASK_SECONDS = 9e-6,
-                    BUFFER_SECONDS = 0.5e-6;
+/* Seconds on one core, and on a GPU. The rates of cores fit epochs of ten datasets with hidden 16
+ * to 256 and 1 to 8 tiles, on two cores of an Intel Xeon with AVX2. An entry of the adjacency costs
+ * the same at any width, beside its multiplications. The rate of a GPU is for 4 bytes at 4 TB/s: an
+ * H100 took 3.5 TB/s of gathered rows, some of them from its cache. */
+static const double MULTIPLY_ADD_SECONDS[] = {0.04e-9, 1e-12}, ENTRY_SECONDS[] = {0.5e-9, 0.0},
+                    TASK_SECONDS = 9e-6, BUFFER_SECONDS = 0.5e-6;
 /* A row of the output costs as much as this many more entries. */
 static const double ENTRIES_PER_ROW = 1.5;
-/* Part of a task's length for which workers, if there are several, idle at the end of an operation.
- */
-static const double IMBALANCE = 0.1;
+/* The tasks of an operation differ by chance, and the last of 2 workers ends later than the mean by
+ * this part of a task's length. The part grows by as much whenever the workers double. */
+static const double IMBALANCE = 0.03;
+/* An operation of an epoch that several workers share ends this much later: the next operation's
+ * tasks wait for all of them. */
+static const double MEETING_SECONDS = 17e-6;
 /* A tile's gradient of the weights of features or of the identity passes the cores' caches so
  * often, so fast. EXPOSED is the part of messages that the first tiles' work cannot hide. All of it
  * fits two ranks on two cores and thirteen graphs (docs/PERFORMANCE.md). */
-static const double GRADIENT_PASSES[] = {5.0, 2.0}, GRADIENT_BYTES_PER_SECOND = 8e9,
+static const double GRADIENT_PASSES[] = {3.0, 2.0}, GRADIENT_BYTES_PER_SECOND = 8e9,
                     MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.2, VISIT_SECONDS = 16e-9;
 /* Forward twice, backward once. */
 static const double AGGREGATIONS = 3.0;
@@ -37,7 +41,9 @@ static double work_seconds(const struct sl_source *source, int64_t width, bool g
         features = (double)source->features_csr.indices.count;
     else if (source->feature_form == SL_FEATURES_DENSE)
         features = n * (double)source->features / 16.0; /* the BLAS is that much faster */
-    return (4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w) * MULTIPLY_ADD_SECONDS[gpu];
+    return (4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w) *
+               MULTIPLY_ADD_SECONDS[gpu] +
+           4.0 * nnz * ENTRY_SECONDS[gpu];
 }
 
 /* What an epoch of any number of tiles consists of; seconds on one worker. */
@@ -46,6 +52,7 @@ struct tile_costs {
     double gradient; /* of the first layer's weights, one for each tile: written, and summed */
     double messages; /* of one rank with one tile: what nothing overlaps with */
     double visit;    /* of all rows, for each tile of another rank that they meet */
+    double meeting;  /* of several workers, after each operation */
     int64_t workers, ranks;
 };
 
@@ -77,10 +84,12 @@ static double visit_seconds(const struct sl_source *source)
     return AGGREGATIONS * (double)source->vertices * VISIT_SECONDS;
 }
 
+enum { OPERATIONS = 16 }; /* of an epoch */
+
 /* What T row tiles cost beside, each of whose tasks has T tiles of its row. */
 static double task_seconds(double t)
 {
-    return 16.0 * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
+    return OPERATIONS * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
 }
 
 /* Modelled seconds of an epoch with T row tiles, each of which meets `met` tiles of other ranks.
@@ -90,12 +99,13 @@ static double epoch_seconds(const struct tile_costs *costs, int64_t tiles, doubl
 {
     const double t = (double)tiles, c = (double)costs->workers, ranks = (double)costs->ranks;
     const bool alone = costs->workers <= costs->ranks; /* nobody to wait for in a rank */
-    const double busy = fmin(t, c), idle = alone ? 0.0 : IMBALANCE * busy / t;
+    const double busy = fmin(t, c), idle = alone ? 0.0 : IMBALANCE * log2(c) * busy / t;
+    const double meetings = alone || busy < 2.0 ? 0.0 : OPERATIONS * costs->meeting;
     const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 workers take as long as 4 */
     return (costs->work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t) + costs->gradient * t +
             costs->visit * met) /
                busy +
-           costs->messages * ranks / t;
+           costs->messages * ranks / t + meetings;
 }
 
 /* ---- How many tiles of other ranks a tile meets ---- */
@@ -267,6 +277,7 @@ int64_t sl_tile_choice(struct sl_runtime *rt, const struct sl_source *source,
         .gradient = gpus ? 0.0 : gradient_seconds(source, width),
         .messages = sends ? message_seconds(source, width, ranks, options->link) : 0.0,
         .visit = sends ? visit_seconds(source) : 0.0,
+        .meeting = gpus ? 0.0 : MEETING_SECONDS,
         .workers = workers,
         .ranks = ranks};
     const int64_t needed = needed_tiles(source, options, ranks);

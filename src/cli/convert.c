@@ -12,7 +12,7 @@
 #include "data/order/order.h"
 
 struct config {
-    char *symmetrize, *weights, *label_separator, *split;
+    char *symmetrize, *weights, *duplicates, *label_separator, *split;
     int64_t first_vertex;
     char *order;
     int64_t seed, split_seed;
@@ -25,11 +25,16 @@ static const struct sl_option options[] = {
      "add the reverse of every edge; the weight of an edge that goes both ways is the larger one, "
      "the sum or the mean. Alone: max",
      "Conversion"},
-    {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0,
-     "auto|none|3|count", "COLUMN",
-     "column of an edge list that has weights; none: columns after the second are ignored; count: "
-     "so they are, and a weight is how many lines the edge has; auto: the column that the header "
-     "calls weight, or the third, where there are three",
+    {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0, "auto|none|3",
+     "COLUMN",
+     "column of an edge list that has weights; none: columns after the second are ignored; auto: "
+     "the column that the header calls weight, or the third, where there are three",
+     "Conversion"},
+    {"duplicates", SL_OPTION_CHOICE, offsetof(struct config, duplicates), "one", 0, 0, "one|sum",
+     "KIND",
+     "an edge without weights that is there k times; one: it is one edge; sum: it has the weight "
+     "k. "
+     "Weights are summed either way",
      "Conversion"},
     {"first-vertex", SL_OPTION_INT, offsetof(struct config, first_vertex), "0", 0, 1, NULL, "N",
      "number of the first vertex of an edge list", "Conversion"},
@@ -75,11 +80,11 @@ static int read_options(const struct config *config, struct sl_read_options *out
                       : strcmp(way, "sum") == 0  ? SL_SYMMETRIZE_SUM
                       : strcmp(way, "mean") == 0 ? SL_SYMMETRIZE_MEAN
                                                  : SL_SYMMETRIZE_MAX,
+        .count_duplicates = strcmp(config->duplicates, "sum") == 0,
         .first_vertex = config->first_vertex,
-        .weights = strcmp(weights, "none") == 0    ? SL_WEIGHTS_NONE
-                   : strcmp(weights, "3") == 0     ? SL_WEIGHTS_THIRD
-                   : strcmp(weights, "count") == 0 ? SL_WEIGHTS_COUNT
-                                                   : SL_WEIGHTS_AUTO,
+        .weights = strcmp(weights, "none") == 0 ? SL_WEIGHTS_NONE
+                   : strcmp(weights, "3") == 0  ? SL_WEIGHTS_THIRD
+                                                : SL_WEIGHTS_AUTO,
         .label_separator = separator[0],
     };
     if (config->label_separator && strlen(separator) != 1)

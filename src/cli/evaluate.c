@@ -213,6 +213,7 @@ static int evaluate(const struct config *config, struct sl_runtime *rt, const ch
     struct sl_apply apply = {0};
     struct sl_identities named = {0};
     how.metric = config->metric;
+    how.named = &named;
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
@@ -221,8 +222,6 @@ static int evaluate(const struct config *config, struct sl_runtime *rt, const ch
                         "%s: there are no labels to compare with (starling predict "
                         "needs none)",
                         data_path);
-    if (!code)
-        code = sl_runtime_agree(rt, rt->rank == 0 ? sl_identities_take(&source, &named) : 0);
     if (!code)
         code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &how);
     if (!code)

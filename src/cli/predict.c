@@ -221,11 +221,10 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
     struct sl_apply apply = {0};
     struct sl_identities identities = {0};
     how.embeddings = config->embeddings != NULL;
+    how.named = config->output || config->table ? &identities : NULL;
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
-    if (!code && (config->output || config->table))
-        code = sl_runtime_agree(rt, rt->rank == 0 ? sl_identities_take(&source, &identities) : 0);
     if (!code)
         code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &how);
     if (!code)

@@ -90,14 +90,14 @@ int sl_arrays_features(const struct sl_npy *features, struct sl_dataset *out)
 static int copy_labels(const struct sl_npy *labels, struct sl_dataset *out)
 {
     struct sl_runtime alone = {.ranks = 1};
-    int32_t *classes = sl_block_array(&out->blocks, labels->count, sizeof *classes);
-    int rc = classes ? SL_OK : SL_ERR_SYSTEM;
+    int32_t *numbers = sl_block_array(&out->blocks, labels->count, sizeof *numbers);
+    int rc = numbers ? SL_OK : SL_ERR_SYSTEM;
     if (!rc && sl_npy_is_text(labels))
         rc = sl_labels_find_names(&alone, labels, &out->blocks, &out->class_names, &out->classes);
-    out->labels = classes;
-    return rc ? rc
-              : sl_labels_copy(labels, out->class_names,
-                               &(struct sl_label_rows){.count = labels->count}, classes);
+    out->labels = numbers;
+    const struct sl_label_classes classes = {.name = out->class_names, .count = out->classes};
+    const struct sl_label_rows all = {.count = labels->count};
+    return rc ? rc : sl_labels_copy(labels, &classes, &all, numbers);
 }
 
 int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out)
@@ -111,7 +111,7 @@ int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out)
     const enum sl_label_kind kind = sl_labels_kind(&alone, labels, SL_LABELS_UNKNOWN);
     sl_labels_shape(labels, kind);
     out->regression = kind == SL_LABELS_NUMBERS;
-    if (labels->dims == 1 && sl_labels_need_copy(labels))
+    if (labels->dims == 1 && sl_labels_need_copy(labels, &(struct sl_label_classes){.count = 0}))
         return copy_labels(labels, out);
     if (labels->dims == 1)
         return sl_npy_take(labels, SL_NPY_INT32, 0, labels->count, &out->blocks, &out->labels);

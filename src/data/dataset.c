@@ -55,6 +55,22 @@ static int read_whole(struct sl_source *source, struct sl_dataset *out)
     return SL_OK;
 }
 
+int sl_dataset_of(const struct sl_source *source, struct sl_dataset *out)
+{
+    struct sl_source borrowed;
+    *out = (struct sl_dataset){0};
+    int rc = sl_source_borrow(source, &borrowed);
+    if (!rc)
+        rc = read_whole(&borrowed, out);
+    if (!rc) {
+        out->name = borrowed.name;
+        out->path = borrowed.path;
+        borrowed.name = borrowed.path = NULL;
+    }
+    sl_source_close(&borrowed);
+    return rc;
+}
+
 int sl_dataset_validate(struct sl_dataset *data)
 {
     struct sl_source source;

@@ -60,7 +60,6 @@ enum sl_weight_column {
     SL_WEIGHTS_AUTO, /* the one that the header calls so, or the third, where there are three */
     SL_WEIGHTS_NONE, /* columns after the second are ignored, however many there are */
     SL_WEIGHTS_THIRD,
-    SL_WEIGHTS_COUNT, /* none: the weight of an edge is how many lines it has */
 };
 
 /* Whether every edge gets its reverse, and the weight of an edge that goes both ways. */
@@ -77,6 +76,7 @@ struct sl_read_options {
     bool tell; /* say in notes what reading takes, before it does, where that is much, and which
                   columns became features */
     struct sl_split_rule split; /* what splits are drawn by, instead of those that are stored */
+    bool count_duplicates;      /* an edge without weights that is there k times has the weight k */
     /* Of edge lists alone: SL_ERR_USAGE elsewhere. */
     enum sl_weight_column weights;
     int64_t first_vertex; /* the number of the first vertex in the file: 0 or 1 */
@@ -87,13 +87,19 @@ struct sl_read_options {
 /* Read a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file.
  * Files are known by their names (.npz, .mtx, .graph/.mgraph/.metis,
  * .txt/.csv/.tsv/.edgelist/.edges and their .gz), or else by their first bytes. Every array is
- * validated. Duplicate edges are merged (their weights summed; an unweighted edge stays 1) and
- * counted. On error return SL_ERR_DATA with file, position and expectation; *out is then empty. */
+ * validated. Duplicate edges are merged (their weights summed; an unweighted edge stays 1, unless
+ * duplicates are to be counted) and their number is kept. On error return SL_ERR_DATA with file,
+ * position and expectation; *out is then empty. */
 int sl_dataset_open(const char *path, struct sl_dataset *out);
 
 /* The same with options; NULL: the defaults. */
 int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
                          struct sl_dataset *out);
+
+/* Read a whole source, whose arrays stay its own and must outlive *out. SL_ERR_DATA, SL_ERR_SYSTEM;
+ * *out is then empty. */
+struct sl_source;
+int sl_dataset_of(const struct sl_source *source, struct sl_dataset *out);
 
 /* Gives the vertices another order (a name of data/order/order.h), the same one for the same graph
  * and seed: all arrays are replaced, and `original` keeps what each row was. SL_ERR_USAGE: no such

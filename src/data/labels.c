@@ -211,32 +211,49 @@ int sl_labels_find_names(struct sl_runtime *rt, const struct sl_npy *labels,
 
 /* ---- Classes ---- */
 
-bool sl_labels_need_copy(const struct sl_npy *labels)
+bool sl_labels_need_copy(const struct sl_npy *labels, const struct sl_label_classes *classes)
 {
-    return labels->kind == 'f' || sl_npy_is_text(labels);
+    return labels->kind == 'f' || sl_npy_is_text(labels) || classes->number;
 }
 
-/* The class of a name; -1: none. */
-static int32_t find_class(const char *name, const char *const *names, int64_t classes)
+/* Return the place of a name among the classes; -1: it is none. */
+static int32_t find_name(const struct sl_label_classes *classes, const char *name)
 {
-    const char *const *found = bsearch(&name, names, (size_t)classes, sizeof *names, compare_names);
-    return found ? (int32_t)(found - names) : -1;
+    const char *const *found =
+        bsearch(&name, classes->name, (size_t)classes->count, sizeof name, compare_names);
+    return found ? (int32_t)(found - classes->name) : -1;
 }
 
-int sl_labels_copy(const struct sl_npy *labels, const char *const *names,
+/* Turn what a label says into the number of its class. */
+static int renumber(const struct sl_npy *labels, const struct sl_label_classes *classes, int64_t at,
+                    int32_t *label)
+{
+    if (!classes->number || *label < 0)
+        return SL_OK;
+    if (*label >= classes->count)
+        return sl_error(SL_ERR_DATA,
+                        "%s: class %" PRId32 " at row %" PRId64 ", expected fewer than "
+                        "%" PRId64 ", which have names",
+                        labels->name, *label, at, classes->count);
+    *label = classes->number[*label];
+    return SL_OK;
+}
+
+int sl_labels_copy(const struct sl_npy *labels, const struct sl_label_classes *classes,
                    const struct sl_label_rows *rows, int32_t *out)
 {
-    const int64_t classes = sl_labels_count_names(names);
     char *text = malloc(labels->item_bytes + 1);
     int rc = text ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: out of memory", labels->name);
     for (int64_t k = 0; !rc && k < rows->count; k++) {
         const int64_t at = rows->row ? rows->row[k] : rows->first + k;
         if (sl_npy_is_text(labels))
-            out[k] = sl_npy_text(labels, at, text) ? find_class(text, names, classes) : -1;
+            out[k] = sl_npy_text(labels, at, text) ? find_name(classes, text) : -1;
         else if (isnan(sl_npy_get(labels, at)))
             out[k] = -1;
         else
             rc = sl_npy_copy(labels, SL_NPY_INT32, at, 1, &out[k]);
+        if (!rc)
+            rc = renumber(labels, classes, at, &out[k]);
     }
     free(text);
     return rc;

@@ -45,8 +45,15 @@ int64_t sl_labels_count_names(const char *const *names);
 int sl_labels_find_names(struct sl_runtime *rt, const struct sl_npy *labels,
                          struct sl_block **blocks, const char *const **names, int64_t *count);
 
-/* Whether sl_labels_copy must read them: others are what an int32 array has. */
-bool sl_labels_need_copy(const struct sl_npy *labels);
+/* The classes that labels name, as text or as a number. */
+struct sl_label_classes {
+    const char *const *name; // (count), sorted: what labels that are text say
+    const int32_t *number;   // (count): the class of each name, or of each number; NULL: the same
+    int64_t count;
+};
+
+/* Whether sl_labels_copy must read the labels. All others are what an int32 array has. */
+bool sl_labels_need_copy(const struct sl_npy *labels, const struct sl_label_classes *classes);
 
 /* Rows row[0] … row[count - 1], or, where `row` is NULL, rows first … first + count - 1. */
 struct sl_label_rows {
@@ -54,8 +61,8 @@ struct sl_label_rows {
     int64_t first, count;
 };
 
-/* Their classes: -1 for NaN and for empty text. SL_ERR_DATA. */
-int sl_labels_copy(const struct sl_npy *labels, const char *const *names,
+/* Set out[k] (rows->count) to the class of each row: -1 for NaN and for empty text. SL_ERR_DATA. */
+int sl_labels_copy(const struct sl_npy *labels, const struct sl_label_classes *classes,
                    const struct sl_label_rows *rows, int32_t *out);
 
 #endif

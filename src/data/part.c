@@ -311,7 +311,7 @@ static int read_features(const struct reading *r)
     return out->feature_form == SL_FEATURES_DENSE ? read_dense(r) : (int)SL_OK;
 }
 
-/* Labels that are names, or that have NaN for none. */
+/* Labels that are names, that have NaN for none, or whose classes have other numbers. */
 static int copy_labels(const struct reading *r)
 {
     const struct sl_source *source = r->source;
@@ -322,7 +322,7 @@ static int copy_labels(const struct reading *r)
         return SL_ERR_SYSTEM;
     r->part->data.labels = labels;
     count_bytes(r, &source->labels, r->rows);
-    return sl_labels_copy(&source->labels, source->class_names, &rows, labels);
+    return sl_labels_copy(&source->labels, &source->label_classes, &rows, labels);
 }
 
 static int read_labels(const struct reading *r)
@@ -332,7 +332,7 @@ static int read_labels(const struct reading *r)
     if (!labels->data ||
         out->classes == 0) /* all -1: the layout's way to say that there are none */
         return SL_OK;
-    if (labels->dims == 1 && sl_labels_need_copy(labels))
+    if (labels->dims == 1 && sl_labels_need_copy(labels, &r->source->label_classes))
         return copy_labels(r);
     return labels->dims == 2 ? read_rows(r, labels, SL_NPY_FLOAT32, out->classes, &out->multilabels)
                              : read_rows(r, labels, SL_NPY_INT32, 1, &out->labels);

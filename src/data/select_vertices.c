@@ -86,8 +86,9 @@ static int take_classes(struct sl_selecting *s)
     int32_t *labels = sl_block_array(&out->blocks, s->count, sizeof *labels);
     if (!labels)
         return SL_ERR_SYSTEM;
-    const int rc = sl_labels_need_copy(from)
-                       ? sl_labels_copy(from, s->source->class_names, &rows, labels)
+    const struct sl_label_classes *classes = &s->source->label_classes;
+    const int rc = sl_labels_need_copy(from, classes)
+                       ? sl_labels_copy(from, classes, &rows, labels)
                        : sl_npy_copy_rows(from, SL_NPY_INT32, rows.row, rows.count, labels);
     for (int64_t k = rows.count; k < s->count; k++)
         labels[k] = -1;

@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "core/nearest.h"
 #include "core/progress.h"
+#include "data/arrays.h"
 #include "data/block.h"
 #include "data/feature_form.h"
 #include "data/formats/formats.h"
@@ -40,6 +41,8 @@ static int settle_names(struct sl_runtime *rt, struct sl_source *source)
     const int64_t said = source->classes;
     const int rc = sl_labels_find_names(rt, &source->labels, &source->blocks, &source->class_names,
                                         &source->classes);
+    source->label_classes =
+        (struct sl_label_classes){.name = source->class_names, .count = source->classes};
     if (!rc && said > 0 && said != source->classes)
         return sl_error(SL_ERR_DATA, "%s: has the names of %" PRId64 " classes, expected %" PRId64,
                         source->labels.name, source->classes, said);
@@ -245,6 +248,37 @@ int sl_source_borrow(const struct sl_source *whole, struct sl_source *out)
                : sl_error(SL_ERR_SYSTEM, "out of memory for the name of a graph");
 }
 
+/* ---- Doubled edges ---- */
+
+int sl_source_count_duplicates(struct sl_source *source)
+{
+    struct sl_stored_csr *a = &source->adjacency;
+    struct sl_block *blocks = NULL;
+    const int64_t entries = a->indices.count;
+    if (a->values.data)
+        return SL_OK;
+    float *ones = sl_block_array(&blocks, entries, sizeof *ones);
+    for (int64_t e = 0; ones && e < entries; e++)
+        ones[e] = 1.0f;
+    const struct sl_npy data = sl_npy_view(a->indices.name, SL_NPY_FLOAT32, 1, entries, 0, ones);
+    struct sl_csr csr;
+    int64_t merged = 0;
+    int rc = ones ? sl_arrays_csr(&a->indptr, &a->indices, &data, source->vertices, &blocks, &csr,
+                                  &merged)
+                  : (int)SL_ERR_SYSTEM;
+    if (!rc && merged > 0) {
+        const char *const names[] = {a->indptr.name, a->indices.name};
+        const int64_t left = csr.indptr[csr.rows];
+        a->indptr = sl_npy_view(names[0], SL_NPY_INT64, 1, csr.rows + 1, 0, csr.indptr);
+        a->indices = sl_npy_view(names[1], SL_NPY_INT32, 1, left, 0, csr.indices);
+        a->values = sl_npy_view(names[1], SL_NPY_FLOAT32, 1, left, 0, csr.values);
+        source->merged_edges += merged;
+        sl_block_move(&source->blocks, &blocks);
+    }
+    sl_block_free_all(&blocks);
+    return rc;
+}
+
 /* ---- Files ---- */
 
 /* "data/cora.csv.gz" and "data/cora/" are called "cora". */
@@ -367,7 +401,10 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
 {
     *out = (struct sl_source){0};
     sl_progress_begin("opening %s", path);
-    int rc = sl_runtime_agree(rt, open_stored(path, options, out));
+    int rc = open_stored(path, options, out);
+    if (!rc && options->count_duplicates) /* of a directory: formats have no duplicates any more */
+        rc = sl_source_count_duplicates(out);
+    rc = sl_runtime_agree(rt, rc);
     if (!rc)
         rc = sl_runtime_agree(rt, sl_source_settle(rt, out));
     sl_progress_end();

@@ -11,6 +11,7 @@
 #include "core/message.h"
 #include "core/progress.h"
 #include "data/feature_form.h"
+#include "train/meaning.h"
 #include "train/objective.h"
 
 /* ---- Results ---- */
@@ -226,9 +227,13 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
     if (!code)
         code = check_kind(source, model, name);
     if (!code)
+        code = sl_meaning_adopt(source, json_object_get(checkpoint->description, "dataset"), name);
+    if (!code)
         code = adopt_classes(source, checkpoint, model, name);
     if (!code)
         code = sl_objective_check(model, source);
+    if (!code && how->named && rt->rank == 0)
+        code = sl_identities_take(source, how->named);
     return sl_runtime_agree(rt, code);
 }
 

@@ -2,14 +2,16 @@
 #ifndef SL_TRAIN_APPLY_H
 #define SL_TRAIN_APPLY_H
 
+#include "data/identities.h"
 #include "train/trainer.h"
 
 /* How to run it: as the options of the same names. */
 struct sl_apply_options {
     const char *distribution, *grid; /* grid NULL: as the distribution says */
     int64_t tiles, replication;
-    const char *metric; /* that is measured; NULL, "auto": the model's */
-    bool embeddings;    /* the output of the last hidden layer is wanted, too */
+    const char *metric;          /* that is measured; NULL, "auto": the model's */
+    bool embeddings;             /* the output of the last hidden layer is wanted, too */
+    struct sl_identities *named; /* set on rank 0, for sl_identities_free; NULL: not wanted */
 };
 
 struct sl_apply {

@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,6 +276,12 @@ static int read_tensor(struct sl_checkpoint *out, const char *path, const char *
     if (!to)
         return SL_ERR_SYSTEM;
     memcpy(to, data + begin, (size_t)(end - begin));
+    for (int64_t k = 0; k < rows * cols; k++)
+        if (!isfinite(to[k]))
+            return sl_error(SL_ERR_DATA,
+                            "%s: tensor %s has %g at row %" PRId64 ", column %" PRId64
+                            " (expected finite numbers)",
+                            path, name, (double)to[k], k / (int64_t)cols, k % (int64_t)cols);
     return 0;
 }
 

@@ -53,7 +53,7 @@ int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path
 int sl_checkpoint_write_somewhere(const struct sl_checkpoint *checkpoint, const char *path);
 
 /* Reads and verifies; a file without a checksum is read, too. SL_ERR_DATA: absent, truncated,
- * damaged, or of another format. */
+ * damaged, of another format, or with a number that is not finite. */
 int sl_checkpoint_read(const char *path, struct sl_checkpoint *out);
 
 void sl_checkpoint_free(struct sl_checkpoint *checkpoint);

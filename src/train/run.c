@@ -16,6 +16,7 @@
 #include "core/words.h"
 #include "data/feature_form.h"
 #include "train/fits.h"
+#include "train/meaning.h"
 #include "train/objective.h"
 #include "train/preload.h"
 #include "train/resume.h"
@@ -167,6 +168,10 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
                           : sl_source_open(rt, run->path, &run->source);
     if (!code && run->graph) /* opened without a word */
         sl_features_note(&run->source, run->path);
+    if (!code && run->config.resume)
+        code = sl_runtime_agree(
+            rt, sl_meaning_adopt(&run->source, json_object_get(run->resumed.description, "dataset"),
+                                 run->config.resume));
     if (!code)
         code = sl_config_split(&run->config, &run->source.split_rule);
     if (!code)

@@ -386,7 +386,6 @@ static json_t *describe_unfinished(const struct sl_trainer *trainer, double end)
 
 static json_t *describe(struct sl_trainer *trainer)
 {
-    const struct sl_source *source = trainer->source;
     const double *tile = sl_tile_acquire(trainer->rt, &trainer->whole.network.model->end[0], false);
     const double end = *tile > 0.0 ? *tile : (double)trainer->epoch;
     sl_tile_release(&trainer->whole.network.model->end[0]);
@@ -395,12 +394,10 @@ static json_t *describe(struct sl_trainer *trainer)
                                 : sl_records_of(&trainer->records, (int64_t)ceil(end))->updates;
     json_t *tiles = describe_tiles(trainer);
     json_t *description = json_pack(
-        "{s:o, s:I, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
-        describe_configuration(trainer), "epoch", (json_int_t)end, "updates", (json_int_t)updates,
-        "best_value", trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch,
-        "product_orders", describe_orders(&trainer->whole.network), "dataset", "name",
-        sl_json_text(source->name), "vertices", (json_int_t)source->vertices, "features",
-        (json_int_t)source->features, "classes", (json_int_t)source->classes);
+        "{s:o, s:I, s:I, s:f, s:I, s:o, s:O}", "configuration", describe_configuration(trainer),
+        "epoch", (json_int_t)end, "updates", (json_int_t)updates, "best_value", trainer->best_value,
+        "best_epoch", (json_int_t)trainer->best_epoch, "product_orders",
+        describe_orders(&trainer->whole.network), "dataset", trainer->dataset);
     if (tiles)
         json_object_set_new(description, "tiles", tiles);
     if (end != floor(end))

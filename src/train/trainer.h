@@ -21,7 +21,8 @@ struct sl_unfinished {
 struct sl_trainer {
     struct sl_runtime *rt;
     const struct sl_config *config;
-    const struct sl_source *source; /* of which only the sizes and names are there */
+    const struct sl_source *source; /* of which only the sizes, name and path are there */
+    json_t *dataset;                /* as of sl_meaning_describe; NULL while it is planned */
     struct sl_model model;
     struct sl_store store;         /* of the model's parameters and state */
     struct sl_pass whole;          /* the whole graph, which evaluations take */

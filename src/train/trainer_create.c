@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "train/late_messages.h"
+#include "train/meaning.h"
 #include "train/state.h"
 #include "train/trainer.h"
 
@@ -234,8 +235,12 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (code)
         return code;
     trainer->epoch = trainer->first_epoch - 1;
-    if (!rt->plans)
-        code = fill_model(trainer, checkpoint);
+    if (!rt->plans) {
+        trainer->dataset = sl_meaning_describe(source);
+        code = trainer->dataset ? fill_model(trainer, checkpoint)
+                                : sl_error(SL_ERR_SYSTEM, "no memory to describe the dataset");
+        code = sl_runtime_agree(rt, code);
+    }
     if (!code)
         code = create_batches(trainer, checkpoint);
     if (!code)
@@ -254,6 +259,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
     sl_batches_destroy(&trainer->batches);
     sl_store_destroy(&trainer->store);
     sl_model_destroy(&trainer->model);
+    json_decref(trainer->dataset);
     if (trainer->rt)
         end_spmm(trainer);
     if (trainer->rt)

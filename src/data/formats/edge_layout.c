@@ -313,7 +313,6 @@ int sl_edge_layout_find(struct sl_csv *csv, const struct sl_read_options *option
         .target = 1,
         .weight = -1,
         .more = options->weights != SL_WEIGHTS_AUTO,
-        .counts = options->weights == SL_WEIGHTS_COUNT,
     };
     int rc = find_konect(csv, out);
     out->first_vertex = out->konect && !map ? 1 : options->first_vertex;

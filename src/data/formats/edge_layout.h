@@ -19,7 +19,6 @@ struct sl_edge_layout {
     bool header;                    /* the first record names the columns */
     bool ends_named;                /* … among them both ends of an edge */
     bool names;                     /* vertices are names, else numbers */
-    bool counts;                    /* the weight of an edge is how many lines it has */
     int64_t columns;                /* of a record */
     bool more;                      /* further columns may follow */
     int64_t source, target, weight; /* columns; weight -1: none */

@@ -191,7 +191,7 @@ static int parse_edge(const struct sl_csv *csv, struct reading *r)
                       sl_text_has_decimal_comma(csv->field[l->weight])
                           ? ", expected a decimal point"
                           : " (--weights none ignores this column)");
-    return rc ? rc : take_edge(csv, r, u, v, l->weight >= 0 || l->counts ? &weight : NULL);
+    return rc ? rc : take_edge(csv, r, u, v, l->weight >= 0 ? &weight : NULL);
 }
 
 static int parse_edges(struct sl_csv *csv, struct reading *r)
@@ -316,9 +316,11 @@ static int check_count(const char *path, int64_t vertices)
 }
 
 /* Edges that are held. */
-static int build(const char *path, const struct sl_edges *edges, struct sl_dataset *out)
+static int build(const char *path, const struct sl_read_options *options,
+                 const struct sl_edges *edges, struct sl_dataset *out)
 {
-    struct sl_edge_rows rows = {.vertices = out->vertices, .weighted = edges->weights != NULL};
+    struct sl_edge_rows rows = {.vertices = out->vertices,
+                                .weighted = edges->weights || options->count_duplicates};
     int rc = check_count(path, out->vertices);
     if (!rc)
         rc = sl_edge_rows_open(&rows, &out->blocks);
@@ -367,7 +369,7 @@ static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
     const int64_t base = r->layout.first_vertex;
     const char *path = csv->text.path;
     struct sl_edge_rows *rows = &r->rows;
-    rows->weighted = r->layout.weight >= 0 || r->layout.counts;
+    rows->weighted = r->layout.weight >= 0 || r->options->count_duplicates;
     rows->both = r->options->symmetrize && !rows->weighted;
     rows->vertices = out->vertices = r->survey.most + 1 - base;
     sl_edge_rows_say(path, r->options, r->survey.count, rows->vertices,
@@ -459,14 +461,6 @@ static void note_names(const char *path, const struct sl_string_ids *names)
                 path, numbers, names->count, word);
 }
 
-static int check_edges(const char *path, const struct reading *r)
-{
-    struct sl_edges edges = r->edges;
-    if (r->layout.counts)
-        edges.weights = NULL; /* the file has none */
-    return sl_edges_check(path, &edges, r->layout.names ? r->names.count : 0);
-}
-
 static int read_edges(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
 {
     const char *path = csv->text.path;
@@ -478,18 +472,18 @@ static int read_edges(struct sl_csv *csv, struct reading *r, struct sl_dataset *
         return rc;
     rc = hold(csv, r);
     if (!rc && !r->map)
-        rc = check_edges(path, r);
+        rc = sl_edges_check(path, &r->edges, r->layout.names ? r->names.count : 0);
     if (rc)
         return rc;
     sl_edge_layout_note(path, &r->layout, r->map != NULL);
     note_held_columns(path, r);
     if (r->map)
-        return build(path, &r->edges, out);
+        return build(path, r->options, &r->edges, out);
     if (r->layout.names)
         note_names(path, &r->names);
     rc = r->layout.names ? sl_edges_keep_names(path, &r->names, out)
                          : number_vertices(path, &r->layout, &r->edges, out);
-    return rc ? rc : build(path, &r->edges, out);
+    return rc ? rc : build(path, r->options, &r->edges, out);
 }
 
 int sl_edge_list_read(const char *path, const struct sl_read_options *options,

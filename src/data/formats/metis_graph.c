@@ -139,14 +139,13 @@ static int check_edges(const char *path, const struct header *header,
 static int read_file(const char *path, const struct sl_read_options *options,
                      struct sl_dataset *out)
 {
-    (void)options;
     struct sl_text text;
     struct header header = {0};
     struct sl_triples triples = {0};
     int rc = sl_text_open(&text, path);
     if (!rc)
         rc = read_header(&text, &header);
-    triples.weighted = header.edge_weights;
+    triples.weighted = header.edge_weights || options->count_duplicates;
     if (!rc)
         rc = read_vertices(&text, &header, &triples);
     if (!rc)

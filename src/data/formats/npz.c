@@ -15,6 +15,7 @@ enum { NAME_BYTES = 64 };
 struct archive {
     struct sl_npz npz;
     struct sl_dataset *out;
+    bool count_duplicates; /* of edges without weights */
 };
 
 static bool has(const struct archive *archive, const char *array)
@@ -98,6 +99,11 @@ static int load_sparse_features(const struct archive *archive, const char *prefi
     struct sl_dataset *out = archive->out;
     int64_t merged = 0;
     const int rc = load_sparse(archive, prefix, false, false, &out->features_csr, &merged);
+    if (!rc && out->features_csr.rows != out->vertices)
+        return sl_error(SL_ERR_DATA,
+                        "%s: %sindptr: has %" PRId64 " rows of features, expected %" PRId64
+                        " (vertices)",
+                        archive->npz.path, prefix, out->features_csr.rows, out->vertices);
     out->feature_form = SL_FEATURES_CSR;
     out->features = out->features_csr.cols;
     out->bag_of_words = true;
@@ -310,7 +316,7 @@ static int load_edges(const struct archive *archive)
     struct sl_dataset *out = archive->out;
     struct sl_npy npy;
     const int64_t *ends;
-    struct sl_triples triples = {0};
+    struct sl_triples triples = {.weighted = archive->count_duplicates};
     int rc = load(archive, "edges", &npy);
     if (!rc)
         rc = sl_npy_expect(&npy, 2);
@@ -381,8 +387,7 @@ static const struct {
 static int read_file(const char *path, const struct sl_read_options *options,
                      struct sl_dataset *out)
 {
-    (void)options;
-    struct archive archive = {.out = out};
+    struct archive archive = {.out = out, .count_duplicates = options->count_duplicates};
     int rc = sl_npz_open(&archive.npz, path, &out->blocks);
     if (rc)
         return rc;

@@ -122,10 +122,16 @@ static int pass_edges(struct sl_text *text, struct sl_edge_rows *rows, bool put,
     return got;
 }
 
-bool sl_ogb_is_stored_one_way(const char *name)
+static bool is_stored_one_way(const char *name)
 {
     return strcasecmp(name, "ogbn_products") == 0 || strcasecmp(name, "ogbn-products") == 0 ||
            strcasecmp(name, "ogbn_proteins") == 0 || strcasecmp(name, "ogbn-proteins") == 0;
+}
+
+/* Reverse edges that --symmetrize adds are no duplicates of those that are there. */
+bool sl_ogb_goes_both_ways(const struct sl_read_options *options, const char *name)
+{
+    return (options->symmetrize && !options->count_duplicates) || is_stored_one_way(name);
 }
 
 void sl_ogb_note_one_way(const char *path, const struct sl_edge_rows *rows, int64_t edges,
@@ -157,7 +163,8 @@ static int read_edges(const struct folder *folder)
     struct sl_text text;
     struct sl_edge_rows rows = {
         .vertices = out->vertices,
-        .both = folder->options->symmetrize || sl_ogb_is_stored_one_way(out->name),
+        .both = sl_ogb_goes_both_ways(folder->options, out->name),
+        .weighted = folder->options->count_duplicates,
     };
     int64_t edges, upward;
     const char *path = find_file(folder, "raw/edge.csv");

@@ -5,9 +5,9 @@
 #include "data/dataset.h"
 #include "data/formats/edge_rows.h"
 
-/* Whether a dataset of this name has one line for both directions of an edge. OGB's list of
- * datasets says so; no file does. */
-bool sl_ogb_is_stored_one_way(const char *name);
+/* Return whether to put the reverse of each edge as well: on request, or where a dataset of this
+ * name has one line for both directions. OGB's list of datasets says so; no file does. */
+bool sl_ogb_goes_both_ways(const struct sl_read_options *options, const char *name);
 
 /* Says that edges go one way, unless half of them go to a vertex of a higher number (`upward`). */
 void sl_ogb_note_one_way(const char *path, const struct sl_edge_rows *rows, int64_t edges,

@@ -71,7 +71,7 @@ static int peek_features(const struct folder *folder, int64_t *bytes)
 
 static bool goes_both_ways(const struct folder *folder)
 {
-    return folder->options->symmetrize || sl_ogb_is_stored_one_way(folder->out->name);
+    return sl_ogb_goes_both_ways(folder->options, folder->out->name);
 }
 
 static int say_memory(const struct folder *folder)
@@ -169,7 +169,9 @@ static int pass_edges(const struct folder *folder, struct sl_edge_rows *rows, bo
 static int read_edges(const struct folder *folder)
 {
     struct sl_dataset *out = folder->out;
-    struct sl_edge_rows rows = {.vertices = out->vertices, .both = goes_both_ways(folder)};
+    struct sl_edge_rows rows = {.vertices = out->vertices,
+                                .both = goes_both_ways(folder),
+                                .weighted = folder->options->count_duplicates};
     int rc = sl_edge_rows_open(&rows, &out->blocks);
     if (!rc)
         rc = pass_edges(folder, &rows, false);

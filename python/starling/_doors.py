@@ -1,0 +1,161 @@
+"""Graphs from what other packages call a graph."""
+import numpy as np
+
+from ._arrays import check_shape, csr_of_edges, mask_of, take
+from ._graph import SPLITS, Graph
+
+AUTO = "auto"  # the usual name, where there is one of that name
+
+
+def host(tensor, name):
+    """A tensor of PyTorch as an array on the same memory."""
+    if not hasattr(tensor, "detach"):
+        return None if tensor is None else np.asarray(tensor)
+    if str(tensor.layout) != "torch.strided":
+        raise TypeError(f"{name}: a sparse tensor, expected a dense one; from_scipy and Graph take "
+                        "sparse matrices of SciPy")
+    return tensor.detach().cpu().numpy()
+
+
+def find(arrays, name, usual, what):
+    """The array that is called so. None, or none of the usual name: None."""
+    if name == AUTO:
+        name = usual if usual in arrays else None
+    if name is None:
+        return None
+    if name not in arrays:
+        raise KeyError(f"{what}: {name!r} is not there (expected one of {sorted(arrays)})")
+    return host(arrays[name], name)
+
+
+def find_masks(arrays):
+    """The masks that are called train_mask and so on."""
+    return {split: mask_of(host(arrays[split + "_mask"], split + "_mask"), split + "_mask")
+            for split in SPLITS if split + "_mask" in arrays}
+
+
+def find_weights(arrays, name, usual):
+    """Weights of edges: the array that is called so; for "auto" the only one, if its name is a
+    usual one. None that is there is left out unless the caller says so."""
+    if name == AUTO:
+        name = next(iter(arrays), None)
+        if name is not None and (len(arrays) > 1 or name not in usual):
+            raise ValueError(f"edges have {sorted(arrays)}: expected weights= one of these, or "
+                             "weights=None to leave them out")
+    weights = find(arrays, name, None, "weights")
+    if weights is not None and weights.ndim == 2 and weights.shape[1] == 1:
+        weights = weights[:, 0]
+    if weights is not None and weights.ndim != 1:
+        raise ValueError(f"{name}: shape {weights.shape}, expected one weight for each edge, or "
+                         "weights=None to leave them out")
+    return weights
+
+
+def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum"):
+    """A graph of a `Data` object of PyTorch Geometric: edge_index, x, y, masks, and edge_weight or
+    edge_attr of one column. Messages go from edge_index[0] to edge_index[1]."""
+    if type(data).__name__ == "HeteroData":
+        raise ValueError("data: a HeteroData object with several kinds of vertices, expected Data "
+                         "(to_homogeneous makes one)")
+    arrays = {name: value for name, value in data.to_dict().items() if value is not None}
+    if "edge_index" not in arrays:
+        raise ValueError(f"data: has {sorted(arrays)}, expected edge_index, not adj_t (leave "
+                         "ToSparseTensor out)")
+    if data.num_nodes is None:
+        raise ValueError("data: num_nodes is None, expected one kind of vertices")
+    edges = host(arrays["edge_index"], "edge_index")
+    check_shape(edges, "edge_index", 2, None)
+    own = {name: arrays[name] for name in ("edge_weight", "edge_attr", "edge_type")
+           if name in arrays}
+    if weights not in (AUTO, None):
+        own = arrays
+    w = find_weights(own, weights, ("edge_weight", "edge_attr"))
+    indptr, indices, w = csr_of_edges(data.num_nodes, *edges, w)
+    return Graph(indptr, indices, find(arrays, features, "x", "features"),
+                 find(arrays, labels, "y", "labels"), find_masks(arrays), w, numbers,
+                 duplicates=duplicates)
+
+
+def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum"):
+    """A graph of a DGLGraph: edges, the node data that are called so ("feat" and "label"),
+    train_mask …, and the edge data "weight", "w" or "edge_weight"."""
+    if not g.is_homogeneous or g.is_block:
+        raise ValueError("g: has several kinds of vertices or edges, or is a block, expected a "
+                         "homogeneous graph (dgl.to_homogeneous makes one)")
+    nodes, edges = ({name: data[name] for name in data.keys() if name not in ("_ID", "_TYPE")}
+                    for data in (g.ndata, g.edata))
+    usual = {"features": "feat", "labels": "label"}
+    names = {"features": usual["features"] if features == AUTO else features,
+             "labels": usual["labels"] if labels == AUTO else labels}
+    left = sorted(set(nodes) - set(names.values()) - {split + "_mask" for split in SPLITS})
+    for what, given in (("features", features), ("labels", labels)):
+        if given == AUTO and usual[what] not in nodes and left:
+            raise KeyError(f"{what}: {usual[what]!r} is not there (expected one of {left}, or None)")
+    source, target = (host(end, "edges") for end in g.edges(order="eid"))
+    indptr, indices, w = csr_of_edges(
+        g.num_nodes(), source, target,
+        find_weights(edges, weights, ("weight", "w", "edge_weight")))
+    return Graph(indptr, indices, find(nodes, features, "feat", "features"),
+                 find(nodes, labels, "label", "labels"), find_masks(nodes), w, numbers,
+                 duplicates=duplicates)
+
+
+def from_scipy(adjacency, features=None, labels=None, masks=None, numbers=False,
+               duplicates="sum"):
+    """A graph of a SciPy matrix; entry (u, v) lets u aggregate from v. Weights that are all 1 are
+    left out."""
+    a = adjacency
+    if not hasattr(a, "tocsr"):
+        raise TypeError(f"adjacency: {type(a).__name__}, expected a sparse matrix of SciPy")
+    if len(a.shape) != 2 or a.shape[0] != a.shape[1]:
+        raise ValueError(f"adjacency: shape {a.shape}, expected a square matrix")
+    if a.format == "coo":  # its tocsr() sums
+        indptr, indices, weights = csr_of_edges(a.shape[0], a.col, a.row, a.data)
+    else:
+        a = a.tocsr()
+        indptr = take(a.indptr, np.int64, "adjacency: indptr", a.shape[0] + 1)
+        entries = max(int(indptr[-1]), 0)
+        indices, weights = a.indices[:entries], a.data[:entries]
+    weights = None if (weights == 1).all() else weights
+    return Graph(indptr, indices, features, labels, masks, weights, numbers, duplicates=duplicates)
+
+
+def attributes(items, name, what):
+    """The attribute of each item, which is (what it is called, its dict)."""
+    missing = next((label for label, own in items if name not in own), None)
+    if missing is not None:
+        names = sorted({str(key) for _, own in items for key in own})
+        raise KeyError(f"{what}: {name!r} is not there for {missing} (expected one of {names})")
+    return np.array([own[name] for _, own in items])
+
+
+def from_networkx(graph, features=None, labels=None, masks=None, weights=AUTO, numbers=False,
+                  duplicates="sum"):
+    """A graph of NetworkX; vertices have the order of graph.nodes. Messages go from u to v along an
+    edge (u, v), and in both directions of an undirected one. features, labels: arrays, or names of
+    attributes of the nodes. weights: the name of an attribute of the edges; "auto": "weight", where
+    an edge has it."""
+    number = {node: v for v, node in enumerate(graph)}
+    nodes = [(f"node {node!r}", own) for node, own in graph.nodes(data=True)]
+    edges = [(u, v, own) for u, v, own in graph.edges(data=True)]
+    if isinstance(features, str):
+        features = attributes(nodes, features, "features").reshape(len(nodes), -1)
+    if isinstance(labels, str):
+        labels = attributes(nodes, labels, "labels")
+    if weights == AUTO:
+        weights = "weight" if any("weight" in own for _, _, own in edges) else None
+    w = None
+    if weights is not None:
+        w = attributes([(f"edge {u!r} - {v!r}", own) for u, v, own in edges], weights, "weights")
+    source, target = (np.array([number[edge[end]] for edge in edges], np.int64) for end in (0, 1))
+    if not graph.is_directed():
+        apart = source != target
+        source, target = np.append(source, target[apart]), np.append(target, source[apart])
+        w = None if w is None else np.append(w, w[apart])
+    indptr, indices, w = csr_of_edges(len(number), source, target, w)
+    return Graph(indptr, indices, features, labels, masks, w, numbers, duplicates=duplicates)
+
+
+def from_ogb(folder):
+    """A dataset of the Open Graph Benchmark, as its folder of files: raw/ and split/."""
+    return Graph.open(folder)

@@ -1,0 +1,420 @@
+"""What graphs refuse, and that the same graph means the same from wherever it comes."""
+import contextlib
+import copy
+import os
+import pickle
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import starling
+from test_starling import FakeDGL, make_arrays, pyg_data
+
+PROGRAM = os.environ.get("STARLING", "starling")
+
+
+def make(**changes):
+    indptr, indices, x, labels, masks = make_arrays()
+    arguments = dict(indptr=indptr, indices=indices, features=x, labels=labels, masks=masks)
+    return starling.Graph(**{**arguments, **changes})
+
+
+def changed(array, at, value, kind):
+    array = array.astype(kind)
+    array[at] = value
+    return array
+
+
+def test_casts():
+    indptr, indices, x, labels, masks = make_arrays()
+    far = np.int64(1) << 40
+    with pytest.raises(ValueError, match=r"indices: item 5 is 0\.5, expected an integer"):
+        make(indices=changed(indices, 5, 0.5, float))
+    with pytest.raises(ValueError, match=f"indices: item 5 is {far}, expected an integer"):
+        make(indices=changed(indices, 5, far, np.int64))
+    with pytest.raises(ValueError, match="indices: item 5 is nan"):
+        make(indices=changed(indices, 5, np.nan, float))
+    with pytest.raises(ValueError, match="indptr: item 0 is 18446744073709551615"):
+        make(indptr=changed(indptr, 0, np.uint64(2 ** 64 - 1), np.uint64))
+    with pytest.raises(ValueError, match=r"features: row 3, column 2 is 1e\+300"):
+        make(features=changed(x, (3, 2), 1e300, float))
+    with pytest.raises(TypeError, match="features: items are complex128"):
+        make(features=x.astype(complex))
+    with pytest.raises(TypeError, match="labels: items are <U3"):
+        make(labels=np.full(90, "abc"))
+    with pytest.raises(ValueError, match=f"labels: item 7 is {far}"):
+        make(labels=changed(labels, 7, far, np.int64))
+    with pytest.raises(ValueError, match=r"train: item 1 is 2\.5"):
+        make(masks={"train": [0.0, 2.5]})
+    with pytest.raises(ValueError, match="duplicates"):
+        make(duplicates="two")
+
+
+def test_shapes():
+    indptr, indices, x, labels, masks = make_arrays()
+    with pytest.raises(ValueError, match=r"features: shape \(89, 12\), expected \(90, any\)"):
+        make(features=x[1:])
+    with pytest.raises(ValueError, match=r"features: shape \(90,\)"):
+        make(features=x[:, 0])
+    with pytest.raises(ValueError, match=r"labels: shape \(89,\), expected \(90,\)"):
+        make(labels=labels[1:])
+    with pytest.raises(ValueError, match=r"train: shape \(89,\)"):
+        make(masks={"train": masks["train"][1:]})
+    with pytest.raises(ValueError, match="weights: shape"):
+        make(weights=np.ones(len(indices) - 1))
+    with pytest.raises(ValueError, match=r"indices: shape \(1, "):
+        make(indices=indices[None])
+    with pytest.raises(starling.Error, match="training vertices.*mask"):  # integers are vertices
+        starling.train(make(masks={"train": masks["train"].astype(int)}))
+
+
+def test_sparse_features():
+    sparse = pytest.importorskip("scipy.sparse")
+    x = sparse.csr_matrix(np.eye(90, 12, dtype=np.float32))
+    with pytest.raises(ValueError, match=r"features: shape \(10, 12\), expected \(90, any\)"):
+        make(features=x[:10])
+    wrong = x.copy()
+    wrong.indptr = x.indptr[:50]
+    with pytest.raises(ValueError, match="features: indptr: shape"):
+        make(features=wrong)
+    wrong.indptr = x.indptr + 5
+    with pytest.raises(ValueError, match="features: indptr ends at 17, expected at most 12"):
+        make(features=wrong)
+    roomy = x.copy()
+    roomy.indices, roomy.data = np.append(x.indices, [7, 7]), np.append(x.data, [9, 9])
+    assert losses(make(features=roomy)) == losses(make(features=x)) == losses(make(
+        features=sparse.coo_matrix(x)))
+
+
+def losses(graph, **options):
+    found = []
+    starling.train(graph, callback=lambda e: found.append(e.loss),
+                   **{"epochs": 3, "workers": 1, **options})
+    return found
+
+
+def test_labels():
+    _, _, x, labels, _ = make_arrays()
+    numbers = np.linspace(0.1, 4.9, 90)
+    with pytest.raises(ValueError, match=r"labels: item 0 is 0\.1, expected a class; numbers"):
+        make(labels=numbers)
+    with pytest.raises(ValueError, match=r"labels: row 0, column 0 is 0\.1, expected 0 or 1"):
+        make(labels=numbers[:, None])
+    model = starling.train(make(labels=numbers, numbers=True), epochs=1)
+    assert model.description["configuration"]["loss"] == "mse"
+    some = labels.astype(float)
+    some[:5] = np.nan
+    none = labels.copy()
+    none[:5] = -1
+    assert losses(make(labels=some)) == losses(make(labels=none))
+    assert losses(make(labels=labels[:, None])) == losses(make(labels=labels))
+
+
+def doubled_arrays():
+    """Some edges twice or thrice: (n, source, target, weights of the merged edges)."""
+    indptr, indices, x, labels, masks = make_arrays()
+    target = np.repeat(np.arange(90), np.diff(indptr))
+    again = np.concatenate([np.arange(len(indices)), np.arange(40), np.arange(20)])
+    again = np.random.default_rng(5).permutation(again)
+    return indices[again].astype(np.int64), target[again], x, labels, masks
+
+
+def scipy_graphs(**options):
+    """The graph of doubled_arrays from SciPy: entry (target, source)."""
+    sparse = pytest.importorskip("scipy.sparse")
+    source, target, x, labels, masks = doubled_arrays()
+    coo = sparse.coo_matrix((np.ones(len(source)), (target, source)), (90, 90))
+    order = np.argsort(target, kind="stable")
+    csr = sparse.csr_matrix((np.ones(len(source)), source[order],
+                             np.append(0, np.cumsum(np.bincount(target)))), (90, 90))
+    csc = sparse.csc_matrix(coo.T.tocsr().T)
+    matrices = (coo, csr) if options.get("duplicates") == "one" else (coo, csr, csc, coo.tocsr())
+    return [starling.from_scipy(matrix, x, labels, masks, **options) for matrix in matrices]
+
+
+@pytest.mark.parametrize("duplicates", ["sum", "one"])
+def test_doubled_edges(duplicates, tmp_path):
+    source, target, x, labels, masks = doubled_arrays()
+    order = np.argsort(target, kind="stable")
+    indptr = np.append(0, np.cumsum(np.bincount(target)))
+    graph = starling.Graph(indptr, source[order], x, labels, masks, duplicates=duplicates)
+    expected = losses(graph, dropout=0)
+    weights = np.ones(len(source))
+    once = losses(starling.Graph(indptr, source[order], x, labels, masks, weights), dropout=0)
+    assert np.allclose(once, expected, rtol=1e-6) == (duplicates == "sum")
+    for other in scipy_graphs(duplicates=duplicates):
+        np.testing.assert_allclose(losses(other, dropout=0), expected, rtol=1e-6)
+    (tmp_path / "edges.txt").write_text("".join(f"{v} {u}\n" for u, v in zip(source, target)))
+    subprocess.run([PROGRAM, "convert", tmp_path / "edges.txt", tmp_path / "file", "--duplicates",
+                    duplicates, "--quiet"], check=True)
+    for name, array in {"features": x, "labels": labels,
+                        **{s + "_idx": np.flatnonzero(m) for s, m in masks.items()}}.items():
+        np.save(tmp_path / "file" / (name + ".npy"), array)
+    (tmp_path / "file" / "meta.json").write_text("{}")
+    np.testing.assert_allclose(losses(starling.Graph.open(tmp_path / "file"), dropout=0), expected,
+                               rtol=1e-6)
+
+
+def test_doubled_edges_of_networkx():
+    networkx = pytest.importorskip("networkx")
+    source, target, x, labels, masks = doubled_arrays()
+    g = networkx.MultiDiGraph()
+    g.add_nodes_from(range(90))
+    g.add_edges_from(zip(source.tolist(), target.tolist()))
+    np.testing.assert_allclose(losses(starling.from_networkx(g, x, labels, masks), dropout=0),
+                               losses(scipy_graphs()[0], dropout=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("duplicates", ["sum", "one"])
+def test_doubled_edges_of_pyg_and_dgl(duplicates):
+    data = pyg_data(True)
+    import torch
+    source, target, *_ = doubled_arrays()
+    data.edge_index = torch.tensor(np.stack([source, target]))
+    expected = losses(scipy_graphs(duplicates=duplicates)[0], dropout=0)
+    for graph in (starling.from_pyg(data, duplicates=duplicates),
+                  starling.from_dgl(FakeDGL(data), duplicates=duplicates)):
+        np.testing.assert_allclose(losses(graph, dropout=0), expected, rtol=1e-6)
+
+
+def test_scipy_refuses():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(ValueError, match=r"adjacency: shape \(4, 2\), expected a square"):
+        starling.from_scipy(sparse.csr_matrix(np.ones((4, 2))))
+    with pytest.raises(TypeError, match="adjacency: ndarray"):
+        starling.from_scipy(np.eye(3))
+    with pytest.raises(TypeError, match="weights: items are complex128"):
+        starling.from_scipy(sparse.identity(3, dtype=complex) * 2)
+    short = sparse.identity(4, format="csr")
+    short.indptr = short.indptr[:3]
+    with pytest.raises(ValueError, match=r"adjacency: indptr: shape \(3,\), expected \(5,\)"):
+        starling.from_scipy(short)
+    short.indptr = np.array([0, 1, 2, 3, 9])
+    with pytest.raises(starling.Error, match="indptr: ends at 9, expected 4"):
+        starling.from_scipy(short, duplicates="sum")
+    graph = starling.from_scipy(sparse.identity(3, format="csr"), labels=[0.5, 1, 2],
+                                masks={"train": [0, 1]}, numbers=True)
+    assert starling.train(graph, epochs=1).description["configuration"]["loss"] == "mse"
+
+
+def test_pyg_weights():
+    data = pyg_data(True)
+    import torch
+    plain = losses(starling.from_pyg(data))
+    w = torch.rand(data.num_edges)
+    data.edge_attr = w[:, None]
+    weighted = losses(starling.from_pyg(data))
+    assert weighted != plain and losses(starling.from_pyg(data, weights=None)) == plain
+    data.edge_weight = w
+    with pytest.raises(ValueError, match="edge_attr.*edge_weight.*weights=None"):
+        starling.from_pyg(data)
+    assert losses(starling.from_pyg(data, weights="edge_weight")) == weighted
+    del data.edge_attr
+    assert losses(starling.from_pyg(data)) == weighted
+    with pytest.raises(KeyError, match="weights: 'w' is not there.*edge_weight"):
+        starling.from_pyg(data, weights="w")
+    data.edge_weight = torch.rand(data.num_edges, 3)
+    with pytest.raises(ValueError, match=r"edge_weight: shape \(\d+, 3\), expected one weight"):
+        starling.from_pyg(data)
+    data.edge_weight = w[1:]
+    with pytest.raises(ValueError, match="weights: shape"):
+        starling.from_pyg(data)
+    del data.edge_weight
+    data.edge_type = torch.zeros(data.num_edges, dtype=torch.long)
+    with pytest.raises(ValueError, match="edge_type"):
+        starling.from_pyg(data)
+
+
+def test_pyg_refuses():
+    data = pyg_data(True)
+    import torch
+    import torch_geometric.data
+    with pytest.raises(KeyError, match="features: 'feat' is not there.*'x'"):
+        starling.from_pyg(data, features="feat")
+    assert starling.from_pyg(data, features=None).features == 90
+    with pytest.raises(ValueError, match="HeteroData"):
+        starling.from_pyg(torch_geometric.data.HeteroData())
+    kept, y = data.edge_index, data.y
+    data.edge_index = kept.clone()
+    data.edge_index[0, 4] = 90
+    with pytest.raises(ValueError, match=r"edges: edge 4 is 90 -> \d+, expected 0 to 89"):
+        starling.from_pyg(data)
+    data.edge_index = None
+    data.adj_t = torch.eye(90).to_sparse_csr()
+    with pytest.raises(ValueError, match="adj_t"):
+        starling.from_pyg(data)
+    data.adj_t, data.edge_index = None, kept
+    data.y = y + 0.5
+    with pytest.raises(ValueError, match="labels: item 0"):
+        starling.from_pyg(data)
+    model = starling.train(starling.from_pyg(data, numbers=True), epochs=1)
+    assert model.description["configuration"]["loss"] == "mse"
+    data.y = y[:1]
+    with pytest.raises(ValueError, match="labels: shape"):
+        starling.from_pyg(data)
+    data.y = y[:, None]
+    expected = losses(starling.from_pyg(data))
+    data.train_mask = data.train_mask.to(torch.uint8)
+    assert losses(starling.from_pyg(data)) == expected
+    data.train_mask[3] = 2
+    with pytest.raises(ValueError, match="train_mask: item 3 is 2"):
+        starling.from_pyg(data)
+    data.x = data.x.to_sparse()
+    with pytest.raises(TypeError, match="x: a sparse tensor"):
+        starling.from_pyg(data)
+
+
+def test_dgl_names():
+    data = pyg_data(True)
+    import torch
+    g = FakeDGL(data)
+    with pytest.raises(KeyError, match=r"features: 'feats' is not there.*'feat', 'label'"):
+        starling.from_dgl(g, features="feats")
+    plain = losses(starling.from_dgl(g))
+    g.edata["w"] = torch.rand(data.num_edges)
+    assert losses(starling.from_dgl(g, weights=None)) == plain != losses(starling.from_dgl(g))
+    g.edata["time"] = g.edata.pop("w")
+    with pytest.raises(ValueError, match=r"edges have \['time'\]"):
+        starling.from_dgl(g)
+    assert losses(starling.from_dgl(g, weights="time")) != plain
+    del g.edata["time"]
+    g.ndata["labels"] = g.ndata.pop("label")
+    with pytest.raises(KeyError, match=r"labels: 'label' is not there.*'labels'"):
+        starling.from_dgl(g)
+    assert losses(starling.from_dgl(g, labels="labels")) == plain
+    assert starling.from_dgl(g, labels=None).classes == 0
+    g.is_homogeneous = False
+    with pytest.raises(ValueError, match="homogeneous"):
+        starling.from_dgl(g)
+
+
+def test_dgl_itself_is_asked_alike():
+    dgl = pytest.importorskip("dgl")
+    import torch
+    g = dgl.graph(([0, 1, 2], [1, 2, 0]))
+    assert starling.from_dgl(g).features == 3
+    g.ndata["feat"], g.ndata["label"] = torch.ones(3, 5), torch.tensor([0, 1, 0])
+    g.edata["w"] = torch.rand(3)
+    assert starling.from_dgl(g).features == 5
+    with pytest.raises(KeyError, match="feats"):
+        starling.from_dgl(g, features="feats")
+    with pytest.raises(ValueError, match="homogeneous"):
+        starling.from_dgl(dgl.heterograph({("a", "to", "b"): ([0], [1])}))
+    with pytest.raises(ValueError, match="block"):
+        starling.from_dgl(dgl.to_block(g))
+
+
+def test_networkx():
+    networkx = pytest.importorskip("networkx")
+    indptr, indices, x, labels, masks = make_arrays()
+    expected = losses(starling.Graph(indptr, indices, x, labels, masks))
+    g = networkx.Graph()
+    names = [f"v{v}" for v in range(90)]
+    g.add_nodes_from((name, {"x": row, "y": int(y)}) for name, row, y in zip(names, x, labels))
+    edges = [(names[v], names[u]) for v in range(90) for u in indices[indptr[v]:indptr[v + 1]]]
+    g.add_edges_from(edges)
+    assert losses(starling.from_networkx(g, "x", "y", masks)) == expected
+    assert losses(starling.from_networkx(g, x, labels, masks)) == expected
+    directed = networkx.DiGraph()
+    directed.add_nodes_from(names)
+    directed.add_edges_from((u, v) for v, u in edges)
+    assert losses(starling.from_networkx(directed, x, labels, masks)) == expected
+    with pytest.raises(KeyError, match="features: 'feat' is not there for node 'v0'.*'x', 'y'"):
+        starling.from_networkx(g, "feat")
+    g.edges[edges[7]]["weight"] = 2.0
+    with pytest.raises(KeyError, match="weights: 'weight' is not there for edge"):
+        starling.from_networkx(g, "x", "y", masks)
+    assert losses(starling.from_networkx(g, "x", "y", masks, weights=None)) == expected
+    networkx.set_edge_attributes(g, 2.0, "weight")
+    weighted = starling.Graph(indptr, indices, x, labels, masks, np.full(len(indices), 2.0))
+    assert losses(starling.from_networkx(g, "x", "y", masks)) == losses(weighted)
+
+
+def test_save(tmp_path):
+    graph = make()
+    graph.save(tmp_path / "saved")
+    read = starling.Graph.open(tmp_path / "saved")
+    assert losses(read) == losses(graph)
+    read.save(tmp_path / "again.npz")
+    again = starling.Graph.open(tmp_path / "again.npz")
+    assert (again.vertices, again.entries, again.classes) == (90, graph.entries, 3)
+    with pytest.raises(starling.Error, match="saved"):
+        graph.save(tmp_path / "saved")
+
+
+def test_copies():
+    graph = make()
+    with pytest.raises(TypeError, match="save"):
+        copy.deepcopy(graph)
+    model = starling.train(graph, epochs=5, patience=3, eval_every=1)
+    expected = model.predict(graph).logits.copy()
+    copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)]
+    model.weights["layer.0.weight"][...] = 0
+    for other in copies:
+        np.testing.assert_array_equal(other.predict(graph).logits, expected)
+        assert vars(other.result) == pytest.approx(vars(model.result), nan_ok=True)
+        assert other.description == model.description
+    with pytest.raises(ValueError, match=r"layer.0.weight: shape \(8,\)"):
+        model.weights["layer.0.weight"] = np.ones(8)
+    with pytest.raises(KeyError, match="'layer.9.weight' is not there.*layer.0.weight"):
+        model.weights["layer.9.weight"] = np.ones(8)
+    again = pickle.loads(pickle.dumps(copies[0]))
+    np.testing.assert_array_equal(again.predict(graph).logits, expected)
+
+    def loss(logits, labels, _vertices):
+        gradient = np.ones_like(logits)
+        return logits.sum(1), gradient
+
+    model = copy.deepcopy(starling.train(graph, loss=loss, epochs=1))
+    del loss
+    assert model.predict(graph).logits.shape == (90, 3)  # the copy keeps the function
+
+
+@contextlib.contextmanager
+def interrupted(seconds):
+    """Ctrl-C after some seconds; gives a list that gets the time of it."""
+    sent = []
+
+    def send():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(seconds, send)
+    timer.start()
+    try:
+        yield sent
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+@pytest.mark.parametrize("callback", [None, lambda e: None, lambda e: time.sleep(5)])
+def test_interrupt(callback):
+    graph = make()
+    starling.train(graph, epochs=1)
+    with interrupted(1.0) as sent, pytest.raises(KeyboardInterrupt) as caught:
+        starling.train(graph, callback=callback, epochs=10 ** 6)
+    assert time.monotonic() - sent[0] < 1
+    model = caught.value.model
+    assert model.result.stopped and 0 < model.result.epochs < 10 ** 6
+    assert model.predict(graph).logits.shape == (90, 3)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):  # Python has its handler again
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    assert not starling.train(graph, epochs=2).result.stopped
+
+
+def test_interrupt_of_a_handler_of_ones_own():
+    graph, seen = make(), []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        with interrupted(0.2):
+            model = starling.train(graph, callback=lambda e: bool(seen), epochs=10 ** 6)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [1] and model.result.stopped

@@ -1,0 +1,148 @@
+#include "train/meaning.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/options.h"
+#include "data/formats/string_ids.h"
+
+static const char NAMES[] = "class_names", IDENTITY[] = "identity_features";
+
+/* ---- Describe ---- */
+
+json_t *sl_meaning_describe(const struct sl_source *source)
+{
+    json_t *dataset = json_pack(
+        "{s:o, s:I, s:I, s:I, s:b}", "name", sl_json_text(source->name), "vertices",
+        (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
+        (json_int_t)source->classes, IDENTITY, source->feature_form == SL_FEATURES_IDENTITY);
+    json_t *names = source->class_names ? json_array() : NULL;
+    bool good = dataset && (names || !source->class_names);
+    for (int64_t c = 0; good && names && source->class_names[c]; c++)
+        good = json_array_append_new(names, sl_json_text(source->class_names[c])) == 0;
+    if (good && names)
+        good = json_object_set(dataset, NAMES, names) == 0;
+    json_decref(names);
+    if (!good)
+        json_decref(dataset);
+    return good ? dataset : NULL;
+}
+
+/* ---- Adopt ---- */
+
+/* The names of a model's classes, a number for each. */
+static int read_names(struct sl_source *source, const json_t *list, const char *model,
+                      const char *const **names, struct sl_string_ids *numbers)
+{
+    const int64_t count = (int64_t)json_array_size(list);
+    const char **copy = sl_block_array(&source->blocks, count + 1, sizeof *copy);
+    if (!copy)
+        return SL_ERR_SYSTEM;
+    for (int64_t c = 0; c < count; c++) {
+        const char *name = json_string_value(json_array_get(list, (size_t)c));
+        if (!name || sl_string_ids_find(numbers, name) >= 0)
+            return sl_error(SL_ERR_DATA,
+                            "%s: class %" PRId64 " is called %s (expected a name of its own)",
+                            model, c, name ? name : "nothing");
+        copy[c] = sl_block_print(&source->blocks, "%s", name);
+        if (!copy[c] || sl_string_ids_get(numbers, name) != c)
+            return SL_ERR_SYSTEM;
+    }
+    copy[count] = NULL;
+    *names = copy;
+    return SL_OK;
+}
+
+/* The first names of a list, for an error. */
+static void list_names(const char *const *names, char *text, size_t size)
+{
+    enum { MOST = 10 };
+    size_t length = 0;
+    text[0] = '\0';
+    for (int c = 0; names[c] && c <= MOST && length < size; c++)
+        length += (size_t)snprintf(text + length, size - length, "%s%s", c ? ", " : "",
+                                   c < MOST ? names[c] : "...");
+}
+
+/* Set number[c] to the model's number of class c of the dataset. */
+static int number_classes(const struct sl_source *source, const char *const *names,
+                          const struct sl_string_ids *numbers, const char *model, int32_t *number,
+                          bool *same)
+{
+    char known[512];
+    *same = true;
+    for (int64_t c = 0; source->class_names[c]; c++) {
+        json_t *text = sl_json_text(source->class_names[c]); /* as sl_meaning_describe wrote it */
+        const int64_t found = sl_string_ids_find(numbers, json_string_value(text));
+        json_decref(text);
+        list_names(names, known, sizeof known);
+        if (found < 0)
+            return sl_error(SL_ERR_DATA,
+                            "%s: %s has a class \"%s\" (expected classes that the model knows: "
+                            "%s)",
+                            model, source->path, source->class_names[c], known);
+        number[c] = (int32_t)found;
+        *same = *same && found == c;
+    }
+    return SL_OK;
+}
+
+static int adopt_names(struct sl_source *source, const char *const *names,
+                       const struct sl_string_ids *numbers, const char *model)
+{
+    const int64_t count = sl_labels_count_names(source->class_names);
+    int32_t *number = sl_block_array(&source->blocks, count, sizeof *number);
+    bool same = true;
+    int code = number ? SL_OK : SL_ERR_SYSTEM;
+    if (!code && source->class_names)
+        code = number_classes(source, names, numbers, model, number, &same);
+    if (code)
+        return code;
+    if (!same && source->labels.data && source->labels.dims == 2)
+        return sl_error(SL_ERR_DATA,
+                        "%s: the columns of labels of %s have another order (expected the order of "
+                        "the model's classes)",
+                        model, source->path);
+    if (!same) {
+        source->label_classes.number = number;
+        source->label_classes.count = count;
+    }
+    if (count > 0 && source->labels.data)
+        source->classes = numbers->count;
+    source->class_names = names;
+    return SL_OK;
+}
+
+static int adopt_classes(struct sl_source *source, const json_t *list, const char *model)
+{
+    const char *const *names = NULL;
+    struct sl_string_ids numbers = {0};
+    int code = read_names(source, list, model, &names, &numbers);
+    if (!code)
+        code = adopt_names(source, names, &numbers, model);
+    sl_string_ids_free(&numbers);
+    return code;
+}
+
+static int check_features(const struct sl_source *source, const json_t *dataset, const char *model)
+{
+    const json_t *said = json_object_get(dataset, IDENTITY);
+    const bool identity = source->feature_form == SL_FEATURES_IDENTITY;
+    if (!said || json_is_true(said) == identity)
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    identity ? "%s: the model was trained with columns of features, and %s has "
+                               "none (expected the same columns)"
+                             : "%s: the model was trained without features, one vertex by one, "
+                               "and %s has features (expected the graph of the training)",
+                    model, source->path);
+}
+
+int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char *model)
+{
+    const json_t *list = json_object_get(dataset, NAMES);
+    const int code = check_features(source, dataset, model);
+    return code || !json_is_array(list) ? code : adopt_classes(source, list, model);
+}

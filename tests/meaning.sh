@@ -1,0 +1,106 @@
+#!/bin/sh
+# A model meets datasets whose classes have other numbers than in its training: names decide, or a sentence says what does
+# not fit. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+
+# tables DIR CLASS ...: a ring of 60 vertices, each with one of the classes and the feature of its class alone.
+tables() {
+    mkdir "$T/$1"
+    awk -v names="$(shift; echo "$*")" 'BEGIN {
+        count = split(names, name, " ")
+        print "id,cat,dog,fox,label,split"
+        for (i = 0; i < 60; i++) {
+            c = name[i % count + 1]
+            print "v" i "," (c == "cat") "," (c == "dog") "," (c == "fox") "," c "," (i < 30 ? "train" : "test")
+        }
+    }' >"$T/$1/nodes.csv"
+    awk 'BEGIN { print "source,target"; for (i = 0; i < 60; i++) for (k = 0; k < 6; k++) print "v" i ",v" (i + k * 6) % 60 }' \
+        >"$T/$1/edges.csv"
+}
+
+tables three cat dog fox
+tables two fox dog
+tables other dog bird
+sed 's/,label,split$//; /^v/s/,[a-z]*,[a-z]*$//' "$T/three/nodes.csv" >"$T/plain.csv"
+mkdir "$T/unlabelled"
+mv "$T/plain.csv" "$T/unlabelled/nodes.csv"
+cp "$T/three/edges.csv" "$T/unlabelled"
+for name in three two other; do
+    "$STARLING" convert "$T/$name" "$T/$name.npy" >"$T/out" 2>&1 || { cat "$T/out"; exit 1; }
+done
+"$STARLING" train "$T/three" --epochs 60 --checkpoint "$T/ck" --quiet --workers 1 || exit 1
+
+says() { # PATTERN: on stderr
+    grep -q "$1" "$T/err" || die "expected $1 on stderr: $(cat "$T/err")"
+}
+
+# As text, and as numbers with names in meta.json.
+fewer_classes() {
+    for data in two two.npy; do
+        exits 0 predict "$T/ck" "$T/$data" --table "$T/table" --workers 1
+        grep -q 'test 1\.0000' "$T/out" || die "$data: $(cat "$T/out")"
+        awk '{ want = NR % 2 ? "2\tfox" : "1\tdog"; if ($2 "\t" $3 != want) { print; exit 1 } }' "$T/table" || die "$data"
+        exits 0 evaluate "$T/ck" "$T/$data" --json "$T/scores.json" --workers 1
+        tr -d ' \n' <"$T/scores.json" | grep -q '"scores":{"accuracy":{"train":1.0,"val":null,"test":1.0}' ||
+            die "$data: $(cat "$T/scores.json")"
+    done
+}
+
+unlabelled() {
+    exits 0 predict "$T/ck" "$T/unlabelled" --table "$T/table" --quiet --workers 1
+    awk '{ if ($3 != (NR % 3 == 1 ? "cat" : NR % 3 == 2 ? "dog" : "fox")) { print; exit 1 } }' "$T/table" || die "other names"
+}
+
+unknown_class() {
+    for data in other other.npy; do
+        exits 1 predict "$T/ck" "$T/$data" --workers 1
+        says 'class "bird" (expected .*: cat, dog, fox)'
+        exits 1 train "$T/$data" --resume "$T/ck" --epochs 61 --workers 1
+        says 'class "bird"'
+    done
+}
+
+# The first epoch of the run that goes on has the loss of the model, not of a model of other classes.
+resumed() {
+    "$STARLING" train "$T/three" --resume "$T/ck" --epochs 61 --log "$T/same.log" --quiet --workers 1 || die "no training"
+    for data in two two.npy; do
+        "$STARLING" train "$T/$data" --resume "$T/ck" --epochs 61 --log "$T/log" --quiet --workers 1 || die "$data"
+        grep -q '"test_accuracy": *1\.0' "$T/log" || die "$data: $(grep '"end"' "$T/log")"
+    done
+}
+
+features() {
+    "$STARLING" train "$karate" --epochs 2 --checkpoint "$T/identity" --quiet --workers 1 || die "no model"
+    exits 1 predict "$T/identity" "$T/three" --workers 1
+    says 'trained without features'
+    exits 1 predict "$T/ck" "$karate" --workers 1
+    says 'trained with columns of features'
+}
+
+# A byte of the first tensor becomes part of a NaN; a file without a checksum is read, too.
+not_finite() {
+    command -v python3 >/dev/null 2>&1 || skip "no python3"
+    python3 - "$T/ck" "$T/nan" <<'PYTHON' || die "no file"
+import json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+head = json.loads(data[8:8 + size])
+del head["__metadata__"]["crc32"]
+name = next(n for n in head if n.endswith("weight"))
+body = bytearray(data[8 + size:])
+at = head[name]["data_offsets"][0] + 4
+body[at:at + 4] = struct.pack("<f", float("nan"))
+text = json.dumps(head).encode()
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + body)
+PYTHON
+    exits 1 predict "$T/nan" "$T/three" --workers 1
+    says 'has -*nan at row 0, column 1 (expected finite numbers)'
+}
+
+check "fewer classes" fewer_classes
+check "an unlabelled graph" unlabelled
+check "an unknown class" unknown_class
+check "resumed with fewer classes" resumed
+check "features and the identity" features
+check "a number that is not finite" not_finite
+finish
