@@ -751,6 +751,46 @@ edge_list() {
     says ': 3 vertices'
 }
 
+# noted WORDS FILE TEXT [OPTION]...: converting the file, TEXT in printf's octal, says so.
+noted() {
+    words=$1 file=$2
+    mkdir -p "$(dirname "$T/n/$file")"
+    printf "$3" >"$T/n/$file"
+    shift 3
+    rm -rf "$T/noted"
+    exits 0 convert "$T/n/${file%%/*}" "$T/noted" "$@"
+    grep -qF -e "$words" "$T/err" || die "$file: no note \"$words\": $(cat "$T/err")"
+}
+
+# Whatever is dropped, renamed or taken for something is said.
+reading_notes() {
+    noted "line 1 is taken for a header: edges go from 'source' to 'target', ignored: ''" a.csv ',source,target\n0,5,6\n'
+    noted "edges go from 'source' to 'target', weights are 'weight'" b.csv 'weight,source,target\n1,0,1\n'
+    noted "edges go from 'source' to 'target', ignored: 'time'" c.csv 'source,target,time\n0,1,7\n'
+    noted "line 1 is no header but an edge" d.txt 'u v\nv w\n'
+    noted "edges go from 'from' to 'to'" e.txt 'from to\nann bob\n'
+    noted "2 of 3 vertices are called by numbers, the others by names such as 'bradshaw97'" f.cites '7 8\n7 bradshaw97\n'
+    noted "a vertex is called 'NaN'" g.csv 'ann,bob\nann,NaN\n'
+    noted "KONECT's: vertices count from 1" out.h '%% sym unweighted\n1 2\n'
+    noted "1 edge goes both ways with different weights: the weight is the larger one" i.txt '0 1 1\n1 0 2\n' --symmetrize
+    noted "1 edge goes both ways: the weight is the sum" j.txt '0 1 2\n1 0 2\n1 2 1\n' --symmetrize sum
+    for folder in k l m n; do
+        mkdir -p "$T/n/$folder"
+        echo '5,6' >"$T/n/$folder/edges.csv"
+    done
+    noted "column 'Unnamed: 0' is ignored: it numbers rows" k/nodes.csv 'Unnamed: 0,id,f,target\n0,5,1,0\n1,6,2,1\n'
+    grep -qF "column 'target' is a feature; expected the name label" "$T/err" || die "no note of target: $(cat "$T/err")"
+    grep -qF '2 columns are features: f, target' "$T/err" || die "no list of features: $(cat "$T/err")"
+    noted "2 of 3 vertices have no label (empty, NaN)" l/nodes.csv 'id,label\n5,\n6,a\n7,NaN\n'
+    noted "'unknown' is a class, of 1 vertices" m/nodes.csv 'id,label\n5,unknown\n6,a\n'
+    noted "'a|b' is one class (starling convert --label-separator '|' makes it several labels)" n/nodes.csv 'id,label\n5,a|b\n6,a\n'
+    noted "labels are -1 and 1 alone: 1 label is -1, no label" n/nodes.csv 'id,label\n5,-1\n6,1\n'
+    noted 'is read as the only file in it that may be a graph' one/list.txt '0 1\n'
+    refused 2 '--label-separator: expected one character' convert "$T/n/n" "$T/none" --label-separator ab
+    refused 2 'is no folder of tables (expected no --label-separator)' convert "$T/n/a.csv" "$T/none" --label-separator '|'
+    refused 2 '--symmetrize: expected one of: max sum mean' convert "$T/n/a.csv" "$T/none" --symmetrize=min
+}
+
 # A run out of its own log, and out of a file of options; the command line wins.
 # of_log LOG OPTION VALUE: what the log's run had.
 of_log() {
@@ -1060,6 +1100,7 @@ check "the like of a published dataset is learnt" imitated
 check "a denser graph with the clustering of another" generated_bter
 check "a graph of Graph500's kind" generated_rmat
 check "an edge list becomes a dataset" edge_list
+check "what is dropped or renamed while reading is said" reading_notes
 check "partitions of edges and of vertices" partitions
 check "info machine" info_machine
 check "options out of a file or a log" from_config

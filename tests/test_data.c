@@ -196,6 +196,7 @@ static const struct legal {
     {"header.csv", "source,target,weight\r\n0,1,2.5\r\n", 2, 1, 0, false, 2.5f},
     {"names.csv", "from,to\nann,bob\nbob, carl\n", 3, 2, 0, false, 0},
     {"mixed_names.txt", "7\tann\nann\t7\n", 2, 2, 0, true, 0},
+    {"words_later.txt", "0 1\n1 2\nhello world\n", 5, 3, 0, false, 0},
     {"sparse_ids.txt", "1000000000000 5\n5 7\n", 3, 2, 0, false, 0},
     {"unknown.zzz", "0 1\n", 2, 1, 0, false, 0},
     {"general.mtx", "%%MatrixMarket matrix coordinate real general\n%\n3 3 2\n1 2 0.5\n3 1 4\n", 3,
@@ -266,6 +267,15 @@ static void test_symmetrize(void **state)
     assert_memory_equal(data.adjacency.values, weights, sizeof weights);
     assert_int_equal(sl_dataset_edge_count(&data), 3);
     assert_round_trip(*state, &data);
+    sl_dataset_close(&data);
+    const struct sl_read_options sum = {.symmetrize = SL_SYMMETRIZE_SUM},
+                                 mean = {.symmetrize = SL_SYMMETRIZE_MEAN};
+    const float sums[] = {8, 8, 2, 2, 4}, means[] = {4, 4, 2, 2, 4};
+    assert_int_equal(sl_dataset_open_with(path, &sum, &data), SL_OK);
+    assert_memory_equal(data.adjacency.values, sums, sizeof sums);
+    sl_dataset_close(&data);
+    assert_int_equal(sl_dataset_open_with(path, &mean, &data), SL_OK);
+    assert_memory_equal(data.adjacency.values, means, sizeof means);
     sl_dataset_close(&data);
 }
 
@@ -352,6 +362,30 @@ static void test_directory_is_mended(void **state)
     assert_int_equal(data.classes, 2);
     assert_true(data.bag_of_words);
     assert_round_trip(*state, &data);
+    sl_dataset_close(&data);
+}
+
+/* Labels of uint8 whose -1 became 255, a mark of byte order, and nothing said about the arrays. */
+static void test_labels_of_bytes(void **state)
+{
+    struct sl_dataset data;
+    const char *dir = files_dataset(*state, "bytes");
+    const uint8_t labels[] = {1, 255, 0, 255}, classes[] = {1, 254, 0, 255};
+    const int32_t expected[] = {1, -1, 0, -1};
+    write_array(dir, "labels", "|u1", 1, 4, labels);
+    files_text(*state, "bytes/meta.json", "\xEF\xBB\xBF{}");
+    open_ok(dir, &data);
+    assert_int_equal(data.classes, 2);
+    assert_memory_equal(data.labels, expected, sizeof expected);
+    sl_dataset_close(&data);
+    write_array(dir, "labels", "|u1", 1, 4, classes);
+    open_ok(dir, &data);
+    assert_int_equal(data.labels[3], 255);
+    sl_dataset_close(&data);
+    write_array(dir, "labels", "|u1", 1, 4, labels);
+    files_text(*state, "bytes/meta.json", "{\"classes\": 256}");
+    open_ok(dir, &data);
+    assert_int_equal(data.labels[3], 255);
     sl_dataset_close(&data);
 }
 
@@ -494,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_symmetrize),
         cmocka_unit_test(test_duplicates_count),
         cmocka_unit_test(test_directory_is_mended),
+        cmocka_unit_test(test_labels_of_bytes),
         cmocka_unit_test(test_multilabel_round_trip),
         cmocka_unit_test(test_label_kinds),
         cmocka_unit_test(test_write_needs_vacancy),

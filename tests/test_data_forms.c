@@ -320,7 +320,10 @@ static void test_weight_columns(void **state)
            NULL);
     expect_graph(rated, &none, 3, 3, false);
     const char *named = files_text(*state, "named.csv", "source,target,kind\na,b,x\nb,c,y\n");
-    refuse(named, SL_ERR_DATA, "(--weights none ignores this column)", NULL);
+    expect_graph(named, NULL, 3, 2, false);
+    refuse(named, SL_ERR_DATA, "weight 'x' is no finite number", &third);
+    const char *kinds = files_text(*state, "kinds.csv", "a,b,x\nb,c,y\n");
+    refuse(kinds, SL_ERR_DATA, "(--weights none ignores this column)", NULL);
     expect_graph(named, &none, 3, 2, false);
     refuse(files_text(*state, "one.txt", "0 1 2\n1\n"), SL_ERR_DATA,
            "line 2 has 1 columns, expected at least 2", &none);

@@ -35,6 +35,121 @@ static void compare(const char *path, int64_t first, bool both, enum sl_weight_c
     sl_dataset_close(&streamed);
 }
 
+/* ---- Columns, headers and names ---- */
+
+/* What is read, as "source>target:weight" row by row. */
+static const struct read {
+    const char *file, *text, *edges;
+    enum sl_weight_column weights;
+} readings[] = {
+    {"index.csv", ",source,target\n0,10,11\n1,11,12\n2,12,10\n", "10>11 11>12 12>10", 0},
+    {"index_other.csv", ",a,b\n0,10,11\n1,11,12\n", "10>11 11>12", 0},
+    {"unnamed.csv", "Unnamed: 0,from,to\n0,1,2\n1,2,0\n", "1>2 2>0", 0},
+    {"row_names.txt", "\"from\" \"to\"\n\"1\" 0 1\n\"2\" 1 2\n", "0>1 1>2", 0},
+    {"weight_first.csv", "weight,source,target\n0.5,0,1\n0.25,1,2\n2,2,0\n",
+     "0>1:0.5 1>2:0.25 2>0:2", 0},
+    {"target_first.csv", "Target,Source\n1,0\n2,1\n", "0>1 1>2", 0},
+    {"third_named.csv", "source,target,time\n0,1,7\n1,2,8\n", "0>1 1>2", 0},
+    {"third_forced.csv", "source,target,time\n0,1,7\n1,2,8\n", "0>1:7 1>2:8", SL_WEIGHTS_THIRD},
+    {"fourth.csv", "0,1,7,x\n1,2,8,y\n", "0>1:7 1>2:8", SL_WEIGHTS_THIRD},
+    {"doubled.txt", "0 1\n1 2\n0 1\n0 1\n", "0>1 1>2", 0},
+    {"doubled_weights.txt", "0 1 2\n1 2 1\n0 1 0.5\n", "0>1:2.5 1>2:1", 0},
+    {"tabs.tsv", "New York\tBoston\nSan Francisco\tChicago\n",
+     "New York>Boston San Francisco>Chicago", SL_WEIGHTS_NONE},
+    {"quoted.csv", "\"New York, NY\",Boston\nBoston,\"say \"\"x\"\"\"\n",
+     "New York, NY>Boston Boston>say \"x\"", 0},
+    {"quoted.txt", "\"New York\" Boston\n", "New York>Boston", 0},
+    {"bracket.txt", "\"f(x)\" g\n", "f(x)>g", 0},
+    {"semicolons.csv", "source;target;weight\n0;1;0.5\n", "0>1:0.5", 0},
+    {"blanks.txt", "0 1\t7\n1  2 8\n", "0>1:7 1>2:8", 0},
+    {"first_is_edge.txt", "u v\nv w\nw u\n", "u>v v>w w>u", 0},
+    {"first_is_header.txt", "from to\nann bob\nbob carl\n", "ann>bob bob>carl", 0},
+    {"head_tail.txt", "head body\nbody tail\ntail head\n", "head>body body>tail tail>head", 0},
+    {"comment.txt", "0 1 # first\n1 2\n2 0\n", "0>1 1>2 2>0", 0},
+    {"mixed.cites", "100157 364207\n100157 bradshaw97\n", "100157>364207 100157>bradshaw97", 0},
+    {"mark.txt",
+     "\xEF\xBB\xBF"
+     "0 1\n1 2\n",
+     "0>1 1>2", 0},
+    {"mark.csv", "\xEF\xBB\xBFsource,target\n0,1\n", "0>1", 0},
+    {"out.konect", "% sym positive\n% 2 3 3\n1 2 5 1082\n2 3 1 1083\n", "1>2:5 2>3:1", 0},
+};
+
+/* What vertex v is called. */
+static void name_of(const struct sl_dataset *data, int64_t v, char out[64])
+{
+    if (data->vertex_ids.data && sl_npy_is_text(&data->vertex_ids))
+        sl_npy_text(&data->vertex_ids, v, out);
+    else
+        snprintf(out, 64, "%d",
+                 (int)(data->vertex_ids.data ? sl_npy_integer(&data->vertex_ids, v) : v));
+}
+
+static void list_edges(const struct sl_dataset *data, char *out, size_t size)
+{
+    const struct sl_csr *a = &data->adjacency;
+    char source[64] = "", target[64] = "";
+    out[0] = '\0';
+    for (int64_t v = 0; v < a->rows; v++)
+        for (int64_t k = a->indptr[v]; k < a->indptr[v + 1]; k++) {
+            const size_t used = strlen(out);
+            name_of(data, v, source);
+            name_of(data, a->indices[k], target);
+            snprintf(out + used, size - used, "%s%s>%s", used ? " " : "", source, target);
+            if (a->values)
+                snprintf(out + strlen(out), size - strlen(out), ":%g", (double)a->values[k]);
+        }
+}
+
+static void test_layouts(void **state)
+{
+    for (size_t k = 0; k < COUNT(readings); k++) {
+        const struct read *r = &readings[k];
+        const char *path = files_text(*state, r->file, r->text);
+        for (int64_t large = 1; large <= 1000; large *= 1000) { /* streamed, and held */
+            struct sl_dataset data;
+            char edges[256];
+            if (open_as(path, large, 0, false, r->weights, &data) != SL_OK)
+                fail_msg("%s", sl_error_message());
+            list_edges(&data, edges, sizeof edges);
+            if (strcmp(edges, r->edges) != 0)
+                fail_msg("%s: read as \"%s\", expected \"%s\"", r->file, edges, r->edges);
+            sl_dataset_close(&data);
+        }
+    }
+}
+
+static void test_forced_weights(void **state)
+{
+    const char *path = files_text(*state, "forced.csv", "weight,source,target\n1,0,1\n");
+    struct sl_dataset data;
+    assert_int_equal(open_as(path, 1000, 0, false, SL_WEIGHTS_THIRD, &data), SL_ERR_DATA);
+    assert_non_null(strstr(sl_error_message(), "column 3, 'target', is an end of edges"));
+}
+
+/* The weight of an edge that goes both ways. */
+static void test_ways(void **state)
+{
+    static const struct {
+        enum sl_symmetrize way;
+        const char *edges;
+    } ways[] = {
+        {SL_SYMMETRIZE_MAX, "0>1:0.5 1>0:0.5 1>2:4 2>1:4 2>2:3"},
+        {SL_SYMMETRIZE_SUM, "0>1:0.25 1>0:0.25 1>2:4 2>1:4 2>2:3"},
+        {SL_SYMMETRIZE_MEAN, "0>1:0.125 1>0:0.125 1>2:4 2>1:4 2>2:3"},
+    };
+    const char *path = files_text(*state, "both.txt", "0 1 0.5\n1 0 -0.25\n1 2 4\n2 2 3\n");
+    for (size_t k = 0; k < COUNT(ways); k++) {
+        const struct sl_read_options options = {.symmetrize = ways[k].way};
+        struct sl_dataset data;
+        char edges[256];
+        assert_int_equal(sl_dataset_open_with(path, &options, &data), SL_OK);
+        list_edges(&data, edges, sizeof edges);
+        assert_string_equal(edges, ways[k].edges);
+        sl_dataset_close(&data);
+    }
+}
+
 static const char *const texts[] = {
     "0 1\n1 2\n2 0\n2 2\n0 1\n",
     "# a comment\nsource,target\n0,3\n3,1\n1,0\n5,5\n",
@@ -54,6 +169,9 @@ static const char *const texts[] = {
     "0 1\n\n1 2\r\n2 3\r3 0\n",
     "",
     "0 0\n",
+    "0 1\n1 0\n0 1\n0 1 # and again\n",
+    "% sym unweighted\n1 2\n2 3\n2 3\n",
+    "source,target,time\n0,1,7\n1,2,8\n",
 };
 
 static void test_texts(void **state)
@@ -118,6 +236,9 @@ int main(void)
 {
     sl_log_enable(false);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_layouts, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_forced_weights, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_ways, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_texts, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_reference, files_setup, files_teardown),
         cmocka_unit_test(test_real),

@@ -3,6 +3,8 @@
  * refuses them. */
 #include "format_files.h"
 
+#include <math.h>
+
 /* ---- A node table ---- */
 
 static const struct good_file table[] = {
@@ -44,6 +46,8 @@ static const struct bad_file bad_tables[] = {
     {"nodes.csv", "id,train_mask,test_mask\nanna,1,1\n", "line 2: vertex 'anna' is in two splits"},
     {"nodes.csv", HEADER "anna,1,\"old,train\nbert,2,old,val\n", "line 2: a quote has no end"},
     {"nodes.csv", HEADER "anna,1,\"old\"er,train\n", "line 2: field 3 goes on after its quote"},
+    {"nodes.csv", "id,x\nanna,\"0,5\"\n",
+     "column 'x': '0,5' is no number, expected a decimal point"},
     {"nodes.csv", "id,label\nanna,0\nbert,-5\ncarl,0\ndora,0\n",
      "label -5 of vertex 1 is no class"},
     {"edges.csv", "", NULL},
@@ -128,6 +132,111 @@ static void test_forms(void **state)
     sl_dataset_close(&data);
 }
 
+/* Words for no label, numbers of rows, names with blanks everywhere, marks of byte order. */
+static void test_missing(void **state)
+{
+    static const char *const words[] = {"", "NaN", "nan", "NA", "N/A", "None", "null", "NULL", "?"};
+    for (size_t k = 0; k < COUNT(words); k++) {
+        char name[32], nodes[160];
+        snprintf(name, sizeof name, "missing%zu", k);
+        snprintf(nodes, sizeof nodes,
+                 "\xEF\xBB\xBF,id,f,label\n0,\"New York\",1,a\n1,Boston,2,b\n2,Chicago,3,%s\n",
+                 words[k]);
+        const struct good_file files[] = {
+            {"nodes.csv", nodes},
+            {"edges.csv", "source,target\n\"New York\",Boston\n"},
+            {"train.txt", "\xEF\xBB\xBFNew York\n"},
+        };
+        static const int32_t labels[] = {0, 1, -1};
+        struct sl_dataset data;
+        open_ok(format_folder(*state, name, files, COUNT(files)), &data);
+        assert_memory_equal(data.labels, labels, sizeof labels);
+        assert_int_equal(data.classes, 2);
+        assert_int_equal(data.features, 1);
+        assert_int_equal(entries(&data), 1);
+        assert_int_equal(data.train.ids[0], 0);
+        sl_dataset_close(&data);
+    }
+}
+
+/* A first line of labels is a header where numbers follow a word. */
+static void test_label_headers(void **state)
+{
+    static const char *const texts[] = {"node,label\n0,b\n1,a\n", "paper,topic\n0,b\n1,a\n",
+                                        "0,b\n1,a\n", "paper,label\n0,b\n1,a\n"};
+    for (size_t k = 0; k < COUNT(texts); k++) {
+        char name[32];
+        snprintf(name, sizeof name, "header%zu", k);
+        const struct good_file files[] = {{"labels.csv", texts[k]}, {"edges.csv", "0,1\n"}};
+        struct sl_dataset data;
+        open_ok(format_folder(*state, name, files, COUNT(files)), &data);
+        assert_int_equal(data.vertices, 2);
+        assert_int_equal(data.labels[0], 1);
+        assert_null(data.vertex_ids.data);
+        sl_dataset_close(&data);
+    }
+}
+
+/* Several labels where a separator says so, else one. */
+static void test_several(void **state)
+{
+    static const struct good_file files[] = {
+        {"nodes.csv", "id,label\n0,b|a\n1,a\n2,\n3, c | a \n"},
+        {"edges.csv", "0,1\n1,2\n"},
+    };
+    static const float several[] = {1, 1, 0, 1, 0, 0, NAN, NAN, NAN, 1, 0, 1};
+    const char *folder = format_folder(*state, "several", files, COUNT(files));
+    const struct sl_read_options apart = {.label_separator = '|'};
+    struct sl_dataset data;
+    open_ok(folder, &data);
+    assert_int_equal(data.classes, 3);
+    assert_string_equal(data.class_names[1], "b|a");
+    sl_dataset_close(&data);
+    if (sl_dataset_open_with(folder, &apart, &data) != SL_OK)
+        fail_msg("%s", sl_error_message());
+    assert_int_equal(data.classes, 3);
+    assert_string_equal(data.class_names[2], "c");
+    for (size_t k = 0; k < COUNT(several); k++)
+        assert_true(isnan(several[k]) ? isnan(data.multilabels[k])
+                                      : data.multilabels[k] == several[k]);
+    assert_round_trip(*state, &data);
+    sl_dataset_close(&data);
+    const char *list = files_text(*state, "list.txt", "0 1\n");
+    assert_int_equal(sl_dataset_open_with(list, &apart, &data), SL_ERR_USAGE);
+    assert_non_null(strstr(sl_error_message(), "expected no --label-separator"));
+}
+
+/* A folder with one graph in it is that graph. */
+static void test_only_file(void **state)
+{
+    static const struct good_file konect[] = {
+        {"out.small", "% asym unweighted\n1 2\n2 3\n"},
+        {"README.txt", "about\n"},
+        {"meta.small", "name: small\n"},
+    };
+    static const struct good_file edges[] = {{"edges.csv.gz", "0,1\n1,2\n2,0\n"}};
+    static const struct good_file other[] = {{"people.csv", "id,f\n0,1\n"},
+                                             {"friends.csv", "0,1\n"}};
+    static const struct good_file packed[] = {{"nodes.csv", "id,f\n0,1\n1,2\n"},
+                                              {"edges.csv.xz", "\xFD"
+                                                               "7zXZ-data"}};
+    static const struct good_file foreign[] = {{"graph.json", "{}"}};
+    struct sl_dataset data;
+    open_ok(format_folder(*state, "konect", konect, COUNT(konect)), &data);
+    assert_int_equal(data.vertices, 3);
+    assert_int_equal(sl_npy_integer(&data.vertex_ids, 0), 1);
+    sl_dataset_close(&data);
+    open_ok(format_folder(*state, "alone", edges, COUNT(edges)), &data);
+    assert_int_equal(data.vertices, 3);
+    sl_dataset_close(&data);
+    const char *folder = format_folder(*state, "people", other, COUNT(other));
+    format_refused(folder, "people", "it has friends.csv, people.csv; expected meta.json with");
+    format_refused(format_folder(*state, "packed", packed, COUNT(packed)), "edges.csv.xz",
+                   "is compressed by xz");
+    format_refused(format_folder(*state, "foreign", foreign, COUNT(foreign)), "graph.json",
+                   "is JSON");
+}
+
 /* ---- Features in lines ---- */
 
 static const struct good_file lines[] = {
@@ -167,7 +276,8 @@ static const struct bad_file bad_lines[] = {
     {"nodes.csv", "id\n0\n1\n", "feature.txt: line 3: '2' is no vertex, expected one of "},
     {"train.txt", "0\n3\n", "line 2: '3' is no vertex"},
     {"train.txt", "0\n1\n0\n", "line 3: vertex 0 is there twice"},
-    {"val.txt", "0 1\n", "line 1 has more than a vertex"},
+    {"val.txt", "0 1\n", "line 1: '0 1' is no vertex"},
+    {"val.txt", "0,1\n", "line 1 has more than a vertex"},
 };
 
 static const char *make_lines(const struct files *files, const char *name)
@@ -277,6 +387,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_table, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_forms, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_bad_tables, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_missing, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_label_headers, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_several, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_only_file, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_lines, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_libsvm, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_bad_lines, files_setup, files_teardown),

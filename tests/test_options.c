@@ -19,7 +19,7 @@ struct config {
     int64_t layers, offset, any;
     double lr, dropout, raw;
     bool bias, quiet;
-    char *log, *norm;
+    char *log, *norm, *both;
 };
 
 static const struct sl_option table[] = {
@@ -43,6 +43,8 @@ static const struct sl_option table[] = {
      "Output"},
     {"norm", SL_OPTION_CHOICE, offsetof(struct config, norm), "sym", 0, 0, "sym|row|none", "KIND",
      "Norm", "Model"},
+    {"both", SL_OPTION_WAY, offsetof(struct config, both), NULL, 0, 0, "max|sum", "[WAY]",
+     "Both directions", "Model"},
     {0},
 };
 enum { ROWS = sizeof table / sizeof *table - 1, WORDS = 16 };
@@ -233,6 +235,23 @@ static void test_choices(void **state)
     assert_refused(*state, "--norm ro", "one of");
     assert_refused(*state, "--norm=", "one of");
     assert_refused(*state, "--norm sym|row", "one of");
+}
+
+/* The value of a way may be missing; a word that is none of its choices is not taken. */
+static void test_ways(void **state)
+{
+    struct config *config = *state;
+    struct line line;
+    assert_null(config->both);
+    assert_int_equal(parse(config, &line, "--both data"), 0);
+    assert_string_equal(config->both, "max");
+    assert_int_equal(line.positionals, 1);
+    assert_int_equal(parse(config, &line, "data --both sum"), 0);
+    assert_string_equal(config->both, "sum");
+    assert_int_equal(line.positionals, 1);
+    assert_int_equal(parse(config, &line, "--both=sum --both --quiet"), 0);
+    assert_string_equal(config->both, "max");
+    assert_refused(config, "--both=mean", "--both: expected one of: max sum, not \"mean\"");
 }
 
 static void test_unknown(void **state)
@@ -550,6 +569,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ranges, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_value_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_choices, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ways, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
         cmocka_unit_test(test_unknown_elsewhere_known),
         cmocka_unit_test(test_unknown_without_options),

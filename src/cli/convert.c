@@ -12,8 +12,7 @@
 #include "data/order/order.h"
 
 struct config {
-    bool symmetrize;
-    char *weights, *duplicates, *split;
+    char *symmetrize, *weights, *duplicates, *label_separator, *split;
     int64_t first_vertex;
     char *order;
     int64_t seed, split_seed;
@@ -21,12 +20,15 @@ struct config {
 };
 
 static const struct sl_option options[] = {
-    {"symmetrize", SL_OPTION_FLAG, offsetof(struct config, symmetrize), "no", 0, 0, NULL, NULL,
-     "add the reverse of every edge", "Conversion"},
+    {"symmetrize", SL_OPTION_WAY, offsetof(struct config, symmetrize), NULL, 0, 0, "max|sum|mean",
+     "[WAY]",
+     "add the reverse of every edge; the weight of an edge that goes both ways is the larger one, "
+     "the sum or the mean. Alone: max",
+     "Conversion"},
     {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0, "auto|none|3",
      "COLUMN",
      "column of an edge list that has weights; none: columns after the second are ignored; auto: "
-     "the third, where there are three",
+     "the column that the header calls weight, or the third, where there are three",
      "Conversion"},
     {"duplicates", SL_OPTION_CHOICE, offsetof(struct config, duplicates), "one", 0, 0, "one|sum",
      "KIND",
@@ -36,6 +38,11 @@ static const struct sl_option options[] = {
      "Conversion"},
     {"first-vertex", SL_OPTION_INT, offsetof(struct config, first_vertex), "0", 0, 1, NULL, "N",
      "number of the first vertex of an edge list", "Conversion"},
+    {"label-separator", SL_OPTION_STRING, offsetof(struct config, label_separator), NULL, 0, 0,
+     NULL, "C",
+     "character between several labels of a vertex in a folder of tables; without it, a text with "
+     "such a character is one class",
+     "Conversion"},
     {"order", SL_OPTION_CHOICE, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
      "NAME",
      "store the vertices in another order, neighbours close together; predictions keep the old one",
@@ -63,24 +70,34 @@ static void print_result(const struct config *config, const struct sl_dataset *d
     printf("\n");
 }
 
-static struct sl_read_options read_options(const struct config *config)
+static int read_options(const struct config *config, struct sl_read_options *out)
 {
-    return (struct sl_read_options){
-        .symmetrize = config->symmetrize,
-        .say_memory = true,
+    const char *way = config->symmetrize, *weights = config->weights;
+    const char *separator = config->label_separator ? config->label_separator : "";
+    *out = (struct sl_read_options){
+        .tell = true,
+        .symmetrize = !way                       ? SL_DIRECTED
+                      : strcmp(way, "sum") == 0  ? SL_SYMMETRIZE_SUM
+                      : strcmp(way, "mean") == 0 ? SL_SYMMETRIZE_MEAN
+                                                 : SL_SYMMETRIZE_MAX,
         .count_duplicates = strcmp(config->duplicates, "sum") == 0,
         .first_vertex = config->first_vertex,
-        .weights = strcmp(config->weights, "none") == 0 ? SL_WEIGHTS_NONE
-                   : strcmp(config->weights, "3") == 0  ? SL_WEIGHTS_THIRD
-                                                        : SL_WEIGHTS_AUTO,
+        .weights = strcmp(weights, "none") == 0 ? SL_WEIGHTS_NONE
+                   : strcmp(weights, "3") == 0  ? SL_WEIGHTS_THIRD
+                                                : SL_WEIGHTS_AUTO,
+        .label_separator = separator[0],
     };
+    if (config->label_separator && strlen(separator) != 1)
+        return sl_error(SL_ERR_USAGE, "--label-separator: expected one character, not \"%s\"",
+                        separator);
+    return sl_split_rule_parse(config->split, config->split_seed, &out->split);
 }
 
 static int convert(const struct config *config, const char *source, const char *target)
 {
     struct sl_dataset data = {0};
-    struct sl_read_options reading = read_options(config);
-    int code = sl_split_rule_parse(config->split, config->split_seed, &reading.split);
+    struct sl_read_options reading;
+    int code = read_options(config, &reading);
     if (!code)
         code = sl_dataset_open_with(source, &reading, &data);
     if (code)
@@ -112,7 +129,7 @@ static int run(int argc, char **argv)
 
 const struct sl_command sl_command_convert = {
     .name = "convert",
-    .synopsis = "SOURCE TARGET [--symmetrize] [--order NAME]",
+    .synopsis = "SOURCE TARGET [--symmetrize [WAY]] [--order NAME]",
     .summary =
         "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays, or "
         "as the file that TARGET's end names: .npz, .mtx, .graph, .metis, .txt, .csv, .tsv",

@@ -37,7 +37,8 @@ static char **text_of(const struct sl_option *option, const void *config)
 
 static bool is_text(const struct sl_option *option)
 {
-    return option->type == SL_OPTION_STRING || option->type == SL_OPTION_CHOICE;
+    return option->type == SL_OPTION_STRING || option->type == SL_OPTION_CHOICE ||
+           option->type == SL_OPTION_WAY;
 }
 
 /* ---- Values: text to value, with the sentence that says what was expected ---- */
@@ -127,15 +128,22 @@ static void describe_choices(const struct sl_option *option, char *text, size_t 
             *c = ' ';
 }
 
-static int check_choice(const struct sl_option *option, const char *value)
+static bool is_choice(const struct sl_option *option, const char *value)
 {
     const size_t length = strlen(value);
     for (const char *choice = option->choices; *choice;) {
         const size_t size = strcspn(choice, "|");
         if (size == length && strncmp(choice, value, size) == 0)
-            return 0;
+            return true;
         choice += size + (choice[size] == '|');
     }
+    return false;
+}
+
+static int check_choice(const struct sl_option *option, const char *value)
+{
+    if (is_choice(option, value))
+        return 0;
     char expected[256];
     struct sl_guess guess = sl_guess_begin(value);
     describe_choices(option, expected, sizeof expected);
@@ -166,6 +174,7 @@ static int set_row(const struct sl_option *option, void *config, const char *val
     case SL_OPTION_REAL:
         return parse_real(option, value, real_of(option, config));
     case SL_OPTION_CHOICE:
+    case SL_OPTION_WAY:
         code = check_choice(option, value);
         return code ? code : store_text(option, config, value);
     case SL_OPTION_STRING:
@@ -187,6 +196,7 @@ static void clear_row(const struct sl_option *option, void *config)
         *real_of(option, config) = 0;
         break;
     case SL_OPTION_CHOICE:
+    case SL_OPTION_WAY:
     case SL_OPTION_STRING:
         *text_of(option, config) = NULL;
         break;
@@ -271,6 +281,14 @@ int sl_options_set(const struct sl_option *table, void *config, const char *name
     return option ? set_row(option, config, value) : refuse_unknown(table, name, strlen(name));
 }
 
+/* An option whose value may be missing: the first choice then. */
+static int set_way(const struct sl_option *option, void *config, const char *value)
+{
+    char first[32];
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(option->choices, "|"), option->choices);
+    return set_row(option, config, value ? value : first);
+}
+
 /* Parses the option at argv[*at], moves *at past it and its value, and says which row it was. */
 static int parse_one(const struct sl_option *table, void *config, int argc, char **argv, int *at,
                      const struct sl_option **row)
@@ -291,6 +309,11 @@ static int parse_one(const struct sl_option *table, void *config, int argc, char
     }
     if ((*row)->type == SL_OPTION_FLAG)
         return set_row(*row, config, value ? value : "yes");
+    if ((*row)->type == SL_OPTION_WAY) {
+        if (!value && *at < argc && is_choice(*row, argv[*at]))
+            value = argv[(*at)++];
+        return set_way(*row, config, value);
+    }
     if (!value) {
         if (*at == argc || strncmp(argv[*at], "--", 2) == 0)
             return sl_error(SL_ERR_USAGE, "--%s needs a value (%s)", (*row)->name,
@@ -345,6 +368,7 @@ static json_t *row_to_json(const struct sl_option *option, const void *config)
     case SL_OPTION_REAL:
         return json_real(*real_of(option, config));
     case SL_OPTION_CHOICE:
+    case SL_OPTION_WAY:
     case SL_OPTION_STRING:
         break;
     }
@@ -378,13 +402,14 @@ static int row_from_json(const struct sl_option *option, void *config, const jso
         *real_of(option, config) = json_number_value(value);
         return 0;
     }
-    if (option->type == SL_OPTION_STRING && !option->default_value && json_is_null(value))
+    if ((option->type == SL_OPTION_STRING || option->type == SL_OPTION_WAY) &&
+        !option->default_value && json_is_null(value))
         return store_text(option, config, NULL);
     if (is_text(option) && json_is_string(value))
         return set_row(option, config, json_string_value(value));
 
     char expected[256] = "a string";
-    if (option->type == SL_OPTION_CHOICE)
+    if (option->choices)
         describe_choices(option, expected, sizeof expected);
     else if (option->type == SL_OPTION_FLAG)
         snprintf(expected, sizeof expected, "true or false");

@@ -15,6 +15,7 @@ enum sl_option_type {
     SL_OPTION_REAL,   /* double */
     SL_OPTION_STRING, /* char * (owned by the configuration, NULL when absent) */
     SL_OPTION_CHOICE, /* char * (owned), one of `choices` */
+    SL_OPTION_WAY,    /* the same, NULL when absent; `--name` alone means the first choice */
 };
 
 struct sl_option {

@@ -25,7 +25,7 @@ static void describe_notes(const struct sl_option *option, bool whole, char *tex
     char range[64] = "", choices[256] = "", value[128] = "";
     if (whole && (option->type == SL_OPTION_INT || option->type == SL_OPTION_REAL))
         sl_option_describe_range(option, range, sizeof range);
-    if (option->type == SL_OPTION_CHOICE) {
+    if (option->choices) {
         size_t used = 0;
         for (const char *c = option->choices; *c && used + 3 < sizeof choices; c++) {
             choices[used++] = *c == '|' ? ',' : *c;
@@ -210,7 +210,7 @@ void sl_options_print_bash(const struct sl_option *table, const char *indent)
         if (option->type == SL_OPTION_FLAG)
             continue;
         printf("%s--%s) ", indent, option->name);
-        if (option->type == SL_OPTION_CHOICE) {
+        if (option->choices) {
             fputs("values='", stdout);
             print_choices(option->choices);
             puts("' ;;");
@@ -237,8 +237,8 @@ void sl_options_print_zsh(const struct sl_option *table, const char *indent)
         printf(" \\\n%s'--%s%s[", indent, is_on(option) ? "no-" : "", option->name);
         print_zsh_text(option->help, first_sentence(option->help));
         putchar(']');
-        if (option->type == SL_OPTION_CHOICE) {
-            fputs(":value:(", stdout);
+        if (option->choices) {
+            fputs(option->type == SL_OPTION_WAY ? "::value:(" : ":value:(", stdout);
             print_choices(option->choices);
             putchar(')');
         } else if (option->type != SL_OPTION_FLAG) {

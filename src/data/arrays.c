@@ -103,7 +103,9 @@ static int copy_labels(const struct sl_npy *labels, struct sl_dataset *out)
 int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out)
 {
     struct sl_runtime alone = {.ranks = 1};
-    const int rc = sl_arrays_check_labels(labels, out->vertices, &out->classes);
+    int rc = sl_arrays_check_labels(labels, out->vertices, &out->classes);
+    if (!rc)
+        rc = sl_labels_mend(&alone, labels, out->classes, &out->blocks);
     if (rc)
         return rc;
     const enum sl_label_kind kind = sl_labels_kind(&alone, labels, SL_LABELS_UNKNOWN);

@@ -333,10 +333,18 @@ bool sl_csr_values_finite(const struct sl_csr *csr, int64_t *row, int64_t *entry
     return true;
 }
 
+/* The value of an entry that both matrices have. */
+static float unite_values(enum sl_symmetrize way, bool loop, float x, float y)
+{
+    if (way == SL_SYMMETRIZE_MAX || loop)
+        return x > y ? x : y;
+    return way == SL_SYMMETRIZE_SUM ? x + y : 0.5f * x + 0.5f * y;
+}
+
 /* Row `r` of both matrices merged to `out` from position `at`; returns the position after it. With
  * `out` NULL it only counts. */
-static int64_t unite_row(const struct sl_csr *a, const struct sl_csr *b, int64_t r,
-                         int32_t *indices, float *values, int64_t at)
+static int64_t unite_row(const struct sl_csr *a, const struct sl_csr *b, enum sl_symmetrize way,
+                         int64_t r, int32_t *indices, float *values, int64_t at)
 {
     int64_t i = a->indptr[r], j = b->indptr[r];
     const int64_t i_end = a->indptr[r + 1], j_end = b->indptr[r + 1];
@@ -345,11 +353,11 @@ static int64_t unite_row(const struct sl_csr *a, const struct sl_csr *b, int64_t
         const bool from_b = i == i_end || (j < j_end && b->indices[j] <= a->indices[i]);
         if (indices)
             indices[at] = from_a ? a->indices[i] : b->indices[j];
-        if (values) {
-            const float x = from_a ? a->values[i] : -INFINITY;
-            const float y = from_b ? b->values[j] : -INFINITY;
-            values[at] = x > y ? x : y;
-        }
+        if (values)
+            values[at] = !from_b ? a->values[i]
+                         : !from_a
+                             ? b->values[j]
+                             : unite_values(way, a->indices[i] == r, a->values[i], b->values[j]);
         i += from_a;
         j += from_b;
     }
@@ -364,7 +372,31 @@ int sl_csr_pattern(const struct sl_csr *csr, bool symmetric, struct sl_block **b
     return symmetric ? SL_OK : sl_csr_symmetrize(out, blocks);
 }
 
+/* Pairs u < v with an entry each way, in the rows of a matrix and its transpose. */
+static void count_pairs(const struct sl_csr *a, const struct sl_csr *b, int64_t *both,
+                        int64_t *different)
+{
+    for (int64_t r = 0; r < a->rows; r++) {
+        int64_t j = b->indptr[r];
+        for (int64_t i = a->indptr[r]; i < a->indptr[r + 1]; i++) {
+            while (j < b->indptr[r + 1] && b->indices[j] < a->indices[i])
+                j++;
+            if (j == b->indptr[r + 1] || b->indices[j] != a->indices[i] || a->indices[i] <= r)
+                continue;
+            ++*both;
+            *different += a->values && a->values[i] != b->values[j];
+        }
+    }
+}
+
 int sl_csr_symmetrize(struct sl_csr *csr, struct sl_block **blocks)
+{
+    int64_t both = 0, different = 0;
+    return sl_csr_symmetrize_by(csr, SL_SYMMETRIZE_MAX, blocks, &both, &different);
+}
+
+int sl_csr_symmetrize_by(struct sl_csr *csr, enum sl_symmetrize way, struct sl_block **blocks,
+                         int64_t *both, int64_t *different)
 {
     struct sl_block *scratch = NULL;
     struct sl_csr mirror;
@@ -374,14 +406,16 @@ int sl_csr_symmetrize(struct sl_csr *csr, struct sl_block **blocks)
         goto failed;
     indptr[0] = 0;
     for (int64_t r = 0; r < csr->rows; r++)
-        indptr[r + 1] = unite_row(csr, &mirror, r, NULL, NULL, indptr[r]);
+        indptr[r + 1] = unite_row(csr, &mirror, way, r, NULL, NULL, indptr[r]);
     const int64_t nnz = indptr[csr->rows];
     int32_t *indices = sl_block_array(blocks, nnz, sizeof *indices);
     float *values = csr->values ? sl_block_array(blocks, nnz, sizeof *values) : NULL;
     if (!indices || (csr->values && !values))
         goto failed;
     for (int64_t r = 0; r < csr->rows; r++)
-        unite_row(csr, &mirror, r, indices, values, indptr[r]);
+        unite_row(csr, &mirror, way, r, indices, values, indptr[r]);
+    if (values)
+        count_pairs(csr, &mirror, both, different);
     *csr = (struct sl_csr){csr->rows, csr->cols, indptr, indices, values};
     sl_block_free_all(&scratch);
     return SL_OK;

@@ -54,6 +54,11 @@ int sl_csr_transpose(const struct sl_csr *csr, struct sl_block **blocks, struct 
  * the larger. */
 int sl_csr_symmetrize(struct sl_csr *csr, struct sl_block **blocks);
 
+/* The same with another rule where both have an entry, which is no loop: the larger, their sum or
+ * their mean. *both: such pairs; *different: those whose values differ. */
+int sl_csr_symmetrize_by(struct sl_csr *csr, enum sl_symmetrize way, struct sl_block **blocks,
+                         int64_t *both, int64_t *different);
+
 /* The symmetric pattern of a square matrix in order: without values, and the union with its
  * transpose unless `symmetric`. Borrows the arrays of `csr`, or has new ones in blocks. */
 int sl_csr_pattern(const struct sl_csr *csr, bool symmetric, struct sl_block **blocks,

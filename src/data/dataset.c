@@ -1,12 +1,15 @@
 #include "data/dataset.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/progress.h"
+#include "core/words.h"
 #include "data/block.h"
 #include "data/csr.h"
 #include "data/formats/formats.h"
@@ -96,10 +99,20 @@ int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed
     return rc ? sl_error_about(rc, data->path) : SL_OK;
 }
 
-static int symmetrize(struct sl_dataset *data)
+static int symmetrize(struct sl_dataset *data, enum sl_symmetrize way)
 {
+    static const char *const ways[] = {[SL_SYMMETRIZE_MAX] = "the larger one",
+                                       [SL_SYMMETRIZE_SUM] = "the sum",
+                                       [SL_SYMMETRIZE_MEAN] = "the mean"};
+    int64_t both = 0, different = 0;
     sl_progress_phase("reverse edges");
-    const int rc = sl_csr_symmetrize(&data->adjacency, &data->blocks);
+    const int rc = sl_csr_symmetrize_by(&data->adjacency, way, &data->blocks, &both, &different);
+    const int64_t count = way == SL_SYMMETRIZE_SUM ? both : different;
+    if (!rc && data->adjacency.values && count > 0)
+        sl_note("%s: %" PRId64 " edge%s both ways%s: the weight is %s (starling convert "
+                "--symmetrize max, sum or mean)",
+                data->path, count, sl_plural(count, " goes", "s go"),
+                way == SL_SYMMETRIZE_SUM ? "" : " with different weights", ways[way]);
     return rc ? rc : sl_dataset_validate(data);
 }
 
@@ -120,7 +133,7 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
         out->name = source.name;
         out->path = source.path;
         source.name = source.path = NULL;
-        rc = options->symmetrize && !out->symmetric ? symmetrize(out) : SL_OK;
+        rc = options->symmetrize && !out->symmetric ? symmetrize(out, options->symmetrize) : SL_OK;
     }
     sl_source_close(&source);
     sl_progress_end();

@@ -57,20 +57,30 @@ struct sl_dataset {
 
 /* Which column of an edge list has weights. */
 enum sl_weight_column {
-    SL_WEIGHTS_AUTO, /* the third, where there are three */
+    SL_WEIGHTS_AUTO, /* the one that the header calls so, or the third, where there are three */
     SL_WEIGHTS_NONE, /* columns after the second are ignored, however many there are */
     SL_WEIGHTS_THIRD,
 };
 
+/* Whether every edge gets its reverse, and the weight of an edge that goes both ways. */
+enum sl_symmetrize {
+    SL_DIRECTED, /* edges stay as they are */
+    SL_SYMMETRIZE_MAX,
+    SL_SYMMETRIZE_SUM,
+    SL_SYMMETRIZE_MEAN,
+};
+
 /* How to read; all zero is the default. */
 struct sl_read_options {
-    bool symmetrize; /* add every edge's reverse; where both exist, the larger weight wins */
-    bool say_memory; /* say in a note what reading takes, before it does, where that is much */
+    enum sl_symmetrize symmetrize; /* a graph that is undirected already stays as it is */
+    bool tell; /* say in notes what reading takes, before it does, where that is much, and which
+                  columns became features */
     struct sl_split_rule split; /* what splits are drawn by, instead of those that are stored */
     bool count_duplicates;      /* an edge without weights that is there k times has the weight k */
     /* Of edge lists alone: SL_ERR_USAGE elsewhere. */
     enum sl_weight_column weights;
     int64_t first_vertex; /* the number of the first vertex in the file: 0 or 1 */
+    char label_separator; /* between several labels of a vertex in tables; 0: it has one */
     int64_t large_file;   /* bytes of a file from which on its edges are not held; 0: 64 MiB */
 };
 

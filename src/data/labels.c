@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/log.h"
+#include "core/words.h"
+#include "data/block.h"
 #include "data/formats/string_ids.h"
+#include "data/formats/text.h"
 
 /* ---- Kinds ---- */
 
@@ -45,6 +49,83 @@ bool sl_labels_known(const float *row, int64_t count)
     return false;
 }
 
+/* ---- No label ---- */
+
+/* The rank's share of a list. */
+struct share {
+    int64_t first, end;
+};
+
+static struct share share_of(const struct sl_runtime *rt, const struct sl_npy *labels)
+{
+    return (struct share){labels->count * rt->rank / rt->ranks,
+                          labels->count * (rt->rank + 1) / rt->ranks};
+}
+
+int sl_labels_mend(struct sl_runtime *rt, struct sl_npy *labels, int64_t classes,
+                   struct sl_block **blocks)
+{
+    enum { NONE = 255 };
+    if (labels->dims != 1 || labels->kind != 'u' || labels->item_bytes != 1)
+        return SL_OK;
+    const struct share share = share_of(rt, labels);
+    int64_t most = -1, marked = 0;
+    for (int64_t k = share.first; k < share.end; k++) {
+        const int64_t label = labels->data[k];
+        marked += label == NONE;
+        most = label != NONE && label > most ? label : most;
+    }
+    most = -sl_runtime_least(rt, -most);
+    sl_runtime_sum(rt, &marked, 1);
+    if (marked == 0 || classes > NONE || (classes == 0 && most == NONE - 1))
+        return SL_OK;
+    int32_t *copy = sl_block_array(blocks, labels->count, sizeof *copy);
+    const int rc = sl_runtime_agree(rt, copy ? SL_OK : SL_ERR_SYSTEM);
+    if (rc)
+        return rc;
+    for (int64_t k = 0; k < labels->count; k++)
+        copy[k] = labels->data[k] == NONE ? -1 : labels->data[k];
+    sl_note("%s: %" PRId64 " label%s 255, which -1 is in uint8: no label (\"classes\": 256 in "
+            "meta.json makes it a class)",
+            labels->name, marked, sl_plural(marked, " is", "s are"));
+    *labels = sl_npy_view(labels->name, SL_NPY_INT32, 1, labels->count, 0, copy);
+    return SL_OK;
+}
+
+static int64_t count_missing(const struct sl_npy *labels, struct share share)
+{
+    char *text = malloc(labels->item_bytes + 1);
+    int64_t missing = 0;
+    for (int64_t k = share.first; text && k < share.end; k++)
+        missing += sl_npy_text(labels, k, text) > 0 && sl_text_is_missing(text);
+    free(text);
+    return missing;
+}
+
+void sl_labels_note(struct sl_runtime *rt, const struct sl_npy *labels, int64_t classes)
+{
+    const struct share share = share_of(rt, labels);
+    const bool text = sl_npy_is_text(labels), two = !text && classes == 2;
+    int64_t count[2] = {0}; /* that are missing, or -1; that are 0 */
+    if (labels->dims != 1 || (!text && !two))
+        return;
+    if (text)
+        count[0] = count_missing(labels, share);
+    for (int64_t k = share.first; two && k < share.end; k++) {
+        const double label = sl_npy_get(labels, k);
+        count[0] += label == -1.0;
+        count[1] += label == 0.0;
+    }
+    sl_runtime_sum(rt, count, 2);
+    if (text && count[0] > 0)
+        sl_note("%s: %" PRId64 " label%s a word such as NaN, None or ?: no label", labels->name,
+                count[0], sl_plural(count[0], " is", "s are"));
+    if (two && count[0] > 0 && count[1] == 0)
+        sl_note("%s: labels are -1 and 1 alone: %" PRId64 " label%s -1, no label (0 and 1 are two "
+                "classes)",
+                labels->name, count[0], sl_plural(count[0], " is", "s are"));
+}
+
 /* ---- Names ---- */
 
 int64_t sl_labels_count_names(const char *const *names)
@@ -63,7 +144,8 @@ static int collect_own(const struct sl_runtime *rt, const struct sl_npy *labels,
     char *text = malloc(labels->item_bytes + 1);
     int rc = text ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: out of memory", labels->name);
     for (int64_t k = labels->count * rt->rank / rt->ranks; !rc && k < end; k++)
-        if (sl_npy_text(labels, k, text) > 0 && sl_string_ids_get(found, text) < 0)
+        if (sl_npy_text(labels, k, text) > 0 && !sl_text_is_missing(text) &&
+            sl_string_ids_get(found, text) < 0)
             rc = SL_ERR_SYSTEM;
     free(text);
     return rc;

@@ -26,12 +26,22 @@ void sl_labels_shape(struct sl_npy *labels, enum sl_label_kind kind);
 /* Whether a row (count) of several labels or numbers has one that is known. */
 bool sl_labels_known(const float *row, int64_t count);
 
+/* Take 255 in a list of uint8 for no label: uint8 stores -1 so. 255 stays a class where more than
+ * 255 `classes` are said, or none are said (0) and class 254 is there. A note says so, and *labels
+ * becomes another array. Collective. SL_ERR_SYSTEM. */
+int sl_labels_mend(struct sl_runtime *rt, struct sl_npy *labels, int64_t classes,
+                   struct sl_block **blocks);
+
+/* Say in a note what a list of `classes` classes may not mean: words for no label, and -1 beside 1
+ * alone. Collective. */
+void sl_labels_note(struct sl_runtime *rt, const struct sl_npy *labels, int64_t classes);
+
 /* How many names a list has, which NULL ends; 0 without a list. */
 int64_t sl_labels_count_names(const char *const *names);
 
 /* Finds the classes of labels that are text: *names (*count, then NULL), sorted, on the list. An
- * empty label names none. Every rank looks at an equal share and has all names afterwards.
- * SL_ERR_SYSTEM. */
+ * empty label and NaN, NA, N/A, None, null, ? name none. Every rank looks at an equal share and has
+ * all names afterwards. SL_ERR_SYSTEM. */
 int sl_labels_find_names(struct sl_runtime *rt, const struct sl_npy *labels,
                          struct sl_block **blocks, const char *const **names, int64_t *count);
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "core/nearest.h"
 #include "core/progress.h"
@@ -51,6 +52,11 @@ static int settle_names(struct sl_runtime *rt, struct sl_source *source)
 static int settle_classes(struct sl_runtime *rt, struct sl_source *source)
 {
     struct sl_npy *labels = &source->labels;
+    if (labels->data && source->label_kind <= SL_LABELS_CLASS) {
+        const int rc = sl_labels_mend(rt, labels, source->classes, &source->blocks);
+        if (rc)
+            return rc;
+    }
     if (labels->data) {
         source->label_kind = sl_labels_kind(rt, labels, source->label_kind);
         sl_labels_shape(labels, source->label_kind);
@@ -333,28 +339,49 @@ static struct sl_hint find_near(const char *path)
     return hint;
 }
 
+static int open_folder(const char *path, const struct sl_read_options *options,
+                       struct sl_source *out)
+{
+    const struct sl_format *format;
+    const int rc = sl_format_find_folder(path, options, &format);
+    if (rc)
+        return rc;
+    if (format)
+        return read_format(out, format, options);
+    return sl_is_directory_layout(path) ? sl_open_directory(path, out)
+                                        : sl_format_refuse_folder(path);
+}
+
+static int open_file(const struct sl_read_options *options, struct sl_source *out)
+{
+    const struct sl_format *format;
+    const int rc = sl_format_find(out->path, options, &format);
+    return rc ? rc : read_format(out, format, options);
+}
+
 static int open_stored(const char *path, const struct sl_read_options *options,
                        struct sl_source *out)
 {
     struct stat info;
+    const char *only = NULL;
     if (stat(path, &info) != 0) {
         const int cause = errno;
         return sl_error(SL_ERR_DATA, "%s: cannot open: %s%s", path, strerror(cause),
                         cause == ENOENT ? find_near(path).text : "");
     }
     const bool directory = S_ISDIR(info.st_mode);
-    out->path = strdup(path);
+    const int rc = directory ? sl_format_find_only_file(path, &out->blocks, &only) : SL_OK;
+    if (rc)
+        return rc;
+    out->path = strdup(only ? only : path);
     out->name = name_of(path, directory);
     if (!out->path || !out->name)
         return sl_error(SL_ERR_SYSTEM, "%s: out of memory", path);
     if (!directory && !S_ISREG(info.st_mode))
         return sl_error(SL_ERR_DATA, "%s: is neither a file nor a directory", path);
-    const struct sl_format *format;
-    const int rc = directory ? sl_format_find_folder(path, options, &format)
-                             : sl_format_find(path, options, &format);
-    if (rc)
-        return rc;
-    return format ? read_format(out, format, options) : sl_open_directory(path, out);
+    if (only)
+        sl_note("%s: is read as the only file in it that may be a graph, %s", path, only);
+    return directory && !only ? open_folder(path, options, out) : open_file(options, out);
 }
 
 int64_t sl_source_feature_entries(const struct sl_source *source)
@@ -385,6 +412,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
     sl_progress_end();
     if (!rc)
         sl_features_note(out, path);
+    if (!rc && out->labels.data && out->label_kind == SL_LABELS_CLASS)
+        sl_labels_note(rt, &out->labels, out->classes);
     return rc ? sl_error_about(rc, path) : SL_OK; /* memory runs out in places that know no file */
 }
 

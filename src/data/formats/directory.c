@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,6 +113,22 @@ static int get_class_names(struct directory *dir, const json_t *root)
     return names ? SL_OK : SL_ERR_SYSTEM;
 }
 
+/* Reads a file past its mark of byte order. */
+static json_t *load_json(const char *file, json_error_t *error)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    char head[3] = "";
+    FILE *stream = fopen(file, "rbe");
+    if (!stream || fread(head, 1, 3, stream) != 3 || memcmp(head, mark, 3) != 0) {
+        if (stream)
+            fclose(stream);
+        return json_load_file(file, 0, error);
+    }
+    json_t *root = json_loadf(stream, 0, error);
+    fclose(stream);
+    return root;
+}
+
 static int read_meta(struct directory *dir)
 {
     char *file = sl_block_print(&dir->out->blocks, "%s/meta.json", dir->path);
@@ -121,7 +138,7 @@ static int read_meta(struct directory *dir)
         return sl_error(SL_ERR_DATA, "%s: cannot open: %s; expected a dataset directory", file,
                         strerror(errno));
     json_error_t error;
-    json_t *root = json_load_file(file, 0, &error);
+    json_t *root = load_json(file, &error);
     if (!root)
         return sl_error(SL_ERR_DATA, "%s: line %d, column %d is not JSON: %s", file, error.line,
                         error.column, error.text);

@@ -1,40 +1,28 @@
-/* Edge lists: a line per edge, "source target" or "source target weight", separated by blanks, tabs
- * or commas; further columns only where they are to be ignored.
+/* Edge lists: a line per edge, "source target" or "source target weight", as a table of fields
+ * (csv.h); edge_layout.h says which columns are what.
  *
  * The edge u -> v becomes the entry (u, v) of the adjacency matrix, as in all other formats.
- * Vertices are numbers or names; the first two lines decide which, and whether the first is a
- * header. Numbers are kept as they are where they leave few gaps, else they are renumbered in
- * ascending order; names are numbered as they appear. The dataset keeps what vertices are called in
- * the file where this is not their number. */
+ * Vertices are numbers; where a line has a name, all are names. Numbers are kept as they are where
+ * they leave few gaps, else they are renumbered in ascending order; names are numbered as they
+ * appear. The dataset keeps what vertices are called in the file where this is not their number. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "data/formats/csv.h"
+#include "data/formats/edge_layout.h"
 #include "data/formats/edge_rows.h"
 #include "data/formats/edges.h"
 #include "data/formats/formats.h"
 #include "data/formats/string_ids.h"
-#include "data/formats/text.h"
 #include "data/formats/vertex_map.h"
 
-enum { MAX_FIELDS = 4 }; /* one more than an edge has; all further ones count as it */
-
-static const char COMMENTS[] = "#%";
-
-struct fields {
-    int count;
-    char *field[MAX_FIELDS];
-};
-
-struct shape {
-    bool header, names;
-    int columns; /* 2, or 3 with weights */
-    bool ignores_rest;
-};
+/* A pass has found that vertices are names, or that the header is an edge: it has to begin anew. */
+enum { AGAIN = 1 };
 
 /* What becomes of the edges of a pass over the file. */
 enum pass { HOLD, SURVEY, COUNT, PUT };
@@ -52,141 +40,13 @@ struct reading {
     const struct sl_read_options *options;
     const struct sl_vertex_map
         *map; /* what vertices are called; NULL: they are called here alone */
-    struct shape shape;
+    struct sl_edge_layout layout;
     struct sl_string_ids names;
     struct sl_edges edges;
     enum pass pass;
     struct survey survey;
     struct sl_edge_rows rows;
 };
-
-/* Cuts the line in place. Blanks around a comma belong to it; two commas have an empty field
- * between them. */
-static struct fields split_line(char *line)
-{
-    static const char blanks[] = " \t", separators[] = " \t,";
-    struct fields fields = {0};
-    char *at = line + strspn(line, blanks);
-    while (*at) {
-        char *end = at + strcspn(at, separators);
-        char *next = end + strspn(end, blanks);
-        const bool comma = *next == ',';
-        if (comma)
-            next += 1 + strspn(next + 1, blanks);
-        *end = '\0';
-        if (fields.count < MAX_FIELDS)
-            fields.field[fields.count++] = at;
-        at = next;
-        if (comma && *at == '\0' && fields.count < MAX_FIELDS)
-            fields.field[fields.count++] = at; /* after a comma at the end of the line */
-    }
-    return fields;
-}
-
-static bool has_edge_columns(const struct fields *fields, const struct shape *shape)
-{
-    return shape->ignores_rest ? fields->count >= 2 : fields->count == 2 || fields->count == 3;
-}
-
-/* How many of the two ends are numbers. */
-static int count_numbers(const struct fields *fields)
-{
-    int64_t unused;
-    return sl_text_to_int64(fields->field[0], &unused) +
-           sl_text_to_int64(fields->field[1], &unused);
-}
-
-/* Between names, only words that are usual there make a header. */
-static bool has_column_names(const struct fields *fields, const struct shape *shape)
-{
-    static const char *const words[] = {"source", "src",    "from",  "u",      "head", "id_1",
-                                        "id1",    "node_1", "node1", "node_a", "start"};
-    float unused;
-    if (!shape->ignores_rest && fields->count == 3 && !sl_text_to_float(fields->field[2], &unused))
-        return true;
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-        if (strcasecmp(fields->field[0], words[k]) == 0)
-            return true;
-    return false;
-}
-
-/* The first two lines tell the shape of the file. A line of an odd length before edges is a header:
- * SNAP files in circulation start with "vertices edges 0 0 1". */
-static void judge_shape(const struct fields *first, const struct fields *second,
-                        struct shape *shape)
-{
-    const bool edge_follows = has_edge_columns(second, shape);
-    const bool numbers_follow = edge_follows && count_numbers(second) == 2;
-    if (!has_edge_columns(first, shape) ||
-        (shape->ignores_rest && edge_follows && first->count != second->count)) {
-        shape->header = edge_follows;
-        shape->names = edge_follows && !numbers_follow;
-    } else if (count_numbers(first) == 0) {
-        shape->header = numbers_follow || has_column_names(first, shape);
-        shape->names = !numbers_follow;
-    } else if (count_numbers(first) == 1) {
-        shape->names = !numbers_follow;
-    }
-    shape->columns = shape->header && edge_follows ? second->count : first->count;
-}
-
-/* Where vertices are known, a header is two words that are none. */
-static void judge_names(const struct fields *first, const struct fields *second,
-                        const struct sl_vertex_map *map, struct shape *shape)
-{
-    shape->header = first->count >= 2 && count_numbers(first) < 2 &&
-                    sl_vertex_map_find(map, first->field[0]) < 0 &&
-                    sl_vertex_map_find(map, first->field[1]) < 0;
-    shape->names = true;
-    shape->columns = shape->header && second->count > 0 ? second->count : first->count;
-}
-
-static int check_shape(const struct sl_text *text, const struct reading *r, int64_t number,
-                       const struct fields *first)
-{
-    const struct shape *shape = &r->shape;
-    const bool third = r->options->weights == SL_WEIGHTS_THIRD;
-    const char *last = first->count > 0 ? first->field[first->count - 1] : "";
-    if (shape->header && first->count == 2 && sl_edges_is_label_word(last))
-        return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": column \"%.40s\" says that these are labels, not "
-                        "edges (expected edges; labels go into labels.npy)",
-                        text->path, number, last);
-    if (shape->columns < 2 || (shape->columns > 3 && !shape->ignores_rest))
-        return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 " has %s columns, expected 2, or 3 with weights%s",
-                        text->path, number, first->count < 2 ? "too few" : "too many",
-                        first->count < 2 ? "" : " (--weights none ignores further ones)");
-    if (third && shape->columns != 3)
-        return sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has 2 columns, expected 3 (--weights 3)",
-                        text->path, number);
-    return SL_OK;
-}
-
-static int find_shape(struct sl_text *text, struct reading *r)
-{
-    char *line, *copy = NULL;
-    struct fields first = {0}, second = {0};
-    r->shape = (struct shape){.columns = 2, .ignores_rest = r->options->weights == SL_WEIGHTS_NONE};
-    int got = sl_text_next_data(text, COMMENTS, &line);
-    if (got <= 0)
-        return got;
-    const int64_t number = text->line_number;
-    copy = strdup(line);
-    if (!copy)
-        return sl_error(SL_ERR_SYSTEM, "%s: out of memory", text->path);
-    first = split_line(copy);
-    got = sl_text_next_data(text, COMMENTS, &line);
-    if (got > 0)
-        second = split_line(line);
-    if (r->map)
-        judge_names(&first, &second, r->map, &r->shape);
-    else
-        judge_shape(&first, &second, &r->shape);
-    const int rc = got < 0 ? got : check_shape(text, r, number, &first);
-    free(copy);
-    return rc;
-}
 
 static int add_edge(struct sl_edges *edges, int64_t u, int64_t v, const float *weight)
 {
@@ -234,10 +94,10 @@ static void survey_edge(struct survey *s, int64_t u, int64_t v, const float *wei
     s->weight[1] = w > s->weight[1] ? w : s->weight[1];
 }
 
-static int take_edge(const struct sl_text *text, struct reading *r, int64_t u, int64_t v,
+static int take_edge(const struct sl_csv *csv, struct reading *r, int64_t u, int64_t v,
                      const float *weight)
 {
-    const int64_t base = r->options->first_vertex, n = r->rows.vertices;
+    const int64_t base = r->layout.first_vertex, n = r->rows.vertices;
     if (r->pass == HOLD)
         return add_edge(&r->edges, u, v, weight);
     if (r->pass == SURVEY) {
@@ -252,72 +112,94 @@ static int take_edge(const struct sl_text *text, struct reading *r, int64_t u, i
                    sl_edge_rows_put(&r->rows, u - base, v - base, weight ? *weight : 1.0f)
                ? SL_OK
                : sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": changed while it was read",
-                          text->path, text->line_number);
+                          csv->text.path, csv->line);
 }
 
-static int parse_vertex(const struct sl_text *text, struct reading *r, char *field, int64_t *vertex)
+/* What a name without quotes may not be: a piece of another format, or of another separator. */
+static int check_name(const struct sl_csv *csv, const char *field)
 {
+    const char *mark = strpbrk(field, "{}[]()<>;|");
+    bool says = false;
+    for (const char *at = field; *at; at++)
+        says = says || isalnum((unsigned char)*at) || (unsigned char)*at >= 0x80;
+    if (sl_text_is_numbers(field) || sl_text_has_decimal_comma(field))
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64 ": '%.40s' has two numbers, expected one separator in "
+                        "the whole file and points in numbers",
+                        csv->text.path, csv->line, field);
+    if (!mark && says)
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    "%s: line %" PRId64 ": '%.40s' is no vertex, expected a number or a name "
+                    "(a name with %s in quotes)",
+                    csv->text.path, csv->line, field,
+                    mark ? (char[]){'\'', *mark, '\'', '\0'} : "such characters alone");
+}
+
+static int parse_vertex(const struct sl_csv *csv, struct reading *r, int64_t column,
+                        int64_t *vertex)
+{
+    const char *field = csv->field[column];
+    const struct sl_edge_layout *layout = &r->layout;
     if (r->map) {
-        *vertex = sl_vertex_map_get(r->map, field, text->path, text->line_number);
+        *vertex = sl_vertex_map_get(r->map, field, csv->text.path, csv->line);
         return *vertex < 0 ? (int)*vertex : SL_OK;
     }
-    if (r->shape.names && *field != '\0') {
-        *vertex = sl_string_ids_get(&r->names, field);
-        return *vertex < 0 ? SL_ERR_SYSTEM : SL_OK;
+    if (layout->names && *field != '\0') {
+        const int rc = csv->quoted[column] ? SL_OK : check_name(csv, field);
+        *vertex = rc ? rc : sl_string_ids_get(&r->names, field);
+        return *vertex < 0 ? (int)*vertex : SL_OK;
     }
-    if (!sl_text_to_int64(field, vertex))
-        return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": '%.40s' is no vertex, expected %s",
-                        text->path, text->line_number, field,
-                        r->shape.names ? "a name" : "a number");
+    if (!sl_text_to_int64(field, vertex)) {
+        if (sl_edge_layout_is_name(field))
+            return AGAIN;
+        const int rc = *field != '\0' ? check_name(csv, field) : SL_OK;
+        return rc ? rc
+                  : sl_error(SL_ERR_DATA,
+                             "%s: line %" PRId64 ": '%.40s' is no vertex, expected a %snumber",
+                             csv->text.path, csv->line, field, *field ? "whole " : "name or a ");
+    }
     if (*vertex < 0)
         return sl_error(SL_ERR_DATA,
                         "%s: line %" PRId64 ": vertex %" PRId64 " is negative, expected 0 or more",
-                        text->path, text->line_number, *vertex);
-    if (*vertex < r->options->first_vertex)
+                        csv->text.path, csv->line, *vertex);
+    if (*vertex < layout->first_vertex)
         return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": vertex %" PRId64
-                        ", expected none before --first-vertex %" PRId64,
-                        text->path, text->line_number, *vertex, r->options->first_vertex);
+                        "%s: line %" PRId64 ": vertex %" PRId64 ", expected none before %s%" PRId64,
+                        csv->text.path, csv->line, *vertex,
+                        layout->konect ? "KONECT's " : "--first-vertex ", layout->first_vertex);
     return SL_OK;
 }
 
-static int parse_edge(const struct sl_text *text, struct reading *r, char *line)
+static int parse_edge(const struct sl_csv *csv, struct reading *r)
 {
-    const struct fields fields = split_line(line);
-    const int columns = r->shape.columns;
-    const bool weighted = columns == 3 && !r->shape.ignores_rest;
-    if (r->shape.ignores_rest ? fields.count < 2 : fields.count != columns)
-        return sl_error(
-            SL_ERR_DATA, "%s: line %" PRId64 " has %s%d columns, expected %s%d", text->path,
-            text->line_number, fields.count == MAX_FIELDS ? "at least " : "", fields.count,
-            r->shape.ignores_rest ? "at least " : "", r->shape.ignores_rest ? 2 : columns);
+    const struct sl_edge_layout *l = &r->layout;
+    const int64_t ends = larger(l->source, l->target) + 1, least = larger(ends, l->weight + 1);
+    if (l->more ? csv->fields < least : csv->fields != l->columns)
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64 " has %" PRId64 " columns, expected %s%" PRId64,
+                        csv->text.path, csv->line, csv->fields, l->more ? "at least " : "",
+                        l->more ? least : l->columns);
     int64_t u = 0, v = 0;
     float weight = 1.0f;
-    int rc = parse_vertex(text, r, fields.field[0], &u);
+    int rc = parse_vertex(csv, r, l->source, &u);
     if (!rc)
-        rc = parse_vertex(text, r, fields.field[1], &v);
-    if (!rc && weighted && !sl_text_to_float(fields.field[2], &weight))
-        rc = sl_error(SL_ERR_DATA,
-                      "%s: line %" PRId64 ": weight '%.40s' is no finite number (--weights none "
-                      "ignores this column)",
-                      text->path, text->line_number, fields.field[2]);
-    return rc ? rc : take_edge(text, r, u, v, weighted ? &weight : NULL);
+        rc = parse_vertex(csv, r, l->target, &v);
+    if (!rc && l->weight >= 0 && !sl_text_to_float(csv->field[l->weight], &weight))
+        rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": weight '%.40s' is no finite number%s",
+                      csv->text.path, csv->line, csv->field[l->weight],
+                      sl_text_has_decimal_comma(csv->field[l->weight])
+                          ? ", expected a decimal point"
+                          : " (--weights none ignores this column)");
+    return rc ? rc : take_edge(csv, r, u, v, l->weight >= 0 ? &weight : NULL);
 }
 
-static int parse_edges(struct sl_text *text, struct reading *r)
+static int parse_edges(struct sl_csv *csv, struct reading *r)
 {
-    char *line;
-    bool skip = r->shape.header;
+    bool skip = r->layout.header;
     int got;
-    while ((got = sl_text_next_data(text, COMMENTS, &line)) > 0) {
-        if (skip) {
-            skip = false;
-            if (line[strspn(line, "0123456789 \t,")] == '\0') /* numbers: not what a header is */
-                sl_note("%s: line %" PRId64 " is taken for a header: %.60s", text->path,
-                        text->line_number, line);
-            continue;
-        }
-        const int rc = parse_edge(text, r, line);
+    for (; (got = sl_edge_layout_next(csv)) > 0; skip = false) {
+        const int rc = skip ? SL_OK : parse_edge(csv, r);
         if (rc)
             return rc;
     }
@@ -327,9 +209,14 @@ static int parse_edges(struct sl_text *text, struct reading *r)
 /* What the user cannot see: what became of a third column. */
 static void note_columns(const char *path, const struct reading *r, float least, float most)
 {
-    if (r->shape.ignores_rest && r->shape.columns > 2)
-        sl_note("%s: columns after the second are ignored", path);
-    if (r->options->weights != SL_WEIGHTS_THIRD && (least != 1.0f || most != 1.0f))
+    const struct sl_edge_layout *l = &r->layout;
+    if (l->more && l->columns > 2 + (l->weight >= 0))
+        sl_note("%s: columns after the %s are ignored", path, l->weight >= 0 ? "third" : "second");
+    if (l->konect)
+        sl_note("%s: is KONECT's: vertices count from 1%s", path,
+                l->columns > 3 ? ", and columns after the third are ignored" : "");
+    const bool said = l->header && l->columns == l->first.count; /* by the note of the header */
+    if (r->options->weights == SL_WEIGHTS_AUTO && !said && (least != 1.0f || most != 1.0f))
         sl_note("%s: the third column, %g to %g, is taken for weights (starling convert --weights "
                 "none ignores it)",
                 path, (double)least, (double)most);
@@ -366,9 +253,11 @@ static int64_t smallest_vertex(const struct sl_edges *edges)
  * if its second number counts the lines after it, and its first number exceeds every vertex in
  * them. An edge passes only by a strange chance. Vertices count from `base`. Drop such a line among
  * the first two lines, and return its number of vertices, or 0. */
-static int64_t drop_size_line(const char *path, int64_t base, struct sl_edges *edges)
+static int64_t drop_size_line(const char *path, const struct sl_edge_layout *layout,
+                              struct sl_edges *edges)
 {
-    for (int64_t lines = 1; lines <= 2 && lines < edges->count && !edges->weights; lines++) {
+    const int64_t base = layout->first_vertex;
+    for (int64_t lines = 1; lines <= 2 && lines < edges->count && layout->weight < 0; lines++) {
         const struct sl_edges rest = {.ends = edges->ends + 2 * lines,
                                       .count = edges->count - lines};
         const int64_t vertices = rest.ends[-2];
@@ -397,10 +286,10 @@ static int64_t dense_limit(int64_t edges)
 }
 
 /* Settles vertex numbers 0 … out->vertices - 1. */
-static int number_vertices(const char *path, const struct sl_read_options *options,
+static int number_vertices(const char *path, const struct sl_edge_layout *layout,
                            struct sl_edges *edges, struct sl_dataset *out)
 {
-    const int64_t base = options->first_vertex, stated = drop_size_line(path, base, edges);
+    const int64_t base = layout->first_vertex, stated = drop_size_line(path, layout, edges);
     const int64_t max = largest_vertex(edges) - base, dense = dense_limit(edges->count);
     if (max >= dense) {
         const int rc = sl_edges_compact(edges, out);
@@ -447,11 +336,11 @@ static int build(const char *path, const struct sl_read_options *options,
 
 /* ---- Large files ---- */
 
-static int parse_again(struct sl_text *text, struct reading *r, enum pass pass)
+static int parse_again(struct sl_csv *csv, struct reading *r, enum pass pass)
 {
     r->pass = pass;
-    const int rc = sl_text_rewind(text);
-    return rc ? rc : parse_edges(text, r);
+    const int rc = sl_csv_rewind(csv);
+    return rc ? rc : parse_edges(csv, r);
 }
 
 /* Whether a file is so large that its edges are not held: by its bytes on disk. */
@@ -470,33 +359,34 @@ static bool can_stream(const struct reading *r)
     const struct survey *s = &r->survey;
     const bool labels = s->source >= s->count - 1 && s->target[0] <= 1 &&
                         s->target[1] < s->count / 4 + s->target[0];
-    return s->count > 2 && s->most - r->options->first_vertex < dense_limit(s->count) &&
+    return s->count > 2 && s->most - r->layout.first_vertex < dense_limit(s->count) &&
            s->first_target[0] != s->count - 1 && s->first_target[1] != s->count - 2 && !labels;
 }
 
 /* Counts edges and puts them into their rows, each in a pass over the file. */
-static int stream(struct sl_text *text, struct reading *r, struct sl_dataset *out)
+static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
 {
-    const int64_t base = r->options->first_vertex;
+    const int64_t base = r->layout.first_vertex;
+    const char *path = csv->text.path;
     struct sl_edge_rows *rows = &r->rows;
-    rows->weighted =
-        (r->shape.columns == 3 && !r->shape.ignores_rest) || r->options->count_duplicates;
+    rows->weighted = r->layout.weight >= 0 || r->options->count_duplicates;
     rows->both = r->options->symmetrize && !rows->weighted;
     rows->vertices = out->vertices = r->survey.most + 1 - base;
-    sl_edge_rows_say(text->path, r->options, r->survey.count, rows->vertices,
+    sl_edge_rows_say(path, r->options, r->survey.count, rows->vertices,
                      8 * rows->vertices + (rows->both || rows->weighted ? 8 : 4) * r->survey.count);
-    note_columns(text->path, r, r->survey.weight[0], r->survey.weight[1]);
+    sl_edge_layout_note(path, &r->layout, false);
+    note_columns(path, r, r->survey.weight[0], r->survey.weight[1]);
     if (base == 0 && r->survey.least == 1)
-        note_first_vertex(text->path);
-    int rc = check_count(text->path, rows->vertices);
+        note_first_vertex(path);
+    int rc = check_count(path, rows->vertices);
     if (!rc)
         rc = sl_edge_rows_open(rows, &out->blocks);
     if (!rc)
-        rc = parse_again(text, r, COUNT);
+        rc = parse_again(csv, r, COUNT);
     if (!rc)
         rc = sl_edge_rows_allocate(rows, &out->blocks);
     if (!rc)
-        rc = parse_again(text, r, PUT);
+        rc = parse_again(csv, r, PUT);
     if (!rc)
         rc = sl_edge_rows_close(rows, &out->adjacency, &out->merged_edges);
     if (rc || base == 0)
@@ -506,53 +396,107 @@ static int stream(struct sl_text *text, struct reading *r, struct sl_dataset *ou
 }
 
 /* Looks through a large file. Streams it, with *done set, or says what holding its edges takes. */
-static int try_streaming(struct sl_text *text, struct reading *r, struct sl_dataset *out,
-                         bool *done)
+static int try_streaming(struct sl_csv *csv, struct reading *r, struct sl_dataset *out, bool *done)
 {
-    if (r->shape.names || r->map || !is_large(text->path, r->options))
+    const char *path = csv->text.path;
+    if (r->layout.names || r->map || !is_large(path, r->options))
         return SL_OK;
-    const int rc = parse_again(text, r, SURVEY);
+    const int rc = parse_again(csv, r, SURVEY);
+    r->layout.names = rc == AGAIN;
     if (rc)
-        return rc;
+        return rc < 0 ? rc : SL_OK;
     *done = can_stream(r);
     if (*done)
-        return stream(text, r, out);
+        return stream(csv, r, out);
     const int64_t edges = r->survey.count;
-    sl_edge_rows_say(text->path, r->options, edges, larger(r->survey.most, 0) + 1, 48 * edges);
+    sl_edge_rows_say(path, r->options, edges, larger(r->survey.most, 0) + 1, 48 * edges);
     return SL_OK;
 }
 
-static int read_edges(struct sl_text *text, struct reading *r, struct sl_dataset *out)
+/* ---- Edges that are held ---- */
+
+/* Whether what was taken for a header is an edge: of vertices that other edges have. */
+static bool is_edge(const struct reading *r)
 {
+    const struct sl_edge_layout *l = &r->layout;
+    return l->header && l->names && l->columns == 2 && l->first.count == 2 &&
+           (sl_string_ids_find(&r->names, l->first.field[0]) >= 0 ||
+            sl_string_ids_find(&r->names, l->first.field[1]) >= 0);
+}
+
+static int hold(struct sl_csv *csv, struct reading *r)
+{
+    for (;;) {
+        const int rc = parse_again(csv, r, HOLD);
+        if (rc < 0 || (rc == SL_OK && !is_edge(r)))
+            return rc;
+        if (rc == SL_OK) {
+            sl_note("%s: line %" PRId64 " is no header but an edge: others have its vertices",
+                    csv->text.path, r->layout.first_line);
+            r->layout.header = false;
+            r->layout.source = 0;
+            r->layout.target = 1;
+        }
+        r->layout.names = true;
+        r->edges.count = 0;
+        sl_string_ids_free(&r->names);
+    }
+}
+
+/* Names that are numbers among words, and names that stand for nothing. */
+static void note_names(const char *path, const struct sl_string_ids *names)
+{
+    int64_t numbers = 0, number;
+    const char *word = NULL, *name = names->text;
+    for (int64_t k = 0; k < names->count; k++, name += strlen(name) + 1) {
+        const bool is_number = sl_text_to_int64(name, &number);
+        numbers += is_number;
+        word = word || is_number ? word : name;
+        if (sl_text_is_missing(name))
+            sl_note("%s: a vertex is called '%s': such edges may lack an end", path, name);
+    }
+    if (numbers > 0 && word)
+        sl_note("%s: %" PRId64 " of %" PRId64 " vertices are called by numbers, the others by "
+                "names such as '%.40s'; vertex_ids has them",
+                path, numbers, names->count, word);
+}
+
+static int read_edges(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
+{
+    const char *path = csv->text.path;
     bool done = false;
-    int rc = find_shape(text, r);
+    int rc = sl_edge_layout_find(csv, r->options, r->map, &r->layout);
     if (!rc)
-        rc = try_streaming(text, r, out, &done);
+        rc = try_streaming(csv, r, out, &done);
     if (rc || done)
         return rc;
-    rc = parse_again(text, r, HOLD);
+    rc = hold(csv, r);
     if (!rc && !r->map)
-        rc = sl_edges_check(text->path, &r->edges, r->shape.names ? r->names.count : 0);
+        rc = sl_edges_check(path, &r->edges, r->layout.names ? r->names.count : 0);
     if (rc)
         return rc;
-    note_held_columns(text->path, r);
+    sl_edge_layout_note(path, &r->layout, r->map != NULL);
+    note_held_columns(path, r);
     if (r->map)
-        return build(text->path, r->options, &r->edges, out);
-    rc = r->shape.names ? sl_edges_keep_names(text->path, &r->names, out)
-                        : number_vertices(text->path, r->options, &r->edges, out);
-    return rc ? rc : build(text->path, r->options, &r->edges, out);
+        return build(path, r->options, &r->edges, out);
+    if (r->layout.names)
+        note_names(path, &r->names);
+    rc = r->layout.names ? sl_edges_keep_names(path, &r->names, out)
+                         : number_vertices(path, &r->layout, &r->edges, out);
+    return rc ? rc : build(path, r->options, &r->edges, out);
 }
 
 int sl_edge_list_read(const char *path, const struct sl_read_options *options,
                       const struct sl_vertex_map *map, struct sl_dataset *out)
 {
-    struct sl_text text;
+    struct sl_csv csv;
     struct reading reading = {.options = options, .map = map};
-    int rc = sl_text_open(&text, path);
-    if (rc)
-        return rc;
-    rc = read_edges(&text, &reading, out);
-    sl_text_close(&text);
+    int rc = sl_csv_open(&csv, path);
+    csv.comments = "#%";
+    if (!rc)
+        rc = read_edges(&csv, &reading, out);
+    sl_csv_close(&csv);
+    sl_edge_layout_free(&reading.layout);
     sl_string_ids_free(&reading.names);
     free(reading.edges.ends);
     free(reading.edges.weights);

@@ -44,7 +44,7 @@ void sl_edge_rows_say(const char *path, const struct sl_read_options *options, i
 {
     static const double MIB = 1 << 20;
     enum { MUCH = 16 << 20 };
-    if (!options->say_memory || bytes < MUCH)
+    if (!options->tell || bytes < MUCH)
         return;
     int64_t left[SL_MEMORY_BOUNDS], least = INT64_MAX;
     sl_free_memory("", left);

@@ -1,7 +1,9 @@
 #include "data/formats/formats.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -11,6 +13,9 @@
 
 #include "core/error.h"
 #include "core/progress.h"
+#include "data/block.h"
+#include "data/formats/foreign.h"
+#include "data/formats/text.h"
 
 #define ADDRESS(id) &sl_format_##id,
 static const struct sl_format *const formats[] = {SL_FORMATS(ADDRESS)};
@@ -24,9 +29,7 @@ static bool ends_with(const char *text, size_t length, const char *end, size_t e
 
 static bool has_extension(const char *path, const struct sl_format *format)
 {
-    size_t length = strlen(path);
-    if (format->text && ends_with(path, length, ".gz", 3))
-        length -= 3;
+    const size_t length = format->text ? sl_text_plain_length(path) : strlen(path);
     for (const char *at = format->extensions; *at;) {
         const size_t extension = strcspn(at, " ");
         if (ends_with(path, length, at, extension))
@@ -71,42 +74,74 @@ static int refuse(const char *path)
                     path, list);
 }
 
-static int find(const char *path, const struct sl_format **format)
+static const struct sl_format *find_by_name(const char *path)
 {
-    char head[256];
-    size_t bytes = 0;
-    const int rc = read_head(path, head, sizeof head, &bytes);
-    if (rc)
-        return rc;
     for (int f = 0; f < FORMATS; f++)
-        if (has_extension(path, *format = formats[f]))
-            return SL_OK;
-    for (int f = 0; f < FORMATS; f++)
-        if ((*format = formats[f])->sniff && (*format)->sniff(head, bytes))
-            return SL_OK;
-    return refuse(path);
+        if (has_extension(path, formats[f]))
+            return formats[f];
+    return NULL;
 }
 
-int sl_read_options_check(const char *path, const struct sl_read_options *options)
+/* What a file is says why it is not read, and what reads it. */
+static int refuse_foreign(const char *path, const struct sl_format *named, const char *head,
+                          size_t bytes)
 {
-    if (options->weights == SL_WEIGHTS_AUTO && options->first_vertex == 0)
-        return SL_OK;
-    return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
-                    options->first_vertex ? "--first-vertex" : "--weights");
+    const bool open = !named || named == &sl_format_edge_list; /* to anything that is text */
+    const char *sentence = sl_text_objection(head, bytes);
+    if (!sentence && !named)
+        sentence = sl_foreign_by_name(path);
+    if (!sentence && open)
+        sentence = sl_foreign_by_head(head, bytes);
+    return sentence ? sl_error(SL_ERR_DATA, "%s: %s", path, sentence) : SL_OK;
+}
+
+static int find(const char *path, const struct sl_format **format)
+{
+    char head[1024];
+    size_t bytes = 0;
+    int rc = read_head(path, head, sizeof head - 1, &bytes);
+    if (rc)
+        return rc;
+    head[bytes] = '\0';
+    *format = find_by_name(path);
+    rc = refuse_foreign(path, *format, head, bytes);
+    for (int f = 0; f < FORMATS && !rc && !*format; f++)
+        if (formats[f]->sniff && formats[f]->sniff(head, bytes))
+            *format = formats[f];
+    return rc || *format ? rc : refuse(path);
+}
+
+/* SL_ERR_USAGE where options were given that the format has not; NULL: the directory layout. */
+static int check_options(const char *path, const struct sl_format *format,
+                         const struct sl_read_options *options)
+{
+    const bool edges = format && format->edges, labels = format && format->labels;
+    if (!edges && (options->weights != SL_WEIGHTS_AUTO || options->first_vertex != 0))
+        return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
+                        options->first_vertex ? "--first-vertex" : "--weights");
+    if (!labels && options->label_separator)
+        return sl_error(SL_ERR_USAGE, "%s: is no folder of tables (expected no --label-separator)",
+                        path);
+    return SL_OK;
 }
 
 int sl_format_find(const char *path, const struct sl_read_options *options,
                    const struct sl_format **format)
 {
     const int rc = find(path, format);
-    return rc || (*format)->edges ? rc : sl_read_options_check(path, options);
+    return rc ? rc : check_options(path, *format, options);
+}
+
+static bool has_file(const char *path, const char *name)
+{
+    char file[4096];
+    const int length = snprintf(file, sizeof file, "%s/%s", path, name);
+    return length < (int)sizeof file && access(file, F_OK) == 0;
 }
 
 bool sl_is_directory_layout(const char *path)
 {
-    char file[4096];
-    const int length = snprintf(file, sizeof file, "%s/meta.json", path);
-    return length < (int)sizeof file && access(file, F_OK) == 0;
+    return has_file(path, "meta.json");
 }
 
 int sl_format_find_folder(const char *path, const struct sl_read_options *options,
@@ -116,7 +151,76 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
     for (int f = 0; f < FORMATS && !*format && !sl_is_directory_layout(path); f++)
         if (formats[f]->is_folder && formats[f]->is_folder(path))
             *format = formats[f];
-    return *format && (*format)->edges ? SL_OK : sl_read_options_check(path, options);
+    return check_options(path, *format, options);
+}
+
+/* ---- Folders that are none ---- */
+
+/* Whether a file of that name may be a dataset, or part of another program's. */
+static bool may_be_dataset(const char *name)
+{
+    const bool about = strncasecmp(name, "readme", 6) == 0 || strncasecmp(name, "license", 7) == 0;
+    return *name != '.' && !about &&
+           (find_by_name(name) || sl_foreign_by_name(name) ||
+            strncmp(name, "out.", 4) == 0); /* KONECT's */
+}
+
+static bool is_folder_format(const char *path)
+{
+    for (int f = 0; f < FORMATS; f++)
+        if (formats[f]->is_folder && formats[f]->is_folder(path))
+            return true;
+    return has_file(path, "meta.json") || has_file(path, "indptr.npy");
+}
+
+int sl_format_find_only_file(const char *path, struct sl_block **blocks, const char **file)
+{
+    *file = NULL;
+    DIR *dir = is_folder_format(path) ? NULL : opendir(path);
+    int rc = SL_OK, count = 0;
+    for (const struct dirent *entry; dir && !rc && (entry = readdir(dir));)
+        if (may_be_dataset(entry->d_name) && count++ == 0) {
+            *file = sl_block_print(blocks, "%s/%s", path, entry->d_name);
+            rc = *file ? SL_OK : (int)SL_ERR_SYSTEM;
+        }
+    if (dir)
+        closedir(dir);
+    *file = count == 1 ? *file : NULL;
+    return rc;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+int sl_format_refuse_folder(const char *path)
+{
+    enum { MOST = 5, NAME = 40 };
+    char names[64][NAME], list[MOST * (NAME + 4) + 16] = "";
+    int count = 0;
+    if (has_file(path, "indptr.npy"))
+        return sl_error(SL_ERR_DATA,
+                        "%s: has indptr.npy but no meta.json, expected one (\"{}\" is enough; "
+                        "docs/DATASETS.md)",
+                        path);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
+    for (const struct dirent *entry; count < 64 && (entry = readdir(dir));)
+        if (entry->d_name[0] != '.')
+            snprintf(names[count++], NAME, "%.39s", entry->d_name);
+    closedir(dir);
+    qsort(names, (size_t)count, NAME, compare_names);
+    for (int k = 0; k < count && k < MOST; k++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%.39s", k ? ", " : "",
+                 names[k]);
+    return sl_error(
+        SL_ERR_DATA,
+        "%s: is no dataset: it has %s%s; expected meta.json with indptr.npy and "
+        "indices.npy, edges.csv with nodes.csv, raw/ of OGB, adj_full.npz of GraphSAINT, "
+        "or one file of a graph",
+        path, count ? list : "no files", count > MOST ? ", …" : "");
 }
 
 static int write_as(const struct sl_dataset *data, const char *path)

@@ -17,6 +17,7 @@ struct sl_format {
     const char *extensions; /* separated by blanks; ".gz" may follow where `text`; "": folders */
     bool text;
     bool edges;                                    /* takes --weights and --first-vertex */
+    bool labels;                                   /* takes --label-separator */
     bool (*sniff)(const char *head, size_t bytes); /* by the first bytes; NULL: only by name */
     bool (*is_folder)(const char *path);           /* by the files in a folder; NULL: a file */
     int (*read)(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
@@ -54,8 +55,12 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
 /* Whether a folder has the directory layout: its meta.json. */
 bool sl_is_directory_layout(const char *path);
 
-/* SL_ERR_USAGE where options were given that only an edge list has. */
-int sl_read_options_check(const char *path, const struct sl_read_options *options);
+/* The only file of a folder that may be a dataset, by its name, on the list of blocks. *file NULL:
+ * the folder itself is one, or has no such file, or several. SL_ERR_SYSTEM. */
+int sl_format_find_only_file(const char *path, struct sl_block **blocks, const char **file);
+
+/* SL_ERR_DATA: the folder is no dataset. The sentence says what it has and what was looked for. */
+int sl_format_refuse_folder(const char *path);
 
 /* Opens the directory layout: maps its files and checks their shapes and what meta.json says.
  * `name` and `path` of *out are set. */

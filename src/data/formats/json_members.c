@@ -31,6 +31,8 @@ int sl_json_members_open(struct sl_json_members *members, const char *path)
         return sl_error(SL_ERR_SYSTEM, "%s: cannot map: %s", path, strerror(errno));
     members->bytes = bytes;
     members->size = (size_t)info.st_size;
+    if (members->size >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
+        members->at = 3; /* past the mark of byte order */
     return sl_block_adopt(&members->blocks, bytes, members->size, true);
 }
 

@@ -2,11 +2,13 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "data/arrays.h"
 #include "data/block.h"
 #include "data/formats/text.h"
@@ -24,31 +26,30 @@ int sl_label_column_set(struct sl_label_column *column, int64_t vertex, const ch
     }
     if (column->word[vertex] != 0)
         return 1;
-    const int64_t word = *label ? sl_string_ids_get(&column->words, label) : -1;
-    if (*label && word < 0)
+    const bool none = sl_text_is_missing(label);
+    const int64_t word = sl_string_ids_get(none ? &column->empty : &column->words, label);
+    if (word < 0)
         return (int)word;
-    column->word[vertex] = (int32_t)(word + 1);
+    column->word[vertex] = none ? -1 : (int32_t)(word + 1);
     return SL_OK;
 }
 
+/* Counted from 1; 0: none. */
 static int32_t word_of(const struct sl_label_column *column, int64_t vertex)
 {
-    return vertex < column->capacity ? column->word[vertex] : 0;
+    return vertex < column->capacity && column->word[vertex] > 0 ? column->word[vertex] : 0;
 }
 
-/* The number that each word is, NaN for none; NULL: some are no numbers, or no memory. */
+/* The number that each word is; NULL: some are no numbers, or no memory. */
 static float *read_numbers(const struct sl_label_column *column)
 {
     float *numbers = malloc((size_t)(column->words.count + 1) * sizeof *numbers);
     const char *word = column->words.text;
     for (int64_t k = 0; numbers && k < column->words.count; k++, word += strlen(word) + 1) {
-        const bool nan = strcasecmp(word, "nan") == 0;
-        if (!nan && !sl_text_to_float(word, &numbers[k])) {
+        if (!sl_text_to_float(word, &numbers[k])) {
             free(numbers);
             return NULL;
         }
-        if (nan)
-            numbers[k] = NAN;
     }
     return numbers;
 }
@@ -90,38 +91,169 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Classes are numbered in the order of their names. */
-static int take_names(const struct sl_label_column *column, struct sl_dataset *out)
+/* Classes are numbered in the order of their names: the class of each word, or NULL. */
+static const int32_t *sort_names(const struct sl_string_ids *words, struct sl_dataset *out)
 {
-    const int64_t classes = column->words.count;
-    int32_t *label = sl_block_array(&out->blocks, out->vertices, sizeof *label);
+    const int64_t classes = words->count;
     int32_t *class_of = sl_block_array(&out->blocks, classes, sizeof *class_of);
     const char **names = sl_block_array(&out->blocks, classes + 1, sizeof *names);
-    const char *word = column->words.text;
-    if (!label || !class_of || !names)
-        return SL_ERR_SYSTEM;
+    const char *word = words->text;
+    if (!class_of || !names)
+        return NULL;
     for (int64_t k = 0; k < classes; k++, word += strlen(word) + 1) {
         names[k] = sl_block_print(&out->blocks, "%s", word);
         if (!names[k])
-            return SL_ERR_SYSTEM;
+            return NULL;
     }
     names[classes] = NULL;
     qsort(names, (size_t)classes, sizeof *names, compare_words);
     for (int64_t k = 0; k < classes; k++)
-        class_of[sl_string_ids_find(&column->words, names[k])] = (int32_t)k;
+        class_of[sl_string_ids_find(words, names[k])] = (int32_t)k;
+    out->class_names = names;
+    out->classes = classes;
+    return class_of;
+}
+
+static int take_names(const struct sl_label_column *column, struct sl_dataset *out)
+{
+    int32_t *label = sl_block_array(&out->blocks, out->vertices, sizeof *label);
+    const int32_t *class_of = sort_names(&column->words, out);
+    if (!label || !class_of)
+        return SL_ERR_SYSTEM;
     for (int64_t v = 0; v < out->vertices; v++)
         label[v] = word_of(column, v) ? class_of[word_of(column, v) - 1] : -1;
     out->labels = label;
-    out->class_names = names;
-    out->classes = classes;
     return SL_OK;
+}
+
+/* ---- Several labels ---- */
+
+/* Cuts the next label off *at, blanks around it too; NULL at the end. */
+static char *next_label(char **at, char separator)
+{
+    char *label = *at;
+    if (!label)
+        return NULL;
+    char *end = strchr(label, separator);
+    *at = end ? end + 1 : NULL;
+    end = end ? end : label + strlen(label);
+    label += strspn(label, " ");
+    while (end > label && end[-1] == ' ')
+        end--;
+    *end = '\0';
+    return label;
+}
+
+/* Adds the labels of a word to `labels`, or, where `row` is there, marks their classes in it. */
+static int split_word(const char *word, char separator, struct sl_string_ids *labels,
+                      const int32_t *class_of, float *row)
+{
+    char *copy = strdup(word), *at = copy;
+    int rc = copy ? SL_OK : sl_error(SL_ERR_SYSTEM, "out of memory for labels");
+    for (const char *label; !rc && (label = next_label(&at, separator));) {
+        if (sl_text_is_missing(label))
+            continue;
+        if (row)
+            row[class_of[sl_string_ids_find(labels, label)]] = 1.0f;
+        else
+            rc = sl_string_ids_get(labels, label) < 0 ? (int)SL_ERR_SYSTEM : SL_OK;
+    }
+    free(copy);
+    return rc;
+}
+
+/* A row of 0 and 1 for each word. */
+static int mark_words(const struct sl_label_column *column, struct sl_string_ids *labels,
+                      const int32_t *class_of, float *rows)
+{
+    const char *word = column->words.text;
+    int rc = SL_OK;
+    for (int64_t k = 0; !rc && k < column->words.count; k++, word += strlen(word) + 1)
+        rc = split_word(word, column->separator, labels, class_of,
+                        rows ? rows + k * labels->count : NULL);
+    return rc;
+}
+
+static int take_several(const struct sl_label_column *column, struct sl_dataset *out)
+{
+    struct sl_string_ids labels = {0};
+    struct sl_block *scratch = NULL;
+    int rc = mark_words(column, &labels, NULL, NULL);
+    const int64_t classes = labels.count, words = column->words.count;
+    const size_t bytes = (size_t)classes * sizeof(float);
+    const int32_t *class_of = rc ? NULL : sort_names(&labels, out);
+    float *rows = sl_block_array(&scratch, words, bytes);
+    float *matrix = sl_block_array(&out->blocks, out->vertices, bytes);
+    rc = class_of && rows && matrix ? SL_OK : (int)SL_ERR_SYSTEM;
+    if (!rc) {
+        memset(rows, 0, (size_t)words * bytes);
+        rc = mark_words(column, &labels, class_of, rows);
+    }
+    for (int64_t v = 0; v < out->vertices && !rc; v++)
+        for (int64_t c = 0; c < classes; c++)
+            matrix[v * classes + c] =
+                word_of(column, v) ? rows[(word_of(column, v) - 1) * classes + c] : NAN;
+    out->multilabels = matrix;
+    sl_string_ids_free(&labels);
+    sl_block_free_all(&scratch);
+    return rc;
+}
+
+/* ---- Notes ---- */
+
+static int64_t count_word(const struct sl_label_column *column, int64_t vertices, int32_t word)
+{
+    int64_t count = 0;
+    for (int64_t v = 0; v < vertices && v < column->capacity; v++)
+        count += column->word[v] == word;
+    return count;
+}
+
+static void note_missing(const struct sl_label_column *column, const char *path, int64_t vertices)
+{
+    char words[96] = "";
+    const char *word = column->empty.text;
+    for (int64_t k = 0; k < column->empty.count; k++, word += strlen(word) + 1) {
+        const size_t used = strlen(words);
+        snprintf(words + used, sizeof words - used, "%s%s", k ? ", " : "", *word ? word : "empty");
+    }
+    const int64_t count = count_word(column, vertices, -1);
+    if (count > 0)
+        sl_note("%s: %" PRId64 " of %" PRId64 " %s no label (%s)", path, count, vertices,
+                count == 1 ? "vertices has" : "vertices have", words);
+}
+
+/* Classes that may be no class, or several. */
+static void note_classes(const struct sl_label_column *column, const char *path, int64_t vertices)
+{
+    static const char *const doubtful[] = {"unknown",   "unlabeled", "unlabelled", "missing",
+                                           "undefined", "-",         NULL};
+    const char *word = column->words.text;
+    bool apart = column->separator != 0;
+    for (int64_t k = 0; k < column->words.count; k++, word += strlen(word) + 1) {
+        for (int d = 0; doubtful[d]; d++)
+            if (strcasecmp(word, doubtful[d]) == 0)
+                sl_note("%s: '%s' is a class, of %" PRId64 " vertices; expected an empty field "
+                        "where it means no label",
+                        path, word, count_word(column, vertices, (int32_t)(k + 1)));
+        const char *mark = apart ? NULL : strpbrk(word, "|;");
+        if (mark)
+            sl_note("%s: '%.40s' is one class (starling convert --label-separator '%c' makes it "
+                    "several labels)",
+                    path, word, *mark);
+        apart = apart || mark;
+    }
 }
 
 int sl_label_column_take(const struct sl_label_column *column, const char *path,
                          struct sl_dataset *out)
 {
+    note_missing(column, path, out->vertices);
+    note_classes(column, path, out->vertices);
     if (column->words.count == 0)
         return SL_OK;
+    if (column->separator)
+        return take_several(column, out);
     float *numbers = read_numbers(column);
     if (numbers)
         count_signs(column, numbers);
@@ -133,6 +265,7 @@ int sl_label_column_take(const struct sl_label_column *column, const char *path,
 void sl_label_column_free(struct sl_label_column *column)
 {
     sl_string_ids_free(&column->words);
+    sl_string_ids_free(&column->empty);
     free(column->word);
     *column = (struct sl_label_column){0};
 }

@@ -1,4 +1,4 @@
-/* Labels of a text file: classes as numbers or names, or numbers to predict. */
+/* Labels of a text file: classes as numbers or names, several of them, or numbers to predict. */
 #ifndef SL_DATA_FORMATS_LABEL_COLUMN_H
 #define SL_DATA_FORMATS_LABEL_COLUMN_H
 
@@ -7,16 +7,20 @@
 
 struct sl_label_column {
     struct sl_string_ids words; /* the different labels */
-    int32_t *word;              // (capacity): of each vertex, counted from 1; 0: none
+    struct sl_string_ids empty; /* the different words for none */
+    int32_t *word;              // (capacity): of each vertex, counted from 1; -1: a word for none;
+                                // 0: the vertex was not there
     int64_t capacity;
-    bool signs; /* -1 and 1 are two classes, not none and one */
+    bool signs;     /* -1 and 1 are two classes, not none and one */
+    char separator; /* between several labels of a vertex; 0: a vertex has one */
 };
 
-/* Give a vertex its label; an empty one is none. Returns 1 where it has one already, else 0 or
- * SL_ERR_SYSTEM. */
+/* Give a vertex its label; nothing, NaN and the like (sl_text_is_missing) are none. Returns 1 where
+ * the vertex was there already, else 0 or SL_ERR_SYSTEM. */
 int sl_label_column_set(struct sl_label_column *column, int64_t vertex, const char *label);
 
-/* The labels of out->vertices vertices. SL_ERR_DATA names the file. */
+/* The labels of out->vertices vertices. Notes say how many have none, and which classes look like
+ * something else. SL_ERR_DATA names the file. */
 int sl_label_column_take(const struct sl_label_column *column, const char *path,
                          struct sl_dataset *out);
 void sl_label_column_free(struct sl_label_column *column);

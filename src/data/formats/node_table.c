@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,7 +14,7 @@
 #include "data/formats/edges.h"
 #include "data/formats/label_column.h"
 
-enum kind { FEATURE, ID, LABEL, SPLIT, TRAIN_MASK, VAL_MASK, TEST_MASK, IGNORED };
+enum kind { FEATURE, ID, LABEL, SPLIT, TRAIN_MASK, VAL_MASK, TEST_MASK, INDEX, IGNORED };
 
 struct column {
     enum kind kind;
@@ -48,10 +49,22 @@ static bool is_one_of(const char *name, const char *const *words)
     return false;
 }
 
-static enum kind kind_of(const char *name)
+bool sl_node_table_is_id_word(const char *name)
 {
     static const char *const ids[] = {"id",     "node",      "node_id",  "nodeid",
                                       "vertex", "vertex_id", "vertexid", NULL};
+    return is_one_of(name, ids);
+}
+
+/* The numbers of rows, which pandas writes before the columns. */
+static bool is_index(const char *name, int64_t c)
+{
+    return (c == 0 && *name == '\0') || strcasecmp(name, "index") == 0 ||
+           strncasecmp(name, "unnamed:", 8) == 0;
+}
+
+static enum kind kind_of(const char *name, int64_t c)
+{
     static const char *const splits[] = {"split", "set", "subset", NULL};
     static const char *const masks[3][4] = {{"train", "train_mask", NULL},
                                             {"val", "val_mask", "valid_mask", NULL},
@@ -60,7 +73,9 @@ static enum kind kind_of(const char *name)
     for (int k = 0; k < 3; k++)
         if (is_one_of(name, masks[k]))
             return TRAIN_MASK + (enum kind)k;
-    if (is_one_of(name, ids))
+    if (is_index(name, c))
+        return INDEX;
+    if (sl_node_table_is_id_word(name))
         return ID;
     if (is_one_of(name, splits))
         return SPLIT;
@@ -72,13 +87,13 @@ static enum kind kind_of(const char *name)
 static int add_column(struct table *t, int64_t c)
 {
     const char *name = t->csv.field[c];
-    const enum kind kind = kind_of(name);
-    if (*name == '\0')
+    const enum kind kind = kind_of(name, c);
+    if (*name == '\0' && kind != INDEX)
         return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": column %" PRId64 " has no name",
                         t->csv.text.path, t->csv.line, c + 1);
     for (int64_t k = 0; k < c; k++)
         if (strcmp(t->column[k].name, name) == 0 ||
-            (kind == t->column[k].kind && kind != FEATURE && kind != IGNORED))
+            (kind == t->column[k].kind && kind != FEATURE && kind < INDEX))
             return sl_error(SL_ERR_DATA,
                             "%s: line %" PRId64 ": columns '%.40s' and '%.40s', expected one",
                             t->csv.text.path, t->csv.line, t->column[k].name, name);
@@ -109,19 +124,64 @@ static int read_header(struct table *t)
     return rc;
 }
 
+/* Columns that are numbers, and may be meant for something else. */
+static void note_feature(const struct table *t, const char *name)
+{
+    static const char *const targets[] = {"target", "targets", "y_true", NULL};
+    static const char *const folds[] = {"fold", "folds", "split_id", NULL};
+    if (is_one_of(name, targets))
+        sl_note("%s: column '%s' is a feature; expected the name label where it is to be predicted",
+                t->csv.text.path, name);
+    if (is_one_of(name, folds))
+        sl_note("%s: column '%s' is a feature; expected the name split, with train, val and test, "
+                "where it says how vertices are used",
+                t->csv.text.path, name);
+}
+
 /* The first row tells numbers, which are features, from text. */
-static void find_features(struct table *t)
+static int find_features(struct table *t)
 {
     float unused;
     for (int64_t c = 0; c < t->columns; c++) {
         struct column *column = &t->column[c];
-        if (column->kind == FEATURE && !sl_text_to_float(t->csv.field[c], &unused))
-            column->kind = IGNORED;
-        t->features += column->kind == FEATURE;
+        const char *field = t->csv.field[c];
+        const bool text = column->kind == FEATURE && !sl_text_to_float(field, &unused);
+        if (text && sl_text_has_decimal_comma(field))
+            return refuse(t, c, "number, expected a decimal point");
+        if (text)
+            sl_note("%s: column '%.40s' is ignored: '%.40s' is no number", t->csv.text.path,
+                    column->name, field);
         if (column->kind == IGNORED)
-            sl_note("%s: column '%.40s' is ignored: expected numbers, and no id of something else",
-                    t->csv.text.path, column->name);
+            sl_note("%s: column '%.40s' is ignored: the id of something else", t->csv.text.path,
+                    column->name);
+        if (column->kind == INDEX)
+            sl_note("%s: column '%.40s' is ignored: it numbers rows", t->csv.text.path,
+                    column->name);
+        column->kind = text ? IGNORED : column->kind;
+        t->features += column->kind == FEATURE;
+        if (column->kind == FEATURE)
+            note_feature(t, column->name);
     }
+    return SL_OK;
+}
+
+/* Which columns became features, as far as a line has room for them. */
+static void note_features(const struct table *t)
+{
+    enum { ROOM = 200 };
+    char list[ROOM + 64] = "";
+    int64_t listed = 0;
+    for (int64_t c = 0; c < t->columns; c++) {
+        const size_t used = strlen(list);
+        if (t->column[c].kind != FEATURE || used > ROOM - 48)
+            continue;
+        snprintf(list + used, sizeof list - used, "%s%.40s", listed ? ", " : "", t->column[c].name);
+        listed++;
+    }
+    if (t->features > 0)
+        sl_note("%s: %" PRId64 " %s: %s%s", t->csv.text.path, t->features,
+                t->features == 1 ? "column is a feature" : "columns are features", list,
+                listed < t->features ? ", …" : "");
 }
 
 /* ---- Rows ---- */
@@ -210,9 +270,9 @@ static int read_row(struct table *t)
                         "%s: line %" PRId64 " has %" PRId64 " columns, expected %" PRId64
                         " as in the header",
                         t->csv.text.path, t->csv.line, t->csv.fields, t->columns);
-    if (t->rows == 0)
-        find_features(t);
-    int rc = make_room(t);
+    int rc = t->rows == 0 ? find_features(t) : SL_OK;
+    if (!rc)
+        rc = make_room(t);
     float *feature = rc ? NULL : t->feature + t->rows * t->features;
     if (!rc)
         t->split[t->rows] = 0;
@@ -271,9 +331,10 @@ static int take_features(struct table *t)
     return SL_OK;
 }
 
-int sl_node_table_read(const char *path, struct sl_vertex_map *map, struct sl_dataset *out)
+int sl_node_table_read(const char *path, const struct sl_read_options *options,
+                       struct sl_vertex_map *map, struct sl_dataset *out)
 {
-    struct table t = {.map = map, .out = out};
+    struct table t = {.map = map, .out = out, .labels = {.separator = options->label_separator}};
     map->path = path;
     int rc = sl_csv_open(&t.csv, path);
     if (!rc)
@@ -288,6 +349,8 @@ int sl_node_table_read(const char *path, struct sl_vertex_map *map, struct sl_da
         rc = take_splits(&t);
     if (!rc)
         rc = take_features(&t);
+    if (!rc && options->tell)
+        note_features(&t);
     sl_label_column_free(&t.labels);
     sl_csv_close(&t.csv);
     free(t.split);

@@ -6,6 +6,10 @@
 #include "data/formats/vertex_map.h"
 
 /* Read all but edges; `map` gets the ids. SL_ERR_DATA names file, line and column. */
-int sl_node_table_read(const char *path, struct sl_vertex_map *map, struct sl_dataset *out);
+int sl_node_table_read(const char *path, const struct sl_read_options *options,
+                       struct sl_vertex_map *map, struct sl_dataset *out);
+
+/* Whether a column of this name has the ids of vertices. */
+bool sl_node_table_is_id_word(const char *name);
 
 #endif

@@ -188,6 +188,70 @@ static int read_adj_matrix(const struct archive *archive)
     return read_attributed(archive, "adj_matrix.", "attr_matrix.");
 }
 
+/* The members row, col and data: where entries are, and their values. */
+struct coo {
+    int64_t count;
+    const int64_t *row, *col; // (count)
+    const float *value;       // (count)
+};
+
+static int load_coo(const struct archive *archive, struct coo *out)
+{
+    struct sl_block **blocks = &archive->out->blocks;
+    struct sl_npy row, col, data;
+    int rc = load(archive, "row", &row);
+    if (!rc)
+        rc = sl_npy_expect(&row, 1);
+    if (!rc)
+        rc = load(archive, "col", &col);
+    if (!rc)
+        rc = sl_arrays_check_rows(&col, 1, row.count);
+    if (!rc)
+        rc = load(archive, "data", &data);
+    if (!rc)
+        rc = sl_arrays_check_rows(&data, 1, row.count);
+    if (!rc)
+        rc = sl_npy_take(&row, SL_NPY_INT64, 0, row.count, blocks, &out->row);
+    if (!rc)
+        rc = sl_npy_take(&col, SL_NPY_INT64, 0, row.count, blocks, &out->col);
+    if (!rc)
+        rc = sl_npy_take(&data, SL_NPY_FLOAT32, 0, row.count, blocks, &out->value);
+    out->count = rc ? 0 : row.count;
+    return rc;
+}
+
+/* Entries of one place are one, their values added. */
+static int read_coo(const struct archive *archive)
+{
+    struct sl_dataset *out = archive->out;
+    struct sl_triples triples = {.weighted = true};
+    struct coo coo;
+    int64_t shape[2];
+    int rc = load_shape(archive, "shape", shape);
+    if (!rc && shape[0] != shape[1])
+        rc = sl_error(SL_ERR_DATA,
+                      "%s: adjacency is %" PRId64 " x %" PRId64 ", expected a square matrix",
+                      archive->npz.path, shape[0], shape[1]);
+    if (!rc)
+        rc = load_coo(archive, &coo);
+    for (int64_t k = 0; !rc && k < coo.count; k++) {
+        const int64_t u = coo.row[k], v = coo.col[k];
+        rc = u < 0 || u >= shape[0] || v < 0 || v >= shape[0]
+                 ? sl_error(SL_ERR_DATA,
+                            "%s: item %" PRId64 " is entry (%" PRId64 ", %" PRId64
+                            "), expected 0 to %" PRId64,
+                            archive->npz.path, k, u, v, shape[0] - 1)
+                 : sl_triples_add(&triples, u, v, coo.value[k]);
+    }
+    if (!rc)
+        rc = sl_csr_build(&triples, shape[0], shape[0], &out->blocks, &out->adjacency,
+                          &out->merged_edges);
+    if (!rc)
+        out->vertices = shape[0];
+    sl_triples_free(&triples);
+    return rc;
+}
+
 /* scipy.sparse.save_npz: a graph alone. The member "format" is text: "csr" as bytes or as four-byte
  * characters. */
 static int read_scipy(const struct archive *archive)
@@ -204,8 +268,10 @@ static int read_scipy(const struct archive *archive)
         for (size_t k = 0; k < sizeof text - 1 && k * step < format.item_bytes; k++)
             text[k] = (char)format.data[k * step];
     const bool csc = strcmp(text, "csc") == 0;
+    if (strcmp(text, "coo") == 0)
+        return read_coo(archive);
     if (!csc && strcmp(text, "csr") != 0)
-        return sl_error(SL_ERR_DATA, "%s: sparse format '%s' is not read, expected csr or csc",
+        return sl_error(SL_ERR_DATA, "%s: sparse format '%s' is not read, expected csr, csc or coo",
                         archive->npz.path, text);
     return load_adjacency(archive, "", csc);
 }
@@ -313,10 +379,9 @@ static const struct {
     const char *marker;
     int (*read)(const struct archive *archive);
 } forms[] = {
-    {"adj_data", read_adj},
-    {"adj_matrix.data", read_adj_matrix},
-    {"indptr", read_scipy},
-    {"edges", read_heterophilous},
+    {"adj_data", read_adj}, {"adj_matrix.data", read_adj_matrix},
+    {"indptr", read_scipy}, {"edges", read_heterophilous},
+    {"format", read_scipy},
 };
 
 static int read_file(const char *path, const struct sl_read_options *options,

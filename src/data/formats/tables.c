@@ -16,8 +16,11 @@
 #include <strings.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "data/block.h"
 #include "data/formats/csv.h"
+#include "data/formats/edge_layout.h"
+#include "data/formats/edges.h"
 #include "data/formats/feature_lines.h"
 #include "data/formats/formats.h"
 #include "data/formats/label_column.h"
@@ -52,9 +55,7 @@ static enum role role_of(const char *name)
                                                 {"train", NULL},
                                                 {"val", "valid", "validation", NULL},
                                                 {"test", NULL}};
-    size_t length = strlen(name);
-    if (length > 3 && strcasecmp(name + length - 3, ".gz") == 0)
-        length -= 3;
+    size_t length = sl_text_plain_length(name);
     const char *const *extension = extensions;
     while (*extension &&
            (length <= strlen(*extension) ||
@@ -105,9 +106,6 @@ static int read_label(const struct sl_csv *csv, bool own, struct sl_vertex_map *
         vertex = sl_vertex_map_get(map, csv->field[0], csv->text.path, csv->line);
         rc = vertex < 0 ? (int)vertex : SL_OK;
     }
-    if (!rc && *csv->field[1] == '\0')
-        rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": vertex '%.40s' has no class",
-                      csv->text.path, csv->line, csv->field[0]);
     if (!rc)
         rc = sl_label_column_set(labels, vertex, csv->field[1]);
     return rc <= 0 ? rc
@@ -115,23 +113,38 @@ static int read_label(const struct sl_csv *csv, bool own, struct sl_vertex_map *
                               csv->text.path, csv->line, csv->field[0]);
 }
 
-/* A header is a first line whose first word is called a vertex, as in a table of vertices. */
-static bool is_header(const struct sl_csv *csv)
+/* Whether the first line names columns, not a known vertex: the second column is called after
+ * labels, the first after vertices, or the first is a word and a number follows in the next line.
+ * Leaves `csv` at its start. */
+static int find_header(struct sl_csv *csv, bool own, const struct sl_vertex_map *map, bool *header)
 {
-    return csv->fields == 2 &&
-           (strcasecmp(csv->field[0], "id") == 0 || strcasecmp(csv->field[0], "node") == 0 ||
-            strcasecmp(csv->field[0], "node_id") == 0 || strcasecmp(csv->field[0], "vertex") == 0);
+    *header = false;
+    int got = sl_csv_next(csv);
+    if (got <= 0 || csv->fields != 2 || (!own && sl_vertex_map_find(map, csv->field[0]) >= 0))
+        return got < 0 ? got : sl_csv_rewind(csv);
+    const int64_t line = csv->line;
+    const bool word = sl_edge_layout_is_name(csv->field[0]);
+    *header =
+        sl_node_table_is_id_word(csv->field[0]) || (word && sl_edges_is_label_word(csv->field[1]));
+    got = sl_csv_next(csv);
+    int64_t unused;
+    if (got > 0 && !*header && word && csv->fields == 2 &&
+        sl_text_to_int64(csv->field[0], &unused)) {
+        *header = true;
+        sl_note("%s: line %" PRId64 " is taken for a header", csv->text.path, line);
+    }
+    return got < 0 ? got : sl_csv_rewind(csv);
 }
 
 static int read_label_lines(struct sl_csv *csv, bool own, struct sl_vertex_map *map,
                             struct sl_label_column *labels)
 {
-    int got;
-    bool first = true;
+    bool header, first = true;
+    int got = find_header(csv, own, map, &header);
+    if (got < 0)
+        return got;
     for (; (got = sl_csv_next(csv)) > 0; first = false) {
-        if (first && is_header(csv))
-            continue;
-        const int rc = read_label(csv, own, map, labels);
+        const int rc = first && header ? SL_OK : read_label(csv, own, map, labels);
         if (rc)
             return rc;
     }
@@ -141,11 +154,11 @@ static int read_label_lines(struct sl_csv *csv, bool own, struct sl_vertex_map *
     return got;
 }
 
-static int read_labels(const char *path, bool own, struct sl_vertex_map *map,
-                       struct sl_dataset *out)
+static int read_labels(const char *path, const struct sl_read_options *options, bool own,
+                       struct sl_vertex_map *map, struct sl_dataset *out)
 {
     struct sl_csv csv;
-    struct sl_label_column labels = {.capacity = 0};
+    struct sl_label_column labels = {.separator = options->label_separator};
     if (own)
         map->path = path;
     int rc = sl_csv_open(&csv, path);
@@ -162,23 +175,24 @@ static int read_labels(const char *path, bool own, struct sl_vertex_map *map,
 
 /* ---- Splits ---- */
 
-static int read_split_lines(struct sl_text *text, const struct sl_vertex_map *map,
+static int read_split_lines(struct sl_csv *csv, const struct sl_vertex_map *map,
                             struct sl_split_lists *lists)
 {
-    char *line;
     int got;
-    for (bool first = true; (got = sl_text_next_data(text, "#", &line)) > 0; first = false) {
-        const char *word = sl_text_word(&line);
-        if (first && sl_vertex_map_find(map, word) < 0 && (*word < '0' || *word > '9') &&
-            *word != '-')
-            continue; /* a header */
-        const int64_t vertex = sl_vertex_map_get(map, word, text->path, text->line_number);
+    for (bool first = true; (got = sl_csv_next(csv)) > 0; first = false) {
+        const char *path = csv->text.path, *word = csv->field[0];
+        if (csv->fields > 1)
+            return sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has more than a vertex", path,
+                            csv->line);
+        if (first && sl_vertex_map_find(map, word) < 0 && sl_edge_layout_is_name(word)) {
+            sl_note("%s: line %" PRId64 " is taken for a header: '%.40s' is no vertex", path,
+                    csv->line, word);
+            continue;
+        }
+        const int64_t vertex = sl_vertex_map_get(map, word, path, csv->line);
         int rc = vertex < 0 ? (int)vertex : SL_OK;
-        if (!rc && sl_text_word(&line))
-            rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has more than a vertex", text->path,
-                          text->line_number);
         if (!rc)
-            rc = sl_split_lists_add(lists, text->path, "line", text->line_number, vertex);
+            rc = sl_split_lists_add(lists, path, "line", csv->line, vertex);
         if (rc)
             return rc;
     }
@@ -193,19 +207,21 @@ static int read_splits(const struct folder *folder, const struct sl_vertex_map *
     int rc = sl_split_lists_open(&lists, &out->blocks);
     for (int k = 0; k < 3 && !rc; k++) {
         const char *stored = folder->file[TRAIN + k];
-        struct sl_text text;
+        struct sl_csv csv;
         const char *path = stored ? sl_block_print(&out->blocks, "%s", stored) : NULL;
         if (!stored)
             continue;
         if (path && sets[k]->ids)
             return sl_error(SL_ERR_DATA, "%s: the table of vertices has splits, too, expected one",
                             path);
-        rc = path ? sl_text_open(&text, path) : (int)SL_ERR_SYSTEM;
         if (!path)
-            break;
+            return SL_ERR_SYSTEM;
+        rc = sl_csv_open(&csv, path);
+        csv.comments = "#";
+        csv.delimiter = ','; /* a name may have blanks */
         if (!rc)
-            rc = read_split_lines(&text, map, &lists);
-        sl_text_close(&text);
+            rc = read_split_lines(&csv, map, &lists);
+        sl_csv_close(&csv);
         if (!rc)
             rc = sl_split_lists_end(&lists, path, &out->blocks, sets[k]);
     }
@@ -226,7 +242,7 @@ static int read_tables(const char *path, const struct folder *folder,
                         names[folder->twice], file[folder->twice]);
     if (!file[EDGES])
         return sl_error(SL_ERR_DATA, "%s: has no edge list, expected a file edges.csv", path);
-    int rc = file[NODES] ? sl_node_table_read(file[NODES], map, out) : SL_OK;
+    int rc = file[NODES] ? sl_node_table_read(file[NODES], options, map, out) : SL_OK;
     if (!rc && file[LABELS] && (out->labels || out->multilabels))
         rc = sl_error(SL_ERR_DATA, "%s: %s has labels, too, expected one", file[LABELS],
                       file[NODES]);
@@ -240,7 +256,7 @@ static int read_tables(const char *path, const struct folder *folder,
                                                   : SL_LINE_LABEL,
                                    map, out);
     if (!rc && file[LABELS])
-        rc = read_labels(file[LABELS], !file[NODES] && !file[FEATURES], map, out);
+        rc = read_labels(file[LABELS], options, !file[NODES] && !file[FEATURES], map, out);
     if (!rc)
         rc = read_splits(folder, map, out);
     return rc ? rc : sl_edge_list_read(file[EDGES], options, map, out);
@@ -273,6 +289,7 @@ const struct sl_format sl_format_tables = {
     .name = "folder of tables",
     .extensions = "",
     .edges = true,
+    .labels = true,
     .is_folder = is_tables,
     .read = read_folder,
 };

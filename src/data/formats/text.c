@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "core/error.h"
@@ -14,6 +15,8 @@
 /* The longest line: a METIS line of a vertex with some 10^8 neighbours. Beyond it the file is
  * something else. */
 #define MAX_LINE ((size_t)1 << 30)
+
+enum { HEAD = 8 }; /* bytes that tell what a file is */
 
 /* Progress counts bytes of the file, compressed or not. */
 static void tell_size(const char *path)
@@ -52,6 +55,58 @@ void sl_text_close(struct sl_text *text)
     free(text->buffer);
     *text = (struct sl_text){0};
 }
+
+/* ---- Bytes that are no text ---- */
+
+const char *sl_text_objection(const char *head, size_t bytes)
+{
+    static const struct {
+        const char *start, *objection;
+    } marks[] = {
+        {"BZh", "is compressed by bzip2, expected text or gzip (bzcat FILE | gzip >FILE.gz)"},
+        {"\xFD"
+         "7zXZ",
+         "is compressed by xz, expected text or gzip (xzcat FILE | gzip >FILE.gz)"},
+        {"\x28\xB5\x2F\xFD",
+         "is compressed by zstd, expected text or gzip (zstdcat FILE | gzip >FILE.gz)"},
+        {"\xFF\xFE", "is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8 FILE)"},
+        {"\xFE\xFF", "is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8 FILE)"},
+    };
+    for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) {
+        const size_t length = strlen(marks[k].start);
+        if (bytes >= length && memcmp(head, marks[k].start, length) == 0)
+            return marks[k].objection;
+    }
+    return NULL;
+}
+
+size_t sl_text_plain_length(const char *path)
+{
+    static const char *const ends[] = {".gz", ".bz2", ".xz", ".zst"};
+    const size_t length = strlen(path);
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        const size_t end = strlen(ends[k]);
+        if (length > end && strcasecmp(path + length - end, ends[k]) == 0)
+            return length - end;
+    }
+    return length;
+}
+
+/* At the first line: its mark of byte order goes. */
+static int begin(struct sl_text *text)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    const char *head = text->buffer + text->begin;
+    const size_t bytes = text->end - text->begin;
+    const char *objection = sl_text_objection(head, bytes);
+    if (objection)
+        return sl_error(SL_ERR_DATA, "%s: %s", text->path, objection);
+    if (bytes >= 3 && memcmp(head, mark, 3) == 0)
+        text->begin += 3;
+    return SL_OK;
+}
+
+/* ---- Lines ---- */
 
 /* Room for at least one byte and the NUL after it. */
 static int make_room(struct sl_text *text)
@@ -113,6 +168,16 @@ int sl_text_next(struct sl_text *text, char **line)
 {
     char *stop = NULL, *next = NULL;
     size_t searched = 0;
+    while (text->line_number == 0 && !text->at_end && text->end - text->begin < HEAD) {
+        const int rc = fill(text);
+        if (rc)
+            return rc;
+    }
+    if (text->line_number == 0) {
+        const int rc = begin(text);
+        if (rc)
+            return rc;
+    }
     for (;;) {
         const size_t held = text->end - text->begin;
         if (held > searched)
@@ -149,6 +214,8 @@ int sl_text_next_data(struct sl_text *text, const char *marks, char **line)
             return 1;
     }
 }
+
+/* ---- Words ---- */
 
 static bool is_digit(char c)
 {
@@ -236,6 +303,35 @@ bool sl_text_to_int64(const char *word, int64_t *value)
 bool sl_text_to_float(const char *word, float *value)
 {
     return sl_text_read_float(&word, value) && *word == '\0' && isfinite(*value);
+}
+
+bool sl_text_has_decimal_comma(const char *word)
+{
+    const char *digit = word + (*word == '-' || *word == '+');
+    const size_t whole = strspn(digit, "0123456789");
+    const char *comma = digit + whole;
+    const size_t rest = *comma == ',' ? strspn(comma + 1, "0123456789") : 0;
+    return whole > 0 && rest > 0 && comma[1 + rest] == '\0';
+}
+
+bool sl_text_is_numbers(const char *word)
+{
+    int64_t count = 0;
+    float unused;
+    for (word += strspn(word, " \t"); *word; word += strspn(word, " \t"), count++)
+        if (!sl_text_read_float(&word, &unused) || !strchr(" \t", *word))
+            return false;
+    return count > 1;
+}
+
+bool sl_text_is_missing(const char *word)
+{
+    static const char *const words[] = {"",     "nan",  "na",   "n/a", "#n/a",
+                                        "none", "null", "<na>", "?"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (strcasecmp(word, words[k]) == 0)
+            return true;
+    return false;
 }
 
 char *sl_text_word(char **line)

@@ -1,4 +1,5 @@
-/* Lines of a text file, plain or gzip-compressed. */
+/* Lines of a text file in UTF-8, plain or gzip-compressed. A mark of byte order is no part of them.
+ */
 #ifndef SL_DATA_FORMATS_TEXT_H
 #define SL_DATA_FORMATS_TEXT_H
 
@@ -37,6 +38,22 @@ bool sl_text_read_float(const char **at, float *value);
 /* Whole-word numbers: true only if `word` is nothing but the number. */
 bool sl_text_to_int64(const char *word, int64_t *value);
 bool sl_text_to_float(const char *word, float *value); /* finite */
+
+/* Whether a word is a number with a comma for its point: "0,5". */
+bool sl_text_has_decimal_comma(const char *word);
+
+/* Whether blanks part the word into numbers alone, two or more: "0 1". */
+bool sl_text_is_numbers(const char *word);
+
+/* Whether a word stands for a value that is not known: nothing, NaN, NA, N/A, None, null, ?. */
+bool sl_text_is_missing(const char *word);
+
+/* What the first bytes of a file say against reading it as text: "is compressed by xz, …"; NULL:
+ * nothing. */
+const char *sl_text_objection(const char *head, size_t bytes);
+
+/* The length of a path without the end that says how it is compressed: .gz, .bz2, .xz, .zst. */
+size_t sl_text_plain_length(const char *path);
 
 /* Cuts the next blank-separated word off *line, or NULL at its end. */
 char *sl_text_word(char **line);

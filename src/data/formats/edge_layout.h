@@ -1,0 +1,44 @@
+/* The columns of an edge list: ends of edges and weights, as its first records say. */
+#ifndef SL_DATA_FORMATS_EDGE_LAYOUT_H
+#define SL_DATA_FORMATS_EDGE_LAYOUT_H
+
+#include "data/dataset.h"
+#include "data/formats/csv.h"
+#include "data/formats/vertex_map.h"
+
+/* A copy of a record's fields. */
+struct sl_edge_record {
+    char **field; // (count)
+    int64_t count;
+    struct sl_block *blocks;
+};
+
+struct sl_edge_layout {
+    struct sl_edge_record first;
+    int64_t first_line;
+    bool header;                    /* the first record names the columns */
+    bool ends_named;                /* … among them both ends of an edge */
+    bool names;                     /* vertices are names, else numbers */
+    int64_t columns;                /* of a record */
+    bool more;                      /* further columns may follow */
+    int64_t source, target, weight; /* columns; weight -1: none */
+    int64_t first_vertex;           /* the number of the first vertex */
+    bool konect;
+};
+
+/* Decide from the first two records; `map` as for sl_edge_list_read. Leave `csv` at its start.
+ * SL_ERR_DATA names line and column. sl_edge_layout_free in either case. */
+int sl_edge_layout_find(struct sl_csv *csv, const struct sl_read_options *options,
+                        const struct sl_vertex_map *map, struct sl_edge_layout *out);
+void sl_edge_layout_free(struct sl_edge_layout *layout);
+
+/* The next record, without a comment at its end. */
+int sl_edge_layout_next(struct sl_csv *csv);
+
+/* Whether a field can only be a name: it is no number of any kind. */
+bool sl_edge_layout_is_name(const char *field);
+
+/* Say in a note what became of the header, where this is not plain. */
+void sl_edge_layout_note(const char *path, const struct sl_edge_layout *layout, bool mapped);
+
+#endif
