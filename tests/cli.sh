@@ -492,8 +492,12 @@ wrong_checkpoints() {
     refused 1 "$T/none" train "$karate" --resume "$T/none"
     refused 1 meta.json train "$karate" --resume "$karate/meta.json"
     refused 1 meta.json predict "$karate/meta.json" "$karate" --output "$T/p.npy"
-    refused 1 layer.0 train "$T/other" --resume "$T/ck" --epochs 10
-    refused 1 layer.0 predict "$T/ck" "$T/other" --output "$T/p.npy"
+    refused 1 'without features' train "$T/other" --resume "$T/ck" --epochs 10
+    refused 1 'without features' predict "$T/ck" "$T/other" --output "$T/p.npy"
+    exits 0 generate community "$T/wider" --vertices 50 --classes 2 --features 7 --quiet
+    exits 0 train "$T/other" --epochs 2 --checkpoint "$T/six"
+    refused 1 layer.0 train "$T/wider" --resume "$T/six" --epochs 10
+    refused 1 layer.0 predict "$T/six" "$T/wider" --output "$T/p.npy"
     head -c 1000 "$T/ck" >"$T/short"
     refused 1 "$T/short" predict "$T/short" "$karate" --output "$T/p.npy"
     refused 2 "--epochs" train "$karate" --resume "$T/ck"
