@@ -67,6 +67,29 @@ long_run() {
     [ "$short" -gt 1000 ] && [ $((long - short)) -lt 2500 ] || die "a long run takes more"
 }
 
+# What StarPU measured lies in HOME: a place without room for files is left, and empty files are those of a full disk.
+no_room() {
+    printf x >"$T/file"
+    for home in "$T/file" "$T/file/below"; do
+        (unset STARPU_HOME && HOME=$home && export HOME && exec "$STARLING" train "$karate" --epochs 2 --workers 1 --quiet) \
+            >"$T/out" 2>"$T/err" </dev/null || die "$home: $(cat "$T/err")"
+        (unset STARPU_HOME && HOME=$home && export HOME && exec "$STARLING" train "$karate" --epochs 2 --workers 1) \
+            >"$T/out" 2>"$T/err" </dev/null || die "$home: $(cat "$T/err")"
+        grep -q "$home: .*StarPU keeps its measurements of this machine in /tmp" "$T/err" || die "$home: $(cat "$T/err")"
+    done
+    mkdir "$T/home"
+    for turn in first second; do
+        (STARPU_HOME=$T/home && export STARPU_HOME && exec "$STARLING" train "$karate" --epochs 2 --workers 1 --quiet) \
+            >"$T/out" 2>"$T/err" </dev/null || die "$turn: $(cat "$T/err")"
+        files=$(find "$T/home/.starpu/sampling/bus" -type f)
+        [ -n "$files" ] || die "no files in the place that STARPU_HOME names"
+        for file in $files; do
+            [ -s "$file" ] || die "$turn: $file is empty"
+            : >"$file"
+        done
+    done
+}
+
 for kb in 80000 150000 220000 300000 350000 400000 430000 460000 500000; do
     check "$kb kB" ends $kb
 done
@@ -74,6 +97,7 @@ check "1,200,000 kB are enough for a worker" works
 if (ulimit -s 131072) 2>/dev/null; then
     check "stacks of 128 MiB, in 500,000 kB" large_stacks
 fi
+check "a home without room, and empty files there" no_room
 check "version, in 150,000 kB" version
 check "bench gemm" bench_kernels
 check "a plan that does not fit" plan

@@ -32,6 +32,7 @@
 #include "core/rates.h"
 #include "core/remembered.h"
 #include "core/scheduler.h"
+#include "core/starpu_files.h"
 
 /* Sets a variable unless the user did. */
 static void suggest(const char *name, const char *value)
@@ -77,6 +78,7 @@ static int start_starpu(struct starpu_conf *conf, int gpus)
     const int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock >= 0)
         flock(lock, LOCK_EX);
+    sl_starpu_files_remove_empty();
     conf->will_use_mpi = sl_ranks_use_mpi();
     if (gpus == 0) /* with GPUs, what StarPU takes is pinned */
         starpu_malloc_set_hooks(take_memory, return_memory);
@@ -143,19 +145,6 @@ static int bind_process(void)
     process.own_cache_bytes = binding.own_bytes;
     sl_binding_close(&binding);
     return 0;
-}
-
-/* Choose a home where files can be written. StarPU keeps its measurements of the machine there and
- * gives up when it cannot. */
-static void find_home(void)
-{
-    char path[PATH_MAX];
-    const char *home = getenv("STARPU_HOME") ? getenv("STARPU_HOME") : getenv("HOME");
-    if (home && (mkdir(home, 0777) == 0 || errno == EEXIST) && access(home, W_OK | X_OK) == 0)
-        return;
-    snprintf(path, sizeof path, "/tmp/starling-%ld", (long)getuid());
-    mkdir(path, 0700);
-    setenv("STARPU_HOME", path, 1);
 }
 
 /* Note, once in a process, that StarPU has fewer workers than it should. */
@@ -319,7 +308,6 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     suggest("HWLOC_COMPONENTS", "-gl");             /* see machine.c */
     suggest("CUBLAS_WORKSPACE_CONFIG", ":32768:2"); /* else results may differ between streams */
     setenv("STARPU_USE_NUMA", "0", 1); /* tiles of a rank that are neighbours in memory stay so */
-    find_home();
     struct starpu_conf conf;
     starpu_conf_init(&conf);
     conf.sched_policy_name = NULL;
@@ -333,6 +321,7 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     if (code)
         return code;
     sl_log_enable(rt->rank == 0 && !options->quiet);
+    sl_starpu_files_find_room();
     code = check_device(options);
     if (!code)
         code = bind_process();

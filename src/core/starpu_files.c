@@ -1,0 +1,73 @@
+#include "core/starpu_files.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/log.h"
+
+static const char *home(void)
+{
+    return getenv("STARPU_HOME") ? getenv("STARPU_HOME") : getenv("HOME");
+}
+
+/* Write a file of as many bytes as StarPU's files take, and remove it. A quota shows itself in no
+ * other way. Return 0 or errno. */
+static int try_to_write(const char *directory)
+{
+    enum { BYTES = 64 << 10 };
+    static const char bytes[BYTES];
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/.starling-XXXXXX", directory) >= (int)sizeof path)
+        return ENAMETOOLONG;
+    const int file = mkstemp(path);
+    if (file < 0)
+        return errno;
+    errno = ENOSPC; /* a write that stops halfway sets nothing */
+    int code = write(file, bytes, BYTES) == BYTES ? 0 : errno;
+    if (close(file) && !code) /* NFS tells it here */
+        code = errno;
+    unlink(path);
+    return code;
+}
+
+void sl_starpu_files_find_room(void)
+{
+    char path[PATH_MAX];
+    const char *wanted = home();
+    int code = wanted ? 0 : ENOENT;
+    if (wanted && mkdir(wanted, 0777) && errno != EEXIST)
+        code = errno;
+    if (!code)
+        code = try_to_write(wanted);
+    if (!code)
+        return;
+    snprintf(path, sizeof path, "/tmp/starling-%ld", (long)getuid());
+    mkdir(path, 0700);
+    setenv("STARPU_HOME", path, 1);
+    if (wanted)
+        sl_note("%s: %s; StarPU keeps its measurements of this machine in %s (STARPU_HOME names "
+                "another place)",
+                wanted, strerror(code), path);
+}
+
+static int remove_empty(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    (void)where;
+    if (type == FTW_F && status->st_size == 0)
+        unlink(path);
+    return 0;
+}
+
+void sl_starpu_files_remove_empty(void)
+{
+    enum { DIRECTORIES = 8 }; /* open at a time */
+    char path[PATH_MAX];
+    if (home() && snprintf(path, sizeof path, "%s/.starpu/sampling", home()) < (int)sizeof path)
+        nftw(path, remove_empty, DIRECTORIES, FTW_PHYS);
+}

@@ -1,0 +1,15 @@
+/* The files in which StarPU keeps what it measured of this machine: in STARPU_HOME or HOME, under
+ * .starpu/sampling. StarPU aborts where it cannot write them, and where it finds one that is empty.
+ */
+#ifndef SL_CORE_STARPU_FILES_H
+#define SL_CORE_STARPU_FILES_H
+
+/* Set STARPU_HOME to /tmp/starling-UID where STARPU_HOME and HOME have no room for files; say so in
+ * a note. */
+void sl_starpu_files_find_room(void);
+
+/* Remove empty files, which a full disk left there. StarPU measures again. No other process may be
+ * starting StarPU. */
+void sl_starpu_files_remove_empty(void);
+
+#endif
