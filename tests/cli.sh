@@ -193,6 +193,28 @@ assert "3000/3000" in drawn[-2] and drawn[-1] == "\033[K", drawn[-2:]
 PYTHON
 }
 
+# Lines wherever there is no bar: Open MPI gives ranks a terminal as stdout, and a pipe as stderr.
+lines_without_bar() {
+    command -v python3 >/dev/null 2>&1 || { echo "no python3 to make a terminal"; exit 77; }
+    python3 - "$STARLING" "$karate" <<'PYTHON' || die "no lines"
+import os, pty, subprocess, sys
+terminal, end = pty.openpty()
+run = subprocess.Popen([sys.argv[1], "train", sys.argv[2], "--epochs", "20", "--eval-every", "5"], stdout=end, stderr=subprocess.PIPE)
+os.close(end)
+said = b""
+while True:
+    try:
+        part = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not part:
+        break
+    said += part
+assert run.wait() == 0 and run.stderr.read() == b""
+assert [line.split()[1] for line in said.decode().splitlines() if line.startswith("epoch ")] == ["5/20", "10/20", "15/20", "20/20"], said
+PYTHON
+}
+
 same_again() {
     exits 0 train "$karate" --epochs 20 --log "$T/a" --seed 3
     exits 0 train "$karate" --epochs 20 --log "$T/b" --seed 3
@@ -1061,6 +1083,7 @@ picture() {
 
 [ -x "$STARLING" ] || { echo "no program $STARLING"; exit 1; }
 check "a bar" bar
+check "lines where there is no bar" lines_without_bar
 check "version and help" versions_and_help
 check "help in two screens" short_help
 check "man pages" manual

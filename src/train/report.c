@@ -17,9 +17,11 @@ static const double REDRAW_SECONDS = 0.1;
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet)
 {
     struct stat status;
+    const bool bar = sl_progress_can_draw();
+    /* Launchers of MPI may give a rank a terminal as stdout, and a pipe as stderr. */
     *report = (struct sl_report){.log_path = log_path,
-                                 .bar = !quiet && sl_progress_can_draw(),
-                                 .lines = !quiet && !isatty(STDOUT_FILENO),
+                                 .bar = !quiet && bar,
+                                 .lines = !quiet && !(bar && isatty(STDOUT_FILENO)),
                                  .val_score = NAN};
     if (!log_path)
         return 0;
