@@ -77,6 +77,29 @@ features() {
     says 'trained with columns of features'
 }
 
+# Columns in another order, one less, and one more, as tables and as arrays.
+columns() {
+    mkdir "$T/turned" "$T/less" "$T/more"
+    awk -F, -v OFS=, '{ print $1, $2, $4, $3, $5, $6 }' "$T/three/nodes.csv" >"$T/turned/nodes.csv"
+    awk -F, -v OFS=, '{ print $1, $2, $3, $5, $6 }' "$T/three/nodes.csv" >"$T/less/nodes.csv"
+    awk -F, -v OFS=, '{ print $1, $2, $3, $4, (NR == 1 ? "owl" : 0), $5, $6 }' "$T/three/nodes.csv" >"$T/more/nodes.csv"
+    for data in turned less more; do
+        cp "$T/three/edges.csv" "$T/$data"
+        "$STARLING" convert "$T/$data" "$T/$data.npy" >"$T/out" 2>&1 || die "$(cat "$T/out")"
+        for form in "$data" "$data.npy"; do
+            exits 1 predict "$T/ck" "$T/$form" --workers 1
+            case $data in
+            turned) says "column 1 of the features of .* is fox, and the model's is dog" ;;
+            less) says "column 2 of the features of .* is absent, and the model's is fox" ;;
+            more) says "column 3 of the features of .* is owl, and the model's is absent" ;;
+            esac
+            exits 1 train "$T/$form" --resume "$T/ck" --epochs 61 --workers 1
+            says "column [123] of the features"
+        done
+    done
+    exits 0 predict "$T/ck" "$T/three.npy" --workers 1
+}
+
 # A byte of the first tensor becomes part of a NaN; a file without a checksum is read, too.
 not_finite() {
     command -v python3 >/dev/null 2>&1 || skip "no python3"
@@ -102,5 +125,6 @@ check "an unlabelled graph" unlabelled
 check "an unknown class" unknown_class
 check "resumed with fewer classes" resumed
 check "features and the identity" features
+check "columns" columns
 check "a number that is not finite" not_finite
 finish

@@ -358,6 +358,17 @@ json_t *sl_json_text(const char *text)
     return value ? value : json_string("?");
 }
 
+json_t *sl_json_list(const char *const *texts)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; texts[k]; k++)
+        if (json_array_append_new(list, sl_json_text(texts[k]))) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
 static json_t *row_to_json(const struct sl_option *option, const void *config)
 {
     switch (option->type) {

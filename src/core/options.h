@@ -54,6 +54,9 @@ int sl_options_set(const struct sl_option *table, void *config, const char *name
  * may have. */
 json_t *sl_json_text(const char *text);
 
+/* Return a new list of texts, which NULL ends; NULL without memory. */
+json_t *sl_json_list(const char *const *texts);
+
 /* The configuration as a JSON object, every row by name (a new reference). */
 json_t *sl_options_to_json(const struct sl_option *table, const void *config);
 

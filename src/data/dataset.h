@@ -45,6 +45,7 @@ struct sl_dataset {
     const float *multilabels;       // (n, c) of 0/1, NaN: not known; or NULL
     bool regression;                /* `multilabels` are numbers to predict, NaN: not known */
     const char *const *class_names; // (c), then NULL; or NULL: classes have numbers
+    const char *const *feature_names;     // (f), then NULL; or NULL: columns have numbers
     struct sl_index_set train, val, test; /* disjoint */
     const int64_t *original;              // (n): the vertex that row r was before it was given
                                           // another order; NULL: r

@@ -365,6 +365,7 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .features = source->features,
         .classes = source->classes,
         .class_names = source->class_names,
+        .feature_names = source->feature_names,
         .regression = source->label_kind == SL_LABELS_NUMBERS,
         .feature_form = sl_features_part_form(source),
         .bag_of_words = source->bag_of_words,

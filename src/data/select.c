@@ -225,6 +225,7 @@ static int begin(const struct sl_source *source, struct sl_selection *out)
                                      .bag_of_words = source->bag_of_words,
                                      .label_kind = source->label_kind,
                                      .class_names = source->class_names,
+                                     .feature_names = source->feature_names,
                                      .whole = source->whole ? source->whole : source->vertices,
                                  }};
     if (!out->source.name || !out->source.path)

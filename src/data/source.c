@@ -125,21 +125,20 @@ static const char *name_array(struct sl_source *source, const char *array)
                           source->path, array);
 }
 
-/* The names live as long as the source. */
-static int copy_names(struct sl_source *source, const struct sl_dataset *data)
+/* Copy names, which live as long as the source. */
+static int copy_names(struct sl_source *source, const char *const *from, const char *const **to)
 {
-    const int64_t count = sl_labels_count_names(data->class_names);
-    const char **names = sl_block_array(&source->blocks, count + 1, sizeof *names);
-    if (!names)
-        return SL_ERR_SYSTEM;
-    names[count] = NULL;
-    for (int64_t c = 0; c < count; c++) {
-        names[c] = sl_block_print(&source->blocks, "%s", data->class_names[c]);
+    const int64_t count = sl_labels_count_names(from);
+    const char **names = from ? sl_block_array(&source->blocks, count + 1, sizeof *names) : NULL;
+    for (int64_t c = 0; names && c < count; c++) {
+        names[c] = sl_block_print(&source->blocks, "%s", from[c]);
         if (!names[c])
             return SL_ERR_SYSTEM;
     }
-    source->class_names = names;
-    return SL_OK;
+    if (names)
+        names[count] = NULL;
+    *to = names;
+    return names || !from ? SL_OK : SL_ERR_SYSTEM;
 }
 
 /* An array that is there; `cols` 0: it has one dimension. */
@@ -202,7 +201,9 @@ static int view_vertices(struct sl_source *source, const struct sl_dataset *data
     if (!rc && data->original)
         rc = view(source, "original_ids", SL_NPY_INT64, n, 0, data->original, &source->original);
     source->vertex_ids = data->vertex_ids;
-    return rc || !data->class_names ? rc : copy_names(source, data);
+    if (!rc)
+        rc = copy_names(source, data->class_names, &source->class_names);
+    return rc ? rc : copy_names(source, data->feature_names, &source->feature_names);
 }
 
 static int view_dataset(struct sl_source *source, const struct sl_dataset *data)

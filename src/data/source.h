@@ -29,12 +29,12 @@ struct sl_source {
     bool symmetric;                       /* so it is known to be: nobody looks again */
     int64_t merged_edges;                 /* when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
-    struct sl_npy features_dense;          // (n, f); of the form CSR, too (data/feature_form.h)
-    struct sl_npy labels;                  // (n), or (n, c)
-    enum sl_label_kind label_kind;         /* as far as it is said, until sizes are settled */
-    const char *const *class_names;        // as of struct sl_dataset
-    struct sl_label_classes label_classes; /* what the labels say */
-    struct sl_npy split[SL_SPLITS];        /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */
+    struct sl_npy features_dense;  // (n, f); of the form CSR, too (data/feature_form.h)
+    struct sl_npy labels;          // (n), or (n, c)
+    enum sl_label_kind label_kind; /* as far as it is said, until sizes are settled */
+    const char *const *class_names, *const *feature_names; // as of struct sl_dataset
+    struct sl_label_classes label_classes;                 /* what the labels say */
+    struct sl_npy split[SL_SPLITS];                        /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */
     bool mask[SL_SPLITS];            /* whether that has an item for each vertex, not zero for those
                                         of the split; of two dimensions the first column counts */
     struct sl_split_rule split_rule; /* the caller's; given: `split` is not read */

@@ -8,7 +8,8 @@
 #include "core/options.h"
 #include "data/formats/string_ids.h"
 
-static const char NAMES[] = "class_names", IDENTITY[] = "identity_features";
+static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
+                  IDENTITY[] = "identity_features";
 
 /* ---- Describe ---- */
 
@@ -18,13 +19,11 @@ json_t *sl_meaning_describe(const struct sl_source *source)
         "{s:o, s:I, s:I, s:I, s:b}", "name", sl_json_text(source->name), "vertices",
         (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
         (json_int_t)source->classes, IDENTITY, source->feature_form == SL_FEATURES_IDENTITY);
-    json_t *names = source->class_names ? json_array() : NULL;
-    bool good = dataset && (names || !source->class_names);
-    for (int64_t c = 0; good && names && source->class_names[c]; c++)
-        good = json_array_append_new(names, sl_json_text(source->class_names[c])) == 0;
-    if (good && names)
-        good = json_object_set(dataset, NAMES, names) == 0;
-    json_decref(names);
+    bool good = dataset != NULL;
+    if (good && source->class_names)
+        good = json_object_set_new(dataset, NAMES, sl_json_list(source->class_names)) == 0;
+    if (good && source->feature_names)
+        good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
     if (!good)
         json_decref(dataset);
     return good ? dataset : NULL;
@@ -140,9 +139,33 @@ static int check_features(const struct sl_source *source, const json_t *dataset,
                     model, source->path);
 }
 
+/* Columns are not sorted by their names: the order must be the model's. */
+static int check_columns(const struct sl_source *source, const json_t *list, const char *model)
+{
+    const size_t count = (size_t)sl_labels_count_names(source->feature_names),
+                 known = json_array_size(list);
+    int code = SL_OK;
+    for (size_t c = 0; !code && source->feature_names && (c < count || c < known); c++) {
+        json_t *text = sl_json_text(c < count ? source->feature_names[c] : "");
+        const char *wanted = json_string_value(json_array_get(list, c)),
+                   *found = c < count ? json_string_value(text) : NULL;
+        if (!wanted || !found || strcmp(wanted, found) != 0)
+            code = sl_error(SL_ERR_DATA,
+                            "%s: column %zu of the features of %s is %s, and the model's is %s "
+                            "(expected the columns of the training, in their order)",
+                            model, c, source->path, found ? found : "absent",
+                            wanted ? wanted : "absent");
+        json_decref(text);
+    }
+    return code;
+}
+
 int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char *model)
 {
-    const json_t *list = json_object_get(dataset, NAMES);
-    const int code = check_features(source, dataset, model);
-    return code || !json_is_array(list) ? code : adopt_classes(source, list, model);
+    const json_t *names = json_object_get(dataset, NAMES),
+                 *columns = json_object_get(dataset, COLUMNS);
+    int code = check_features(source, dataset, model);
+    if (!code && json_is_array(columns))
+        code = check_columns(source, columns, model);
+    return code || !json_is_array(names) ? code : adopt_classes(source, names, model);
 }

@@ -81,36 +81,50 @@ static int get_meta(const char *path, const json_t *root, struct meta *meta)
     return rc;
 }
 
-/* The names of the classes, in their order. */
-static int get_class_names(struct directory *dir, const json_t *root)
+/* Read a list of names, for `count` things, which are called `what`; `count` -1: as many as the
+ * list has. *names stays as it is where the member is absent. */
+static int get_names(struct directory *dir, const json_t *root, const char *key, const char *what,
+                     int64_t count, const char *const **names)
 {
-    const json_t *list = json_object_get(root, "class_names");
+    const json_t *list = json_object_get(root, key);
     if (!list || json_is_null(list))
         return SL_OK;
-    const size_t count = json_array_size(list); /* 0 where it is no list */
-    const char **names = sl_block_array(&dir->out->blocks, (int64_t)count + 1, sizeof *names);
-    for (size_t c = 0; names && c < count; c++) {
+    const size_t length = json_array_size(list); /* 0 where it is no list */
+    const char **copy = sl_block_array(&dir->out->blocks, (int64_t)length + 1, sizeof *copy);
+    for (size_t c = 0; copy && c < length; c++) {
         const char *name = json_string_value(json_array_get(list, c));
         if (!name)
             return sl_error(SL_ERR_DATA,
-                            "%s/meta.json: \"class_names\" has an item that is no "
-                            "string, expected the name of class %zu",
-                            dir->path, c);
-        names[c] = sl_block_print(&dir->out->blocks, "%s", name);
-        if (!names[c])
+                            "%s/meta.json: \"%s\" has an item that is no string, expected the "
+                            "name of %s %zu",
+                            dir->path, key, what, c);
+        copy[c] = sl_block_print(&dir->out->blocks, "%s", name);
+        if (!copy[c])
             return SL_ERR_SYSTEM;
     }
-    if (!json_is_array(list) || (dir->meta.classes > 0 && (int64_t)count != dir->meta.classes))
+    if (!json_is_array(list) || (count >= 0 && (int64_t)length != count))
         return sl_error(SL_ERR_DATA,
-                        "%s/meta.json: \"class_names\" has %zu items, expected a "
-                        "list of a name for each class",
-                        dir->path, count);
-    if (names)
-        names[count] = NULL;
-    dir->out->class_names = names;
-    if (dir->meta.classes < 0) /* 0: there are no labels, whatever classes would be called */
-        dir->meta.classes = (int64_t)count;
-    return names ? SL_OK : SL_ERR_SYSTEM;
+                        "%s/meta.json: \"%s\" has %zu items, expected a list of a name for each "
+                        "%s",
+                        dir->path, key, length, what);
+    if (copy)
+        copy[length] = NULL;
+    *names = copy;
+    return copy ? SL_OK : SL_ERR_SYSTEM;
+}
+
+/* The names of classes and of columns, in their order. */
+static int get_all_names(struct directory *dir, const json_t *root)
+{
+    struct meta *meta = &dir->meta;
+    int rc = get_names(dir, root, "class_names", "class", meta->classes > 0 ? meta->classes : -1,
+                       &dir->out->class_names);
+    if (!rc && dir->out->class_names && meta->classes < 0) /* 0: there are no labels */
+        for (meta->classes = 0; dir->out->class_names[meta->classes];)
+            meta->classes++;
+    return rc ? rc
+              : get_names(dir, json_object_get(root, "features"), "names", "column", meta->features,
+                          &dir->out->feature_names);
 }
 
 /* Reads a file past its mark of byte order. */
@@ -148,7 +162,7 @@ static int read_meta(struct directory *dir)
     if (!rc)
         rc = get_meta(dir->path, root, &dir->meta);
     if (!rc)
-        rc = get_class_names(dir, root);
+        rc = get_all_names(dir, root);
     const char *name = json_string_value(json_object_get(root, "name"));
     if (!rc && name) {
         free(dir->out->name);

@@ -141,17 +141,18 @@ static json_t *describe(const struct sl_dataset *data)
         (json_int_t)data->test.count);
 }
 
-/* Beside the sizes, the names of the classes. */
+/* Beside the sizes, the names of classes and of columns. */
 static json_t *describe_all(const struct sl_dataset *data)
 {
-    json_t *meta = describe(data), *names = json_array();
-    const bool named = data->class_names && data->classes > 0;
-    for (int64_t c = 0; named && data->class_names[c]; c++)
-        json_array_append_new(names, sl_json_text(data->class_names[c]));
-    if (meta && named)
-        json_object_set(meta, "class_names", names);
-    json_decref(names);
-    return meta;
+    json_t *meta = describe(data), *features = json_object_get(meta, "features");
+    bool good = meta != NULL;
+    if (good && data->class_names && data->classes > 0)
+        good = json_object_set_new(meta, "class_names", sl_json_list(data->class_names)) == 0;
+    if (good && data->feature_names && json_is_object(features))
+        good = json_object_set_new(features, "names", sl_json_list(data->feature_names)) == 0;
+    if (!good)
+        json_decref(meta);
+    return good ? meta : NULL;
 }
 
 static int write_meta(struct writer *w)

@@ -316,6 +316,23 @@ static int take_splits(const struct table *t)
     return SL_OK;
 }
 
+static int name_features(struct table *t)
+{
+    struct sl_block **blocks = &t->out->blocks;
+    const char **names = sl_block_array(blocks, t->features + 1, sizeof *names);
+    int64_t count = 0;
+    for (int64_t c = 0; names && c < t->columns; c++)
+        if (t->column[c].kind == FEATURE) {
+            names[count] = sl_block_print(blocks, "%s", t->column[c].name);
+            if (!names[count++])
+                return SL_ERR_SYSTEM;
+        }
+    if (names)
+        names[count] = NULL;
+    t->out->feature_names = names;
+    return names ? SL_OK : SL_ERR_SYSTEM;
+}
+
 static int take_features(struct table *t)
 {
     if (t->features == 0)
@@ -328,7 +345,7 @@ static int take_features(struct table *t)
     t->out->feature_form = SL_FEATURES_DENSE;
     t->out->features = t->features;
     t->out->features_dense = feature;
-    return SL_OK;
+    return name_features(t);
 }
 
 int sl_node_table_read(const char *path, const struct sl_read_options *options,
