@@ -23,7 +23,7 @@ static const double IMBALANCE = 0.03;
 static const double MEETING_SECONDS = 17e-6;
 /* A tile's gradient of the weights of features or of the identity passes the cores' caches so
  * often, so fast. EXPOSED is the part of messages that the first tiles' work cannot hide. All of it
- * fits two ranks on two cores and thirteen graphs (docs/PERFORMANCE.md). */
+ * fits two ranks on two cores and thirteen graphs. */
 static const double GRADIENT_PASSES[] = {3.0, 2.0}, GRADIENT_BYTES_PER_SECOND = 8e9,
                     MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.2, VISIT_SECONDS = 16e-9;
 /* Forward twice, backward once. */
