@@ -77,6 +77,42 @@ features() {
     says 'trained with columns of features'
 }
 
+# arrays DIR NAMES COLUMNS ROWS: four vertices on a ring, with features, labels of several columns, and names of the columns.
+arrays() {
+    mkdir "$T/$1"
+    printf '{"class_names": [%s]}\n' "$2" >"$T/$1/meta.json"
+    npy "$T/$1/indptr.npy" '<i8' '(5,)' '\000\0\0\0\0\0\0\0\001\0\0\0\0\0\0\0\002\0\0\0\0\0\0\0\003\0\0\0\0\0\0\0\004\0\0\0\0\0\0\0'
+    npy "$T/$1/indices.npy" '<i4' '(4,)' '\001\0\0\0\002\0\0\0\003\0\0\0\000\0\0\0'
+    npy "$T/$1/features.npy" '|u1' '(4, 1)' '\001\002\003\004'
+    npy "$T/$1/labels.npy" '|u1' "(4, $3)" "$4"
+    npy "$T/$1/train_idx.npy" '<i8' '(2,)' '\000\0\0\0\0\0\0\0\001\0\0\0\0\0\0\0'
+}
+
+# Columns of labels keep their places: fewer of them, or others, are refused.
+several() {
+    arrays m3 '"a", "b", "c"' 3 '\001\0\0\001\001\0\0\001\001\0\0\001'
+    arrays m2 '"a", "b"' 2 '\001\0\0\001\001\0\0\001'
+    arrays turned3 '"b", "a", "c"' 3 '\001\0\0\001\001\0\0\001\001\0\0\001'
+    exits 0 train "$T/m3" --epochs 2 --checkpoint "$T/m" --workers 1
+    exits 0 predict "$T/m" "$T/m3" --workers 1
+    for data in m2 turned3; do
+        exits 1 predict "$T/m" "$T/$data" --workers 1
+        says 'columns of labels of .* are others, or have another order'
+        exits 1 train "$T/$data" --resume "$T/m" --epochs 3 --workers 1
+        says 'columns of labels of .* are others, or have another order'
+    done
+}
+
+# Names that a checkpoint cannot keep apart are left out of it.
+odd_names() {
+    tables latin "$(printf 'caf\351')" "$(printf 'caf\350')" tea
+    exits 0 train "$T/latin" --epochs 60 --checkpoint "$T/latin.ck" --workers 1
+    exits 0 evaluate "$T/latin.ck" "$T/latin" --workers 1
+    arrays same '"a", "a", "c"' 3 '\001\0\0\001\001\0\0\001\001\0\0\001'
+    exits 0 train "$T/same" --epochs 2 --checkpoint "$T/same.ck" --workers 1
+    exits 0 predict "$T/same.ck" "$T/same" --workers 1
+}
+
 # Columns in another order, one less, and one more, as tables and as arrays.
 columns() {
     mkdir "$T/turned" "$T/less" "$T/more"
@@ -125,6 +161,8 @@ check "an unlabelled graph" unlabelled
 check "an unknown class" unknown_class
 check "resumed with fewer classes" resumed
 check "features and the identity" features
+check "several labels" several
+check "names that cannot be told apart" odd_names
 check "columns" columns
 check "a number that is not finite" not_finite
 finish

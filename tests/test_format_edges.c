@@ -66,6 +66,13 @@ static const struct read {
     {"first_is_header.txt", "from to\nann bob\nbob carl\n", "ann>bob bob>carl", 0},
     {"head_tail.txt", "head body\nbody tail\ntail head\n", "head>body body>tail tail>head", 0},
     {"comment.txt", "0 1 # first\n1 2\n2 0\n", "0>1 1>2 2>0", 0},
+    {"ends_as_header.txt", "i j 0.5\nj k 0.25\nk i 2\n", "i>j:0.5 j>k:0.25 k>i:2", 0},
+    {"bars.tsv", "sp|P1|A_HUMAN\tsp|P2|B_HUMAN\t0.5\n", "sp|P1|A_HUMAN>sp|P2|B_HUMAN:0.5", 0},
+    {"titles.tsv", "Python_(programming_language)\tC++\n", "Python_(programming_language)>C++", 0},
+    {"magic.txt", "PAR1 ARROW1\nARROW1 BZh91\n", "PAR1>ARROW1 ARROW1>BZh91", 0},
+    {"bzip.txt", "BZhang Li\nLi digraph\n", "BZhang>Li Li>digraph", 0},
+    {"digraph.txt", "digraph tree\n", "digraph>tree", 0},
+    {"p.txt", "p 3 4\n3 q 5\n", "p>3:4 3>q:5", 0},
     {"mixed.cites", "100157 364207\n100157 bradshaw97\n", "100157>364207 100157>bradshaw97", 0},
     {"mark.txt",
      "\xEF\xBB\xBF"
@@ -125,6 +132,16 @@ static void test_forced_weights(void **state)
     struct sl_dataset data;
     assert_int_equal(open_as(path, 1000, 0, false, SL_WEIGHTS_THIRD, &data), SL_ERR_DATA);
     assert_non_null(strstr(sl_error_message(), "column 3, 'target', is an end of edges"));
+}
+
+/* One separator in the whole file. */
+static void test_separators(void **state)
+{
+    const char *path = files_text(*state, "two.txt", "0\t1\n1 2\n");
+    struct sl_dataset data;
+    assert_int_equal(open_as(path, 1000, 0, false, 0, &data), SL_ERR_DATA);
+    assert_non_null(strstr(sl_error_message(), "line 2: '1 2' has two numbers, expected one "
+                                               "separator in the whole file"));
 }
 
 /* The weight of an edge that goes both ways. */
@@ -238,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_layouts, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_forced_weights, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_separators, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_ways, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_texts, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_reference, files_setup, files_teardown),

@@ -201,6 +201,13 @@ static void test_several(void **state)
                                       : data.multilabels[k] == several[k]);
     assert_round_trip(*state, &data);
     sl_dataset_close(&data);
+    static const struct good_file none[] = {{"nodes.csv", "id,label\n0,|\n1,|\n"},
+                                            {"edges.csv", "0,1\n"}};
+    const char *separators = format_folder(*state, "separators", none, COUNT(none));
+    assert_int_equal(sl_dataset_open_with(separators, &apart, &data), SL_OK);
+    assert_int_equal(data.classes, 0);
+    assert_null(data.multilabels);
+    sl_dataset_close(&data);
     const char *list = files_text(*state, "list.txt", "0 1\n");
     assert_int_equal(sl_dataset_open_with(list, &apart, &data), SL_ERR_USAGE);
     assert_non_null(strstr(sl_error_message(), "expected no --label-separator"));

@@ -100,6 +100,10 @@ int starling_graph_create(int64_t vertices, int64_t entries, const int64_t *indp
 int starling_graph_set_weights(starling_graph *graph, const float *weights)
 {
     struct sl_stored_csr *a = &graph->source.adjacency;
+    if (a->values.data && graph->source.merged_edges > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "graph: weights after starling_graph_count_duplicates, which made weights "
+                        "of its own (expected one of both)");
     return view(&a->values, "graph: weights", SL_NPY_FLOAT32, a->indices.count, 0, weights);
 }
 
@@ -270,10 +274,11 @@ int starling_graph_save(starling_graph *graph, const char *path)
     if (!graph || !path)
         return sl_error(SL_ERR_USAGE,
                         "a graph: the graph or the path is NULL (expected a dataset to write)");
-    int code = starling_rank() == 0 ? sl_api_lock() : 0;
-    if (code || starling_rank() > 0)
+    int code = sl_api_enter();
+    if (code)
         return code;
-    code = save(graph, path);
+    if (starling_rank() == 0)
+        code = save(graph, path);
     sl_api_leave();
     return code;
 }

@@ -15,12 +15,12 @@ static const double MULTIPLY_ADD_SECONDS[] = {0.04e-9, 1e-12}, ENTRY_SECONDS[] =
                     TASK_SECONDS = 9e-6, BUFFER_SECONDS = 0.5e-6;
 /* A row of the output costs as much as this many more entries. */
 static const double ENTRIES_PER_ROW = 1.5;
-/* The tasks of an operation differ by chance, and the last of 2 workers ends later than the mean by
- * this part of a task's length. The part grows by as much whenever the workers double. */
-static const double IMBALANCE = 0.03;
+/* Part of a task's length for which workers, if there are several, idle at the end of an operation.
+ * Tasks on cores differ by chance: the part grows by as much whenever the workers double. */
+static const double IMBALANCE = 0.03, IMBALANCE_OF_GPUS = 0.1;
 /* An operation of an epoch that several workers share ends this much later: the next operation's
  * tasks wait for all of them. */
-static const double MEETING_SECONDS = 17e-6;
+static const double MEETING_SECONDS = 8e-6;
 /* A tile's gradient of the weights of features or of the identity passes the cores' caches so
  * often, so fast. EXPOSED is the part of messages that the first tiles' work cannot hide. All of it
  * fits two ranks on two cores and thirteen graphs. */
@@ -53,6 +53,7 @@ struct tile_costs {
     double messages; /* of one rank with one tile: what nothing overlaps with */
     double visit;    /* of all rows, for each tile of another rank that they meet */
     double meeting;  /* of several workers, after each operation */
+    double imbalance;
     int64_t workers, ranks;
 };
 
@@ -99,9 +100,9 @@ static double epoch_seconds(const struct tile_costs *costs, int64_t tiles, doubl
 {
     const double t = (double)tiles, c = (double)costs->workers, ranks = (double)costs->ranks;
     const bool alone = costs->workers <= costs->ranks; /* nobody to wait for in a rank */
-    const double busy = fmin(t, c), idle = alone ? 0.0 : IMBALANCE * log2(c) * busy / t;
-    const double meetings = alone || busy < 2.0 ? 0.0 : OPERATIONS * costs->meeting;
-    const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 workers take as long as 4 */
+    const double busy = fmin(t, c), idle = alone ? 0.0 : costs->imbalance * busy / t;
+    const double meetings = alone || t <= ranks ? 0.0 : OPERATIONS * costs->meeting;
+    const double rounds = ceil(t / c) * busy / t; /* 3 equal tasks on 2 workers take as long as 4 */
     return (costs->work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t) + costs->gradient * t +
             costs->visit * met) /
                busy +
@@ -278,6 +279,7 @@ int64_t sl_tile_choice(struct sl_runtime *rt, const struct sl_source *source,
         .messages = sends ? message_seconds(source, width, ranks, options->link) : 0.0,
         .visit = sends ? visit_seconds(source) : 0.0,
         .meeting = gpus ? 0.0 : MEETING_SECONDS,
+        .imbalance = gpus ? IMBALANCE_OF_GPUS : IMBALANCE * log2((double)workers),
         .workers = workers,
         .ranks = ranks};
     const int64_t needed = needed_tiles(source, options, ranks);

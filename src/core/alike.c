@@ -79,7 +79,8 @@ static bool is_own(const char *name)
 
 static void add_option(struct sl_alike *alike, const struct sl_option *option, const json_t *value)
 {
-    const bool file = option->argument && strcmp(option->argument, "FILE") == 0;
+    const bool file = option->argument && (strcmp(option->argument, "FILE") == 0 ||
+                                           strcmp(option->argument, "DIR") == 0);
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) : NULL;
     const char *plain = json_string_value(value) ? json_string_value(value) : text ? text : "";
     if (!value)

@@ -314,9 +314,9 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     const char *wanted = wanted_scheduler(options);
     const int found = wanted ? sl_scheduler_find(wanted, &conf.sched_policy) : 0;
     int code = sl_ranks_start(rt);
+    started = true; /* whatever happened, nobody starts MPI again */
     if (code)
         return code;
-    started = true;
     code = meet(rt, options, found);
     if (code)
         return code;

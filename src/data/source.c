@@ -251,12 +251,27 @@ int sl_source_borrow(const struct sl_source *whole, struct sl_source *out)
 
 /* ---- Doubled edges ---- */
 
+/* Whether each row has its columns in ascending order, none of them twice. */
+static bool is_sorted(const struct sl_stored_csr *a, int64_t rows)
+{
+    bool sorted = a->indptr.count == rows + 1;
+    int64_t end = sorted ? sl_npy_integer(&a->indptr, 0) : 0;
+    for (int64_t r = 0; sorted && r < rows; r++) {
+        const int64_t start = end;
+        end = sl_npy_integer(&a->indptr, r + 1);
+        sorted = start >= 0 && start <= end && end <= a->indices.count;
+        for (int64_t e = start + 1; sorted && e < end; e++)
+            sorted = sl_npy_integer(&a->indices, e - 1) < sl_npy_integer(&a->indices, e);
+    }
+    return sorted;
+}
+
 int sl_source_count_duplicates(struct sl_source *source)
 {
     struct sl_stored_csr *a = &source->adjacency;
     struct sl_block *blocks = NULL;
     const int64_t entries = a->indices.count;
-    if (a->values.data)
+    if (a->values.data || is_sorted(a, source->vertices))
         return SL_OK;
     float *ones = sl_block_array(&blocks, entries, sizeof *ones);
     for (int64_t e = 0; ones && e < entries; e++)

@@ -13,6 +13,21 @@ static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
 
 /* ---- Describe ---- */
 
+/* Whether names can be told apart when they are read again: JSON has UTF-8 alone. Other classes
+ * keep their numbers. */
+static bool can_be_read(const char *const *names)
+{
+    struct sl_string_ids ids = {0};
+    bool good = names != NULL;
+    for (int64_t c = 0; good && names[c]; c++) {
+        json_t *text = json_string(names[c]);
+        good = text && sl_string_ids_get(&ids, names[c]) == c;
+        json_decref(text);
+    }
+    sl_string_ids_free(&ids);
+    return good;
+}
+
 json_t *sl_meaning_describe(const struct sl_source *source)
 {
     json_t *dataset = json_pack(
@@ -20,7 +35,7 @@ json_t *sl_meaning_describe(const struct sl_source *source)
         (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
         (json_int_t)source->classes, IDENTITY, source->feature_form == SL_FEATURES_IDENTITY);
     bool good = dataset != NULL;
-    if (good && source->class_names)
+    if (good && can_be_read(source->class_names))
         good = json_object_set_new(dataset, NAMES, sl_json_list(source->class_names)) == 0;
     if (good && source->feature_names)
         good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
@@ -73,9 +88,7 @@ static int number_classes(const struct sl_source *source, const char *const *nam
     char known[512];
     *same = true;
     for (int64_t c = 0; source->class_names[c]; c++) {
-        json_t *text = sl_json_text(source->class_names[c]); /* as sl_meaning_describe wrote it */
-        const int64_t found = sl_string_ids_find(numbers, json_string_value(text));
-        json_decref(text);
+        const int64_t found = sl_string_ids_find(numbers, source->class_names[c]);
         list_names(names, known, sizeof known);
         if (found < 0)
             return sl_error(SL_ERR_DATA,
@@ -99,10 +112,11 @@ static int adopt_names(struct sl_source *source, const char *const *names,
         code = number_classes(source, names, numbers, model, number, &same);
     if (code)
         return code;
-    if (!same && source->labels.data && source->labels.dims == 2)
+    const bool several = count > 0 && source->labels.data && source->labels.dims == 2;
+    if (several && (!same || count != numbers->count))
         return sl_error(SL_ERR_DATA,
-                        "%s: the columns of labels of %s have another order (expected the order of "
-                        "the model's classes)",
+                        "%s: the columns of labels of %s are others, or have another order "
+                        "(expected those of the model's classes, in their order)",
                         model, source->path);
     if (!same) {
         source->label_classes.number = number;

@@ -147,6 +147,15 @@ static bool is_float(const struct sl_edge_record *record, int64_t c)
     return c < record->count && sl_text_to_float(record->field[c], &unused);
 }
 
+/* Whether a record has a number: it is no header then, whatever its words. */
+static bool has_float(const struct sl_edge_record *record)
+{
+    bool found = false;
+    for (int64_t c = 0; c < record->count && !found; c++)
+        found = is_float(record, c);
+    return found;
+}
+
 static bool is_known(const struct sl_vertex_map *map, const struct sl_edge_record *record,
                      int64_t c)
 {
@@ -296,7 +305,7 @@ static int decide(struct sl_csv *csv, const struct sl_read_options *options,
         rc = copy_record(csv, &second);
     rc = got < 0 ? got : rc;
     if (!rc) {
-        l->ends_named = find_ends(&l->first, &l->source, &l->target);
+        l->ends_named = find_ends(&l->first, &l->source, &l->target) && !has_float(&l->first);
         l->header = map ? is_header_of_known(l, map, l->source, l->target) : is_header(l, &second);
         take_columns(l, &second, options->weights);
         rc = check(csv, l, options->weights);

@@ -118,7 +118,9 @@ static int take_edge(const struct sl_csv *csv, struct reading *r, int64_t u, int
 /* What a name without quotes may not be: a piece of another format, or of another separator. */
 static int check_name(const struct sl_csv *csv, const char *field)
 {
-    const char *mark = strpbrk(field, "{}[]()<>;|");
+    const char *mark = strchr("{[(<;|", field[0]) ? field : NULL;
+    if (!mark && csv->delimiter == ' ')
+        mark = strpbrk(field, "{}[]<>;|");
     bool says = false;
     for (const char *at = field; *at; at++)
         says = says || isalnum((unsigned char)*at) || (unsigned char)*at >= 0x80;
@@ -175,6 +177,8 @@ static int parse_edge(const struct sl_csv *csv, struct reading *r)
 {
     const struct sl_edge_layout *l = &r->layout;
     const int64_t ends = larger(l->source, l->target) + 1, least = larger(ends, l->weight + 1);
+    if (csv->fields == 1 && sl_text_is_numbers(csv->field[0]))
+        return check_name(csv, csv->field[0]);
     if (l->more ? csv->fields < least : csv->fields != l->columns)
         return sl_error(SL_ERR_DATA,
                         "%s: line %" PRId64 " has %" PRId64 " columns, expected %s%" PRId64,

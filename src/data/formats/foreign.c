@@ -74,10 +74,25 @@ static bool is_dimacs(const char *at)
     if (at[0] != 'p' || at[1] != ' ')
         return false;
     at += 2 + strspn(at + 2, " ");
-    at += strspn(at, "abcdefghijklmnopqrstuvwxyz");
+    const size_t word = strspn(at, "abcdefghijklmnopqrstuvwxyz");
+    if (word == 0)
+        return false;
+    at += word;
     at += strspn(at, " ");
     const size_t digits = strspn(at, "0123456789");
     return digits > 0 && at[digits] == ' ' && strspn(at + digits + 1, "0123456789") > 0;
+}
+
+/* Whether what begins so is no name of a vertex: binary files go on with a byte that no text has,
+ * and a graph of Graphviz has a brace in its first line. */
+static bool is_meant(const char *at, const char *start)
+{
+    const char *after = at + strlen(start);
+    if (strcmp(start, "PAR1") == 0 || strcmp(start, "ARROW1") == 0)
+        return (unsigned char)*after < ' ' && !strchr("\t\r\n", *after ? *after : ' ');
+    if (strcmp(start, "digraph") == 0)
+        return memchr(after, '{', strcspn(after, "\n")) != NULL;
+    return true;
 }
 
 const char *sl_foreign_by_head(const char *head, size_t bytes)
@@ -88,7 +103,7 @@ const char *sl_foreign_by_head(const char *head, size_t bytes)
     const bool markup = *at == '<';
     for (int k = 0; k < FOREIGN; k++) {
         const char *start = foreign[k].start;
-        if (start && (strncasecmp(at, start, strlen(start)) == 0 ||
+        if (start && ((strncasecmp(at, start, strlen(start)) == 0 && is_meant(at, start)) ||
                       (markup && start[0] == '<' && strcasestr(at, start))))
             return foreign[k].sentence;
     }

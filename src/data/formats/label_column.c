@@ -180,6 +180,10 @@ static int take_several(const struct sl_label_column *column, struct sl_dataset 
     struct sl_block *scratch = NULL;
     int rc = mark_words(column, &labels, NULL, NULL);
     const int64_t classes = labels.count, words = column->words.count;
+    if (!rc && classes == 0) { /* separators alone: no labels */
+        sl_string_ids_free(&labels);
+        return SL_OK;
+    }
     const size_t bytes = (size_t)classes * sizeof(float);
     const int32_t *class_of = rc ? NULL : sort_names(&labels, out);
     float *rows = sl_block_array(&scratch, words, bytes);

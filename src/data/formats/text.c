@@ -58,6 +58,14 @@ void sl_text_close(struct sl_text *text)
 
 /* ---- Bytes that are no text ---- */
 
+/* After "BZh", which a name may begin with: the level, and the mark of the first block. */
+static bool is_bzip2(const char *head, size_t bytes)
+{
+    static const char mark[] = "1AY&SY";
+    return bytes >= 4 + strlen(mark) && head[3] >= '1' && head[3] <= '9' &&
+           memcmp(head + 4, mark, strlen(mark)) == 0;
+}
+
 const char *sl_text_objection(const char *head, size_t bytes)
 {
     static const struct {
@@ -74,7 +82,8 @@ const char *sl_text_objection(const char *head, size_t bytes)
     };
     for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) {
         const size_t length = strlen(marks[k].start);
-        if (bytes >= length && memcmp(head, marks[k].start, length) == 0)
+        const bool begins = bytes >= length && memcmp(head, marks[k].start, length) == 0;
+        if (begins && (k > 0 || is_bzip2(head, bytes)))
             return marks[k].objection;
     }
     return NULL;
