@@ -75,7 +75,7 @@ static void list_names(const char *const *names, char *text, size_t size)
     enum { MOST = 10 };
     size_t length = 0;
     text[0] = '\0';
-    for (int c = 0; names[c] && c <= MOST && length < size; c++)
+    for (int c = 0; c <= MOST && length < size && names[c]; c++)
         length += (size_t)snprintf(text + length, size - length, "%s%s", c ? ", " : "",
                                    c < MOST ? names[c] : "...");
 }

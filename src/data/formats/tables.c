@@ -128,7 +128,7 @@ static int find_header(struct sl_csv *csv, bool own, const struct sl_vertex_map 
         sl_node_table_is_id_word(csv->field[0]) || (word && sl_edges_is_label_word(csv->field[1]));
     got = sl_csv_next(csv);
     int64_t unused;
-    if (got > 0 && !own && !*header && word && csv->fields == 2 &&
+    if (got > 0 && !*header && word && csv->fields == 2 &&
         sl_text_to_int64(csv->field[0], &unused)) {
         *header = true;
         sl_note("%s: line %" PRId64 " is taken for a header", csv->text.path, line);
