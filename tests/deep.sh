@@ -120,7 +120,7 @@ automatic() {
     "$STARLING" generate community "$T/big" --vertices 20000 --classes 4 --degree 4 --features 32 >"$T/out" || exit 1
     for case in 4000000:none 590000:some; do
         (ulimit -v "${case%:*}" && exec timeout 60 "$STARLING" train "$T/big" --model resgcn --layers 36 --hidden 128 \
-            --epochs 1 --workers 1 --log "$T/log") >"$T/out" 2>"$T/err" </dev/null || die "$(cat "$T/err")"
+            --tiles 4 --epochs 1 --workers 1 --log "$T/log") >"$T/out" 2>"$T/err" </dev/null || die "$(cat "$T/err")"
         chosen=$(sed -n 's/.*"recompute":"\([^"]*\)".*/\1/p' "$T/log")
         said=$(sed -n 's/^chosen for this dataset:.*--recompute \([0-9]*\).*/\1/p' "$T/out")
         echo "${case%:*} kB: $chosen"

@@ -119,8 +119,8 @@ forms() {
             tolerance=1e-5 near csr dense 8
         done
     done
-    run 1 predict ck "$T/sparse" --quiet --logits one.npy --output one.ids.npy || die "$(cat err)"
-    run 2 predict ck "$T/few" --quiet --logits two.npy --output two.ids.npy || die "$(cat err)"
+    run 1 predict ck "$T/sparse" --tiles 2 --quiet --logits one.npy --output one.ids.npy || die "$(cat err)"
+    run 2 predict ck "$T/few" --tiles 2 --quiet --logits two.npy --output two.ids.npy || die "$(cat err)"
     cmp one.npy two.npy || die "other logits"
 }
 

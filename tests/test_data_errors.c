@@ -65,7 +65,7 @@ static const struct {
     {"table.parquet", "PAR1", "pandas.read_parquet"},
     {"data.pt", "PK", "starling.from_pyg(torch.load(FILE))"},
     {"data.pkl", "\x80\x04", "from_dgl"},
-    {"edges.csv.bz2", "BZh91AY", "is compressed by bzip2, expected text or gzip (bzcat"},
+    {"edges.csv.bz2", "BZh91AY&SY", "is compressed by bzip2, expected text or gzip (bzcat"},
     {"edges.xz",
      "\xFD"
      "7zXZ",
