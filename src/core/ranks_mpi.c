@@ -185,9 +185,10 @@ static bool have_one_memory(void)
     return !several;
 }
 
-/* Messages have describe_tile's type where ranks have one memory. StarPU 1.3 unpacks a message of
- * such a type that comes before its tile is free into the memory of the thread that frees the tile
- * (starpu_data_get_local_ptr in _starpu_mpi_early_data_cb), which may be a GPU's. */
+/* Messages have describe_tile's type where ranks have one memory. A message may come before its
+ * tile is free. StarPU 1.3 unpacks early messages of such types in the thread that frees the tile,
+ * into this thread's memory (starpu_data_get_local_ptr in _starpu_mpi_early_data_cb). A GPU's
+ * thread would unpack into the GPU's copy. */
 int sl_ranks_start_messages(void)
 {
     if (!sl_ranks_use_mpi())

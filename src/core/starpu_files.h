@@ -1,6 +1,5 @@
-/* The files in which StarPU keeps what it measured of this machine: in STARPU_HOME or HOME, under
- * .starpu/sampling. StarPU aborts where it cannot write them, and where it finds one that is empty.
- */
+/* StarPU keeps its measurements of this machine in files: in STARPU_HOME or HOME, under
+ * .starpu/sampling. StarPU aborts where the files cannot be written, and where a file is empty. */
 #ifndef SL_CORE_STARPU_FILES_H
 #define SL_CORE_STARPU_FILES_H
 
