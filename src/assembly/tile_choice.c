@@ -46,7 +46,7 @@ static double work_seconds(const struct sl_source *source, int64_t width, bool g
            4.0 * nnz * ENTRY_SECONDS[gpu];
 }
 
-/* What an epoch of any number of tiles consists of; seconds on one worker. */
+/* The parts of an epoch of any number of tiles; seconds on one worker. */
 struct tile_costs {
     double work;     /* all multiplications */
     double gradient; /* of the first layer's weights, one for each tile: written, and summed */
@@ -87,7 +87,7 @@ static double visit_seconds(const struct sl_source *source)
 
 enum { OPERATIONS = 16 }; /* of an epoch */
 
-/* What T row tiles cost beside, each of whose tasks has T tiles of its row. */
+/* The seconds of the tasks of T row tiles, beside their work. A task has T tiles of its row. */
 static double task_seconds(double t)
 {
     return OPERATIONS * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;

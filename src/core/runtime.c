@@ -286,7 +286,7 @@ bool sl_runtime_started(void)
     return started;
 }
 
-/* What ranks tell one another first, also where one has failed before. */
+/* Ranks meet before all else, also where one has failed: they tell errors and compare options. */
 static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options, int own_code)
 {
     int code = sl_runtime_agree(rt, own_code);

@@ -83,8 +83,8 @@ static bool is_dimacs(const char *at)
     return digits > 0 && at[digits] == ' ' && strspn(at + digits + 1, "0123456789") > 0;
 }
 
-/* Whether what begins so is no name of a vertex: binary files go on with a byte that no text has,
- * and a graph of Graphviz has a brace in its first line. */
+/* Whether a file that begins so is of the other format: a vertex may be called so, too. Binary
+ * files go on with a byte that no text has. A graph of Graphviz has a brace in its first line. */
 static bool is_meant(const char *at, const char *start)
 {
     const char *after = at + strlen(start);
