@@ -60,10 +60,9 @@ int sl_help_print(int argc, char **argv)
     printf("  %-10s %s\n", "completion",
            "Print the completion of commands and options for a shell");
     printf("  %-10s %s\n", "version", "Print the version");
-    printf("\nstarling COMMAND --help explains each. First steps, which make a graph in the folder "
-           "graph:\n\n"
-           "  starling generate community graph\n"
-           "  starling train graph\n");
+    printf(
+        "\nstarling COMMAND --help explains each. First steps: starling generate community graph; "
+        "starling train graph\n");
     return 0;
 }
 

@@ -251,7 +251,8 @@ int sl_source_borrow(const struct sl_source *whole, struct sl_source *out)
 
 /* ---- Doubled edges ---- */
 
-/* Whether each row has its columns in ascending order, none of them twice. */
+/* Whether each row has its columns, of which there are as many as rows, in ascending order, none of
+ * them twice. */
 static bool is_sorted(const struct sl_stored_csr *a, int64_t rows)
 {
     bool sorted = a->indptr.count == rows + 1;
@@ -262,6 +263,9 @@ static bool is_sorted(const struct sl_stored_csr *a, int64_t rows)
         sorted = start >= 0 && start <= end && end <= a->indices.count;
         for (int64_t e = start + 1; sorted && e < end; e++)
             sorted = sl_npy_integer(&a->indices, e - 1) < sl_npy_integer(&a->indices, e);
+        if (sorted && end > start)
+            sorted = sl_npy_integer(&a->indices, start) >= 0 &&
+                     sl_npy_integer(&a->indices, end - 1) < rows;
     }
     return sorted;
 }
