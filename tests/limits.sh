@@ -71,15 +71,15 @@ long_run() {
 no_room() {
     printf x >"$T/file"
     for home in "$T/file" "$T/file/below"; do
-        (unset STARPU_HOME && HOME=$home && export HOME && exec "$STARLING" train "$karate" --epochs 2 --workers 1 --quiet) \
+        (unset STARPU_HOME XDG_CACHE_HOME && HOME=$home && export HOME && exec "$STARLING" train "$karate" --epochs 2 --workers 1 --quiet) \
             >"$T/out" 2>"$T/err" </dev/null || die "$home: $(cat "$T/err")"
-        (unset STARPU_HOME && HOME=$home && export HOME && exec "$STARLING" train "$karate" --epochs 2 --workers 1) \
+        (XDG_CACHE_HOME=$home && export XDG_CACHE_HOME && exec "$STARLING" train "$karate" --epochs 2 --workers 1) \
             >"$T/out" 2>"$T/err" </dev/null || die "$home: $(cat "$T/err")"
         grep -q "$home: .*StarPU keeps its measurements of this machine in /tmp" "$T/err" || die "$home: $(cat "$T/err")"
     done
     mkdir "$T/home"
     for turn in first second; do
-        (STARPU_HOME=$T/home && export STARPU_HOME && exec "$STARLING" train "$karate" --epochs 2 --workers 1 --quiet) \
+        (unset XDG_CACHE_HOME && STARPU_HOME=$T/home && export STARPU_HOME && exec "$STARLING" train "$karate" --epochs 2 --workers 1 --quiet) \
             >"$T/out" 2>"$T/err" </dev/null || die "$turn: $(cat "$T/err")"
         files=$(find "$T/home/.starpu/sampling/bus" -type f)
         [ -n "$files" ] || die "no files in the place that STARPU_HOME names"

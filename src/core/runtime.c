@@ -73,7 +73,7 @@ static char *replace_variable(const char *name, const char *value)
 static int start_starpu(struct starpu_conf *conf, int gpus)
 {
     char path[PATH_MAX];
-    const char *home = getenv("STARPU_HOME") ? getenv("STARPU_HOME") : getenv("HOME");
+    const char *home = sl_starpu_files_home();
     snprintf(path, sizeof path, "%s/.starpu-start.lock", home ? home : "/tmp");
     const int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock >= 0)

@@ -11,9 +11,13 @@
 
 #include "core/log.h"
 
-static const char *home(void)
+const char *sl_starpu_files_home(void)
 {
-    return getenv("STARPU_HOME") ? getenv("STARPU_HOME") : getenv("HOME");
+    static const char *const names[] = {"XDG_CACHE_HOME", "STARPU_HOME", "HOME"};
+    const char *home = NULL;
+    for (size_t n = 0; n < sizeof names / sizeof *names && !home; n++)
+        home = getenv(names[n]);
+    return home;
 }
 
 /* Write a file of as many bytes as StarPU's files take, and remove it. A quota shows itself in no
@@ -39,7 +43,7 @@ static int try_to_write(const char *directory)
 void sl_starpu_files_find_room(void)
 {
     char path[PATH_MAX];
-    const char *wanted = home();
+    const char *wanted = sl_starpu_files_home();
     int code = wanted ? 0 : ENOENT;
     if (wanted && mkdir(wanted, 0777) && errno != EEXIST)
         code = errno;
@@ -49,11 +53,13 @@ void sl_starpu_files_find_room(void)
         return;
     snprintf(path, sizeof path, "/tmp/starling-%ld", (long)getuid());
     mkdir(path, 0700);
-    setenv("STARPU_HOME", path, 1);
     if (wanted)
-        sl_note("%s: %s; StarPU keeps its measurements of this machine in %s (STARPU_HOME names "
-                "another place)",
+        sl_note("%s: %s; StarPU keeps its measurements of this machine in %s (XDG_CACHE_HOME, else "
+                "STARPU_HOME, names another place)",
                 wanted, strerror(code), path);
+    if (getenv("XDG_CACHE_HOME"))
+        setenv("XDG_CACHE_HOME", path, 1);
+    setenv("STARPU_HOME", path, 1);
 }
 
 static int remove_empty(const char *path, const struct stat *status, int type, struct FTW *where)
@@ -68,6 +74,7 @@ void sl_starpu_files_remove_empty(void)
 {
     enum { DIRECTORIES = 8 }; /* open at a time */
     char path[PATH_MAX];
-    if (home() && snprintf(path, sizeof path, "%s/.starpu/sampling", home()) < (int)sizeof path)
+    const char *home = sl_starpu_files_home();
+    if (home && snprintf(path, sizeof path, "%s/.starpu/sampling", home) < (int)sizeof path)
         nftw(path, remove_empty, DIRECTORIES, FTW_PHYS);
 }
