@@ -126,15 +126,14 @@ struct letter {
     char words[SL_ALIKE_MOST][SL_ALIKE_WORDS];
 };
 
-static struct letter write_letter(const struct sl_alike *alike)
+static void write_letter(const struct sl_alike *alike, struct letter *letter)
 {
-    struct letter letter = {.host = ""};
-    gethostname(letter.host, sizeof letter.host - 1);
+    memset(letter, 0, sizeof *letter);
+    gethostname(letter->host, sizeof letter->host - 1);
     for (int t = 0; t < alike->count; t++) {
-        letter.hash[t] = alike->thing[t].hash;
-        memcpy(letter.words[t], alike->thing[t].words, SL_ALIKE_WORDS);
+        letter->hash[t] = alike->thing[t].hash;
+        memcpy(letter->words[t], alike->thing[t].words, SL_ALIKE_WORDS);
     }
-    return letter;
 }
 
 static int compare(int rank, const struct letter *own, const struct letter *first,
@@ -159,8 +158,9 @@ int sl_alike_check(struct sl_runtime *rt, const struct sl_alike *alike, int code
 {
     if (rt->ranks == 1)
         return 0;
-    const struct letter own = write_letter(alike);
-    struct letter first = own;
+    struct letter own, first;
+    write_letter(alike, &own);
+    write_letter(alike, &first);
     sl_runtime_broadcast(rt, 0, &first, sizeof first);
     return sl_runtime_agree(rt, compare(rt->rank, &own, &first, alike, code, expected));
 }
