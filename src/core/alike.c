@@ -19,8 +19,10 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return (x << 29 | x >> 35) * 0x9E3779B97F4A7C15u;
 }
 
-/* Four lanes, so that a product need not wait for the one before. */
-static uint64_t hash_piece(uint64_t hash, const unsigned char *bytes, size_t size)
+/* Four lanes, so that a product need not wait for the one before. Clang 14 takes all memory where
+ * it puts the loop into its callers. */
+__attribute__((noinline)) static uint64_t hash_piece(uint64_t hash, const unsigned char *bytes,
+                                                     size_t size)
 {
     uint64_t lane[LANES] = {hash + 1, hash + 2, hash + 3, hash + 4}, word[LANES] = {0};
     size_t at = 0;
