@@ -169,25 +169,34 @@ quiet() {
     [ ! -s "$T/out" ] || die "on stdout: $(cat "$T/out")"
 }
 
+# on_terminal STREAM ARGUMENT ...: the program with a terminal as stdout or stderr, whose words are then in $T/screen. Words of
+# the other stream are in $T/beside.
+on_terminal() {
+    command -v python3 >/dev/null 2>&1 || { echo "no python3 to make a terminal"; exit 77; }
+    python3 - "$T/screen" "$T/beside" "$1" "$STARLING" "$@" <<'PYTHON' || die "no terminal"
+import os, pty, subprocess, sys
+screen, other, stream, program, _, *arguments = sys.argv[1:]
+terminal, end = pty.openpty()
+with open(screen, "wb") as said, open(other, "wb") as rest:
+    run = subprocess.Popen([program] + arguments, **{"stdout": rest, "stderr": rest, stream: end})
+    os.close(end)
+    part = b" "
+    while part:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:
+            part = b""
+        said.write(part)
+sys.exit(run.wait())
+PYTHON
+}
+
 # On a terminal a bar, with the time that is left; it is gone at the end.
 bar() {
-    command -v python3 >/dev/null 2>&1 || { echo "no python3 to make a terminal"; exit 77; }
-    python3 - "$STARLING" "$karate" <<'PYTHON' || die "no bar"
-import os, pty, re, subprocess, sys
-terminal, end = pty.openpty()
-run = subprocess.Popen([sys.argv[1], "train", sys.argv[2], "--epochs", "3000", "--patience", "0"], stderr=end, stdout=subprocess.DEVNULL)
-os.close(end)
-said = b""
-while True:
-    try:
-        part = os.read(terminal, 65536)
-    except OSError:
-        break
-    if not part:
-        break
-    said += part
-assert run.wait() == 0
-drawn = re.sub("\033\\[\\d*m", "", said.decode()).split("\r")
+    on_terminal stderr train "$karate" --epochs 3000 --patience 0
+    python3 - "$T/screen" <<'PYTHON' || die "no bar"
+import re, sys
+drawn = re.sub("\033\\[\\d*m", "", open(sys.argv[1], newline="").read()).split("\r")
 assert any(re.search(r"\[#+\.+\] epoch \d+/3000  loss .* \d+ s left", line) for line in drawn), drawn[-3:]
 assert "3000/3000" in drawn[-2] and drawn[-1] == "\033[K", drawn[-2:]
 PYTHON
@@ -195,24 +204,9 @@ PYTHON
 
 # Lines wherever there is no bar: Open MPI gives ranks a terminal as stdout, and a pipe as stderr.
 lines_without_bar() {
-    command -v python3 >/dev/null 2>&1 || { echo "no python3 to make a terminal"; exit 77; }
-    python3 - "$STARLING" "$karate" <<'PYTHON' || die "no lines"
-import os, pty, subprocess, sys
-terminal, end = pty.openpty()
-run = subprocess.Popen([sys.argv[1], "train", sys.argv[2], "--epochs", "20", "--eval-every", "5"], stdout=end, stderr=subprocess.PIPE)
-os.close(end)
-said = b""
-while True:
-    try:
-        part = os.read(terminal, 65536)
-    except OSError:
-        break
-    if not part:
-        break
-    said += part
-assert run.wait() == 0 and run.stderr.read() == b""
-assert [line.split()[1] for line in said.decode().splitlines() if line.startswith("epoch ")] == ["5/20", "10/20", "15/20", "20/20"], said
-PYTHON
+    on_terminal stdout train "$karate" --epochs 20 --eval-every 5
+    [ ! -s "$T/beside" ] || die "on stderr: $(cat "$T/beside")"
+    [ "$(sed -n 's/^epoch \([0-9]*\)\/20 .*/\1/p' "$T/screen" | tr '\n' ' ')" = "5 10 15 20 " ] || die "$(cat "$T/screen")"
 }
 
 same_again() {

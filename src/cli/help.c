@@ -148,7 +148,9 @@ static void print_program_page(void)
            "command line is.\n");
     printf(".SH ENVIRONMENT\n.TP\n.B STARPU_*\nVariables of StarPU win over what the program would "
            "choose, for instance "
-           "\\fBSTARPU_NCPU\\fR, \\fBSTARPU_SCHED\\fR and \\fBSTARPU_HOME\\fR.\n"
+           "\\fBSTARPU_NCPU\\fR and \\fBSTARPU_SCHED\\fR.\n"
+           ".TP\n.B XDG_CACHE_HOME\nStarPU's measurements of this machine are kept there; else in "
+           "\\fBSTARPU_HOME\\fR, else in \\fBHOME\\fR.\n"
            ".TP\n.B STARLING_ALONE\nSet to 1, every process of a launcher runs by itself.\n");
     printf(".SH SEE ALSO\n.BR mpirun (1)\n");
 }

@@ -54,8 +54,9 @@ int sl_csr_transpose(const struct sl_csr *csr, struct sl_block **blocks, struct 
  * the larger. */
 int sl_csr_symmetrize(struct sl_csr *csr, struct sl_block **blocks);
 
-/* The same with another rule where both have an entry, which is no loop: the larger, their sum or
- * their mean. *both: such pairs; *different: those whose values differ. */
+/* sl_csr_symmetrize with another rule where both have an entry: the larger, the sum or the mean of
+ * the two. Loops stay as they are. *both: how many pairs of entries there are; *different: how many
+ * pairs have two values. */
 int sl_csr_symmetrize_by(struct sl_csr *csr, enum sl_symmetrize way, struct sl_block **blocks,
                          int64_t *both, int64_t *different);
 

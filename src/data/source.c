@@ -251,8 +251,7 @@ int sl_source_borrow(const struct sl_source *whole, struct sl_source *out)
 
 /* ---- Doubled edges ---- */
 
-/* Whether each row has its columns, of which there are as many as rows, in ascending order, none of
- * them twice. */
+/* Whether the columns of each row ascend, and so none is there twice. The matrix is square. */
 static bool is_sorted(const struct sl_stored_csr *a, int64_t rows)
 {
     bool sorted = a->indptr.count == rows + 1;

@@ -55,11 +55,13 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
 /* Whether a folder has the directory layout: its meta.json. */
 bool sl_is_directory_layout(const char *path);
 
-/* The only file of a folder that may be a dataset, by its name, on the list of blocks. *file NULL:
- * the folder itself is one, or has no such file, or several. SL_ERR_SYSTEM. */
+/* Set *file to the path of the only file of a folder that its name makes a dataset; the path is on
+ * the list of blocks. NULL: the folder itself is a dataset, or has no such file, or several.
+ * SL_ERR_SYSTEM. */
 int sl_format_find_only_file(const char *path, struct sl_block **blocks, const char **file);
 
-/* SL_ERR_DATA: the folder is no dataset. The sentence says what it has and what was looked for. */
+/* Return SL_ERR_DATA: the folder is no dataset. The error lists the folder's files, and the files
+ * that a dataset has. */
 int sl_format_refuse_folder(const char *path);
 
 /* Opens the directory layout: maps its files and checks their shapes and what meta.json says.
