@@ -166,9 +166,9 @@ static void test_cached_aggregate(void **state)
 /* ---- The form of features ---- */
 
 /* Return the form that a core with these rates makes of amazon_photo's features, of which
- * `entries` are stored. */
+ * `entries` are stored, with this dropout of the input. */
 static enum sl_feature_form form_of(int64_t entries, double features, double gemm,
-                                    const char *asked)
+                                    const char *asked, const char *dropout)
 {
     static const int64_t indptr[] = {0};
     struct sl_runtime alone = {.ranks = 1};
@@ -185,6 +185,7 @@ static enum sl_feature_form form_of(int64_t entries, double features, double gem
     core.gemm = gemm;
     assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
     assert_int_equal(sl_options_set(sl_config_options, &config, "feature-form", asked), 0);
+    assert_int_equal(sl_options_set(sl_config_options, &config, "input-dropout", dropout), 0);
     assert_int_equal(sl_defaults_form(&alone, &source, &core, &config), 0);
     assert_string_equal(config.feature_form,
                         source.feature_form == SL_FEATURES_CSR ? "csr" : "dense");
@@ -196,14 +197,18 @@ static void test_feature_form(void **state)
 {
     (void)state;
     const int64_t third = 1979909, few = 70000, most = 5000000;
-    assert_int_equal(form_of(few, 40e9, 100e9, "auto"), SL_FEATURES_CSR);
-    assert_int_equal(form_of(third, 40e9, 100e9, "auto"), SL_FEATURES_CSR);
-    assert_int_equal(form_of(most, 40e9, 100e9, "auto"), SL_FEATURES_DENSE);
-    assert_int_equal(form_of(most, 40e9, 24e9, "auto"), SL_FEATURES_CSR);   /* a slow BLAS */
-    assert_int_equal(form_of(third, 3e9, 50e9, "auto"), SL_FEATURES_DENSE); /* a slow kernel */
-    assert_int_equal(form_of(few, 3e9, 50e9, "auto"), SL_FEATURES_CSR);
-    assert_int_equal(form_of(most, 40e9, 100e9, "csr"), SL_FEATURES_CSR);
-    assert_int_equal(form_of(few, 40e9, 100e9, "dense"), SL_FEATURES_DENSE);
+    assert_int_equal(form_of(few, 40e9, 100e9, "auto", "0.5"), SL_FEATURES_CSR);
+    assert_int_equal(form_of(third, 40e9, 100e9, "auto", "0.5"), SL_FEATURES_CSR);
+    assert_int_equal(form_of(most, 40e9, 100e9, "auto", "0.5"), SL_FEATURES_DENSE);
+    assert_int_equal(form_of(most, 40e9, 24e9, "auto", "0.5"), SL_FEATURES_CSR);   /* a slow BLAS */
+    assert_int_equal(form_of(third, 3e9, 50e9, "auto", "0.5"), SL_FEATURES_DENSE); /* a slow kernel */
+    assert_int_equal(form_of(few, 3e9, 50e9, "auto", "0.5"), SL_FEATURES_CSR);
+    assert_int_equal(form_of(most, 40e9, 100e9, "csr", "0.5"), SL_FEATURES_CSR);
+    assert_int_equal(form_of(few, 40e9, 100e9, "dense", "0.5"), SL_FEATURES_DENSE);
+    /* Without dropout, dense features are aggregated once. Making them must pay. */
+    assert_int_equal(form_of(third, 40e9, 100e9, "auto", "0"), SL_FEATURES_CSR);
+    assert_int_equal(form_of(third, 40e9, 200e9, "auto", "0"), SL_FEATURES_DENSE);
+    assert_int_equal(form_of(third, 40e9, 200e9, "auto", "0.5"), SL_FEATURES_CSR);
 }
 
 /* Two ranks, whose clones are 0, 1 or 2 hops away. Tiles have hop 0, or hops 1 and 2. */

@@ -163,9 +163,11 @@ static bool cache_pays(const struct sl_config *config, const struct sl_source *s
 
 /* ---- The form of the features ---- */
 
-/* The seconds of the first layer in an epoch, with its best order of products. */
+/* The seconds of the first layer in an epoch, with its best order of products; Â·X may be made once
+ * with `cached`. */
 static double form_seconds(const struct sl_config *config, const struct sl_layer_work *work,
-                           double (*seconds)(const struct sl_layer_work *, enum sl_product_order))
+                           double (*seconds)(const struct sl_layer_work *, enum sl_product_order),
+                           bool cached)
 {
     const int wanted = sl_config_product_order(config);
     const double gemm = seconds(work, SL_GEMM_FIRST), spmm = seconds(work, SL_SPMM_FIRST);
@@ -175,7 +177,7 @@ static double form_seconds(const struct sl_config *config, const struct sl_layer
     if (sl_config_model(config)->alone_first)
         return gemm - sl_rates_spmm_seconds(work->rates, work->nnz, work->n,
                                             work->bytes * work->out, work->n);
-    return sl_config_aggregates(config) ? fmin(least, seconds(work, SL_AGGREGATED)) : least;
+    return cached ? fmin(least, seconds(work, SL_AGGREGATED) / MOST_CACHED) : least;
 }
 
 /* Dense features take more memory, and must save this part of the time. Rates of machines that were
@@ -187,9 +189,11 @@ static enum sl_feature_form choose_form(const struct sl_config *config,
                                         const struct sl_rates *rates)
 {
     struct sl_layer_work work = first_layer(config, source, rates);
+    const bool cached = sl_config_aggregates(config);
     work.kept = 1.0 - sl_config_input_dropout(config);
-    return form_seconds(config, &work, sl_layer_dense_seconds) <
-                   MOST_DENSE * form_seconds(config, &work, sl_layer_seconds)
+    return form_seconds(config, &work, sl_layer_dense_seconds, cached) <
+                   MOST_DENSE * form_seconds(config, &work, sl_layer_seconds,
+                                             cached && cache_pays(config, source))
                ? SL_FEATURES_DENSE
                : SL_FEATURES_CSR;
 }
