@@ -13,12 +13,15 @@ process_of() { # RANK
     done
 }
 
+# A shell without terminal ignores SIGINT in what it starts in the background.
+env --default-signal true 2>/dev/null || { echo "env of coreutils 8.31 or later is not there"; exit 77; }
+
 # Trains for ever, sends SIGNAL to a rank when the log has more than three ($most) epochs, and waits for the end.
 signalled() { # SIGNAL RANK RANKS OPTION ...
     signal=$1 rank=$2 ranks=$3
     shift 3
     rm -f "$T/log" "$T/ck"
-    "$MPIRUN" --timeout 60 -n "$ranks" "$STARLING" train "$@" --epochs 10000000 --workers 1 \
+    env --default-signal "$MPIRUN" --timeout 60 -n "$ranks" "$STARLING" train "$@" --epochs 10000000 --workers 1 \
         --log "$T/log" --checkpoint "$T/ck" >"$T/out" 2>"$T/err" </dev/null &
     launcher=$!
     tries=0

@@ -230,7 +230,7 @@ interrupted() { # SUB-MODELS OPTION ...
     until [ "$(grep -c '"event":"epoch"' log 2>/dev/null)" -gt 4 ] || [ $((tries += 1)) -gt 300 ]; do
         sleep 0.1
     done
-    kill -INT $background || die "ended too early: $(cat out err)"
+    kill -TERM $background || die "ended too early: $(cat out err)"
     wait $background
     background=
     last=$(head -c 4000 ck | tr ',' '\n' | sed -n 's/.*epoch\\":\([0-9]*\).*/\1/p' | tail -n 1)

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -124,55 +123,143 @@ static void test_same(void **state)
             fail_msg("%s and %s", cases[c].a, cases[c].b);
 }
 
-static void leave_file(const char *format, long process)
+static void leave_file(const char *name)
 {
-    char name[64];
-    snprintf(name, sizeof name, format, process);
     FILE *file = fopen(name, "w");
     assert_non_null(file);
     fclose(file);
 }
 
-static bool is_there(const char *format, long process)
+static bool is_there(const char *name)
 {
-    char name[64];
-    snprintf(name, sizeof name, format, process);
     return access(name, F_OK) == 0;
 }
 
-/* Of temporary files, those of processes that ended go, and nothing else does. */
+/* Of temporary files and folders, those that nobody writes to go, and nothing else does. */
 static void test_stale(void **state)
 {
     (void)state;
-    const pid_t dead = fork();
-    if (dead == 0)
-        _exit(0);
-    assert_int_equal(waitpid(dead, NULL, 0), dead);
-    static const char *const kept[] = {"y.%ld.tmp", "x.%ld.tmp.npy", "x.0%ld.tmp", "x.a%ld.tmp"};
+    static const char *const kept[] = {"y.01234567.tmp", "x.01234567.tmp.npy", "x.0123456g.tmp",
+                                       "x..tmp", "x.tmp"};
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
-        leave_file(kept[k], (long)dead);
-    leave_file("x.%ld.tmp", (long)dead);
-    leave_file("x.%ld.tmp", (long)getppid());
+        leave_file(kept[k]);
+    leave_file("x.0123abcd.tmp");
+    leave_file("x.4711.tmp"); /* of earlier programs */
+    assert_int_equal(mkdir("x.00ffff00.tmp", 0777), 0);
+    leave_file("x.00ffff00.tmp/indptr.npy");
     assert_int_equal(symlink("x", "link"), 0);
     assert_int_equal(write_text("link", "1"), 0);
-    assert_false(is_there("x.%ld.tmp", (long)dead));
-    assert_true(is_there("x.%ld.tmp", (long)getppid()));
+    assert_false(is_there("x.0123abcd.tmp"));
+    assert_false(is_there("x.4711.tmp"));
+    assert_false(is_there("x.00ffff00.tmp"));
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
-        assert_true(is_there(kept[k], (long)dead));
+        assert_true(is_there(kept[k]));
 
-    /* Locked, it is that of a process elsewhere with the same number. */
-    char name[64];
-    leave_file("x.%ld.tmp", (long)dead);
-    snprintf(name, sizeof name, "x.%ld.tmp", (long)dead);
-    FILE *held = fopen(name, "r");
+    /* Locked, it is somebody's who writes. */
+    leave_file("x.0123abcd.tmp");
+    FILE *held = fopen("x.0123abcd.tmp", "r");
     assert_non_null(held);
     assert_int_equal(flock(fileno(held), LOCK_EX), 0);
     assert_int_equal(write_text("x", "2"), 0);
-    assert_true(is_there("x.%ld.tmp", (long)dead));
+    assert_true(is_there("x.0123abcd.tmp"));
     fclose(held);
     assert_int_equal(write_text("x", "3"), 0);
-    assert_false(is_there("x.%ld.tmp", (long)dead));
+    assert_false(is_there("x.0123abcd.tmp"));
     assert_holds("x", "3");
+}
+
+/* Two writers of one file have a temporary file each, and the last one to end wins. */
+static void test_two_writers(void **state)
+{
+    (void)state;
+    struct sl_new_file first, second;
+    assert_int_equal(sl_file_create(&first, "x"), 0);
+    assert_int_equal(sl_file_create(&second, "x"), 0);
+    assert_string_not_equal(first.temporary, second.temporary);
+    assert_true(is_there(first.temporary));
+    fputs("first", first.file);
+    fputs("second", second.file);
+    assert_int_equal(sl_file_commit(&second, true), 0);
+    assert_holds("x", "second");
+    assert_int_equal(sl_file_commit(&first, true), 0);
+    assert_holds("x", "first");
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_mode & 0777;
+}
+
+/* A file keeps its mode; a new one has the usual mode. */
+static void test_mode(void **state)
+{
+    (void)state;
+    const mode_t mask = umask(027);
+    assert_int_equal(write_text("x", "1"), 0);
+    assert_int_equal(mode_of("x"), 0640);
+    static const mode_t modes[] = {0600, 0666, 0444};
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+        struct sl_new_file out;
+        assert_int_equal(chmod("x", modes[m]), 0);
+        assert_int_equal(sl_file_create(&out, "x"), 0);
+        assert_int_equal(mode_of(out.temporary), modes[m]); /* before there is anything to read */
+        assert_int_equal(sl_file_commit(&out, true), 0);
+        assert_int_equal(mode_of("x"), modes[m]);
+    }
+    umask(mask);
+}
+
+static void test_folder(void **state)
+{
+    (void)state;
+    struct sl_new_folder out, other;
+    char name[PATH_MAX + 16];
+    assert_int_equal(sl_folder_create(&out, "new"), 0);
+    snprintf(name, sizeof name, "%s/file", out.temporary);
+    leave_file(name);
+    assert_int_equal(sl_folder_create(&other, "new"), 0); /* leaves the one that is written alone */
+    assert_true(is_there(name));
+    sl_folder_discard(&other);
+    assert_false(is_there(other.temporary));
+    assert_int_equal(sl_folder_commit(&out), 0);
+    assert_true(is_there("new/file"));
+    assert_int_equal(sl_folder_create(&out, "new"), 0);
+    assert_int_equal(sl_folder_commit(&out), SL_ERR_SYSTEM); /* it is not empty */
+    assert_non_null(strstr(sl_error_message(), "new: "));
+    assert_false(is_there(out.temporary));
+    assert_true(is_there("new/file"));
+    assert_int_equal(sl_folder_create(&out, "none/new"), SL_ERR_SYSTEM);
+}
+
+static void test_lock(void **state)
+{
+    (void)state;
+    struct sl_file_lock first, second;
+    char who[64];
+    assert_int_equal(sl_file_lock(&first, "x"), 0);
+    assert_int_equal(symlink("x", "to-x"), 0);
+    assert_int_equal(sl_file_lock(&second, "to-x"), SL_ERR_USAGE);
+    snprintf(who, sizeof who, "to-x: process %ld on host ", (long)getpid());
+    assert_non_null(strstr(sl_error_message(), who));
+    sl_file_unlock(&second);
+    assert_true(is_there("x.lock"));
+    sl_file_unlock(&first);
+    assert_false(is_there("x.lock"));
+
+    leave_file("x.lock"); /* of a killed process */
+    assert_int_equal(sl_file_lock(&second, "x"), 0);
+    sl_file_unlock(&second);
+    assert_false(is_there("x.lock"));
+
+    static const char *const free_ones[] = {NULL, "/dev/null", "none/x"};
+    for (size_t f = 0; f < sizeof free_ones / sizeof *free_ones; f++) {
+        assert_int_equal(sl_file_lock(&first, free_ones[f]), 0);
+        assert_int_equal(sl_file_lock(&second, free_ones[f]), 0);
+        sl_file_unlock(&first);
+        sl_file_unlock(&second);
+    }
 }
 
 int main(void)
@@ -182,6 +269,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_other_kinds, enter, leave),
         cmocka_unit_test_setup_teardown(test_same, enter, leave),
         cmocka_unit_test_setup_teardown(test_stale, enter, leave),
+        cmocka_unit_test_setup_teardown(test_two_writers, enter, leave),
+        cmocka_unit_test_setup_teardown(test_mode, enter, leave),
+        cmocka_unit_test_setup_teardown(test_folder, enter, leave),
+        cmocka_unit_test_setup_teardown(test_lock, enter, leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -277,6 +277,39 @@ static void test_damaged(void **state)
     printf("matlab: %zu truncations and %d of 500 changed bytes refused\n", out.count - 1, refused);
 }
 
+/* Elements that claim gigabytes, in plain and compressed variables, are refused before anybody
+ * takes memory for them. */
+static void test_claims(void **state)
+{
+    const struct matrix network = NETWORK;
+    const uint32_t much = 0x40000000;
+    struct bytes plain = {.count = 0};
+    put_header(&plain);
+    put_matrix(&plain, &network);
+    for (int compressed = 0; compressed < 2; compressed++)
+        for (size_t at = 128 + 8; at < plain.count; at += 8) {
+            struct bytes inner = plain, out = plain;
+            uint32_t count;
+            memcpy(&count, plain.byte + at + 4, 4);
+            memcpy(inner.byte + at + 4, &much, 4);
+            if (compressed) {
+                uLongf room = sizeof out.byte - 128 - 8;
+                const uint32_t packed = 15;
+                assert_int_equal(
+                    compress(out.byte + 128 + 8, &room, inner.byte + 128, inner.count - 128), Z_OK);
+                const uint32_t bytes = (uint32_t)room;
+                memcpy(out.byte + 128, &packed, 4);
+                memcpy(out.byte + 128 + 4, &bytes, 4);
+                out.count = 128 + 8 + room;
+            } else {
+                out = inner;
+            }
+            format_refused(files_write(*state, "claims.mat", out.byte, out.count), "claims.mat",
+                           "an element claims more bytes than are there");
+            at += (count + 7) / 8 * 8; /* the next tag */
+        }
+}
+
 /* ---- Real files ---- */
 
 static void test_facebook(void **state)
@@ -312,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sparse, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_malformed, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_damaged, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_claims, files_setup, files_teardown),
         cmocka_unit_test(test_facebook),
         cmocka_unit_test(test_blogcatalog),
     };

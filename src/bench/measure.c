@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
-#include "core/file.h"
+#include "core/json_file.h"
 #include "train/environment.h"
 
 int sl_bench_parse_list(const char *name, const char *text, int64_t least, int64_t most, int room,
@@ -170,13 +170,7 @@ json_t *sl_bench_document(const char *part, const struct sl_option *table, const
 
 int sl_bench_keep(const json_t *document, const char *path)
 {
-    struct sl_new_file out;
-    const int code = path ? sl_file_create(&out, path) : 0;
-    if (!path || code)
-        return code;
-    const bool good =
-        json_dumpf(document, out.file, JSON_INDENT(1)) == 0 && fputc('\n', out.file) > 0;
-    return sl_file_commit(&out, good);
+    return path ? sl_json_write(document, path) : 0;
 }
 
 int sl_bench_write(json_t *document, const char *path)

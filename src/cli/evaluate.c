@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_file.h"
 #include "data/identities.h"
 #include "report/class_scores.h"
 #include "train/apply.h"
@@ -177,29 +178,20 @@ static void print_classes(const json_t *document)
     }
 }
 
-static int write_document(const json_t *document, const char *path)
-{
-    struct sl_new_file out;
-    const int code = sl_file_create(&out, path);
-    if (code)
-        return code;
-    const bool good = json_dumpf(document, out.file, JSON_INDENT(1)) == 0;
-    fputc('\n', out.file);
-    return sl_file_commit(&out, good);
-}
-
 static int tell(const struct config *config, struct sl_apply *apply,
                 const struct sl_identities *named)
 {
     struct sl_runtime *rt = apply->trainer.rt;
     json_t *document = describe(apply, named);
-    int code = 0;
-    if (rt->rank == 0 && !config->run.talk.quiet) {
+    int code = rt->rank == 0 && sl_json_failures()
+                   ? sl_error(SL_ERR_SYSTEM, "no memory for the scores")
+                   : 0;
+    if (rt->rank == 0 && !code && !config->run.talk.quiet) {
         print_scores(document);
         print_classes(document);
     }
-    if (rt->rank == 0 && config->json)
-        code = write_document(document, config->json);
+    if (rt->rank == 0 && !code && config->json)
+        code = sl_json_write(document, config->json);
     json_decref(document);
     return sl_runtime_agree(rt, code);
 }

@@ -5,9 +5,11 @@
 
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/signals.h"
 #include "config.h"
 #include "core/blas.h"
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/runtime.h"
 
 static int print_version(int argc, char **argv)
@@ -60,6 +62,8 @@ static int is_other_rank(void)
 
 int main(int argc, char **argv)
 {
+    sl_signals_catch();
+    sl_json_failures(); /* counts from now on */
     sl_blas_load_alone(argv);
     sl_blas_choose_kernels();
     int code = run(argc, argv);

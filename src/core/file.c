@@ -3,12 +3,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,35 +96,68 @@ bool sl_file_same(const char *a, const char *b)
     return status[0].st_dev == status[1].st_dev && status[0].st_ino == status[1].st_ino;
 }
 
-/* ---- Temporary files ---- */
+/* ---- Temporary names ---- */
 
-/* The process that `name` is the temporary file of, as a temporary file of `whole`; 0: it is none.
- */
-static long owner_of(const char *name, const char *whole)
+/* A temporary name is TARGET.XXXXXXXX.tmp, with hexadecimal digits. The lock of an open temporary
+ * file says that somebody writes to it: process numbers mean nothing in another container. */
+
+static bool is_temporary_of(const char *name, const char *whole)
 {
     const size_t length = strlen(whole);
-    char *end;
-    if (strncmp(name, whole, length) != 0 || name[length] != '.' || name[length + 1] < '1' ||
-        name[length + 1] > '9')
-        return 0;
-    const long process = strtol(name + length + 1, &end, 10);
-    return strcmp(end, ".tmp") == 0 && process <= INT_MAX ? process : 0;
-}
-
-/* Whether nobody writes to the file: its process ended, and no process of another machine or
- * container, where that number is somebody else's, holds its lock. */
-static bool is_stale(int folder, const char *name, long process)
-{
-    if (kill((pid_t)process, 0) == 0 || errno != ESRCH)
+    if (strncmp(name, whole, length) != 0 || name[length] != '.')
         return false;
-    const int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    const bool stale = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
-    if (file >= 0)
-        close(file);
-    return stale;
+    const char *digits = name + length + 1;
+    const size_t count = strspn(digits, "0123456789abcdef");
+    return count > 0 && strcmp(digits + count, ".tmp") == 0;
 }
 
-/* Removes temporary files of `target` that killed processes left. */
+/* Locks a new file or folder for as long as it is open. Returns false where somebody took it for a
+ * stale one meanwhile. Where there are no locks, nothing is ever stale. */
+static bool keep(int file)
+{
+    struct stat status;
+    if (flock(file, LOCK_EX | LOCK_NB))
+        return errno != EWOULDBLOCK;
+    return fstat(file, &status) == 0 && status.st_nlink > 0;
+}
+
+/* Empties a folder that holds files alone, and removes it. */
+static void remove_folder(int parent, const char *name)
+{
+    const int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *all = folder >= 0 ? fdopendir(folder) : NULL;
+    if (!all) {
+        if (folder >= 0)
+            close(folder);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(all));)
+        unlinkat(folder, entry->d_name, 0); /* fails on "." and "..", as it should */
+    closedir(all);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static void remove_if_stale(int parent, const char *name)
+{
+    struct stat status;
+    if (fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW))
+        return;
+    const bool folder = S_ISDIR(status.st_mode);
+    const int file =
+        openat(parent, name,
+               (folder ? O_RDONLY | O_DIRECTORY : O_RDWR) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) {
+        if (folder)
+            remove_folder(parent, name);
+        else
+            unlinkat(parent, name, 0);
+    }
+    close(file);
+}
+
+/* Removes temporary files and folders of `target` that killed processes left. */
 static void remove_stale(const char *target)
 {
     const int folder = open_folder(target);
@@ -133,12 +168,38 @@ static void remove_stale(const char *target)
             close(folder);
         return;
     }
-    for (struct dirent *entry; (entry = readdir(all));) {
-        const long process = owner_of(entry->d_name, whole);
-        if (process && is_stale(folder, entry->d_name, process))
-            unlinkat(folder, entry->d_name, 0);
-    }
+    for (struct dirent *entry; (entry = readdir(all));)
+        if (is_temporary_of(entry->d_name, whole))
+            remove_if_stale(folder, entry->d_name);
     closedir(all);
+}
+
+/* A new file or folder, opened, which is at nobody's name: a link that waits there is not followed.
+ * Returns -1 and sets errno. */
+static int open_temporary(const char *target, bool folder, char temporary[PATH_MAX])
+{
+    enum { TRIES = 100 };
+    for (int t = 0; t < TRIES; t++) {
+        uint32_t number;
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+            return -1;
+        if (!print_path(temporary, "%s.%08" PRIx32 ".tmp", target, number)) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        const int file = !folder ? open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)
+                         : mkdir(temporary, 0777) == 0
+                             ? open(temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                             : -1;
+        if (file < 0 && errno != EEXIST)
+            return -1;
+        if (file >= 0 && keep(file))
+            return file;
+        if (file >= 0)
+            close(file);
+    }
+    errno = EEXIST;
+    return -1;
 }
 
 /* ---- New files ---- */
@@ -148,22 +209,27 @@ int sl_file_create(struct sl_new_file *out, const char *path)
     struct stat status;
     out->file = NULL;
     const int reason = follow_links(path, out->target);
-    if (reason || !print_path(out->path, "%s", path) ||
-        !print_path(out->temporary, "%s.%ld.tmp", out->target, (long)getpid()))
+    if (reason || !print_path(out->path, "%s", path))
         return refuse(path, reason ? reason : ENAMETOOLONG);
-    if (stat(out->target, &status) == 0) {
-        if (S_ISDIR(status.st_mode))
-            return refuse(path, EISDIR);
-        if (!S_ISREG(status.st_mode))
-            return sl_error(SL_ERR_SYSTEM, "%s: is no regular file (expected one, or a new name)",
-                            path);
-    }
+    const bool replaces = stat(out->target, &status) == 0;
+    if (replaces && S_ISDIR(status.st_mode))
+        return refuse(path, EISDIR);
+    if (replaces && !S_ISREG(status.st_mode))
+        return sl_error(SL_ERR_SYSTEM, "%s: is no regular file (expected one, or a new name)",
+                        path);
     remove_stale(out->target);
-    out->file = fopen(out->temporary, "wbe");
-    if (!out->file)
-        return refuse(path, errno);
-    flock(fileno(out->file), LOCK_EX | LOCK_NB); /* where there are no locks, nobody asks */
-    return 0;
+    const int file = open_temporary(out->target, false, out->temporary);
+    if (file >= 0 && replaces)
+        (void)fchmod(file, status.st_mode & 0777); /* before a byte is in it */
+    out->file = file >= 0 ? fdopen(file, "wb") : NULL;
+    if (out->file)
+        return 0;
+    const int cause = errno;
+    if (file >= 0) {
+        close(file);
+        unlink(out->temporary);
+    }
+    return refuse(path, cause);
 }
 
 int sl_file_probe(const char *path)
@@ -179,9 +245,12 @@ int sl_file_probe(const char *path)
 
 int sl_file_commit(struct sl_new_file *out, bool good)
 {
-    errno = 0;
-    good = good && !ferror(out->file) && fflush(out->file) == 0 && fsync(fileno(out->file)) == 0;
-    int reason = errno;
+    int reason = good ? 0 : errno;
+    if (good) {
+        errno = 0;
+        good = !ferror(out->file) && fflush(out->file) == 0 && fsync(fileno(out->file)) == 0;
+        reason = errno;
+    }
     if (fclose(out->file) && good) {
         good = false;
         reason = errno;
@@ -204,6 +273,108 @@ void sl_file_discard(struct sl_new_file *out)
     fclose(out->file);
     unlink(out->temporary);
     out->file = NULL;
+}
+
+/* ---- New folders ---- */
+
+int sl_folder_create(struct sl_new_folder *out, const char *path)
+{
+    const int reason = follow_links(path, out->target);
+    out->file = -1;
+    if (reason || !print_path(out->path, "%s", path))
+        return refuse(path, reason ? reason : ENAMETOOLONG);
+    remove_stale(out->target);
+    out->file = open_temporary(out->target, true, out->temporary);
+    return out->file >= 0 ? 0 : refuse(path, errno);
+}
+
+int sl_folder_commit(struct sl_new_folder *out)
+{
+    const bool good = fsync(out->file) == 0 && rename(out->temporary, out->target) == 0;
+    const int reason = errno;
+    if (!good) {
+        sl_folder_discard(out);
+        return refuse(out->path, reason);
+    }
+    close(out->file);
+    sl_file_sync_directory(out->target);
+    return 0;
+}
+
+void sl_folder_discard(struct sl_new_folder *out)
+{
+    remove_folder(AT_FDCWD, out->temporary);
+    close(out->file);
+}
+
+/* ---- Files to read ---- */
+
+int sl_file_map(const char *path, const char *expected, void **bytes, size_t *size,
+                struct stat *status)
+{
+    struct stat own;
+    status = status ? status : &own;
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* waits for no pipe */
+    if (file < 0)
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s (expected %s)", path, strerror(errno),
+                        expected);
+    if (fstat(file, status) || !S_ISREG(status->st_mode)) {
+        close(file);
+        return sl_error(SL_ERR_DATA, "%s: is no regular file (expected %s)", path, expected);
+    }
+    *size = (size_t)status->st_size;
+    *bytes = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
+    const int reason = errno;
+    close(file);
+    return *bytes != MAP_FAILED
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "%s: cannot map: %s", path, strerror(reason));
+}
+
+/* ---- One writer at a time ---- */
+
+static int refuse_second(int file, const char *path)
+{
+    char holder[256];
+    const ssize_t length = pread(file, holder, sizeof holder - 1, 0);
+    holder[length > 0 ? length : 0] = '\0';
+    close(file);
+    return sl_error(SL_ERR_USAGE, "%s: %s writes it (expected one run at a time, or another file)",
+                    path, length > 0 ? holder : "another process");
+}
+
+int sl_file_lock(struct sl_file_lock *lock, const char *path)
+{
+    struct stat status;
+    char target[PATH_MAX], host[128] = "";
+    int file;
+    lock->held = false;
+    if (!path || follow_links(path, target) || !print_path(lock->path, "%s.lock", target) ||
+        (stat(target, &status) == 0 && !S_ISREG(status.st_mode)))
+        return 0;
+    while ((file = open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) >= 0 &&
+           !keep(file)) {
+        if (fstat(file, &status) == 0 && status.st_nlink > 0)
+            return refuse_second(file, path);
+        close(file); /* its holder has just removed it */
+    }
+    if (file < 0)
+        return 0;
+    gethostname(host, sizeof host - 1);
+    if (ftruncate(file, 0) == 0)
+        dprintf(file, "process %ld on host %s", (long)getpid(), host);
+    lock->held = true;
+    lock->file = file;
+    return 0;
+}
+
+void sl_file_unlock(struct sl_file_lock *lock)
+{
+    if (!lock->held)
+        return;
+    unlink(lock->path);
+    close(lock->file);
+    lock->held = false;
 }
 
 void sl_file_sync_directory(const char *path)

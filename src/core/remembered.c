@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
-#include "core/file.h"
+#include "core/json_file.h"
 
 /* The file of a subject; false if the user has no home. */
 static bool file_of(const char *subject, char path[PATH_MAX])
@@ -58,17 +58,6 @@ static void make_directories(const char *path)
     }
 }
 
-static int write_file(const char *path, const json_t *file)
-{
-    struct sl_new_file out;
-    make_directories(path);
-    const int code = sl_file_create(&out, path);
-    if (code)
-        return code;
-    const bool good = json_dumpf(file, out.file, JSON_INDENT(1)) == 0 && fputc('\n', out.file) > 0;
-    return sl_file_commit(&out, good);
-}
-
 int sl_remembered_set(const char *subject, json_t *value)
 {
     char path[PATH_MAX], host[256], date[32];
@@ -87,7 +76,8 @@ int sl_remembered_set(const char *subject, json_t *value)
     }
     host_name(host);
     json_object_set_new(file, host, value);
-    const int code = write_file(path, file);
+    make_directories(path);
+    const int code = sl_json_write(file, path);
     json_decref(file);
     return code;
 }

@@ -66,6 +66,22 @@ static char *replace_variable(const char *name, const char *value)
     return before;
 }
 
+/* Wait for other processes that start StarPU, but not for ever: one may be stopped. */
+static void wait_for_turn(int lock, const char *path)
+{
+    enum { TURNS = 100 };
+    static const struct timespec pause = {.tv_nsec = 100000000};
+    for (int turn = 0; turn < TURNS; turn++) {
+        if (flock(lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return;
+        if (turn == TURNS / 5)
+            sl_note("another process starts StarPU, and holds %s: waiting for it", path);
+        nanosleep(&pause, NULL);
+    }
+    sl_note("%s is held for %d seconds (by a stopped process?): going on without it", path,
+            TURNS / 10);
+}
+
 /* Start StarPU. Where a variable and `conf` differ, StarPU believes the variable. So two variables
  * are replaced during the start: `conf` already has the choice between both. StarPU measures the
  * machine at its first start and whenever it sees other cores. Another process that starts at the
@@ -77,7 +93,7 @@ static int start_starpu(struct starpu_conf *conf, int gpus)
     snprintf(path, sizeof path, "%s/.starpu-start.lock", home ? home : "/tmp");
     const int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock >= 0)
-        flock(lock, LOCK_EX);
+        wait_for_turn(lock, path);
     sl_starpu_files_remove_empty();
     conf->will_use_mpi = sl_ranks_use_mpi();
     if (gpus == 0) /* with GPUs, what StarPU takes is pinned */

@@ -40,6 +40,20 @@ static int try_to_write(const char *directory)
     return code;
 }
 
+/* A folder in /tmp that nobody else can write to: one that is there may be somebody else's. */
+static void find_own_place(char path[PATH_MAX])
+{
+    struct stat status;
+    snprintf(path, PATH_MAX, "/tmp/starling-%ld", (long)getuid());
+    mkdir(path, 0700);
+    if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == getuid() &&
+        (status.st_mode & 022) == 0)
+        return;
+    strcpy(path, "/tmp/starling-XXXXXX");
+    if (!mkdtemp(path))
+        sl_note("%s: %s", path, strerror(errno));
+}
+
 void sl_starpu_files_find_room(void)
 {
     char path[PATH_MAX];
@@ -51,8 +65,7 @@ void sl_starpu_files_find_room(void)
         code = try_to_write(wanted);
     if (!code)
         return;
-    snprintf(path, sizeof path, "/tmp/starling-%ld", (long)getuid());
-    mkdir(path, 0700);
+    find_own_place(path);
     if (wanted)
         sl_note("%s: %s; StarPU keeps its measurements of this machine in %s (XDG_CACHE_HOME, else "
                 "STARPU_HOME, names another place)",

@@ -84,19 +84,27 @@ static void find_peers(struct sl_runtime *rt)
     free(node);
 }
 
+/* The terminal's, the launcher's, and what Slurm sends before the time is up. */
+static const int requests[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+enum { REQUESTS = sizeof requests / sizeof *requests };
+static struct sigaction before[REQUESTS];
+
 void sl_stop_catch(struct sl_runtime *rt)
 {
-    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND};
+    const struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND};
     find_peers(rt);
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (int r = 0; r < REQUESTS; r++) { /* nohup and "&" of a shell ignore some */
+        sigaction(requests[r], NULL, &before[r]);
+        if (before[r].sa_handler != SIG_IGN)
+            sigaction(requests[r], &action, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN); /* who reads the words may end before the run: the log has all */
 }
 
 void sl_stop_release(void)
 {
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    for (int r = 0; r < REQUESTS; r++)
+        sigaction(requests[r], &before[r], NULL);
     free(peers);
     peers = NULL;
     peer_count = 0;

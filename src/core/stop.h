@@ -1,4 +1,4 @@
-/* Orderly stops: what SIGINT and SIGTERM ask for, on any rank. */
+/* Orderly stops: what SIGINT, SIGTERM, SIGHUP and SIGUSR1 ask for, on any rank. */
 #ifndef SL_CORE_STOP_H
 #define SL_CORE_STOP_H
 
@@ -6,7 +6,8 @@
 
 #include "core/runtime.h"
 
-/* Catch signals: the first SIGINT or SIGTERM sets the flag of sl_stop_flag, the second one kills.
+/* Catch these signals, unless they are ignored: the first one of a kind sets the flag of
+ * sl_stop_flag, the second one kills. A pipe that nobody reads is an error of its writer.
  * A launcher sends SIGTERM to all ranks when one of them has died. If a rank of this node is gone,
  * the process names it and its host, and exits with status 1. Collective. */
 void sl_stop_catch(struct sl_runtime *rt);

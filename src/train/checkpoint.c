@@ -108,6 +108,73 @@ static uint32_t checksum(const struct sl_checkpoint *checkpoint, const char *des
     return (uint32_t)crc;
 }
 
+/* ---- The layout of a file ---- */
+
+static const char METADATA[] = "__metadata__";
+
+/* A file, mapped: its header, and the bytes behind it. */
+struct mapped {
+    const char *path;
+    void *all;
+    size_t all_bytes;
+    json_t *header;
+    const unsigned char *data;
+    size_t size;
+};
+
+static int map(const char *path, struct mapped *file)
+{
+    *file = (struct mapped){.path = path};
+    const int code = sl_file_map(path, "a checkpoint", &file->all, &file->all_bytes, NULL);
+    if (code)
+        return code;
+    const unsigned char *bytes = file->all;
+    uint64_t length = 0;
+    for (int b = 0; b < PREFIX && file->all_bytes >= PREFIX; b++)
+        length |= (uint64_t)bytes[b] << (8 * b);
+    if (file->all_bytes >= PREFIX && length <= MOST_HEADER && length <= file->all_bytes - PREFIX)
+        file->header = json_loadb((const char *)bytes + PREFIX, (size_t)length, 0, NULL);
+    if (file->header) {
+        file->data = bytes + PREFIX + length;
+        file->size = file->all_bytes - PREFIX - (size_t)length;
+        return 0;
+    }
+    if (file->all_bytes)
+        munmap(file->all, file->all_bytes);
+    return sl_error(SL_ERR_DATA,
+                    "%s: not a checkpoint (expected a safetensors file), or a truncated one", path);
+}
+
+static void unmap(struct mapped *file)
+{
+    json_decref(file->header);
+    munmap(file->all, file->all_bytes);
+}
+
+/* Where a tensor is within the data. */
+struct place {
+    int64_t rows, cols;
+    size_t begin, bytes;
+};
+
+static int find_place(const struct mapped *file, const char *name, json_t *entry, struct place *out)
+{
+    const char *dtype;
+    json_int_t rows, cols, begin, end;
+    if (json_unpack(entry, "{s:s, s:[I, I!], s:[I, I!]}", "dtype", &dtype, "shape", &rows, &cols,
+                    "data_offsets", &begin, &end) != 0 ||
+        strcmp(dtype, "F32") != 0)
+        return sl_error(SL_ERR_DATA, "%s: tensor %s is not a float32 matrix", file->path, name);
+    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || begin < 0 || end < begin ||
+        (size_t)end > file->size ||
+        (uint64_t)(end - begin) != (uint64_t)rows * (uint64_t)cols * sizeof(float))
+        return sl_error(SL_ERR_DATA,
+                        "%s: tensor %s does not fit into the file, which is truncated or damaged",
+                        file->path, name);
+    *out = (struct place){rows, cols, (size_t)begin, (size_t)(end - begin)};
+    return 0;
+}
+
 /* ---- Write ---- */
 
 static const char CRC_KEY[] = "\"crc32\":\"", NO_CRC[] = "00000000";
@@ -115,19 +182,21 @@ static const char CRC_KEY[] = "\"crc32\":\"", NO_CRC[] = "00000000";
 /* The JSON header as text (malloc), or NULL. The checksum comes when all tensors are written. */
 static char *make_header(const struct sl_checkpoint *checkpoint, const char *description)
 {
-    json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", FORMAT,
-                               "description", description, "crc32", NO_CRC);
+    json_t *header = json_pack("{s:{s:s, s:s, s:s}}", METADATA, "format", FORMAT, "description",
+                               description, "crc32", NO_CRC);
     size_t offset = 0;
-    for (int t = 0; header && t < checkpoint->count; t++) {
+    bool good = header != NULL;
+    for (int t = 0; good && t < checkpoint->count; t++) {
         const struct sl_tensor *tensor = &checkpoint->tensors[t];
         const size_t end = offset + tensor_bytes(tensor);
-        json_object_set_new(header, tensor->name,
-                            json_pack("{s:s, s:[I, I], s:[I, I]}", "dtype", "F32", "shape",
-                                      (json_int_t)tensor->rows, (json_int_t)tensor->cols,
-                                      "data_offsets", (json_int_t)offset, (json_int_t)end));
+        good = json_object_set_new(header, tensor->name,
+                                   json_pack("{s:s, s:[I, I], s:[I, I]}", "dtype", "F32", "shape",
+                                             (json_int_t)tensor->rows, (json_int_t)tensor->cols,
+                                             "data_offsets", (json_int_t)offset,
+                                             (json_int_t)end)) == 0;
         offset = end;
     }
-    char *text = header ? json_dumps(header, JSON_COMPACT) : NULL;
+    char *text = good ? json_dumps(header, JSON_COMPACT) : NULL;
     json_decref(header);
     return text;
 }
@@ -135,12 +204,14 @@ static char *make_header(const struct sl_checkpoint *checkpoint, const char *des
 struct sl_checkpoint_sink {
     FILE *file;
     uLong crc;
-    bool good;
+    int reason; /* of the first failure, an errno; 0: none */
 };
 
 static void write_bytes(struct sl_checkpoint_sink *sink, const void *bytes, size_t count)
 {
-    sink->good = sink->good && fwrite(bytes, 1, count, sink->file) == count;
+    if (sink->reason || fwrite(bytes, 1, count, sink->file) == count)
+        return;
+    sink->reason = errno ? errno : ENOSPC;
 }
 
 void sl_checkpoint_write_numbers(struct sl_checkpoint_sink *sink, const float *numbers,
@@ -169,15 +240,37 @@ static void write_crc(struct sl_checkpoint_sink *sink, const char *header)
     char crc[16];
     const long at = PREFIX + (strstr(header, CRC_KEY) - header) + (long)strlen(CRC_KEY);
     snprintf(crc, sizeof crc, "%08x", (unsigned)sink->crc);
-    sink->good = sink->good && fseek(sink->file, at, SEEK_SET) == 0;
+    if (!sink->reason && fseek(sink->file, at, SEEK_SET))
+        sink->reason = errno;
     write_bytes(sink, crc, strlen(NO_CRC));
 }
 
-static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const char *header,
-                       const char *description)
+/* Whether the file holds what was to be written: it replaces a good one. */
+static bool is_whole(const char *path, const struct sl_checkpoint *checkpoint, uLong crc)
 {
-    struct sl_checkpoint_sink sink = {
-        .file = file, .crc = add_string(0, description), .good = true};
+    struct mapped file;
+    struct place place;
+    const char *description;
+    if (map(path, &file))
+        return false;
+    bool good = json_unpack(file.header, "{s:{s:s}}", METADATA, "description", &description) == 0 &&
+                json_object_size(file.header) == (size_t)checkpoint->count + 1;
+    uLong found = good ? add_string(0, description) : 0;
+    for (int t = 0; good && t < checkpoint->count; t++) {
+        const struct sl_tensor *tensor = &checkpoint->tensors[t];
+        json_t *entry = json_object_get(file.header, tensor->name);
+        good = entry && find_place(&file, tensor->name, entry, &place) == 0;
+        found = good ? crc32_z(add_head(found, tensor), file.data + place.begin, place.bytes) : 0;
+    }
+    unmap(&file);
+    return good && found == crc;
+}
+
+/* Return whether the file took every byte; *crc: of what was handed to it. */
+static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const char *header,
+                       const char *description, uLong *crc)
+{
+    struct sl_checkpoint_sink sink = {.file = file, .crc = add_string(0, description)};
     write_header(&sink, header);
     for (int t = 0; t < checkpoint->count; t++) {
         const struct sl_tensor *tensor = &checkpoint->tensors[t];
@@ -188,20 +281,34 @@ static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const
             checkpoint->source(checkpoint->context, t, &sink);
     }
     write_crc(&sink, header);
-    return sink.good;
+    *crc = sink.crc;
+    if (!sink.reason && fflush(file))
+        sink.reason = errno;
+    errno = sink.reason;
+    return sink.reason == 0;
 }
 
 int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path)
 {
     char *description = json_dumps(checkpoint->description, JSON_COMPACT | JSON_SORT_KEYS);
     char *header = description ? make_header(checkpoint, description) : NULL;
-    struct sl_new_file new_file;
+    struct sl_new_file out;
+    uLong crc;
     int code =
-        header ? sl_file_create(&new_file, path)
+        header ? sl_file_create(&out, path)
                : sl_error(SL_ERR_SYSTEM, "%s: no memory for the header of the checkpoint", path);
-    if (!code)
-        code =
-            sl_file_commit(&new_file, write_file(new_file.file, checkpoint, header, description));
+    if (!code) {
+        const bool taken = write_file(out.file, checkpoint, header, description, &crc);
+        if (!taken || is_whole(out.temporary, checkpoint, crc)) {
+            code = sl_file_commit(&out, taken);
+        } else {
+            sl_file_discard(&out);
+            code = sl_error(SL_ERR_SYSTEM,
+                            "%s: cannot be read back (expected memory for its header, and a disk "
+                            "that keeps its bytes)",
+                            path);
+        }
+    }
     free(header);
     free(description);
     return code;
@@ -240,71 +347,47 @@ int sl_checkpoint_write_somewhere(const struct sl_checkpoint *checkpoint, const 
     return sl_error(SL_ERR_SYSTEM, "%s, nor is there room in TMPDIR: the model is lost", reason);
 }
 
-/* Map the whole file: its pages are no memory of the process. Unmap it. */
-static int map_whole(const char *path, const unsigned char **bytes, size_t *size)
+static int read_tensor(struct sl_checkpoint *out, const struct mapped *file, const char *name,
+                       json_t *entry)
 {
-    struct stat status;
-    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0)
-        return sl_error(SL_ERR_DATA, "%s: %s (expected a checkpoint)", path, strerror(errno));
-    if (fstat(file, &status) || !S_ISREG(status.st_mode)) {
-        close(file);
-        return sl_error(SL_ERR_DATA, "%s: not a regular file (expected a checkpoint)", path);
-    }
-    *size = (size_t)status.st_size;
-    void *memory = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
-    close(file);
-    *bytes = memory;
-    return memory != MAP_FAILED ? 0 : sl_error(SL_ERR_SYSTEM, "%s: the file cannot be read", path);
-}
-
-static int read_tensor(struct sl_checkpoint *out, const char *path, const char *name, json_t *entry,
-                       const unsigned char *data, size_t size)
-{
-    const char *dtype;
-    json_int_t rows, cols, begin, end;
-    if (json_unpack(entry, "{s:s, s:[I, I!], s:[I, I!]}", "dtype", &dtype, "shape", &rows, &cols,
-                    "data_offsets", &begin, &end) != 0 ||
-        strcmp(dtype, "F32") != 0)
-        return sl_error(SL_ERR_DATA, "%s: tensor %s is not a float32 matrix", path, name);
-    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || begin < 0 || end < begin ||
-        (size_t)end > size ||
-        (uint64_t)(end - begin) != (uint64_t)rows * (uint64_t)cols * sizeof(float))
-        return sl_error(SL_ERR_DATA,
-                        "%s: tensor %s does not fit into the file, which is truncated or damaged",
-                        path, name);
-    float *to = sl_checkpoint_add(out, name, rows, cols);
+    struct place place;
+    const int code = find_place(file, name, entry, &place);
+    if (code)
+        return code;
+    float *to = sl_checkpoint_add(out, name, place.rows, place.cols);
     if (!to)
         return SL_ERR_SYSTEM;
-    memcpy(to, data + begin, (size_t)(end - begin));
-    for (int64_t k = 0; k < rows * cols; k++)
+    memcpy(to, file->data + place.begin, place.bytes);
+    for (int64_t k = 0; k < place.rows * place.cols; k++)
         if (!isfinite(to[k]))
             return sl_error(SL_ERR_DATA,
                             "%s: tensor %s has %g at row %" PRId64 ", column %" PRId64
                             " (expected finite numbers)",
-                            path, name, (double)to[k], k / (int64_t)cols, k % (int64_t)cols);
+                            file->path, name, (double)to[k], k / place.cols, k % place.cols);
     return 0;
 }
 
-static int read_parsed(const char *path, json_t *header, const unsigned char *data, size_t size,
-                       struct sl_checkpoint *out)
+static int read_mapped(const struct mapped *file, struct sl_checkpoint *out)
 {
-    const char *format, *description, *crc = NULL;
-    if (json_unpack(header, "{s:{s:s, s:s, s?s}}", "__metadata__", "format", &format, "description",
+    const char *format, *description, *crc = NULL, *name, *path = file->path;
+    json_t *entry;
+    if (json_unpack(file->header, "{s:{s:s, s:s, s?s}}", METADATA, "format", &format, "description",
                     &description, "crc32", &crc) != 0 ||
         strcmp(format, FORMAT) != 0)
         return sl_error(
             SL_ERR_DATA,
             "%s: a safetensors file, but not a checkpoint of this program (expected format %s)",
             path, FORMAT);
-    const char *name;
-    json_t *entry;
-    json_object_foreach(header, name, entry)
+    size_t bytes = 0; /* of all tensors */
+    json_object_foreach(file->header, name, entry)
     {
-        const int code =
-            strcmp(name, "__metadata__") ? read_tensor(out, path, name, entry, data, size) : 0;
+        const int code = strcmp(name, METADATA) ? read_tensor(out, file, name, entry) : 0;
         if (code)
             return code;
+        bytes += out->count ? tensor_bytes(&out->tensors[out->count - 1]) : 0;
+        if (bytes > file->size)
+            return sl_error(SL_ERR_DATA, "%s: tensor %s lies on another one (expected none to)",
+                            path, name);
     }
     char sum[16];
     out->checksum = checksum(out, description);
@@ -321,27 +404,13 @@ static int read_parsed(const char *path, json_t *header, const unsigned char *da
 
 int sl_checkpoint_read(const char *path, struct sl_checkpoint *out)
 {
+    struct mapped file;
     *out = (struct sl_checkpoint){0};
-    const unsigned char *bytes = NULL;
-    size_t size = 0;
-    int code = map_whole(path, &bytes, &size);
+    int code = map(path, &file);
     if (code)
         return code;
-    uint64_t length = 0;
-    for (int b = 0; b < PREFIX && size >= PREFIX; b++)
-        length |= (uint64_t)bytes[b] << (8 * b);
-    json_t *header = NULL;
-    if (size < PREFIX || length > MOST_HEADER || length > size - PREFIX ||
-        !(header = json_loadb((const char *)bytes + PREFIX, (size_t)length, 0, NULL)))
-        code = sl_error(SL_ERR_DATA,
-                        "%s: not a checkpoint (expected a safetensors file), or a truncated one",
-                        path);
-    else
-        code =
-            read_parsed(path, header, bytes + PREFIX + length, size - PREFIX - (size_t)length, out);
-    json_decref(header);
-    if (size)
-        munmap((void *)bytes, size);
+    code = read_mapped(&file, out);
+    unmap(&file);
     if (code)
         sl_checkpoint_free(out);
     return code;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/options.h"
 #include "data/formats/string_ids.h"
 
@@ -30,6 +31,7 @@ static bool can_be_read(const char *const *names)
 
 json_t *sl_meaning_describe(const struct sl_source *source)
 {
+    const long failures = sl_json_failures();
     json_t *dataset = json_pack(
         "{s:o, s:I, s:I, s:I, s:b}", "name", sl_json_text(source->name), "vertices",
         (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
@@ -39,9 +41,10 @@ json_t *sl_meaning_describe(const struct sl_source *source)
         good = json_object_set_new(dataset, NAMES, sl_json_list(source->class_names)) == 0;
     if (good && source->feature_names)
         good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
-    if (!good)
-        json_decref(dataset);
-    return good ? dataset : NULL;
+    if (good && sl_json_failures() == failures)
+        return dataset;
+    json_decref(dataset);
+    return NULL;
 }
 
 /* ---- Adopt ---- */

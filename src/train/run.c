@@ -83,7 +83,9 @@ static int check_outputs(const struct sl_config *config)
 
 static int open_outputs(struct sl_train_run *run)
 {
-    const int code = check_outputs(&run->config);
+    int code = check_outputs(&run->config);
+    code = code ? code : sl_file_lock(&run->locks[0], run->config.log);
+    code = code ? code : sl_file_lock(&run->locks[1], run->config.checkpoint);
     return code ? code
                 : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
                                  run->config.quiet);
@@ -311,6 +313,8 @@ void sl_train_stop(struct sl_train_run *run)
 int sl_train_free(struct sl_train_run *run)
 {
     const int code = sl_report_close(&run->report);
+    sl_file_unlock(&run->locks[0]);
+    sl_file_unlock(&run->locks[1]);
     json_decref(run->start);
     json_decref(run->class_names);
     json_decref(run->outcome.profile);

@@ -3,6 +3,7 @@
 #ifndef SL_TRAIN_RUN_H
 #define SL_TRAIN_RUN_H
 
+#include "core/file.h"
 #include "predict/plan.h"
 #include "predict/tile_counts.h"
 #include "train/checkpoint.h"
@@ -38,6 +39,7 @@ struct sl_train_run {
     struct sl_checkpoint resumed;
     struct sl_trainer trainer;
     struct sl_report report;
+    struct sl_file_lock locks[2]; /* of the log and the checkpoint, on rank 0 */
     struct sl_outcome outcome;
     double opened_at, load_seconds; /* from the dataset to the tiles */
     struct sl_stage_balance stages; /* of 1D on several ranks; else 0 */

@@ -7,6 +7,7 @@
 
 #include "codelets/optimizer.h"
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/log.h"
 #include "train/late_messages.h"
 
@@ -384,8 +385,10 @@ static json_t *describe_unfinished(const struct sl_trainer *trainer, double end)
                      steps, "loss", record->train_loss, "correct", record->train_correct);
 }
 
+/* NULL: no memory for some part of it. */
 static json_t *describe(struct sl_trainer *trainer)
 {
+    const long failures = sl_json_failures();
     const double *tile = sl_tile_acquire(trainer->rt, &trainer->whole.network.model->end[0], false);
     const double end = *tile > 0.0 ? *tile : (double)trainer->epoch;
     sl_tile_release(&trainer->whole.network.model->end[0]);
@@ -402,7 +405,10 @@ static json_t *describe(struct sl_trainer *trainer)
         json_object_set_new(description, "tiles", tiles);
     if (end != floor(end))
         json_object_set_new(description, "unfinished", describe_unfinished(trainer, end));
-    return description;
+    if (sl_json_failures() == failures)
+        return description;
+    json_decref(description);
+    return NULL;
 }
 
 /* The number of steps is rank 0's. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -151,6 +152,9 @@ static int read_meta(struct directory *dir)
     if (access(file, R_OK) != 0)
         return sl_error(SL_ERR_DATA, "%s: cannot open: %s; expected a dataset directory", file,
                         strerror(errno));
+    struct stat status;
+    if (stat(file, &status) == 0 && !S_ISREG(status.st_mode))
+        return sl_error(SL_ERR_DATA, "%s: is no regular file (expected a JSON object)", file);
     json_error_t error;
     json_t *root = load_json(file, &error);
     if (!root)

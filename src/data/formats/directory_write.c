@@ -1,18 +1,17 @@
 /* Writing the directory layout of docs/DATASETS.md, all or nothing. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "core/error.h"
+#include "core/file.h"
+#include "core/json_file.h"
 #include "core/options.h"
 #include "core/progress.h"
 #include "data/block.h"
@@ -21,7 +20,7 @@
 
 struct writer {
     const struct sl_dataset *data;
-    char *dir;                /* the temporary directory */
+    const char *dir;          /* the temporary directory */
     struct sl_block *scratch; /* path names, and arrays that the dataset leaves out */
 };
 
@@ -144,15 +143,17 @@ static json_t *describe(const struct sl_dataset *data)
 /* Beside the sizes, the names of classes and of columns. */
 static json_t *describe_all(const struct sl_dataset *data)
 {
+    const long failures = sl_json_failures();
     json_t *meta = describe(data), *features = json_object_get(meta, "features");
     bool good = meta != NULL;
     if (good && data->class_names && data->classes > 0)
         good = json_object_set_new(meta, "class_names", sl_json_list(data->class_names)) == 0;
     if (good && data->feature_names && json_is_object(features))
         good = json_object_set_new(features, "names", sl_json_list(data->feature_names)) == 0;
-    if (!good)
-        json_decref(meta);
-    return good ? meta : NULL;
+    if (good && sl_json_failures() == failures)
+        return meta;
+    json_decref(meta);
+    return NULL;
 }
 
 static int write_meta(struct writer *w)
@@ -169,16 +170,6 @@ static int write_meta(struct writer *w)
         ok = fclose(file) == 0 && ok;
     json_decref(meta);
     return ok ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: cannot write: %s", path, strerror(cause));
-}
-
-static int sync_directory(const char *path)
-{
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool ok = fd >= 0 && fsync(fd) == 0;
-    const int cause = errno;
-    if (fd >= 0)
-        close(fd);
-    return ok ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: cannot sync: %s", path, strerror(cause));
 }
 
 static int write_all(struct writer *w)
@@ -199,9 +190,7 @@ static int write_all(struct writer *w)
         rc = write_int64(w, "original_ids", data->original, data->vertices);
     if (!rc && data->vertex_ids.data)
         rc = write_vertex_ids(w);
-    if (!rc)
-        rc = write_meta(w);
-    return rc ? rc : sync_directory(w->dir);
+    return rc ? rc : write_meta(w);
 }
 
 /* SL_ERR_USAGE if something is at `dir` that writing would replace. */
@@ -222,46 +211,17 @@ static int check_vacant(const char *dir)
     return SL_OK;
 }
 
-static void remove_directory(const char *path)
-{
-    DIR *dir = opendir(path);
-    if (!dir)
-        return;
-    for (struct dirent *entry; (entry = readdir(dir));)
-        unlinkat(dirfd(dir), entry->d_name, 0); /* fails on "." and "..", as it should */
-    closedir(dir);
-    rmdir(path);
-}
-
-/* mkdtemp keeps others out; the finished dataset gets the usual mode. */
-static void open_up(const char *path)
-{
-    const mode_t mask = umask(0);
-    umask(mask);
-    chmod(path, 0777 & ~mask);
-}
-
-static int publish(struct writer *w, const char *dir)
-{
-    open_up(w->dir);
-    if (rename(w->dir, dir) != 0)
-        return sl_error(SL_ERR_SYSTEM, "%s: cannot rename to %s: %s", w->dir, dir, strerror(errno));
-    char *copy = sl_block_print(&w->scratch, "%s", dir);
-    return copy ? sync_directory(dirname(copy)) : SL_ERR_SYSTEM;
-}
-
 static int write_beside(struct writer *w, const char *dir)
 {
-    w->dir = sl_block_print(&w->scratch, "%s.tmp-XXXXXX", dir);
-    if (!w->dir)
-        return SL_ERR_SYSTEM;
-    if (!mkdtemp(w->dir))
-        return sl_error(SL_ERR_SYSTEM, "%s: cannot create: %s", w->dir, strerror(errno));
-    int rc = write_all(w);
-    if (!rc)
-        rc = publish(w, dir);
+    struct sl_new_folder out;
+    int rc = sl_folder_create(&out, dir);
     if (rc)
-        remove_directory(w->dir);
+        return rc;
+    w->dir = out.temporary;
+    rc = write_all(w);
+    if (!rc)
+        return sl_folder_commit(&out);
+    sl_folder_discard(&out);
     return rc;
 }
 

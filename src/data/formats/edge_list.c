@@ -347,13 +347,15 @@ static int parse_again(struct sl_csv *csv, struct reading *r, enum pass pass)
     return rc ? rc : parse_edges(csv, r);
 }
 
-/* Whether a file is so large that its edges are not held: by its bytes on disk. */
-static bool is_large(const char *path, const struct sl_read_options *options)
+/* Whether the edges of a file may take so much memory that they are not held. The bytes on disk
+ * decide: deflate makes a thousand bytes of one. */
+static bool is_large(const struct sl_text *text, const struct sl_read_options *options)
 {
-    enum { LARGE = 64 << 20 };
+    enum { LARGE = 64 << 20, DEFLATE = 1032 };
     struct stat info;
     const int64_t large = options->large_file ? options->large_file : LARGE;
-    return stat(path, &info) == 0 && info.st_size >= large;
+    return stat(text->path, &info) == 0 &&
+           info.st_size * (gzdirect(text->file) ? 1 : DEFLATE) >= large;
 }
 
 /* Whether numbers can stay as they are, and no line may be a size or a label: what needs a second
@@ -403,7 +405,7 @@ static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
 static int try_streaming(struct sl_csv *csv, struct reading *r, struct sl_dataset *out, bool *done)
 {
     const char *path = csv->text.path;
-    if (r->layout.names || r->map || !is_large(path, r->options))
+    if (r->layout.names || r->map || !is_large(&csv->text, r->options))
         return SL_OK;
     const int rc = parse_again(csv, r, SURVEY);
     r->layout.names = rc == AGAIN;

@@ -1,36 +1,22 @@
 #include "data/formats/json_members.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/error.h"
+#include "core/file.h"
 
 int sl_json_members_open(struct sl_json_members *members, const char *path)
 {
     *members = (struct sl_json_members){.path = path};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        const int rc = sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    if (info.st_size == 0 || !S_ISREG(info.st_mode)) {
-        close(fd);
-        return sl_error(SL_ERR_DATA, "%s: is empty, expected a JSON object", path);
-    }
-    void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (bytes == MAP_FAILED)
-        return sl_error(SL_ERR_SYSTEM, "%s: cannot map: %s", path, strerror(errno));
+    void *bytes;
+    const int code = sl_file_map(path, "a JSON object", &bytes, &members->size, NULL);
+    if (code)
+        return code;
+    if (members->size == 0)
+        return sl_error(SL_ERR_DATA, "%s: is empty (expected a JSON object)", path);
     members->bytes = bytes;
-    members->size = (size_t)info.st_size;
     if (members->size >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
         members->at = 3; /* past the mark of byte order */
     return sl_block_adopt(&members->blocks, bytes, members->size, true);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zlib.h>
+
 #include "core/error.h"
 #include "data/block.h"
 #include "data/csr.h"
@@ -49,6 +51,103 @@ static int check_header(const char *path, const unsigned char *header, size_t by
     return SL_OK;
 }
 
+/* ---- The elements of a variable ---- */
+
+/* matio takes as much memory as an element claims to have. So the claims are compared with the
+ * bytes that are there, before it reads them. */
+enum { MATRIX = 14, COMPRESSED = 15 };
+
+/* The bytes of a variable, which may be compressed. */
+struct bytes {
+    FILE *file;
+    int64_t left; /* in the file */
+    bool compressed, little;
+    z_stream stream;
+    unsigned char packed[1 << 14];
+};
+
+/* Reads up to `count` bytes that the file has as they are. */
+static size_t read_plain(struct bytes *b, unsigned char *to, size_t count)
+{
+    const size_t wanted = (int64_t)count < b->left ? count : (size_t)b->left;
+    const size_t got = fread(to, 1, wanted, b->file);
+    b->left -= (int64_t)got;
+    return got;
+}
+
+static size_t read_compressed(struct bytes *b, unsigned char *to, size_t count)
+{
+    b->stream.next_out = to;
+    b->stream.avail_out = (uInt)count;
+    int state = Z_OK;
+    while (state == Z_OK && b->stream.avail_out > 0) {
+        if (b->stream.avail_in == 0) {
+            b->stream.next_in = b->packed;
+            b->stream.avail_in = (uInt)read_plain(b, b->packed, sizeof b->packed);
+        }
+        state = inflate(&b->stream, Z_NO_FLUSH);
+    }
+    return count - b->stream.avail_out;
+}
+
+static bool read_exactly(struct bytes *b, unsigned char *to, size_t count)
+{
+    return (b->compressed ? read_compressed(b, to, count) : read_plain(b, to, count)) == count;
+}
+
+static bool skip(struct bytes *b, uint64_t count)
+{
+    unsigned char part[1 << 14];
+    bool good = true;
+    for (uint64_t now; good && count > 0; count -= now) {
+        now = count < sizeof part ? count : sizeof part;
+        good = read_exactly(b, part, (size_t)now);
+    }
+    return good;
+}
+
+/* Whether the elements of a matrix, and it itself, are there in full. A small element has its data
+ * in the tag. */
+static bool is_whole(struct bytes *b, uint64_t left)
+{
+    unsigned char tag[TAG];
+    while (left >= TAG) {
+        if (!read_exactly(b, tag, TAG))
+            return false;
+        left -= TAG;
+        const uint64_t bytes = read_word(tag + 4, b->little), padded = (bytes + 7) / 8 * 8;
+        if (read_word(tag, b->little) >> 16)
+            continue;
+        if (bytes > left || !skip(b, padded < left ? padded : left))
+            return false;
+        left -= padded < left ? padded : left;
+    }
+    return skip(b, left);
+}
+
+/* The file is at the first byte behind the tag of a variable, of `count` bytes. */
+static bool is_whole_variable(FILE *file, bool little, uint32_t type, uint32_t count)
+{
+    unsigned char tag[TAG];
+    struct bytes *b = calloc(1, sizeof *b);
+    if (!b)
+        return false;
+    b->file = file;
+    b->left = count;
+    b->little = little;
+    bool good = true;
+    if (type == MATRIX) {
+        good = is_whole(b, count);
+    } else if (inflateInit(&b->stream) == Z_OK) {
+        b->compressed = true;
+        good = read_exactly(b, tag, TAG) && read_word(tag, little) == MATRIX &&
+               is_whole(b, read_word(tag + 4, little));
+        inflateEnd(&b->stream);
+    }
+    free(b);
+    return good;
+}
+
 /* Goes from variable to variable: each says how long it is. */
 static int check_variables(const char *path, FILE *file, bool little)
 {
@@ -60,7 +159,7 @@ static int check_variables(const char *path, FILE *file, bool little)
         fseeko(file, at, SEEK_SET);
         const bool whole = fread(tag, 1, TAG, file) == TAG;
         const uint32_t type = read_word(tag, little), bytes = read_word(tag + 4, little);
-        if (whole && type != 14 && type != 15)
+        if (whole && type != MATRIX && type != COMPRESSED)
             return sl_error(SL_ERR_DATA,
                             "%s: byte %" PRId64 ": variable %d has type %" PRIu32
                             ", expected 14 (a matrix) or 15 (compressed)",
@@ -70,6 +169,11 @@ static int check_variables(const char *path, FILE *file, bool little)
                             "%s: byte %" PRId64 ": variable %d is truncated, expected %" PRIu32
                             " bytes",
                             path, at, number, whole ? bytes : (uint32_t)TAG);
+        if (!is_whole_variable(file, little, type, bytes))
+            return sl_error(SL_ERR_DATA,
+                            "%s: byte %" PRId64 ": variable %d is damaged: an element claims more "
+                            "bytes than are there",
+                            path, at, number);
         at += TAG + (int64_t)bytes;
     }
     return SL_OK;

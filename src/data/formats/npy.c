@@ -2,7 +2,6 @@
 #include "core/words.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -205,24 +204,14 @@ static uint64_t identify(const struct stat *info)
 
 int sl_npy_map(const char *path, struct sl_block **blocks, struct sl_npy *out)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info;
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        const int cause = errno;
-        if (fd >= 0)
-            close(fd);
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(cause));
-    }
-    if (!S_ISREG(info.st_mode) || info.st_size == 0) {
-        close(fd);
-        return sl_error(SL_ERR_DATA, "%s: is empty or no file; expected a .npy array", path);
-    }
-    const size_t size = (size_t)info.st_size;
-    void *base = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    const int cause = errno;
-    close(fd);
-    if (base == MAP_FAILED)
-        return sl_error(SL_ERR_SYSTEM, "%s: cannot map: %s", path, strerror(cause));
+    size_t size;
+    void *base;
+    const int mapped = sl_file_map(path, "a .npy array", &base, &size, &info);
+    if (mapped)
+        return mapped;
+    if (size == 0)
+        return sl_error(SL_ERR_DATA, "%s: is empty (expected a .npy array)", path);
     const int rc = sl_block_adopt(blocks, base, size, true);
     if (rc)
         return rc;

@@ -1,5 +1,7 @@
 /* NumPy archives, in the form of gnn-benchmark (adj_*, attr_*, labels), with splits as masks. */
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include <zip.h>
 
@@ -8,6 +10,8 @@
 #include "data/block.h"
 #include "data/formats/formats.h"
 #include "data/formats/npy.h"
+
+static const time_t FIRST_DAY = 315619200; /* 1980-01-02: the format knows no earlier years */
 
 struct archive {
     const char *path;
@@ -31,9 +35,13 @@ static int add(struct archive *archive, const char *array, const char *descr, si
         {(zip_uint8_t *)(bytes ? items : header), bytes},
     };
     zip_source_t *source = zip_source_buffer_fragment(archive->zip, parts, 2, 0);
-    if (source && zip_file_add(archive->zip, member, source, ZIP_FL_ENC_UTF_8) >= 0)
+    const zip_int64_t index =
+        source ? zip_file_add(archive->zip, member, source, ZIP_FL_ENC_UTF_8) : -1;
+    /* The time of the writing would make every file another one. */
+    if (index >= 0 && zip_file_set_mtime(archive->zip, (zip_uint64_t)index, FIRST_DAY, 0) == 0)
         return SL_OK;
-    zip_source_free(source);
+    if (index < 0)
+        zip_source_free(source);
     return sl_error(SL_ERR_SYSTEM, "%s: cannot add %s: %s", archive->path, member,
                     zip_strerror(archive->zip));
 }
@@ -111,6 +119,8 @@ int sl_npz_write(const struct sl_dataset *data, const char *path)
              : sl_error(SL_ERR_SYSTEM, "%s: cannot write an archive (libzip code %d)", path, code);
     if (!rc && zip_close(archive.zip) != 0)
         rc = sl_error(SL_ERR_SYSTEM, "%s: cannot write: %s", path, zip_strerror(archive.zip));
+    else if (!rc && !freopen(file.temporary, "ab", file.file)) /* libzip put another file there */
+        rc = sl_error(SL_ERR_SYSTEM, "%s: cannot write: %s", path, strerror(errno));
     if (rc && archive.zip)
         zip_discard(archive.zip);
     sl_block_free_all(&archive.blocks);

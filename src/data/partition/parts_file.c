@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/file.h"
+#include "core/json_file.h"
 #include "core/options.h"
 #include "data/block.h"
 #include "data/formats/npy.h"
@@ -52,19 +52,6 @@ static json_t *describe(const struct sl_parts *parts, const json_t *report)
                      "report", report);
 }
 
-static int write_description(const char *path, json_t *description)
-{
-    struct sl_new_file out;
-    if (!description)
-        return sl_error(SL_ERR_SYSTEM, "%s: out of memory", path);
-    int rc = sl_file_create(&out, path);
-    if (!rc)
-        rc = sl_file_commit(&out, json_dumpf(description, out.file, JSON_INDENT(1)) == 0 &&
-                                      fputc('\n', out.file) != EOF);
-    json_decref(description);
-    return rc;
-}
-
 int sl_parts_write(const struct sl_parts *parts, const json_t *report, const char *path)
 {
     struct sl_block *scratch = NULL;
@@ -73,8 +60,11 @@ int sl_parts_write(const struct sl_parts *parts, const json_t *report, const cha
     int rc = other ? SL_OK : SL_ERR_USAGE;
     if (!rc)
         rc = sl_npy_write(path, "<i4", sizeof *parts->part, 1, &count, parts->part);
-    if (!rc)
-        rc = write_description(other, describe(parts, report));
+    if (!rc) {
+        json_t *description = describe(parts, report);
+        rc = sl_json_write(description, other);
+        json_decref(description);
+    }
     sl_block_free_all(&scratch);
     return rc;
 }

@@ -1,0 +1,73 @@
+#include "cli/signals.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+/* All of this runs in a signal handler: nothing takes memory or locks. */
+
+static void say(const char *text)
+{
+    const ssize_t said = write(STDERR_FILENO, text, strlen(text));
+    (void)said; /* nothing is left to do */
+}
+
+/* Read a hexadecimal number, and the character behind it. */
+static const char *read_hex(const char *text, uintptr_t *number)
+{
+    for (*number = 0;; text++)
+        if (*text >= '0' && *text <= '9')
+            *number = *number * 16 + (uintptr_t)(*text - '0');
+        else if (*text >= 'a' && *text <= 'f')
+            *number = *number * 16 + (uintptr_t)(*text - 'a' + 10);
+        else
+            return *text ? text + 1 : text;
+}
+
+/* The file that a line of /proc/self/maps names, if the address lies in its range; else NULL. */
+static const char *file_in(const char *line, uintptr_t address)
+{
+    uintptr_t first, end;
+    read_hex(read_hex(line, &first), &end);
+    return address >= first && address < end ? strchr(line, '/') : NULL;
+}
+
+/* Fill `line` with the line of the address. */
+static const char *find_file(uintptr_t address, char *line, size_t size)
+{
+    const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    size_t length = 0;
+    char c;
+    while (maps >= 0 && read(maps, &c, 1) == 1)
+        if (c != '\n') {
+            line[length] = c;
+            length += length + 1 < size;
+        } else {
+            line[length] = '\0';
+            length = 0;
+            const char *file = file_in(line, address);
+            if (file)
+                return file;
+        }
+    return NULL;
+}
+
+static void tell_bus_error(int number, siginfo_t *info, void *context)
+{
+    static char line[8192];
+    (void)number, (void)context;
+    const char *file = find_file((uintptr_t)info->si_addr, line, sizeof line);
+    say("starling: ");
+    say(file ? file : "memory");
+    say(": a page is gone (SIGBUS): the file became shorter, or its disk is full or failed\n");
+    _exit(1);
+}
+
+void sl_signals_catch(void)
+{
+    struct sigaction bus = {.sa_sigaction = tell_bus_error, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &bus, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+}

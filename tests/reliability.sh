@@ -1,0 +1,157 @@
+#!/bin/sh
+# Nothing is lost and nothing hangs: signals, pipes, limits, a second run, files of others. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+
+# Starts a long run in the background, with a log and a checkpoint, and waits for its first epochs.
+begin() { # PROGRAM AND ARGUMENT ...
+    rm -f "$T/log" "$T/ck"
+    "$@" train "$karate" --epochs 10000000 --workers 1 --log "$T/log" --checkpoint "$T/ck" >"$T/out" 2>"$T/err" </dev/null &
+    background=$!
+    tries=0
+    until [ "$(grep -c '"event":"epoch"' "$T/log" 2>/dev/null)" -gt 3 ] 2>/dev/null; do
+        sleep 0.1
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || die "no epochs: $(cat "$T/err")"
+    done
+}
+
+ended_in_order() {
+    wait "$background"
+    status=$?
+    [ $status -eq 0 ] || die "exit status $status: $(cat "$T/err")"
+    grep -q '^stopped on request after epoch ' "$T/out" || die "$(cat "$T/out")"
+    "$STARLING" evaluate "$T/ck" "$karate" --quiet || die "no checkpoint"
+}
+
+env --default-signal true 2>/dev/null || { echo "env of coreutils 8.31 or later is not there"; exit 77; }
+
+# A shell without terminal ignores SIGINT in what it starts in the background.
+orderly() { # SIGNAL
+    begin env --default-signal "$STARLING"
+    kill "-$1" "$background"
+    ended_in_order
+}
+
+# What a parent ignores, the run ignores: INT beside nohup's HUP.
+ignored() { # SIGNAL
+    begin sh -c "trap '' $1; exec \"\$@\"" sh "$STARLING"
+    kill "-$1" "$background"
+    sleep 0.3
+    grep -q '"event":"end"' "$T/log" && die "it ended"
+    kill -TERM "$background"
+    ended_in_order
+}
+
+# Who reads the output ends before the run.
+broken_pipe() {
+    { "$STARLING" train "$karate" --epochs 3000 --eval-every 1 --log "$T/log" --checkpoint "$T/ck" 2>"$T/err"; echo $? >"$T/status"; } |
+        head -n 1 >"$T/out"
+    [ "$(cat "$T/status")" -eq 1 ] || die "exit status $(cat "$T/status")"
+    sentence "standard output cannot be written" "$T/err"
+    tail -n 1 "$T/log" | grep -q '"event":"end"' || die "no end in the log"
+    "$STARLING" evaluate "$T/ck" "$karate" --quiet || die "no checkpoint"
+}
+
+# The good checkpoint stays.
+too_large() {
+    "$STARLING" train "$karate" --epochs 3 --checkpoint "$T/ck" --quiet || die "no run"
+    cp "$T/ck" "$T/good"
+    (ulimit -f 4 && TMPDIR=$T exec "$STARLING" train "$karate" --epochs 3 --hidden 64 --checkpoint "$T/ck" --quiet) 2>"$T/err" </dev/null
+    status=$?
+    [ $status -eq 1 ] || die "exit status $status: $(cat "$T/err")"
+    grep -q "ck: cannot write: File too large" "$T/err" || die "$(cat "$T/err")"
+    cmp "$T/ck" "$T/good" || die "another checkpoint"
+    ls "$T"/*.tmp 2>/dev/null && die "a temporary file"
+    return 0
+}
+
+second_run() {
+    begin "$STARLING"
+    for file in checkpoint:ck log:log; do
+        "$STARLING" train "$karate" --epochs 3 "--${file%:*}" "$T/${file#*:}" --quiet 2>"$T/words" </dev/null && die "two runs write it"
+        sentence "${file#*:}: process $background on host " "$T/words"
+    done
+    kill -KILL "$background"
+    wait "$background"
+    "$STARLING" train "$karate" --epochs 3 --log "$T/log" --checkpoint "$T/ck" --quiet || die "the lock of a killed process"
+    ls "$T"/*.lock "$T"/*.tmp 2>/dev/null && die "files are left"
+    return 0
+}
+
+# A stopped process that holds the lock of StarPU's start: ten seconds at most.
+held_start() {
+    command -v flock >/dev/null || { echo "no flock"; exit 77; }
+    mkdir "$T/home"
+    flock "$T/home/.starpu-start.lock" sleep 60 &
+    background=$!
+    sleep 0.2
+    (XDG_CACHE_HOME=$T/home && export XDG_CACHE_HOME && exec timeout -k 1 30 "$STARLING" train "$karate" --epochs 3 --workers 1) \
+        >"$T/out" 2>"$T/err" </dev/null || die "$(cat "$T/err")"
+    grep -q "another process starts StarPU, and holds $T/home/.starpu-start.lock" "$T/err" || die "$(cat "$T/err")"
+    grep -q "going on without it" "$T/err" || die "$(cat "$T/err")"
+}
+
+# A file that becomes shorter while it is mapped, and files that are none.
+lost_pages() {
+    "$STARLING" generate community "$T/graph" --vertices 200000 --classes 4 --degree 4 --features 64 >"$T/out" || die "no graph"
+    "$STARLING" train "$T/graph" --epochs 1 --batches co:4 --quiet 2>"$T/err" </dev/null &
+    background=$!
+    until grep -q features.npy "/proc/$background/maps" 2>/dev/null; do
+        kill -0 "$background" || die "$(cat "$T/err")"
+    done
+    : >"$T/graph/features.npy"
+    wait "$background"
+    status=$?
+    [ $status -eq 1 ] || die "exit status $status: $(cat "$T/err")"
+    sentence "graph/features.npy: a page is gone" "$T/err"
+}
+
+pipes() {
+    cp -r "$karate" "$T/pipes"
+    for file in meta.json labels.npy indptr.npy; do
+        mv "$T/pipes/$file" "$T/kept"
+        mkfifo "$T/pipes/$file"
+        timeout 10 "$STARLING" train "$T/pipes" --epochs 1 --quiet 2>"$T/err" </dev/null
+        status=$?
+        [ $status -eq 1 ] || die "$file: exit status $status: $(cat "$T/err")"
+        sentence "$file: is no regular file" "$T/err"
+        rm "$T/pipes/$file"
+        mv "$T/kept" "$T/pipes/$file"
+    done
+}
+
+# The same bytes from the same dataset, whenever they are written.
+same_archive() {
+    "$STARLING" convert "$karate" "$T/one.npz" --quiet >"$T/out" || die "$(cat "$T/out")"
+    sleep 2
+    "$STARLING" convert "$karate" "$T/two.npz" --quiet >"$T/out" || die "$(cat "$T/out")"
+    cmp "$T/one.npz" "$T/two.npz" || die "other bytes"
+}
+
+# The home of StarPU's files without a home: not somebody else's folder.
+planted_home() {
+    [ "$(id -u)" = 0 ] || { echo "not root: no folder of somebody else"; exit 77; }
+    place=/tmp/starling-0
+    [ ! -e "$place" ] || { echo "$place is there"; exit 77; }
+    mkdir "$place" && chown 65534 "$place" || die "no folder"
+    (unset HOME STARPU_HOME XDG_CACHE_HOME && exec "$STARLING" train "$karate" --epochs 1 --workers 1 --quiet) 2>"$T/err" </dev/null
+    status=$?
+    found=$(ls -A "$place")
+    rm -rf "$place"
+    [ $status -eq 0 ] || die "$(cat "$T/err")"
+    [ -z "$found" ] || die "files in somebody else's folder: $found"
+}
+
+for signal in HUP USR1 INT; do
+    check "SIG$signal ends a run in order" orderly $signal
+done
+check "an ignored SIGHUP" ignored HUP
+check "a broken pipe" broken_pipe
+check "a file larger than allowed" too_large
+check "a second run on the same files" second_run
+check "a held start of StarPU" held_start
+check "a file that becomes shorter" lost_pages
+check "pipes in a dataset" pipes
+check "archives with the same bytes" same_archive
+check "a folder of somebody else" planted_home
+finish
