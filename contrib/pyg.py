@@ -92,8 +92,9 @@ class Dataset:
         path = os.path.join(self.directory, name + ".npy")
         return np.load(path) if os.path.exists(path) else None
 
-    def features(self, norm):
-        """Dense features (n, f), or the identity in the original vertex order."""
+    def features(self, norm, moments=None):
+        """Dense features (n, f), or the identity in the original vertex order. `moments`: means and
+        deviations of columns."""
         data, dense = self.load("features_data"), self.load("features")
         if data is not None:
             pointers = self.load("features_indptr")
@@ -108,6 +109,8 @@ class Dataset:
         if norm in ("l1", "l2"):
             length = np.linalg.norm(x, ord=int(norm[1]), axis=1, keepdims=True)
             x /= np.where(length > 0, length, 1)
+        if norm == "standard":
+            x = (x - moments[0]) / moments[1]
         return torch.tensor(x, dtype=torch.float32)
 
     def adjacency(self, loops, row_norm):
@@ -145,9 +148,9 @@ def make_model(kind, config, width, classes):
                  **kind.options(config))
 
 
-def operands(kind, config, data):
+def operands(kind, config, data, moments=None):
     row_norm = config["model"] == "gcn" and config["norm"] == "row"
-    return (data.features(config["normalize-features"]),
+    return (data.features(config["normalize-features"], moments),
             data.adjacency(kind.loops, row_norm))
 
 
@@ -205,8 +208,10 @@ def apply_checkpoint(args):
         tensors = {name: file.get_tensor(name) for name in file.keys()}
     config, data = {**DEFAULTS, **description["configuration"]}, Dataset(args.dataset)
     kind = find_kind(config)
-    x, adjacency = operands(kind, config, data)
-    model = make_model(kind, config, x.shape[1], description["dataset"]["classes"])
+    trained = description["dataset"]
+    moments = [np.array(trained.get(name, [])) for name in ("feature_means", "feature_deviations")]
+    x, adjacency = operands(kind, config, data, moments)
+    model = make_model(kind, config, x.shape[1], trained["classes"])
     import_parameters(model, kind, tensors)
     write_logits(model, x, adjacency, data, args.logits)
 

@@ -73,11 +73,11 @@ struct starling_sizes {
  * position. */
 STARLING_API int starling_graph_open(const char *path, starling_graph **graph);
 
-/* Make a graph of an adjacency in CSR: row v lists the vertices that v aggregates from. Columns of
- * a row may have any order; duplicates are merged, and weights of them summed. Here and below
- * arrays are borrowed: none is copied, and each must stay as it is until starling_graph_free. They
- * are checked when a graph is trained on. Each rank gives the whole arrays and reads its own rows.
- * STARLING_ERR_SYSTEM.
+/* Make a graph of an adjacency in CSR: row v lists the vertices that v aggregates from, the sources
+ * of edges to v. Columns of a row may have any order; duplicates are merged, and weights of them
+ * summed. Here and below arrays are borrowed: none is copied, and each must stay as it is until
+ * starling_graph_free. They are checked when a graph is trained on. Each rank gives the whole
+ * arrays and reads its own rows. STARLING_ERR_SYSTEM.
  *   indptr: (vertices + 1), from 0 to `entries`; indices: (entries) */
 STARLING_API int starling_graph_create(int64_t vertices, int64_t entries, const int64_t *indptr,
                                        const int32_t *indices, starling_graph **graph);

@@ -756,6 +756,13 @@ edge_list() {
     silent
     grep -q '^vertices  *4$' "$T/out" || die "not 4 vertices: $(cat "$T/out")"
     grep -q '^edges  *4 directed.*weighted' "$T/out" || die "not 4 directed edges with weights: $(cat "$T/out")"
+    grep -q '^direction  *a vertex aggregates from the sources of the edges that end at it: anna from carl$' "$T/out" || die "$(cat "$T/out")"
+    exits 0 convert "$T/edges.csv" "$T/turned" --weights 3 --reverse
+    says ', directed: u aggregates from v of an edge u -> v'
+    exits 0 info "$T/turned"
+    grep -q '^direction .*: anna from bert$' "$T/out" || die "$(cat "$T/out")"
+    exits 0 convert "$T/edges" "$T/turned-too" --reverse
+    cmp "$T/turned/indices.npy" "$T/turned-too/indices.npy" && cmp "$T/turned/weights.npy" "$T/turned-too/weights.npy" || exit 1
     exits 0 convert "$T/edges.csv" "$T/plain" --weights none --quiet
     [ ! -e "$T/plain/weights.npy" ] || die "weights with --weights none"
     exits 0 convert "$T/edges.csv" "$T/both" --symmetrize --quiet

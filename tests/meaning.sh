@@ -155,7 +155,71 @@ PYTHON
     says 'has -*nan at row 0, column 1 (expected finite numbers)'
 }
 
+# raw DIR SCALE: vertices whose class decides about income and age, in a ring of classes; incomes in another currency.
+raw() {
+    mkdir "$T/$1"
+    awk -v scale="$2" 'BEGIN {
+        print "id,income,age,label,split"
+        for (i = 0; i < 400; i++) {
+            c = i % 2
+            s = i % 7 == 6 ? "val" : i % 7 == 5 ? "test" : "train"
+            print i "," (40000 + 15000 * c + i * 7919 % 20011) * scale "," 30 + 12 * c + i * 31 % 17 "," c "," s
+        }
+    }' >"$T/$1/nodes.csv"
+    awk 'BEGIN { for (i = 0; i < 400; i++) { print i "," (i + 2) % 400; print (i + 2) % 400 "," i } }' >"$T/$1/edges.csv"
+}
+
+# score FILE: the test accuracy of a log.
+score() {
+    sed -n 's/.*"end".*"test_accuracy": *\([0-9.]*\).*/\1/p' "$1"
+}
+
+# What columns were standardised by is the model's, whatever the scale of another graph.
+standard() {
+    raw dollars 1
+    raw cents 100
+    exits 0 train "$T/dollars" --epochs 60 --checkpoint "$T/raw" --log "$T/log" --workers 1
+    says "numbers of column 'income' of the features are about 5.*, of column 'age' about 4.*: all columns are standardised"
+    grep -q -e '--normalize-features standard' "$T/out" || die "not chosen: $(cat "$T/out")"
+    awk -v s="$(score "$T/log")" 'BEGIN { exit !(s > 0.9) }' || die "test accuracy $(score "$T/log")"
+    exits 0 evaluate "$T/raw" "$T/dollars" --json "$T/scores.json" --workers 1
+    tr -d ' \n' <"$T/scores.json" | grep -q "\"test\":$(score "$T/log")" || die "$(score "$T/log"), and $(cat "$T/scores.json")"
+    exits 0 evaluate "$T/raw" "$T/cents" --json "$T/scores.json" --workers 1
+    tr -d ' \n' <"$T/scores.json" | grep -q "\"test\":0.5" || die "the other graph's moments: $(cat "$T/scores.json")"
+    exits 0 train "$T/dollars" --epochs 30 --checkpoint "$T/half" --quiet --workers 1
+    exits 0 train "$T/dollars" --epochs 60 --resume "$T/half" --checkpoint "$T/whole" --quiet --workers 1
+    exits 0 predict "$T/raw" "$T/dollars" --logits "$T/raw.npy" --quiet --workers 1
+    exits 0 predict "$T/whole" "$T/dollars" --logits "$T/whole.npy" --quiet --workers 1
+    cmp "$T/raw.npy" "$T/whole.npy" || die "resumed: other logits"
+    exits 0 train "$T/dollars" --epochs 5 --normalize-features none --log "$T/log" --quiet --workers 1
+    awk -v s="$(score "$T/log")" 'BEGIN { exit !(s < 0.7) }' || die "--normalize-features none: $(score "$T/log")"
+    exits 0 convert "$T/three" "$T/words" --quiet
+    exits 1 train "$T/words" --normalize-features standard --workers 1
+    says 'the features are sparse (expected dense ones'
+}
+
+# The same bits on each number of ranks, and the same numbers from files and from memory.
+standard_elsewhere() {
+    [ -n "$MPIRUN" ] || skip "no MPI"
+    exits 0 convert "$T/dollars" "$T/stored" --quiet
+    for r in 1 3; do
+        "$MPIRUN" -n $r "$STARLING" train "$T/stored" --epochs 3 --tiles 6 --distribution 1d --workers 1 --log "$T/log.$r" --quiet \
+            --split 60/20/20 --checkpoint "$T/ranks.$r" || die "$r ranks"
+        sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' "$T/log.$r" >"$T/losses.$r"
+    done
+    cmp "$T/losses.1" "$T/losses.3" || die "$(cat "$T/losses.1" "$T/losses.3")"
+    for cache in cache no-cache; do # read from memory, and row by row from the files
+        for data in dollars cents; do
+            exits 0 train "$T/$data" --epochs 3 --batches co:4 --dropout 0 --$cache-aggregate --log "$T/log.$data" --quiet --workers 1
+            sed -n 's/.*"loss": *\([0-9.]\{5\}\).*/\1/p' "$T/log.$data" >"$T/losses.$data"
+        done
+        cmp "$T/losses.dollars" "$T/losses.cents" || die "$cache: $(cat "$T/losses.dollars" "$T/losses.cents")"
+    done
+}
+
 check "fewer classes" fewer_classes
+check "columns of other scales" standard
+check "columns of other scales, on ranks and in batches" standard_elsewhere
 check "an unlabelled graph" unlabelled
 check "an unknown class" unknown_class
 check "resumed with fewer classes" resumed

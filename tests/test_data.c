@@ -200,7 +200,7 @@ static const struct legal {
     {"sparse_ids.txt", "1000000000000 5\n5 7\n", 3, 2, 0, false, 0},
     {"unknown.zzz", "0 1\n", 2, 1, 0, false, 0},
     {"general.mtx", "%%MatrixMarket matrix coordinate real general\n%\n3 3 2\n1 2 0.5\n3 1 4\n", 3,
-     2, 0, false, 0.5f},
+     2, 0, false, 4.0f},
     {"symmetric.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n", 3, 3,
      0, true, 0},
     {"no_edges.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 0\n", 2, 0, 0, true, 0},
@@ -242,12 +242,13 @@ static void test_vertex_numbers(void **state)
 {
     struct sl_dataset data;
     open_ok(files_text(*state, "sparse.txt", "1000000000000 5\n5 7\n"), &data);
-    const int32_t sparse[] = {1, 0}; /* 5 -> 0, 7 -> 1, the large one -> 2 */
+    const int32_t sparse[] = {2, 0}; /* 5 is 0, 7 is 1, the large one is 2 */
     assert_int_equal(data.adjacency.indptr[1], 1);
     assert_memory_equal(data.adjacency.indices, sparse, sizeof sparse);
     sl_dataset_close(&data);
     open_ok(files_text(*state, "names.txt", "zoe ann\nann bob\n"), &data);
-    const int32_t named[] = {1, 2}; /* as they appear */
+    const int32_t named[] = {0, 1}; /* as they appear */
+    assert_int_equal(data.adjacency.indptr[1], 0);
     assert_memory_equal(data.adjacency.indices, named, sizeof named);
     sl_dataset_close(&data);
 }

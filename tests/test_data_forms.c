@@ -339,7 +339,7 @@ static void test_first_vertex(void **state)
     expect_graph(path, &from_one, 3, 3, false);
     struct sl_dataset data;
     assert_int_equal(sl_dataset_open_with(path, &from_one, &data), SL_OK);
-    assert_int_equal(data.adjacency.indices[data.adjacency.indptr[2]], 0);
+    assert_int_equal(data.adjacency.indices[data.adjacency.indptr[2]], 1);
     for (int64_t v = 0; v < 3; v++)
         assert_int_equal(sl_npy_integer(&data.vertex_ids, v), v + 1);
     sl_dataset_close(&data);

@@ -3,6 +3,7 @@
 #include "data_files.h"
 
 #include "core/log.h"
+#include "data/columns.h"
 #include "data/feature_form.h"
 #include "data/part.h"
 #include "data/select.h"
@@ -226,6 +227,104 @@ static void test_sample(void **state)
     free(x);
 }
 
+/* ---- Columns ---- */
+
+/* Numbers of about 50,000 and 40, one column of a constant, and columns of one 1 in ten. */
+static float cell(int64_t v, int64_t j)
+{
+    return j == 0   ? 50000.0f + (float)(v * 37 % 101) * 100.0f
+           : j == 1 ? 40.0f + (float)(v * 11 % 17)
+           : j == 2 ? 7.0f
+                    : (v + j) % 10 == 0;
+}
+
+static float shift_cell(int64_t v, int64_t j)
+{
+    return j == 0 ? 1.0f + (float)(v % 5) : j == 1 ? 9.0f : j == 2 ? 2.0f : (v + j) % 10 == 0;
+}
+
+/* A table with columns that are mostly 0 is no bag of words, unless the files say so. */
+static void test_table(void **state)
+{
+    static float x[N * F];
+    struct sl_source source;
+    struct sl_runtime alone = {.ranks = 1};
+    struct sl_dataset data = make_ring(x);
+    (void)state;
+    fill(x, cell);
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(source.feature_form, SL_FEATURES_DENSE);
+    assert_true(sl_columns_are_uneven(&source.scales));
+    assert_true(source.scales.full);
+    assert_int_equal(source.scales.most, 0);
+    assert_true(source.scales.scale[0] == 1.0 && source.scales.least > 2);
+    sl_source_close(&source);
+    data.bag_of_words = true;
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(source.feature_form, SL_FEATURES_CSR);
+    assert_int_equal(sl_columns_standardize(&alone, &source), SL_ERR_DATA);
+    assert_non_null(strstr(sl_error_message(), "the features are sparse"));
+    sl_source_close(&source);
+    data.bag_of_words = false;
+    fill(x, shift_cell); /* scales within ten of each other: words */
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_false(sl_columns_are_uneven(&source.scales));
+    assert_int_equal(source.feature_form, SL_FEATURES_CSR);
+    sl_source_close(&source);
+}
+
+static void expect_moments(const struct sl_source *source, const float *x, const int64_t *row,
+                           int64_t rows)
+{
+    for (int64_t j = 0; j < F; j++) {
+        double mean = 0.0, variance = 0.0;
+        for (int64_t k = 0; k < rows; k++)
+            mean += (double)x[row[k] * F + j] / (double)rows;
+        for (int64_t k = 0; k < rows; k++)
+            variance += pow((double)x[row[k] * F + j] - mean, 2) / (double)rows;
+        const double deviation = variance > 1e-18 ? sqrt(variance) : 1.0;
+        assert_true(fabs(source->moments.mean[j] - mean) <= 1e-12 * fmax(fabs(mean), 1.0));
+        assert_true(fabs(source->moments.deviation[j] - deviation) <= 1e-9 * deviation);
+    }
+}
+
+/* Over the training vertices: a list, a mask, or those that a rule draws. */
+static void test_moments(void **state)
+{
+    static float x[N * F];
+    static const int64_t some[] = {3, 59, 17, 18, 41};
+    static uint8_t mask[N];
+    struct sl_source source;
+    struct sl_runtime alone = {.ranks = 1};
+    struct sl_dataset data = make_ring(x);
+    fill(x, cell);
+    data.train = (struct sl_index_set){some, 5};
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(sl_columns_standardize(&alone, &source), 0);
+    expect_moments(&source, x, some, 5);
+    assert_float_equal(sl_columns_value(&source.moments, 2, 7.0f), 0.0f, 0.0f);
+    assert_float_equal(sl_columns_value(&(struct sl_moments){NULL, NULL}, 2, 7.0f), 7.0f, 0.0f);
+    for (int k = 0; k < 5; k++)
+        mask[some[k]] = 1;
+    source.split[SL_SPLIT_TRAIN] = sl_npy_view("mask", SL_NPY_INT32, 1, N, 0, mask);
+    source.split[SL_SPLIT_TRAIN].kind = 'b';
+    source.split[SL_SPLIT_TRAIN].item_bytes = 1;
+    source.mask[SL_SPLIT_TRAIN] = true;
+    source.moments.mean = NULL;
+    assert_int_equal(sl_columns_standardize(&alone, &source), 0);
+    expect_moments(&source, x, some, 5);
+    assert_int_equal(sl_split_rule_parse("50/25/25", 3, &source.split_rule), 0);
+    assert_int_equal(sl_columns_standardize(&alone, &source), 0);
+    assert_int_equal(source.split[SL_SPLIT_TRAIN].count, N / 2);
+    expect_moments(&source, x, (const int64_t *)(const void *)source.split[SL_SPLIT_TRAIN].data,
+                   N / 2);
+    source.split[SL_SPLIT_TRAIN].data = NULL;
+    assert_int_equal(sl_columns_standardize(&alone, &source), SL_ERR_DATA);
+    assert_non_null(strstr(sl_error_message(), "there is no training vertex"));
+    sl_source_close(&source);
+    (void)state;
+}
+
 /* ---- Selections ---- */
 
 static void check_selection(const struct sl_source *source, const int64_t *inner, int64_t count,
@@ -265,6 +364,8 @@ static void test_selection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_moments),
         cmocka_unit_test_setup_teardown(test_file, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_said, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_fortran, files_setup, files_teardown),

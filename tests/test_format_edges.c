@@ -37,7 +37,7 @@ static void compare(const char *path, int64_t first, bool both, enum sl_weight_c
 
 /* ---- Columns, headers and names ---- */
 
-/* What is read, as "source>target:weight" row by row. */
+/* What is read, as "source>target:weight", sources in order. */
 static const struct read {
     const char *file, *text, *edges;
     enum sl_weight_column weights;
@@ -94,8 +94,10 @@ static void name_of(const struct sl_dataset *data, int64_t v, char out[64])
 
 static void list_edges(const struct sl_dataset *data, char *out, size_t size)
 {
-    const struct sl_csr *a = &data->adjacency;
+    struct sl_block *blocks = NULL;
+    struct sl_csr turned, *a = &turned; /* row v of the adjacency has the sources of edges to v */
     char source[64] = "", target[64] = "";
+    assert_int_equal(sl_csr_transpose(&data->adjacency, &blocks, a), SL_OK);
     out[0] = '\0';
     for (int64_t v = 0; v < a->rows; v++)
         for (int64_t k = a->indptr[v]; k < a->indptr[v + 1]; k++) {
@@ -106,6 +108,7 @@ static void list_edges(const struct sl_dataset *data, char *out, size_t size)
             if (a->values)
                 snprintf(out + strlen(out), size - strlen(out), ":%g", (double)a->values[k]);
         }
+    sl_block_free_all(&blocks);
 }
 
 static void test_layouts(void **state)
@@ -218,7 +221,7 @@ static void test_real(void **state)
             compare(format_shared(names[k]), 0, both, SL_WEIGHTS_AUTO);
 }
 
-/* A random graph: the rows are what a direct count has. */
+/* A random graph: the rows are what a direct count has, a row for each target. */
 static void test_reference(void **state)
 {
     enum { N = 40, EDGES = 3000 };
@@ -227,7 +230,7 @@ static void test_reference(void **state)
     size_t used = 0;
     for (unsigned k = 0; k < EDGES; k++) {
         const unsigned u = k * k * 7919u % 1009u % N, v = k * 104729u % 2003u % N;
-        times[u][v]++;
+        times[v][u]++;
         used += (size_t)snprintf(text + used, sizeof text - used, "%u,%u\n", u, v);
     }
     struct sl_dataset data;

@@ -110,7 +110,7 @@ static const char *make(const struct files *files, const char *name, const struc
 
 static void check_network(const struct sl_dataset *data)
 {
-    static const int32_t columns[] = {1, 2, 3, 0};
+    static const int32_t columns[] = {3, 0, 1, 2}; /* row v: where the edge to v begins */
     assert_int_equal(data->vertices, 4);
     assert_int_equal(entries(data), 4);
     assert_memory_equal(data->adjacency.indices, columns, sizeof columns);
@@ -165,7 +165,7 @@ static void test_sparse(void **state)
     };
     struct sl_dataset data;
     open_ok(make(*state, "sparse.mat", matrices, 3), &data);
-    assert_true(data.adjacency.values[0] == 2.5f);
+    assert_true(data.adjacency.values[1] == 2.5f);
     assert_int_equal(data.feature_form, SL_FEATURES_CSR);
     assert_true(format_feature(&data, 2, 0) == 5.0f);
     assert_true(format_feature(&data, 3, 2) == 6.0f);
@@ -211,10 +211,10 @@ static const struct {
     {{SPARSE("A", 4, 4, ones, ir, falling)}, 1, "falls from 2 to 1 at row 1"},
     {{SPARSE("A", 4, 4, ones, ir, late)}, 1, "starts at 1, expected 0"},
     {{SPARSE("A", 4, 4, ones, ir, many)}, 1, "'A' is damaged: it has fewer entries"},
-    {{SPARSE("A", 4, 4, with_nan, ir, jc)}, 1, "row 0, column 1 is nan"},
-    {{SPARSE("A", 4, 4, with_inf, ir, jc)}, 1, "row 0, column 1 is inf"},
+    {{SPARSE("A", 4, 4, with_nan, ir, jc)}, 1, "nan (the edge 0 -> 1)"},
+    {{SPARSE("A", 4, 4, with_inf, ir, jc)}, 1, "inf (the edge 0 -> 1)"},
     {{{"A", CHAR_CLASS, 0, 2, 2, UINT16, "a\0b\0c\0d", 8, NULL, NULL, 0}}, 1, "no real numbers"},
-    {{DENSE("A", DOUBLE_CLASS, DOUBLE, 2, 2, with_nan)}, 1, "row 1, column 0 is nan"},
+    {{DENSE("A", DOUBLE_CLASS, DOUBLE, 2, 2, with_nan)}, 1, "nan (the edge 1 -> 0)"},
     {{NETWORK, DENSE("X", DOUBLE_CLASS, DOUBLE, 2, 2, ones)}, 2, "'X' has 2 rows, expected 4"},
     {{NETWORK, DENSE("X", DOUBLE_CLASS, DOUBLE, 4, 1, with_nan)}, 2, "row 1, column 0 is nan"},
     {{NETWORK, DENSE("label", DOUBLE_CLASS, DOUBLE, 2, 2, ones)}, 2, "'label' has 2 rows"},

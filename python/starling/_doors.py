@@ -1,7 +1,7 @@
 """Graphs from what other packages call a graph."""
 import numpy as np
 
-from ._arrays import check_shape, csr_of_edges, mask_of, take
+from ._arrays import check_shape, csr_of_edges, mask_of, refuse, take
 from ._graph import SPLITS, Graph
 
 AUTO = "auto"  # the usual name, where there is one of that name
@@ -100,22 +100,38 @@ def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplica
                  duplicates=duplicates)
 
 
+def check_compressed(a, name):
+    """Refuse arrays of a square CSR or CSC matrix that SciPy would read past their ends."""
+    n = a.shape[0]
+    indptr = take(a.indptr, np.int64, f"{name}: indptr", n + 1)
+    room = min(len(a.indices), len(a.data))
+    if indptr[0] != 0 or (np.diff(indptr) < 0).any() or indptr[-1] > room:
+        raise ValueError(f"{name}: indptr goes from {indptr[0]} to {indptr[-1]}, expected 0 to at "
+                         f"most {room}, the length of indices, never falling")
+    indices = np.asarray(a.indices)[:indptr[-1]]
+    wrong = (indices < 0) | (indices >= n)
+    if wrong.any():
+        refuse(f"{name}: indices", indices, wrong, f"0 to {n - 1}")
+
+
 def from_scipy(adjacency, features=None, labels=None, masks=None, numbers=False,
                duplicates="sum"):
-    """A graph of a SciPy matrix; entry (u, v) lets u aggregate from v. Weights that are all 1 are
-    left out."""
+    """A graph of a SciPy matrix; entry (u, v) is the edge u -> v, so that v aggregates from u, as in
+    scipy.sparse.csgraph, NetworkX, PyG and DGL. For A @ X give A.T. Weights that are all 1 are left
+    out."""
     a = adjacency
     if not hasattr(a, "tocsr"):
         raise TypeError(f"adjacency: {type(a).__name__}, expected a sparse matrix of SciPy")
     if len(a.shape) != 2 or a.shape[0] != a.shape[1]:
         raise ValueError(f"adjacency: shape {a.shape}, expected a square matrix")
-    if a.format == "coo":  # its tocsr() sums
-        indptr, indices, weights = csr_of_edges(a.shape[0], a.col, a.row, a.data)
+    if a.format == "coo":  # its tocsc() sums
+        indptr, indices, weights = csr_of_edges(a.shape[0], a.row, a.col, a.data)
     else:
-        a = a.tocsr()
-        indptr = take(a.indptr, np.int64, "adjacency: indptr", a.shape[0] + 1)
-        entries = max(int(indptr[-1]), 0)
-        indices, weights = a.indices[:entries], a.data[:entries]
+        if a.format in ("csr", "csc"):
+            check_compressed(a, "adjacency")
+        a = a.tocsc()  # a column has the sources of edges to a vertex
+        indptr = a.indptr
+        indices, weights = a.indices[:indptr[-1]], a.data[:indptr[-1]]
     weights = None if (weights == 1).all() else weights
     return Graph(indptr, indices, features, labels, masks, weights, numbers, duplicates=duplicates)
 

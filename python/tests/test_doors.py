@@ -124,13 +124,13 @@ def doubled_arrays():
 
 
 def scipy_graphs(**options):
-    """The graph of doubled_arrays from SciPy: entry (target, source)."""
+    """The graph of doubled_arrays from SciPy: entry (source, target)."""
     sparse = pytest.importorskip("scipy.sparse")
     source, target, x, labels, masks = doubled_arrays()
-    coo = sparse.coo_matrix((np.ones(len(source)), (target, source)), (90, 90))
-    order = np.argsort(target, kind="stable")
-    csr = sparse.csr_matrix((np.ones(len(source)), source[order],
-                             np.append(0, np.cumsum(np.bincount(target)))), (90, 90))
+    coo = sparse.coo_matrix((np.ones(len(source)), (source, target)), (90, 90))
+    order = np.argsort(source, kind="stable")
+    csr = sparse.csr_matrix((np.ones(len(source)), target[order],
+                             np.append(0, np.cumsum(np.bincount(source)))), (90, 90))
     csc = sparse.csc_matrix(coo.T.tocsr().T)
     matrices = (coo, csr) if options.get("duplicates") == "one" else (coo, csr, csc, coo.tocsr())
     return [starling.from_scipy(matrix, x, labels, masks, **options) for matrix in matrices]
@@ -148,7 +148,7 @@ def test_doubled_edges(duplicates, tmp_path):
     assert np.allclose(once, expected, rtol=1e-6) == (duplicates == "sum")
     for other in scipy_graphs(duplicates=duplicates):
         np.testing.assert_allclose(losses(other, dropout=0), expected, rtol=1e-6)
-    (tmp_path / "edges.txt").write_text("".join(f"{v} {u}\n" for u, v in zip(source, target)))
+    (tmp_path / "edges.txt").write_text("".join(f"{u} {v}\n" for u, v in zip(source, target)))
     subprocess.run([PROGRAM, "convert", tmp_path / "edges.txt", tmp_path / "file", "--duplicates",
                     duplicates, "--quiet"], check=True)
     for name, array in {"features": x, "labels": labels,
@@ -189,13 +189,19 @@ def test_scipy_refuses():
         starling.from_scipy(np.eye(3))
     with pytest.raises(TypeError, match="weights: items are complex128"):
         starling.from_scipy(sparse.identity(3, dtype=complex) * 2)
-    short = sparse.identity(4, format="csr")
-    short.indptr = short.indptr[:3]
-    with pytest.raises(ValueError, match=r"adjacency: indptr: shape \(3,\), expected \(5,\)"):
-        starling.from_scipy(short)
-    short.indptr = np.array([0, 1, 2, 3, 9])
-    with pytest.raises(starling.Error, match="indptr: ends at 9, expected 4"):
-        starling.from_scipy(short, duplicates="sum")
+    for form in "csr", "csc":
+        short = sparse.identity(4, format=form)
+        short.indptr = short.indptr[:3]
+        with pytest.raises(ValueError, match=r"adjacency: indptr: shape \(3,\), expected \(5,\)"):
+            starling.from_scipy(short)
+        for wrong in [0, 1, 2, 3, 9], [0, 3, 2, 3, 4], [1, 1, 2, 3, 4]:
+            short.indptr = np.array(wrong)
+            with pytest.raises(ValueError, match="adjacency: indptr goes from . to ., expected 0"):
+                starling.from_scipy(short, duplicates="sum")
+        short = sparse.identity(4, format=form)
+        short.indices = np.array([0, 1, 4, 3])
+        with pytest.raises(ValueError, match="adjacency: indices: item 2 is 4, expected 0 to 3"):
+            starling.from_scipy(short)
     graph = starling.from_scipy(sparse.identity(3, format="csr"), labels=[0.5, 1, 2],
                                 masks={"train": [0, 1]}, numbers=True)
     assert starling.train(graph, epochs=1).description["configuration"]["loss"] == "mse"

@@ -9,6 +9,7 @@
 #include "codelets/epilogue.h"
 #include "core/error.h"
 #include "core/temporary.h"
+#include "data/columns.h"
 #include "data/select.h"
 #include "graphs/columns.h"
 
@@ -57,7 +58,8 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
         n = data->features;
         for (int64_t e = 0; e < n; e++) {
             x->columns[e] = (int32_t)e;
-            x->values[e] = data->features_dense[k * n + e];
+            x->values[e] =
+                sl_columns_value(&x->making->source.moments, e, data->features_dense[k * n + e]);
         }
     }
     const double factor = 1.0 / norm_of(x->norm, n, x->values) * (x->right ? x->right[k] : 1.0);
@@ -142,7 +144,7 @@ static void list_stored(const struct sl_making *m, const struct features *x,
 static int create_stored_input(struct sl_making *m, int64_t width, const struct features *x)
 {
     struct sl_operands *o = m->o;
-    int code = sl_stored_rows_create(&o->stored, &m->source.features_dense, m->part.first,
+    int code = sl_stored_rows_create(&o->stored, &m->source, m->part.first,
                                      m->part.data.adjacency.rows, width);
     if (!code)
         list_stored(m, x, &o->stored);
@@ -428,7 +430,8 @@ static void sum_dense(const void *context, int64_t r, int64_t *count, const int3
     for (int64_t k = 0; k < neighbours; k++) {
         const float *x = w->making.part.data.features_dense + neighbour[k] * width;
         for (int64_t e = 0; e < width; e++)
-            w->sum[e] += (double)weight[k] * (double)x[e];
+            w->sum[e] +=
+                (double)weight[k] * (double)sl_columns_value(&w->making.source.moments, e, x[e]);
     }
     for (int64_t e = 0; e < width; e++)
         w->features.values[e] = (float)w->sum[e];

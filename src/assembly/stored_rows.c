@@ -5,14 +5,16 @@
 #include "codelets/bfloat16.h"
 #include "codelets/read_rows.h"
 #include "core/error.h"
+#include "data/columns.h"
 
 enum { AT_ONCE = 256 }; /* columns */
 
-int sl_stored_rows_create(struct sl_stored_rows *stored, const struct sl_npy *features,
+int sl_stored_rows_create(struct sl_stored_rows *stored, const struct sl_source *source,
                           int64_t first, int64_t rows, int64_t width)
 {
     *stored = (struct sl_stored_rows){
-        .features = *features,
+        .features = source->features_dense,
+        .moments = source->moments,
         .first = first,
         .rows = rows,
         .width = width,
@@ -47,7 +49,8 @@ static void read_columns(const struct sl_stored_rows *stored, int64_t k, int64_t
                     value))
         sl_fatal("%s", sl_error_message());
     for (int64_t j = 0; j < count; j++) {
-        const float x = factor == 1.0 ? value[j] : (float)((double)value[j] * factor);
+        const float own = sl_columns_value(&stored->moments, from + j, value[j]);
+        const float x = factor == 1.0 ? own : (float)((double)own * factor);
         if (out->type == SL_BFLOAT16)
             ((uint16_t *)at.data)[j] = sl_narrow(x);
         else

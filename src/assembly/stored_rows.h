@@ -3,18 +3,19 @@
 #define SL_ASSEMBLY_STORED_ROWS_H
 
 #include "core/tile.h"
-#include "data/formats/npy.h"
+#include "data/source.h"
 
 struct sl_stored_rows {
-    struct sl_npy features; // (any rows, width); its memory stays the source's
-    int64_t first, rows;    /* of this rank in the matrix; 0 rows: none, or not stored */
+    struct sl_npy features;    // (any rows, width); memory of these stays the source's
+    struct sl_moments moments; // (width)
+    int64_t first, rows;       /* of this rank in the matrix; 0 rows: none, or not stored */
     int64_t width;
     int32_t *row;   // (rows): of `features`
     double *factor; // (rows): multiplies the row
 };
 
 /* Take the memory of the lists. Return 0 or SL_ERR_SYSTEM; sl_stored_rows_free in either case. */
-int sl_stored_rows_create(struct sl_stored_rows *stored, const struct sl_npy *features,
+int sl_stored_rows_create(struct sl_stored_rows *stored, const struct sl_source *source,
                           int64_t first, int64_t rows, int64_t width);
 void sl_stored_rows_free(struct sl_stored_rows *stored);
 

@@ -16,6 +16,7 @@ struct config {
     int64_t first_vertex;
     char *order;
     int64_t seed, split_seed;
+    bool reverse;
     struct sl_talk talk;
 };
 
@@ -24,6 +25,9 @@ static const struct sl_option options[] = {
      "[WAY]",
      "add the reverse of every edge; the weight of an edge that goes both ways is the larger one, "
      "the sum or the mean. Alone: max",
+     "Conversion"},
+    {"reverse", SL_OPTION_FLAG, offsetof(struct config, reverse), "no", 0, 0, NULL, NULL,
+     "turn all edges round: u aggregates from v of an edge u -> v, instead of v from u",
      "Conversion"},
     {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0, "auto|none|3",
      "COLUMN",
@@ -65,6 +69,9 @@ static void print_result(const struct config *config, const struct sl_dataset *d
     const int64_t entries = data->adjacency.indptr[data->vertices];
     printf("%s: %" PRId64 " %s, %" PRId64 " adjacency %s", target, data->vertices,
            sl_vertices(data->vertices), entries, sl_entries(entries));
+    if (!data->symmetric)
+        printf(", directed: %s of an edge u -> v",
+               config->reverse ? "u aggregates from v" : "v aggregates from u");
     if (order->compute)
         printf(", ordered %s", order->summary);
     printf("\n");
@@ -80,6 +87,7 @@ static int read_options(const struct config *config, struct sl_read_options *out
                       : strcmp(way, "sum") == 0  ? SL_SYMMETRIZE_SUM
                       : strcmp(way, "mean") == 0 ? SL_SYMMETRIZE_MEAN
                                                  : SL_SYMMETRIZE_MAX,
+        .reverse = config->reverse,
         .count_duplicates = strcmp(config->duplicates, "sum") == 0,
         .first_vertex = config->first_vertex,
         .weights = strcmp(weights, "none") == 0 ? SL_WEIGHTS_NONE
@@ -129,7 +137,7 @@ static int run(int argc, char **argv)
 
 const struct sl_command sl_command_convert = {
     .name = "convert",
-    .synopsis = "SOURCE TARGET [--symmetrize [WAY]] [--order NAME]",
+    .synopsis = "SOURCE TARGET [--symmetrize [WAY]] [--reverse] [--order NAME]",
     .summary =
         "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays, or "
         "as the file that TARGET's end names: .npz, .mtx, .graph, .metis, .txt, .csv, .tsv",

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -74,6 +75,39 @@ static void print_graph(const struct sl_dataset *data, const struct sl_graph_sta
     printf("components     %" PRId64 ", the largest has %" PRId64 " %s (%.1f %%)\n", s->components,
            s->largest_component, sl_vertices(s->largest_component),
            percent(s->largest_component, s->vertices));
+}
+
+/* What a vertex is called: its name, or its number. */
+static void print_vertex(const struct sl_dataset *data, int64_t v)
+{
+    const struct sl_npy *ids = &data->vertex_ids;
+    char *text = ids->data && sl_npy_is_text(ids) ? malloc(ids->item_bytes + 1) : NULL;
+    if (text && sl_npy_text(ids, v, text) > 0)
+        printf("%s", text);
+    else
+        printf("%" PRId64, ids->data && !text ? sl_npy_integer(ids, v) : v);
+    free(text);
+}
+
+/* The first vertex with neighbours as an example. */
+static void print_direction(const struct sl_dataset *data)
+{
+    const struct sl_csr *a = &data->adjacency;
+    int64_t v = 0;
+    while (v < data->vertices && a->indptr[v] == a->indptr[v + 1])
+        v++;
+    if (data->symmetric || v == data->vertices)
+        return;
+    enum { SHOWN = 3 };
+    const int64_t degree = a->indptr[v + 1] - a->indptr[v];
+    printf("direction      a vertex aggregates from the sources of the edges that end at it: ");
+    print_vertex(data, v);
+    printf(" from ");
+    for (int64_t k = 0; k < degree && k < SHOWN; k++) {
+        printf("%s", k ? ", " : "");
+        print_vertex(data, a->indices[a->indptr[v] + k]);
+    }
+    printf("%s\n", degree > SHOWN ? ", ..." : "");
 }
 
 /* How many vertices have a degree of 0, 1, 2 to 3, 4 to 7, … */
@@ -207,6 +241,7 @@ static void print_dataset(const struct sl_dataset *data, const struct sl_graph_s
     printf("%s (%s)\n", data->name ? data->name : "dataset", data->path ? data->path : "");
     print_graph(data, s);
     print_degrees(data);
+    print_direction(data);
     print_features(data);
     print_classes(data, s);
     printf("splits         train %" PRId64 ", validation %" PRId64 ", test %" PRId64 "\n",

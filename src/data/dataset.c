@@ -116,6 +116,18 @@ static int symmetrize(struct sl_dataset *data, enum sl_symmetrize way)
     return rc ? rc : sl_dataset_validate(data);
 }
 
+/* What the options ask for after reading. */
+static int turn_edges(struct sl_dataset *data, const struct sl_read_options *options)
+{
+    const struct sl_csr read = data->adjacency;
+    int rc = SL_OK;
+    if (data->symmetric)
+        return rc;
+    if (options->reverse)
+        rc = sl_csr_transpose(&read, &data->blocks, &data->adjacency);
+    return rc || !options->symmetrize ? rc : symmetrize(data, options->symmetrize);
+}
+
 int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
                          struct sl_dataset *out)
 {
@@ -133,7 +145,7 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
         out->name = source.name;
         out->path = source.path;
         source.name = source.path = NULL;
-        rc = options->symmetrize && !out->symmetric ? symmetrize(out, options->symmetrize) : SL_OK;
+        rc = turn_edges(out, options);
     }
     sl_source_close(&source);
     sl_progress_end();

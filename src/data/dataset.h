@@ -74,6 +74,7 @@ enum sl_symmetrize {
 /* How to read; all zero is the default. */
 struct sl_read_options {
     enum sl_symmetrize symmetrize; /* a graph that is undirected already stays as it is */
+    bool reverse;                  /* turn all edges round */
     bool tell; /* say in notes what reading takes, before it does, where that is much, and which
                   columns became features */
     struct sl_split_rule split; /* what splits are drawn by, instead of those that are stored */

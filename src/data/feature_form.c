@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "data/columns.h"
 
 /* Bags of words have at most this share of entries; a sample of one may have more by chance. How
  * such features are multiplied is another choice (sl_defaults_form). */
@@ -158,7 +159,11 @@ int sl_features_settle(struct sl_runtime *rt, struct sl_source *source)
     if (source->feature_form != SL_FEATURES_DENSE || sl_npy_is_text(&source->features_dense))
         return 0;
     const int64_t n = source->vertices, rows = sampled_rows(source);
-    int rc = find_few(rt, source, n / rows, rows, CHANCE * MOST, &blocks, &counts, &all, &few);
+    int rc = sl_columns_find_scales(rt, source, n / rows, rows, &source->scales);
+    const bool table = source->scales.full && sl_columns_are_uneven(&source->scales);
+    if (rc || (table && !source->bag_of_words))
+        return rc; /* a few columns of a table may be mostly 0 */
+    rc = find_few(rt, source, n / rows, rows, CHANCE * MOST, &blocks, &counts, &all, &few);
     if (!rc && few)
         rc = find_few(rt, source, 1, n, MOST, &blocks, &counts, &all, &few);
     if (!rc && few) {

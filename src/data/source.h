@@ -20,6 +20,19 @@ struct sl_stored_csr {
     int64_t cols;
 };
 
+/* How far the columns of dense features are apart. A column's scale is the root of the mean square
+ * of its numbers that are not 0. */
+struct sl_column_scales {
+    int64_t least, most; /* columns */
+    double scale[2];     /* theirs; 0: there is no number but 0 */
+    bool full;           /* a column has no 0 */
+};
+
+/* What dense features are standardised by (data/columns.h). */
+struct sl_moments {
+    const double *mean, *deviation; // (f), not 0; NULL: features stay as they are
+};
+
 struct sl_source {
     char *name, *path;                   /* as of struct sl_dataset, like the next ones */
     int64_t vertices, features, classes; /* the same on every rank */
@@ -29,9 +42,11 @@ struct sl_source {
     bool symmetric;                       /* so it is known to be: nobody looks again */
     int64_t merged_edges;                 /* when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
-    struct sl_npy features_dense;  // (n, f); of the form CSR, too (data/feature_form.h)
-    struct sl_npy labels;          // (n), or (n, c)
-    enum sl_label_kind label_kind; /* as far as it is said, until sizes are settled */
+    struct sl_npy features_dense;   // (n, f); of the form CSR, too (data/feature_form.h)
+    struct sl_column_scales scales; /* of a sample of features that lie dense */
+    struct sl_moments moments;      /* of dense features */
+    struct sl_npy labels;           // (n), or (n, c)
+    enum sl_label_kind label_kind;  /* as far as it is said, until sizes are settled */
     const char *const *class_names, *const *feature_names; // as of struct sl_dataset
     struct sl_label_classes label_classes;                 /* what the labels say */
     struct sl_npy split[SL_SPLITS];                        /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */

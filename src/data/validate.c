@@ -29,10 +29,13 @@ int sl_part_check_weights(const struct sl_source *source, const struct sl_part *
 {
     const struct sl_csr *a = &part->data.adjacency;
     int64_t k, e;
-    return sl_csr_values_finite(a, &k, &e)
-               ? SL_OK
-               : refuse_value(&source->adjacency.values, row_of(source, part, k),
-                              sl_source_vertex(source, a->indices[e]), a->values[e]);
+    if (sl_csr_values_finite(a, &k, &e))
+        return SL_OK;
+    const int64_t row = row_of(source, part, k), column = sl_source_vertex(source, a->indices[e]);
+    return sl_error(SL_ERR_DATA,
+                    "%s: row %" PRId64 ", column %" PRId64 " is %f (the edge %" PRId64
+                    " -> %" PRId64 "), expected a finite number",
+                    source->adjacency.values.name, row, column, (double)a->values[e], column, row);
 }
 
 struct numbers {
@@ -164,8 +167,9 @@ static int refuse_direction(struct sl_runtime *rt, const struct sl_source *sourc
     const int64_t u = pairs->range[0][0], v = pairs->range[1][0];
     const bool forth = has_entry(rt, pairs->part, u, v);
     return sl_error(SL_ERR_DATA,
-                    "%s: edge %" PRId64 " -> %" PRId64 " (counted from 0) has no reverse edge of "
-                    "equal weight, but the graph is said to be undirected",
+                    "%s: vertex %" PRId64 " has the neighbour %" PRId64
+                    " (counted from 0), but not the other way round with equal weight; expected "
+                    "both, since the graph is said to be undirected",
                     source->path, sl_source_vertex(source, forth ? u : v),
                     sl_source_vertex(source, forth ? v : u));
 }

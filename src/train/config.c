@@ -59,8 +59,12 @@ const struct sl_option sl_config_options[] = {
     {"norm", SL_OPTION_CHOICE, FIELD(norm), "sym", 0, 0, "sym|row", "KIND",
      "adjacency of graph convolutions and hops: sym D^-1/2 (A+I) D^-1/2, row D^-1 (A+I)", MODEL},
     {"normalize-features", SL_OPTION_CHOICE, FIELD(normalize_features), "auto", 0, 0,
-     "auto|none|l1|l2", "NORM",
-     "norm that every feature row is divided by; auto: l2 for bags of words, else none", MODEL},
+     "auto|none|l1|l2|standard", "NORM",
+     "l1, l2: norm that every feature row is divided by. standard: columns lose their mean over "
+     "the "
+     "training vertices and are divided by their deviation. auto: l2 for bags of words, standard "
+     "for dense columns of scales over tenfold apart, else none",
+     MODEL},
     {"feature-form", SL_OPTION_CHOICE, FIELD(feature_form), "auto", 0, 0, "auto|csr|dense", "FORM",
      "form of the features in memory, whatever form they are stored in. With auto, CSR features "
      "are "

@@ -133,6 +133,7 @@ int sl_config_trace_epochs(const struct sl_config *config, int64_t *first, int64
 int64_t sl_config_eval_every(const struct sl_config *config);
 
 enum sl_row_norm sl_config_row_norm(const struct sl_config *config);
+bool sl_config_standardizes(const struct sl_config *config); /* the columns of features */
 
 /* The kind of distribution, and how late clones meet (graphs/vertex_cut.h). */
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config);

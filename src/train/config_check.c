@@ -329,6 +329,10 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--input-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->input_dropout);
+    if (sl_config_standardizes(config) && strcmp(config->feature_form, "csr") == 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--normalize-features standard: columns lose their zeros (expected "
+                        "--feature-form dense, or auto)");
     enum sl_instructions level;
     const int known = sl_instructions_parse(config->instructions, &level);
     if (known)

@@ -220,6 +220,11 @@ enum sl_row_norm sl_config_row_norm(const struct sl_config *config)
                                                            : SL_ROW_NORM_NONE;
 }
 
+bool sl_config_standardizes(const struct sl_config *config)
+{
+    return strcmp(config->normalize_features, "standard") == 0;
+}
+
 int64_t sl_config_hidden(const struct sl_config *config)
 {
     return is_gat(config) ? config->heads * config->hidden : config->hidden;

@@ -8,6 +8,7 @@
 #include "codelets/attention.h"
 #include "core/error.h"
 #include "core/rates.h"
+#include "data/columns.h"
 #include "data/feature_form.h"
 #include "graphs/layer.h"
 #include "train/batches.h"
@@ -70,6 +71,9 @@ static bool is_patient(const struct sl_config *config)
 /* Rows of counts say which words there are, and not how many: long texts are no larger. */
 static const char *row_norm(const struct sl_config *config, const struct sl_source *source)
 {
+    if (source->feature_form == SL_FEATURES_DENSE && source->features_dense.data &&
+        !source->bag_of_words && !is_kipf(config) && sl_columns_are_uneven(&source->scales))
+        return "standard";
     if (!source->bag_of_words)
         return "none";
     return is_kipf(config) || is_gat(config) ? "l1" : "l2";
@@ -214,6 +218,7 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
     sl_runtime_broadcast(rt, 0, &rates, sizeof rates);
     if (strcmp(config->feature_form, "auto") == 0) {
         const bool dense = source->feature_form == SL_FEATURES_DENSE ||
+                           sl_config_standardizes(config) ||
                            choose_form(config, source, &rates) == SL_FEATURES_DENSE;
         code = sl_options_set(sl_config_options, config, "feature-form", dense ? "dense" : "csr");
     }

@@ -294,7 +294,7 @@ int sl_plan_form(struct sl_runtime *rt, struct sl_source *source, struct sl_conf
     bool fits = rough_bytes(rt, source, config) < (double)space;
     struct sl_plan plan;
     int code = 0;
-    if (!sl_features_made_dense(source))
+    if (!sl_features_made_dense(source) || sl_config_standardizes(config))
         return 0;
     if (!fits)
         code = sl_plan_make(rt, source, config, &plan);

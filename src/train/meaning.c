@@ -1,6 +1,7 @@
 #include "train/meaning.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 #include "data/formats/string_ids.h"
 
 static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
-                  IDENTITY[] = "identity_features";
+                  IDENTITY[] = "identity_features", MEANS[] = "feature_means",
+                  DEVIATIONS[] = "feature_deviations";
 
 /* ---- Describe ---- */
 
@@ -29,6 +31,17 @@ static bool can_be_read(const char *const *names)
     return good;
 }
 
+static json_t *list_numbers(const double *numbers, int64_t count)
+{
+    json_t *list = json_array();
+    bool good = list != NULL;
+    for (int64_t k = 0; good && k < count; k++)
+        good = json_array_append_new(list, json_real(numbers[k])) == 0;
+    if (!good)
+        json_decref(list);
+    return good ? list : NULL;
+}
+
 json_t *sl_meaning_describe(const struct sl_source *source)
 {
     const long failures = sl_json_failures();
@@ -41,6 +54,11 @@ json_t *sl_meaning_describe(const struct sl_source *source)
         good = json_object_set_new(dataset, NAMES, sl_json_list(source->class_names)) == 0;
     if (good && source->feature_names)
         good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
+    if (good && source->moments.mean)
+        good = json_object_set_new(dataset, MEANS,
+                                   list_numbers(source->moments.mean, source->features)) == 0 &&
+               json_object_set_new(dataset, DEVIATIONS,
+                                   list_numbers(source->moments.deviation, source->features)) == 0;
     if (good && sl_json_failures() == failures)
         return dataset;
     json_decref(dataset);
@@ -177,6 +195,55 @@ static int check_columns(const struct sl_source *source, const json_t *list, con
     return code;
 }
 
+static int refuse_moments(const char *model, const char *list)
+{
+    return sl_error(SL_ERR_DATA, "%s: \"%s\" is damaged (expected a number for each column%s)",
+                    model, list, list == DEVIATIONS ? ", above 0" : "");
+}
+
+/* A number for each column, above a bound. */
+static int read_moments(struct sl_source *source, const json_t *dataset, const char *list,
+                        double above, const char *model, const double **out)
+{
+    const json_t *items = json_object_get(dataset, list);
+    const int64_t count = (int64_t)json_array_size(items);
+    double *numbers = sl_block_array(&source->blocks, count, sizeof *numbers);
+    *out = numbers;
+    if (!numbers)
+        return SL_ERR_SYSTEM;
+    for (int64_t c = 0; c < count; c++) {
+        const json_t *item = json_array_get(items, (size_t)c);
+        numbers[c] = json_number_value(item);
+        if (!json_is_number(item) || !(numbers[c] > above))
+            return refuse_moments(model, list);
+    }
+    if (count != source->features)
+        return sl_error(SL_ERR_DATA,
+                        "%s: the model was trained with %" PRId64 " columns of features, and %s "
+                        "has %" PRId64 " (expected the same columns)",
+                        model, count, source->path, source->features);
+    return SL_OK;
+}
+
+/* What the columns of the training were standardised by. */
+static int adopt_moments(struct sl_source *source, const json_t *dataset, const char *model)
+{
+    struct sl_moments moments;
+    if (!json_is_array(json_object_get(dataset, MEANS)))
+        return SL_OK;
+    if (!source->features_dense.data)
+        return sl_error(SL_ERR_DATA,
+                        "%s: the model standardises columns of dense features, and those of %s "
+                        "are sparse (expected a dense matrix)",
+                        model, source->path);
+    int code = read_moments(source, dataset, MEANS, -INFINITY, model, &moments.mean);
+    if (!code)
+        code = read_moments(source, dataset, DEVIATIONS, 0.0, model, &moments.deviation);
+    if (!code)
+        source->moments = moments;
+    return code;
+}
+
 int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char *model)
 {
     const json_t *names = json_object_get(dataset, NAMES),
@@ -184,5 +251,7 @@ int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char
     int code = check_features(source, dataset, model);
     if (!code && json_is_array(columns))
         code = check_columns(source, columns, model);
+    if (!code)
+        code = adopt_moments(source, dataset, model);
     return code || !json_is_array(names) ? code : adopt_classes(source, names, model);
 }

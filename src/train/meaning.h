@@ -1,6 +1,6 @@
-/* The meaning of a model's numbers: the names of its classes and of its features' columns, and
- * whether its features were the identity. A checkpoint keeps the meaning, for datasets that the
- * model meets later. */
+/* The meaning of a model's numbers: names of its classes and of its features' columns, whether its
+ * features were the identity, and moments of columns. A checkpoint keeps the meaning, for datasets
+ * that the model meets later. */
 #ifndef SL_TRAIN_MEANING_H
 #define SL_TRAIN_MEANING_H
 
@@ -14,9 +14,9 @@ json_t *sl_meaning_describe(const struct sl_source *source);
 
 /* Give the classes of a dataset the numbers and names of a model's. `dataset`: what
  * sl_meaning_describe returned when the model was trained; `model`: the name of the checkpoint, for
- * errors. Labels without names keep their numbers. SL_ERR_DATA: the model does not know a class,
- * columns of several labels or of features have other names or another order, or only one of the
- * two has the identity as features. SL_ERR_SYSTEM. */
+ * errors. Standardise columns as the model's were. Labels without names keep their numbers.
+ * SL_ERR_DATA: the model does not know a class, columns of several labels or of features have other
+ * names or another order, or only one of the two has the identity as features. SL_ERR_SYSTEM. */
 int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char *model);
 
 #endif

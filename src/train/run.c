@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "core/progress.h"
 #include "core/trace.h"
 #include "core/words.h"
+#include "data/columns.h"
 #include "data/feature_form.h"
 #include "train/fits.h"
 #include "train/meaning.h"
@@ -164,6 +166,33 @@ static int choose_form(struct sl_train_run *run)
     return sl_defaults_form(&run->rt, &run->source, &core, &run->config);
 }
 
+/* What a column is called: its name, or its number. */
+static const char *name_column(const struct sl_source *source, int64_t c, char text[48])
+{
+    if (source->feature_names)
+        snprintf(text, 48, "'%.40s'", source->feature_names[c]);
+    else
+        snprintf(text, 48, "%" PRId64, c);
+    return text;
+}
+
+/* Columns, where the options or the dataset ask for it, and no checkpoint says how. */
+static int standardize(struct sl_train_run *run, const bool *given)
+{
+    struct sl_source *source = &run->source;
+    const struct sl_column_scales *scales = &source->scales;
+    char least[48], most[48];
+    if (!sl_config_standardizes(&run->config) || source->moments.mean)
+        return 0;
+    const int code = sl_columns_standardize(&run->rt, source);
+    if (!code && !sl_config_is_given(given, "normalize-features"))
+        sl_note("%s: numbers of column %s of the features are about %.2g, of column %s about %.2g: "
+                "all columns are standardised (--normalize-features none leaves them)",
+                run->path, name_column(source, scales->most, most), scales->scale[1],
+                name_column(source, scales->least, least), scales->scale[0]);
+    return code;
+}
+
 int sl_train_open(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -195,6 +224,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = sl_runtime_agree(rt,
                                 sl_defaults_settle(&run->config, &run->source, given, run->chosen));
+    if (!code)
+        code = standardize(run, given);
     if (!code)
         code = sl_runtime_agree(rt, sl_objective_check(&run->config, &run->source));
     if (!code)

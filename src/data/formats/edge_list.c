@@ -1,7 +1,7 @@
 /* Edge lists: a line per edge, "source target" or "source target weight", as a table of fields
  * (csv.h); edge_layout.h says which columns are what.
  *
- * The edge u -> v becomes the entry (u, v) of the adjacency matrix, as in all other formats.
+ * The edge u -> v lets v aggregate from u, as in all other formats.
  * Vertices are numbers; where a line has a name, all are names. Numbers are kept as they are where
  * they leave few gaps, else they are renumbered in ascending order; names are numbered as they
  * appear. The dataset keeps what vertices are called in the file where this is not their number. */

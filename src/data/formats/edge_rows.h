@@ -19,12 +19,12 @@ struct sl_edge_rows {
 /* `vertices`, `both` and `weighted` are set. SL_ERR_SYSTEM. */
 int sl_edge_rows_open(struct sl_edge_rows *rows, struct sl_block **blocks);
 
-/* Count the edge u -> v; the caller has checked both ends. */
+/* Count the edge u -> v, an entry in row v; the caller has checked both ends. */
 static inline void sl_edge_rows_count(struct sl_edge_rows *rows, int64_t u, int64_t v)
 {
-    rows->start[u + 1]++;
+    rows->start[v + 1]++;
     if (rows->both && u != v)
-        rows->start[v + 1]++;
+        rows->start[u + 1]++;
 }
 
 /* After the last edge is counted, and before the first is put. SL_ERR_SYSTEM. */
@@ -45,8 +45,8 @@ static inline bool sl_edge_rows_put_entry(struct sl_edge_rows *rows, int64_t row
 /* Put the edge u -> v. False: it was not counted, so the file has changed. */
 static inline bool sl_edge_rows_put(struct sl_edge_rows *rows, int64_t u, int64_t v, float weight)
 {
-    const bool forth = sl_edge_rows_put_entry(rows, u, v, weight);
-    return forth && (!rows->both || u == v || sl_edge_rows_put_entry(rows, v, u, weight));
+    const bool forth = sl_edge_rows_put_entry(rows, v, u, weight);
+    return forth && (!rows->both || u == v || sl_edge_rows_put_entry(rows, u, v, weight));
 }
 
 /* The matrix, in order; merged duplicates are added to *merged. SL_ERR_SYSTEM. */

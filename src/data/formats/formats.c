@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/progress.h"
 #include "data/block.h"
+#include "data/csr.h"
 #include "data/formats/foreign.h"
 #include "data/formats/text.h"
 
@@ -223,6 +224,21 @@ int sl_format_refuse_folder(const char *path)
         path, count ? list : "no files", count > MOST ? ", …" : "");
 }
 
+/* Files have a row for the source of an edge, datasets for its target. */
+static int write_file(const struct sl_format *format, const struct sl_dataset *data,
+                      const char *path)
+{
+    struct sl_block *scratch = NULL;
+    struct sl_dataset turned = *data;
+    int rc = SL_OK;
+    if (!data->symmetric)
+        rc = sl_csr_transpose(&data->adjacency, &scratch, &turned.adjacency);
+    if (!rc)
+        rc = format->write(&turned, path);
+    sl_block_free_all(&scratch);
+    return rc;
+}
+
 static int write_as(const struct sl_dataset *data, const char *path)
 {
     struct stat info;
@@ -231,7 +247,7 @@ static int write_as(const struct sl_dataset *data, const char *path)
         if (formats[f]->write && has_extension(path, formats[f]))
             return ends_with(path, strlen(path), ".gz", 3)
                        ? sl_error(SL_ERR_USAGE, "%s: compressed files are not written", path)
-                       : formats[f]->write(data, path);
+                       : write_file(formats[f], data, path);
     return sl_dataset_write(data, path);
 }
 

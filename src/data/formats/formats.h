@@ -8,10 +8,10 @@
 #include "data/dataset.h"
 
 /* A reader finds *out empty but for `name` and `path`. It fills in the graph (every CSR matrix in
- * order), what else the file has, and `symmetric` where the file claims so; `classes` 0 means
- * unknown. Afterwards sl_source_read checks what needs no knowledge of the file: finite features,
- * labels in range, disjoint splits, symmetry. A reader that fails leaves its work so far in *out;
- * the caller closes *out. */
+ * order; the edge u -> v of a file, or its entry (u, v), in row v), what else the file has, and
+ * `symmetric` where the file claims so; `classes` 0 means unknown. Afterwards sl_source_read checks
+ * what needs no knowledge of the file: finite features, labels in range, disjoint splits, symmetry.
+ * A reader that fails leaves its work so far in *out; the caller closes *out. */
 struct sl_format {
     const char *name;
     const char *extensions; /* separated by blanks; ".gz" may follow where `text`; "": folders */
@@ -24,7 +24,8 @@ struct sl_format {
     int (*write)(const struct sl_dataset *data, const char *path); /* NULL: none */
 };
 
-/* The writers of formats: a file whole or not at all. A format with no place for something says in
+/* The writers of formats: a file whole or not at all. Row u of the adjacency has the targets of the
+ * edges u -> v here. A format with no place for something says in
  * a note that it is left out. SL_ERR_SYSTEM; SL_ERR_DATA: the format cannot have such a graph. */
 int sl_npz_write(const struct sl_dataset *data, const char *path);
 int sl_matrix_market_write(const struct sl_dataset *data, const char *path);

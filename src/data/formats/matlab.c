@@ -245,13 +245,15 @@ static int take_nonzeros(struct mat_file *file, struct sl_csr *out)
     return SL_OK;
 }
 
-/* The loaded matrix as CSR, in order. */
-static int take_csr(struct mat_file *file, const char *name, struct sl_csr *out, int64_t *merged)
+/* The loaded matrix as CSR, in order; `transposed`: a row for each of its columns. */
+static int take_csr(struct mat_file *file, const char *name, bool transposed, struct sl_csr *out,
+                    int64_t *merged)
 {
-    struct sl_csr columns;
+    struct sl_csr columns = {0};
     int rc = file->variable->class_type == MAT_C_SPARSE ? take_columns(file, name, &columns)
                                                         : take_nonzeros(file, &columns);
-    if (!rc)
+    *out = columns;
+    if (!rc && !transposed)
         rc = sl_csr_transpose(&columns, &file->out->blocks, out);
     return rc ? rc : sl_csr_normalize(out, &file->out->blocks, merged);
 }
@@ -309,7 +311,7 @@ static int read_adjacency(struct mat_file *file)
         return sl_error(SL_ERR_DATA, "%s: variable '%s' is %zu x %zu, expected a square adjacency",
                         file->path, name, dims[0], dims[1]);
     out->vertices = (int64_t)dims[0];
-    return take_csr(file, name, &out->adjacency, &out->merged_edges);
+    return take_csr(file, name, true, &out->adjacency, &out->merged_edges); /* (u, v) is u -> v */
 }
 
 static int read_features(struct mat_file *file)
@@ -327,7 +329,7 @@ static int read_features(struct mat_file *file)
     if (file->variable->class_type == MAT_C_SPARSE) {
         out->feature_form = SL_FEATURES_CSR;
         out->bag_of_words = true;
-        return take_csr(file, name, &out->features_csr, &merged);
+        return take_csr(file, name, false, &out->features_csr, &merged);
     }
     out->feature_form = SL_FEATURES_DENSE;
     rc = take_dense(file, name, &dense);

@@ -93,9 +93,9 @@ static int read_entry(const struct sl_text *text, const struct header *header, c
                         "%s: line %" PRId64 ": entry (%" PRId64 ", %" PRId64
                         ") is out of range, expected 1 to %" PRId64,
                         text->path, text->line_number, row, col, header->rows);
-    int rc = sl_triples_add(triples, row - 1, col - 1, weight);
+    int rc = sl_triples_add(triples, col - 1, row - 1, weight); /* the edge row -> column */
     if (!rc && header->symmetric && row != col)
-        rc = sl_triples_add(triples, col - 1, row - 1, weight);
+        rc = sl_triples_add(triples, row - 1, col - 1, weight);
     return rc;
 }
 

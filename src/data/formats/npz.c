@@ -1,5 +1,5 @@
 /* NumPy .npz archives in the forms that graph datasets are published in. Graphs stay directed as
- * stored. */
+ * stored: an entry (u, v) is the edge u -> v. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int load_shape(const struct archive *archive, const char *array, int64_t 
 }
 
 /* The members PREFIXdata, PREFIXindices, PREFIXindptr, PREFIXshape. With `by_column` they are the
- * columns' (CSC), which is the CSR form of the transpose. */
+ * columns' (CSC), and *out has a row for each column: the transpose. */
 static int load_sparse(const struct archive *archive, const char *prefix, bool by_column,
                        bool square, struct sl_csr *out, int64_t *merged)
 {
@@ -77,20 +77,18 @@ static int load_sparse(const struct archive *archive, const char *prefix, bool b
     if (npy[0].count - 1 != rows)
         return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " items, expected %" PRId64 " + 1",
                         npy[0].name, npy[0].count, rows);
-    struct sl_csr csr;
-    rc = sl_arrays_csr(&npy[0], &npy[1], &npy[2], cols, blocks, &csr, merged);
-    if (rc)
-        return rc;
-    *out = csr;
-    return by_column ? sl_csr_transpose(&csr, blocks, out) : SL_OK;
+    return sl_arrays_csr(&npy[0], &npy[1], &npy[2], cols, blocks, out, merged);
 }
 
 static int load_adjacency(const struct archive *archive, const char *prefix, bool by_column)
 {
     struct sl_dataset *out = archive->out;
-    const int rc =
-        load_sparse(archive, prefix, by_column, true, &out->adjacency, &out->merged_edges);
-    out->vertices = out->adjacency.rows;
+    struct sl_csr csr = {0};
+    int rc = load_sparse(archive, prefix, by_column, true, &csr, &out->merged_edges);
+    out->adjacency = csr; /* row v has the sources of edges to v: a column of the matrix */
+    if (!rc && !by_column)
+        rc = sl_csr_transpose(&csr, &out->blocks, &out->adjacency);
+    out->vertices = csr.rows;
     return rc;
 }
 
@@ -241,7 +239,7 @@ static int read_coo(const struct archive *archive)
                             "%s: item %" PRId64 " is entry (%" PRId64 ", %" PRId64
                             "), expected 0 to %" PRId64,
                             archive->npz.path, k, u, v, shape[0] - 1)
-                 : sl_triples_add(&triples, u, v, coo.value[k]);
+                 : sl_triples_add(&triples, v, u, coo.value[k]);
     }
     if (!rc)
         rc = sl_csr_build(&triples, shape[0], shape[0], &out->blocks, &out->adjacency,
@@ -304,7 +302,7 @@ static int add_edges(const struct sl_npy *npy, const int64_t *ends, int64_t vert
                             "%s: row %" PRId64 " is the edge %" PRId64 " -> %" PRId64
                             ", expected 0 to %" PRId64,
                             npy->name, k, u, v, vertices - 1);
-        const int rc = sl_triples_add(triples, u, v, 1.0f);
+        const int rc = sl_triples_add(triples, v, u, 1.0f);
         if (rc)
             return rc;
     }

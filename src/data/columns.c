@@ -1,0 +1,251 @@
+#include "data/columns.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/parallel.h"
+
+/* Sums are those of pieces of the rows, added in the order of the pieces: pieces do not depend on
+ * the number of ranks. */
+enum { PIECES = 64, SUMS = 1 << 20, FLOATS = 1 << 16, ROWS = 1024 };
+
+/* Of each column: numbers that are not 0, and sums of x - shift and of its square. */
+enum { COUNT, SUM, SQUARES, KINDS };
+
+struct pass {
+    const struct sl_source *source;
+    const int32_t *row; // (rows): of features_dense
+    int64_t rows, pieces;
+    const double *shift; // (features)
+    double *sum;         // (pieces, KINDS, features)
+    int rank, ranks;
+    atomic_bool failed;
+};
+
+static void add_row(const struct pass *pass, const float *x, double *sum)
+{
+    const int64_t width = pass->source->features;
+    for (int64_t c = 0; c < width; c++) {
+        const double d = isfinite(x[c]) ? (double)x[c] - pass->shift[c] : 0.0;
+        sum[COUNT * width + c] += x[c] != 0.0f;
+        sum[SUM * width + c] += d;
+        sum[SQUARES * width + c] += d * d;
+    }
+}
+
+/* Every piece whose number is this rank's. */
+static void pass_pieces(void *context, int64_t begin, int64_t end)
+{
+    struct pass *pass = context;
+    const int64_t width = pass->source->features, fit = FLOATS / width;
+    const int64_t most = fit < 1 ? 1 : fit > ROWS ? ROWS : fit;
+    float *x = malloc((size_t)(most * width) * sizeof *x);
+    for (int64_t p = begin; p < end; p++) {
+        double *sum = pass->sum + p * KINDS * width;
+        const int64_t last = pass->rows * (p + 1) / pass->pieces;
+        if (p % pass->ranks != pass->rank)
+            continue;
+        for (int64_t k = pass->rows * p / pass->pieces, rows; k < last; k += rows) {
+            rows = last - k < most ? last - k : most;
+            if (!x || sl_npy_copy_rows(&pass->source->features_dense, SL_NPY_FLOAT32, pass->row + k,
+                                       rows, x) != 0) {
+                atomic_store(&pass->failed, true);
+                break;
+            }
+            for (int64_t r = 0; r < rows; r++)
+                add_row(pass, x + r * width, sum);
+        }
+    }
+    free(x);
+}
+
+/* Doubles travel as they are: each comes from one rank, and the others have 0. */
+static void share(struct sl_runtime *rt, double *sum, int64_t count)
+{
+    _Static_assert(sizeof *sum == sizeof(int64_t), "a double is no int64_t");
+    int64_t *bits = (int64_t *)(void *)sum;
+    sl_runtime_sum(rt, bits, count);
+}
+
+/* Set sum (KINDS, features) to the sums over some rows. */
+static int sum_rows(struct sl_runtime *rt, const struct sl_source *source, const int32_t *row,
+                    int64_t rows, const double *shift, double *sum)
+{
+    const int64_t numbers = KINDS * source->features, fit = SUMS / numbers;
+    const int64_t pieces = fit < 1 ? 1 : fit < PIECES ? fit : PIECES;
+    double *all = calloc((size_t)(pieces * numbers), sizeof *all);
+    int rc = sl_runtime_agree(
+        rt, all ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for sums of columns of features"));
+    if (!rc) {
+        struct pass pass = {.source = source,
+                            .row = row,
+                            .rows = rows,
+                            .pieces = pieces,
+                            .shift = shift,
+                            .sum = all,
+                            .rank = rt->rank,
+                            .ranks = rt->ranks};
+        sl_parallel_for_ranges(sl_parallel_threads(0), pieces, pass_pieces, &pass);
+        rc = sl_runtime_agree(rt, atomic_load(&pass.failed)
+                                      ? sl_error(SL_ERR_SYSTEM, "no memory for rows of features")
+                                      : 0);
+    }
+    if (!rc)
+        share(rt, all, pieces * numbers);
+    memset(sum, 0, (size_t)numbers * sizeof *sum);
+    for (int64_t p = 0; !rc && p < pieces; p++)
+        for (int64_t k = 0; k < numbers; k++)
+            sum[k] += all[p * numbers + k];
+    free(all);
+    return rc;
+}
+
+/* ---- Scales ---- */
+
+static void compare_scales(const double *sum, int64_t width, int64_t rows,
+                           struct sl_column_scales *out)
+{
+    *out = (struct sl_column_scales){.full = false};
+    for (int64_t c = 0; c < width; c++) {
+        const double count = sum[COUNT * width + c],
+                     scale = count > 0 ? sqrt(sum[SQUARES * width + c] / count) : 0.0;
+        out->full = out->full || count == (double)rows;
+        if (scale == 0.0)
+            continue;
+        if (out->scale[0] == 0.0 || scale < out->scale[0]) {
+            out->scale[0] = scale;
+            out->least = c;
+        }
+        if (scale > out->scale[1]) {
+            out->scale[1] = scale;
+            out->most = c;
+        }
+    }
+}
+
+int sl_columns_find_scales(struct sl_runtime *rt, const struct sl_source *source, int64_t step,
+                           int64_t rows, struct sl_column_scales *out)
+{
+    const int64_t width = source->features;
+    struct sl_block *blocks = NULL;
+    double *shift = sl_block_array(&blocks, width, sizeof *shift),
+           *sum = sl_block_array(&blocks, width, KINDS * sizeof *sum);
+    int32_t *row = sl_block_array(&blocks, rows, sizeof *row);
+    int rc = sl_runtime_agree(rt, shift && sum && row ? 0 : SL_ERR_SYSTEM);
+    for (int64_t c = 0; !rc && c < width; c++)
+        shift[c] = 0.0;
+    for (int64_t k = 0; !rc && k < rows; k++)
+        row[k] = (int32_t)(source->feature_row ? source->feature_row[k * step] : k * step);
+    if (!rc)
+        rc = sum_rows(rt, source, row, rows, shift, sum);
+    if (!rc)
+        compare_scales(sum, width, rows, out);
+    sl_block_free_all(&blocks);
+    return rc;
+}
+
+bool sl_columns_are_uneven(const struct sl_column_scales *scales)
+{
+    static const double MOST = 10.0;
+    return scales->scale[1] > MOST * scales->scale[0];
+}
+
+/* ---- Means and deviations ---- */
+
+/* The rows of the training vertices, in the order of the files; numbers that are no vertices are
+ * left for those who read the split. */
+static int64_t list_training(const struct sl_source *source, int32_t *row)
+{
+    const struct sl_npy *ids = &source->split[SL_SPLIT_TRAIN];
+    const bool mask = source->mask[SL_SPLIT_TRAIN];
+    const int64_t width = ids->dims == 2 ? ids->shape[1] : 1,
+                  items = mask ? source->vertices : ids->count;
+    int64_t count = 0;
+    for (int64_t k = 0; ids->data && k < items; k++) {
+        const int64_t v = mask ? k : sl_npy_integer(ids, k);
+        const bool chosen = mask ? sl_npy_get(ids, k * width) != 0.0
+                                 : v >= 0 && v < source->vertices && count < source->vertices;
+        if (chosen)
+            row[count++] = (int32_t)(source->feature_row ? source->feature_row[v] : v);
+    }
+    return count;
+}
+
+/* The first row is near the others: sums of squares of what is left keep their digits. */
+static int find_shift(const struct sl_source *source, const int32_t *row, double *shift)
+{
+    const int64_t width = source->features;
+    float *x = malloc((size_t)width * sizeof *x);
+    const int rc = x ? sl_npy_copy_rows(&source->features_dense, SL_NPY_FLOAT32, row, 1, x)
+                     : sl_error(SL_ERR_SYSTEM, "no memory for a row of features");
+    for (int64_t c = 0; !rc && c < width; c++)
+        shift[c] = isfinite(x[c]) ? (double)x[c] : 0.0;
+    free(x);
+    return rc;
+}
+
+/* A column of equal numbers is centred and keeps its scale. */
+static void find_moments(const double *shift, const double *sum, int64_t width, int64_t rows,
+                         double *mean, double *deviation)
+{
+    static const double ROUNDING = 1e-7;
+    for (int64_t c = 0; c < width; c++) {
+        const double d = sum[SUM * width + c] / (double)rows,
+                     variance = sum[SQUARES * width + c] / (double)rows - d * d;
+        mean[c] = shift[c] + d;
+        deviation[c] = sqrt(fmax(variance, 0.0));
+        if (deviation[c] <= ROUNDING * fabs(mean[c]))
+            deviation[c] = 1.0;
+    }
+}
+
+static int standardize(struct sl_runtime *rt, struct sl_source *source, struct sl_block **scratch)
+{
+    const int64_t width = source->features;
+    int32_t *row = sl_block_array(scratch, source->vertices, sizeof *row);
+    double *shift = sl_block_array(scratch, width, sizeof *shift),
+           *sum = sl_block_array(scratch, width, KINDS * sizeof *sum),
+           *mean = sl_block_array(&source->blocks, width, sizeof *mean),
+           *deviation = sl_block_array(&source->blocks, width, sizeof *deviation);
+    int rc = row && shift && sum && mean && deviation ? 0 : (int)SL_ERR_SYSTEM;
+    const int64_t rows = rc ? 0 : list_training(source, row);
+    if (!rc && rows == 0)
+        rc = sl_error(SL_ERR_DATA,
+                      "%s: --normalize-features standard: there is no training vertex (expected "
+                      "train_idx, or --split)",
+                      source->path);
+    if (!rc)
+        rc = find_shift(source, row, shift);
+    rc = sl_runtime_agree(rt, rc);
+    if (!rc)
+        rc = sum_rows(rt, source, row, rows, shift, sum);
+    if (rc)
+        return rc;
+    find_moments(shift, sum, width, rows, mean, deviation);
+    source->moments = (struct sl_moments){mean, deviation};
+    return 0;
+}
+
+int sl_columns_standardize(struct sl_runtime *rt, struct sl_source *source)
+{
+    struct sl_block *scratch = NULL;
+    int rc = 0;
+    if (source->feature_form != SL_FEATURES_DENSE || !source->features_dense.data)
+        rc = sl_error(SL_ERR_DATA,
+                      "%s: --normalize-features standard: the features are %s (expected dense "
+                      "ones, of which less is 0)",
+                      source->path,
+                      source->feature_form == SL_FEATURES_IDENTITY ? "the vertices themselves"
+                                                                   : "sparse");
+    if (!rc)
+        rc = sl_source_settle_splits(source);
+    rc = sl_runtime_agree(rt, rc);
+    if (!rc)
+        rc = standardize(rt, source, &scratch);
+    sl_block_free_all(&scratch);
+    return rc;
+}
