@@ -265,7 +265,7 @@ struct starling_epoch {
 /* What a training was, or an evaluation. */
 struct starling_result {
     int64_t epochs, best_epoch; /* the last one; the best on validation, 0: none was evaluated */
-    double loss;                /* of the last epoch */
+    double loss;                /* of training in kept_epoch, before its last update */
     double train_accuracy, val_accuracy, test_accuracy; /* of the weights that the model has */
     double train_score, val_score, test_score;          /* likewise, of the metric */
     const char *metric;                                 /* its name; the caller does not free it */
@@ -273,6 +273,7 @@ struct starling_result {
     double seconds;                                     /* of all epochs and evaluations */
     int stopped;                                        /* by the callback, or starling_stop */
     int early;                                          /* by the option `patience` */
+    int64_t kept_epoch; /* whose weights the model has: best_epoch, or epochs (option `keep`) */
 };
 
 /* Return 0 to go on; otherwise training stops after an epoch that is already on its way, with the
@@ -306,17 +307,17 @@ STARLING_API int starling_model_save(const starling_model *model, const char *pa
 /* Free a model; NULL is fine. Pointers to its weights and its result end with it. */
 STARLING_API void starling_model_free(starling_model *model);
 
-/* Return the result of the training. A loaded model has epochs and best_epoch alone; other numbers
- * are NaN. */
+/* Return the result of the training. A loaded model has epochs, best_epoch and kept_epoch alone;
+ * other numbers are NaN. */
 STARLING_API const struct starling_result *starling_model_result(const starling_model *model);
 
 /* Return a JSON object: "configuration" has all options by name, "dataset" the sizes. */
 STARLING_API const char *starling_model_description(const starling_model *model);
 
 /* Return how many weights there are, and weight `index`, (rows, columns), with its name, such as
- * "layer.0.weight" (docs/MODELS.md). With the option `patience` these are the weights of the best
- * epoch. They may be changed in place: predictions follow. NULL: no such weight. `name`, `rows` and
- * `columns` may be NULL. */
+ * "layer.0.weight" (docs/MODELS.md). Weights are those of the result's kept_epoch. They may be
+ * changed in place: predictions follow. NULL: no such weight. `name`, `rows` and `columns` may be
+ * NULL. */
 STARLING_API int64_t starling_model_weights(const starling_model *model);
 STARLING_API float *starling_model_weight(starling_model *model, int64_t index, const char **name,
                                           int64_t *rows, int64_t *columns);

@@ -6,7 +6,7 @@ command -v python3 >/dev/null 2>&1 || { echo "no python3 to count predictions"; 
 models() {
     "$STARLING" generate community "$T/graph" --vertices 700 --classes 5 --degree 6 --features 4 --homophily 0.4 >"$T/out" || exit 1
     cd "$T" || exit 1
-    "$STARLING" train graph --epochs 12 --hidden 8 --checkpoint ck --quiet || die "no model"
+    "$STARLING" train graph --epochs 12 --hidden 8 --keep last --checkpoint ck --quiet || die "no model"
 }
 
 # counted RANKS OPTION ...: the confusion matrix and all scores, counted from classes and splits.
@@ -120,7 +120,7 @@ PYTHON
 # The metric that training measures, by training's own way.
 same_metric() {
     cd "$T" || exit 1
-    "$STARLING" train graph --epochs 12 --hidden 8 --metric "$1" --checkpoint other --log log --quiet || die "no model"
+    "$STARLING" train graph --epochs 12 --hidden 8 --keep last --metric "$1" --checkpoint other --log log --quiet || die "no model"
     "$STARLING" evaluate other graph --json one.json --quiet || die "no scores"
     "$STARLING" evaluate ck graph --metric "$1" --json two.json --quiet || die "no scores"
     python3 - "$1" <<'PYTHON' || die "other scores"

@@ -164,10 +164,13 @@ received_as_planned() {
     done
 }
 
-# Checkpoints of runs with unlike options: only the tensors at their end are the same, parameters and two moments.
+# Checkpoints of runs with unlike options: only the tensors at their end are the same, parameters, two moments and what is
+# kept of the best epoch.
 same_tensors() { # PARAMETERS FILE FILE
-    tail -c $((3 * 4 * $1)) "$2" >"$T/one"
-    tail -c $((3 * 4 * $1)) "$3" | cmp "$T/one" - || die "other parameters"
+    copies=3
+    ! grep -aq '[.]best"' "$2" || copies=4
+    tail -c $((copies * 4 * $1)) "$2" >"$T/one"
+    tail -c $((copies * 4 * $1)) "$3" | cmp "$T/one" - || die "other parameters"
 }
 
 # slow_link LATENCY BYTES-PER-SECOND: what is remembered in $T/slow.

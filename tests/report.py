@@ -96,7 +96,9 @@ for log in logs:
     epochs += names[len(names) - names[::-1].index("start") :].count("epoch")
 if page.drawn[titles.index("Loss")] < epochs:
     wrong(f"{page.drawn[titles.index('Loss')]} points of {epochs} epochs")
-overview = {row[0]: row[1:] for row in page.rows[0]}
+overview = {row[0]: row[1:] for row in page.rows[len(logs) > 1]}
+if len(logs) > 1 and page.rows[0][0][0] != "run":
+    wrong("no table of the options that differ")
 if overview["run"] != logs:
     wrong(f"runs {overview['run']}")
 matrices = [t for t in page.rows if t[0][0] == "class" and t[0][1] == "0"]

@@ -38,6 +38,64 @@ of_a_run() {
     [ -s p.html ] || die "no page on two ranks"
 }
 
+# sweep SCORE: the table of many runs has the options that differ, the best run first; no figure has more than eight keys, and
+# those of runs are the best ones. Loss and scores are of one epoch, also in logs of programs that told the last loss.
+sweep() {
+    cd "$T" || exit 1
+    score=$1
+    mkdir -p sweep
+    python3 - "$score" <<'PYTHON' || die "no logs"
+import json, sys
+score = sys.argv[1]
+events = [json.loads(line) for line in open("one/log")]
+for k in range(12):
+    with open(f"sweep/{k}", "w") as log:
+        for e in json.loads(json.dumps(events)):
+            if e["event"] == "start":
+                e["configuration"].update({"lr": 0.01 * (1 + k % 3), "hidden": 8 << k % 4, "patience": 5, "log": f"sweep/{k}", "plan": k % 2 > 0})
+                if k == 11: # of an older program
+                    e["configuration"].pop("keep")
+            if e["event"] == "epoch":
+                e["loss"] = k + e["epoch"] / 100
+            if e["event"] == "end":
+                e["metric"], e["best_epoch"], e["kept_epoch"], e["loss"] = score, 4, 4, k + 0.04
+                e["val_" + score.replace("-", "_")], e["test_" + score.replace("-", "_")] = abs(k - 6.5) / 10, k / 100
+                if k == 11:
+                    del e["kept_epoch"]
+                    e["loss"] = k + 0.08
+                if k == 3: # worse than any other
+                    e["val_" + score.replace("-", "_")] = None
+            print(json.dumps(e), file=log)
+PYTHON
+    "$STARLING" report sweep/* --output sweep.html --quiet || die "no page"
+    python3 - "$score" <<'PYTHON' || die "another table"
+import re, sys
+text = lambda part: [re.sub("<[^>]*>", "", cell) for cell in re.findall("<t[hd].*?</t[hd]>", part)]
+page = open("sweep.html").read()
+head, *rows = map(text, re.findall("<tr.*?</tr>", re.search('<table id="sweep".*?</table>', page, re.S)[0], re.S))
+score = sys.argv[1]
+assert head[0] == "run" and head[1:3] == ["hidden", "lr"] and head[3:7] == \
+    ["weights of epoch", "loss", f"validation {score}", f"test {score}"] and len(head) == 8, head
+size = lambda k: (k == 3, (1 if score == "loss" else -1) * abs(k - 6.5), [str(n) for n in sorted(map(str, range(12)))].index(str(k)))
+order = sorted(range(12), key=size)
+best = [k for k in order if size(k)[:2] == size(order[0])[:2]]
+assert [row[0] for row in rows] == [f"sweep/{k}" + " (best)" * (k in best) for k in order], [row[0] for row in rows]
+for k, row in zip(order, rows):
+    assert [float(x) for x in row[1:5]] == [8 << k % 4, float(f"{0.01 * (1 + k % 3):.6g}"), 4, k + 0.04], (k, row)
+    assert row[5] == ("–" if k == 3 else f"{abs(k - 6.5) / 10:.6g}") and float(row[6]) == k / 100, (k, row)
+assert page.count('<tr class="best">') == len(best)
+keys = [re.findall("</span>(.*?)</li>", part) for part in re.findall('<ul class="keys">.*?</ul>', page, re.S)][:3]
+assert keys[0] == keys[2] == [f"sweep/{k}" for k in order[:7]] + ["5 other runs"], keys
+assert keys[1] == [f"sweep/{k}" for k in order[:4]] + ["8 other runs", "validation", "test", "training"], keys[1]
+PYTHON
+    "$STARLING" report one/log two/log --output unlike.html --quiet || die "no page"
+    sed 's/"name": *"[a-z]*", *"vertices"/"name":"other","vertices"/' two/log >elsewhere
+    ! cmp -s two/log elsewhere || die "no name in the log"
+    "$STARLING" report one/log elsewhere --output unlike.html --quiet || die "no page"
+    ! grep -q 'class="best"' unlike.html || die "the best run on two datasets"
+    grep -q 'have no best one' unlike.html || die "no word of it"
+}
+
 # Runs whose times, and numbers of epochs and ranks, give axes all lengths; "in a browser" looks whether there is room.
 lengths() {
     cd "$T" || exit 1
@@ -184,6 +242,9 @@ PYTHON
 check "runs" runs
 check "one run" page
 check "two runs" pages
+check "twelve runs" sweep accuracy
+check "... by a falling metric" sweep loss
+check "... by another metric" sweep macro-f1
 check "--report" of_a_run
 check "axes of all lengths" lengths
 check "unfinished runs" unfinished

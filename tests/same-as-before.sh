@@ -96,7 +96,7 @@ configuration() {
     (
         cd "$T/run" || exit 1
         rm -f log more ck
-        set -- --tiles 5 --hidden 7 --workers 1 --device cpu --instructions v3 --order none --patience 0 --eval-every 5 \
+        set -- --tiles 5 --hidden 7 --workers 1 --device cpu --instructions v3 --order none --patience 0 --keep last --eval-every 5 \
             --checkpoint-every 5 "$@"
         run "$ranks" train "$data" --epochs 20 "$@" $stopped --log log --checkpoint ck || exit 1
         [ -z "$stopped" ] || run "$ranks" train "$data" --epochs 20 "$@" --resume ck --log more --checkpoint ck || exit 1

@@ -34,7 +34,7 @@ class ResultNumbers(ctypes.Structure):
     _fields_ = ([("epochs", INT64), ("best_epoch", INT64)] +
                 [(name, ctypes.c_double) for name in SCORES] + [("metric", TEXT)] +
                 [(name, ctypes.c_double) for name in ("epoch_seconds", "seconds")] +
-                [("stopped", INT), ("early", INT)])
+                [("stopped", INT), ("early", INT), ("kept_epoch", INT64)])
 
 
 class LossRows(ctypes.Structure):

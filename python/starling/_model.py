@@ -21,7 +21,8 @@ class Epoch(SimpleNamespace):
 
 
 class Result(SimpleNamespace):
-    """What a training or an evaluation was: epochs, best_epoch, loss, test_accuracy, …"""
+    """What a training or an evaluation was: epochs, best_epoch, kept_epoch, whose weights the
+    model has, loss and test_accuracy, …, of these weights"""
 
 
 def fields(kind, numbers):

@@ -55,6 +55,32 @@ def test_trains():
     assert abs(right[masks["test"]].mean() - model.result.test_accuracy) < 1e-12
 
 
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_result_is_of_the_kept_weights(keep, tmp_path):
+    indptr, indices, x, labels, masks = make_arrays()
+    graph = starling.Graph(indptr, indices, x, labels, masks)
+    epochs = []
+    model = starling.train(graph, callback=epochs.append, epochs=30, hidden=8, eval_every=1,
+                           keep=keep)
+    values = [e.val_accuracy for e in epochs]
+    best = 1 + values.index(max(values))
+    assert 1 < best < 30 and model.result.best_epoch == best
+    kept = epochs[(best if keep == "best" else 30) - 1]
+    assert model.result.kept_epoch == kept.epoch
+    assert model.result.loss == pytest.approx(kept.loss, rel=1e-12)
+    assert model.result.val_accuracy == kept.val_accuracy
+    right = model.predict(graph).classes == labels
+    for split in "val", "test":
+        shown = getattr(model.result, split + "_accuracy")
+        assert shown == getattr(kept, split + "_accuracy")
+        assert abs(right[masks[split]].mean() - shown) < 1e-12
+    model.save(tmp_path / "model")
+    loaded = starling.load(tmp_path / "model")
+    assert loaded.result.kept_epoch == kept.epoch
+    np.testing.assert_array_equal(loaded.weights["layer.0.weight"], model.weights["layer.0.weight"])
+    np.testing.assert_array_equal(loaded.predict(graph).classes, model.predict(graph).classes)
+
+
 def test_borrows():
     arrays = make_arrays()
     graph = starling.Graph(*arrays)

@@ -11,6 +11,19 @@ static int64_t number_of(const struct starling_model *model, const char *name)
     return json_integer_value(json_object_get(model->checkpoint.description, name));
 }
 
+/* A run that keeps the weights of its best epoch has tensors for them. */
+static int64_t kept_epoch(const struct starling_model *model)
+{
+    static const char best[] = ".best";
+    const int64_t epoch = number_of(model, "best_epoch");
+    bool kept = false;
+    for (int t = 0; t < model->checkpoint.count; t++) {
+        const char *end = strrchr(model->checkpoint.tensors[t].name, '.');
+        kept = kept || (end && strcmp(end, best) == 0);
+    }
+    return kept && epoch > 0 ? epoch : number_of(model, "epoch");
+}
+
 int starling_model_load(const char *path, starling_model **model)
 {
     *model = NULL;
@@ -36,6 +49,7 @@ int starling_model_load(const char *path, starling_model **model)
                                            .metric = "",
                                            .epoch_seconds = NAN,
                                            .seconds = NAN};
+    new->result.kept_epoch = kept_epoch(new);
     *model = new;
     return 0;
 }
@@ -84,15 +98,13 @@ static bool is_weight(const struct sl_tensor *tensor)
     return strncmp(tensor->name, "layer.", 6) == 0;
 }
 
-/* As predictions take it: of the best epoch, where a run with patience has one. */
+/* As predictions take it: of the best epoch, where the run kept one. */
 static struct sl_tensor *best_of(struct starling_model *model, struct sl_tensor *tensor)
 {
     char name[256];
-    const json_t *configuration = json_object_get(model->checkpoint.description, "configuration");
-    const bool patient = json_integer_value(json_object_get(configuration, "patience")) > 0;
     snprintf(name, sizeof name, "%s.best", tensor->name);
     const struct sl_tensor *best = sl_checkpoint_find(&model->checkpoint, name);
-    return patient && best && number_of(model, "best_epoch") > 0
+    return best && number_of(model, "best_epoch") > 0
                ? &model->checkpoint.tensors[best - model->checkpoint.tensors]
                : tensor;
 }

@@ -54,6 +54,7 @@ static struct starling_result result_of(const struct sl_outcome *outcome)
     struct starling_result result = sl_api_result(outcome);
     result.epochs = outcome->epochs;
     result.best_epoch = outcome->best_epoch;
+    result.kept_epoch = outcome->kept_epoch;
     result.loss = outcome->loss;
     result.epoch_seconds = outcome->epoch_seconds_median;
     result.seconds = outcome->seconds;

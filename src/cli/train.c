@@ -122,7 +122,7 @@ static void print_stop(const struct sl_train_run *run)
                " epochs\n",
                outcome->epochs, outcome->metric->name, outcome->metric->falls ? "fallen" : "risen",
                outcome->epochs - outcome->best_epoch);
-    if (run->config.patience > 0 && outcome->best_epoch > 0)
+    if (sl_config_keeps_best(&run->config) && outcome->best_epoch > 0)
         printf("the weights of epoch %" PRId64 ", the best one, are kept\n", outcome->best_epoch);
 }
 
@@ -279,10 +279,10 @@ static int run_train(int argc, char **argv)
 }
 
 static const char *const often[] = {
-    "model",   "layers",       "hidden",     "epochs",  "seed",      "dropout",
-    "lr",      "weight-decay", "patience",   "batches", "split",     "plan",
-    "log",     "trace",        "checkpoint", "resume",  "submodels", "distribution",
-    "workers", "config",       "report",     "quiet",   "verbose",   NULL};
+    "model",        "layers",     "hidden",  "epochs",    "seed",         "dropout", "lr",
+    "weight-decay", "patience",   "keep",    "batches",   "split",        "plan",    "log",
+    "trace",        "checkpoint", "resume",  "submodels", "distribution", "workers", "config",
+    "report",       "quiet",      "verbose", NULL};
 
 const struct sl_command sl_command_train = {
     .name = "train",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/plot.h"
+#include "report/sweep.h"
 
 enum { MOST_POINTS = 1000, MOST_SPANS = 5000 };
 
@@ -66,6 +67,76 @@ static void set_epochs(FILE *script, const struct sl_logged_run *runs, int count
     sl_plot_x_tics(script, fmax(most - least, 4.0)); /* whole numbers */
 }
 
+enum { MOST_KEYS = 8 };
+
+static int count_lines(const struct sl_logged_run *runs, int count, const char *const *keys)
+{
+    int lines = 0;
+    for (int r = 0; r < count; r++)
+        for (int k = 0; keys[k]; k++)
+            lines += any_has(&runs[r], 1, keys[k]);
+    return lines;
+}
+
+static void write_curve(FILE *script, const char *key, int run, int colour, int dash, bool first)
+{
+    fprintf(script,
+            "%s$%s%d with linespoints pointtype 7 pointsize 0.25 linewidth %s dashtype %d "
+            "linecolor rgb '%s'",
+            first ? "" : ", ", key, run, colour == SL_PLOT_GREY ? "0.7" : "1.5", dash,
+            sl_plot_colour(colour));
+}
+
+/* A line for each run and key, and a key for each line. */
+static void write_lines(struct sl_plot *plot, const struct sl_logged_run *runs, int count,
+                        const char *const *keys, const char *const *names)
+{
+    for (int r = 0, drawn = 0; r < count; r++)
+        for (int k = 0; keys[k]; k++) {
+            char title[512];
+            if (!any_has(&runs[r], 1, keys[k]))
+                continue;
+            snprintf(title, sizeof title, "%s%s%s", names[k], *names[k] && count > 1 ? ", " : "",
+                     count > 1 ? runs[r].path : "");
+            write_curve(plot->script, keys[k], r, count > 1 ? r : k, count > 1 ? k + 1 : 1,
+                        drawn++ == 0);
+            sl_plot_key(plot, title, count > 1 ? r : k, count > 1 ? k + 1 : 1);
+        }
+}
+
+/* In all figures of a page, a run has one colour. */
+static int colour_of(const struct sl_sweep *sweep, int count, int place)
+{
+    return count > MOST_KEYS ? place : sweep->order[place];
+}
+
+/* Colours are the best runs, which are drawn last; the other runs are grey. Dashes are keys. */
+static void write_sweep(struct sl_plot *plot, const struct sl_logged_run *runs, int count,
+                        const char *const *keys, const char *const *names)
+{
+    struct sl_sweep sweep;
+    char others[64];
+    int kinds = 0, drawn = 0;
+    while (keys[kinds])
+        kinds++;
+    const int left = MOST_KEYS - (kinds > 1 ? kinds : 0), named = count <= left ? count : left - 1;
+    if (sl_sweep_make(&sweep, runs, count) == 0)
+        for (int place = count - 1; place >= 0; place--)
+            for (int k = 0; k < kinds; k++)
+                if (any_has(&runs[sweep.order[place]], 1, keys[k]))
+                    write_curve(plot->script, keys[k], sweep.order[place],
+                                place < named ? colour_of(&sweep, count, place) : SL_PLOT_GREY,
+                                k + 1, drawn++ == 0);
+    for (int place = 0; drawn > 0 && place < named; place++)
+        sl_plot_key(plot, runs[sweep.order[place]].path, colour_of(&sweep, count, place), 1);
+    snprintf(others, sizeof others, "%d other runs", count - named);
+    if (named < count)
+        sl_plot_key(plot, others, SL_PLOT_GREY, 1);
+    for (int k = 0; kinds > 1 && k < kinds; k++)
+        sl_plot_key(plot, names[k], SL_PLOT_GREY, k + 1);
+    sl_sweep_free(&sweep);
+}
+
 /* One line for each run and key; keys end with NULL. */
 static void write_curves(struct sl_plot *plot, const struct sl_logged_run *runs, int count,
                          const char *const *keys, const char *const *names)
@@ -75,21 +146,10 @@ static void write_curves(struct sl_plot *plot, const struct sl_logged_run *runs,
             write_data(plot->script, &runs[r], r, keys[k]);
     set_epochs(plot->script, runs, count);
     fprintf(plot->script, "plot ");
-    for (int r = 0, drawn = 0; r < count; r++)
-        for (int k = 0; keys[k]; k++) {
-            char title[512];
-            if (!any_has(&runs[r], 1, keys[k]))
-                continue;
-            snprintf(title, sizeof title, "%s%s%s", names[k], *names[k] && count > 1 ? ", " : "",
-                     count > 1 ? runs[r].path : "");
-            fprintf(plot->script,
-                    "%s$%s%d with linespoints pointtype 7 pointsize 0.25 linewidth 1.5 dashtype %d "
-                    "linecolor rgb '%s'",
-                    drawn ? ", " : "", keys[k], r, count > 1 ? k + 1 : 1,
-                    sl_plot_colour(count > 1 ? r : k));
-            sl_plot_key(plot, title, count > 1 ? r : k, count > 1 ? k + 1 : 1);
-            drawn++;
-        }
+    if (count_lines(runs, count, keys) <= MOST_KEYS)
+        write_lines(plot, runs, count, keys, names);
+    else
+        write_sweep(plot, runs, count, keys, names);
     fputc('\n', plot->script);
 }
 

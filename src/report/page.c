@@ -11,6 +11,8 @@
 #include "report/figures.h"
 #include "report/plot.h"
 #include "report/svg.h"
+#include "report/sweep.h"
+#include "train/report.h"
 
 static const char style[] =
     ":root{color-scheme:light dark;--line:#8886}"
@@ -36,6 +38,7 @@ static const char style[] =
     "td{white-space:nowrap}"
     "th:first-child{text-align:left}thead th{border-bottom-width:2px}"
     ".configuration td{white-space:normal}"
+    ".best th,.best td{font-weight:600}"
     ".confusion td{background:color-mix(in srgb,#0072b2 var(--share),transparent)}"
     "details{margin:.5rem 0}summary{cursor:pointer}"
     ".skip{position:absolute;left:-99rem}.skip:focus{left:1rem}";
@@ -94,12 +97,21 @@ static void put_value(FILE *out, const json_t *value)
     }
 }
 
-/* Where a row of the overview has its value: in the event `start` or `end`, under `group` or not.
- */
+static void put_number(FILE *out, double number)
+{
+    if (isnan(number))
+        fputs("–", out);
+    else
+        fprintf(out, "%.6g", number);
+}
+
+/* Where a row of the overview has its value: in the event `start` or `end`, under `group` or not;
+ * or it is a number that follows from the log. */
 struct row {
     const char *title;
     bool of_end;
     const char *group, *key;
+    double (*number)(const struct sl_logged_run *run);
 };
 
 static const json_t *find_value(const struct sl_logged_run *run, const struct row *row)
@@ -111,27 +123,27 @@ static const json_t *find_value(const struct sl_logged_run *run, const struct ro
 static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
 {
     static const struct row rows[] = {
-        {"dataset", false, "graph", "name"},
-        {"vertices", false, "graph", "vertices"},
-        {"adjacency entries", false, "graph", "adjacency_entries"},
-        {"model", false, "configuration", "model"},
-        {"layers", false, "configuration", "layers"},
-        {"hidden", false, "configuration", "hidden"},
-        {"distribution", false, "configuration", "distribution"},
-        {"ranks", false, "machine", "ranks"},
-        {"workers of a rank", false, "machine", "workers_per_rank"},
-        {"GPUs of a rank", false, "machine", "gpus_per_rank"},
-        {"scheduler", false, "machine", "scheduler"},
-        {"epochs", true, NULL, "epochs"},
-        {"best epoch", true, NULL, "best_epoch"},
-        {"loss", true, NULL, "loss"},
-        {"training accuracy", true, NULL, "train_accuracy"},
-        {"validation accuracy", true, NULL, "val_accuracy"},
-        {"test accuracy", true, NULL, "test_accuracy"},
-        {"seconds per epoch (median)", true, NULL, "epoch_seconds_median"},
-        {"seconds", true, NULL, "seconds"},
-        {"tasks per epoch", true, NULL, "tasks_per_epoch"},
-        {"peak memory of a rank, bytes", true, NULL, "peak_memory_bytes"},
+        {"dataset", false, "graph", "name", NULL},
+        {"vertices", false, "graph", "vertices", NULL},
+        {"adjacency entries", false, "graph", "adjacency_entries", NULL},
+        {"model", false, "configuration", "model", NULL},
+        {"layers", false, "configuration", "layers", NULL},
+        {"hidden", false, "configuration", "hidden", NULL},
+        {"distribution", false, "configuration", "distribution", NULL},
+        {"ranks", false, "machine", "ranks", NULL},
+        {"workers of a rank", false, "machine", "workers_per_rank", NULL},
+        {"GPUs of a rank", false, "machine", "gpus_per_rank", NULL},
+        {"scheduler", false, "machine", "scheduler", NULL},
+        {"epochs", true, NULL, "epochs", NULL},
+        {"weights of epoch", true, NULL, NULL, sl_logged_run_kept},
+        {"loss", true, NULL, NULL, sl_logged_run_loss},
+        {"training accuracy", true, NULL, "train_accuracy", NULL},
+        {"validation accuracy", true, NULL, "val_accuracy", NULL},
+        {"test accuracy", true, NULL, "test_accuracy", NULL},
+        {"seconds per epoch (median)", true, NULL, "epoch_seconds_median", NULL},
+        {"seconds", true, NULL, "seconds", NULL},
+        {"tasks per epoch", true, NULL, "tasks_per_epoch", NULL},
+        {"peak memory of a rank, bytes", true, NULL, "peak_memory_bytes", NULL},
     };
     begin_scrolling(out, "Runs", NULL);
     fputs("<table id=\"runs\"><thead><tr><th scope=\"col\">run</th>", out);
@@ -145,12 +157,85 @@ static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
         fprintf(out, "<tr><th scope=\"row\">%s</th>", rows[i].title);
         for (int r = 0; r < count; r++) {
             fputs("<td>", out);
-            put_value(out, find_value(&runs[r], &rows[i]));
+            if (rows[i].number)
+                put_number(out, rows[i].number(&runs[r]));
+            else
+                put_value(out, find_value(&runs[r], &rows[i]));
             fputs("</td>", out);
         }
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);
+}
+
+/* ---- Runs side by side ---- */
+
+static void put_head(FILE *out, const struct sl_sweep *sweep)
+{
+    static const char *const splits[] = {"validation", "test"};
+    fputs("<table id=\"sweep\"><caption>", out);
+    if (sweep->best > 0)
+        fprintf(out, "Options that differ, the best validation %s first", sweep->metric);
+    else
+        fputs("Options that differ; runs on other datasets or with other metrics have no best one",
+              out);
+    fputs("</caption><thead><tr><th scope=\"col\">run</th>", out);
+    for (size_t o = 0; o < json_array_size(sweep->options); o++) {
+        fputs("<th scope=\"col\">", out);
+        put_text(out, json_string_value(json_array_get(sweep->options, o)));
+        fputs("</th>", out);
+    }
+    fputs("<th scope=\"col\">weights of epoch</th><th scope=\"col\">loss</th>", out);
+    for (size_t s = 0; s < sizeof splits / sizeof *splits; s++)
+        fprintf(out, "<th scope=\"col\">%s %s</th>", splits[s], sweep->metric);
+    fputs("<th scope=\"col\">seconds</th></tr></thead><tbody>\n", out);
+}
+
+static void put_cell(FILE *out, double number)
+{
+    fputs("<td>", out);
+    put_number(out, number);
+    fputs("</td>", out);
+}
+
+static void put_compared(FILE *out, const struct sl_sweep *sweep, const struct sl_logged_run *run,
+                         bool best)
+{
+    const json_t *configuration = json_object_get(run->start, "configuration");
+    char key[64];
+    fprintf(out, "<tr%s><th scope=\"row\">", best ? " class=\"best\"" : "");
+    put_text(out, run->path);
+    fprintf(out, "%s</th>", best ? " (best)" : "");
+    for (size_t o = 0; o < json_array_size(sweep->options); o++) {
+        fputs("<td>", out);
+        put_value(out, json_object_get(configuration,
+                                       json_string_value(json_array_get(sweep->options, o))));
+        fputs("</td>", out);
+    }
+    put_cell(out, sl_logged_run_kept(run));
+    put_cell(out, sl_logged_run_loss(run));
+    for (int s = 0; s < 2; s++)
+        put_cell(out,
+                 sl_logged_number(
+                     run->end, (const char *const[]){
+                                   sl_report_key(key, s ? "test" : "val", sweep->metric), NULL}));
+    put_cell(out, sl_logged_number(run->end, (const char *const[]){"seconds", NULL}));
+    fputs("</tr>\n", out);
+}
+
+static int put_sweep(FILE *out, const struct sl_logged_run *runs, int count)
+{
+    struct sl_sweep sweep;
+    const int code = sl_sweep_make(&sweep, runs, count);
+    if (!code) {
+        begin_scrolling(out, "Options that differ", NULL);
+        put_head(out, &sweep);
+        for (int place = 0; place < count; place++)
+            put_compared(out, &sweep, &runs[sweep.order[place]], place < sweep.best);
+        fputs("</tbody></table></div>\n", out);
+    }
+    sl_sweep_free(&sweep);
+    return code;
 }
 
 /* ---- Figures ---- */
@@ -364,9 +449,12 @@ int sl_page_write(const struct sl_logged_run *runs, int count, const char *path)
             "runs</a>\n<h1>Starling: "
             "%d run%s</h1></header>\n<main>\n",
             count, count > 1 ? "s" : "", style, count, count > 1 ? "s" : "");
+    if (count > 1)
+        code = put_sweep(out.file, runs, count);
     put_overview(out.file, runs, count);
     fputs("<h2>Epochs</h2>\n", out.file);
-    code = put_figures(out.file, runs, count, false, &number);
+    if (!code)
+        code = put_figures(out.file, runs, count, false, &number);
     for (int r = 0; !code && r < count; r++)
         code = put_run(out.file, &runs[r], &number);
     fprintf(out.file, "</main><footer><p>Starling %s</p></footer></body></html>\n", SL_VERSION);

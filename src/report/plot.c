@@ -15,7 +15,7 @@ const char *sl_plot_colour(int k)
     static const char *const colours[] = {
         "#0072b2", "#d55e00", "#009e73", "#c0609a", "#b8860b", "#6a7fdb", "#a0522d", "#708090",
         "#2e8b57", "#cd5c5c", "#8a2be2", "#808000", "#20949a", "#d2691e", "#c71585", "#5f8f3f"};
-    return colours[k % (int)(sizeof colours / sizeof *colours)];
+    return k == SL_PLOT_GREY ? "#909090" : colours[k % (int)(sizeof colours / sizeof *colours)];
 }
 
 void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash)

@@ -6,7 +6,9 @@
 
 #include <jansson.h>
 
-/* Return the colour of series k, as "#rrggbb": legible on white and on black. */
+/* Return the colour of series k, as "#rrggbb": legible on white and on black. SL_PLOT_GREY: of
+ * what is in the background. */
+enum { SL_PLOT_GREY = -1 };
 const char *sl_plot_colour(int k);
 
 /* A figure while it is written: gnuplot's script, and what the colours mean. */

@@ -139,3 +139,28 @@ double sl_logged_mean(const json_t *object, const char *const *keys)
 {
     return sl_logged_sum(object, keys) / (double)json_array_size(follow(object, keys));
 }
+
+double sl_logged_run_kept(const struct sl_logged_run *run)
+{
+    const double kept = sl_logged_number(run->end, (const char *const[]){"kept_epoch", NULL}),
+                 best = sl_logged_number(run->end, (const char *const[]){"best_epoch", NULL}),
+                 last = sl_logged_number(run->end, (const char *const[]){"epochs", NULL}),
+                 patience = sl_logged_number(
+                     run->start, (const char *const[]){"configuration", "patience", NULL});
+    if (!isnan(kept))
+        return kept;
+    return patience > 0.0 && best > 0.0 ? best : last;
+}
+
+double sl_logged_run_loss(const struct sl_logged_run *run)
+{
+    const double kept = sl_logged_run_kept(run);
+    size_t i;
+    json_t *event;
+    json_array_foreach(run->epochs, i, event)
+    {
+        if ((double)epoch_of(event) == kept)
+            return sl_logged_number(event, (const char *const[]){"loss", NULL});
+    }
+    return sl_logged_number(run->end, (const char *const[]){"loss", NULL});
+}

@@ -23,6 +23,11 @@ void sl_logged_run_free(struct sl_logged_run *run);
 /* The number at the end of the keys ("machine", "ranks", NULL), or NaN where it is none. */
 double sl_logged_number(const json_t *object, const char *const *keys);
 
+/* The epoch whose weights a run has kept, and the training loss of that epoch. NaN: not known. Logs
+ * of older programs say the last epoch's loss beside accuracies of the kept epoch. */
+double sl_logged_run_kept(const struct sl_logged_run *run);
+double sl_logged_run_loss(const struct sl_logged_run *run);
+
 /* The mean, or the sum, of a list of numbers at the end of the keys; NaN where there is none. */
 double sl_logged_mean(const json_t *object, const char *const *keys);
 double sl_logged_sum(const json_t *object, const char *const *keys);

@@ -61,6 +61,7 @@ int sl_breakdown_refuse(struct sl_trainer *trainer, int64_t epoch, struct sl_out
     const struct sl_loss *loss = trainer->whole.graph.objective.loss;
     char help[128], model[PATH_MAX + 64] = "";
     outcome->broken = record->broken;
+    outcome->kept_epoch = 0;
     outcome->broken_layer = record->broken_layer;
     if (!outcome->broken_layer)
         outcome->broken_layer = find_layer(trainer, epoch, record->broken == SL_BROKEN_OUTPUT);

@@ -137,9 +137,14 @@ const struct sl_option sl_config_options[] = {
     {"step-factor", SL_OPTION_REAL, FIELD(step_factor), "0.1", 0, 1, NULL, "F",
      "what --schedule step multiplies the rate with", OPTIMISATION},
     {"patience", SL_OPTION_INT, FIELD(patience), "-1", -1, 10000000, NULL, "N",
-     "stop when --metric of the validation vertices has not improved for N epochs, and keep the "
-     "best weights. 0: never. -1: 50 with at least 100 validation vertices, else 0. With --epochs, "
-     "--allow-inexact or exact last epochs, -1 is 0",
+     "stop when --metric of the validation vertices has not improved for N epochs. 0: never. -1: "
+     "50 with at least 100 validation vertices, else 0. With --epochs, --allow-inexact or exact "
+     "last epochs, -1 is 0",
+     OPTIMISATION},
+    {"keep", SL_OPTION_CHOICE, FIELD(keep), "auto", 0, 0, "auto|best|last", "WHICH",
+     "keep the best or the last weights. best: of the evaluated epoch with the best --metric of "
+     "the "
+     "validation vertices. auto: best where there is a validation split, but for --share none",
      OPTIMISATION},
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", -1, 10000000, NULL, "N",
      "epochs between evaluations; 0: a tenth of --patience, or 10 without; -1: none, not even of "
@@ -206,7 +211,7 @@ const struct sl_option sl_config_options[] = {
      "each round begins without optimizer state", SUBMODELS},
 
     {"split", SL_OPTION_STRING, FIELD(split), NULL, 0, 0, NULL, "RULE",
-     "draw the splits instead of reading them: 20/30/rest trains on 20 vertices of each class, "
+     "draw the splits instead of reading them. 20/30/rest trains on 20 vertices of each class, "
      "validates on 30 and tests on the rest; 60/20/20: per cent of the labelled vertices",
      SPLITS},
     {"split-seed", SL_OPTION_INT, FIELD(split_seed), "0", 0, 9e15, NULL, "N", "seed of --split",

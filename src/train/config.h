@@ -30,6 +30,7 @@ struct sl_config {
     int64_t step_epochs;
     double step_factor;
     int64_t patience, eval_every;
+    char *keep;
     /* batches */
     char *batches, *max_hop, *preload_hops;
     int64_t fanout, resample;
@@ -128,6 +129,10 @@ bool sl_config_evaluates(const struct sl_config *config);
 
 /* The epochs of --trace-epochs, which is given. SL_ERR_USAGE. */
 int sl_config_trace_epochs(const struct sl_config *config, int64_t *first, int64_t *last);
+
+/* Whether a run keeps the weights of its best epoch, and not the last ones. --keep auto, which
+ * programs without the option leave: with --patience. */
+bool sl_config_keeps_best(const struct sl_config *config);
 
 /* Epochs between evaluations. */
 int64_t sl_config_eval_every(const struct sl_config *config);

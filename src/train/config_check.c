@@ -238,6 +238,8 @@ static int check_submodels(const struct sl_config *config)
                         config->milestones);
     if (config->eval_every < 0 && config->patience > 0)
         return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --patience 0 with it");
+    if (config->eval_every < 0 && strcmp(config->keep, "best") == 0)
+        return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --keep last with it");
     if (config->submodels == 0 && alone)
         return sl_error(SL_ERR_USAGE, "--%s: expected --submodels M with it", alone);
     if (config->submodels == 0)
@@ -264,6 +266,9 @@ static int check_submodels(const struct sl_config *config)
     if (strcmp(config->share, "none") == 0 && config->patience > 0)
         return sl_error(SL_ERR_USAGE,
                         "--share none: an ensemble keeps its last weights (expected --patience 0)");
+    if (strcmp(config->share, "none") == 0 && strcmp(config->keep, "best") == 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--share none: an ensemble keeps its last weights (expected --keep last)");
     if (strcmp(config->split_layers, "all") != 0 && !is_list(config->split_layers, 0))
         return sl_error(SL_ERR_USAGE,
                         "--split-layers %s: expected all, or numbers of hidden layers that rise "

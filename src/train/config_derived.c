@@ -148,7 +148,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .options = {.recompute = sl_config_recompute(config),
                     .states = sl_optimizer_states(sl_optimizer_find(config->optimizer)),
                     .seed = (uint64_t)config->seed,
-                    .keep_best = config->patience > 0,
+                    .keep_best = sl_config_keeps_best(config),
                     .clip_norm = config->clip_norm},
         .model = sl_config_model(config),
         .kind = sl_config_layer(config),
@@ -201,6 +201,12 @@ struct sl_training sl_config_training(const struct sl_config *config,
 bool sl_config_evaluates(const struct sl_config *config)
 {
     return config->eval_every >= 0;
+}
+
+bool sl_config_keeps_best(const struct sl_config *config)
+{
+    return strcmp(config->keep, "auto") == 0 ? config->patience > 0
+                                             : strcmp(config->keep, "best") == 0;
 }
 
 int64_t sl_config_eval_every(const struct sl_config *config)

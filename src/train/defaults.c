@@ -263,6 +263,20 @@ static bool ends_exactly(const struct sl_config *config)
     return config->allow_inexact || sl_config_exact_epochs(config) > 0;
 }
 
+static int settle_keep(struct sl_config *config, const struct sl_source *source)
+{
+    const bool split = sl_source_split_size(source, SL_SPLIT_VAL) > 0,
+               best = split && sl_config_evaluates(config) && !sl_submodels_ensemble(config);
+    if (strcmp(config->keep, "best") == 0 && !split)
+        return sl_error(SL_ERR_USAGE,
+                        "--keep best: %s has no validation split (expected --keep last, or --split "
+                        "60/20/20)",
+                        source->path);
+    return strcmp(config->keep, "auto") == 0
+               ? sl_config_set_text(&config->keep, best ? "best" : "last")
+               : 0;
+}
+
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
                        char *chosen)
 {
@@ -274,6 +288,8 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
     if (chosen)
         chosen[0] = '\0';
     int code = settle_loss(config, source, chosen);
+    if (!code)
+        code = settle_keep(config, source);
     if (config->resume)
         return code;
     if (!code && config->rounds > 0)

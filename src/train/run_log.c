@@ -226,6 +226,7 @@ void sl_train_report_end(struct sl_train_run *run)
     set_finite(event, "largest_class", outcome->largest_class);
     json_object_set_new(event, "underfitted", json_boolean(sl_outcome_underfits(outcome)));
     json_object_set_new(event, "best_epoch", json_integer(outcome->best_epoch));
+    json_object_set_new(event, "kept_epoch", json_integer(outcome->kept_epoch));
     json_object_set_new(event, "epochs", json_integer(outcome->epochs));
     if (outcome->unfinished.steps > 0)
         json_object_set_new(event, "unfinished",

@@ -128,7 +128,7 @@ static void measure_groups(struct sl_trainer *trainer, double *seconds)
  * blocks. */
 static struct sl_config probe_of(const struct sl_config *config)
 {
-    static char equal[] = "equal", blocks[] = "blocks";
+    static char equal[] = "equal", blocks[] = "blocks", last[] = "last";
     struct sl_config probe = *config;
     probe.submodel_share = equal;
     if (sl_submodels_ensemble(config))
@@ -136,6 +136,7 @@ static struct sl_config probe_of(const struct sl_config *config)
     probe.local_steps = INT64_MAX / 2;
     probe.eval_every = -1;
     probe.patience = 0;
+    probe.keep = last;
     return probe;
 }
 

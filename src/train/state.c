@@ -176,7 +176,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     struct sl_network *net = &trainer->whole.network;
     const bool counted = metric_of(checkpoint) == &sl_metric_accuracy;
     json_int_t vertices = 0;
-    double epoch = -1.0, best_value = -1.0, best_epoch = 0.0, updates;
+    double epoch = -1.0, best_value = -1.0, best_epoch = 0.0, best_loss = NAN, updates;
     int code = load_number(checkpoint, "epoch", 0.0, INT32_MAX - 1.0, true, &epoch);
     if (!code && epoch < 0.0)
         code = sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
@@ -188,6 +188,8 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     if (!code)
         code = load_number(checkpoint, "best_value", counted ? -1.0 : -DBL_MAX,
                            counted ? 0x1p53 : DBL_MAX, counted, &best_value);
+    if (!code)
+        code = load_number(checkpoint, "best_loss", -DBL_MAX, DBL_MAX, false, &best_loss);
     if (code)
         return code;
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
@@ -196,6 +198,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
         !keeps_measure(trainer, checkpoint)) {
         best_value = -1.0; /* whose weights nobody has kept, or of another metric */
         best_epoch = 0.0;
+        best_loss = NAN;
     }
     if (net->model->best.memory) {
         ((double *)net->model->best.memory)[0] = best_value;
@@ -203,6 +206,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     }
     trainer->best_value = best_value;
     trainer->best_epoch = (int64_t)best_epoch;
+    trainer->best_loss = best_loss;
     trainer->first_epoch = (int64_t)epoch + 1;
     trainer->updates = trainer->first_updates = (int64_t)updates;
     return load_unfinished(trainer, checkpoint);
@@ -349,13 +353,15 @@ static int save_parameter(const struct sl_store *store, struct sl_saved *saved, 
     return code;
 }
 
+/* `best`: parameters of a best epoch, too. */
 static int save_layer(const struct sl_store *store, struct sl_saved *saved,
-                      const struct sl_model_layer *layer)
+                      const struct sl_model_layer *layer, bool best)
 {
     struct sl_parameter list[SL_PARAMETERS];
     const int count = sl_model_parameters(layer, list);
     int code = 0;
-    for (int k = 0; sl_model_learns(layer) && k < SL_STORE_KINDS; k++)
+    const int kinds_saved = best ? SL_STORE_KINDS : SL_STORE_BEST;
+    for (int k = 0; sl_model_learns(layer) && k < kinds_saved; k++)
         for (int p = 0; store->panel[store->first[layer->index]].tile[k] && p < count; p++)
             code = code ? code : save_parameter(store, saved, k, layer, &list[p]);
     return code;
@@ -403,6 +409,8 @@ static json_t *describe(struct sl_trainer *trainer)
         describe_orders(&trainer->whole.network), "dataset", trainer->dataset);
     if (tiles)
         json_object_set_new(description, "tiles", tiles);
+    if (isfinite(trainer->best_loss))
+        json_object_set_new(description, "best_loss", json_real(trainer->best_loss));
     if (end != floor(end))
         json_object_set_new(description, "unfinished", describe_unfinished(trainer, end));
     if (sl_json_failures() == failures)
@@ -425,7 +433,8 @@ static int collect(struct sl_trainer *trainer, struct sl_saved *saved)
     }
     sl_runtime_broadcast(trainer->rt, 0, &updates, sizeof updates);
     for (int l = 0; !code && l < trainer->model.layers; l++)
-        code = save_layer(&trainer->store, saved, &trainer->model.layer[l]);
+        code =
+            save_layer(&trainer->store, saved, &trainer->model.layer[l], trainer->best_epoch > 0);
     if (!code && sl_submodels_there(trainer->config))
         code = sl_submodels_save(&trainer->submodels, updates, saved);
     code = sl_runtime_agree(trainer->rt, code);

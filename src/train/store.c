@@ -251,9 +251,10 @@ void sl_store_keep_best(struct sl_store *store, int epoch)
     if (store->tiles)
         share_best(store);
     for (int n = 0; n < store->panels; n++)
-        sl_submit_copy_if_best(store->rt, epoch, &store->model->best,
-                               store->panel[n].tile[SL_STORE_PARAMETERS],
-                               store->panel[n].tile[SL_STORE_BEST]);
+        if (store->panel[n].tile[SL_STORE_BEST])
+            sl_submit_copy_if_best(store->rt, epoch, &store->model->best,
+                                   store->panel[n].tile[SL_STORE_PARAMETERS],
+                                   store->panel[n].tile[SL_STORE_BEST]);
 }
 
 void sl_store_restore_best(struct sl_store *store)

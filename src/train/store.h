@@ -62,8 +62,8 @@ void sl_store_init(struct sl_store *store);
 void sl_store_spread(struct sl_store *store);
 
 /* After sl_network_keep_best on a network of the model: keep the parameters of the epoch if it is
- * the best; tell all ranks with panels so, and whether the run has ended (model.h: `end`). Make the
- * best parameters the current ones, and spread them. */
+ * the best and the model keeps any; tell all ranks with panels so, and whether the run has ended
+ * (model.h: `end`). Make the best parameters the current ones, and spread them. */
 void sl_store_keep_best(struct sl_store *store, int epoch);
 void sl_store_restore_best(struct sl_store *store);
 

@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -89,10 +90,23 @@ struct progress {
     bool broken;                      /* a number of the last epoch is not finite */
 };
 
-/* The weights of such an epoch may be kept: the same ones, however often a run is resumed. */
+/* The weights of such an epoch may be kept: the same ones, however often a run stops, is saved and
+ * resumed. */
 static bool is_candidate(const struct sl_config *config, int64_t epoch)
 {
-    return epoch % sl_config_eval_every(config) == 0;
+    return epoch % sl_config_eval_every(config) == 0 || epoch == sl_config_epochs(config);
+}
+
+static bool has_validation(const struct sl_trainer *trainer)
+{
+    return trainer->whole.operands.split_count[SL_SPLIT_VAL] > 0;
+}
+
+/* Whether epochs are compared by their validation vertices while the run goes on. */
+static bool compares(const struct sl_trainer *trainer)
+{
+    return has_validation(trainer) &&
+           (trainer->config->patience > 0 || sl_config_keeps_best(trainer->config));
 }
 
 static bool is_saved(const struct sl_config *config, int64_t epoch)
@@ -105,8 +119,7 @@ static bool is_evaluated(const struct sl_config *config, int64_t epoch)
 {
     if (!sl_config_evaluates(config))
         return false;
-    return is_candidate(config, epoch) || epoch == sl_config_epochs(config) ||
-           is_saved(config, epoch);
+    return is_candidate(config, epoch) || is_saved(config, epoch);
 }
 
 static void evaluate(struct sl_trainer *trainer)
@@ -151,8 +164,8 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     if (is_evaluated(config, epoch)) {
         struct sl_network *net = validate(trainer);
         net->epoch = (uint32_t)epoch;
-        if (config->patience > 0 && is_candidate(config, epoch)) {
-            sl_network_keep_best(net, (int)config->patience);
+        if (compares(trainer) && is_candidate(config, epoch)) {
+            sl_network_keep_best(net, config->patience > 0 ? (int)config->patience : INT_MAX);
             sl_store_keep_best(&trainer->store, (int)epoch);
         }
         sl_network_record(net, sl_records_evaluate, &trainer->records);
@@ -175,16 +188,24 @@ static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t c
                                      sum.between / count};
 }
 
+/* The mean over the training vertices, of all sub-models. */
+static double loss_of(const struct sl_trainer *trainer, const struct sl_record *record)
+{
+    return mean_of(trainer, record->train_loss / (double)sl_config_work(trainer->config),
+                   SL_SPLIT_TRAIN);
+}
+
 /* As sl_submit_keep_best does on rank 0. */
 static void note_best(struct sl_trainer *trainer, const struct sl_record *record, int64_t epoch)
 {
     const struct sl_metric *metric = trainer->whole.graph.objective.metric;
     const double seen = record->values[metric->index + SL_SPLIT_VAL];
     const double value = metric->falls ? -seen : seen;
-    if (!sl_is_better(value, trainer->best_value, trainer->best_epoch))
+    if (!has_validation(trainer) || !sl_is_better(value, trainer->best_value, trainer->best_epoch))
         return;
     trainer->best_value = value;
     trainer->best_epoch = epoch;
+    trainer->best_loss = loss_of(trainer, record);
 }
 
 /* The run was stopped between two steps of an epoch. It ends with the epoch before. */
@@ -234,7 +255,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     struct sl_epoch_report line = {
         .epoch = epoch,
         .epochs = sl_config_epochs(config),
-        .loss = mean_of(trainer, record->train_loss / models, SL_SPLIT_TRAIN),
+        .loss = loss_of(trainer, record),
         .train_accuracy = accuracy(trainer, record->train_correct / models, SL_SPLIT_TRAIN),
         .val_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_VAL) : NAN,
         .test_accuracy = tested ? accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
@@ -249,8 +270,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     progress->seconds[epoch - trainer->first_epoch] = line.seconds;
     progress->sum = add_times(progress->sum, times);
     progress->previous = evaluated ? record->evaluated_at : record->trained_at;
-    const bool patient = config->patience > 0;
-    if (patient ? is_candidate(config, epoch) : evaluated)
+    if (compares(trainer) ? is_candidate(config, epoch) : evaluated)
         note_best(trainer, record, epoch);
     if (trainer->rt->rank == 0)
         sl_report_epoch(report, &line);
@@ -262,8 +282,8 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         progress->stopped = true; /* what is submitted already leaves the parameters alone */
         progress->last = epoch;
     }
-    if (patient && is_candidate(config, epoch) && epoch - trainer->best_epoch >= config->patience &&
-        epoch < progress->last) {
+    if (config->patience > 0 && is_candidate(config, epoch) &&
+        epoch - trainer->best_epoch >= config->patience && epoch < progress->last) {
         progress->last = epoch;
         progress->early = true;
     }
@@ -405,9 +425,15 @@ struct sl_scores sl_outcome_accuracies(const struct sl_outcome *outcome)
                                [SL_SPLIT_TEST] = outcome->test_accuracy}};
 }
 
+/* Whether there are weights of a best epoch, which the run ends with. */
+static bool keeps_best(const struct sl_trainer *trainer)
+{
+    return sl_config_keeps_best(trainer->config) && trainer->best_epoch > 0;
+}
+
 void sl_trainer_use_best(struct sl_trainer *trainer)
 {
-    if (trainer->config->patience > 0 && trainer->best_epoch)
+    if (keeps_best(trainer))
         sl_store_restore_best(&trainer->store);
 }
 
@@ -554,6 +580,17 @@ static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
                          sl_records_of(&trainer->records, epoch)->updates);
 }
 
+/* Of the epoch whose weights are kept; of a run that broke, of its last epoch. */
+static double loss_shown(const struct sl_trainer *trainer, const struct progress *progress,
+                         const struct sl_outcome *outcome)
+{
+    if (!outcome->broken && keeps_best(trainer))
+        return trainer->best_loss;
+    return progress->last >= trainer->first_epoch
+               ? loss_of(trainer, sl_records_of(&trainer->records, progress->last))
+               : NAN;
+}
+
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
 {
     const struct sl_config *config = trainer->config;
@@ -580,6 +617,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     *outcome = (struct sl_outcome){
         .epochs = progress.last,
         .best_epoch = trainer->best_epoch,
+        .kept_epoch = keeps_best(trainer) ? trainer->best_epoch : progress.last,
         .unfinished = progress.unfinished,
         .stopped = progress.stopped,
         .early = progress.early,
@@ -606,11 +644,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         outcome->members = describe_members(trainer);
     }
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
-    outcome->loss =
-        progress.last >= first
-            ? sl_records_of(&trainer->records, progress.last)->train_loss /
-                  (double)(trainer->whole.network.graph->train_count * sl_config_work(config))
-            : NAN;
+    outcome->loss = loss_shown(trainer, &progress, outcome);
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
     outcome->epoch_times = mean_times(progress.sum, progress.last - first + 1);
     free(progress.seconds);

@@ -40,6 +40,7 @@ struct sl_trainer {
     int64_t first_updates;           /* before first_epoch */
     int64_t best_epoch;      /* on validation, of the epochs whose records were read; 0: none */
     double best_value;       /* of the metric, or its negative if it falls */
+    double best_loss;        /* of training in that epoch, NaN: not known */
     int64_t saved_epoch;     /* the last checkpoint of this run; 0: none */
     double step_seconds;     /* of the last epoch whose record was read; 0: of none */
     int64_t tasks_per_epoch; /* of a training step, on this rank */
@@ -54,7 +55,8 @@ struct sl_trainer {
 /* The outcome of a run; accuracies are NaN for splits without labelled vertices. */
 struct sl_outcome {
     int64_t epochs, best_epoch;      /* last one trained; best on validation (0: never evaluated) */
-    struct sl_unfinished unfinished; /* the epoch after it, or none */
+    int64_t kept_epoch;              /* whose weights, accuracies and loss these are */
+    struct sl_unfinished unfinished; /* the epoch after the last one, or none */
     double loss, train_accuracy, val_accuracy, test_accuracy;
     const struct sl_metric *metric;
     struct sl_scores score; /* of the metric */
@@ -90,7 +92,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
-/* Train up to config->epochs, logging to `report`, and write config->checkpoint. With patience,
+/* Train up to config->epochs, logging to `report`, and write config->checkpoint. With --keep best,
  * make the best parameters the current ones; then evaluate. Return 0, or the error of a checkpoint
  * that could not be written; training still goes on to the end. Where the last checkpoint fails,
  * the sentence says where the model is instead. A number that is not finite ends the run with an
@@ -98,7 +100,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer);
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
 
-/* Makes the parameters of the best epoch the current ones, if a run with patience kept any. */
+/* Makes the parameters of the best epoch the current ones, if the run kept any. */
 void sl_trainer_use_best(struct sl_trainer *trainer);
 
 /* Evaluates the current parameters. */

@@ -1,4 +1,5 @@
 /* How a training run is made. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,8 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
                         "--patience needs labelled validation vertices, and %s has none (expected "
                         "--patience 0)",
                         path);
+    if (sl_config_keeps_best(trainer->config) && count[SL_SPLIT_VAL] == 0 && trainer->rt->rank == 0)
+        sl_note("%s: no validation vertex has a label: the last weights are kept", path);
     return 0;
 }
 
@@ -205,8 +208,12 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_source *source, const struct sl_config *config,
                       const struct sl_checkpoint *checkpoint)
 {
-    *trainer = (struct sl_trainer){
-        .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_value = -1.0};
+    *trainer = (struct sl_trainer){.rt = rt,
+                                   .config = config,
+                                   .source = source,
+                                   .first_epoch = 1,
+                                   .best_value = -1.0,
+                                   .best_loss = NAN};
     struct sl_assembly how = sl_batches_whole(config);
     const struct sl_batches_tiles tiles = sl_state_tiles(config, checkpoint, rt->ranks);
     how.tiles = tiles.whole;
