@@ -25,9 +25,9 @@ static void bias_gradient_cpu(void *buffers[], void *argument)
     const struct bias_gradient_argument *arg = argument;
     const struct sl_dense gradient = sl_dense_buffer(buffers[2]);
     const struct sl_rows g = sl_rows_buffer(buffers[1]);
-    sl_kernel_bias_gradient(STARPU_MATRIX_GET_NY(buffers[1]), STARPU_MATRIX_GET_NX(buffers[1]),
-                            sl_row_fact(buffers[0], arg->factor), &g,
-                            gradient.data + arg->bias_row * gradient.ld);
+    sl_kernel_bias_gradient(arg->zero ? 0 : STARPU_MATRIX_GET_NY(buffers[1]),
+                            STARPU_MATRIX_GET_NX(buffers[1]), sl_row_fact(buffers[0], arg->factor),
+                            &g, gradient.data + arg->bias_row * gradient.ld);
 }
 
 SL_CODELET(bias, 0xDAA520, 2, STARPU_R, STARPU_RW);
@@ -47,9 +47,10 @@ void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t b
 }
 
 void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *facts, enum sl_row_fact factor,
-                             struct sl_tile *g, int64_t bias_row, struct sl_tile *gradient)
+                             struct sl_tile *g, bool zero, int64_t bias_row,
+                             struct sl_tile *gradient)
 {
-    const struct bias_gradient_argument arg = {bias_row, factor};
+    const struct bias_gradient_argument arg = {bias_row, factor, zero};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &bias_gradient_codelet,
                            .count = 3,

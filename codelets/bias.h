@@ -22,14 +22,16 @@ void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t b
                     struct sl_tile *z);
 
 /* Row `bias_row` of `gradient` = sums over the rows of G, multiplied by the fact `factor` of each.
- */
+ * `zero`: the row becomes 0 instead. */
 void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *facts, enum sl_row_fact factor,
-                             struct sl_tile *g, int64_t bias_row, struct sl_tile *gradient);
+                             struct sl_tile *g, bool zero, int64_t bias_row,
+                             struct sl_tile *gradient);
 
 /* bias_gradient */
 struct bias_gradient_argument {
     int64_t bias_row;
     enum sl_row_fact factor;
+    bool zero;
 };
 
 #endif

@@ -16,7 +16,7 @@
 struct sl_moment {
     bool back;    /* aggregates gradients */
     int number;   /* in its training step, from 0; -1: outside of a training step */
-    int64_t step; /* training steps before this one */
+    int64_t step; /* training steps before this one, without exact ones */
     bool exact;   /* clones meet in this step, whatever the delay */
 };
 

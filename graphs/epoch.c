@@ -308,6 +308,7 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     }
     net->aggregations = -1;
     net->steps++;
+    net->late_steps += !net->exact;
 }
 
 void sl_network_evaluate(struct sl_network *net)

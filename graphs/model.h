@@ -25,8 +25,10 @@ struct sl_layer_shape {
     const struct sl_reducer *reducer; /* of neighbours */
     int64_t in, out;
     bool bias;
-    double dropout; /* on its input */
-    float decay;    /* weight decay of its parameters */
+    bool bias_cancels; /* later layers take a constant of each column out again: the gradient of the
+                          bias is 0, and its rounding errors are no gradient */
+    double dropout;    /* on its input */
+    float decay;       /* weight decay of its parameters */
     enum sl_activation activation;
     int back;     /* the output of the layer so many before is added to its sums; 0: none */
     float weight; /* of that output */

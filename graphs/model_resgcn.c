@@ -3,9 +3,18 @@
  *   H = X·W + b,   H += GCN(drop(relu(norm(H)))) for each block,   logits = drop(relu(norm(H)))·W +
  * b
  *
+ * Only norms and sums read the stream H. A norm of columns takes their means out, and with them all
+ * biases of the stream. So with --block-norm batch these biases have no gradient, and stay as they
+ * are.
+ *
  * Instead of norm, blocks may have a layer that a program brings (graphs/layer_own.c). Its output
  * or a block's normalised rows are made again going back: only H stays in memory. */
 #include "graphs/network.h"
+
+static bool takes_biases_out(const struct sl_model_shape *shape)
+{
+    return shape->block == &sl_layer_batch_norm;
+}
 
 static void add_linear(const struct sl_model_shape *shape, bool first, struct sl_layer_list *list)
 {
@@ -15,6 +24,7 @@ static void add_linear(const struct sl_model_shape *shape, bool first, struct sl
                                 .in = first ? shape->features : shape->hidden,
                                 .out = first ? shape->hidden : shape->classes,
                                 .bias = shape->bias,
+                                .bias_cancels = first && takes_biases_out(shape),
                                 .dropout = first ? shape->input_dropout : shape->dropout,
                                 .decay = first ? shape->decay_first : shape->decay_rest,
                             });
@@ -41,6 +51,7 @@ static void add_convolution(const struct sl_model_shape *shape, struct sl_layer_
                                 .in = shape->hidden,
                                 .out = shape->hidden,
                                 .bias = shape->bias,
+                                .bias_cancels = takes_biases_out(shape),
                                 .dropout = shape->dropout,
                                 .decay = shape->decay_rest,
                                 .back = 2,

@@ -454,7 +454,7 @@ void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool 
     const struct sl_moment moment = {
         .back = back,
         .number = net->aggregations < 0 ? -1 : net->aggregations++,
-        .step = net->steps,
+        .step = net->late_steps,
         .exact = net->exact,
     };
     reduction->reducer = back ? layer->reducer->back : layer->reducer;

@@ -227,6 +227,7 @@ struct sl_network {
     } * kept;                 // (kept_count): with memory of their own, unless places are shared
     bool again;               /* outputs are made again */
     int64_t steps;            /* training steps that were submitted */
+    int64_t late_steps;       /* of them, those in which clones do not meet exactly */
     int aggregations;         /* so far in the step that is being submitted; -1: no step */
     int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
     uint32_t epoch;           /* parameters stay as they are after the last one (struct sl_model) */

@@ -404,7 +404,7 @@ static void differentiate_bias(struct product *p, const struct sl_matrix *g)
     for (int i = p->rows.from; p->layer->bias && i < p->rows.to; i++) {
         struct sl_tile *gradient = gradient_block(p, i, last, p->c);
         sl_submit_bias_gradient(p->rt, &facts[i], undo, sl_matrix_tile(g, i, p->c),
-                                gradient->rows - 1, gradient);
+                                p->layer->model->shape.bias_cancels, gradient->rows - 1, gradient);
     }
 }
 

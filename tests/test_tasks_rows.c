@@ -40,9 +40,11 @@ static void check_bias_gradient(int64_t rows, int64_t cols)
                           gradient = sl_operand_reals(4, cols + 3); /* of attention: wider than G */
         gradient.gpu_error = 1e-7 * (double)(rows + 100);           /* sums of as many terms */
         const struct sl_rows from = sl_copied_rows(&g);
-        sl_submit_bias_gradient(&sl_running, &facts.tile, (enum sl_row_fact)fact, &g.tile, 2,
+        const bool zero = fact == SL_ROW_RIGHT;
+        sl_submit_bias_gradient(&sl_running, &facts.tile, (enum sl_row_fact)fact, &g.tile, zero, 2,
                                 &gradient.tile);
-        sl_kernel_bias_gradient(rows, cols, sl_copied_fact(&facts, (enum sl_row_fact)fact), &from,
+        sl_kernel_bias_gradient(zero ? 0 : rows, cols,
+                                sl_copied_fact(&facts, (enum sl_row_fact)fact), &from,
                                 sl_copied_row(&gradient, 2));
         sl_settle("bias gradient", &facts, &g, &gradient, NULL);
     }

@@ -137,6 +137,18 @@ exact_end() {
     [ "$(sed -n '1s/^\([0-9]*\).*/\1/p' diff)" -gt 8 ] || die "other losses before: $(cat diff)"
 }
 
+# A checkpoint after exact epochs holds the messages of the steps before them, which are fewer than the bins here.
+exact_before_all_bins() {
+    for epochs in 3 6; do # of which one is exact: no totals are on their way, then totals of some bins
+        train bins 2 train "$T/directed" --epochs $epochs --distribution vertex-cut --delay cd-3 --exact-epochs 1 "$@"
+        grep -qaE '[^-]steps[^0-9a-z]*'$((epochs - 1))'[^0-9]' ck || die "not $((epochs - 1)) steps with late messages"
+        rm -f rest
+        run 2 train "$T/directed" --epochs 12 --resume ck --log rest || die "$(cat err)"
+        sed -n 's/.*"epoch",.*"loss":\([^",}][^",}]*\).*/\1/p' rest >"$T/one"
+        [ "$(wc -l <"$T/one")" -eq $((12 - epochs)) ] || die "not $((12 - epochs)) epochs"
+    done
+}
+
 # Without the option, a tenth of the epochs is exact where sums are scaled, a fifth with 0c, and a run does not end before by
 # itself.
 exact_share() {
@@ -235,6 +247,8 @@ check "0c, then exact, maxima" exact_end end-max --delay 0c --model sage --aggre
 check "cd-2 as published, then exact, SpMM first" exact_end end-published --delay cd-2 --partial-sums published \
     --product-order spmm
 check "a share of the epochs is exact" exact_share
+check "an exact epoch before all bins had their turn" exact_before_all_bins
+check "... as published" exact_before_all_bins --partial-sums published
 check "exact: graph attention" cuts attention "2 3 4" "$T/directed" --tiles 7 --model gat --layers 3 --hidden 5 --heads 3
 check "continued: 0c, graph attention" continued attention-0c 6 --delay 0c --exact-epochs 0 --model gat --hidden 4 --heads 2
 check "continued: cd-2, graph attention" continued attention-late 6 --delay cd-2 --model gat --hidden 4 --heads 2
