@@ -784,6 +784,13 @@ check "cooperative batches in groups" trains co-groups 2 "$T/strong" --hidden 16
 check "batches on vertex-cuts" alike batches-cut 6 \
     "1: 2:--distribution_1d 2:--distribution_vertex-cut 3:--distribution_vertex-cut_--partition_libra" "$T/small" \
     --layers 3 --hidden 8 --batches co:4 --dropout 0.3 --order none
+check "batches do not show the order" alike batches-orders 3 \
+    "1: 1:--order_rabbit 1:--order_random 2:--distribution_halo 2:--distribution_cover_--order_rabbit" "$T/small" \
+    --layers 3 --hidden 8 --batches co:3 --dropout 0.3
+check "clusters do not show the order" alike clusters-orders 3 "1: 1:--order_random 2:--distribution_halo" "$T/small" --hidden 8 \
+    --batches clusters:12,5 --dropout 0.3
+check "batches in groups do not show the order" alike groups-orders 3 "2:--groups_2x1 2:--groups_2x1_--order_random" "$T/small" \
+    --hidden 8 --batches co:2
 check "samples on vertex-cuts" alike samples-cut 6 "1: 3:--distribution_vertex-cut" "$T/directed" --layers 2 --hidden 8 \
     --batches co:3 --dropout 0.3 --fanout 2 --resample 2 --order none
 check "clusters on vertex-cuts" alike clusters-cut 6 "1: 3:--distribution_vertex-cut" "$T/small" --layers 2 --hidden 8 \

@@ -432,8 +432,7 @@ int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_
 
 int sl_part_read_labels(const struct sl_source *source, struct sl_part *out)
 {
-    struct sl_source stored = *source;
-    stored.vertex = stored.place = NULL;
+    const struct sl_source stored = sl_source_as_stored(source);
     const struct reading r = begin(&stored, 0, source->vertices, out);
     out->data.adjacency.rows = source->vertices;
     const int rc = read_labels(&r);

@@ -156,6 +156,10 @@ int sl_source_order_by_hop_shares(struct sl_source *source, int parts);
  * to be closed. */
 struct sl_source sl_source_in_order(const struct sl_source *source, int order);
 
+/* The source with its rows as the files have them. It borrows from `source`, and is not to be
+ * closed. */
+struct sl_source sl_source_as_stored(const struct sl_source *source);
+
 /* Return how many vertices a split has. Before splits are drawn, return the number that the rule
  * asks for, as if all vertices had labels. */
 int64_t sl_source_split_size(const struct sl_source *source, enum sl_split split);

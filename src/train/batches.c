@@ -123,10 +123,12 @@ static bool rotates(const struct sl_batches *b)
     return b->how.each > 1;
 }
 
-/* METIS cuts the graph of the group's vertices alone. */
+/* METIS cuts the graph of the group's vertices alone, as the files number them. So the sets are the
+ * same in every order of the source. */
 static int cut_sets(struct sl_batches *b)
 {
     struct sl_runtime *rt = sl_batches_own(b);
+    const struct sl_source stored = sl_source_as_stored(b->source);
     const int64_t count = b->set_cut[b->how.sets];
     struct sl_selection graph = {0};
     if (b->how.sets == 1)
@@ -135,7 +137,7 @@ static int cut_sets(struct sl_batches *b)
     int code =
         part ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %lld sets", (long long)b->how.sets);
     if (!code)
-        code = sl_select(b->source, b->vertex, count,
+        code = sl_select(&stored, b->vertex, count,
                          &(struct sl_selection_options){.keeps_last_rows = true}, &graph);
     code = sl_runtime_agree(b->rt, code);
     if (!code)

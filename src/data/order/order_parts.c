@@ -42,9 +42,8 @@ static int cut(const struct sl_source *source, const struct sl_csr *graph, int p
 static int compute(const struct sl_source *source, int parts, uint64_t seed, int32_t *part)
 {
     struct sl_runtime alone = {.ranks = 1};
-    struct sl_source stored = *source;
+    const struct sl_source stored = sl_source_as_stored(source);
     struct sl_part whole = {0};
-    stored.vertex = stored.place = NULL;
     int rc = sl_source_read_adjacency(&alone, &stored, 0, source->vertices, &whole);
     struct sl_csr graph;
     if (!rc)

@@ -63,6 +63,13 @@ int sl_source_order_double(struct sl_runtime *rt, struct sl_source *source, uint
                             &source->second_place);
 }
 
+struct sl_source sl_source_as_stored(const struct sl_source *source)
+{
+    struct sl_source stored = *source;
+    stored.vertex = stored.place = NULL;
+    return stored;
+}
+
 struct sl_source sl_source_in_order(const struct sl_source *source, int order)
 {
     struct sl_source turned = *source;

@@ -127,12 +127,11 @@ static int fill_share(const struct edge *edge, int64_t count, struct share *shar
 
 static int read_share(struct sl_runtime *rt, const struct sl_source *source, struct share *share)
 {
-    struct sl_source stored = *source;
+    const struct sl_source stored = sl_source_as_stored(source);
     struct sl_part part = {0};
     struct edge *edges = NULL;
     int64_t count = 0;
     const int64_t n = source->vertices;
-    stored.vertex = stored.place = NULL;
     share->first = first_of(rt, n, rt->rank);
     share->rows.count = first_of(rt, n, rt->rank + 1) - share->first;
     int code = sl_source_read_adjacency(rt, &stored, share->first, share->rows.count, &part);
