@@ -343,6 +343,36 @@ static void test_wild_offsets(void **state)
     unlink(path);
 }
 
+/* Tensors that lie on each other: a small file would take any memory. The order of a header's
+ * members means nothing. */
+static void test_layouts(void **state)
+{
+    (void)state;
+    static const char HEAD[] =
+        "\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\"}";
+    static const char *const second[] = {"[0,16]", "[4,20]", "[12,28]", "[16,32]"};
+    const char *path = sl_running_path("layout");
+    for (int last = 0; last < 2; last++)
+        for (int s = 0; s < 4; s++) {
+            char header[512];
+            struct sl_checkpoint read;
+            snprintf(header, sizeof header,
+                     "{%s%s\"v\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
+                     "\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":%s}%s%s}",
+                     last ? "" : HEAD, last ? "" : ",", second[s], last ? "," : "",
+                     last ? HEAD : "");
+            write_safetensors(path, header, s < 3 ? 28 : 32);
+            if (s < 3) {
+                assert_refused(path, "w lies on another one");
+                continue;
+            }
+            assert_int_equal(sl_checkpoint_read(path, &read), 0);
+            assert_int_equal(read.count, 2);
+            sl_checkpoint_free(&read);
+        }
+    unlink(path);
+}
+
 /* ---- Disks that refuse ---- */
 
 /* The disk is full after `bytes` bytes of a file. */
@@ -410,7 +440,8 @@ int main(void)
         cmocka_unit_test(test_layout),      cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_damaged),     cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_no_checksum), cmocka_unit_test(test_wild_offsets),
-        cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_layouts),     cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_unwritable),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

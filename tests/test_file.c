@@ -139,19 +139,21 @@ static bool is_there(const char *name)
 static void test_stale(void **state)
 {
     (void)state;
-    static const char *const kept[] = {"y.01234567.tmp", "x.01234567.tmp.npy", "x.0123456g.tmp",
-                                       "x..tmp", "x.tmp"};
+    static const char *const kept[] = {
+        "y.01234567.tmp", "x.01234567.tmp.npy", "x.0123456g.tmp", "x..tmp",
+        "x.tmp",          "x.4711.tmp",         "x.0123abcde.tmp"};
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
         leave_file(kept[k]);
     leave_file("x.0123abcd.tmp");
-    leave_file("x.4711.tmp"); /* of earlier programs */
     assert_int_equal(mkdir("x.00ffff00.tmp", 0777), 0);
     leave_file("x.00ffff00.tmp/indptr.npy");
+    assert_int_equal(mkdir("x.00ffff01.tmp", 0777), 0);
+    leave_file("x.00ffff01.tmp/notes"); /* it is the user's */
     assert_int_equal(symlink("x", "link"), 0);
     assert_int_equal(write_text("link", "1"), 0);
     assert_false(is_there("x.0123abcd.tmp"));
-    assert_false(is_there("x.4711.tmp"));
     assert_false(is_there("x.00ffff00.tmp"));
+    assert_true(is_there("x.00ffff01.tmp/notes"));
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
         assert_true(is_there(kept[k]));
 
@@ -217,19 +219,19 @@ static void test_folder(void **state)
     struct sl_new_folder out, other;
     char name[PATH_MAX + 16];
     assert_int_equal(sl_folder_create(&out, "new"), 0);
-    snprintf(name, sizeof name, "%s/file", out.temporary);
+    snprintf(name, sizeof name, "%s/file.npy", out.temporary);
     leave_file(name);
     assert_int_equal(sl_folder_create(&other, "new"), 0); /* leaves the one that is written alone */
     assert_true(is_there(name));
     sl_folder_discard(&other);
     assert_false(is_there(other.temporary));
     assert_int_equal(sl_folder_commit(&out), 0);
-    assert_true(is_there("new/file"));
+    assert_true(is_there("new/file.npy"));
     assert_int_equal(sl_folder_create(&out, "new"), 0);
     assert_int_equal(sl_folder_commit(&out), SL_ERR_SYSTEM); /* it is not empty */
     assert_non_null(strstr(sl_error_message(), "new: "));
     assert_false(is_there(out.temporary));
-    assert_true(is_there("new/file"));
+    assert_true(is_there("new/file.npy"));
     assert_int_equal(sl_folder_create(&out, "none/new"), SL_ERR_SYSTEM);
 }
 
@@ -244,14 +246,24 @@ static void test_lock(void **state)
     snprintf(who, sizeof who, "to-x: process %ld on host ", (long)getpid());
     assert_non_null(strstr(sl_error_message(), who));
     sl_file_unlock(&second);
-    assert_true(is_there("x.lock"));
+    assert_true(is_there(".x.starling-lock"));
     sl_file_unlock(&first);
-    assert_false(is_there("x.lock"));
+    assert_false(is_there(".x.starling-lock"));
 
-    leave_file("x.lock"); /* of a killed process */
+    leave_file(".x.starling-lock"); /* of a killed process */
     assert_int_equal(sl_file_lock(&second, "x"), 0);
     sl_file_unlock(&second);
-    assert_false(is_there("x.lock"));
+    assert_false(is_there(".x.starling-lock"));
+
+    FILE *other = fopen(".x.starling-lock", "w"); /* of whoever, who says what he likes */
+    assert_non_null(other);
+    fputs("\033[31mprocess 1 on host \033[31m", other);
+    fflush(other);
+    assert_int_equal(flock(fileno(other), LOCK_EX), 0);
+    assert_int_equal(sl_file_lock(&first, "x"), SL_ERR_USAGE);
+    assert_null(strchr(sl_error_message(), '\033'));
+    assert_non_null(strstr(sl_error_message(), "x: another process writes it"));
+    fclose(other);
 
     static const char *const free_ones[] = {NULL, "/dev/null", "none/x"};
     for (size_t f = 0; f < sizeof free_ones / sizeof *free_ones; f++) {

@@ -63,6 +63,7 @@ static int is_other_rank(void)
 int main(int argc, char **argv)
 {
     sl_signals_catch();
+    sl_fatal_exits();
     sl_json_failures(); /* counts from now on */
     sl_blas_load_alone(argv);
     sl_blas_choose_kernels();
@@ -71,10 +72,10 @@ int main(int argc, char **argv)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
     /* One rank reports the error and fails. If the others failed, too, the launcher could end this
      * rank before it speaks. */
-    const bool said_elsewhere =
-        sl_error_message()[0] == '\0' || (is_other_rank() && !sl_runtime_started());
-    if (code == 0 || said_elsewhere)
+    const bool silent = sl_error_message()[0] == '\0';
+    if (code == 0 || (silent && sl_runtime_launched()) ||
+        (is_other_rank() && !sl_runtime_started()))
         return 0;
-    fprintf(stderr, "starling: %s\n", sl_error_message());
+    fprintf(stderr, "starling: %s\n", silent ? "no memory" : sl_error_message());
     return code == SL_ERR_USAGE ? 2 : 1;
 }

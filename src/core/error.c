@@ -1,9 +1,11 @@
 #include "core/error.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static _Thread_local char message[1024];
 
@@ -30,6 +32,13 @@ const char *sl_error_message(void)
     return message;
 }
 
+static bool fatal_exits;
+
+void sl_fatal_exits(void)
+{
+    fatal_exits = true;
+}
+
 void sl_fatal(const char *format, ...)
 {
     va_list args;
@@ -38,5 +47,7 @@ void sl_fatal(const char *format, ...)
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
+    if (fatal_exits)
+        _exit(1); /* tasks still run: no destructor may take away what they use */
     abort();
 }

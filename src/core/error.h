@@ -22,8 +22,10 @@ int sl_error_about(int code, const char *subject);
 /* The sentence of this thread's last sl_error; "" before any. */
 const char *sl_error_message(void);
 
-/* A broken invariant inside a task or the runtime: prints the sentence and aborts, because a
- * half-submitted distributed task graph cannot be unwound. */
+/* No memory within a task or while tasks are submitted: prints the sentence and ends the process,
+ * because a half-submitted distributed task graph cannot be unwound. A library aborts; a program
+ * exits with status 1 after sl_fatal_exits. */
+void sl_fatal_exits(void);
 void sl_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 #endif

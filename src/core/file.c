@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -101,37 +102,52 @@ bool sl_file_same(const char *a, const char *b)
 /* A temporary name is TARGET.XXXXXXXX.tmp, with hexadecimal digits. The lock of an open temporary
  * file says that somebody writes to it: process numbers mean nothing in another container. */
 
+enum { DIGITS = 8 };
+
 static bool is_temporary_of(const char *name, const char *whole)
 {
     const size_t length = strlen(whole);
     if (strncmp(name, whole, length) != 0 || name[length] != '.')
         return false;
     const char *digits = name + length + 1;
-    const size_t count = strspn(digits, "0123456789abcdef");
-    return count > 0 && strcmp(digits + count, ".tmp") == 0;
+    return strspn(digits, "0123456789abcdef") == DIGITS && strcmp(digits + DIGITS, ".tmp") == 0;
 }
 
-/* Locks a new file or folder for as long as it is open. Returns false where somebody took it for a
- * stale one meanwhile. Where there are no locks, nothing is ever stale. */
-static bool keep(int file)
+/* Locks an opened file or folder for as long as it is open. Returns false where somebody else holds
+ * it, or took it for a stale one and removed it meanwhile. Where there are no locks, nothing is
+ * ever stale. */
+static bool keep(int file, const char *path)
 {
-    struct stat status;
+    struct stat opened, there;
     if (flock(file, LOCK_EX | LOCK_NB))
         return errno != EWOULDBLOCK;
-    return fstat(file, &status) == 0 && status.st_nlink > 0;
+    return fstat(file, &opened) == 0 && stat(path, &there) == 0 && opened.st_ino == there.st_ino &&
+           opened.st_dev == there.st_dev;
 }
 
-/* Empties a folder that holds files alone, and removes it. */
+/* Whether a temporary folder holds such a file: an array, a document or an archive, or what is to
+ * become one. */
+static bool is_ours(const char *name)
+{
+    return strstr(name, ".npy") || strstr(name, ".json") || strncmp(name, "archive", 7) == 0 ||
+           strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Empties a folder that holds files of ours alone, and removes it; another folder stays. */
 static void remove_folder(int parent, const char *name)
 {
     const int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *all = folder >= 0 ? fdopendir(folder) : NULL;
+    bool ours = true;
     if (!all) {
         if (folder >= 0)
             close(folder);
         return;
     }
     for (struct dirent *entry; (entry = readdir(all));)
+        ours = ours && is_ours(entry->d_name);
+    rewinddir(all);
+    for (struct dirent *entry; ours && (entry = readdir(all));)
         unlinkat(folder, entry->d_name, 0); /* fails on "." and "..", as it should */
     closedir(all);
     unlinkat(parent, name, AT_REMOVEDIR);
@@ -176,7 +192,7 @@ static void remove_stale(const char *target)
 
 /* A new file or folder, opened, which is at nobody's name: a link that waits there is not followed.
  * Returns -1 and sets errno. */
-static int open_temporary(const char *target, bool folder, char temporary[PATH_MAX])
+static int open_temporary(const char *target, bool folder, mode_t mode, char temporary[PATH_MAX])
 {
     enum { TRIES = 100 };
     for (int t = 0; t < TRIES; t++) {
@@ -187,13 +203,18 @@ static int open_temporary(const char *target, bool folder, char temporary[PATH_M
             errno = ENAMETOOLONG;
             return -1;
         }
-        const int file = !folder ? open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)
-                         : mkdir(temporary, 0777) == 0
+        const int file = !folder ? open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+                         : mkdir(temporary, mode) == 0
                              ? open(temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                              : -1;
-        if (file < 0 && errno != EEXIST)
+        if (file < 0 && errno != EEXIST) {
+            const int reason = errno;
+            if (folder)
+                rmdir(temporary);
+            errno = reason;
             return -1;
-        if (file >= 0 && keep(file))
+        }
+        if (file >= 0 && keep(file, temporary))
             return file;
         if (file >= 0)
             close(file);
@@ -218,7 +239,7 @@ int sl_file_create(struct sl_new_file *out, const char *path)
         return sl_error(SL_ERR_SYSTEM, "%s: is no regular file (expected one, or a new name)",
                         path);
     remove_stale(out->target);
-    const int file = open_temporary(out->target, false, out->temporary);
+    const int file = open_temporary(out->target, false, replaces ? 0600 : 0666, out->temporary);
     if (file >= 0 && replaces)
         (void)fchmod(file, status.st_mode & 0777); /* before a byte is in it */
     out->file = file >= 0 ? fdopen(file, "wb") : NULL;
@@ -251,6 +272,7 @@ int sl_file_commit(struct sl_new_file *out, bool good)
         good = !ferror(out->file) && fflush(out->file) == 0 && fsync(fileno(out->file)) == 0;
         reason = errno;
     }
+    const int held = dup(fileno(out->file)); /* its lock, until the file has its name */
     if (fclose(out->file) && good) {
         good = false;
         reason = errno;
@@ -260,10 +282,12 @@ int sl_file_commit(struct sl_new_file *out, bool good)
         good = false;
         reason = errno;
     }
-    if (!good) {
+    if (!good)
         unlink(out->temporary);
+    if (held >= 0)
+        close(held);
+    if (!good)
         return refuse(out->path, reason ? reason : ENOSPC);
-    }
     sl_file_sync_directory(out->target);
     return 0;
 }
@@ -284,7 +308,7 @@ int sl_folder_create(struct sl_new_folder *out, const char *path)
     if (reason || !print_path(out->path, "%s", path))
         return refuse(path, reason ? reason : ENAMETOOLONG);
     remove_stale(out->target);
-    out->file = open_temporary(out->target, true, out->temporary);
+    out->file = open_temporary(out->target, true, 0777, out->temporary);
     return out->file >= 0 ? 0 : refuse(path, errno);
 }
 
@@ -297,6 +321,25 @@ int sl_folder_commit(struct sl_new_folder *out)
         return refuse(out->path, reason);
     }
     close(out->file);
+    sl_file_sync_directory(out->target);
+    return 0;
+}
+
+int sl_folder_commit_file(struct sl_new_folder *out, const char *name)
+{
+    struct stat status;
+    char inner[PATH_MAX];
+    const bool replaces = stat(out->target, &status) == 0;
+    bool good = print_path(inner, "%s/%s", out->temporary, name);
+    const int file = good ? open(inner, O_RDWR | O_CLOEXEC) : -1;
+    good = file >= 0 && (!replaces || fchmod(file, status.st_mode & 0777) == 0) &&
+           fsync(file) == 0 && rename(inner, out->target) == 0;
+    const int reason = errno;
+    if (file >= 0)
+        close(file);
+    sl_folder_discard(out);
+    if (!good)
+        return refuse(out->path, reason);
     sl_file_sync_directory(out->target);
     return 0;
 }
@@ -333,14 +376,33 @@ int sl_file_map(const char *path, const char *expected, void **bytes, size_t *si
 
 /* ---- One writer at a time ---- */
 
+/* Says who writes `path`, if the file of the lock does. Words of others may be anything. */
 static int refuse_second(int file, const char *path)
 {
-    char holder[256];
-    const ssize_t length = pread(file, holder, sizeof holder - 1, 0);
-    holder[length > 0 ? length : 0] = '\0';
+    char text[256], host[128];
+    long process;
+    const ssize_t length = pread(file, text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = '\0';
     close(file);
-    return sl_error(SL_ERR_USAGE, "%s: %s writes it (expected one run at a time, or another file)",
-                    path, length > 0 ? holder : "another process");
+    if (sscanf(text, "process %ld on host %127[A-Za-z0-9._-]", &process, host) != 2)
+        return sl_error(SL_ERR_USAGE,
+                        "%s: another process writes it (expected one run at a time, or another "
+                        "file)",
+                        path);
+    return sl_error(SL_ERR_USAGE,
+                    "%s: process %ld on host %s writes it (expected one run at a time, or another "
+                    "file)",
+                    path, process, host);
+}
+
+/* A file for a lock, opened; -1: there is none. That of another user can be read at least. */
+static int open_lock(const char *path)
+{
+    const int flags = O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int file = open(path, O_RDWR | flags, 0666);
+    if (file < 0 && errno == EACCES)
+        file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return file;
 }
 
 int sl_file_lock(struct sl_file_lock *lock, const char *path)
@@ -349,14 +411,15 @@ int sl_file_lock(struct sl_file_lock *lock, const char *path)
     char target[PATH_MAX], host[128] = "";
     int file;
     lock->held = false;
-    if (!path || follow_links(path, target) || !print_path(lock->path, "%s.lock", target) ||
+    if (!path || follow_links(path, target) ||
+        !print_path(lock->path, "%.*s.%s.starling-lock", (int)folder_length(target), target,
+                    target + folder_length(target)) ||
         (stat(target, &status) == 0 && !S_ISREG(status.st_mode)))
         return 0;
-    while ((file = open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) >= 0 &&
-           !keep(file)) {
-        if (fstat(file, &status) == 0 && status.st_nlink > 0)
+    while ((file = open_lock(lock->path)) >= 0 && !keep(file, lock->path)) {
+        if (flock(file, LOCK_SH | LOCK_NB)) /* held; else its holder has just removed it */
             return refuse_second(file, path);
-        close(file); /* its holder has just removed it */
+        close(file);
     }
     if (file < 0)
         return 0;

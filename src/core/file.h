@@ -44,6 +44,10 @@ int sl_folder_create(struct sl_new_folder *out, const char *path);
  * temporary folder is gone then. */
 int sl_folder_commit(struct sl_new_folder *out);
 
+/* Makes its file `name`, which is closed, `path`, a file. SL_ERR_SYSTEM names `path`. The folder is
+ * gone then. */
+int sl_folder_commit_file(struct sl_new_folder *out, const char *name);
+
 /* Removes it and its files. */
 void sl_folder_discard(struct sl_new_folder *out);
 
@@ -53,12 +57,12 @@ struct sl_file_lock {
     char path[PATH_MAX];
 };
 
-/* Keeps other runs from writing `path`, by a lock of PATH.lock, which says who holds it. NULL,
- * devices, and disks without locks are not locked. SL_ERR_USAGE names `path` and the process that
- * writes it. */
+/* Keeps other runs from writing `path`, by a lock of .NAME.starling-lock beside it, which says who
+ * holds it. NULL, devices, and disks without locks are not locked. SL_ERR_USAGE names `path` and
+ * the process that writes it. */
 int sl_file_lock(struct sl_file_lock *lock, const char *path);
 
-/* Removes PATH.lock; does nothing where the lock is not held. */
+/* Removes the lock; does nothing where the lock is not held. */
 void sl_file_unlock(struct sl_file_lock *lock);
 
 /* Maps a whole regular file, to read: its pages are no memory of the process. *bytes is NULL where

@@ -1,5 +1,6 @@
 #include "core/json_file.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -39,6 +40,7 @@ int sl_json_write(const json_t *document, const char *path)
     const int code = sl_file_create(&out, path);
     if (code)
         return code;
+    errno = 0; /* jansson's own failures set none */
     return sl_file_commit(&out, json_dumpf(document, out.file, JSON_INDENT(1)) == 0 &&
                                     fputc('\n', out.file) != EOF);
 }

@@ -3,7 +3,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 
+#include "core/error.h"
 #include "core/progress.h"
 
 enum { MOST_THREADS = 1024 };
@@ -15,13 +18,26 @@ struct loop {
     _Atomic int64_t next;
 };
 
-static void *work(void *argument)
+/* One of the loop's threads, and the sentence of its last error. */
+struct worker {
+    struct loop *loop;
+    pthread_t thread;
+    char sentence[512];
+};
+
+static void work(struct loop *loop)
 {
-    struct loop *loop = argument;
     for (int64_t i; (i = atomic_fetch_add(&loop->next, 1)) < loop->count;) {
         loop->body(loop->context, i);
         sl_progress_add(1);
     }
+}
+
+static void *work_beside(void *argument)
+{
+    struct worker *worker = argument;
+    work(worker->loop);
+    snprintf(worker->sentence, sizeof worker->sentence, "%s", sl_error_message());
     return NULL;
 }
 
@@ -29,15 +45,23 @@ void sl_parallel_for(int threads, int64_t count, void (*body)(void *context, int
                      void *context)
 {
     struct loop loop = {body, context, count, 0};
-    pthread_t others[MOST_THREADS];
+    const int64_t most = threads < count ? threads : count;
+    struct worker *others =
+        most > 1 ? calloc((size_t)most - 1, sizeof *others) : NULL; /* NULL: works alone */
     int started = 0;
     sl_progress_count(count);
-    while (started + 1 < threads && started + 1 < count && started < MOST_THREADS &&
-           pthread_create(&others[started], NULL, work, &loop) == 0)
-        started++;
+    for (; others && started + 1 < most; started++) {
+        others[started].loop = &loop;
+        if (pthread_create(&others[started].thread, NULL, work_beside, &others[started]))
+            break;
+    }
     work(&loop);
-    for (int t = 0; t < started; t++)
-        pthread_join(others[t], NULL);
+    for (int t = 0; t < started; t++) {
+        pthread_join(others[t].thread, NULL);
+        if (others[t].sentence[0])
+            sl_error(SL_ERR_SYSTEM, "%s", others[t].sentence); /* for whoever looks at the codes */
+    }
+    free(others);
 }
 
 struct ranges {

@@ -66,20 +66,38 @@ static char *replace_variable(const char *name, const char *value)
     return before;
 }
 
-/* Wait for other processes that start StarPU, but not for ever: one may be stopped. */
-static void wait_for_turn(int lock, const char *path)
+/* The process that a lock's file names, or 0. */
+static long holder_of(int lock)
+{
+    char text[32] = "";
+    return pread(lock, text, sizeof text - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+/* Wait for other processes that start StarPU, but not for ever for one of them: it may be stopped.
+ * Return whether the lock is held. */
+static bool wait_for_turn(int lock)
 {
     enum { TURNS = 100 };
     static const struct timespec pause = {.tv_nsec = 100000000};
-    for (int turn = 0; turn < TURNS; turn++) {
-        if (flock(lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-            return;
-        if (turn == TURNS / 5)
-            sl_note("another process starts StarPU, and holds %s: waiting for it", path);
+    long holder = 0;
+    for (int turn = 0; flock(lock, LOCK_EX | LOCK_NB); turn++) {
+        if (errno != EWOULDBLOCK)
+            return false;
+        const long now = holder_of(lock);
+        if (now != holder)
+            turn = 0;
+        holder = now;
+        if (turn == TURNS) {
+            sl_note("process %ld has been starting StarPU for %d seconds (is it stopped?): going "
+                    "on beside it",
+                    holder, TURNS / 10);
+            return false;
+        }
         nanosleep(&pause, NULL);
     }
-    sl_note("%s is held for %d seconds (by a stopped process?): going on without it", path,
-            TURNS / 10);
+    if (ftruncate(lock, 0) == 0)
+        dprintf(lock, "%ld\n", (long)getpid());
+    return true;
 }
 
 /* Start StarPU. Where a variable and `conf` differ, StarPU believes the variable. So two variables
@@ -92,9 +110,8 @@ static int start_starpu(struct starpu_conf *conf, int gpus)
     const char *home = sl_starpu_files_home();
     snprintf(path, sizeof path, "%s/.starpu-start.lock", home ? home : "/tmp");
     const int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock >= 0)
-        wait_for_turn(lock, path);
-    sl_starpu_files_remove_empty();
+    if (lock >= 0 && wait_for_turn(lock))
+        sl_starpu_files_remove_empty(); /* of a full disk; others' may not be written yet */
     conf->will_use_mpi = sl_ranks_use_mpi();
     if (gpus == 0) /* with GPUs, what StarPU takes is pinned */
         starpu_malloc_set_hooks(take_memory, return_memory);

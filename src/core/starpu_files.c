@@ -40,18 +40,19 @@ static int try_to_write(const char *directory)
     return code;
 }
 
-/* A folder in /tmp that nobody else can write to: one that is there may be somebody else's. */
+/* A folder in /tmp that nobody else can write to. What is there may be somebody else's. */
 static void find_own_place(char path[PATH_MAX])
 {
+    enum { TRIES = 10 };
     struct stat status;
-    snprintf(path, PATH_MAX, "/tmp/starling-%ld", (long)getuid());
-    mkdir(path, 0700);
-    if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == getuid() &&
-        (status.st_mode & 022) == 0)
-        return;
-    strcpy(path, "/tmp/starling-XXXXXX");
-    if (!mkdtemp(path))
-        sl_note("%s: %s", path, strerror(errno));
+    for (int t = 0; t < TRIES; t++) {
+        snprintf(path, PATH_MAX, t ? "/tmp/starling-%ld-%d" : "/tmp/starling-%ld", (long)getuid(),
+                 t);
+        mkdir(path, 0700);
+        if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == getuid() &&
+            (status.st_mode & 022) == 0)
+            return;
+    }
 }
 
 void sl_starpu_files_find_room(void)

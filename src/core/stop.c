@@ -91,9 +91,11 @@ static struct sigaction before[REQUESTS];
 
 void sl_stop_catch(struct sl_runtime *rt)
 {
-    const struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = request_stop};
     find_peers(rt);
     for (int r = 0; r < REQUESTS; r++) { /* nohup and "&" of a shell ignore some */
+        const bool insistent = requests[r] == SIGINT || requests[r] == SIGTERM;
+        action.sa_flags = insistent ? (int)SA_RESETHAND : 0; /* a shell sends SIGHUP twice */
         sigaction(requests[r], NULL, &before[r]);
         if (before[r].sa_handler != SIG_IGN)
             sigaction(requests[r], &action, NULL);

@@ -6,10 +6,10 @@
 
 #include "core/runtime.h"
 
-/* Catch these signals, unless they are ignored: the first one of a kind sets the flag of
- * sl_stop_flag, the second one kills. A pipe that nobody reads is an error of its writer.
- * A launcher sends SIGTERM to all ranks when one of them has died. If a rank of this node is gone,
- * the process names it and its host, and exits with status 1. Collective. */
+/* Catch these signals, unless they are ignored: the first one sets the flag of
+ * sl_stop_flag. A second SIGINT or SIGTERM kills. A pipe that nobody reads is an error of its
+ * writer. A launcher sends SIGTERM to all ranks when one of them has died. If a rank of this node
+ * is gone, the process names it and its host, and exits with status 1. Collective. */
 void sl_stop_catch(struct sl_runtime *rt);
 
 /* Leave signals to the system again. */

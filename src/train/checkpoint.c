@@ -348,22 +348,18 @@ int sl_checkpoint_write_somewhere(const struct sl_checkpoint *checkpoint, const 
 }
 
 static int read_tensor(struct sl_checkpoint *out, const struct mapped *file, const char *name,
-                       json_t *entry)
+                       const struct place *place)
 {
-    struct place place;
-    const int code = find_place(file, name, entry, &place);
-    if (code)
-        return code;
-    float *to = sl_checkpoint_add(out, name, place.rows, place.cols);
+    float *to = sl_checkpoint_add(out, name, place->rows, place->cols);
     if (!to)
         return SL_ERR_SYSTEM;
-    memcpy(to, file->data + place.begin, place.bytes);
-    for (int64_t k = 0; k < place.rows * place.cols; k++)
+    memcpy(to, file->data + place->begin, place->bytes);
+    for (int64_t k = 0; k < place->rows * place->cols; k++)
         if (!isfinite(to[k]))
             return sl_error(SL_ERR_DATA,
                             "%s: tensor %s has %g at row %" PRId64 ", column %" PRId64
                             " (expected finite numbers)",
-                            file->path, name, (double)to[k], k / place.cols, k % place.cols);
+                            file->path, name, (double)to[k], k / place->cols, k % place->cols);
     return 0;
 }
 
@@ -381,13 +377,16 @@ static int read_mapped(const struct mapped *file, struct sl_checkpoint *out)
     size_t bytes = 0; /* of all tensors */
     json_object_foreach(file->header, name, entry)
     {
-        const int code = strcmp(name, METADATA) ? read_tensor(out, file, name, entry) : 0;
+        struct place place = {0};
+        int code = strcmp(name, METADATA) ? find_place(file, name, entry, &place) : 0;
+        bytes += place.bytes;
+        if (!code && bytes > file->size)
+            code = sl_error(SL_ERR_DATA, "%s: tensor %s lies on another one (expected none to)",
+                            path, name);
+        if (!code && strcmp(name, METADATA) != 0)
+            code = read_tensor(out, file, name, &place);
         if (code)
             return code;
-        bytes += out->count ? tensor_bytes(&out->tensors[out->count - 1]) : 0;
-        if (bytes > file->size)
-            return sl_error(SL_ERR_DATA, "%s: tensor %s lies on another one (expected none to)",
-                            path, name);
     }
     char sum[16];
     out->checksum = checksum(out, description);

@@ -59,7 +59,7 @@ static int configure(struct sl_train_run *run, const bool *given)
 }
 
 /* A log or a picture in the place of a model would be the end of the model. */
-static int check_outputs(const struct sl_config *config)
+static int check_names(const struct sl_config *config)
 {
     const struct {
         const char *option, *path;
@@ -77,17 +77,28 @@ static int check_outputs(const struct sl_config *config)
                 sl_file_same(files[f].path, files[g].path))
                 return sl_error(SL_ERR_USAGE, "--%s %s is the file of --%s (expected another file)",
                                 files[f].option, files[f].path, files[g].option);
+    return 0;
+}
+
+static int probe_outputs(const struct sl_config *config)
+{
     int code = sl_file_probe(config->dag);
     code = code ? code : sl_file_probe(config->trace);
     code = code ? code : sl_file_probe(config->report);
     return code ? code : sl_file_probe(config->checkpoint);
 }
 
+/* Before a checkpoint is read, which the run may then write. */
+static int lock_outputs(struct sl_train_run *run)
+{
+    int code = check_names(&run->config);
+    code = code ? code : sl_file_lock(&run->locks[0], run->config.log);
+    return code ? code : sl_file_lock(&run->locks[1], run->config.checkpoint);
+}
+
 static int open_outputs(struct sl_train_run *run)
 {
-    int code = check_outputs(&run->config);
-    code = code ? code : sl_file_lock(&run->locks[0], run->config.log);
-    code = code ? code : sl_file_lock(&run->locks[1], run->config.checkpoint);
+    const int code = probe_outputs(&run->config);
     return code ? code
                 : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
                                  run->config.quiet);
@@ -197,7 +208,9 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
     run->opened_at = sl_runtime_seconds();
-    int code = sl_runtime_agree(rt, configure(run, given));
+    int code = sl_runtime_agree(rt, rt->rank == 0 ? lock_outputs(run) : 0);
+    if (!code)
+        code = sl_runtime_agree(rt, configure(run, given));
     if (!code && run->config.resume)
         code = sl_checkpoint_check_alike(rt, &run->resumed, run->config.resume);
     if (!code)

@@ -1,6 +1,6 @@
 /* NumPy archives, in the form of gnn-benchmark (adj_*, attr_*, labels), with splits as masks. */
-#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <zip.h>
@@ -108,24 +108,31 @@ static int add_all(struct archive *archive, const struct sl_dataset *data)
 
 int sl_npz_write(const struct sl_dataset *data, const char *path)
 {
-    struct sl_new_file file;
+    static const char NAME[] = "archive.zip";
+    struct sl_new_folder folder; /* libzip makes files of its own beside the archive */
     struct archive archive = {.path = path};
-    int code = 0, rc = sl_file_create(&file, path);
+    struct stat status;
+    int code = 0;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return sl_error(SL_ERR_SYSTEM, "%s: is no regular file (expected one, or a new name)",
+                        path);
+    int rc = sl_folder_create(&folder, path);
     if (rc)
         return rc;
-    archive.zip = zip_open(file.temporary, ZIP_CREATE | ZIP_TRUNCATE, &code);
+    const char *inner = sl_block_print(&archive.blocks, "%s/%s", folder.temporary, NAME);
+    archive.zip = inner ? zip_open(inner, ZIP_CREATE | ZIP_TRUNCATE, &code) : NULL;
     rc = archive.zip
              ? add_all(&archive, data)
              : sl_error(SL_ERR_SYSTEM, "%s: cannot write an archive (libzip code %d)", path, code);
-    if (!rc && zip_close(archive.zip) != 0)
+    if (!rc && zip_close(archive.zip) == 0)
+        archive.zip = NULL;
+    else if (!rc)
         rc = sl_error(SL_ERR_SYSTEM, "%s: cannot write: %s", path, zip_strerror(archive.zip));
-    else if (!rc && !freopen(file.temporary, "ab", file.file)) /* libzip put another file there */
-        rc = sl_error(SL_ERR_SYSTEM, "%s: cannot write: %s", path, strerror(errno));
-    if (rc && archive.zip)
+    if (archive.zip)
         zip_discard(archive.zip);
     sl_block_free_all(&archive.blocks);
     if (!rc)
-        return sl_file_commit(&file, true);
-    sl_file_discard(&file);
+        return sl_folder_commit_file(&folder, NAME);
+    sl_folder_discard(&folder);
     return rc;
 }

@@ -89,7 +89,8 @@ static int cut_graph(struct graph *g, idx_t parts, uint64_t seed)
                ? SL_OK
                : sl_error(SL_ERR_SYSTEM, "METIS cannot cut the graph into %" PRId64 " parts: %s",
                           (int64_t)parts,
-                          status == METIS_ERROR_MEMORY ? "out of memory" : "it gave up, or SIGTERM came");
+                          status == METIS_ERROR_MEMORY ? "out of memory"
+                                                       : "it gave up, or SIGTERM came");
 }
 
 static int find_parts(const struct sl_csr *graph, int classes, const int64_t *cut, int parts,

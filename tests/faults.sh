@@ -1,0 +1,11 @@
+#!/bin/sh
+# Calls that fail within the program, one by one (tests/faults.py). SL_FAULTS is how many of each command and kind: 2 by default,
+# all with "make check-faults", which takes an hour.
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+source=${top_srcdir:-${srcdir:-.}}/tests
+${CC:-cc} -O1 -shared -fPIC -o "$T/shim.so" "$source/fault_shim.c" -ldl 2>"$T/err" || { echo "no shared object: $(head -n 1 "$T/err")"; exit 77; }
+program=$STARLING
+[ -x "$(dirname "$STARLING")/.libs/$(basename "$STARLING")" ] && program=$(dirname "$STARLING")/.libs/$(basename "$STARLING")
+LD_PRELOAD=$T/shim.so "$program" version >"$T/out" 2>&1 || { echo "no LD_PRELOAD here: $(cat "$T/out")"; exit 77; }
+FAULTS_ONLY=${FAULTS_ONLY-train,convert,predict,partition} python3 "$source/faults.py" "$program" "$T/shim.so" "$karate" "${SL_FAULTS:-2}"
