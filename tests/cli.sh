@@ -808,6 +808,9 @@ reading_notes() {
     noted "column 'Unnamed: 0' is ignored: it numbers rows" k/nodes.csv 'Unnamed: 0,id,f,target\n0,5,1,0\n1,6,2,1\n'
     grep -qF "column 'target' is a feature; expected the name label" "$T/err" || die "no note of target: $(cat "$T/err")"
     grep -qF '2 columns are features: f, target' "$T/err" || die "no list of features: $(cat "$T/err")"
+    noted "nodes.csv: id: id; label: y; split: none; 1 column is a feature: x; each value of 1 column is a feature: town (2)" \
+        k/nodes.csv 'id,x,town,y\n5,1,bern,a\n6,,rome,b\n' --categorical town --empty-cells mean --label y
+    grep -qF "column 'x': 1 of 2 cells are empty: they get the mean, 1" "$T/err" || die "no note of cells: $(cat "$T/err")"
     noted "2 of 3 vertices have no label (empty, NaN)" l/nodes.csv 'id,label\n5,\n6,a\n7,NaN\n'
     noted "'unknown' is a class, of 1 vertices" m/nodes.csv 'id,label\n5,unknown\n6,a\n'
     noted "'a|b' is one class (starling convert --label-separator '|' makes it several labels)" n/nodes.csv 'id,label\n5,a|b\n6,a\n'

@@ -217,9 +217,41 @@ standard_elsewhere() {
     done
 }
 
+# prices DIR STEP COUNT: the label is a whole number, one of COUNT.
+prices() {
+    mkdir "$T/$1"
+    awk -v step="$2" -v count="$3" 'BEGIN {
+        print "id,x,price,split"
+        for (i = 0; i < 400; i++) print i "," i % 13 "," (i % count) * step "," (i % 3 ? "train" : "test")
+    }' >"$T/$1/nodes.csv"
+    cp "$T/dollars/edges.csv" "$T/$1"
+    exits 0 convert "$T/$1" "$T/$1.stored" --label price
+}
+
+# Whole numbers of many values are no classes, unless --loss says so.
+whole_numbers() {
+    prices dear 10 300
+    says '300 different whole numbers of 400 vertices are numbers to predict'
+    prices cheap 10 90
+    ! grep -q 'numbers to predict' "$T/err" || die "90 classes: $(cat "$T/err")"
+    exits 0 train "$T/dear.stored" --epochs 2 --workers 1
+    grep -q -e '--loss mse' "$T/out" || die "no regression: $(cat "$T/out")"
+    exits 0 train "$T/cheap.stored" --epochs 2 --workers 1
+    grep -q ' 891 classes' "$T/out" || die "no classes: $(cat "$T/out")"
+    exits 0 train "$T/dear.stored" --loss cross-entropy --epochs 2 --checkpoint "$T/dear.ck" --workers 1
+    grep -q ' 2991 classes' "$T/out" || die "no classes: $(cat "$T/out")"
+    exits 0 evaluate "$T/dear.ck" "$T/dear.stored" --json "$T/scores.json" --workers 1
+    grep -q '"accuracy"' "$T/scores.json" || die "$(cat "$T/scores.json")"
+    sed -i '2s/,0,train/,0.5,train/;2s/,0,test/,0.5,test/' "$T/dear/nodes.csv"
+    exits 0 convert "$T/dear" "$T/fraction" --label price --quiet
+    exits 2 train "$T/fraction" --loss cross-entropy --epochs 2 --workers 1
+    says 'has numbers to predict (expected --loss mse'
+}
+
 check "fewer classes" fewer_classes
 check "columns of other scales" standard
 check "columns of other scales, on ranks and in batches" standard_elsewhere
+check "whole numbers of many values" whole_numbers
 check "an unlabelled graph" unlabelled
 check "an unknown class" unknown_class
 check "resumed with fewer classes" resumed

@@ -39,7 +39,8 @@ static const struct bad_file bad_tables[] = {
     {"nodes.csv", HEADER "anna,1,old,train\nbert,inf,old,val\n",
      "line 3, column 'age': 'inf' is no"},
     {"nodes.csv", HEADER "anna,1,old,train\nbert,,old,val\n",
-     "line 3, column 'age': '' is no finite"},
+     "line 3, column 'age': '' is no finite number (starling convert --empty-cells mean"},
+    {"nodes.csv", HEADER "anna,,old,train\nbert,1,old,val\n", "line 2, column 'age': '' is no"},
     {"nodes.csv", HEADER "anna,1,old,train\nbert,1e39,old,val\n", "column 'age': '1e39' is no"},
     {"nodes.csv", HEADER "anna,1,old,train\nbert,2,old,dev\n", "column 'split': 'dev' is no split"},
     {"nodes.csv", "id,train_mask\nanna,1\nbert,maybe\n", "column 'train_mask': 'maybe' is no mask"},
@@ -108,6 +109,107 @@ static void test_table(void **state)
     assert_memory_equal(name, "carl", 4);
     assert_round_trip(files, &data);
     sl_dataset_close(&data);
+}
+
+/* ---- What options make of columns ---- */
+
+static const struct good_file rich[] = {
+    {"nodes.csv", "id,income,city,age,class,zip,empty\n"
+                  "a,,rome,31,x,7,\n"
+                  "b,100,bern,,y,10,\n"
+                  "c,300,?,50,x,7,\n"
+                  "d,50,rome,NaN,y,7,\n"},
+    {"edges.csv", "a,b\nb,c\nc,d\nd,a\n"},
+};
+
+static void open_rich(const struct files *files, const char *name,
+                      const struct sl_read_options *options, struct sl_dataset *data)
+{
+    if (sl_dataset_open_with(format_folder(files, name, rich, COUNT(rich)), options, data) != SL_OK)
+        fail_msg("%s", sl_error_message());
+}
+
+static void refuse_rich(const struct files *files, const char *name,
+                        const struct sl_read_options *options, int code, const char *phrase)
+{
+    struct sl_dataset data;
+    assert_int_equal(
+        sl_dataset_open_with(format_folder(files, name, rich, COUNT(rich)), options, &data), code);
+    if (!strstr(sl_error_message(), phrase))
+        fail_msg("\"%s\" lacks \"%s\"", sl_error_message(), phrase);
+}
+
+/* Words become columns of 0 and 1 in the order of the words; empty numbers become means. */
+static void test_columns(void **state)
+{
+    static const float features[] = {150, 0, 1, 31, 0, 1, 100, 1, 0, 40.5f, 1, 0,
+                                     300, 0, 0, 50, 0, 1, 50,  0, 1, 40.5f, 0, 1};
+    static const char *const names[] = {"income", "city=bern", "city=rome",
+                                        "age",    "zip=10",    "zip=7"};
+    static const float numbers[] = {150, 31, 7, 100, 40.5f, 10, 300, 50, 7, 50, 40.5f, 7};
+    const struct sl_read_options options = {.categorical = "zip,city", .empty_means = true};
+    const struct sl_read_options plain = {.empty_means = true};
+    struct sl_dataset data;
+    open_rich(*state, "rich", &options, &data);
+    assert_int_equal(data.features, 6);
+    assert_int_equal(data.feature_form, SL_FEATURES_DENSE);
+    assert_memory_equal(data.features_dense, features, sizeof features);
+    for (int c = 0; c < 6; c++)
+        assert_string_equal(data.feature_names[c], names[c]);
+    assert_null(data.feature_names[6]);
+    assert_int_equal(data.classes, 2);
+    assert_round_trip(*state, &data);
+    sl_dataset_close(&data);
+    open_rich(*state, "numbers", &plain, &data);
+    assert_int_equal(data.features, 3);
+    assert_memory_equal(data.features_dense, numbers, sizeof numbers);
+    sl_dataset_close(&data);
+}
+
+/* A column of any name is the label; the one that would have been is not. */
+static void test_label_column(void **state)
+{
+    static const int32_t labels[] = {1, 0, -1, 1};
+    const struct sl_read_options city = {.label = "city", .empty_means = true};
+    const struct sl_read_options income = {.label = "income", .empty_means = true};
+    struct sl_dataset data;
+    open_rich(*state, "city", &city, &data);
+    assert_memory_equal(data.labels, labels, sizeof labels);
+    assert_string_equal(data.class_names[1], "rome");
+    assert_int_equal(data.features, 3); /* class has words */
+    sl_dataset_close(&data);
+    open_rich(*state, "income", &income, &data);
+    assert_string_equal(data.feature_names[0], "age");
+    assert_int_equal(data.features, 2);
+    sl_dataset_close(&data);
+    const struct sl_read_options no_label = {.label = "town"}, no_column = {.categorical = "zip,x"};
+    refuse_rich(*state, "town", &no_label, SL_ERR_DATA, "--label: no column is called 'town'");
+    refuse_rich(*state, "x", &no_column, SL_ERR_DATA, "--categorical: no column is called 'x'");
+    const char *edges = files_text(*state, "plain.csv", "0,1\n1,0\n");
+    assert_int_equal(sl_dataset_open_with(edges, &no_column, &data), SL_ERR_USAGE);
+    assert_non_null(strstr(sl_error_message(), "expected no --categorical"));
+    static const struct good_file lines[] = {{"labels.csv", "a,0\nb,1\n"}, {"edges.csv", "a,b\n"}};
+    assert_int_equal(
+        sl_dataset_open_with(format_folder(*state, "lines", lines, COUNT(lines)), &no_label, &data),
+        SL_ERR_USAGE);
+    assert_non_null(strstr(sl_error_message(), "has no table of vertices"));
+}
+
+/* A column of too many words is a slip: it would fill the memory. */
+static void test_many_words(void **state)
+{
+    static char text[40000];
+    size_t used = (size_t)snprintf(text, sizeof text, "id,name\n");
+    for (int v = 0; v < 1001; v++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%d,name%d\n", v, v);
+    const struct good_file files[] = {{"nodes.csv", text}, {"edges.csv", "0,1\n"}};
+    const struct sl_read_options options = {.categorical = "name"};
+    struct sl_dataset data;
+    assert_int_equal(
+        sl_dataset_open_with(format_folder(*state, "many", files, COUNT(files)), &options, &data),
+        SL_ERR_DATA);
+    assert_non_null(strstr(sl_error_message(), "line 1002, column 'name': 'name1000' is one of "
+                                               "more than 1000 values"));
 }
 
 /* Numbers of their own for ids, masks, numbers for labels, tabs, and weights, gzipped. */
@@ -392,6 +494,9 @@ int main(void)
     sl_log_enable(false);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_table, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_columns, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_label_column, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_many_words, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_forms, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_bad_tables, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_missing, files_setup, files_teardown),

@@ -53,6 +53,10 @@ def take_classes(labels, name, n):
         wrong = np.isfinite(labels) & (labels != np.floor(labels))
         if wrong.any():
             refuse(name, labels, wrong, "a class; numbers to predict need numbers=True")
+        values = len(np.unique(labels[np.isfinite(labels) & (labels != -1)]))
+        if values > 1000 or (values > 100 and np.isfinite(labels).sum() < 50 * values):
+            raise ValueError(f"{name}: {values} different floats, expected classes as integers; "
+                             "numbers to predict need numbers=True")
         labels = np.where(np.isnan(labels), labels.dtype.type(-1), labels)
     return take(labels, np.int32, name, n)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import starling
+from starling._arrays import take_classes
 from test_starling import FakeDGL, make_arrays, pyg_data
 
 PROGRAM = os.environ.get("STARLING", "starling")
@@ -104,6 +105,9 @@ def test_labels():
         make(labels=numbers)
     with pytest.raises(ValueError, match=r"labels: row 0, column 0 is 0\.1, expected 0 or 1"):
         make(labels=numbers[:, None])
+    with pytest.raises(ValueError, match="labels: 3001 different floats.*numbers=True"):
+        take_classes(np.arange(6002) % 3001 * 1.0, "labels", 6002)
+    assert (take_classes(np.arange(6000) % 100 * 1.0, "labels", 6000) == np.arange(6000) % 100).all()
     model = starling.train(make(labels=numbers, numbers=True), epochs=1)
     assert model.description["configuration"]["loss"] == "mse"
     some = labels.astype(float)

@@ -12,7 +12,8 @@
 #include "data/order/order.h"
 
 struct config {
-    char *symmetrize, *weights, *duplicates, *label_separator, *split;
+    char *symmetrize, *weights, *duplicates, *label_separator, *label, *categorical, *empty_cells;
+    char *split;
     int64_t first_vertex;
     char *order;
     int64_t seed, split_seed;
@@ -46,6 +47,18 @@ static const struct sl_option options[] = {
      NULL, "C",
      "character between several labels of a vertex in a folder of tables; without it, a text with "
      "such a character is one class",
+     "Conversion"},
+    {"label", SL_OPTION_STRING, offsetof(struct config, label), NULL, 0, 0, NULL, "COLUMN",
+     "column of labels in a table of vertices, whatever it is called", "Conversion"},
+    {"categorical", SL_OPTION_STRING, offsetof(struct config, categorical), NULL, 0, 0, NULL,
+     "COLUMNS",
+     "columns of a table of vertices, between commas, each of whose values becomes a feature of 0 "
+     "and 1",
+     "Conversion"},
+    {"empty-cells", SL_OPTION_CHOICE, offsetof(struct config, empty_cells), "refuse", 0, 0,
+     "refuse|mean", "WAY",
+     "an empty number in a table of vertices; refuse: it is an error; mean: it is the mean of its "
+     "column",
      "Conversion"},
     {"order", SL_OPTION_CHOICE, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
      "NAME",
@@ -94,6 +107,9 @@ static int read_options(const struct config *config, struct sl_read_options *out
                    : strcmp(weights, "3") == 0  ? SL_WEIGHTS_THIRD
                                                 : SL_WEIGHTS_AUTO,
         .label_separator = separator[0],
+        .label = config->label,
+        .categorical = config->categorical,
+        .empty_means = strcmp(config->empty_cells, "mean") == 0,
     };
     if (config->label_separator && strlen(separator) != 1)
         return sl_error(SL_ERR_USAGE, "--label-separator: expected one character, not \"%s\"",

@@ -82,8 +82,13 @@ struct sl_read_options {
     /* Of edge lists alone: SL_ERR_USAGE elsewhere. */
     enum sl_weight_column weights;
     int64_t first_vertex; /* the number of the first vertex in the file: 0 or 1 */
-    char label_separator; /* between several labels of a vertex in tables; 0: it has one */
-    int64_t large_file;   /* bytes of a file from which on its edges are not held; 0: 64 MiB */
+    /* Of folders of tables alone. */
+    char label_separator;    /* between several labels of a vertex; 0: it has one */
+    const char *label;       /* the column of labels; NULL: by its name */
+    const char *categorical; /* columns, between commas, each of whose values becomes a feature of 0
+                                and 1; NULL: none */
+    bool empty_means;        /* an empty number is the mean of its column; else an error */
+    int64_t large_file;      /* bytes of a file from which on its edges are not held; 0: 64 MiB */
 };
 
 /* Read a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file.

@@ -14,6 +14,50 @@
 
 /* ---- Kinds ---- */
 
+/* How many different whole numbers a list has, as far as BUCKETS tell them apart, and how many
+ * labels. */
+static int count_values(struct sl_runtime *rt, const struct sl_npy *labels, int64_t *values,
+                        int64_t *known)
+{
+    enum { BUCKETS = 1 << 16 };
+    const int64_t end = labels->count * (rt->rank + 1) / rt->ranks;
+    int64_t *seen = calloc(BUCKETS + 1, sizeof *seen);
+    const int rc = sl_runtime_agree(
+        rt, seen ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: out of memory", labels->name));
+    *values = 0;
+    for (int64_t k = labels->count * rt->rank / rt->ranks; !rc && k < end; k++) {
+        const double label = sl_npy_get(labels, k);
+        if (isfinite(label) && label != -1.0) {
+            seen[(int64_t)fmod(fabs(label), BUCKETS)] = 1;
+            seen[BUCKETS]++;
+        }
+    }
+    if (!rc)
+        sl_runtime_sum(rt, seen, BUCKETS + 1);
+    for (int b = 0; !rc && b < BUCKETS; b++)
+        *values += seen[b] > 0;
+    *known = rc ? 0 : seen[BUCKETS];
+    free(seen);
+    return rc;
+}
+
+/* Whether floats without fractions are too many different ones for classes: over a thousand, or
+ * over a hundred of which each has few vertices. A note says so. */
+static bool are_many(struct sl_runtime *rt, const struct sl_npy *labels)
+{
+    enum { MANY = 1000, SOME = 100, FEW_VERTICES = 50 };
+    int64_t values, known;
+    if (labels->kind != 'f' || labels->dims != 1 || count_values(rt, labels, &values, &known))
+        return false;
+    const bool many = values > MANY || (values > SOME && known < FEW_VERTICES * values);
+    if (many)
+        sl_note("%s: %" PRId64 " different whole numbers of %" PRId64
+                " vertices are numbers to predict, no classes (starling train --loss "
+                "cross-entropy makes them classes)",
+                labels->name, values, known);
+    return many;
+}
+
 enum sl_label_kind sl_labels_kind(struct sl_runtime *rt, const struct sl_npy *labels,
                                   enum sl_label_kind said)
 {
@@ -28,9 +72,20 @@ enum sl_label_kind sl_labels_kind(struct sl_runtime *rt, const struct sl_npy *la
         const bool usual = matrix ? label == 0.0 || label == 1.0 : label == floor(label);
         numbers = isfinite(label) && !usual;
     }
-    if (sl_runtime_least(rt, -(int64_t)numbers) < 0)
+    if (sl_runtime_least(rt, -(int64_t)numbers) < 0 || are_many(rt, labels))
         return SL_LABELS_NUMBERS;
     return matrix ? SL_LABELS_SEVERAL : SL_LABELS_CLASS;
+}
+
+bool sl_labels_can_be_classes(struct sl_runtime *rt, const struct sl_npy *labels)
+{
+    const int64_t end = labels->count * (rt->rank + 1) / rt->ranks;
+    bool whole = labels->dims == 2 && labels->shape[1] == 1;
+    for (int64_t k = labels->count * rt->rank / rt->ranks; whole && k < end; k++) {
+        const double label = sl_npy_get(labels, k);
+        whole = isnan(label) || (label >= -1.0 && label <= INT32_MAX && label == floor(label));
+    }
+    return sl_runtime_least(rt, whole) > 0;
 }
 
 void sl_labels_shape(struct sl_npy *labels, enum sl_label_kind kind)

@@ -15,10 +15,13 @@ enum sl_label_kind {
 
 /* Return the kind of labels whose kind is `said` to be that. Where nothing is said: matrices of
  * floats with a number other than 0 and 1 are numbers, and other matrices are several labels. Lists
- * of floats with a fraction are numbers, and other lists are classes. Every rank looks at an equal
- * share. */
+ * of floats with a fraction are numbers, and so are lists of many different floats, which a note
+ * says. Other lists are classes. Every rank looks at an equal share. */
 enum sl_label_kind sl_labels_kind(struct sl_runtime *rt, const struct sl_npy *labels,
                                   enum sl_label_kind said);
+
+/* Whether numbers, (n, 1), may be classes: whole, and from -1 on. Collective. */
+bool sl_labels_can_be_classes(struct sl_runtime *rt, const struct sl_npy *labels);
 
 /* Make a list of several labels or numbers a matrix of one column. */
 void sl_labels_shape(struct sl_npy *labels, enum sl_label_kind kind);

@@ -115,6 +115,17 @@ int sl_source_settle(struct sl_runtime *rt, struct sl_source *source)
     return rc ? rc : sl_features_settle(rt, source);
 }
 
+int sl_source_take_classes(struct sl_runtime *rt, struct sl_source *source)
+{
+    if (!source->labels.data || source->label_kind != SL_LABELS_NUMBERS ||
+        !sl_labels_can_be_classes(rt, &source->labels))
+        return SL_OK;
+    source->labels.dims = 1;
+    source->label_kind = SL_LABELS_CLASS;
+    source->classes = 0;
+    return sl_runtime_agree(rt, settle_classes(rt, source));
+}
+
 /* ---- Datasets in memory ---- */
 
 /* How a message names an array: DIR/labels.npy, or FILE: labels. */

@@ -111,6 +111,9 @@ int sl_source_of(const struct sl_dataset *data, struct sl_source *out);
  * sl_source_of do so. Collective. SL_ERR_DATA names the array. */
 int sl_source_settle(struct sl_runtime *rt, struct sl_source *source);
 
+/* Take labels that are whole numbers for classes; others stay. Collective. SL_ERR_DATA. */
+int sl_source_take_classes(struct sl_runtime *rt, struct sl_source *source);
+
 /* Make a source of the arrays of `whole`, which stays as it is and must outlive *out.
  * SL_ERR_SYSTEM; sl_source_close in either case. */
 int sl_source_borrow(const struct sl_source *whole, struct sl_source *out);

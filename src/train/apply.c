@@ -224,6 +224,8 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
     int code = model_configuration(how, checkpoint, name, model);
     if (!code)
         code = sl_config_split(model, &source->split_rule);
+    if (!code && sl_config_objective(model).loss->classes)
+        code = sl_source_take_classes(rt, source);
     if (!code)
         code = check_kind(source, model, name);
     if (!code)

@@ -204,6 +204,12 @@ static int standardize(struct sl_train_run *run, const bool *given)
     return code;
 }
 
+/* Whether the options ask for classes, whatever labels are. */
+static bool wants_classes(const struct sl_config *config)
+{
+    return strcmp(config->loss, "auto") != 0 && sl_config_objective(config).loss->classes;
+}
+
 int sl_train_open(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -222,6 +228,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = sl_runtime_agree(
             rt, sl_meaning_adopt(&run->source, json_object_get(run->resumed.description, "dataset"),
                                  run->config.resume));
+    if (!code && wants_classes(&run->config))
+        code = sl_source_take_classes(rt, &run->source);
     if (!code)
         code = sl_config_split(&run->config, &run->source.split_rule);
     if (!code)

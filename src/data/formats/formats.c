@@ -120,9 +120,14 @@ static int check_options(const char *path, const struct sl_format *format,
     if (!edges && (options->weights != SL_WEIGHTS_AUTO || options->first_vertex != 0))
         return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
                         options->first_vertex ? "--first-vertex" : "--weights");
-    if (!labels && options->label_separator)
-        return sl_error(SL_ERR_USAGE, "%s: is no folder of tables (expected no --label-separator)",
-                        path);
+    const char *tables = options->label_separator ? "label-separator"
+                         : options->label         ? "label"
+                         : options->categorical   ? "categorical"
+                         : options->empty_means   ? "empty-cells"
+                                                  : NULL;
+    if (!labels && tables)
+        return sl_error(SL_ERR_USAGE, "%s: is no folder of tables (expected no --%s)", path,
+                        tables);
     return SL_OK;
 }
 

@@ -16,8 +16,8 @@ struct sl_format {
     const char *name;
     const char *extensions; /* separated by blanks; ".gz" may follow where `text`; "": folders */
     bool text;
-    bool edges;                                    /* takes --weights and --first-vertex */
-    bool labels;                                   /* takes --label-separator */
+    bool edges;  /* takes --weights and --first-vertex */
+    bool labels; /* takes --label-separator, --label, --categorical and --empty-cells */
     bool (*sniff)(const char *head, size_t bytes); /* by the first bytes; NULL: only by name */
     bool (*is_folder)(const char *path);           /* by the files in a folder; NULL: a file */
     int (*read)(const char *path, const struct sl_read_options *options, struct sl_dataset *out);

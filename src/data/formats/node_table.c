@@ -9,26 +9,32 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/words.h"
 #include "data/block.h"
 #include "data/formats/csv.h"
 #include "data/formats/edges.h"
+#include "data/formats/feature_cells.h"
 #include "data/formats/label_column.h"
 
-enum kind { FEATURE, ID, LABEL, SPLIT, TRAIN_MASK, VAL_MASK, TEST_MASK, INDEX, IGNORED };
+/* CATEGORY: a feature that has words. */
+enum kind { FEATURE, CATEGORY, ID, LABEL, SPLIT, TRAIN_MASK, VAL_MASK, TEST_MASK, INDEX, IGNORED };
 
 struct column {
     enum kind kind;
     char *name;
+    bool decided; /* a value was met that is not missing */
+    int64_t cell; /* of features: the number among them */
 };
 
 struct table {
     struct sl_csv csv;
+    const struct sl_read_options *options;
     struct sl_vertex_map *map;
     struct sl_dataset *out;
     struct column *column; // (columns)
-    int64_t columns, features, id, rows, capacity;
-    bool splits;          /* some column has splits */
-    float *feature;       // (capacity, features)
+    int64_t columns, id, rows, capacity;
+    bool splits; /* some column has splits */
+    struct sl_feature_cells features;
     unsigned char *split; // (capacity): 1 to 3: train, val, test; 0: none
     struct sl_label_column labels;
 };
@@ -63,13 +69,30 @@ static bool is_index(const char *name, int64_t c)
            strncasecmp(name, "unnamed:", 8) == 0;
 }
 
-static enum kind kind_of(const char *name, int64_t c)
+/* Whether a list has the name between commas. */
+static bool lists(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum kind kind_of(const struct table *t, const char *name, int64_t c)
 {
     static const char *const splits[] = {"split", "set", "subset", NULL};
     static const char *const masks[3][4] = {{"train", "train_mask", NULL},
                                             {"val", "val_mask", "valid_mask", NULL},
                                             {"test", "test_mask", NULL}};
     const size_t length = strlen(name);
+    const char *label = t->options->label;
+    if (label && strcmp(name, label) == 0)
+        return LABEL;
+    if (lists(t->options->categorical, name))
+        return CATEGORY;
     for (int k = 0; k < 3; k++)
         if (is_one_of(name, masks[k]))
             return TRAIN_MASK + (enum kind)k;
@@ -79,7 +102,7 @@ static enum kind kind_of(const char *name, int64_t c)
         return ID;
     if (is_one_of(name, splits))
         return SPLIT;
-    if (sl_edges_is_label_word(name))
+    if (!label && sl_edges_is_label_word(name))
         return LABEL;
     return length > 3 && strcasecmp(name + length - 3, "_id") == 0 ? IGNORED : FEATURE;
 }
@@ -87,21 +110,41 @@ static enum kind kind_of(const char *name, int64_t c)
 static int add_column(struct table *t, int64_t c)
 {
     const char *name = t->csv.field[c];
-    const enum kind kind = kind_of(name, c);
+    const enum kind kind = kind_of(t, name, c);
     if (*name == '\0' && kind != INDEX)
         return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": column %" PRId64 " has no name",
                         t->csv.text.path, t->csv.line, c + 1);
     for (int64_t k = 0; k < c; k++)
         if (strcmp(t->column[k].name, name) == 0 ||
-            (kind == t->column[k].kind && kind != FEATURE && kind < INDEX))
+            (kind == t->column[k].kind && kind > CATEGORY && kind < INDEX))
             return sl_error(SL_ERR_DATA,
                             "%s: line %" PRId64 ": columns '%.40s' and '%.40s', expected one",
                             t->csv.text.path, t->csv.line, t->column[k].name, name);
-    t->column[c] = (struct column){kind, sl_block_print(&t->out->blocks, "%s", name)};
+    t->column[c] =
+        (struct column){.kind = kind, .name = sl_block_print(&t->out->blocks, "%s", name)};
     t->splits = t->splits || (kind >= SPLIT && kind <= TEST_MASK);
     if (kind == ID)
         t->id = c;
     return t->column[c].name ? SL_OK : SL_ERR_SYSTEM;
+}
+
+/* Whether the columns that an option names are there. */
+static int check_names(const struct table *t, const char *option, const char *list, bool several)
+{
+    for (const char *at = list; at; at = several ? strchr(at, ',') : NULL) {
+        at += several && *at == ',';
+        const size_t length = several ? strcspn(at, ",") : strlen(at);
+        bool found = false;
+        for (int64_t c = 0; c < t->columns; c++)
+            found = found || (strlen(t->column[c].name) == length &&
+                              strncmp(t->column[c].name, at, length) == 0);
+        if (!found)
+            return sl_error(SL_ERR_DATA,
+                            "%s: line %" PRId64 ": --%s: no column is called '%.*s' (expected "
+                            "names of the header)",
+                            t->csv.text.path, t->csv.line, option, (int)length, at);
+    }
+    return SL_OK;
 }
 
 static int read_header(struct table *t)
@@ -116,8 +159,14 @@ static int read_header(struct table *t)
     t->id = -1;
     t->column = sl_block_array(&t->out->blocks, t->columns, sizeof *t->column);
     int rc = t->column ? SL_OK : (int)SL_ERR_SYSTEM;
+    if (t->column)
+        memset(t->column, 0, (size_t)t->columns * sizeof *t->column);
     for (int64_t c = 0; c < t->columns && !rc; c++)
         rc = add_column(t, c);
+    if (!rc)
+        rc = check_names(t, "label", t->options->label, false);
+    if (!rc)
+        rc = check_names(t, "categorical", t->options->categorical, true);
     if (!rc && t->id < 0)
         rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": no column is called id, node or vertex",
                       t->csv.text.path, t->csv.line);
@@ -138,50 +187,128 @@ static void note_feature(const struct table *t, const char *name)
                 t->csv.text.path, name);
 }
 
-/* The first row tells numbers, which are features, from text. */
-static int find_features(struct table *t)
+/* What becomes of a column, by the first value in it. */
+static int decide(struct table *t, int64_t c)
 {
+    struct column *column = &t->column[c];
+    const char *field = t->csv.field[c];
     float unused;
-    for (int64_t c = 0; c < t->columns; c++) {
-        struct column *column = &t->column[c];
-        const char *field = t->csv.field[c];
-        const bool text = column->kind == FEATURE && !sl_text_to_float(field, &unused);
-        if (text && sl_text_has_decimal_comma(field))
-            return refuse(t, c, "number, expected a decimal point");
-        if (text)
-            sl_note("%s: column '%.40s' is ignored: '%.40s' is no number", t->csv.text.path,
-                    column->name, field);
-        if (column->kind == IGNORED)
-            sl_note("%s: column '%.40s' is ignored: the id of something else", t->csv.text.path,
-                    column->name);
-        if (column->kind == INDEX)
-            sl_note("%s: column '%.40s' is ignored: it numbers rows", t->csv.text.path,
-                    column->name);
-        column->kind = text ? IGNORED : column->kind;
-        t->features += column->kind == FEATURE;
-        if (column->kind == FEATURE)
-            note_feature(t, column->name);
-    }
+    if (column->decided || column->kind != FEATURE || sl_text_is_missing(field))
+        return SL_OK;
+    column->decided = true;
+    if (sl_text_to_float(field, &unused))
+        return SL_OK;
+    if (sl_text_has_decimal_comma(field))
+        return refuse(t, c, "number, expected a decimal point");
+    sl_note("%s: column '%.40s' is ignored: '%.40s' is no number (starling convert --categorical "
+            "makes features of words)",
+            t->csv.text.path, column->name, field);
+    column->kind = IGNORED;
     return SL_OK;
 }
 
-/* Which columns became features, as far as a line has room for them. */
-static void note_features(const struct table *t)
+static bool all_decided(const struct table *t)
 {
-    enum { ROOM = 200 };
-    char list[ROOM + 64] = "";
-    int64_t listed = 0;
-    for (int64_t c = 0; c < t->columns; c++) {
-        const size_t used = strlen(list);
-        if (t->column[c].kind != FEATURE || used > ROOM - 48)
-            continue;
-        snprintf(list + used, sizeof list - used, "%s%.40s", listed ? ", " : "", t->column[c].name);
-        listed++;
+    bool all = true;
+    for (int64_t c = 0; c < t->columns; c++)
+        all = all && (t->column[c].kind != FEATURE || t->column[c].decided);
+    return all;
+}
+
+static void note_ignored(const struct table *t, const struct column *column)
+{
+    if (column->kind == IGNORED && !column->decided)
+        sl_note("%s: column '%.40s' is ignored: the id of something else", t->csv.text.path,
+                column->name);
+    if (column->kind == INDEX)
+        sl_note("%s: column '%.40s' is ignored: it numbers rows", t->csv.text.path, column->name);
+}
+
+/* The first value of a column tells numbers, which are features, from text. Leaves the file below
+ * the header. Wrong lines are left for later. */
+static int find_features(struct table *t)
+{
+    int got;
+    int rc = SL_OK;
+    for (int64_t c = 0; c < t->columns; c++)
+        note_ignored(t, &t->column[c]);
+    while (!rc && (got = sl_csv_next(&t->csv)) > 0 && t->csv.fields == t->columns) {
+        for (int64_t c = 0; c < t->columns && !rc; c++)
+            rc = decide(t, c);
+        if (all_decided(t))
+            break;
     }
-    if (t->features > 0)
-        sl_note("%s: %" PRId64 " %s: %s%s", t->csv.text.path, t->features,
-                t->features == 1 ? "column is a feature" : "columns are features", list,
-                listed < t->features ? ", …" : "");
+    for (int64_t c = 0; c < t->columns && !rc; c++) {
+        struct column *column = &t->column[c];
+        if (column->kind == FEATURE && !column->decided && got == 0) {
+            sl_note("%s: column '%.40s' is ignored: it has no value", t->csv.text.path,
+                    column->name);
+            column->kind = IGNORED;
+        }
+        if (column->kind == FEATURE)
+            note_feature(t, column->name);
+        column->cell = t->features.columns;
+        if (column->kind <= CATEGORY)
+            rc = sl_feature_cells_add_column(&t->features, column->name, column->kind == CATEGORY);
+    }
+    if (!rc)
+        rc = sl_csv_rewind(&t->csv);
+    got = rc ? rc : sl_csv_next(&t->csv);
+    return got < 0 ? got : rc;
+}
+
+/* ---- What became of the columns ---- */
+
+struct list {
+    char text[264];
+    int64_t count;
+    bool full;
+};
+
+/* As far as a line has room for them; `values` 0: not said. */
+static void add_to_list(struct list *list, const char *name, int64_t values)
+{
+    enum { ROOM = 150 };
+    const size_t used = strlen(list->text), room = sizeof list->text - used;
+    const char *comma = list->count++ ? ", " : "";
+    if (list->full)
+        return;
+    list->full = used > ROOM;
+    if (list->full)
+        snprintf(list->text + used, room, ", …");
+    else if (values > 0)
+        snprintf(list->text + used, room, "%s%.40s (%" PRId64 ")", comma, name, values);
+    else
+        snprintf(list->text + used, room, "%s%.40s", comma, name);
+}
+
+static void note_columns(const struct table *t)
+{
+    struct list ids = {.count = 0}, labels = ids, splits = ids, features = ids, categories = ids;
+    for (int64_t c = 0; c < t->columns; c++) {
+        const struct column *column = &t->column[c];
+        struct list *list = column->kind == ID         ? &ids
+                            : column->kind == LABEL    ? &labels
+                            : column->kind == FEATURE  ? &features
+                            : column->kind == CATEGORY ? &categories
+                            : column->kind < INDEX     ? &splits
+                                                       : NULL;
+        if (list)
+            add_to_list(list, column->name,
+                        list == &categories ? t->features.column[column->cell].words.count : 0);
+    }
+    char numbers[400] = "", words[400] = "";
+    if (features.count > 0)
+        snprintf(numbers, sizeof numbers, "; %" PRId64 " %s: %s", features.count,
+                 features.count == 1 ? "column is a feature" : "columns are features",
+                 features.text);
+    if (categories.count > 0)
+        snprintf(words, sizeof words, "; each value of %" PRId64 " %s is a feature: %s",
+                 categories.count, sl_plural(categories.count, "column", "columns"),
+                 categories.text);
+    sl_note("%s: id: %s; label: %s; split: %s%s%s", t->csv.text.path, ids.text,
+            labels.count ? labels.text : "none", splits.count ? splits.text : "none", numbers,
+            words);
 }
 
 /* ---- Rows ---- */
@@ -192,15 +319,10 @@ static int make_room(struct table *t)
         return SL_OK;
     const int64_t capacity = t->capacity ? 2 * t->capacity : 1024;
     unsigned char *split = realloc(t->split, (size_t)capacity);
-    if (split)
-        t->split = split;
-    float *feature =
-        reallocarray(t->feature, (size_t)capacity, (size_t)(t->features + 1) * sizeof *feature);
-    if (feature)
-        t->feature = feature;
-    if (!split || !feature)
+    if (!split)
         return sl_error(SL_ERR_SYSTEM, "%s: out of memory for %" PRId64 " rows", t->csv.text.path,
                         capacity);
+    t->split = split;
     t->capacity = capacity;
     return SL_OK;
 }
@@ -243,7 +365,37 @@ static int read_split(struct table *t, int64_t c)
     return SL_OK;
 }
 
-static int read_field(struct table *t, int64_t c, float **feature)
+static int read_number(struct table *t, int64_t c)
+{
+    const char *field = t->csv.field[c];
+    const bool missing = sl_text_is_missing(field);
+    float number;
+    if (missing && t->options->empty_means)
+        return SL_OK;
+    if (!sl_text_to_float(field, &number))
+        return refuse(t, c,
+                      missing ? "finite number (starling convert --empty-cells mean takes the "
+                                "mean of the column)"
+                              : "finite number");
+    sl_feature_cells_set_number(&t->features, t->column[c].cell, number);
+    return SL_OK;
+}
+
+static int read_word(struct table *t, int64_t c)
+{
+    const char *field = t->csv.field[c];
+    const int rc = sl_text_is_missing(field)
+                       ? SL_OK
+                       : sl_feature_cells_set_word(&t->features, t->column[c].cell, field);
+    return rc <= 0 ? rc
+                   : sl_error(SL_ERR_DATA,
+                              "%s: line %" PRId64 ", column '%s': '%.40s' is one of more than %d "
+                              "values, expected fewer with --categorical",
+                              t->csv.text.path, t->csv.line, t->column[c].name, field,
+                              SL_FEATURE_CELLS_WORDS);
+}
+
+static int read_field(struct table *t, int64_t c)
 {
     const char *field = t->csv.field[c];
     switch (t->column[c].kind) {
@@ -257,7 +409,9 @@ static int read_field(struct table *t, int64_t c, float **feature)
     case TEST_MASK:
         return read_split(t, c);
     case FEATURE:
-        return sl_text_to_float(field, (*feature)++) ? SL_OK : refuse(t, c, "finite number");
+        return read_number(t, c);
+    case CATEGORY:
+        return read_word(t, c);
     default:
         return SL_OK;
     }
@@ -270,14 +424,13 @@ static int read_row(struct table *t)
                         "%s: line %" PRId64 " has %" PRId64 " columns, expected %" PRId64
                         " as in the header",
                         t->csv.text.path, t->csv.line, t->csv.fields, t->columns);
-    int rc = t->rows == 0 ? find_features(t) : SL_OK;
+    int rc = make_room(t);
     if (!rc)
-        rc = make_room(t);
-    float *feature = rc ? NULL : t->feature + t->rows * t->features;
+        rc = sl_feature_cells_add_row(&t->features);
     if (!rc)
         t->split[t->rows] = 0;
     for (int64_t c = 0; c < t->columns && !rc; c++)
-        rc = read_field(t, c, &feature);
+        rc = read_field(t, c);
     t->rows++;
     return rc;
 }
@@ -316,46 +469,19 @@ static int take_splits(const struct table *t)
     return SL_OK;
 }
 
-static int name_features(struct table *t)
-{
-    struct sl_block **blocks = &t->out->blocks;
-    const char **names = sl_block_array(blocks, t->features + 1, sizeof *names);
-    int64_t count = 0;
-    for (int64_t c = 0; names && c < t->columns; c++)
-        if (t->column[c].kind == FEATURE) {
-            names[count] = sl_block_print(blocks, "%s", t->column[c].name);
-            if (!names[count++])
-                return SL_ERR_SYSTEM;
-        }
-    if (names)
-        names[count] = NULL;
-    t->out->feature_names = names;
-    return names ? SL_OK : SL_ERR_SYSTEM;
-}
-
-static int take_features(struct table *t)
-{
-    if (t->features == 0)
-        return SL_OK;
-    const size_t bytes = (size_t)t->capacity * (size_t)(t->features + 1) * sizeof *t->feature;
-    float *feature = t->feature;
-    t->feature = NULL; /* the list has it, or has freed it */
-    if (sl_block_adopt(&t->out->blocks, feature, bytes, false) != 0)
-        return SL_ERR_SYSTEM;
-    t->out->feature_form = SL_FEATURES_DENSE;
-    t->out->features = t->features;
-    t->out->features_dense = feature;
-    return name_features(t);
-}
-
 int sl_node_table_read(const char *path, const struct sl_read_options *options,
                        struct sl_vertex_map *map, struct sl_dataset *out)
 {
-    struct table t = {.map = map, .out = out, .labels = {.separator = options->label_separator}};
+    struct table t = {.options = options,
+                      .map = map,
+                      .out = out,
+                      .labels = {.separator = options->label_separator}};
     map->path = path;
     int rc = sl_csv_open(&t.csv, path);
     if (!rc)
         rc = read_header(&t);
+    if (!rc)
+        rc = find_features(&t);
     if (!rc)
         rc = read_rows(&t);
     if (!rc)
@@ -364,13 +490,13 @@ int sl_node_table_read(const char *path, const struct sl_read_options *options,
         rc = sl_label_column_take(&t.labels, path, out);
     if (!rc)
         rc = take_splits(&t);
-    if (!rc)
-        rc = take_features(&t);
     if (!rc && options->tell)
-        note_features(&t);
+        note_columns(&t);
+    if (!rc)
+        rc = sl_feature_cells_take(&t.features, path, out);
+    sl_feature_cells_free(&t.features);
     sl_label_column_free(&t.labels);
     sl_csv_close(&t.csv);
     free(t.split);
-    free(t.feature);
     return rc;
 }

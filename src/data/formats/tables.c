@@ -242,6 +242,11 @@ static int read_tables(const char *path, const struct folder *folder,
                         names[folder->twice], file[folder->twice]);
     if (!file[EDGES])
         return sl_error(SL_ERR_DATA, "%s: has no edge list, expected a file edges.csv", path);
+    if (!file[NODES] && (options->label || options->categorical || options->empty_means))
+        return sl_error(SL_ERR_USAGE,
+                        "%s: has no table of vertices, expected no --label, --categorical and "
+                        "--empty-cells",
+                        path);
     int rc = file[NODES] ? sl_node_table_read(file[NODES], options, map, out) : SL_OK;
     if (!rc && file[LABELS] && (out->labels || out->multilabels))
         rc = sl_error(SL_ERR_DATA, "%s: %s has labels, too, expected one", file[LABELS],
