@@ -161,7 +161,8 @@ def tensor_name(kind, parameter):
 
 
 def import_parameters(model, kind, tensors, last):
-    """PyG's weights are transposed; its vectors are rows of a checkpoint. `last`: take those of the last epoch."""
+    """PyG's weights are transposed; its vectors are rows of a checkpoint. `last`: take weights of
+    the last epoch instead of the best one."""
     tensors = {name: tensor for name, tensor in tensors.items() if ".moment" not in name}
     best = {name: tensor for name, tensor in tensors.items() if name.endswith(".best")}
     state = {}
