@@ -160,8 +160,9 @@ def tensor_name(kind, parameter):
     return f"layer.{layer}.{kind.names[name]}"
 
 
-def import_parameters(model, kind, tensors):
-    """PyG's weights are transposed; its vectors are rows of a checkpoint."""
+def import_parameters(model, kind, tensors, last):
+    """PyG's weights are transposed; its vectors are rows of a checkpoint. `last`: take weights of
+    the last epoch instead of the best one."""
     tensors = {name: tensor for name, tensor in tensors.items() if ".moment" not in name}
     best = {name: tensor for name, tensor in tensors.items() if name.endswith(".best")}
     state = {}
@@ -169,7 +170,7 @@ def import_parameters(model, kind, tensors):
         name = tensor_name(kind, parameter)
         if name not in tensors:
             sys.exit(f"pyg.py: the checkpoint has no tensor {name} for PyG's {parameter}")
-        plain, chosen = tensors.pop(name), best.get(name + ".best")
+        plain, chosen = tensors.pop(name), None if last else best.get(name + ".best")
         tensor = torch.tensor(plain if chosen is None else chosen)
         state[parameter] = tensor.t() if value.dim() == 2 else tensor.reshape(value.shape)
     left = set(tensors) - set(best)
@@ -212,7 +213,7 @@ def apply_checkpoint(args):
     moments = [np.array(trained.get(name, [])) for name in ("feature_means", "feature_deviations")]
     x, adjacency = operands(kind, config, data, moments)
     model = make_model(kind, config, x.shape[1], trained["classes"])
-    import_parameters(model, kind, tensors)
+    import_parameters(model, kind, tensors, description.get("kept_epoch") == description["epoch"])
     write_logits(model, x, adjacency, data, args.logits)
 
 

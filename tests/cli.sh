@@ -292,6 +292,12 @@ completion() {
     [ "$(tr '\n' ' ' <"$T/words")" = "spmm schedulers " ] || die "bench s: $(cat "$T/words")"
     completes bench spmm --
     grep -qx -- --width "$T/words" || die "bench spmm: $(cat "$T/words")"
+    completes generate c
+    [ "$(cat "$T/words")" = community ] || die "generate c: $(cat "$T/words")"
+    completes generate community --cl
+    [ "$(cat "$T/words")" = --classes ] || die "generate community --cl: $(cat "$T/words")"
+    completes generate rmat out --edge
+    [ "$(cat "$T/words")" = --edge-factor ] || die "generate rmat --edge: $(cat "$T/words")"
 }
 
 # ---- Words that are wrong ----
@@ -321,7 +327,7 @@ usage_errors() {
     refused 2 '--norm' train "$karate" --norm column
     refused 2 '--scheduler' train "$karate" --scheduler nonsense
     refused 2 '--checkpoint' train "$karate" --checkpoint-every 5
-    refused 2 '--log' train "$karate" --log "$T/none/log"
+    refused 1 '--log' train "$karate" --log "$T/none/log"
     refused 2 'there is no "star", expected one of: bter, community, like, rmat' generate star "$T/g"
     refused 2 'expected one of: bter, community, like, rmat' generate "$T/g" --seed 3
     refused 2 'generate what?' generate
@@ -356,11 +362,11 @@ attention_refused() {
 }
 
 unwritable_checkpoint() {
-    refused 2 "$T/none/ck" train "$karate" --epochs 5 --checkpoint "$T/none/ck" --log "$T/unwritable.log"
+    refused 1 "$T/none/ck" train "$karate" --epochs 5 --checkpoint "$T/none/ck" --log "$T/unwritable.log"
     : >"$T/file"
-    refused 2 "$T/file/ck" train "$karate" --epochs 5 --checkpoint "$T/file/ck"
+    refused 1 "$T/file/ck" train "$karate" --epochs 5 --checkpoint "$T/file/ck"
     mkdir -p "$T/folder"
-    refused 2 "$T/folder" train "$karate" --epochs 5 --checkpoint "$T/folder"
+    refused 1 "$T/folder" train "$karate" --epochs 5 --checkpoint "$T/folder"
     ! grep -q '"epoch"' "$T/unwritable.log" 2>/dev/null || die "it trained all the same"
 }
 
@@ -451,7 +457,7 @@ odd_places() {
     exits 0 train "$karate" --epochs 3 --log "$T/log-link" --quiet
     [ -L "$T/log-link" ] && grep -q '"end"' "$T/far/log" || die "no log through a link"
     mkfifo "$T/fifo"
-    refused 2 'no regular file' train "$karate" --epochs 3 --checkpoint "$T/fifo"
+    refused 1 'no regular file' train "$karate" --epochs 3 --checkpoint "$T/fifo"
     refused 1 'no regular file' predict "$T/far/ck" "$karate" --output "$T/fifo"
     [ -p "$T/fifo" ] || die "a pipe was replaced"
     refused 2 'is the file of --checkpoint' train "$karate" --epochs 3 --log "$T/new" --checkpoint "$T/far/../new"
@@ -856,9 +862,9 @@ from_changed_log() {
     exits 0 train "$karate" --config pipe --log five.log --quiet
     of_log five.log hidden 5
     echo '{"hidden": 5} 7' >seven
-    refused 2 '--config seven: more after the object' train "$karate" --config seven
+    refused 1 '--config seven: more after the object' train "$karate" --config seven
     echo '{"config": "five"}' >nested
-    refused 2 '--config nested: config is of the command line alone' train "$karate" --config nested
+    refused 1 '--config nested: config is of the command line alone' train "$karate" --config nested
     refused 2 '--trace five is the file of --config' train "$karate" --config five --trace five
     grep -q hidden five || die "the options are gone"
     echo '{"delay": "0c", "partial-sums": "published"}' >late
@@ -881,14 +887,14 @@ from_config() {
     grep -q '"hidden":5.*"bias":false.*"lr":0.25' fourth || die "$(head -n 1 fourth)"
     exits 0 plan "$karate" --ranks 2 --config options
     echo '{"hiden": 5}' >options
-    refused 2 'options: unknown option "hiden" in the configuration: the nearest is hidden' train "$karate" --config options
+    refused 1 'options: unknown option "hiden" in the configuration: the nearest is hidden' train "$karate" --config options
     printf '{"hidden": 5,\n"lr": }' >options
-    refused 2 '--config options, line 2: ' train "$karate" --config options
+    refused 1 '--config options, line 2: ' train "$karate" --config options
     echo '{"hidden": 0}' >options
-    refused 2 'options: --hidden: ' train "$karate" --config options
+    refused 1 'options: --hidden: ' train "$karate" --config options
     echo '[1]' >options
-    refused 2 '--config options: another JSON value (expected a JSON object of options, or a log)' train "$karate" --config options
-    refused 2 '--config nowhere: No such file or directory' train "$karate" --config nowhere
+    refused 1 '--config options: another JSON value (expected a JSON object of options, or a log)' train "$karate" --config options
+    refused 1 '--config nowhere: No such file or directory' train "$karate" --config nowhere
 }
 
 # configuration LOG: of the run, a line for each option, without its files.
@@ -903,8 +909,8 @@ for option in sorted(json.loads(sys.stdin.readline())["configuration"].items()):
 # wrong SENTENCE TEXT: the file of options in TOML, an octal format of printf, is refused so.
 wrong() {
     printf "$2" >wrong.toml
-    refused 2 "wrong.toml$1" train "$karate" --config wrong.toml
-    refused 2 "wrong.toml$1" plan "$karate" --ranks 2 --config wrong.toml
+    refused 1 "wrong.toml$1" train "$karate" --config wrong.toml
+    refused 1 "wrong.toml$1" plan "$karate" --ranks 2 --config wrong.toml
 }
 
 needs_toml() {
@@ -912,7 +918,7 @@ needs_toml() {
     cd "$T/$1" || exit 1
     : >have.toml
     "$STARLING" plan "$karate" --ranks 2 --config have.toml >"$T/out" 2>"$T/err" && return
-    refused 2 '--config have.toml: built without TOML (expected JSON' plan "$karate" --ranks 2 --config have.toml
+    refused 1 '--config have.toml: built without TOML (expected JSON' plan "$karate" --ranks 2 --config have.toml
     skip "built without TOML"
 }
 
@@ -956,7 +962,7 @@ END
     mkfifo pipe
     cat run.toml >pipe &
     background=$!
-    refused 2 '--config pipe, line 1: ' train "$karate" --config pipe
+    refused 1 '--config pipe, line 1: ' train "$karate" --config pipe
 }
 
 wrong_toml() {
@@ -992,8 +998,8 @@ wrong_toml() {
     wrong ', line 1: ' '\376\377\000h'
     wrong ': config is of the command line alone' 'config = "other"\n'
     mkdir folder.toml
-    refused 2 '--config folder.toml: Is a directory (expected options in TOML)' train "$karate" --config folder.toml
-    refused 2 '--config nowhere.toml: No such file or directory (expected options in TOML)' train "$karate" --config nowhere.toml
+    refused 1 '--config folder.toml: Is a directory (expected options in TOML)' train "$karate" --config folder.toml
+    refused 1 '--config nowhere.toml: No such file or directory (expected options in TOML)' train "$karate" --config nowhere.toml
 }
 
 # An edge list with numbers of its own, classes that have names, and no splits: the numbers and names are those of the
@@ -1078,7 +1084,7 @@ picture() {
     awk '$2 == "->" { sub(";", "", $3); if ($1 == $3) exit 1 }' "$T/epoch.dot" || die "a task waits for itself"
     exits 0 train "$karate" --model sage --tiles 3 --epochs 3 --dag "$T/epoch.dot"
     grep -q 'label="gemm_add"' "$T/epoch.dot" || die "no sum of products in the picture"
-    refused 2 "$T/nowhere/epoch.dot: " train "$karate" --epochs 3 --dag "$T/nowhere/epoch.dot"
+    refused 1 "$T/nowhere/epoch.dot: " train "$karate" --epochs 3 --dag "$T/nowhere/epoch.dot"
     refused 2 'is the file of --dag' train "$karate" --epochs 3 --log "$T/x" --dag "$T/x"
     refused 2 'is the file of --checkpoint' train "$karate" --epochs 3 --dag "$T/x" --checkpoint "$T/x"
 }

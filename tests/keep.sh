@@ -55,7 +55,7 @@ resumed() {
     cd "$T" || exit 1
     set -- train graph --eval-every 3 --lr 0.05 --hidden 8 --seed 5
     "$STARLING" "$@" --epochs 60 --checkpoint whole --log whole.log --quiet || die "no run"
-    "$STARLING" "$@" --epochs 60 --stop-after 37 --checkpoint part --log part.log --quiet || die "no run"
+    "$STARLING" "$@" --epochs 37 --checkpoint part --log part.log --quiet || die "no run"
     "$STARLING" train graph --resume part --epochs 60 --checkpoint part --log part.log --quiet || die "not resumed"
     for log in whole part; do
         grep '"event": *"epoch"' $log.log | sed 's/.*"loss": *\([^,]*\),.*/\1/' >$log.losses
@@ -74,6 +74,8 @@ none_best() {
     "$STARLING" train graph --epochs 40 --stop-after 2 --checkpoint ck --log log --quiet || die "no run"
     tail -n 1 log | grep -q '"best_epoch":0,"kept_epoch":2,' || die "$(tail -n 1 log)"
     ! grep -q 'layer.0.weight.best' ck || die "weights of no epoch are saved"
+    "$STARLING" train graph --epochs 5 --log log --quiet || die "no run"
+    tail -n 1 log | grep -q '"best_epoch":5,"kept_epoch":5,' || die "the last epoch is not the best one: $(tail -n 1 log)"
     "$STARLING" train unseen --epochs 20 --log log --quiet || die "no validation vertices"
     grep -q '"keep": *"last"' log || die "the best epoch of no validation vertices"
     tail -n 1 log | grep -q '"best_epoch":0,"kept_epoch":20,' || die "$(tail -n 1 log)"

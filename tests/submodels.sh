@@ -96,7 +96,7 @@ scaled() {
 # An ensemble of one has the accuracies of the network and its tensors. Behind them are the last biases, each member's own.
 ensemble_of_one() {
     set -- "$T/small" --hidden 12 --epochs 6 --eval-every 2
-    train one-plain 1 train "$@"
+    train one-plain 1 train "$@" --keep last
     train one-ensemble 1 train "$@" --submodels 1 --share none
     tensors "$T/one-plain/ck" >"$T/one"
     tensors ck | head -c "$(wc -c <"$T/one")" | cmp - "$T/one" || die "other parameters"
@@ -351,7 +351,7 @@ wide_groups() {
 never() {
     train never-none 1 train "$T/small" --hidden 12 --submodels 2 --epochs 8 --eval-every -1
     grep -q accuracy log && ! grep -q '"val_accuracy":null' log && die "evaluated: $(cat log)"
-    train never-some 1 train "$T/small" --hidden 12 --submodels 2 --epochs 8 --eval-every 1
+    train never-some 1 train "$T/small" --hidden 12 --submodels 2 --epochs 8 --eval-every 1 --keep last
     same_data "$T/never-none/ck" ck
 }
 

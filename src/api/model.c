@@ -11,12 +11,15 @@ static int64_t number_of(const struct starling_model *model, const char *name)
     return json_integer_value(json_object_get(model->checkpoint.description, name));
 }
 
-/* A run that keeps the weights of its best epoch has tensors for them. */
+/* A run that keeps the weights of its best epoch has tensors for them. Older programs do not say
+ * which weights are for use: those, if there are any. */
 static int64_t kept_epoch(const struct starling_model *model)
 {
     static const char best[] = ".best";
     const int64_t epoch = number_of(model, "best_epoch");
     bool kept = false;
+    if (json_object_get(model->checkpoint.description, "kept_epoch"))
+        return number_of(model, "kept_epoch");
     for (int t = 0; t < model->checkpoint.count; t++) {
         const char *end = strrchr(model->checkpoint.tensors[t].name, '.');
         kept = kept || (end && strcmp(end, best) == 0);
@@ -104,7 +107,7 @@ static struct sl_tensor *best_of(struct starling_model *model, struct sl_tensor 
     char name[256];
     snprintf(name, sizeof name, "%s.best", tensor->name);
     const struct sl_tensor *best = sl_checkpoint_find(&model->checkpoint, name);
-    return best && number_of(model, "best_epoch") > 0
+    return best && kept_epoch(model) == number_of(model, "best_epoch")
                ? &model->checkpoint.tensors[best - model->checkpoint.tensors]
                : tensor;
 }

@@ -144,8 +144,11 @@ static void print_program_page(void)
         printf(".TP\n.BR starling\\-%s (1)\n", (*c)->name);
         print_summary(*c);
     }
-    printf(".SH EXIT STATUS\n0: done. 1: a file, the data or the machine is at fault. 2: the "
-           "command line is.\n");
+    printf(".SH EXIT STATUS\n0: done, also where SIGINT or SIGTERM ended a training. 1: the work "
+           "failed: a file cannot be read, written or understood, numbers are not finite, memory, "
+           "a program or a rank is missing. 2: the usage is wrong: an option or argument is "
+           "unknown, malformed, or does not go with the others, the dataset or the machine. "
+           "Under a launcher one rank reports, and its status is that of the launcher.\n");
     printf(".SH ENVIRONMENT\n.TP\n.B STARPU_*\nVariables of StarPU win over what the program would "
            "choose, for instance "
            "\\fBSTARPU_NCPU\\fR and \\fBSTARPU_SCHED\\fR.\n"
@@ -175,6 +178,17 @@ static void print_names(const struct sl_command *const *list, size_t skip)
         printf("%s%s", c > list ? " " : "", (*c)->name + skip);
 }
 
+/* Commands with parts: their part is the second word. */
+static void print_parted(const char *between)
+{
+    const char *before = "";
+    for (const struct sl_command *const *c = sl_commands; *c; c++)
+        if ((*c)->parts) {
+            printf("%s%s", before, (*c)->name);
+            before = between;
+        }
+}
+
 /* "bench spmm" is two words. */
 static void print_bash_case(const struct sl_command *command)
 {
@@ -201,8 +215,9 @@ static void print_bash(void)
            "        COMPREPLY=($(compgen -W '");
     print_names(sl_commands, 0);
     printf(" help version man completion' -- \"$word\"))\n        return\n    fi\n"
-           "    [ \"$command\" = bench ] && [ \"$COMP_CWORD\" -gt 2 ] && "
-           "command=\"bench ${COMP_WORDS[2]}\"\n"
+           "    case $command in\n    ");
+    print_parted(" | ");
+    printf(") [ \"$COMP_CWORD\" -le 2 ] || command=\"$command ${COMP_WORDS[2]}\" ;;\n    esac\n"
            "    case $command in\n");
     for (const struct sl_command *const *c = sl_commands; *c; c++)
         print_bash_case(*c);
@@ -237,9 +252,11 @@ static void print_zsh(void)
     printf(" help version man completion\n    return\nfi\n"
            "words=(\"${words[@]:1}\")\n(( CURRENT-- ))\n"
            "local command=${words[1]}\n"
-           "if [[ $command == bench ]] && (( CURRENT > 2 )); then\n"
+           "if [[ $command == (");
+    print_parted("|");
+    printf(") ]] && (( CURRENT > 2 )); then\n"
            "    words=(\"${words[@]:1}\")\n    (( CURRENT-- ))\n"
-           "    command=\"bench ${words[1]}\"\nfi\n"
+           "    command=\"$command ${words[1]}\"\nfi\n"
            "case $command in\n");
     for (const struct sl_command *const *c = sl_commands; *c; c++)
         print_zsh_case(*c, " \\\n        '*:file:_files'");

@@ -67,8 +67,8 @@ int sl_machine_file_read(const char *name, struct sl_rates *out)
             list_names(built, list, sizeof list);
         if (!list[0])
             list_names(installed, list, sizeof list);
-        code = sl_error(SL_ERR_DATA, "--machine %s: no such machine (expected a file, or %s)", name,
-                        list[0] ? list : "a name of examples/machines");
+        code = sl_error(SL_ERR_USAGE, "--machine %s: no such machine (expected a file, or %s)",
+                        name, list[0] ? list : "a name of examples/machines");
     }
     free(built);
     return code;

@@ -259,7 +259,7 @@ int sl_file_probe(const char *path)
     if (!path)
         return 0;
     if (sl_file_create(&probe, path))
-        return SL_ERR_USAGE; /* the sentence names the file */
+        return SL_ERR_SYSTEM; /* the sentence names the file */
     sl_file_discard(&probe);
     return 0;
 }

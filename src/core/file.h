@@ -21,7 +21,7 @@ struct sl_new_file {
 int sl_file_create(struct sl_new_file *out, const char *path);
 
 /* Whether `path` can be written, which is better known before the work than after; NULL can.
- * SL_ERR_USAGE names `path` and the reason. */
+ * SL_ERR_SYSTEM names `path` and the reason. */
 int sl_file_probe(const char *path);
 
 /* Makes it `path`, if `good` and if the disk took every byte; otherwise removes it and leaves

@@ -124,3 +124,26 @@ const struct sl_alias sl_aliases[] = {
     {"log-file", "log"},
     {NULL, NULL},
 };
+
+const struct sl_alias sl_value_aliases[] = {
+    {"gpu", "cuda"},
+    {"gpus", "cuda"},
+    {"nvidia", "cuda"},
+    {"float32", "fp32"},
+    {"float", "fp32"},
+    {"single", "fp32"},
+    {"bfloat16", "bf16"},
+    {"graphsage", "sage"},
+    {"graphconv", "gcn"},
+    {"softmax", "cross-entropy"},
+    {"ce", "cross-entropy"},
+    {"nll", "cross-entropy"},
+    {"bce", "sigmoid"},
+    {"auc", "roc-auc"},
+    {"rocauc", "roc-auc"},
+    {"both", "sym"},
+    {"right", "row"},
+    {"add", "sum"},
+    {"cosine-annealing", "cosine"},
+    {NULL, NULL},
+};

@@ -47,4 +47,7 @@ struct sl_alias {
  * it. */
 extern const struct sl_alias sl_aliases[];
 
+/* Likewise of values. A value may be of several options. */
+extern const struct sl_alias sl_value_aliases[];
+
 #endif

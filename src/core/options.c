@@ -148,6 +148,9 @@ static int check_choice(const struct sl_option *option, const char *value)
     struct sl_guess guess = sl_guess_begin(value);
     describe_choices(option, expected, sizeof expected);
     sl_guess_consider_list(&guess, option->choices, "|");
+    for (const struct sl_alias *alias = sl_value_aliases; alias->ours; alias++)
+        if (is_choice(option, alias->ours))
+            sl_guess_consider(&guess, alias->theirs, alias->ours);
     return sl_error(SL_ERR_USAGE, "--%s: expected %s, not \"%s\"%s", option->name, expected, value,
                     sl_guess_hint(&guess).text);
 }

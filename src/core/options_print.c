@@ -19,10 +19,37 @@ static void describe_usage(const struct sl_option *option, char *text, size_t si
                  option->argument ? option->argument : "VALUE");
 }
 
+/* The length of the first sentence, or of what is before a semicolon. */
+static int first_sentence(const char *help)
+{
+    size_t length = strcspn(help, ";");
+    const char *stop = strstr(help, ". ");
+    if (stop && (size_t)(stop - help) < length)
+        length = (size_t)(stop - help);
+    return (int)length;
+}
+
+/* The default as words: a number that stands for something, such as -1, is what the help says of it
+ * ("-1: as --dropout"). */
+static void describe_default(const struct sl_option *option, char *text, size_t size)
+{
+    char number[16];
+    const char *value = option->default_value;
+    const bool stands = strcmp(value, "0") == 0 || strcmp(value, "-1") == 0;
+    snprintf(number, sizeof number, " %s: ", value);
+    const char *words = stands ? strstr(option->help, number) : NULL;
+    if (!words) {
+        snprintf(text, size, "default %s", value);
+        return;
+    }
+    words += strlen(number);
+    snprintf(text, size, "default: %.*s", first_sentence(words), words);
+}
+
 /* What follows the help sentence: the choices or the range, and the default. */
 static void describe_notes(const struct sl_option *option, bool whole, char *text, size_t size)
 {
-    char range[64] = "", choices[256] = "", value[128] = "";
+    char range[64] = "", choices[256] = "", value[192] = "";
     if (whole && (option->type == SL_OPTION_INT || option->type == SL_OPTION_REAL))
         sl_option_describe_range(option, range, sizeof range);
     if (option->choices) {
@@ -38,7 +65,7 @@ static void describe_notes(const struct sl_option *option, bool whole, char *tex
         snprintf(value, sizeof value, "%s",
                  option->default_value && option->default_value[0] == 'y' ? "default yes" : "");
     else if (option->default_value && option->default_value[0])
-        snprintf(value, sizeof value, "default %s", option->default_value);
+        describe_default(option, value, sizeof value);
     const char *limits = choices[0] ? choices : range;
     if (limits[0] || value[0])
         snprintf(text, size, " (%s%s%s)", limits, limits[0] && value[0] ? "; " : "", value);
@@ -87,16 +114,6 @@ static void print_wrapped(const char *text)
         text += length + strspn(text + length, " ");
     }
     putchar('\n');
-}
-
-/* The length of the first sentence, or of what is before a semicolon. */
-static int first_sentence(const char *help)
-{
-    size_t length = strcspn(help, ";");
-    const char *stop = strstr(help, ". ");
-    if (stop && (size_t)(stop - help) < length)
-        length = (size_t)(stop - help);
-    return (int)length;
 }
 
 static void print_help_row(const struct sl_option *option, bool whole)

@@ -33,6 +33,7 @@
 #include "core/remembered.h"
 #include "core/scheduler.h"
 #include "core/starpu_files.h"
+#include "core/words.h"
 
 /* Sets a variable unless the user did. */
 static void suggest(const char *name, const char *value)
@@ -150,6 +151,7 @@ static int check_space(int workers)
 }
 
 static struct sl_process process; /* sl_runtime_start fills it in */
+static int node_cores;            /* that this process may run on, before ranks share them */
 
 static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
 
@@ -164,6 +166,7 @@ static int bind_process(void)
     int sharers, index;
     sl_ranks_count_sharers(binding.text, &sharers, &index);
     suggest("STARPU_MPI_NOBIND", "1");
+    node_cores = binding.cores;
     process.own_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
     if (sharers > binding.cores) {
         suggest("STARPU_WORKERS_NOBIND", "1");
@@ -192,6 +195,18 @@ static void note_limit(bool quiet, int workers)
             STARPU_MAXCPUS, workers);
 }
 
+/* Note, once in a process, that more workers than cores were asked for. */
+static void note_cores(bool quiet, int asked, int workers)
+{
+    static bool noted;
+    if (quiet || noted)
+        return;
+    noted = true;
+    sl_note("--workers %d: this process may run on %d core%s, which %d workers share (expected at "
+            "most %d)",
+            asked, node_cores, sl_s(node_cores), workers, node_cores);
+}
+
 /* Each GPU keeps a core busy. */
 static int count_workers(const struct sl_runtime_options *options, int gpus)
 {
@@ -202,9 +217,13 @@ static int count_workers(const struct sl_runtime_options *options, int gpus)
         workers = options->workers;
     else if (getenv("STARPU_NCPU"))
         workers = atoi(getenv("STARPU_NCPU"));
-    if (workers > STARPU_MAXCPUS) {
+    const int most = workers < STARPU_MAXCPUS ? workers : STARPU_MAXCPUS;
+    if (options->workers > node_cores)
+        note_cores(options->quiet, options->workers, most);
+    else if (workers > most)
         note_limit(options->quiet, workers);
-        workers = STARPU_MAXCPUS;
+    if (workers > most) {
+        workers = most;
     }
     return workers;
 }

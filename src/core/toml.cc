@@ -56,7 +56,7 @@ static int add_keys(const toml::table &table, const char *source, json_t *object
         if (name.find('\0') != std::string::npos ||
             json_object_set_new(object, name.c_str(), to_json(node)) ||
             json_object_set_new(lines, name.c_str(), json_integer(line)))
-            return sl_error(SL_ERR_USAGE, "%s, line %d: %s", source, line,
+            return sl_error(SL_ERR_DATA, "%s, line %d: %s", source, line,
                             problem_of(name, node).c_str());
     }
     return 0;
@@ -70,7 +70,7 @@ json_t *sl_toml_read(const char *text, size_t length, const char *source, json_t
     try {
         code = add_keys(toml::parse(std::string_view(text, length)), source, object, *lines);
     } catch (const toml::parse_error &error) {
-        code = sl_error(SL_ERR_USAGE, "%s, line %d: %s (expected TOML)", source,
+        code = sl_error(SL_ERR_DATA, "%s, line %d: %s (expected TOML)", source,
                         (int)error.source().begin.line, error.what());
     } catch (const std::exception &error) {
         code = sl_error(SL_ERR_SYSTEM, "%s: %s", source, error.what());

@@ -97,7 +97,7 @@ int sl_logged_run_read(const char *path, const char *trace, struct sl_logged_run
     *run = (struct sl_logged_run){.path = path, .epochs = json_array()};
     FILE *file = fopen(path, "r");
     if (!file)
-        return sl_error(SL_ERR_USAGE, "%s: %s (expected a log of starling train --log)", path,
+        return sl_error(SL_ERR_DATA, "%s: %s (expected a log of starling train --log)", path,
                         strerror(errno));
     int code = take_lines(run, file);
     fclose(file);

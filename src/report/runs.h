@@ -15,7 +15,7 @@ struct sl_logged_run {
 
 /* Read a log. --resume appends runs to it: the last `start` counts, and the `end` after it. Epochs
  * of all runs count, but those that were done again count once. The file of --trace is read if it
- * is there, `trace` instead if it is not NULL. SL_ERR_USAGE: no such file; SL_ERR_DATA names file
+ * is there, `trace` instead if it is not NULL. SL_ERR_DATA names file
  * and line. sl_logged_run_free in either case. */
 int sl_logged_run_read(const char *path, const char *trace, struct sl_logged_run *run);
 void sl_logged_run_free(struct sl_logged_run *run);

@@ -160,7 +160,7 @@ void sl_config_forget_others(const struct sl_config *config, bool *given);
 /* Set the options that the file of --config has and the command line does not (`given`), and mark
  * them as given. The file is a JSON object, {"hidden": 16, "bias": false}; TOML, if its name ends
  * in .toml; or a log, whose first line has the options of a whole run. A log's files are left out.
- * SL_ERR_USAGE names the file and the line or the option. */
+ * SL_ERR_DATA names the file and the line or the option. */
 int sl_config_read_file(struct sl_config *config, bool *given);
 
 /* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */

@@ -47,10 +47,10 @@ static json_t *read_json(const char *path, FILE *file)
     if (json_is_object(object) && whole)
         return object;
     if (object)
-        sl_error(SL_ERR_USAGE, "--config %s: %s (%s)", path,
+        sl_error(SL_ERR_DATA, "--config %s: %s (%s)", path,
                  whole ? "another JSON value" : "more after the object", expected_json);
     else
-        sl_error(SL_ERR_USAGE, "--config %s, line %d: %s (%s)", path, error.line, error.text,
+        sl_error(SL_ERR_DATA, "--config %s, line %d: %s (%s)", path, error.line, error.text,
                  expected_json);
     json_decref(object);
     return NULL;
@@ -66,7 +66,7 @@ static json_t *read_toml(const char *path, FILE *file, json_t **lines)
     /* Up to the end: text has no zero byte. */
     const ssize_t length = getdelim(&text, &room, '\0', file);
     if (length < 0 && ferror(file))
-        sl_error(SL_ERR_USAGE, "%s: %s (%s)", source, strerror(errno), expected_toml);
+        sl_error(SL_ERR_DATA, "%s: %s (%s)", source, strerror(errno), expected_toml);
     else
         object = sl_toml_read(text, length < 0 ? 0 : (size_t)length, source, lines);
     free(text);
@@ -80,7 +80,7 @@ static json_t *read_object(const char *path, json_t **lines)
     FILE *file = fopen(path, "r");
     *lines = NULL;
     if (!file) {
-        sl_error(SL_ERR_USAGE, "--config %s: %s (%s)", path, strerror(errno),
+        sl_error(SL_ERR_DATA, "--config %s: %s (%s)", path, strerror(errno),
                  toml ? expected_toml : expected_json);
         return NULL;
     }
@@ -149,7 +149,7 @@ static int take_options(struct sl_config *config, const json_t *file, const json
     bool skip[SL_MOST_OPTIONS], typed[SL_MOST_OPTIONS] = {false};
     const json_t *options = log ? log : file;
     if (!log && json_object_get(file, "config"))
-        return sl_error(SL_ERR_USAGE,
+        return sl_error(SL_ERR_DATA,
                         "--config %s: config is of the command line alone (expected "
                         "other options)",
                         config->config);
@@ -163,7 +163,7 @@ static int take_options(struct sl_config *config, const json_t *file, const json
         skip[o] = skip[o] || follows(config, typed, sl_config_options[o].name, log);
     if (lines ? set_by_lines(config, options, lines, skip)
               : sl_options_from_json(sl_config_options, config, options, skip, config->config))
-        return SL_ERR_USAGE;
+        return SL_ERR_DATA;
     for (int o = 0; sl_config_options[o].name; o++) {
         const json_t *value = json_object_get(options, sl_config_options[o].name);
         given[o] = !skip[o] && value && !json_is_null(value);
@@ -183,7 +183,7 @@ int sl_config_read_file(struct sl_config *config, bool *given)
         return 0;
     json_t *lines, *file = read_object(config->config, &lines);
     if (!file)
-        return SL_ERR_USAGE;
+        return SL_ERR_DATA;
     const json_t *log = is_log(file) ? json_object_get(file, "configuration") : NULL;
     const int code = take_options(config, file, log, lines, given);
     json_decref(file);

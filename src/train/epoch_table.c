@@ -30,7 +30,7 @@ int sl_epoch_table_check(const char *path)
     line[strcspn(line, "\r\n")] = '\0';
     return empty || strcmp(line, header) == 0
                ? 0
-               : sl_error(SL_ERR_USAGE,
+               : sl_error(SL_ERR_DATA,
                           "--log %s: has other columns (expected a table of the run that goes on, "
                           "or a new name)",
                           path);

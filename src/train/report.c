@@ -33,10 +33,10 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
         append && stat(log_path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
     report->table = sl_epoch_table_is(log_path);
     if (report->table && goes_on && sl_epoch_table_check(log_path))
-        return SL_ERR_USAGE;
+        return SL_ERR_DATA;
     report->log = fopen(log_path, append ? "a" : "w");
     if (!report->log)
-        return sl_error(SL_ERR_USAGE, "--log %s: %s (expected a file that can be written)",
+        return sl_error(SL_ERR_SYSTEM, "--log %s: %s (expected a file that can be written)",
                         log_path, strerror(errno));
     if (report->table && !goes_on)
         sl_epoch_table_begin(report->log);

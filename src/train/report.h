@@ -51,8 +51,8 @@ struct sl_epoch_report {
 /* Return "SPLIT_NAME" in `key`, with _ for each - of the name. */
 const char *sl_report_key(char key[64], const char *split, const char *name);
 
-/* Opens the log (NULL: none), truncated unless `append`; FILE.csv is a table. SL_ERR_USAGE: it
- * cannot be written, or is no table. */
+/* Opens the log (NULL: none), truncated unless `append`; FILE.csv is a table. SL_ERR_SYSTEM:
+ * it cannot be written; SL_ERR_DATA: it is no table. */
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet);
 
 /* The run goes on after so many epochs, as a checkpoint has them: later rows of a table are cut

@@ -176,7 +176,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     struct sl_network *net = &trainer->whole.network;
     const bool counted = metric_of(checkpoint) == &sl_metric_accuracy;
     json_int_t vertices = 0;
-    double epoch = -1.0, best_value = -1.0, best_epoch = 0.0, best_loss = NAN, updates;
+    double epoch = -1.0, best_value = -1.0, best_epoch = 0.0, best_loss = NAN, kept = 0.0, updates;
     int code = load_number(checkpoint, "epoch", 0.0, INT32_MAX - 1.0, true, &epoch);
     if (!code && epoch < 0.0)
         code = sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
@@ -188,6 +188,8 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     if (!code)
         code = load_number(checkpoint, "best_value", counted ? -1.0 : -DBL_MAX,
                            counted ? 0x1p53 : DBL_MAX, counted, &best_value);
+    if (!code)
+        code = load_number(checkpoint, "kept_epoch", 0.0, epoch, true, &kept);
     if (!code)
         code = load_number(checkpoint, "best_loss", -DBL_MAX, DBL_MAX, false, &best_loss);
     if (code)
@@ -207,6 +209,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     trainer->best_value = best_value;
     trainer->best_epoch = (int64_t)best_epoch;
     trainer->best_loss = best_loss;
+    trainer->kept_epoch = best_epoch > 0.0 && kept < epoch ? (int64_t)best_epoch : (int64_t)epoch;
     trainer->first_epoch = (int64_t)epoch + 1;
     trainer->updates = trainer->first_updates = (int64_t)updates;
     return load_unfinished(trainer, checkpoint);
@@ -403,9 +406,10 @@ static json_t *describe(struct sl_trainer *trainer)
                                 : sl_records_of(&trainer->records, (int64_t)ceil(end))->updates;
     json_t *tiles = describe_tiles(trainer);
     json_t *description = json_pack(
-        "{s:o, s:I, s:I, s:f, s:I, s:o, s:O}", "configuration", describe_configuration(trainer),
-        "epoch", (json_int_t)end, "updates", (json_int_t)updates, "best_value", trainer->best_value,
-        "best_epoch", (json_int_t)trainer->best_epoch, "product_orders",
+        "{s:o, s:I, s:I, s:f, s:I, s:I, s:o, s:O}", "configuration",
+        describe_configuration(trainer), "epoch", (json_int_t)end, "updates", (json_int_t)updates,
+        "best_value", trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch,
+        "kept_epoch", (json_int_t)trainer->kept_epoch, "product_orders",
         describe_orders(&trainer->whole.network), "dataset", trainer->dataset);
     if (tiles)
         json_object_set_new(description, "tiles", tiles);

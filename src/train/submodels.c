@@ -298,7 +298,7 @@ int sl_submodels_load(struct sl_submodels *s, int64_t steps, const struct sl_che
 {
     int code = 0;
     if (steps / s->steps >= s->rounds.count)
-        return sl_error(SL_ERR_DATA,
+        return sl_error(SL_ERR_USAGE,
                         "the checkpoint has %lld steps of sub-models already; ask for more with "
                         "--epochs",
                         (long long)steps);

@@ -90,11 +90,11 @@ struct progress {
     bool broken;                      /* a number of the last epoch is not finite */
 };
 
-/* The weights of such an epoch may be kept: the same ones, however often a run stops, is saved and
- * resumed. */
+/* The weights of such an epoch may be kept: the same ones, however often a run is resumed. Those of
+ * the last epoch may be, too, as long as the run does not go on. */
 static bool is_candidate(const struct sl_config *config, int64_t epoch)
 {
-    return epoch % sl_config_eval_every(config) == 0 || epoch == sl_config_epochs(config);
+    return epoch % sl_config_eval_every(config) == 0;
 }
 
 static bool has_validation(const struct sl_trainer *trainer)
@@ -119,7 +119,8 @@ static bool is_evaluated(const struct sl_config *config, int64_t epoch)
 {
     if (!sl_config_evaluates(config))
         return false;
-    return is_candidate(config, epoch) || is_saved(config, epoch);
+    return is_candidate(config, epoch) || epoch == sl_config_epochs(config) ||
+           is_saved(config, epoch);
 }
 
 static void evaluate(struct sl_trainer *trainer)
@@ -195,17 +196,37 @@ static double loss_of(const struct sl_trainer *trainer, const struct sl_record *
                    SL_SPLIT_TRAIN);
 }
 
-/* As sl_submit_keep_best does on rank 0. */
-static void note_best(struct sl_trainer *trainer, const struct sl_record *record, int64_t epoch)
+/* Of the validation vertices: more is better. */
+static double value_of(const struct sl_trainer *trainer, const struct sl_record *record)
 {
     const struct sl_metric *metric = trainer->whole.graph.objective.metric;
     const double seen = record->values[metric->index + SL_SPLIT_VAL];
-    const double value = metric->falls ? -seen : seen;
+    return metric->falls ? -seen : seen;
+}
+
+/* As sl_submit_keep_best does on rank 0. */
+static void note_best(struct sl_trainer *trainer, const struct sl_record *record, int64_t epoch)
+{
+    const double value = value_of(trainer, record);
     if (!has_validation(trainer) || !sl_is_better(value, trainer->best_value, trainer->best_epoch))
         return;
     trainer->best_value = value;
     trainer->best_epoch = epoch;
     trainer->best_loss = loss_of(trainer, record);
+}
+
+/* Settle whose weights are for use if the run ends with this epoch. `whole`: no steps of another
+ * epoch come after it. Return the best epoch, which may be this one; 0: none was evaluated. */
+static int64_t settle_kept(struct sl_trainer *trainer, int64_t epoch, bool whole)
+{
+    const bool keeps = sl_config_keeps_best(trainer->config) && has_validation(trainer),
+               measured =
+                   whole && epoch >= trainer->first_epoch && is_evaluated(trainer->config, epoch);
+    const bool last = keeps && measured &&
+                      sl_is_better(value_of(trainer, sl_records_of(&trainer->records, epoch)),
+                                   trainer->best_value, trainer->best_epoch);
+    trainer->kept_epoch = keeps && trainer->best_epoch > 0 && !last ? trainer->best_epoch : epoch;
+    return last ? epoch : trainer->best_epoch;
 }
 
 /* The run was stopped between two steps of an epoch. It ends with the epoch before. */
@@ -425,15 +446,10 @@ struct sl_scores sl_outcome_accuracies(const struct sl_outcome *outcome)
                                [SL_SPLIT_TEST] = outcome->test_accuracy}};
 }
 
-/* Whether there are weights of a best epoch, which the run ends with. */
-static bool keeps_best(const struct sl_trainer *trainer)
-{
-    return sl_config_keeps_best(trainer->config) && trainer->best_epoch > 0;
-}
-
 void sl_trainer_use_best(struct sl_trainer *trainer)
 {
-    if (keeps_best(trainer))
+    if (sl_config_keeps_best(trainer->config) && trainer->best_epoch > 0 &&
+        trainer->kept_epoch == trainer->best_epoch)
         sl_store_restore_best(&trainer->store);
 }
 
@@ -488,6 +504,7 @@ static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
     if (epoch >= progress->last)
         return 0;
     sl_report_sync(report);
+    settle_kept(trainer, epoch, true);
     const int code = sl_trainer_save(trainer, trainer->config->checkpoint);
     if (code)
         sl_note("%s; training goes on", sl_error_message());
@@ -584,7 +601,7 @@ static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
 static double loss_shown(const struct sl_trainer *trainer, const struct progress *progress,
                          const struct sl_outcome *outcome)
 {
-    if (!outcome->broken && keeps_best(trainer))
+    if (!outcome->broken && trainer->kept_epoch == trainer->best_epoch)
         return trainer->best_loss;
     return progress->last >= trainer->first_epoch
                ? loss_of(trainer, sl_records_of(&trainer->records, progress->last))
@@ -614,10 +631,11 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         const int code = close_trace(trainer);
         failure = failure ? failure : code;
     }
+    const int64_t best = settle_kept(trainer, progress.last, progress.unfinished.steps == 0);
     *outcome = (struct sl_outcome){
         .epochs = progress.last,
-        .best_epoch = trainer->best_epoch,
-        .kept_epoch = keeps_best(trainer) ? trainer->best_epoch : progress.last,
+        .best_epoch = best,
+        .kept_epoch = trainer->kept_epoch,
         .unfinished = progress.unfinished,
         .stopped = progress.stopped,
         .early = progress.early,

@@ -41,6 +41,7 @@ struct sl_trainer {
     int64_t best_epoch;      /* on validation, of the epochs whose records were read; 0: none */
     double best_value;       /* of the metric, or its negative if it falls */
     double best_loss;        /* of training in that epoch, NaN: not known */
+    int64_t kept_epoch;      /* whose weights are for use: the best or the last one */
     int64_t saved_epoch;     /* the last checkpoint of this run; 0: none */
     double step_seconds;     /* of the last epoch whose record was read; 0: of none */
     int64_t tasks_per_epoch; /* of a training step, on this rank */
@@ -100,7 +101,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer);
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
 
-/* Makes the parameters of the best epoch the current ones, if the run kept any. */
+/* Makes the parameters of trainer->kept_epoch the current ones. */
 void sl_trainer_use_best(struct sl_trainer *trainer);
 
 /* Evaluates the current parameters. */

@@ -193,13 +193,14 @@ static int write_all(struct writer *w)
     return rc ? rc : write_meta(w);
 }
 
-/* SL_ERR_USAGE if something is at `dir` that writing would replace. */
+/* SL_ERR_USAGE if something is at `dir` that writing would replace; SL_ERR_SYSTEM if nobody can
+ * tell. */
 static int check_vacant(const char *dir)
 {
     DIR *open_dir = opendir(dir);
     if (!open_dir)
         return errno == ENOENT ? SL_OK
-                               : sl_error(SL_ERR_USAGE, "%s: cannot write a dataset here: %s", dir,
+                               : sl_error(SL_ERR_SYSTEM, "%s: cannot write a dataset here: %s", dir,
                                           strerror(errno));
     int entries = 0;
     while (readdir(open_dir))
