@@ -32,6 +32,8 @@ void sl_place_remove(struct sl_place *place, const struct sl_matrix *matrix)
     place->count = kept;
     if (place->current == matrix)
         place->current = NULL;
+    if (place->last == matrix)
+        place->last = NULL;
 }
 
 static size_t aligned_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix)
@@ -65,7 +67,7 @@ int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place)
         forget_memory(rt, place);
         sl_memory_free(place->memory, place->bytes);
         place->bytes = bytes;
-        place->current = NULL;
+        place->current = place->last = NULL;
         place->memory = rt->plans ? NULL : sl_memory_alloc(bytes);
         if (!place->memory && !rt->plans)
             return SL_ERR_SYSTEM;
@@ -84,17 +86,21 @@ void sl_place_free(struct sl_place *place)
     *place = (struct sl_place){0};
 }
 
+/* A matrix without rows on this rank has no tasks, which a later matrix could wait for. */
 void sl_place_take(struct sl_runtime *rt, struct sl_place *place, const struct sl_matrix *matrix)
 {
     if (place->apart)
         return;
-    if (place->current && place->current != matrix)
-        sl_task_hand_over(rt, place->current, matrix);
+    const bool has_rows = sl_matrix_own_bytes(rt, matrix) > 0;
+    if (has_rows && place->last && place->last != matrix)
+        sl_task_hand_over(rt, place->last, matrix);
     if (place->current != matrix)
         sl_matrix_wake(matrix);
     for (int m = 0; m < place->count; m++)
-        if (place->matrix[m] == matrix)
+        if (place->matrix[m] == matrix) {
             place->current = place->matrix[m];
+            place->last = has_rows ? place->matrix[m] : place->last;
+        }
 }
 
 /* ---- The places of a network ---- */

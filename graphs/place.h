@@ -10,6 +10,7 @@ struct sl_place {
     int count, room;
     struct sl_matrix **matrix; // (count): without memory of their own
     struct sl_matrix *current; /* which one the place holds; NULL: none yet */
+    struct sl_matrix *last;    /* the last one with rows on this rank: its tasks use the memory */
     void *memory;
     size_t bytes;
     bool apart;  /* each matrix has memory of its own */

@@ -1,7 +1,8 @@
-/* Memory that matrices share: places grow, parts of gradients of batches take memory once, wait for
- * their readers, and stay idle beyond what a layer reads. */
+/* Memory that matrices share: places grow, matrices wait for one another, parts of gradients of
+ * batches take memory once, wait for their readers, and stay idle beyond what a layer reads. */
 #include <time.h>
 
+#include "codelets/epilogue.h"
 #include "tests/batch_run.h"
 #include "train/fits.h"
 
@@ -38,6 +39,53 @@ static void test_place_grows(void **state)
     sl_place_remove(&place, &b);
     sl_matrix_destroy(&a);
     sl_matrix_destroy(&b);
+    sl_place_free(&place);
+}
+
+static void fill(struct sl_matrix *matrix, float value)
+{
+    float *x = sl_tile_acquire(&sl_running, &matrix->tiles[0], true);
+    for (int64_t i = 0; i < matrix->tiles[0].rows * matrix->tiles[0].ld; i++)
+        x[i] = value;
+    sl_tile_release(&matrix->tiles[0]);
+}
+
+/* A rank may have no rows of a batch. The batch after it still waits for the batch before it. */
+static void test_no_rows_between(void **state)
+{
+    static const int64_t none[] = {0, 0}, some[] = {0, 10}, cols[] = {0, 8};
+    const struct timespec long_enough_to_write = {.tv_nsec = 200 * 1000 * 1000};
+    struct sl_place place = {.shared = true};
+    struct sl_matrix a, empty, b, x, *of_place[] = {&a, &empty, &b};
+    (void)state;
+    for (int m = 0; m < 3; m++) {
+        const struct sl_cuts cuts = {1, 1, m == 1 ? none : some, cols, first_rank, NULL};
+        assert_int_equal(sl_matrix_describe(&sl_running, of_place[m], SL_FLOAT32, &cuts), 0);
+        assert_int_equal(sl_place_add(&place, of_place[m]), 0);
+    }
+    const struct sl_cuts cuts = {1, 1, some, cols, first_rank, NULL};
+    assert_int_equal(sl_matrix_create(&sl_running, &x, SL_FLOAT32, &cuts), 0);
+    fill(&x, 7.0f);
+    assert_int_equal(sl_place_allocate(&sl_running, &place), 0);
+    sl_place_take(&sl_running, &place, &a);
+    fill(&a, 1.0f);
+    const float *before = sl_tile_acquire(&sl_running, &a.tiles[0], false);
+    sl_place_take(&sl_running, &place, &empty);
+    assert_ptr_equal(place.current, &empty);
+    sl_place_take(&sl_running, &place, &b);
+    sl_submit_epilogue(&sl_running, NULL, &x.tiles[0], &b.tiles[0]);
+    nanosleep(&long_enough_to_write, NULL);
+    const float seen = before[0];
+    sl_tile_release(&a.tiles[0]);
+    assert_true(seen == 1.0f);
+    const float *after = sl_tile_acquire(&sl_running, &b.tiles[0], false);
+    assert_true(after == before && after[0] == 7.0f);
+    sl_tile_release(&b.tiles[0]);
+    for (int m = 0; m < 3; m++) {
+        sl_place_remove(&place, of_place[m]);
+        sl_matrix_destroy(of_place[m]);
+    }
+    sl_matrix_destroy(&x);
     sl_place_free(&place);
 }
 
@@ -130,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_place_grows),
+        cmocka_unit_test(test_no_rows_between),
         cmocka_unit_test(test_parts_of_gradients_are_shared),
         cmocka_unit_test(test_parts_of_gradients_wait),
         cmocka_unit_test(test_parts_of_gradients_stay_idle),
