@@ -51,7 +51,7 @@ static void mean_probabilities_cpu(void *buffers[], void *argument)
                                  &(struct sl_logits){y.data, y.rows, y.cols, y.ld});
 }
 
-SL_HOST_CODELET(mean_probabilities, 0x9370DB, 2, STARPU_R, STARPU_RW);
+SL_CODELET(mean_probabilities, 0x9370DB, 2, STARPU_R, STARPU_RW);
 
 void sl_submit_mean_probabilities(struct sl_runtime *rt, int before, struct sl_tile *x,
                                   struct sl_tile *y)

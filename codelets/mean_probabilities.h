@@ -15,7 +15,10 @@ struct sl_logits {
  * softmax(Y) = exp(Y): Y are logits. */
 void sl_kernel_mean_probabilities(int before, const struct sl_logits *x, const struct sl_logits *y);
 
-/* Tasks of the host. X and Y: (rows, classes) of float32. */
+void sl_cuda_mean_probabilities(int before, const struct sl_logits *x, const struct sl_logits *y,
+                                struct sl_cuda_queue queue);
+
+/* X and Y: (rows, classes) of float32. */
 void sl_submit_mean_probabilities(struct sl_runtime *rt, int before, struct sl_tile *x,
                                   struct sl_tile *y);
 

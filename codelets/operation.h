@@ -26,6 +26,13 @@
 #include "core/sparse.h"
 #include "core/tile.h"
 
+/* Cores and GPUs share such a function. */
+#ifdef __CUDACC__
+#define SL_EVERYWHERE static __host__ __device__ __forceinline__
+#else
+#define SL_EVERYWHERE static inline __attribute__((always_inline))
+#endif
+
 struct sl_runtime;
 
 /* Where a GPU's worker enqueues: a cudaStream_t and a cublasHandle_t, without CUDA's headers. */

@@ -15,12 +15,6 @@
 #include "codelets/metrics.h"
 #include "codelets/operation.h"
 
-#ifdef __CUDACC__
-#define SL_EVERYWHERE static __host__ __device__ __forceinline__
-#else
-#define SL_EVERYWHERE static inline __attribute__((always_inline))
-#endif
-
 /* The constant, the name (of --optimizer, too), how many numbers of state a parameter has, and what
  * they are: optimizers with the same state go on from one another's checkpoints. */
 #define SL_OPTIMIZERS(ENTRY)          \

@@ -160,7 +160,7 @@ static void label_metric_cpu(void *buffers[], void *argument)
             sl_label_metric_value(&arg->metric, arg->form, arg->count, labels, tables, s);
 }
 
-SL_HOST_CODELET(ranking, 0xDEB887, STARPU_VARIABLE_NBUFFERS, 0);
+SL_CODELET_ANY(ranking, 0xDEB887);
 SL_HOST_CODELET(label_metric, 0xD2B48C, STARPU_VARIABLE_NBUFFERS, 0);
 
 void sl_submit_ranking(struct sl_runtime *rt, int count, struct sl_tile *const *scores,

@@ -1,4 +1,4 @@
-/* Rankings of labels by their scores, and metrics of tables of labels. Both belong to the host. */
+/* Rankings of labels by their scores, and metrics of tables of labels. */
 #ifndef SL_CODELETS_RANKING_H
 #define SL_CODELETS_RANKING_H
 
@@ -17,6 +17,14 @@ enum { SL_TABLE_RANKINGS = SL_SPLITS * SL_RANKINGS };
  * average precision, Σ (recall step · precision), of each split. */
 void sl_kernel_ranking(int64_t count, uint64_t *entries, uint64_t *scratch,
                        double result[SL_TABLE_RANKINGS]);
+
+/* The same on a GPU, entries without a score among them; it leaves other entries, in any order. */
+void sl_cuda_ranking(int64_t count, uint64_t *entries, uint64_t *scratch, double *result,
+                     struct sl_cuda_queue queue);
+
+/* entries (rows) = the first column of scores (rows, labels), to be ranked. */
+void sl_cuda_ranking_gather(int64_t rows, int64_t labels, const uint64_t *scores, uint64_t *entries,
+                            struct sl_cuda_queue queue);
 
 /* Submit table (labels, SL_TABLE_RANKINGS) of double, from `count` tiles of scores (rows, labels).
  * work (2, all rows) of uint64. */
@@ -38,8 +46,9 @@ double sl_label_metric_value(const struct sl_label_metric *metric, enum sl_targe
 
 enum { SL_MOST_TABLES = 64 };
 
-/* Submit metrics(SL_METRIC_VALUE + split) = the metric of each split, from `count` tables, at
- * most SL_MOST_TABLES, one after the other. All else of `metrics` stays. */
+/* A task of the host, which calls `ratio`. Submit metrics(SL_METRIC_VALUE + split) = the metric of
+ * each split, from `count` tables, at most SL_MOST_TABLES, one after the other. All else of
+ * `metrics` stays. */
 void sl_submit_label_metric(struct sl_runtime *rt, const struct sl_label_metric *metric,
                             enum sl_target_form form, int count, struct sl_tile *const *tables,
                             struct sl_tile *metrics);

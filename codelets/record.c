@@ -29,25 +29,10 @@ static void record_cpu(void *buffers[], void *argument)
  *   buffers   0 R    metrics (1, SL_METRICS) of double
  *             1 RW   best (1, 2) of double: value, epoch
  *             2 RW   end (1, 1) of double */
-struct keep_argument {
-    int index, epoch, patience;
-    bool falls;
-};
-
 static void keep_best_cpu(void *buffers[], void *argument)
 {
-    const struct keep_argument *arg = argument;
-    const double *metrics = sl_raw_buffer(buffers[0]);
-    double *best = sl_raw_buffer(buffers[1]), *end = sl_raw_buffer(buffers[2]);
-    if (*end > 0.0 && arg->epoch > *end)
-        return;
-    const double value = arg->falls ? -metrics[arg->index] : metrics[arg->index];
-    if (sl_is_better(value, best[0], (int)best[1])) {
-        best[0] = value;
-        best[1] = arg->epoch;
-    } else if (*end == 0.0 && arg->epoch - (int)best[1] >= arg->patience) {
-        *end = arg->epoch;
-    }
+    sl_keep_best(argument, sl_raw_buffer(buffers[0]), sl_raw_buffer(buffers[1]),
+                 sl_raw_buffer(buffers[2]));
 }
 
 static void copy_rows(const struct sl_dense *x, const struct sl_dense *y)
@@ -80,7 +65,7 @@ static void copy_cpu(void *buffers[], void *argument)
 }
 
 SL_HOST_CODELET(record, 0x808080, STARPU_VARIABLE_NBUFFERS, 0);
-SL_HOST_CODELET(keep_best, 0xA9A9A9, 3, STARPU_R, STARPU_RW, STARPU_RW);
+SL_CODELET(keep_best, 0xA9A9A9, 3, STARPU_R, STARPU_RW, STARPU_RW);
 SL_CODELET(copy_if_best, 0xC0C0C0, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_CODELET(copy, 0xD3D3D3, 2, STARPU_R, STARPU_W);
 

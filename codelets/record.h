@@ -18,7 +18,7 @@ void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *c
 
 /* Whether an evaluated epoch is the best so far: its value is larger than that of the best epoch,
  * or there is none yet. */
-static inline bool sl_is_better(double value, double best, int64_t best_epoch)
+SL_EVERYWHERE bool sl_is_better(double value, double best, int64_t best_epoch)
 {
     return value > best || (best_epoch == 0 && !isnan(value));
 }
@@ -28,6 +28,29 @@ static inline bool sl_is_better(double value, double best, int64_t best_epoch)
  * this epoch. Nothing after the end. */
 void sl_submit_keep_best(struct sl_runtime *rt, int index, bool falls, int epoch, int patience,
                          struct sl_tile *metrics, struct sl_tile *best, struct sl_tile *end);
+
+/* The same in memory of a GPU: metrics (SL_METRICS), best (2), end (1). */
+struct keep_argument {
+    int index, epoch, patience;
+    bool falls;
+};
+void sl_cuda_keep_best(const struct keep_argument *keep, const double *metrics, double *best,
+                       double *end, struct sl_cuda_queue queue);
+
+/* Do the work of keep_best, on a core or a thread of a GPU. */
+SL_EVERYWHERE void sl_keep_best(const struct keep_argument *keep, const double *metrics,
+                                double *best, double *end)
+{
+    if (*end > 0.0 && keep->epoch > *end)
+        return;
+    const double value = keep->falls ? -metrics[keep->index] : metrics[keep->index];
+    if (sl_is_better(value, best[0], (int)best[1])) {
+        best[0] = value;
+        best[1] = keep->epoch;
+    } else if (*end == 0.0 && keep->epoch - (int)best[1] >= keep->patience) {
+        *end = keep->epoch;
+    }
+}
 
 /* copy = W if best[1] == epoch. */
 void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best,

@@ -1,4 +1,4 @@
-/* Copies; what leaves the task graph belongs to the host. */
+/* Copies, and the best epoch; what leaves the task graph belongs to the host. */
 #include "codelets/cuda.h"
 
 extern "C" {
@@ -30,7 +30,26 @@ struct chosen {
     }
 };
 
+__global__ void keep_best_kernel(keep_argument keep, const double *metrics, double *best,
+                                 double *end)
+{
+    sl_keep_best(&keep, metrics, best, end);
+}
+
 } // namespace
+
+extern "C" void sl_cuda_keep_best(const struct keep_argument *keep, const double *metrics,
+                                  double *best, double *end, struct sl_cuda_queue queue)
+{
+    sl_cuda_launch("keep_best", keep_best_kernel, 1, 1, 0, queue.stream, *keep, metrics, best, end);
+}
+
+extern "C" void keep_best_cuda(void *buffers[], void *argument)
+{
+    sl_cuda_keep_best((const keep_argument *)argument, (const double *)sl_raw_buffer(buffers[0]),
+                      (double *)sl_raw_buffer(buffers[1]), (double *)sl_raw_buffer(buffers[2]),
+                      sl_cuda_task_queue());
+}
 
 extern "C" void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y,
                              int64_t ldy, struct sl_cuda_queue queue)

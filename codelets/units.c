@@ -132,8 +132,7 @@ void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameter
     copy_rows(kept->rows, kept->cols, kept->data, kept->ld, last_rows(part, kept->rows), part->ld);
 }
 
-/* Rows of no unit of the input, where it is cut; else what all parts have. */
-static int64_t rows_apart(const struct sl_unit_block *block, int64_t rows)
+int64_t sl_unit_block_apart(const struct sl_unit_block *block, int64_t rows)
 {
     const int64_t others = block->first + rows - block->weights * block->in.width;
     if (!block->in.part)
@@ -145,7 +144,7 @@ void sl_kernel_take_block(const struct sl_unit_block *block, bool first,
                           const struct sl_parameters *whole, const struct sl_parameters *part)
 {
     const int64_t shared = sl_unit_block_shared(block, whole->rows),
-                  rows = rows_apart(block, whole->rows);
+                  rows = sl_unit_block_apart(block, whole->rows);
     take_entries(block, whole, part);
     if (first)
         copy_rows(shared, whole->cols, last_rows(whole, shared), whole->ld, last_rows(part, shared),
@@ -384,21 +383,35 @@ static void metrics_join_cpu(void *buffers[], void *argument)
             y[i] = x[i];
 }
 
-SL_HOST_CODELET(take, 0x6B8E23, STARPU_VARIABLE_NBUFFERS, 0);
-SL_HOST_CODELET(put, 0x556B2F, STARPU_VARIABLE_NBUFFERS, 0);
-SL_HOST_CODELET(rows_in, 0x8FBC8F, 3, STARPU_R, STARPU_R, STARPU_RW);
-SL_HOST_CODELET(rows_out, 0x8FBC8F, 2, STARPU_R, STARPU_W);
-SL_HOST_CODELET(clear_others, 0x6B8E23, 1, STARPU_RW);
-SL_HOST_CODELET(merge, 0x808000, 3, STARPU_R, STARPU_R, STARPU_RW);
-SL_HOST_CODELET(share, 0xBDB76B, 3, STARPU_R, STARPU_R, STARPU_RW);
-SL_HOST_CODELET(count_steps, 0x9ACD32, 1, STARPU_W);
-SL_HOST_CODELET(metrics_copy, 0x5F9EA0, 2, STARPU_R, STARPU_W);
-SL_HOST_CODELET(metrics_join, 0x5F9EA0, 2, STARPU_R, STARPU_RW);
+SL_CODELET_ANY(take, 0x6B8E23);
+SL_CODELET_ANY(put, 0x556B2F);
+SL_CODELET(rows_in, 0x8FBC8F, 3, STARPU_R, STARPU_R, STARPU_RW);
+SL_CODELET(rows_out, 0x8FBC8F, 2, STARPU_R, STARPU_W);
+SL_CODELET(clear_others, 0x6B8E23, 1, STARPU_RW);
+SL_CODELET(merge, 0x808000, 3, STARPU_R, STARPU_R, STARPU_RW);
+SL_CODELET(share, 0xBDB76B, 3, STARPU_R, STARPU_R, STARPU_RW);
+SL_CODELET(count_steps, 0x9ACD32, 1, STARPU_W);
+SL_CODELET(metrics_copy, 0x5F9EA0, 2, STARPU_R, STARPU_W);
+SL_CODELET(metrics_join, 0x5F9EA0, 2, STARPU_R, STARPU_RW);
+
+/* Whether a GPU's workspace has room for the parts of all units, and for lists of as many as the
+ * tiles have rows and columns. */
+static bool has_room(const struct units_argument *arg, const struct sl_task *task)
+{
+    const int64_t units = arg->block.in.width + arg->block.out.width;
+    int64_t most = 0;
+    for (int t = 0; t < task->count; t++) {
+        const struct sl_tile *tile = task->tiles[t];
+        most = tile->rows + tile->cols > most ? tile->rows + tile->cols : most;
+    }
+    return units + most * (int64_t)sizeof(int32_t) + 1024 <= SL_UNITS_HISTORY;
+}
 
 static void submit(struct sl_runtime *rt, struct starpu_codelet *codelet, struct units_argument arg,
                    struct sl_task task)
 {
     const struct sl_tile *output = task.tiles[task.count - 1];
+    task.on_cores = !has_room(&arg, &task);
     task.codelet = codelet;
     task.argument = &arg;
     task.argument_size = sizeof arg;

@@ -10,6 +10,7 @@
 #define SL_CODELETS_UNITS_H
 
 #include "codelets/operation.h"
+#include "core/runtime.h"
 
 /* The units of an axis, and whose they are. Parts stay the caller's until all tasks are done. */
 struct sl_units {
@@ -37,6 +38,10 @@ struct sl_parameters {
  * many of the whole, which has `rows`. Each sub-model keeps its own values of them, `kept`, until
  * they meet. */
 int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows);
+
+/* Return how many of the last rows belong to no unit of the input, where it is cut; else what all
+ * parts have. */
+int64_t sl_unit_block_apart(const struct sl_unit_block *block, int64_t rows);
 
 /* Return the rows that the block has of a whole of `rows` rows. */
 int64_t sl_unit_block_rows(const struct sl_unit_block *block, int64_t rows);
@@ -74,6 +79,38 @@ struct sl_rounds_past {
 void sl_kernel_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
                            const struct sl_parameters *counts);
 
+/* The same on a GPU, whose memory has parts of units and of rounds, too. Lists of the rows and
+ * columns of a block are in the workspace. Nothing is done in an epoch after the one that `end` (1)
+ * holds; `end` NULL: in none. */
+struct sl_units_end {
+    const double *end;
+    int epoch;
+};
+void sl_cuda_take(const struct sl_units_end *when, const struct sl_unit_block *block,
+                  const struct sl_parameters *whole, const struct sl_parameters *kept,
+                  const struct sl_parameters *part, struct sl_cuda_queue queue);
+void sl_cuda_take_block(const struct sl_units_end *when, const struct sl_unit_block *block,
+                        bool first, const struct sl_parameters *whole,
+                        const struct sl_parameters *part, struct sl_cuda_queue queue);
+void sl_cuda_put(const struct sl_units_end *when, const struct sl_unit_block *block,
+                 const struct sl_parameters *part, const struct sl_parameters *kept,
+                 const struct sl_parameters *whole, struct sl_cuda_queue queue);
+void sl_cuda_clear_others(const struct sl_unit_block *block, const struct sl_parameters *part,
+                          struct sl_cuda_queue queue);
+void sl_cuda_merge(const struct sl_units_end *when, int before, const struct sl_parameters *kept,
+                   const struct sl_parameters *whole, struct sl_cuda_queue queue);
+/* Y = X; X without data is zero. */
+void sl_cuda_copy_parameters(const struct sl_units_end *when, const struct sl_parameters *x,
+                             const struct sl_parameters *y, struct sl_cuda_queue queue);
+/* Counts = [counts +] those of sl_kernel_count_steps. */
+void sl_cuda_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
+                         bool accumulate, const struct sl_parameters *counts,
+                         struct sl_cuda_queue queue);
+void sl_cuda_metrics_join(const double *x, double *y, struct sl_cuda_queue queue);
+
+/* Bytes of a GPU's workspace for parts of past rounds; as many are left for lists. */
+enum { SL_UNITS_HISTORY = SL_RUNTIME_WORKSPACE / 2 };
+
 /* Whether a task still counts: it does nothing in epochs after the last one of the run, which
  * `end`, a (1, 1) tile of double, holds (codelets/optimizer.h). Epoch 0 always counts. */
 struct sl_units_moment {
@@ -81,7 +118,7 @@ struct sl_units_moment {
     struct sl_tile *end;
 };
 
-/* What a block takes, and where it goes. */
+/* A block takes rows of the whole, which become rows of a tile. */
 struct sl_unit_take {
     struct sl_unit_block block;
     struct sl_units_moment moment;
@@ -91,9 +128,9 @@ struct sl_unit_take {
     bool shared;          /* with `kept` NULL; or they are zero */
 };
 
-/* Tasks of the host, which has the whole; sub-models alone are on GPUs. sl_submit_share gives a
- * sub-model the values of the whole, or zeros, to keep. `part` is a tile of a sub-model, or rows of
- * one that travel. */
+/* Tasks on parameters that no GPU has room for are for the cores (core/tile.h: `on_cores`).
+ * sl_submit_share gives a sub-model the values of the whole, or zeros, to keep. `part` is a tile of
+ * a sub-model, or rows of one that travel. */
 void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *whole,
                     struct sl_tile *part);
 void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *part,

@@ -122,8 +122,8 @@ typedef float sl_short __attribute__((vector_size(SL_SHORT_BYTES), aligned(4), m
 typedef int32_t sl_short_ints __attribute__((vector_size(SL_SHORT_BYTES), aligned(4), may_alias));
 
 /* Unroll the loop that follows, so that an array of vectors becomes registers. Clang unrolls such
- * loops anyway. */
-#ifdef __clang__
+ * loops anyway; nvcc only reads them. */
+#if defined __clang__ || defined __NVCC__
 #define SL_UNROLL
 #else
 #define SL_UNROLL _Pragma("GCC unroll 16")

@@ -44,7 +44,7 @@ jobs=$(getconf _NPROCESSORS_ONLN)
 data=${SL_SHARED_DATA:-$source/../shared/data}
 datasets="cora citeseer"
 programs="starling tests/test_cuda_kernels tests/test_tasks tests/test_tasks_norm tests/test_tasks_rows tests/test_tasks_training \
-    tests/test_batches"
+    tests/test_tasks_units tests/test_batches"
 
 build() (
     [ -x "$source/configure" ] || autoreconf -fi "$source" || exit 1

@@ -45,7 +45,7 @@ sources codelets/kernels | xargs grep -nE '<starpu|codelets/codelet\.h|core/(tas
 sources src codelets graphs |
     xargs grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*(SL_HAVE_MPI|SL_HAVE_CUDA|__CUDACC__)' /dev/null |
     grep -vE '^(src/core/message\.c|codelets/codelet\.h):' |
-    grep -vE '^(src/core/rng\.h|codelets/(cuda|optimizer)\.h):.*__CUDACC__' |
+    grep -vE '^(src/core/rng\.h|codelets/(cuda|operation)\.h):.*__CUDACC__' |
     grep -vE '^src/bench/(gemm|spmm)\.c:.*SL_HAVE_CUDA' |
     complain 'MPI and CUDA conditions stay in src/core/message.c and codelets/codelet.h'
 

@@ -8,6 +8,7 @@ extern "C" {
 #include "codelets/label_counts.h"
 #include "codelets/label_scores.h"
 #include "codelets/optimizer.h"
+#include "codelets/ranking.h"
 #include "codelets/softmax.h"
 #include "codelets/value_loss.h"
 #include "codelets/weighted_softmax.h"
@@ -602,7 +603,49 @@ static void test_labels()
     check_labels(random_matrix(3, 300, LOOSE, NONE, INTEGERS), SL_TARGET_VALUES);
 }
 
+/* There are `scores` different scores, up to the largest one. */
+static void check_ranking(int64_t count, int64_t labels, uint64_t scores)
+{
+    const int64_t label = labels / 2;
+    std::vector<uint64_t> all((size_t)(count * labels));
+    for (uint64_t &entry : all) {
+        const uint64_t what = (uint64_t)random_below(2 * SL_SPLITS + 1);
+        const uint64_t score = UINT32_MAX - random_bits() % scores * (UINT32_MAX / scores);
+        entry = score << 32 | (what < 2 * SL_SPLITS ? what : (uint64_t)SL_NO_SCORE);
+    }
+    std::vector<uint64_t> entries, scratch((size_t)count);
+    for (int64_t r = 0; r < count; r++)
+        entries.push_back(all[(size_t)(r * labels + label)]);
+    std::vector<double> want(SL_TABLE_RANKINGS, -1.0);
+    const array<uint64_t> dall(all), dentries(scratch), dscratch(scratch);
+    const array<double> first(want), again(want);
+    for (const array<double> *result : {&first, &again}) {
+        sl_cuda_ranking_gather(count, labels, dall.data + label, dentries.data, queue);
+        sl_cuda_ranking(count, dentries.data, dscratch.data, result->data, queue);
+    }
+    sl_kernel_ranking(count, entries.data(), scratch.data(), want.data());
+    const std::vector<double> got = first.download();
+    bool same = true;
+    for (size_t i = 0; i < want.size(); i++)
+        same = same && close(got[i], want[i], 1e-12);
+    expect(same, "ranking");
+    expect(memcmp(got.data(), again.download().data(), got.size() * sizeof(double)) == 0,
+           "ranking again");
+}
+
+static void test_ranking()
+{
+    for (const int64_t count : {0, 1, 2, 31, 256, 257, 1000, 4096, 5000})
+        for (const uint64_t scores : {1ull, 2ull, 40ull, 65536ull, 4294967295ull})
+            check_ranking(count, 1 + random_below(3), scores);
+    static one_in large(2);
+    for (const int64_t count : {20000, 300000})
+        if (!large.leaves_out_in_software())
+            check_ranking(count, 1, 4294967295ull);
+}
+
 const std::vector<test> training_tests = {
+    {"ranking", test_ranking},
     {"values", test_values},
     {"weighted softmax", test_weighted_softmax},
     {"metrics of labels", test_labels},

@@ -52,8 +52,9 @@ same() { # NAME NAME
 like_cores() {
     tolerance=$1
     shift
-    trained cores "$T/graph" --epochs 8 --tiles 3 "$@" --device cpu
-    trained gpus "$T/graph" --epochs 8 --tiles 3 "$@" --device cuda
+    case " $* " in *" --epochs "*) ;; *) set -- --epochs 8 "$@" ;; esac
+    trained cores "$T/graph" --tiles 3 "$@" --device cpu
+    trained gpus "$T/graph" --tiles 3 "$@" --device cuda
     close cores gpus "$tolerance"
 }
 
@@ -65,7 +66,7 @@ fi
 on_gpu() { # PROGRAM
     SL_TEST_DEVICE=cuda SOFTWARE_GPU_COUNT=1 timeout --foreground 1200 "${top_builddir:-.}/tests/$1"
 }
-for program in test_tasks test_tasks_norm test_tasks_rows test_tasks_training test_batches; do
+for program in test_tasks test_tasks_norm test_tasks_rows test_tasks_training test_tasks_units test_batches; do
     check "$program" on_gpu $program
 done
 
@@ -95,6 +96,23 @@ for options in "--precision tf32" "--precision bf16" "--precision bf16 --layers 
     # shellcheck disable=SC2086
     check "$options" like_cores 1e-2 $options
 done
+
+# Blocks of sub-models, on the GPU and, where they are in a file, on the cores. An ensemble has a mean of probabilities.
+for options in "--submodels 4 --local-steps 2 --epochs 24" "--submodels 2 --split-layers 0,1,2 --unit-sums scaled --epochs 12" \
+    "--submodels 2 --share none --epochs 12" "--submodels 2 --share copies --model gat --epochs 12" \
+    "--submodels 3 --local-steps 2 --model resgcn --epochs 18"; do
+    # shellcheck disable=SC2086
+    check "$options" like_cores $near --layers 3 $options
+done
+in_a_file() {
+    for device in cpu cuda; do
+        trained $device "$T/graph" --layers 3 --submodels 2 --epochs 12 --tiles 3 --store "$T" --device $device
+        trained ${device}_memory "$T/graph" --layers 3 --submodels 2 --epochs 12 --tiles 3 --device $device
+        same $device ${device}_memory
+    done
+    close cpu cuda $near
+}
+check "sub-models in a file" in_a_file
 
 # Batches that are drawn anew take handles of batches of other sizes.
 for options in "clusters:6,2" "co:3 --max-hop 1 --resample 1"; do
@@ -226,8 +244,9 @@ on_ranks() { # ARGUMENT ...
     launch="$MPIRUN -n 2"
     SOFTWARE_GPU_DELAY=100
     export SOFTWARE_GPU_DELAY
-    trained cores "$T/graph" --epochs 6 "$@" --device cpu
-    trained gpus "$T/graph" --epochs 6 "$@" --device cuda
+    case " $* " in *" --epochs "*) ;; *) set -- --epochs 6 "$@" ;; esac
+    trained cores "$T/graph" "$@" --device cpu
+    trained gpus "$T/graph" "$@" --device cuda
     close cores gpus $near
 }
 
@@ -246,6 +265,7 @@ if [ -n "$MPIRUN" ]; then
         # shellcheck disable=SC2086
         check "2 ranks, $options" on_ranks --distribution $options
     done
+    check "2 ranks, sub-models" on_ranks --groups 2x1 --submodels 2 --local-steps 2 --layers 3 --epochs 12
     check "2 ranks, 1x2x1" on_ranks --grid 1x2x1
     check "2 ranks, 1x2x1, gat" on_ranks --grid 1x2x1 --model gat
     check "2 ranks, 1x2x1, resgcn" on_ranks --grid 1x2x1 --model resgcn

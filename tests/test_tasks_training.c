@@ -246,6 +246,7 @@ static void check_ranking(int64_t rows, int64_t labels)
                       table = sl_operand_over(calloc((size_t)(labels * SL_TABLE_RANKINGS) + 1, 8),
                                               labels, SL_TABLE_RANKINGS, SL_TABLE_RANKINGS, 8),
                       metrics = sl_operand_metrics();
+    work.free_rows = 2;
     sl_submit_ranking(&sl_running, TILES, list, &work.tile, &table.tile);
     struct sl_tile *tables[] = {&table.tile};
     sl_submit_label_metric(&sl_running, &sl_metric_roc_auc.labels, SL_TARGET_VALUES, 1, tables,

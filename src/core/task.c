@@ -148,12 +148,20 @@ static bool exceeds_gpus(const struct sl_runtime *rt, const struct sl_task *desc
     return true;
 }
 
+static bool is_for_cores(const struct sl_task *description)
+{
+    bool on_cores = description->on_cores;
+    for (int t = 0; t < description->count; t++)
+        on_cores = on_cores || tiles_of(description)[t]->on_cores;
+    return on_cores;
+}
+
 static void choose_workers(const struct sl_runtime *rt, const struct sl_task *description,
                            struct starpu_task *task)
 {
     if (rt->process->gpus == 0 || !task->cl->cuda_funcs[0])
         return;
-    if (exceeds_gpus(rt, description))
+    if (is_for_cores(description) || exceeds_gpus(rt, description))
         task->where = STARPU_CPU;
     else if (rt->process->gpus_only)
         task->where = STARPU_CUDA;

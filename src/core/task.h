@@ -32,6 +32,7 @@ struct sl_task {
     const void *argument;        /* copied */
     size_t argument_size;
     enum sl_task_urgency urgency;
+    bool on_cores; /* GPUs leave it alone; likewise with a tile that is */
     double work;   /* flops, or edges x width: what its duration follows */
     uint32_t kind; /* bits of the codelet's own, 0 … 65535: which of its ways, as far as they differ
                       in time */

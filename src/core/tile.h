@@ -47,6 +47,7 @@ struct sl_tile {
     int owner;           /* rank */
     float place;         /* among the rank's tiles of its matrix, 0 … 1; -1: it is alone */
     bool received;       /* not the owner, but the last write was sent here */
+    bool on_cores;       /* its tasks are for the cores: GPUs have no room for such tiles */
     bool idle;           /* tasks whose output it is are left out; the same on every rank */
 };
 

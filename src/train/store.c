@@ -6,6 +6,7 @@
 #include "codelets/record.h"
 #include "core/error.h"
 #include "core/message.h"
+#include "core/task.h"
 #include "core/temporary.h"
 #include "graphs/collective.h"
 #include "graphs/network.h"
@@ -123,6 +124,13 @@ static int64_t own_bytes(const struct sl_store *store)
     return bytes;
 }
 
+/* Panels move to a GPU where all of them have room beside the tiles of a sub-model. Those of a file
+ * stay. */
+static bool is_on_cores(const struct sl_store *store)
+{
+    return store->mapped.memory || !sl_task_holds(store->rt, own_bytes(store) / 2);
+}
+
 static int create_tile(struct sl_store *store, const struct sl_panel *panel, struct sl_tile *tile)
 {
     const int64_t rows = panel->rows, cols = columns_of(store, panel);
@@ -138,6 +146,7 @@ static int create_tile(struct sl_store *store, const struct sl_panel *panel, str
 
 static int create_tiles(struct sl_store *store)
 {
+    const bool on_cores = is_on_cores(store);
     int code = 0;
     store->tiles = calloc((size_t)(store->panels * SL_STORE_KINDS + 1), sizeof *store->tiles);
     if (!store->tiles)
@@ -149,6 +158,7 @@ static int create_tiles(struct sl_store *store)
                 continue;
             store->panel[n].tile[k] = tile;
             code = create_tile(store, &store->panel[n], tile);
+            tile->on_cores = on_cores;
         }
     return code;
 }
