@@ -70,6 +70,18 @@ words() {
     [ "$sums" -eq $((clones * 4 * 2 * (16 + 3))) ] && [ "$rows" -eq "$sums" ] || die "other words than the formula"
     [ "$(traffic words-0c sums_received)" -eq 0 ] && [ "$(traffic words-0c rows_received)" -eq 0 ] || die "0c has words"
     [ "$(traffic words-0c bytes_received)" -gt 0 ] || die "no weights"
+    # Words of training epochs, and of exact ones. Of cd-2, half of the clones meet in a training epoch, forward alone.
+    for delay in cd-2 0c; do
+        train "words-$delay" 4 train "$T/directed" --epochs 8 --exact-epochs 2 --hidden 16 --product-order gemm \
+            --distribution vertex-cut --partition libra --delay $delay
+        [ "$(traffic "words-$delay" sums_received exact_)" -eq "$sums" ] || die "$delay: exact epochs have other words"
+    done
+    echo "$(traffic words-cd-2 rows_received) bytes to roots and leaves with cd-2, $(traffic words-0c rows_received) with 0c"
+    awk "BEGIN { d = $(traffic words-cd-2 rows_received) - $sums / 2; exit !(-4 <= d && d <= 4) }" || die "cd-2: other words"
+    awk "BEGIN { d = $(traffic words-cd-2 bytes_received) - $(traffic words-0c bytes_received) - $sums / 2
+        exit !(-4 <= d && d <= 4) }" || die "cd-2 and 0c differ by other words"
+    [ "$(traffic words-0c rows_received)" -eq 0 ] || die "0c: exact epochs count as training"
+    ! grep -q exact_traffic "$T/words-cd-0/log" || die "cd-0 has exact epochs apart"
 }
 
 # Evaluated exactly: the same parameters have the same accuracy on one rank.
@@ -152,7 +164,7 @@ exact_before_all_bins() {
 # Without the option, a tenth of the epochs is exact where sums are scaled, a fifth with 0c, and a run does not end before by
 # itself.
 exact_share() {
-    for how in "5 --delay 0c" "2 --delay cd-3" "0 --delay 0c --partial-sums published"; do
+    for how in "5 --delay 0c" "2 --delay cd-3" "0 --delay 0c --partial-sums unscaled"; do
         options=${how#* }
         # shellcheck disable=SC2086
         train share 2 train "$T/directed" --epochs 29 --distribution vertex-cut $options
@@ -204,7 +216,7 @@ dropped() {
     train dropped 3 train "$karate" --epochs 8 --distribution vertex-cut --delay cd-3 --partition libra
     for how in "2 another number of ranks" "1 another number of ranks" "3 none --delay cd-0" \
         "3 another delay --delay cd-2" "3 another partition --partition random" \
-        "3 another partition --partial-sums published" "3 none --distribution 1d"; do
+        "3 another partition --partial-sums unscaled" "3 none --distribution 1d"; do
         words=${how#* }
         options=
         case $words in *--*) options=--${words#*--} ;; esac
@@ -237,14 +249,14 @@ check "partitions out of files" from_file
 check "resumed on a vertex-cut" handed_over
 check "continued: cd-1" continued one 6 --delay cd-1 --layers 3
 check "continued: cd-3, Libra's parts" continued libra 8 --delay cd-3 --partition libra --model sage --aggregator mean
-check "continued: cd-2, sums as published" continued published 8 --delay cd-2 --partial-sums published
+check "continued: cd-2, unscaled sums" continued unscaled 8 --delay cd-2 --partial-sums unscaled
 check "continued: cd-5, before all bins had their turn" continued young 3 --delay cd-5 --partition hdrf
 check "continued: cd-2, bfloat16, SpMM first" within 1e-3 continued narrow 6 --delay cd-2 --precision bf16 --hidden 20 --product-order spmm
 check "continued: cd-0, random parts" continued exact 6 --partition random
 check "0c, then exact" exact_end end-0c --delay 0c
 check "cd-3, then exact, GraphSAGE" exact_end end-late --delay cd-3 --model sage --aggregator mean
 check "0c, then exact, maxima" exact_end end-max --delay 0c --model sage --aggregator max
-check "cd-2 as published, then exact, SpMM first" exact_end end-published --delay cd-2 --partial-sums published \
+check "cd-2, unscaled, then exact, SpMM first" exact_end end-unscaled --delay cd-2 --partial-sums unscaled \
     --product-order spmm
 check "a share of the epochs is exact" exact_share
 check "an exact epoch before all bins had their turn" exact_before_all_bins
@@ -274,8 +286,8 @@ check "a partition without a vertex-cut: one sentence" refused "--partition libr
     train "$karate" --partition libra
 check "exact epochs without a delay: one sentence" refused "--exact-epochs 4: expected --delay cd-R or 0c" \
     train "$karate" --distribution vertex-cut --exact-epochs 4
-check "published sums without a vertex-cut: one sentence" refused "--partial-sums published: expected --distribution vertex-cut" \
-    train "$karate" --partial-sums published
+check "unscaled sums without a vertex-cut: one sentence" refused "--partial-sums unscaled: expected --distribution vertex-cut" \
+    train "$karate" --partial-sums unscaled
 check "a late maximum: one sentence" refused "--delay cd-2: --aggregator max has no gradient" \
     train "$karate" --distribution vertex-cut --delay cd-2 --model sage --aggregator max
 check "another order: one sentence" refused "--order rabbit: a vertex-cut takes" \

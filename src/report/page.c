@@ -114,10 +114,47 @@ struct row {
     double (*number)(const struct sl_logged_run *run);
 };
 
+/* Rows that have the sum of the ranks' values. */
+static const struct row sums[] = {
+    {"bytes that ranks receive in an epoch", true, "traffic_per_epoch", "bytes_received", NULL},
+    {"bytes that ranks receive in an exact epoch", true, "exact_traffic_per_epoch",
+     "bytes_received", NULL},
+};
+
 static const json_t *find_value(const struct sl_logged_run *run, const struct row *row)
 {
     const json_t *event = row->of_end ? run->end : run->start;
     return json_object_get(row->group ? json_object_get(event, row->group) : event, row->key);
+}
+
+static void put_found(FILE *out, const struct sl_logged_run *run, const struct row *row)
+{
+    if (row->number)
+        put_number(out, row->number(run));
+    else
+        put_value(out, find_value(run, row));
+}
+
+static void put_sum(FILE *out, const struct sl_logged_run *run, const struct row *row)
+{
+    const double sum = sl_logged_sum(run->end, (const char *const[]){row->group, row->key, NULL});
+    if (isnan(sum))
+        fputs("–", out);
+    else
+        fprintf(out, "%.0f", sum);
+}
+
+/* A row of the overview; `put` writes its value in a run. */
+static void put_row(FILE *out, const struct sl_logged_run *runs, int count, const struct row *row,
+                    void (*put)(FILE *out, const struct sl_logged_run *run, const struct row *row))
+{
+    fprintf(out, "<tr><th scope=\"row\">%s</th>", row->title);
+    for (int r = 0; r < count; r++) {
+        fputs("<td>", out);
+        put(out, &runs[r], row);
+        fputs("</td>", out);
+    }
+    fputs("</tr>\n", out);
 }
 
 static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
@@ -153,18 +190,10 @@ static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
         fputs("</th>", out);
     }
     fputs("</tr></thead><tbody>\n", out);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        fprintf(out, "<tr><th scope=\"row\">%s</th>", rows[i].title);
-        for (int r = 0; r < count; r++) {
-            fputs("<td>", out);
-            if (rows[i].number)
-                put_number(out, rows[i].number(&runs[r]));
-            else
-                put_value(out, find_value(&runs[r], &rows[i]));
-            fputs("</td>", out);
-        }
-        fputs("</tr>\n", out);
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        put_row(out, runs, count, &rows[i], put_found);
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        put_row(out, runs, count, &sums[i], put_sum);
     fputs("</tbody></table></div>\n", out);
 }
 

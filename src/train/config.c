@@ -257,11 +257,11 @@ const struct sl_option sl_config_options[] = {
      "with --distribution vertex-cut, or --allow-inexact: when clones of a vertex meet: cd-0 in "
      "every aggregation, cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
-    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
+    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|unscaled",
      "KIND",
-     "sums of clones that have not met, with --delay cd-R or 0c. With scaled: to the weight of all "
-     "neighbours, and gradients never meet. With published: unscaled, as in DistGNN, and gradients "
-     "meet late, too",
+     "sums of clones that have not met, with --delay cd-R or 0c. With scaled, as DistGNN does: to "
+     "the weight of all neighbours, and gradients never meet. With unscaled: as they are, and "
+     "gradients meet late, too",
      EXECUTION},
     {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "-1", -1, 10000000, NULL, "N",
      "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0; -1: with "
@@ -290,7 +290,9 @@ const struct sl_option sl_config_options[] = {
      "vertex order in memory, which results do not show; neighbours close together are read "
      "faster. With auto: rabbit where it is predicted to save more in --epochs than it takes and "
      "no "
-     "rank reads the whole graph for it alone, else none. With double: rows and columns of the "
+     "rank reads the whole graph for it alone; with --distribution 1d on several ranks, random, "
+     "MG-GCN's, where an epoch is predicted to be a tenth shorter; else none. With double: rows "
+     "and columns of the "
      "adjacency in two random orders, which "
      "makes all its tiles equally full",
      EXECUTION},
