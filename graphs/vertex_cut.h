@@ -25,9 +25,10 @@
  * training steps, and in steps that ask for it (sl_moment.exact), E is exact for every delay, and F
  * and F' are 1.
  *
- * A clone that keeps P has summed some of its vertex's entries. DistGNN uses P as if it were the
- * whole sum. So training sees smaller sums than evaluation does, and loses accuracy. Where sums are
- * scaled,
+ * A clone that keeps P has summed some of its vertex's entries. Algorithm 4 as printed uses P as if
+ * it were the whole sum. Training then sees smaller sums than evaluation does, and loses accuracy.
+ * DistGNN's code divides a mean by the number of entries behind the sum, and hands gradients
+ * through without any exchange. Scaled sums follow this rule, for all norms:
  *
  *     forward    Z = epilogue(F·E(P))         backward    Z = epilogue(Sᵀ·F'·G)
  *
@@ -37,8 +38,9 @@
  * ranks share.
  *
  * With a delay, too, scaled gradients never meet. A clone takes its own part of the vertex's
- * gradient, times F', for the whole. Late gradients, as algorithm 4 has them, cost accuracy on many
- * ranks (docs/DISTRIBUTIONS.md), and as many messages as forward. */
+ * gradient, times F', for the whole. DistGNN's code has F there: where clones have met, it takes
+ * the part alone. F and late gradients, as algorithm 4 has them, cost accuracy
+ * (docs/DISTRIBUTIONS.md); late gradients also take as many messages as forward. */
 #ifndef SL_GRAPHS_VERTEX_CUT_H
 #define SL_GRAPHS_VERTEX_CUT_H
 

@@ -858,9 +858,12 @@ from_changed_log() {
     refused 2 '--config nested: config is of the command line alone' train "$karate" --config nested
     refused 2 '--trace five is the file of --config' train "$karate" --config five --trace five
     grep -q hidden five || die "the options are gone"
+    # As programs wrote it that called unscaled sums published.
     echo '{"delay": "0c", "partial-sums": "published"}' >late
     exits 0 plan "$karate" --ranks 2 --config late
     grep -q 0c "$T/out" || die "plan does not take the delay: $(cat "$T/out")"
+    refused 2 '--partial-sums: expected scaled or unscaled, not "published"' \
+        plan "$karate" --ranks 2 --delay 0c --partial-sums published
 }
 
 from_config() {
@@ -938,6 +941,8 @@ END
     values loss json.log >json.losses
     values loss toml.log | cmp -s - json.losses || die "other losses"
     exits 0 plan "$karate" --ranks 2 --config run.toml
+    printf 'delay = "0c"\npartial-sums = "published"\n' >older.toml
+    exits 0 plan "$karate" --ranks 2 --config older.toml
 
     # A mark of byte order, lines of other systems, no line end, the name in capitals; the command line wins.
     printf '\357\273\277hidden = 5\r\nbias = false\r\nepochs = 3' >WINDOWS.TOML

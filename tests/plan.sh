@@ -353,8 +353,8 @@ check "... and of GraphSAGE" same_plan --model sage --dropout 0
 check "words of 64 ranks within 20 % of the formulas" formulas
 check "words of 64 and 512 ranks in the order of the formulas" words_in_order
 check "the command plans vertex-cuts, exact and late" cut_plan
-check "... and of GraphSAGE, SpMM first, bfloat16, sums as published" cut_plan --model sage --product-order spmm \
-    --precision bf16 --partial-sums published
+check "... and of GraphSAGE, SpMM first, bfloat16, unscaled sums" cut_plan --model sage --product-order spmm \
+    --precision bf16 --partial-sums unscaled
 check "... and out of files" cut_files
 check "two cliques, and a machine whose sparse products alone take time" cliques
 check "what is hidden behind messages" overlap

@@ -130,9 +130,9 @@ all() {
         configuration 3 words --grid 1x1x3 --model $model --precision bf16
         configuration 2 words --distribution vertex-cut --model $model
         configuration 3 dense --distribution vertex-cut --model $model --precision bf16
-        configuration 3 words --distribution vertex-cut --model $model --delay cd-1 --partial-sums published
-        configuration 4 dense --distribution vertex-cut --model $model --delay cd-3 --partial-sums published
-        configuration 2 dense --distribution vertex-cut --model $model --delay 0c --partial-sums published --dropout 0
+        configuration 3 words --distribution vertex-cut --model $model --delay cd-1 --partial-sums unscaled
+        configuration 4 dense --distribution vertex-cut --model $model --delay cd-3 --partial-sums unscaled
+        configuration 2 dense --distribution vertex-cut --model $model --delay 0c --partial-sums unscaled --dropout 0
     done
     configuration 8 words --distribution 1d
     configuration 8 dense --distribution halo
@@ -170,7 +170,7 @@ all() {
     configuration 2 words --distribution halo --optimizer adamw --clip-norm 0.5
     configuration 1 words resumed --layers 3
     configuration 2 dense resumed --distribution 1d --model sage --aggregator max
-    configuration 3 words resumed --distribution vertex-cut --delay cd-2 --partial-sums published
+    configuration 3 words resumed --distribution vertex-cut --delay cd-2 --partial-sums unscaled
     configuration 4 dense resumed --distribution 2d --precision bf16
     configuration 2 words resumed --distribution halo --model sage
 }

@@ -307,16 +307,29 @@ static const struct {
     {"--order double", "--distribution 2d", 4, "2d", NULL, NULL, "cd-0", "double", 0},
 };
 
-static void write_configuration(const char *line, const char *without, const char *path)
+/* The options of a line, as a checkpoint has them; a new reference. */
+static json_t *options_of(const char *line)
 {
     struct sl_config config = sl_run_parse(line);
     json_t *options = sl_options_to_json(sl_config_options, &config);
-    if (without)
-        assert_int_equal(json_object_del(options, without), 0);
+    sl_options_free(sl_config_options, &config);
+    return options;
+}
+
+/* Takes the reference. */
+static void write_options(json_t *options, const char *path)
+{
     struct sl_checkpoint checkpoint = {.description = json_pack("{s:o}", "configuration", options)};
     assert_int_equal(sl_checkpoint_write(&checkpoint, path), 0);
     sl_checkpoint_free(&checkpoint);
-    sl_options_free(sl_config_options, &config);
+}
+
+static void write_configuration(const char *line, const char *without, const char *path)
+{
+    json_t *options = options_of(line);
+    if (without)
+        assert_int_equal(json_object_del(options, without), 0);
+    write_options(options, path);
 }
 
 /* As starling train does. */
@@ -383,16 +396,16 @@ static void test_option_not_saved(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* A delayed run of a program without the option had sums as published; any other run starts with
- * the default. */
+/* A delayed run of a program without the option had unscaled sums; any other run starts with the
+ * default. */
 static void test_partial_sums_not_saved(void **state)
 {
     (void)state;
     static const struct {
         const char *before, *now, *wanted;
     } rows[] = {
-        {"--distribution vertex-cut --delay 0c", "", "published"},
-        {"--distribution vertex-cut --delay cd-3", "", "published"},
+        {"--distribution vertex-cut --delay 0c", "", "unscaled"},
+        {"--distribution vertex-cut --delay cd-3", "", "unscaled"},
         {"--distribution vertex-cut --delay cd-3", "--partial-sums scaled", "scaled"},
         {"--distribution vertex-cut --delay cd-3", "--distribution 1d", "scaled"},
         {"--distribution vertex-cut", "", "scaled"},
@@ -408,6 +421,21 @@ static void test_partial_sums_not_saved(void **state)
         expect_text("partial-sums", config.partial_sums, rows[k].wanted, k);
         sl_options_free(sl_config_options, &config);
     }
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Unscaled sums had another name in checkpoints of older programs. Sums of units keep that name. */
+static void test_partial_sums_renamed(void **state)
+{
+    (void)state;
+    const char *path = sl_running_path("renamed");
+    json_t *options = options_of("--distribution vertex-cut --delay cd-3");
+    json_object_set_new(options, "partial-sums", json_string("published"));
+    write_options(options, path);
+    struct sl_config config = resume_with("", path, 3);
+    expect_text("partial-sums", config.partial_sums, "unscaled", 0);
+    expect_text("unit-sums", config.unit_sums, "published", 0);
+    sl_options_free(sl_config_options, &config);
     assert_int_equal(unlink(path), 0);
 }
 
@@ -544,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_brought_back),
         cmocka_unit_test(test_option_not_saved),
         cmocka_unit_test(test_partial_sums_not_saved),
+        cmocka_unit_test(test_partial_sums_renamed),
         cmocka_unit_test(test_found_by_cost),
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_breakdown_layer),

@@ -251,7 +251,7 @@ int main(void)
     static const char *const fixtures[] = {"undirected", "directed-weighted", "isolated",
                                            "directed-weighted-self-loops"};
     static const char *const delays[] = {"cd-0", "cd-1", "cd-2", "cd-5", "0c"};
-    static const char *const sums[] = {"scaled", "published"};
+    static const char *const sums[] = {"scaled", "unscaled"};
     static struct world w;
     if (sl_runtime_start(&w.rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 1}) ||
         w.rt.ranks > SL_SIMULATED_RANKS) {

@@ -152,7 +152,7 @@ exact_before_all_bins() {
 # Without the option, a tenth of the epochs is exact where sums are scaled, a fifth with 0c, and a run does not end before by
 # itself.
 exact_share() {
-    for how in "5 --delay 0c" "2 --delay cd-3" "0 --delay 0c --partial-sums published"; do
+    for how in "5 --delay 0c" "2 --delay cd-3" "0 --delay 0c --partial-sums unscaled"; do
         options=${how#* }
         # shellcheck disable=SC2086
         train share 2 train "$T/directed" --epochs 29 --distribution vertex-cut $options
@@ -204,7 +204,7 @@ dropped() {
     train dropped 3 train "$karate" --epochs 8 --distribution vertex-cut --delay cd-3 --partition libra
     for how in "2 another number of ranks" "1 another number of ranks" "3 none --delay cd-0" \
         "3 another delay --delay cd-2" "3 another partition --partition random" \
-        "3 another partition --partial-sums published" "3 none --distribution 1d"; do
+        "3 another partition --partial-sums unscaled" "3 none --distribution 1d"; do
         words=${how#* }
         options=
         case $words in *--*) options=--${words#*--} ;; esac
@@ -237,18 +237,18 @@ check "partitions out of files" from_file
 check "resumed on a vertex-cut" handed_over
 check "continued: cd-1" continued one 6 --delay cd-1 --layers 3
 check "continued: cd-3, Libra's parts" continued libra 8 --delay cd-3 --partition libra --model sage --aggregator mean
-check "continued: cd-2, sums as published" continued published 8 --delay cd-2 --partial-sums published
+check "continued: cd-2, unscaled sums" continued unscaled 8 --delay cd-2 --partial-sums unscaled
 check "continued: cd-5, before all bins had their turn" continued young 3 --delay cd-5 --partition hdrf
 check "continued: cd-2, bfloat16, SpMM first" within 1e-3 continued narrow 6 --delay cd-2 --precision bf16 --hidden 20 --product-order spmm
 check "continued: cd-0, random parts" continued exact 6 --partition random
 check "0c, then exact" exact_end end-0c --delay 0c
 check "cd-3, then exact, GraphSAGE" exact_end end-late --delay cd-3 --model sage --aggregator mean
 check "0c, then exact, maxima" exact_end end-max --delay 0c --model sage --aggregator max
-check "cd-2 as published, then exact, SpMM first" exact_end end-published --delay cd-2 --partial-sums published \
+check "cd-2, unscaled, then exact, SpMM first" exact_end end-unscaled --delay cd-2 --partial-sums unscaled \
     --product-order spmm
 check "a share of the epochs is exact" exact_share
 check "an exact epoch before all bins had their turn" exact_before_all_bins
-check "... as published" exact_before_all_bins --partial-sums published
+check "... unscaled" exact_before_all_bins --partial-sums unscaled
 check "exact: graph attention" cuts attention "2 3 4" "$T/directed" --tiles 7 --model gat --layers 3 --hidden 5 --heads 3
 check "continued: 0c, graph attention" continued attention-0c 6 --delay 0c --exact-epochs 0 --model gat --hidden 4 --heads 2
 check "continued: cd-2, graph attention" continued attention-late 6 --delay cd-2 --model gat --hidden 4 --heads 2
@@ -274,8 +274,8 @@ check "a partition without a vertex-cut: one sentence" refused "--partition libr
     train "$karate" --partition libra
 check "exact epochs without a delay: one sentence" refused "--exact-epochs 4: expected --delay cd-R or 0c" \
     train "$karate" --distribution vertex-cut --exact-epochs 4
-check "published sums without a vertex-cut: one sentence" refused "--partial-sums published: expected --distribution vertex-cut" \
-    train "$karate" --partial-sums published
+check "unscaled sums without a vertex-cut: one sentence" refused "--partial-sums unscaled: expected --distribution vertex-cut" \
+    train "$karate" --partial-sums unscaled
 check "a late maximum: one sentence" refused "--delay cd-2: --aggregator max has no gradient" \
     train "$karate" --distribution vertex-cut --delay cd-2 --model sage --aggregator max
 check "another order: one sentence" refused "--order rabbit: a vertex-cut takes" \

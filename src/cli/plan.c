@@ -55,7 +55,7 @@ static const struct sl_option options[] = {
      "a vertex-cut with this delay, too: as for train; its results are others, and it wins only "
      "with --allow-inexact",
      "Distributions"},
-    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
+    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|unscaled",
      "KIND", "of that delay: as for train", "Distributions"},
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), NULL, 0, 0,
      "1d|1.5d|2d|3d|halo|cover|vertex-cut", "NAME",

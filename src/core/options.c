@@ -395,6 +395,19 @@ json_t *sl_options_to_json(const struct sl_option *table, const void *config)
     return object;
 }
 
+/* Values of files of older programs, and their names now. */
+static const struct {
+    const char *option, *before, *now;
+} renamed[] = {{"partial-sums", "published", "unscaled"}};
+
+static const char *value_now(const struct sl_option *option, const char *value)
+{
+    for (size_t k = 0; k < sizeof renamed / sizeof *renamed; k++)
+        if (strcmp(option->name, renamed[k].option) == 0 && strcmp(value, renamed[k].before) == 0)
+            return renamed[k].now;
+    return value;
+}
+
 /* Sets one row from JSON; on a wrong type or value returns a code and leaves the sentence without
  * the source. */
 static int row_from_json(const struct sl_option *option, void *config, const json_t *value)
@@ -417,7 +430,7 @@ static int row_from_json(const struct sl_option *option, void *config, const jso
         !option->default_value && json_is_null(value))
         return store_text(option, config, NULL);
     if (is_text(option) && json_is_string(value))
-        return set_row(option, config, json_string_value(value));
+        return set_row(option, config, value_now(option, json_string_value(value)));
 
     char expected[256] = "a string";
     if (option->choices)

@@ -61,6 +61,7 @@ json_t *sl_json_list(const char *const *texts);
 json_t *sl_options_to_json(const struct sl_option *table, const void *config);
 
 /* Sets every option that `object` has and that `skip` (one bool per row, or NULL) does not mark.
+ * Values may have the names that older programs gave them.
  * Members that the table lacks are an SL_ERR_DATA naming them and `source`, the file that the
  * object came from. */
 int sl_options_from_json(const struct sl_option *table, void *config, const json_t *object,

@@ -257,11 +257,11 @@ const struct sl_option sl_config_options[] = {
      "with --distribution vertex-cut, or --allow-inexact: when clones of a vertex meet: cd-0 in "
      "every aggregation, cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
-    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
+    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|unscaled",
      "KIND",
-     "sums of clones that have not met, with --delay cd-R or 0c. With scaled: to the weight of all "
-     "neighbours, and gradients never meet. With published: unscaled, as in DistGNN, and gradients "
-     "meet late, too",
+     "sums of clones that have not met, with --delay cd-R or 0c. With scaled, as DistGNN does: to "
+     "the weight of all neighbours, and gradients never meet. With unscaled: as they are, and "
+     "gradients meet late, too",
      EXECUTION},
     {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "-1", -1, 10000000, NULL, "N",
      "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0; -1: with "

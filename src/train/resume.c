@@ -112,7 +112,7 @@ static int settle_others(struct sl_config *config, const bool *given)
     return code;
 }
 
-/* Delayed runs of programs without the option had partial sums as published. */
+/* Delayed runs of programs without the option had unscaled partial sums. */
 static int settle_partial_sums(struct sl_config *config, const bool *given, const json_t *saved)
 {
     const char *before = json_string_value(json_object_get(saved, "delay"));
@@ -120,7 +120,7 @@ static int settle_partial_sums(struct sl_config *config, const bool *given, cons
                stays = sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT;
     return late && stays && !json_object_get(saved, "partial-sums") &&
                    !sl_config_is_given(given, "partial-sums")
-               ? sl_config_set_text(&config->partial_sums, "published")
+               ? sl_config_set_text(&config->partial_sums, "unscaled")
                : 0;
 }
 
