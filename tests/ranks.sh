@@ -69,9 +69,10 @@ within() {
     "$@"
 }
 
-# Bytes of a kind in an epoch, summed over the ranks.
-traffic() { # FOLDER KIND
-    sed -n "s/.*\"$2\":\[\([^]]*\).*/\1/p" "$T/$1/log" | tail -n 1 | tr ',' '\n' | awk '{ sum += $1 } END { print sum }'
+# Bytes of a kind in an epoch, summed over the ranks; with `exact_`, in an exact epoch.
+traffic() { # FOLDER KIND [exact_]
+    tail -n 1 "$T/$1/log" | sed -n "s/.*\"$3traffic_per_epoch\":{[^}]*\"$2\":\[\([^]]*\).*/\1/p" | tr ',' '\n' |
+        awk '{ sum += $1 } END { print sum }'
 }
 
 # grid NAME "RANKS ..." OPTION ...: the same bits on one rank and on these.

@@ -110,14 +110,14 @@ static void cut_close(struct cut *c)
     free(c->right);
 }
 
-/* Copies beside roots of the vertices that meet in a step. */
-static int64_t count_leaves(const struct cut *c, int delay, int step)
+/* Copies beside roots. */
+static int64_t count_leaves(const struct cut *c)
 {
     int64_t leaves = 0;
     for (int64_t v = 0; v < c->n; v++)
         for (int p = 0; p < c->ranks; p++)
-            leaves += c->has[p][v] && p != c->root[v] && (delay < 1 || step % delay == c->bin[v]);
-    return delay < 0 ? 0 : leaves;
+            leaves += c->has[p][v] && p != c->root[v];
+    return leaves;
 }
 
 /* ---- A matrix on all ranks ---- */
@@ -267,12 +267,50 @@ static void scale_partials(const struct cut *c, int delay, int step, struct all 
     }
 }
 
+/* ---- Known degrees ---- */
+
+/* The numbers of entries of the own edges, by row. */
+static struct all own_degrees(const struct cut *c)
+{
+    struct all degrees = all_open(c, 1);
+    for (int p = 0; p < c->ranks; p++)
+        for (int64_t v = 0; v < c->n; v++)
+            for (int64_t u = 0; u < c->n; u++)
+                *row_of(&degrees, p, v) += c->s[p][v * c->n + u] != 0.0;
+    return degrees;
+}
+
+static void divide(const struct cut *c, const struct all *degrees, struct all *x)
+{
+    for (int p = 0; p < c->ranks; p++)
+        for (int64_t v = 0; v < c->n; v++)
+            for (int64_t j = 0; *row_of(degrees, p, v) > 0.0 && j < x->width; j++)
+                row_of(x, p, v)[j] /= *row_of(degrees, p, v);
+}
+
+/* Divide rows by the numbers of entries behind them: those of the own edges, and what came. */
+static void divide_known(const struct cut *c, struct history *h, int site, int step, struct all *x)
+{
+    struct all degrees = own_degrees(c);
+    meet(c, h, site, step, &degrees);
+    divide(c, &degrees, x);
+    all_close(&degrees);
+}
+
+static void divide_own(const struct cut *c, struct all *x)
+{
+    struct all degrees = own_degrees(c);
+    divide(c, &degrees, x);
+    all_close(&degrees);
+}
+
 /* ---- The network ---- */
 
 struct simulation {
     struct cut cut;
     struct history history;
-    bool scaled;
+    struct history of_degrees;
+    bool scaled, degrees;
     struct sl_reference *net; /* weights and sizes */
     bool gemm_first;
     struct all own[LAYERS];   /* R·H of each layer */
@@ -316,11 +354,15 @@ static void forward(struct simulation *s)
         struct all t = s->gemm_first ? multiply_weights(c, &h, w, in, out, false) : all_copy(c, &h);
         struct all u = multiply_own(c, false, &t);
         meet(c, &s->history, l, s->step, &u);
-        if (s->scaled)
+        if (s->degrees) {
+            divide_known(c, &s->of_degrees, l, s->step, &u);
+        } else if (s->scaled) {
             scale_partials(c, s->history.delay, s->step, &u);
+        }
         s->input[l] = all_copy(c, s->gemm_first ? &h : &u);
         struct all z = s->gemm_first ? all_copy(c, &u) : multiply_weights(c, &u, w, in, out, false);
-        scale(c, c->left, &z);
+        if (!s->degrees)
+            scale(c, c->left, &z);
         if (has_own(s)) {
             struct all own = multiply_weights(c, &h, own_weight(s, net->theta, l), in, out, false);
             add(c, &own, &z);
@@ -368,7 +410,9 @@ static double loss(const struct simulation *s, struct all *g)
 /* Scaled gradients never meet, unless all clones meet in every step. */
 static void meet_back(struct simulation *s, int site, struct all *x)
 {
-    if (s->scaled && s->history.delay != 0)
+    if (s->degrees)
+        divide_own(&s->cut, x);
+    else if (s->scaled && s->history.delay != 0)
         scale_partials(&s->cut, -1, s->step, x);
     else
         meet(&s->cut, &s->history, site, s->step, x);
@@ -387,7 +431,8 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
             for (int64_t v = 0; v < c->n; v++)
                 for (int64_t j = 0; j < out; j++)
                     db[j] += row_of(g, p, v)[j];
-        scale(c, c->left, g);
+        if (!s->degrees)
+            scale(c, c->left, g);
         const int site = LAYERS + l;
         struct all dh;
         if (s->gemm_first) {
@@ -443,13 +488,15 @@ static double simulate_step(struct simulation *s)
     return before;
 }
 
-void sl_simulate(const struct sl_simulated *what, int steps, double *losses, int64_t *last,
-                 int64_t *all)
+void sl_simulate(const struct sl_simulated *what, int steps, double *losses, int64_t *leaves)
 {
     static struct simulation s; /* too large for a stack */
     const int64_t hidden[LAYERS - 1] = {HIDDEN, HIDDEN};
-    s = (struct simulation){
-        .gemm_first = what->gemm_first, .history.delay = what->delay, .scaled = what->scaled};
+    s = (struct simulation){.gemm_first = what->gemm_first,
+                            .history.delay = what->delay,
+                            .of_degrees.delay = what->delay,
+                            .scaled = what->scaled,
+                            .degrees = what->degrees};
     s.cut = cut_open(what->data, what->norm, what->ranks, 1, what->delay > 0 ? what->delay : 1);
     s.net = sl_fixture_reference(what->data, LAYERS, hidden, what->norm);
     sl_reference_initialize(s.net, 1);
@@ -459,9 +506,10 @@ void sl_simulate(const struct sl_simulated *what, int steps, double *losses, int
         for (int e = 0; e < steps; e++) {
             all_close(&s.history.to_root[site][e]);
             all_close(&s.history.to_leaves[site][e]);
+            all_close(&s.of_degrees.to_root[site][e]);
+            all_close(&s.of_degrees.to_leaves[site][e]);
         }
-    *last = count_leaves(&s.cut, what->delay, steps - 1);
-    *all = count_leaves(&s.cut, 0, 0);
+    *leaves = count_leaves(&s.cut);
     sl_reference_destroy(s.net);
     cut_close(&s.cut);
 }

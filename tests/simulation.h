@@ -15,13 +15,18 @@ struct sl_simulated {
     enum sl_reference_norm norm; /* not SL_REFERENCE_ROW, _SUM or _MAX */
     int ranks, delay;            /* -1: 0c */
     bool scaled;                 /* sums of clones that have not met */
+    bool degrees;                /* means by the rule of DistGNN's code: below */
     bool gemm_first;
 };
 
+/* With `degrees`, for SL_REFERENCE_MEAN without weights of edges: each message row carries the
+ * number of entries behind its sum. Roots add these numbers as they add rows, and leaves take
+ * them. A clone divides its sum by the number it knows. Going back, nothing is exchanged; a clone
+ * divides by the number of its own entries. DistGNN's code divides by the number it knew forward,
+ * which is another one where clones have met. */
+
 /* Simulate at most 64 plain steps of gradient descent from the weights of seed 1, without dropout.
- * Set losses (steps) to the loss before each step. Set `last` to the number of leaves that meet in
- * the last step, and `all` to the number of all leaves. */
-void sl_simulate(const struct sl_simulated *what, int steps, double *losses, int64_t *last,
-                 int64_t *all);
+ * Set losses (steps) to the loss before each step, and `leaves` to the number of leaves. */
+void sl_simulate(const struct sl_simulated *what, int steps, double *losses, int64_t *leaves);
 
 #endif

@@ -290,7 +290,7 @@ static const struct sl_fixture fixture = {.name = "store",
 static void check_words(struct sl_trainer *trainer, const char *line)
 {
     struct sl_submodels *s = &trainer->submodels;
-    int64_t bytes = trainer->traffic_per_epoch.bytes_sent;
+    int64_t bytes = trainer->traffic.sum[0].bytes_sent;
     const int64_t metrics = 2 * (s->count - 1) * (int64_t)(SL_METRICS * sizeof(double));
     sl_runtime_sum(trainer->rt, &bytes, 1);
     if (s->steps == 1 && s->groups && trainer->epoch % 2 == 0 &&

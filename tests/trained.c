@@ -153,7 +153,7 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
     if (!code)
         keep_logits(out, &trainer.whole.network, source->whole ? source->whole : source->vertices);
     out->score = outcome.score;
-    out->traffic = trainer.traffic_per_epoch;
+    out->traffic = trainer.traffic.sum[0];
     sl_trainer_destroy(&trainer);
     sl_options_free(sl_config_options, &config);
     return code;

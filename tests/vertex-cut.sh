@@ -70,6 +70,18 @@ words() {
     [ "$sums" -eq $((clones * 4 * 2 * (16 + 3))) ] && [ "$rows" -eq "$sums" ] || die "other words than the formula"
     [ "$(traffic words-0c sums_received)" -eq 0 ] && [ "$(traffic words-0c rows_received)" -eq 0 ] || die "0c has words"
     [ "$(traffic words-0c bytes_received)" -gt 0 ] || die "no weights"
+    # Words of training epochs, and of exact ones. Of cd-2, half of the clones meet in a training epoch, forward alone.
+    for delay in cd-2 0c; do
+        train "words-$delay" 4 train "$T/directed" --epochs 8 --exact-epochs 2 --hidden 16 --product-order gemm \
+            --distribution vertex-cut --partition libra --delay $delay
+        [ "$(traffic "words-$delay" sums_received exact_)" -eq "$sums" ] || die "$delay: exact epochs have other words"
+    done
+    echo "$(traffic words-cd-2 rows_received) bytes to roots and leaves with cd-2, $(traffic words-0c rows_received) with 0c"
+    awk "BEGIN { d = $(traffic words-cd-2 rows_received) - $sums / 2; exit !(-4 <= d && d <= 4) }" || die "cd-2: other words"
+    awk "BEGIN { d = $(traffic words-cd-2 bytes_received) - $(traffic words-0c bytes_received) - $sums / 2
+        exit !(-4 <= d && d <= 4) }" || die "cd-2 and 0c differ by other words"
+    [ "$(traffic words-0c rows_received)" -eq 0 ] || die "0c: exact epochs count as training"
+    ! grep -q exact_traffic "$T/words-cd-0/log" || die "cd-0 has exact epochs apart"
 }
 
 # Evaluated exactly: the same parameters have the same accuracy on one rank.

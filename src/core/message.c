@@ -189,6 +189,24 @@ struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_
     };
 }
 
+enum { TRAFFIC_FIGURES = sizeof(struct sl_traffic) / sizeof(int64_t) };
+
+struct sl_traffic sl_traffic_add(const struct sl_traffic *sum, const struct sl_traffic *more)
+{
+    struct sl_traffic all = *sum;
+    for (int f = 0; f < TRAFFIC_FIGURES; f++)
+        ((int64_t *)&all)[f] += ((const int64_t *)more)[f];
+    return all;
+}
+
+struct sl_traffic sl_traffic_mean(const struct sl_traffic *sum, int64_t count)
+{
+    struct sl_traffic mean = *sum;
+    for (int f = 0; count > 0 && f < TRAFFIC_FIGURES; f++)
+        ((int64_t *)&mean)[f] = (((const int64_t *)sum)[f] + count / 2) / count;
+    return mean;
+}
+
 /* ---- Stages ---- */
 
 /* A task without work: it only orders the tasks before it and after it. */

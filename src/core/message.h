@@ -21,6 +21,10 @@ void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
 /* What this rank has sent and received since its traffic was `before`. */
 struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_traffic *before);
 
+/* Return the sum of both; return a `count`-th of it, rounded (all of it for 0). */
+struct sl_traffic sl_traffic_add(const struct sl_traffic *sum, const struct sl_traffic *more);
+struct sl_traffic sl_traffic_mean(const struct sl_traffic *sum, int64_t count);
+
 /* Say which group each rank of `rt` is in (ranks), so that messages between groups are told apart
  * in the traffic of all views and in overlap.h. NULL: there are none. */
 void sl_message_groups(const struct sl_runtime *rt, const int64_t *group);

@@ -324,21 +324,33 @@ static bool shows_traffic(const struct sl_logged_run *run, int count)
     return sl_logged_sum(run->end, keys) > 0.0;
 }
 
+static double megabytes(const json_t *bytes, size_t rank)
+{
+    const json_t *value = json_array_get(bytes, rank);
+    return json_is_number(value) ? json_number_value(value) / 1e6 : NAN;
+}
+
+/* A rank has a second bar where the last epochs were exact. */
 static void write_traffic(struct sl_plot *plot, const struct sl_logged_run *run, int count)
 {
     enum { MOST = 32 };
-    struct bar bars[MOST];
-    char names[MOST][24];
+    struct bar bars[2 * MOST];
+    char names[2 * MOST][32];
     const json_t *counted = member(run->end, "traffic_per_epoch", "bytes_received"),
+                 *exact = member(run->end, "exact_traffic_per_epoch", "bytes_received"),
                  *planned = member(json_object_get(run->start, "prediction"), "traffic_per_epoch",
                                    "bytes_received");
     int used = 0;
     (void)count;
-    for (size_t r = 0; r < json_array_size(counted) && used < MOST; r++, used++) {
-        const json_t *plan = json_array_get(planned, r);
+    for (size_t r = 0; r < json_array_size(counted) && r < MOST; r++) {
         snprintf(names[used], sizeof names[used], "rank %zu", r);
-        bars[used] = (struct bar){names[used], json_number_value(json_array_get(counted, r)) / 1e6,
-                                  json_is_number(plan) ? json_number_value(plan) / 1e6 : NAN};
+        bars[used] = (struct bar){names[used], megabytes(counted, r), megabytes(planned, r)};
+        used++;
+        if (!json_array_get(exact, r))
+            continue;
+        snprintf(names[used], sizeof names[used], "rank %zu, exact", r);
+        bars[used] = (struct bar){names[used], megabytes(exact, r), NAN};
+        used++;
     }
     fprintf(plot->script, "set xlabel 'MB received in an epoch'\n");
     write_bars(plot, bars, used, "counted", planned ? "predicted" : NULL);
@@ -532,7 +544,9 @@ const struct sl_figure sl_figures[] = {
      true, true, shows_gantt, write_gantt},
     {"Memory", "What was planned, by kind, and what was taken.", true, false, shows_memory,
      write_memory},
-    {"Traffic", "What each rank received in an epoch, beside the prediction: at most 32 ranks.",
+    {"Traffic",
+     "What each rank received in a training epoch, beside the prediction, and in an exact epoch "
+     "where the last ones are exact: at most 32 ranks.",
      true, false, shows_traffic, write_traffic},
     {NULL, NULL, false, false, NULL, NULL},
 };

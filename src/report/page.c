@@ -120,6 +120,21 @@ static const json_t *find_value(const struct sl_logged_run *run, const struct ro
     return json_object_get(row->group ? json_object_get(event, row->group) : event, row->key);
 }
 
+static double megabytes_of(const struct sl_logged_run *run, const char *traffic)
+{
+    return sl_logged_sum(run->end, (const char *const[]){traffic, "bytes_received", NULL}) / 1e6;
+}
+
+static double received(const struct sl_logged_run *run)
+{
+    return megabytes_of(run, "traffic_per_epoch");
+}
+
+static double received_exactly(const struct sl_logged_run *run)
+{
+    return megabytes_of(run, "exact_traffic_per_epoch");
+}
+
 static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
 {
     static const struct row rows[] = {
@@ -144,6 +159,8 @@ static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
         {"seconds", true, NULL, "seconds", NULL},
         {"tasks per epoch", true, NULL, "tasks_per_epoch", NULL},
         {"peak memory of a rank, bytes", true, NULL, "peak_memory_bytes", NULL},
+        {"MB that all ranks receive in an epoch", true, NULL, NULL, received},
+        {"MB that all ranks receive in an exact epoch", true, NULL, NULL, received_exactly},
     };
     begin_scrolling(out, "Runs", NULL);
     fputs("<table id=\"runs\"><thead><tr><th scope=\"col\">run</th>", out);

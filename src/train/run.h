@@ -26,7 +26,8 @@ struct sl_train_group {
 struct sl_train_groups {
     int count;                    /* 0: it does not */
     struct sl_train_group *group; // (count)
-    int64_t sum[4]; /* bytes and messages between groups, then inside, of an epoch, on all ranks */
+    int64_t sum[2][4]; /* of a training epoch, and of an exact one: bytes and messages between
+                          groups, then inside, on all ranks */
 };
 
 /* What all steps of one run share. */

@@ -48,14 +48,15 @@ void sl_train_find_groups(struct sl_train_run *run)
     free(all);
 }
 
-/* Of one rank's last epoch: between groups, and inside its group. */
-static void split_traffic(const struct sl_trainer *trainer, int64_t figures[4])
+/* Set what this rank sends in an epoch: between groups, and inside its group. */
+static void split_traffic(const struct sl_epoch_traffic *epochs, int64_t figures[4])
 {
-    const struct sl_traffic *all = &trainer->traffic_per_epoch, *own = &trainer->traffic_inside;
-    figures[0] = all->bytes_between;
-    figures[1] = all->messages_between;
-    figures[2] = all->bytes_sent + own->bytes_sent - figures[0];
-    figures[3] = all->messages + own->messages - figures[1];
+    const struct sl_traffic all = sl_traffic_mean(&epochs->sum[0], epochs->sum_epochs),
+                            own = sl_traffic_mean(&epochs->sum[1], epochs->sum_epochs);
+    figures[0] = all.bytes_between;
+    figures[1] = all.messages_between;
+    figures[2] = all.bytes_sent + own.bytes_sent - figures[0];
+    figures[3] = all.messages + own.messages - figures[1];
 }
 
 /* ---- The log ---- */
@@ -98,10 +99,11 @@ void sl_train_log_groups(const struct sl_train_run *run, json_t *event)
                   "redundant_share", shares_of(g, AT(redundant), AT(entries))));
 }
 
-static json_t *describe(struct sl_train_run *run, const int64_t *figures, bool between)
+static json_t *describe_part(struct sl_train_run *run, const int64_t *figures, const int64_t *sum,
+                             bool between)
 {
     const int at = between ? 0 : 2, steps = run->trainer.batches.steps;
-    const int64_t bytes = run->groups.sum[at], messages = run->groups.sum[at + 1];
+    const int64_t bytes = sum[at], messages = sum[at + 1];
     json_t *object = json_object();
     json_object_set_new(object, "bytes", sl_train_gather(&run->rt, figures[at]));
     json_object_set_new(object, "messages", sl_train_gather(&run->rt, figures[at + 1]));
@@ -110,15 +112,26 @@ static json_t *describe(struct sl_train_run *run, const int64_t *figures, bool b
     return object;
 }
 
-void sl_train_log_traffic(struct sl_train_run *run, json_t *event)
+static json_t *describe(struct sl_train_run *run, const struct sl_epoch_traffic *epochs,
+                        const int64_t *sum)
 {
     int64_t figures[4];
+    split_traffic(epochs, figures);
+    json_t *between = describe_part(run, figures, sum, true),
+           *inside = describe_part(run, figures, sum, false);
+    return json_pack("{s:o, s:o}", "between", between, "inside", inside);
+}
+
+void sl_train_log_traffic(struct sl_train_run *run, json_t *event)
+{
+    const struct sl_trainer *trainer = &run->trainer;
     if (run->groups.count < 2)
         return;
-    split_traffic(&run->trainer, figures);
-    json_t *between = describe(run, figures, true), *inside = describe(run, figures, false);
     json_object_set_new(event, "traffic_of_groups",
-                        json_pack("{s:o, s:o}", "between", between, "inside", inside));
+                        describe(run, &trainer->traffic, run->groups.sum[0]));
+    if (trainer->exact_traffic.sum_epochs > 0)
+        json_object_set_new(event, "exact_traffic_of_groups",
+                            describe(run, &trainer->exact_traffic, run->groups.sum[1]));
 }
 
 /* ---- The tables ---- */
@@ -145,19 +158,22 @@ void sl_train_print_groups(const struct sl_train_run *run)
 
 void sl_train_sum_traffic(struct sl_train_run *run)
 {
-    split_traffic(&run->trainer, run->groups.sum);
-    sl_runtime_sum(&run->rt, run->groups.sum, 4);
+    split_traffic(&run->trainer.traffic, run->groups.sum[0]);
+    split_traffic(&run->trainer.exact_traffic, run->groups.sum[1]);
+    sl_runtime_sum(&run->rt, run->groups.sum[0], 2 * 4);
 }
 
 void sl_train_print_traffic(const struct sl_train_run *run)
 {
     static const double MB = 1e6;
-    const int64_t *sum = run->groups.sum;
     const int steps = run->trainer.batches.steps;
     if (run->groups.count < 2)
         return;
-    for (int k = 0; k < 2; k++)
-        printf("  %-22s %.6f MB in %" PRId64 " message%s per epoch, %.6f MB per step\n",
-               k ? "inside groups" : "between groups", (double)sum[2 * k] / MB, sum[2 * k + 1],
-               sl_s(sum[2 * k + 1]), (double)sum[2 * k] / MB / steps);
+    for (int exact = 0; exact < (run->trainer.exact_traffic.sum_epochs > 0 ? 2 : 1); exact++)
+        for (int k = 0; k < 2; k++) {
+            const int64_t *sum = run->groups.sum[exact] + 2 * k;
+            printf("  %-22s %.6f MB in %" PRId64 " message%s per %sepoch, %.6f MB per step\n",
+                   k ? "inside groups" : "between groups", (double)sum[0] / MB, sum[1],
+                   sl_s(sum[1]), exact ? "exact " : "", (double)sum[0] / MB / steps);
+        }
 }

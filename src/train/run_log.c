@@ -179,8 +179,11 @@ static void set_scores(json_t *object, const char *name, const struct sl_scores 
         set_finite(object, sl_report_key(key, splits[s], name), scores->of[s]);
 }
 
-static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_traffic *traffic)
+/* Return the figures of an epoch, the mean over these epochs. */
+static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_epoch_traffic *epochs)
 {
+    const struct sl_traffic mean = sl_traffic_mean(&epochs->sum[0], epochs->sum_epochs),
+                            *traffic = &mean;
     json_t *object = json_object();
     json_object_set_new(object, "bytes_sent", sl_train_gather(rt, traffic->bytes_sent));
     json_object_set_new(object, "bytes_received", sl_train_gather(rt, traffic->bytes_received));
@@ -253,8 +256,10 @@ void sl_train_report_end(struct sl_train_run *run)
                         json_integer(-sl_runtime_least(rt, -(int64_t)sl_memory_peak())));
     json_object_set_new(event, "tasks_per_epoch", json_integer(tasks));
     json_object_set_new(event, "bytes_sent", sl_train_gather(rt, rt->traffic.bytes_sent));
-    json_object_set_new(event, "traffic_per_epoch",
-                        describe_traffic(rt, &run->trainer.traffic_per_epoch));
+    json_object_set_new(event, "traffic_per_epoch", describe_traffic(rt, &run->trainer.traffic));
+    if (run->trainer.exact_traffic.sum_epochs > 0)
+        json_object_set_new(event, "exact_traffic_per_epoch",
+                            describe_traffic(rt, &run->trainer.exact_traffic));
     sl_train_log_traffic(run, event);
     json_object_set_new(event, "time_per_epoch", describe_times(rt, &outcome->epoch_times));
     if (outcome->confusion)

@@ -1,6 +1,10 @@
 #include "train/steps.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "core/message.h"
+#include "graphs/vertex_cut.h"
 
 static struct sl_optimizer_step optimizer_step(const struct sl_config *config, int64_t epoch,
                                                int64_t update)
@@ -19,13 +23,18 @@ static struct sl_optimizer_step optimizer_step(const struct sl_config *config, i
     };
 }
 
+static bool is_exact(const struct sl_config *config, int64_t epoch)
+{
+    return epoch > sl_config_epochs(config) - sl_config_exact_epochs(config);
+}
+
 static void train_network(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch,
                           const struct sl_optimizer_step *step)
 {
     const struct sl_config *config = trainer->config;
     net->epoch = (uint32_t)epoch;
     net->update = (uint32_t)trainer->updates;
-    net->exact = epoch > sl_config_epochs(config) - sl_config_exact_epochs(config);
+    net->exact = is_exact(config, epoch);
     sl_network_train(net, step);
 }
 
@@ -111,6 +120,32 @@ static void record_step(struct sl_trainer *trainer, struct sl_network *net, int6
         sl_network_record(net, sl_records_train, &trainer->records);
 }
 
+static void count_traffic(struct sl_epoch_traffic *t, int64_t cycle,
+                          const struct sl_traffic epoch[2])
+{
+    const bool whole = ++t->epochs == cycle;
+    for (int v = 0; v < 2; v++)
+        t->under_way[v] = sl_traffic_add(&t->under_way[v], &epoch[v]);
+    if (whole || t->sum_epochs < cycle) {
+        memcpy(t->sum, t->under_way, sizeof t->sum);
+        t->sum_epochs = t->epochs;
+    }
+    if (whole) {
+        memset(t->under_way, 0, sizeof t->under_way);
+        t->epochs = 0;
+    }
+}
+
+/* Count an epoch whose steps are all submitted. */
+static void count_epoch(struct sl_trainer *trainer, int64_t epoch, const struct sl_traffic sent[2])
+{
+    const int delay = sl_config_delay(trainer->config);
+    if (delay != SL_DELAY_EXACT && is_exact(trainer->config, epoch))
+        count_traffic(&trainer->exact_traffic, 1, sent);
+    else
+        count_traffic(&trainer->traffic, delay > 0 ? delay : 1, sent);
+}
+
 bool sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)
 {
     struct sl_batches *batches = &trainer->batches;
@@ -146,7 +181,8 @@ bool sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)
     if (first > 0 && epoch < sl_config_epochs(trainer->config)) /* another epoch is a whole one */
         return true;
     trainer->tasks_per_epoch = taken;
-    trainer->traffic_per_epoch = sl_traffic_since(trainer->rt, &traffic);
-    trainer->traffic_inside = sl_traffic_since(&batches->own, &inside);
+    count_epoch(trainer, epoch,
+                (const struct sl_traffic[]){sl_traffic_since(trainer->rt, &traffic),
+                                            sl_traffic_since(&batches->own, &inside)});
     return true;
 }

@@ -18,6 +18,15 @@ struct sl_unfinished {
     double loss, correct; /* sums over their training vertices */
 };
 
+/* The traffic of this rank in epochs of one kind. With --delay cd-R, R epochs in a row are a cycle:
+ * each of them exchanges other rows. Otherwise an epoch is a cycle. */
+struct sl_epoch_traffic {
+    int64_t epochs, sum_epochs;     /* of the cycle under way; in the sums: of the last whole cycle,
+                                       or of all epochs before one is whole */
+    struct sl_traffic under_way[2]; /* among all ranks, and inside this rank's group */
+    struct sl_traffic sum[2];       /* likewise */
+};
+
 struct sl_trainer {
     struct sl_runtime *rt;
     const struct sl_config *config;
@@ -43,9 +52,9 @@ struct sl_trainer {
     double best_loss;        /* of training in that epoch, NaN: not known */
     int64_t saved_epoch;     /* the last checkpoint of this run; 0: none */
     double step_seconds;     /* of the last epoch whose record was read; 0: of none */
-    int64_t tasks_per_epoch; /* of a training step, on this rank */
-    struct sl_traffic traffic_per_epoch; /* likewise; with groups, of messages between them */
-    struct sl_traffic traffic_inside;    /* likewise, inside this rank's group */
+    int64_t tasks_per_epoch; /* of the last epoch, on this rank, without its evaluation */
+    struct sl_epoch_traffic traffic;       /* of training epochs, without evaluations */
+    struct sl_epoch_traffic exact_traffic; /* of the epochs that --exact-epochs makes exact */
     struct sl_records records;
     double started_at;
     struct sl_checkpoint *taken; /* receives the state after the last epoch; NULL: none is wanted */
