@@ -75,7 +75,7 @@ static struct sl_order_choice choose_on(struct graph *g, int ranks, bool whole, 
     struct sl_order_choice choice;
     g->config.epochs = epochs;
     const struct sl_training training = sl_config_training(&g->config, &g->source);
-    assert_int_equal(sl_order_choose(&rt, &g->source, &training, whole, &choice), 0);
+    assert_int_equal(sl_order_choose(&rt, &g->source, &training, whole, NULL, &choice), 0);
     return choice;
 }
 
@@ -230,6 +230,41 @@ static void test_damaged(void **state)
     free_graph(g);
 }
 
+/* ---- Random order in 1D ---- */
+
+static const char *order_in_1d(struct graph *g, const double seconds[2], int64_t epochs)
+{
+    const struct sl_runtime rt = {.ranks = 2, .all_cores = 2};
+    const struct sl_random_order random = {true, {1.9, 1.0}, {seconds[0], seconds[1]}};
+    struct sl_order_choice choice;
+    g->config.epochs = epochs;
+    const struct sl_training training = sl_config_training(&g->config, &g->source);
+    assert_int_equal(sl_order_choose(&rt, &g->source, &training, false, &random, &choice), 0);
+    assert_non_null(strstr(choice.reason, "1.90 times as long as even ones, in random order 1.00"));
+    return choice.order;
+}
+
+/* Random order is taken where a tenth of an epoch is saved, in enough epochs, and where caches do
+ * not lose more: rows that are gathered anywhere already have nothing to lose. */
+static void test_random(void **state)
+{
+    (void)state;
+    struct graph *far = make_graph(false), *near = make_graph(true);
+    static const double half[] = {0.2, 0.1}, less[] = {0.2, 0.19}, more[] = {0.1, 0.2},
+                        little[] = {2e-3, 1e-3};
+    assert_string_equal(order_in_1d(far, half, 100), "random");
+    assert_string_equal(order_in_1d(far, less, 100), "none");
+    assert_string_equal(order_in_1d(far, more, 100), "none");
+    assert_string_equal(order_in_1d(near, half, 100), "random");
+    near->config.hidden = 64;
+    assert_string_equal(order_in_1d(near, little, 1), "none");
+    assert_string_equal(order_in_1d(near, little, 1000), "random");
+    near->config.hidden = HIDDEN;
+    assert_string_equal(order_in_1d(near, little, 1000), "none"); /* caches */
+    free_graph(far);
+    free_graph(near);
+}
+
 /* ---- METIS ---- */
 
 static void cut_with(struct graph *g, int64_t space, const char *parts)
@@ -266,7 +301,7 @@ int main(void)
         cmocka_unit_test(test_where_none_is), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_balance),       cmocka_unit_test(test_memory_of_metis),
         cmocka_unit_test(test_caches),        cmocka_unit_test(test_neighbours),
-        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_ranks),         cmocka_unit_test(test_random),
     };
     sl_log_enable(false);
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);

@@ -567,7 +567,7 @@ static void test_rmat(void **state)
         const struct sl_tile_counts counts = {.tiles = RANKS, .nnz = blocks};
         order_rmat(&source, &data, shares[s].order);
         count_blocks(&data.adjacency, &source, shares[s].balance, blocks);
-        const struct sl_stage_balance stages = sl_tile_counts_stages(&counts, rank_cut, RANKS);
+        const struct sl_stage_balance stages = sl_tile_counts_stages(&counts, rank_cut, RANKS, 1);
         const double ranks = unevenness(blocks, RANKS), tiles = unevenness(blocks, 1);
         if (sl_running.rank == 0)
             printf("R-MAT, order %s, balance %s, 8 ranks: nonzeros, largest / mean %.4f, of 8 x 8 "
@@ -589,9 +589,11 @@ static void test_stages(void **state)
     int64_t nnz[] = {5, 1, 0, 2, 4, 0, 2, 0, 4};
     const int rank_cut[] = {0, 2, 3};
     const struct sl_tile_counts counts = {.tiles = 3, .nnz = nnz};
-    const struct sl_stage_balance balance = sl_tile_counts_stages(&counts, rank_cut, 2);
+    const struct sl_stage_balance balance = sl_tile_counts_stages(&counts, rank_cut, 2, 1),
+                                  window = sl_tile_counts_stages(&counts, rank_cut, 2, 2);
     assert_true(balance.worst == 2.0);
     assert_true(balance.all == 2.0 * (12.0 + 2.0) / 18.0);
+    assert_true(window.worst == 2.0 * 12.0 / 18.0 && window.all == window.worst); /* 12 and 6 */
 }
 
 /* ---- Blocks of columns ---- */

@@ -11,9 +11,12 @@
  * the adjacency, another most features, and workers wait for each other in each operation. Rabbit
  * Order mixes the vertices. docs/PERFORMANCE.md has the measurements.
  *
- * On several ranks, rank 0 finds the order, where it reads the whole graph to cut it into parts. In
- * each part the vertices are then in this order. Parts are balanced by themselves, and the rows of
- * a part may fit a cache where the rows of all parts do not. */
+ * On several ranks in 1D, random order makes stages even, and makes all ranks need all rows. It is
+ * taken where the predicted epoch is shorter by a tenth (predict/random_order.c).
+ *
+ * On several ranks otherwise, rank 0 finds the order, where it reads the whole graph to cut it into
+ * parts. In each part the vertices are then in this order. Parts are balanced by themselves, and
+ * the rows of a part may fit a cache where the rows of all parts do not. */
 #include "predict/order_choice.h"
 
 #include <math.h>
@@ -193,14 +196,52 @@ static void predict(const struct sl_runtime *rt, const struct sl_source *source,
              out->gain, (long long)training->epochs, training->epochs == 1 ? "" : "s");
 }
 
-int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
-                    const struct sl_training *training, bool whole, struct sl_order_choice *out)
+/* ---- Random order in 1D ---- */
+
+/* Return the share of rows, gathered at random, that a cache of `capacity` rows misses.
+ * measure_misses counts the same share in windows. */
+static double random_misses(const struct sl_source *source, int ranks, int64_t capacity)
 {
+    const double n = (double)source->vertices, c = (double)capacity;
+    return source->vertices / ranks <= capacity ? 0.0 : -c / (n * log1p(-c / n));
+}
+
+/* Shorter epochs than this gains are within the prediction's error. */
+static const double LEAST_GAIN = 0.1;
+/* To sort the entries of rows that come from anywhere. */
+static const double MOVED_SECONDS = 20e-9;
+
+static void predict_random(const struct sl_runtime *rt, const struct sl_source *source,
+                           const struct sl_training *training, const struct sl_random_order *random,
+                           struct sl_order_choice *out)
+{
+    const double cores = rt->all_cores > 0 ? (double)rt->all_cores : 1.0;
+    double misses[CACHES];
+    for (int c = 0; c < CACHES; c++)
+        misses[c] = random_misses(source, rt->ranks, rows_of(training, CACHE_BYTES[c]));
+    const double now = random->seconds[0] + gather_seconds(rt, source, training, out->misses),
+                 then = random->seconds[1] + gather_seconds(rt, source, training, misses);
+    out->cost = START_SECONDS + (double)source->adjacency.indices.count * MOVED_SECONDS / cores;
+    out->gain = (double)training->epochs * (now - then);
+    if (then < (1.0 - LEAST_GAIN) * now && out->gain > out->cost)
+        out->order = "random";
+    snprintf(
+        out->reason, sizeof out->reason,
+        "%s: stages of 1d take %.2f times as long as even ones, in random order %.2f; an epoch "
+        "is predicted to take %.3g ms, in random order %.3g",
+        out->order, random->stages[0], random->stages[1], 1e3 * now, 1e3 * then);
+}
+
+int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
+                    const struct sl_training *training, bool whole,
+                    const struct sl_random_order *random, struct sl_order_choice *out)
+{
+    const bool spread = random && random->counted;
     const char *reason = training->how.kind->clones ? "a vertex-cut has none"
                          : rt->ranks == 1           ? NULL
                          : training->inexact        ? "a vertex-cut of several ranks has none"
-                         : !whole ? "one of several ranks would need the whole graph"
-                                  : NULL;
+                         : !whole && !spread ? "one of several ranks would need the whole graph"
+                                             : NULL;
     int code = 0;
     *out = (struct sl_order_choice){.order = "none"};
     if (reason) {
@@ -210,7 +251,9 @@ int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
     for (int c = 0; !code && c < CACHES; c++)
         code =
             measure_misses(source, rt->ranks, rows_of(training, CACHE_BYTES[c]), &out->misses[c]);
-    if (!code)
+    if (!code && spread)
+        predict_random(rt, source, training, random, out);
+    else if (!code)
         predict(rt, source, training, out);
     return code;
 }

@@ -199,14 +199,16 @@ static int64_t entries_between(const struct sl_tile_counts *counts, const int *r
 }
 
 struct sl_stage_balance sl_tile_counts_stages(const struct sl_tile_counts *counts,
-                                              const int *rank_cut, int ranks)
+                                              const int *rank_cut, int ranks, int window)
 {
     struct sl_stage_balance balance = {1.0, 1.0};
     double waited = 0.0, worked = 0.0;
-    for (int stage = 0; stage < ranks; stage++) {
+    for (int stage = 0; stage < ranks; stage += window) {
         double most = 0.0, sum = 0.0;
         for (int r = 0; r < ranks; r++) {
-            const double here = (double)entries_between(counts, rank_cut, r, (r + stage) % ranks);
+            double here = 0.0;
+            for (int s = stage; s < stage + window && s < ranks; s++)
+                here += (double)entries_between(counts, rank_cut, r, (r + s) % ranks);
             most = fmax(most, here);
             sum += here;
         }

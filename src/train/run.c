@@ -317,7 +317,7 @@ static struct sl_stage_balance measure_stages(const struct sl_train_run *run)
         if (!sl_tile_counts_of(&operands->adjacency[order], &operands->transposed[order],
                                &counts)) {
             const struct sl_stage_balance one =
-                sl_tile_counts_stages(&counts, d->rank_cut, d->ranks);
+                sl_tile_counts_stages(&counts, d->rank_cut, d->ranks, 1);
             all.worst = fmax(all.worst, one.worst);
             all.all = fmax(all.all, one.all);
         }

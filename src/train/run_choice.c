@@ -8,6 +8,18 @@
 #include "predict/order_choice.h"
 #include "predict/scenario.h"
 
+/* Whether the ranks are a column of one group each, whatever else is chosen. */
+static bool is_1d(const struct sl_runtime *rt, const struct sl_config *config)
+{
+    struct sl_grid grid;
+    const bool named = strcmp(config->distribution, "auto") != 0 || config->grid;
+    return rt->ranks > 1 && named && !config->groups &&
+           sl_config_kind(config) == &sl_distribution_block &&
+           !sl_grid_choose(config->distribution, config->replication, config->grid, rt->ranks,
+                           &grid) &&
+           grid.rows == rt->ranks;
+}
+
 int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
                           struct sl_config *config, struct sl_train_choice *reasons)
 {
@@ -17,7 +29,10 @@ int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
     const struct sl_training training = sl_config_training(config, source);
     const bool whole =
         rt->ranks > 1 && !config->groups && sl_scenario_reads_whole(rt, source, &training);
-    const int code = sl_order_choose(rt, source, &training, whole, &choice);
+    struct sl_random_order random = {.counted = false};
+    int code = is_1d(rt, config) ? sl_random_order_predict(rt, source, &training, &random) : 0;
+    if (!code)
+        code = sl_order_choose(rt, source, &training, whole, &random, &choice);
     if (code)
         return code;
     memcpy(reasons->order, choice.reason, sizeof reasons->order);
