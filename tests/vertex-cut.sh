@@ -260,7 +260,7 @@ check "cd-2, unscaled, then exact, SpMM first" exact_end end-unscaled --delay cd
     --product-order spmm
 check "a share of the epochs is exact" exact_share
 check "an exact epoch before all bins had their turn" exact_before_all_bins
-check "... as published" exact_before_all_bins --partial-sums published
+check "... unscaled" exact_before_all_bins --partial-sums unscaled
 check "exact: graph attention" cuts attention "2 3 4" "$T/directed" --tiles 7 --model gat --layers 3 --hidden 5 --heads 3
 check "continued: 0c, graph attention" continued attention-0c 6 --delay 0c --exact-epochs 0 --model gat --hidden 4 --heads 2
 check "continued: cd-2, graph attention" continued attention-late 6 --delay cd-2 --model gat --hidden 4 --heads 2

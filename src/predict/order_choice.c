@@ -198,8 +198,8 @@ static void predict(const struct sl_runtime *rt, const struct sl_source *source,
 
 /* ---- Random order in 1D ---- */
 
-/* Of rows that are gathered at random, the share that a cache of `capacity` rows misses, as windows
- * count it (measure_misses). */
+/* Return the share of rows, gathered at random, that a cache of `capacity` rows misses.
+ * measure_misses counts the same share in windows. */
 static double random_misses(const struct sl_source *source, int ranks, int64_t capacity)
 {
     const double n = (double)source->vertices, c = (double)capacity;

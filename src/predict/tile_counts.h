@@ -42,8 +42,8 @@ struct sl_stage_balance {
 };
 
 /* Rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1, and the same columns. Stages without
- * entries are left out. `window`: a rank may be so many stages ahead of others, so that as many
- * stages count as one; MG-GCN's figures have 1. */
+ * entries are left out. `window` stages count as one, since a rank may be that far ahead of others;
+ * MG-GCN's figures have 1. */
 struct sl_stage_balance sl_tile_counts_stages(const struct sl_tile_counts *counts,
                                               const int *rank_cut, int ranks, int window);
 

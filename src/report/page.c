@@ -127,34 +127,19 @@ static const json_t *find_value(const struct sl_logged_run *run, const struct ro
     return json_object_get(row->group ? json_object_get(event, row->group) : event, row->key);
 }
 
-static void put_found(FILE *out, const struct sl_logged_run *run, const struct row *row)
+static double megabytes_of(const struct sl_logged_run *run, const char *traffic)
 {
-    if (row->number)
-        put_number(out, row->number(run));
-    else
-        put_value(out, find_value(run, row));
+    return sl_logged_sum(run->end, (const char *const[]){traffic, "bytes_received", NULL}) / 1e6;
 }
 
-static void put_sum(FILE *out, const struct sl_logged_run *run, const struct row *row)
+static double received(const struct sl_logged_run *run)
 {
-    const double sum = sl_logged_sum(run->end, (const char *const[]){row->group, row->key, NULL});
-    if (isnan(sum))
-        fputs("–", out);
-    else
-        fprintf(out, "%.0f", sum);
+    return megabytes_of(run, "traffic_per_epoch");
 }
 
-/* A row of the overview; `put` writes its value in a run. */
-static void put_row(FILE *out, const struct sl_logged_run *runs, int count, const struct row *row,
-                    void (*put)(FILE *out, const struct sl_logged_run *run, const struct row *row))
+static double received_exactly(const struct sl_logged_run *run)
 {
-    fprintf(out, "<tr><th scope=\"row\">%s</th>", row->title);
-    for (int r = 0; r < count; r++) {
-        fputs("<td>", out);
-        put(out, &runs[r], row);
-        fputs("</td>", out);
-    }
-    fputs("</tr>\n", out);
+    return megabytes_of(run, "exact_traffic_per_epoch");
 }
 
 static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
@@ -181,6 +166,8 @@ static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
         {"seconds", true, NULL, "seconds", NULL},
         {"tasks per epoch", true, NULL, "tasks_per_epoch", NULL},
         {"peak memory of a rank, bytes", true, NULL, "peak_memory_bytes", NULL},
+        {"MB that all ranks receive in an epoch", true, NULL, NULL, received},
+        {"MB that all ranks receive in an exact epoch", true, NULL, NULL, received_exactly},
     };
     begin_scrolling(out, "Runs", NULL);
     fputs("<table id=\"runs\"><thead><tr><th scope=\"col\">run</th>", out);

@@ -290,8 +290,9 @@ const struct sl_option sl_config_options[] = {
      "vertex order in memory, which results do not show; neighbours close together are read "
      "faster. With auto: rabbit where it is predicted to save more in --epochs than it takes and "
      "no "
-     "rank reads the whole graph for it alone; with --distribution 1d on several ranks, random, "
-     "MG-GCN's, where an epoch is predicted to be a tenth shorter; else none. With double: rows "
+     "rank reads the whole graph for it alone, else none. With auto and 1d on several ranks: "
+     "random (MG-GCN's) where an epoch is predicted to be a tenth shorter, else none. With double: "
+     "rows "
      "and columns of the "
      "adjacency in two random orders, which "
      "makes all its tiles equally full",

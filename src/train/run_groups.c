@@ -48,7 +48,7 @@ void sl_train_find_groups(struct sl_train_run *run)
     free(all);
 }
 
-/* Of an epoch of one rank: between groups, and inside its group. */
+/* Set what this rank sends in an epoch: between groups, and inside its group. */
 static void split_traffic(const struct sl_epoch_traffic *epochs, int64_t figures[4])
 {
     const struct sl_traffic all = sl_traffic_mean(&epochs->sum[0], epochs->sum_epochs),

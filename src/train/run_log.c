@@ -179,7 +179,7 @@ static void set_scores(json_t *object, const char *name, const struct sl_scores 
         set_finite(object, sl_report_key(key, splits[s], name), scores->of[s]);
 }
 
-/* Of an epoch. */
+/* Return the figures of an epoch, the mean over these epochs. */
 static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_epoch_traffic *epochs)
 {
     const struct sl_traffic mean = sl_traffic_mean(&epochs->sum[0], epochs->sum_epochs),

@@ -136,7 +136,7 @@ static void count_traffic(struct sl_epoch_traffic *t, int64_t cycle,
     }
 }
 
-/* Of an epoch of all its steps. */
+/* Count an epoch whose steps are all submitted. */
 static void count_epoch(struct sl_trainer *trainer, int64_t epoch, const struct sl_traffic sent[2])
 {
     const int delay = sl_config_delay(trainer->config);

@@ -18,8 +18,8 @@ struct sl_unfinished {
     double loss, correct; /* sums over their training vertices */
 };
 
-/* What this rank sent and received in epochs of one kind. With --delay cd-R, R epochs in a row are
- * a cycle: each of them exchanges other rows. Else an epoch is a cycle. */
+/* The traffic of this rank in epochs of one kind. With --delay cd-R, R epochs in a row are a cycle:
+ * each of them exchanges other rows. Otherwise an epoch is a cycle. */
 struct sl_epoch_traffic {
     int64_t epochs, sum_epochs;     /* of the cycle under way; in the sums: of the last whole cycle,
                                        or of all epochs before one is whole */
