@@ -114,13 +114,6 @@ struct row {
     double (*number)(const struct sl_logged_run *run);
 };
 
-/* Rows that have the sum of the ranks' values. */
-static const struct row sums[] = {
-    {"bytes that ranks receive in an epoch", true, "traffic_per_epoch", "bytes_received", NULL},
-    {"bytes that ranks receive in an exact epoch", true, "exact_traffic_per_epoch",
-     "bytes_received", NULL},
-};
-
 static const json_t *find_value(const struct sl_logged_run *run, const struct row *row)
 {
     const json_t *event = row->of_end ? run->end : run->start;
@@ -177,10 +170,18 @@ static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
         fputs("</th>", out);
     }
     fputs("</tr></thead><tbody>\n", out);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        put_row(out, runs, count, &rows[i], put_found);
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        put_row(out, runs, count, &sums[i], put_sum);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fprintf(out, "<tr><th scope=\"row\">%s</th>", rows[i].title);
+        for (int r = 0; r < count; r++) {
+            fputs("<td>", out);
+            if (rows[i].number)
+                put_number(out, rows[i].number(&runs[r]));
+            else
+                put_value(out, find_value(&runs[r], &rows[i]));
+            fputs("</td>", out);
+        }
+        fputs("</tr>\n", out);
+    }
     fputs("</tbody></table></div>\n", out);
 }
 
