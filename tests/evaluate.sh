@@ -117,6 +117,51 @@ for row, given in zip(logits, found):
 PYTHON
 }
 
+# more_scores DATASET RANKS [OPTION]...: scores of several labels and of numbers, from the logits and labels.npy.
+more_scores() {
+    data=$1 ranks=$2
+    shift 2
+    cd "$T" || exit 1
+    "$STARLING" train $data --epochs 20 --hidden 8 --checkpoint more.ck --quiet >out || die "no model"
+    "$STARLING" predict more.ck $data --logits z.npy --quiet || die "no predictions"
+    run "$ranks" evaluate more.ck $data --json more.json --workers 1 "$@" >out 2>err || die "$(cat err)"
+    python3 - $data <<'PYTHON' || die "other scores: $(cat out)"
+import json, struct, sys
+def numbers(path, kind):
+    data = open(path, "rb").read()
+    start = 10 + struct.unpack("<H", data[8:10])[0]
+    return [v for (v,) in struct.iter_unpack(kind, data[start:])]
+def ratio(a, b):
+    return a / b if b else 0.0
+z, y = (list(zip(*[iter(numbers(path, "<f"))] * 2)) for path in ("z.npy", sys.argv[1] + "/labels.npy"))
+found = json.load(open("more.json"))["scores"]
+for split in "train", "val", "test":
+    vertices = numbers(f"{sys.argv[1]}/{split}_idx.npy", "<q")
+    scores = {"mae": [], "r2": [], "f1": [], "accuracy": []}
+    true = both = 0
+    for j in 0, 1:
+        a, b = [y[v][j] for v in vertices], [z[v][j] for v in vertices]
+        mean = sum(a) / len(a)
+        scores["mae"].append(sum(abs(p - q) for p, q in zip(a, b)) / len(a))
+        spread = sum((p - mean) ** 2 for p in a)
+        scores["r2"].append(1 - sum((p - q) ** 2 for p, q in zip(a, b)) / spread)
+        hits = sum(p == 1 and q > 0 for p, q in zip(a, b))
+        all_of = sum(p == 1 for p in a) + sum(q > 0 for q in b)
+        scores["f1"].append(ratio(2 * hits, all_of))
+        scores["accuracy"].append(sum((p == 1) == (q > 0) for p, q in zip(a, b)) / len(a))
+        true, both = true + 2 * hits, both + all_of
+    wanted = {"mae": sum(scores["mae"]) / 2, "r2": sum(scores["r2"]) / 2}
+    if sys.argv[1] == "multilabel":
+        wanted = {"micro-f1": ratio(true, both), "macro-f1": sum(scores["f1"]) / 2,
+                  "label-accuracy": sum(scores["accuracy"]) / 2}
+    for name, value in wanted.items():
+        assert abs(found[name][split] - value) < 1e-5 * (1 + abs(value)), (split, name, value, found[name])
+PYTHON
+    grep -qE '^(mae|micro-f1) +[0-9.]+ +[0-9.]+ +[0-9.]+$' out || die "$(cat out)"
+    "$STARLING" train $data --epochs 2 --workers 1 >out || die "no model"
+    grep -qE '^  test (r2|macro-f1) ' out || die "no scores after training: $(cat out)"
+}
+
 # The metric that training measures, by training's own way.
 same_metric() {
     cd "$T" || exit 1
@@ -175,6 +220,9 @@ check "predictions of gin, cover" same_predictions gin 2 --distribution cover --
 check "columns of labels" columns
 check "probabilities of a class" probabilities graph softmax
 check "probabilities of several labels" probabilities multilabel sigmoid
+check "several labels" more_scores multilabel 1
+check "numbers" more_scores regression 1 --tiles 3
+check "numbers, two ranks, vertex-cut" more_scores regression 2 --distribution vertex-cut
 check "macro F1 as in training" same_metric macro-f1
 check "the area under the curve as in training" same_metric roc-auc
 check "another graph" other_graph

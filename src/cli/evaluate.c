@@ -118,6 +118,9 @@ static json_t *describe(struct sl_apply *apply, const struct sl_identities *name
         if (outcome->metric != &sl_metric_accuracy)
             set_score(scores, outcome->metric->name, s, outcome->score.of[s]);
     }
+    for (int k = 0; k < outcome->more.count; k++)
+        for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
+            set_score(scores, outcome->more.name[k], s, outcome->more.of[k].of[s]);
     if (confusion)
         add_class_metrics(scores, confusion);
     json_object_set_new(document, "scores", scores);

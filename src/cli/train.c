@@ -151,6 +151,9 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
         print_scores("accuracy", &accuracies);
     if (outcome->metric != &sl_metric_accuracy)
         print_scores(outcome->metric->name, &outcome->score);
+    for (int k = 0; k < outcome->more.count && k < 2; k++) /* the first two of either kind */
+        if (strcmp(outcome->more.name[k], outcome->metric->name) != 0)
+            print_scores(outcome->more.name[k], &outcome->more.of[k]);
     printf("  %-22s %.6f (median)\n", "seconds per epoch", outcome->epoch_seconds_median);
     if (run->rt.ranks > 1)
         print_communication(run, all);

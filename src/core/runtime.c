@@ -484,3 +484,15 @@ int sl_runtime_starpu_max_workers(void)
 {
     return STARPU_MAXCPUS;
 }
+
+void sl_runtime_share(struct sl_runtime *rt, double *values, int64_t count)
+{
+    _Static_assert(sizeof *values == sizeof(int64_t), "a double is no int64_t");
+    int64_t bits[512]; /* of all ranks but one, zeros */
+    for (int64_t at = 0, piece; rt->ranks > 1 && at < count; at += piece) {
+        piece = count - at < 512 ? count - at : 512;
+        memcpy(bits, values + at, (size_t)piece * sizeof *bits);
+        sl_runtime_sum(rt, bits, piece);
+        memcpy(values + at, bits, (size_t)piece * sizeof *bits);
+    }
+}

@@ -173,6 +173,9 @@ void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values);
 /* Element-wise sum over ranks, in place, on all ranks. */
 void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count);
 
+/* Give all ranks the numbers that one rank has each, as they are; the others have 0.0 there. */
+void sl_runtime_share(struct sl_runtime *rt, double *values, int64_t count);
+
 /* `bytes` of memory from rank `root` to all others. */
 void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t bytes);
 

@@ -63,14 +63,6 @@ static void pass_pieces(void *context, int64_t begin, int64_t end)
     free(x);
 }
 
-/* Doubles travel as they are: each comes from one rank, and the others have 0. */
-static void share(struct sl_runtime *rt, double *sum, int64_t count)
-{
-    _Static_assert(sizeof *sum == sizeof(int64_t), "a double is no int64_t");
-    int64_t *bits = (int64_t *)(void *)sum;
-    sl_runtime_sum(rt, bits, count);
-}
-
 /* Set sum (KINDS, features) to the sums over some rows. */
 static int sum_rows(struct sl_runtime *rt, const struct sl_source *source, const int32_t *row,
                     int64_t rows, const double *shift, double *sum)
@@ -95,7 +87,7 @@ static int sum_rows(struct sl_runtime *rt, const struct sl_source *source, const
                                       : 0);
     }
     if (!rc)
-        share(rt, all, pieces * numbers);
+        sl_runtime_share(rt, all, pieces * numbers);
     memset(sum, 0, (size_t)numbers * sizeof *sum);
     for (int64_t p = 0; !rc && p < pieces; p++)
         for (int64_t k = 0; k < numbers; k++)

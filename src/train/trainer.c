@@ -424,6 +424,8 @@ void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
     outcome->test_accuracy = accuracy_of(trainer, record, SL_SPLIT_TEST);
     outcome->metric = trainer->whole.graph.objective.metric;
     outcome->score = scores_of(trainer, record);
+    sl_more_scores_find(&trainer->whole.network, trainer->source->label_kind == SL_LABELS_NUMBERS,
+                        &outcome->more);
     const bool classes = trainer->whole.graph.objective.loss->form == SL_TARGET_CLASS;
     outcome->largest_class =
         classes ? accuracy(trainer, (double)trainer->whole.operands.largest_class, SL_SPLIT_TRAIN)

@@ -7,6 +7,7 @@
 #include "train/batches.h"
 #include "train/checkpoint.h"
 #include "train/ensemble.h"
+#include "train/more_scores.h"
 #include "train/records.h"
 #include "train/report.h"
 #include "train/submodels.h"
@@ -69,8 +70,9 @@ struct sl_outcome {
     struct sl_unfinished unfinished; /* the epoch after the last one, or none */
     double loss, train_accuracy, val_accuracy, test_accuracy;
     const struct sl_metric *metric;
-    struct sl_scores score; /* of the metric */
-    double largest_class;   /* share of the training vertices */
+    struct sl_scores score;     /* of the metric */
+    struct sl_more_scores more; /* of several labels, and of numbers */
+    double largest_class;       /* share of the training vertices */
     double epoch_seconds_median, seconds;
     struct sl_overlap_times epoch_times; /* of this rank, mean over the epochs */
     bool stopped, early;                 /* by request; because of --patience */
