@@ -336,6 +336,62 @@ usage_errors() {
     [ ! -e "$T/g" ] || die "something was written"
 }
 
+# 2: another command line helps; 1: files or numbers do. The same for all commands.
+exit_statuses() {
+    missing=$T/none/file
+    printf '{"hiden": 3}\n' >"$T/odd.json"
+    for line in "predict $missing $karate" "evaluate $missing $karate" "train $karate --resume $missing" "train $karate --config $missing" \
+        "train $karate --config $T/odd.json" "train $karate --log $missing" "train $karate --dag $missing" "train $karate --report $missing" \
+        "train $karate --trace $missing" "train $karate --checkpoint $missing" "report $missing" "report $T/odd.json" "info $missing" \
+        "convert $missing $T/new" "convert $karate $missing" "generate community $missing" "plan $missing --ranks 2" \
+        "plan $karate --ranks 2 --machine $missing" "partition $missing --method libra --parts 2" \
+        "train $karate --optimizer sgd --lr 1e6 --quiet"; do
+        # shellcheck disable=SC2086 # words
+        refused 1 '' $line
+    done
+    for line in "train" "train $karate more" "train $karate --lr x" "train $karate --device gpu" "train $karate --keep first" \
+        "train $karate --grid 2x2x1" "train $karate --model gat --hops 2" "train $karate --loss sigmoid --metric mse" \
+        "train $karate --split 20/0/rest --keep best" "generate" "generate rmat" "convert $karate" "report" "plan $karate" \
+        "plan $karate --ranks 2 --machine nonsense" "help nonsense" "man nonsense" "completion" "bench nonsense"; do
+        # shellcheck disable=SC2086 # words
+        refused 2 '' $line
+    done
+    [ ! -e "$T/new" ] || die "something was written"
+}
+
+# Other programs' words for values; more workers than there are cores.
+hints() {
+    refused 2 '--device: expected one of: auto cpu cuda both, not "gpu"; the nearest is cuda' train "$karate" --device gpu
+    refused 2 'not "float32"; the nearest is fp32' train "$karate" --precision float32
+    refused 2 'not "auc"; the nearest is roc-auc' train "$karate" --metric auc
+    refused 2 'not "both"; the nearest is sym' train "$karate" --norm both
+    exits 0 train "$karate" --epochs 1 --workers 65536
+    grep -Eq '^starling: --workers 65536: this machine has [0-9]+ processors?, which [0-9]+ workers share \(expected at most [0-9]+\)$' \
+        "$T/err" || die "$(cat "$T/err")"
+    exits 0 train "$karate" --epochs 1 --workers 65536 --quiet
+    silent
+    exits 0 train "$karate" --epochs 1 --workers 1
+    silent
+}
+
+# A number that stands for something is words in help and man pages; numbers that are numbers stay.
+defaults_in_words() {
+    for words in 'input-dropout P .*default: as --dropout)' 'patience N .*default: 50 with at least 100 validation vertices, else 0)' \
+        'workers N .*default: every core but those that serve GPUs)' 'checkpoint-every N .*default: never)' 'seed N .*default 0)'; do
+        exits 0 help train
+        tr '\n' ' ' <"$T/out" | sed 's/  */ /g; s/ --\([a-z-]*\) \([A-Z]\)/\n--\1 \2/g' >"$T/rows"
+        grep -q -e "^--$words" "$T/rows" || die "no $words in help"
+        exits 0 man train
+        grep -q -e "$(echo "$words" | sed 's/.*default/default/; s/-/\\\\-/g')" "$T/out" || die "no $words in the man page"
+    done
+    for command in train predict evaluate partition plan convert; do
+        exits 0 help $command
+        ! grep -q 'default -1' "$T/out" || die "$command has a default of -1"
+    done
+    exits 0 train --help
+    tr '\n' ' ' <"$T/out" | sed 's/  */ /g' | grep -q 'epochs (default: 50 with at least 100 validation vertices, else 0)' || die "not in short help"
+}
+
 # One rank receives nothing, and the plan says so.
 alone() {
     for model in gcn gat; do
@@ -1103,6 +1159,9 @@ check "version and help" versions_and_help
 check "help in two screens" short_help
 check "man pages" manual
 check "completion" completion
+check "exit statuses" exit_statuses
+check "hints" hints
+check "defaults in words" defaults_in_words
 if [ -d "$karate" ]; then
     check "the example trains, without a word on stderr" train_karate
     check "the log's lines and names" log_names

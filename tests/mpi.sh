@@ -106,7 +106,7 @@ own_first() { # NAME PARAMETERS RANKS EPOCHS OPTION ...
     near "$name-tiles" "$name-own" "$epochs"
     tail -c $((3 * 4 * parameters)) "$T/$name-tiles/ck" >"$T/one"
     tail -c $((3 * 4 * parameters)) "$T/$name-own/ck" | cmp -s "$T/one" - && die "no other order"
-    for other in "--workers 3 --scheduler lws" "--workers 2 --scheduler prio --no-overlap" "--workers 1 --broadcast direct"; do
+    for other in "--workers 3 --scheduler lws --quiet" "--workers 2 --scheduler prio --no-overlap" "--workers 1 --broadcast direct"; do
         # shellcheck disable=SC2086
         train "$name-other" "$ranks" train "$@" $other
         same_tensors "$parameters" "$T/$name-own/ck" "$T/$name-other/ck"

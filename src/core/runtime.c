@@ -151,7 +151,6 @@ static int check_space(int workers)
 }
 
 static struct sl_process process; /* sl_runtime_start fills it in */
-static int node_cores;            /* that this process may run on, before ranks share them */
 
 static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
 
@@ -166,7 +165,6 @@ static int bind_process(void)
     int sharers, index;
     sl_ranks_count_sharers(binding.text, &sharers, &index);
     suggest("STARPU_MPI_NOBIND", "1");
-    node_cores = binding.cores;
     process.own_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
     if (sharers > binding.cores) {
         suggest("STARPU_WORKERS_NOBIND", "1");
@@ -195,16 +193,16 @@ static void note_limit(bool quiet, int workers)
             STARPU_MAXCPUS, workers);
 }
 
-/* Note, once in a process, that more workers than cores were asked for. */
-static void note_cores(bool quiet, int asked, int workers)
+/* Note, once in a process, that the machine has fewer processors than workers were asked for. */
+static void note_processors(bool quiet, int asked, int workers, int processors)
 {
     static bool noted;
     if (quiet || noted)
         return;
     noted = true;
-    sl_note("--workers %d: this process may run on %d core%s, which %d workers share (expected at "
+    sl_note("--workers %d: this machine has %d processor%s, which %d workers share (expected at "
             "most %d)",
-            asked, node_cores, sl_s(node_cores), workers, node_cores);
+            asked, processors, sl_s(processors), workers, processors);
 }
 
 /* Each GPU keeps a core busy. */
@@ -218,14 +216,12 @@ static int count_workers(const struct sl_runtime_options *options, int gpus)
     else if (getenv("STARPU_NCPU"))
         workers = atoi(getenv("STARPU_NCPU"));
     const int most = workers < STARPU_MAXCPUS ? workers : STARPU_MAXCPUS;
-    if (options->workers > node_cores)
-        note_cores(options->quiet, options->workers, most);
+    const int processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (options->workers > processors)
+        note_processors(options->quiet, options->workers, most, processors);
     else if (workers > most)
         note_limit(options->quiet, workers);
-    if (workers > most) {
-        workers = most;
-    }
-    return workers;
+    return most;
 }
 
 /* lws is the best measured with CPU workers alone, but for ranks of one worker: what is submitted
