@@ -63,13 +63,13 @@ other_ranks() {
 # In 1D, --order auto looks at random order, and counts the stages that training has. Grids that are chosen, or not 1D, have none.
 random_considered() {
     [ -n "$MPIRUN" ] || skip "no MPI"
-    for options in "--distribution 1d" "--grid 2x1x1" "--distribution 1.5d" "--distribution auto"; do
+    for options in "--distribution 1d" "--grid 3x1x1" "--grid 1x1x3" "--distribution auto"; do
         # shellcheck disable=SC2086
-        timeout 60 "$MPIRUN" -n 2 "$STARLING" train "$karate" --epochs 2 $options --log "$T/auto.log" --quiet </dev/null ||
+        timeout 60 "$MPIRUN" -n 3 "$STARLING" train "$karate" --epochs 2 $options --log "$T/auto.log" --quiet </dev/null ||
             die "exit status $?"
         reason=$(sed -n 's/.*"order_reason":"none: stages of 1d take \([0-9.]*\) times .* in random order 1.0[0-9];.*/\1/p' "$T/auto.log")
         case $options in
-        *1d | *2x1x1)
+        *1d | *3x1x1)
             stages=$(sed -n 's/.*"stages":\([0-9.]*\),"worst_stage".*/\1/p' "$T/auto.log")
             awk "BEGIN { d = ${reason:-0} - $stages; exit !($stages > 1.01 && -0.006 < d && d < 0.006) }" ||
                 die "$options: stages $reason, and $stages in training: $(head -n 1 "$T/auto.log")"
