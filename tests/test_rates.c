@@ -200,8 +200,9 @@ static void test_feature_form(void **state)
     assert_int_equal(form_of(few, 40e9, 100e9, "auto", "0.5"), SL_FEATURES_CSR);
     assert_int_equal(form_of(third, 40e9, 100e9, "auto", "0.5"), SL_FEATURES_CSR);
     assert_int_equal(form_of(most, 40e9, 100e9, "auto", "0.5"), SL_FEATURES_DENSE);
-    assert_int_equal(form_of(most, 40e9, 24e9, "auto", "0.5"), SL_FEATURES_CSR);   /* a slow BLAS */
-    assert_int_equal(form_of(third, 3e9, 50e9, "auto", "0.5"), SL_FEATURES_DENSE); /* a slow kernel */
+    assert_int_equal(form_of(most, 40e9, 24e9, "auto", "0.5"), SL_FEATURES_CSR); /* a slow BLAS */
+    assert_int_equal(form_of(third, 3e9, 50e9, "auto", "0.5"),
+                     SL_FEATURES_DENSE); /* a slow kernel */
     assert_int_equal(form_of(few, 3e9, 50e9, "auto", "0.5"), SL_FEATURES_CSR);
     assert_int_equal(form_of(most, 40e9, 100e9, "csr", "0.5"), SL_FEATURES_CSR);
     assert_int_equal(form_of(few, 40e9, 100e9, "dense", "0.5"), SL_FEATURES_DENSE);
