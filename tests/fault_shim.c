@@ -6,7 +6,8 @@
  *     FAULT_ON     set: all later ones, too
  *     FAULT_COUNT  the file for the number of calls, at the end
  *
- * Calls of other libraries, such as StarPU and MPI, do not count: they end the process themselves. */
+ * Calls of other libraries, such as StarPU and MPI, do not count: they end the process themselves.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -22,8 +23,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const char *const callers[] = {"starling",  "lt-starling", "libstarling", "libjansson",
-                                      "libzip",    "libz.",       "libmetis",    "libmatio"};
+static const char *const callers[] = {"starling", "lt-starling", "libstarling", "libjansson",
+                                      "libzip",   "libz.",       "libmetis",    "libmatio"};
 
 static struct {
     uintptr_t from, to;
@@ -106,10 +107,10 @@ static bool fails(const char *what, const void *to, int reason)
 #define FAILS(what, reason) fails(what, __builtin_return_address(0), reason)
 
 /* The function that this one stands before. */
-#define NEXT(name)                                                                                 \
-    static __typeof__(&name) next;                                                                 \
-    if (!next)                                                                                     \
-        next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+#define NEXT(name)                 \
+    static __typeof__(&name) next; \
+    if (!next)                     \
+    next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
     *__libc_memalign(size_t, size_t);
