@@ -1,6 +1,6 @@
 # The code blocks of a Markdown page as files, for tests/docs.sh: FOLDER/LINE has, in its first line, what a comment before the
 # block says ("not run: it needs root"), or "-"; then the block. Wants -v folder=FOLDER.
-/^<!-- (not run|check-docs|needs|file): .* -->$/ && !inside {
+/^<!-- (not run|check-docs|needs|file|shortened): .* -->$/ && !inside {
     said = $0
     sub(/^<!-- /, "", said)
     sub(/ -->$/, "", said)

@@ -1,14 +1,16 @@
 #!/bin/sh
 # Runs the commands of README.md and docs/*.md: lines of code blocks that begin with "$ ". Each must end with status 0, and the
-# lines below it must be in its output, but for their numbers ("..." stands for any lines). Blocks of a page run in their order,
-# in a folder with examples/, a graph20k of 2,000 vertices and an OGB folder arxiv. Trainings end after 3 epochs and have at most
-# 512 hidden units; with SL_DOCS=all there are 20,000 vertices, 30 epochs and 4,096 units.
+# lines below it must be in its output ("..." stands for any lines). Blocks of a page run in their order, in a folder with
+# examples/, a graph20k of 2,000 vertices and an OGB folder arxiv. Trainings end after 3 epochs and have at most 512 hidden units;
+# with SL_DOCS=all there are 20,000 vertices, 30 epochs and 4,096 units. But a block that prints numbers runs as it is written, and
+# its output has these numbers, within one of the last digit shown.
 # A comment before a block says otherwise:
 #
 #   <!-- not run: REASON -->      nobody can run it here
 #   <!-- check-docs: REASON -->   only `make check-docs` runs it (SL_DOCS=all)
 #   <!-- needs: NAME ... -->      programs or Python modules; without them it is not run
 #   <!-- file: NAME -->           no commands: the file NAME of blocks below
+#   <!-- shortened: REASON -->    only `make check-docs` compares its numbers and runs it as it is written
 #
 # tests/docs.sh PAGE ... runs some pages. One line per page; what did not run, and why, is at the end.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
@@ -41,8 +43,8 @@ programs() {
     vertices=2000 hidden=512 epochs=3
     [ "$all" != all ] || vertices=20000 hidden=4096 epochs=30
     program starling <<END
-case " \$* " in
-*" --help"*) ;;
+case "\$SL_DOCS_WHOLE \$* " in
+*" --help"* | whole*) ;;
 " train "*)
     case " \$* " in *" --stop-after "*) ;; *) set -- "\$@" --stop-after $epochs ;; esac
     case " \$* " in *" --hidden "[0-9][0-9][0-9][0-9]*) set -- "\$@" --hidden $hidden ;; esac
@@ -112,6 +114,37 @@ reason() { # BLOCK
     ! grep -q '^\$ mpirun' "$1" || [ -n "$MPIRUN" ] || echo "no MPI"
 }
 
+# Whether the block prints numbers, which are compared.
+is_whole() { # BLOCK
+    tail -n +3 "$1" | awk '/^\$ / || more { more = /\\$/; next } /[0-9]/ { found = 1 } END { exit !found }' || return 1
+    case $(head -n 1 "$1") in "shortened: "*) [ "$all" = all ] ;; esac
+}
+
+# Whether a line of the output has the words of LINE, one after the other. Numbers with a point may differ by one of the last
+# digit shown, and have more digits in the output.
+has_numbers() { # LINE OUTPUT
+    awk -v line="$1" '
+        function number(text) { sub(/[,;:)]+$/, "", text); sub(/^[(]/, "", text); return text }
+        function alike(a, b, x, y, least) {
+            if (a == b)
+                return 1
+            x = number(a); y = number(b)
+            if (x !~ /^-?[0-9]+[.][0-9]+$/ || y !~ /^-?[0-9]+([.][0-9]+)?$/)
+                return 0
+            least = 1.5 * 10 ^ -(length(x) - index(x, "."))
+            return x - y <= least && y - x <= least
+        }
+        BEGIN { words = split(line, wanted) }
+        {
+            for (first = 0; first + words <= NF && !found; first++) {
+                for (w = 1; w <= words && alike(wanted[w], $(first + w)); w++)
+                    ;
+                found = w > words
+            }
+        }
+        END { exit !found }' "$2"
+}
+
 # One command, and the lines that its output must have.
 command_ends() { # WHERE COMMAND EXPECTED
     timeout $seconds sh -c "$2" >"$T/output" 2>&1 </dev/null
@@ -126,6 +159,10 @@ $(tail -n 20 "$T/output")"
             exit 1
         }
     done || exit 1
+    [ -z "$SL_DOCS_WHOLE" ] || while read -r line; do
+        case $line in *[0-9]*) has_numbers "$line" "$T/output" || die "$1: other numbers than $line
+$(cat "$T/output")" ;; esac
+    done <"$3"
     : >"$3"
 }
 
@@ -152,6 +189,9 @@ block() { # PAGE BLOCK
         echo "not run  $where: $why" >>"$T/not-run"
         return
     fi
+    SL_DOCS_WHOLE=
+    ! is_whole "$2" || SL_DOCS_WHOLE=whole
+    export SL_DOCS_WHOLE
     command=
     : >"$T/expected"
     tail -n +3 "$2" >"$T/lines"
@@ -175,6 +215,8 @@ $line"
         *) more= ;;
         esac
     done 3<"$T/lines"
+    # Blocks below have the small graph again.
+    [ "$SL_DOCS_WHOLE" != whole ] || [ ! -d graph20k ] || { rm -rf graph20k && cp -r "$T/data/graph20k" .; }
 }
 
 page() { # FILE
@@ -206,9 +248,11 @@ wrong() { # TEXT PAGE-TEXT
 wrong_pages() {
     wrong 'exit status 2' '```\n$ starling trian\n```\n'
     wrong 'not in the output of starling version: Sterling N' '```\n$ starling version\nSterling 0.1\n```\n'
+    wrong 'other numbers than 12 words and 0.50' '```\n$ echo 12 words and 0.484\n12 words and 0.50\n```\n'
+    wrong 'other numbers than 12 words' '```\n$ echo 13 words\n12 words\n```\n'
     wrong 'commands without "$ "' '```\nstarling version\n```\n'
     wrong 'commands without a block' '\n    starling version\n'
-    printf '%b' '<!-- not run: no reason -->\n```\n$ false\n```\n<!-- file: a/f -->\n```\none\n```\n```\n$ cat a/f &&\\\n  echo 2\none\n7\n```\n' >"$T/wrong/PAGE.md"
+    printf '%b' '<!-- not run: no reason -->\n```\n$ false\n```\n<!-- shortened: long -->\n```\n$ echo 3\n4\n```\n```\n$ echo 12 words and 0.494, then 7\nand 0.50, then\n```\n<!-- file: a/f -->\n```\none\n```\n```\n$ cat a/f &&\\\n  echo 2\none\n2\n```\n' >"$T/wrong/PAGE.md"
     (page "$T/wrong/PAGE.md") >"$T/got" 2>&1 || die "$(cat "$T/got")"
     [ "$(cat "$T/not-run")" = "not run  $T/wrong/PAGE.md:2: no reason" ] || die "$(cat "$T/not-run")"
 }
