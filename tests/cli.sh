@@ -927,7 +927,7 @@ from_changed_log() {
     echo '{"delay": "0c", "partial-sums": "published"}' >late
     exits 0 plan "$karate" --ranks 2 --config late
     grep -q 0c "$T/out" || die "plan does not take the delay: $(cat "$T/out")"
-    refused 2 '--partial-sums: expected scaled or unscaled, not "published"' \
+    refused 2 '--partial-sums: expected one of: scaled unscaled, not "published"' \
         plan "$karate" --ranks 2 --delay 0c --partial-sums published
 }
 
