@@ -496,4 +496,10 @@ check "preloaded hops" refuses "expected no --preload-hops" --submodels 2 --grou
 check "milestones that fall" refuses "--milestones 4,2: expected epochs that rise" --milestones 4,2
 check "patience without evaluations" refuses "--eval-every -1: expected --patience 0" --eval-every -1 --patience 3
 check "--submodels 256" refuses "--submodels" --submodels 256
+narrow() {
+    cd "$T" || exit 1
+    run 2 train "$T/small" --hidden 4 --submodels 4 --grid 1x2x1 --epochs 1 && die "it trained"
+    sentence "and the hidden units of a sub-model are 1 (expected no fewer than the grid's 2 columns" err
+}
+check "sub-models narrower than the grid: one sentence" narrow
 finish

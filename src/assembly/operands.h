@@ -41,6 +41,7 @@ struct sl_assembly {
     bool aggregates, spmm_first; /* features may be aggregated, or are */
     bool whole_rows;             /* a layer needs rows that are not cut among columns of ranks */
     bool inner;                  /* some layer has hidden columns */
+    int64_t least_units;         /* hidden columns of the smallest sub-model; 0: none is cut */
     int64_t layers, hidden, heads, out_heads; /* heads of attention; 0: none */
     /* the owners of tiles */
     const struct sl_distribution_kind *kind;

@@ -62,10 +62,12 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     const struct {
         const char *what;
         int64_t width;
-    } widths[] = {{"the features", source->features},
-                  {"the classes", source->classes},
-                  {"--hidden", how->inner ? how->hidden : INT64_MAX},
-                  {"--heads", how->layers > 1 && how->heads > 0 ? how->heads : INT64_MAX}};
+    } widths[] = {
+        {"the features", source->features},
+        {"the classes", source->classes},
+        {"--hidden", how->inner ? how->hidden : INT64_MAX},
+        {"the hidden units of a sub-model", how->least_units > 0 ? how->least_units : INT64_MAX},
+        {"--heads", how->layers > 1 && how->heads > 0 ? how->heads : INT64_MAX}};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         if (widths[w].width < grid->columns)
             return sl_error(SL_ERR_USAGE,

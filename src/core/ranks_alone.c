@@ -113,6 +113,11 @@ int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value)
     return value;
 }
 
+void sl_runtime_fail_alone(bool alone)
+{
+    (void)alone;
+}
+
 int sl_runtime_agree(struct sl_runtime *rt, int code)
 {
     (void)rt;

@@ -444,8 +444,19 @@ static void wait_asleep(MPI_Request *request)
         }
 }
 
+static bool fails_alone;
+
+void sl_runtime_fail_alone(bool alone)
+{
+    fails_alone = alone;
+}
+
 int sl_runtime_agree(struct sl_runtime *rt, int code)
 {
+    if (fails_alone && code)
+        sl_fatal("%s", sl_error_message());
+    if (fails_alone)
+        return 0;
     if (rt->ranks > 1) {
         /* A rank without a sentence has agreed before: the one that has it must speak. */
         const bool silent = code && sl_error_message()[0] == '\0';

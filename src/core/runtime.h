@@ -199,6 +199,10 @@ int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value);
  * that had it, with a sentence, keeps that, also where they have agreed on it before. */
 int sl_runtime_agree(struct sl_runtime *rt, int code);
 
+/* Let sl_runtime_agree ask nobody, until this is taken back: a rank that fails stops the run there,
+ * with its sentence. For work that repeats in every step, where a failure ends the run anyway. */
+void sl_runtime_fail_alone(bool alone);
+
 /* Seconds on a steady clock. */
 double sl_runtime_seconds(void);
 

@@ -312,7 +312,9 @@ static int draw_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_b
 {
     int64_t *inner = malloc((size_t)(b->set_cut[b->how.sets] + 1) * sizeof *inner), count = 0;
     int code = inner ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the vertices of a batch");
+    /* The only question: all ranks have destroyed the batch before, whose tags this one takes. */
     code = sl_runtime_agree(b->rt, code);
+    sl_runtime_fail_alone(b->draws);
     if (!code)
         count = sl_batches_take(b, epoch, step, inner);
     if (!code)
@@ -497,8 +499,12 @@ struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int s
     if (b->count == 0)
         return &b->whole->network;
     const bool there = batch_of(b, epoch, step)->version == version_of(b, epoch, step);
-    if (find_batch(b, epoch, step, &batch) || (!there && sl_batches_allocate(b)))
+    b->draws = !there;
+    const int code = find_batch(b, epoch, step, &batch);
+    if (code || (!there && sl_batches_allocate(b)))
         sl_fatal("batch %d of epoch %lld: %s", step + 1, (long long)epoch, sl_error_message());
+    sl_runtime_fail_alone(false);
+    b->draws = false;
     enter(b, batch);
     if (batch->pass.graph.train_count == 0)
         return NULL;

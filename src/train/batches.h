@@ -67,6 +67,7 @@ struct sl_batches {
     int64_t *edges;             // (sets, sets): entries between clusters; NULL: not counted
     int steps;                  /* of an epoch */
     int count;                  /* batches in memory */
+    bool draws;                 /* a step draws a batch: a rank that fails stops the run itself */
     struct sl_batch *batch;     // (count)
     struct sl_batch validation; /* no step: for evaluations between epochs, whose network reads
                                    rows of validation vertices alone; zero: there is none */

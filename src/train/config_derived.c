@@ -8,6 +8,8 @@
 #include "codelets/optimizer.h"
 #include "graphs/distribution.h"
 #include "graphs/vertex_cut.h"
+#include "train/rounds.h"
+#include "train/shares.h"
 
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config)
 {
@@ -104,6 +106,22 @@ bool sl_config_has_own_layer(const struct sl_config *config)
     return is_model(config, &sl_model_resgcn) && sl_layer_block(config->block_norm)->own;
 }
 
+/* Return the units of a hidden layer in the smallest sub-model; of attention, all heads are cut
+ * alike. */
+static int64_t least_units(const struct sl_config *config)
+{
+    int64_t share[SL_MOST_PARTS], least = INT64_MAX, all = 0;
+    if (config->submodels < 2 || strcmp(config->share, "copies") == 0 || is_gat(config) ||
+        strcmp(config->split_layers, "all") != 0 || config->submodels > SL_MOST_PARTS ||
+        sl_shares_parse(config, share))
+        return 0;
+    for (int64_t p = 0; p < config->submodels; p++) {
+        least = share[p] < least ? share[p] : least;
+        all += share[p];
+    }
+    return config->hidden * least / all;
+}
+
 struct sl_assembly sl_config_assembly(const struct sl_config *config)
 {
     return (struct sl_assembly){
@@ -119,6 +137,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .hidden = sl_config_hidden(config),
         .whole_rows = sl_config_has_own_layer(config),
         .inner = config->layers > 1 || sl_config_model(config)->inner,
+        .least_units = least_units(config),
         .heads = is_gat(config) ? config->heads : 0,
         .out_heads = is_gat(config) ? config->out_heads : 0,
         .positive = is_gat(config),
