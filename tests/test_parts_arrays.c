@@ -300,7 +300,7 @@ static const struct {
     {"indices", 20, 4, ITEMS(int32_t, 1), "has the neighbour"},
     {"indices", 2, 4, ITEMS(int32_t, 9), "has the neighbour"},
     {"weights", 21, 4, ITEMS(uint32_t, 0x7F800000), "weights.npy: row 11, column 10 is inf"},
-    {"weights", 12, 4, ITEMS(float, 3), "reverse edge of equal weight"},
+    {"weights", 12, 4, ITEMS(float, 3), "other way round with equal weight"},
     {"features", 4 * 11 + 1, 4, ITEMS(uint32_t, 0x7FC00000), "features.npy: row 11, column 1 is"},
     {"features", 2, 4, ITEMS(uint32_t, 0x7F800000), "features.npy: row 0, column 2 is inf"},
     {"labels", 10, 4, ITEMS(int32_t, 3), "labels.npy: label 3 of vertex 10"},
