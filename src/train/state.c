@@ -197,8 +197,8 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->trained_vertices = vertices;
     if ((net->model->options.keep_best && !has_best(checkpoint, &net->model->layer[0])) ||
-        !keeps_measure(trainer, checkpoint)) {
-        best_value = -1.0; /* whose weights nobody has kept, or of another metric */
+        (trainer->config->resume && !keeps_measure(trainer, checkpoint))) {
+        best_value = -1.0; /* whose weights nobody has kept, or no measure of epochs to come */
         best_epoch = 0.0;
         best_loss = NAN;
     }
