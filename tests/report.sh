@@ -180,6 +180,9 @@ unfinished() {
     cat one/log cut >more
     "$STARLING" report more --output more.html --quiet || die "no page"
     grep -q 'has no event <code>end</code>' more.html || die "the end of another run"
+    sed '$s/"loss": *[^,]*/"loss":null/' one/log >between # weights of no epoch
+    "$STARLING" report between one/log --output between.html --quiet || die "no page"
+    grep -q '<th scope="row">between (best)</th><td>8</td><td>–</td>' between.html || die "the loss of an epoch: $(grep between between.html)"
 }
 
 refuses() {

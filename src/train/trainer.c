@@ -599,12 +599,16 @@ static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
                          sl_records_of(&trainer->records, epoch)->updates);
 }
 
-/* Of the epoch whose weights are kept; of a run that broke, of its last epoch. */
+/* Of the epoch whose weights are kept; of a run that broke, of its last epoch. Weights that steps
+ * of another epoch have changed are of no epoch. */
 static double loss_shown(const struct sl_trainer *trainer, const struct progress *progress,
                          const struct sl_outcome *outcome)
 {
-    if (!outcome->broken && trainer->kept_epoch == trainer->best_epoch)
-        return trainer->best_loss;
+    const bool between = progress->unfinished.steps > 0,
+               best = trainer->kept_epoch == trainer->best_epoch &&
+                      (!between || sl_config_keeps_best(trainer->config));
+    if (!outcome->broken && (best || between))
+        return best ? trainer->best_loss : NAN;
     return progress->last >= trainer->first_epoch
                ? loss_of(trainer, sl_records_of(&trainer->records, progress->last))
                : NAN;

@@ -68,7 +68,8 @@ struct sl_outcome {
     int64_t epochs, best_epoch;      /* last one trained; best on validation (0: never evaluated) */
     int64_t kept_epoch;              /* whose weights, accuracies and loss these are */
     struct sl_unfinished unfinished; /* the epoch after the last one, or none */
-    double loss, train_accuracy, val_accuracy, test_accuracy;
+    double loss; /* NaN: the weights are the last ones, and of an unfinished epoch */
+    double train_accuracy, val_accuracy, test_accuracy;
     const struct sl_metric *metric;
     struct sl_scores score;     /* of the metric */
     struct sl_more_scores more; /* of several labels, and of numbers */
