@@ -76,9 +76,20 @@ def test_result_is_of_the_kept_weights(keep, tmp_path):
         assert abs(right[masks[split]].mean() - shown) < 1e-12
     model.save(tmp_path / "model")
     loaded = starling.load(tmp_path / "model")
-    assert loaded.result.kept_epoch == kept.epoch
+    assert loaded.result.kept_epoch == kept.epoch and loaded.result.best_epoch == best
     np.testing.assert_array_equal(loaded.weights["layer.0.weight"], model.weights["layer.0.weight"])
     np.testing.assert_array_equal(loaded.predict(graph).classes, model.predict(graph).classes)
+
+
+@pytest.mark.parametrize("epochs, stop, every", [(4, 4, 3), (4, 4, 10), (9, 3, 5), (9, 8, 5)])
+def test_a_loaded_result_has_the_same_epochs(epochs, stop, every, tmp_path):
+    model = starling.train(starling.Graph(*make_arrays()), epochs=epochs, stop_after=stop, metric="loss",
+                           eval_every=every, keep="best")
+    model.save(tmp_path / "model")
+    loaded = starling.load(tmp_path / "model").result
+    for name in "epochs", "best_epoch", "kept_epoch":
+        assert getattr(loaded, name) == getattr(model.result, name), name
+    assert model.result.best_epoch == (stop if epochs == stop else stop // every * every)
 
 
 def test_borrows():

@@ -415,6 +415,9 @@ static json_t *describe(struct sl_trainer *trainer)
         json_object_set_new(description, "tiles", tiles);
     if (isfinite(trainer->best_loss))
         json_object_set_new(description, "best_loss", json_real(trainer->best_loss));
+    if (trainer->shown_best_epoch != trainer->best_epoch) /* for results: no run goes on with it */
+        json_object_set_new(description, "shown_best_epoch",
+                            json_integer(trainer->shown_best_epoch));
     if (end != floor(end))
         json_object_set_new(description, "unfinished", describe_unfinished(trainer, end));
     if (sl_json_failures() == failures)

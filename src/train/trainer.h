@@ -48,14 +48,16 @@ struct sl_trainer {
     int64_t epoch;                   /* submitted last */
     int64_t updates;                 /* steps of the optimizer that were submitted, since epoch 1 */
     int64_t first_updates;           /* before first_epoch */
-    int64_t best_epoch;      /* on validation, of the epochs whose records were read; 0: none */
-    double best_value;       /* of the metric, or its negative if it falls */
-    double best_loss;        /* of training in that epoch, NaN: not known */
-    int64_t kept_epoch;      /* whose weights are for use: the best or the last one */
-    int64_t saved_epoch;     /* the last checkpoint of this run; 0: none */
-    double step_seconds;     /* of the last epoch whose record was read; 0: of none */
-    int64_t tasks_per_epoch; /* of the last epoch, on this rank, without its evaluation */
-    struct sl_epoch_traffic traffic;       /* of training epochs, without evaluations */
+    int64_t best_epoch; /* on validation, of the epochs whose records were read; 0: none */
+    double best_value;  /* of the metric, or its negative if it falls */
+    double best_loss;   /* of training in that epoch, NaN: not known */
+    int64_t
+        shown_best_epoch; /* best_epoch, or the last one, if it is better and the run ends here */
+    int64_t kept_epoch;   /* whose weights are for use: the best or the last one */
+    int64_t saved_epoch;  /* the last checkpoint of this run; 0: none */
+    double step_seconds;  /* of the last epoch whose record was read; 0: of none */
+    int64_t tasks_per_epoch;         /* of the last epoch, on this rank, without its evaluation */
+    struct sl_epoch_traffic traffic; /* of training epochs, without evaluations */
     struct sl_epoch_traffic exact_traffic; /* of the epochs that --exact-epochs makes exact */
     struct sl_records records;
     double started_at;
