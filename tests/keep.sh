@@ -81,6 +81,22 @@ none_best() {
     tail -n 1 log | grep -q '"best_epoch":0,"kept_epoch":20,' || die "$(tail -n 1 log)"
 }
 
+# A run whose keep best nobody asked for goes on where there is no best epoch, with the last weights.
+goes_on_without() {
+    cd "$T" || exit 1
+    "$STARLING" train graph --epochs 12 --eval-every 3 --checkpoint first --quiet || die "no run"
+    "$STARLING" train unseen --resume first --epochs 15 --log log >out 2>err || die "refused: $(cat err)"
+    grep -q 'first: there is no validation split, so the last weights are kept' err || die "no note: $(cat err)"
+    tail -n 1 log | grep -q '"kept_epoch":15,' || die "$(tail -n 1 log)"
+    "$STARLING" train graph --resume first --epochs 15 --eval-every -1 --log log >out 2>err || die "refused: $(cat err)"
+    grep -q 'first: --eval-every -1 measures none, so the last weights are kept' err || die "no note: $(cat err)"
+    tail -n 1 log | grep -q '"kept_epoch":15,' || die "$(tail -n 1 log)"
+    exits 2 train unseen --resume first --epochs 15 --keep best
+    sentence "--keep best: unseen has no validation split" "$T/err"
+    "$STARLING" train graph --resume first --epochs 15 --log log --quiet || die "no run"
+    grep '"event": *"start"' log | tail -n 1 | grep -q '"keep": *"best"' || die "the best weights are not kept any more"
+}
+
 planned() {
     cd "$T" || exit 1
     for keep in best last; do
@@ -115,6 +131,7 @@ check "... of sub-models on two ranks" kept best 2 --submodels 2 --groups 2x1 --
 check "an ensemble" kept last 1 --submodels 2 --share none --epochs 80
 check "a run that goes on" resumed
 check "no best epoch" none_best
+check "a run that goes on without a best one" goes_on_without
 check "the memory plan" planned
 check "no validation split" refuses "--keep best: unseen has no validation split" unseen --keep best
 check "no evaluations" refuses "--eval-every -1: expected --keep last" graph --eval-every -1 --keep best

@@ -143,8 +143,8 @@ const struct sl_option sl_config_options[] = {
      OPTIMISATION},
     {"keep", SL_OPTION_CHOICE, FIELD(keep), "auto", 0, 0, "auto|best|last", "WHICH",
      "keep the best or the last weights. best: of the evaluated epoch with the best --metric of "
-     "the "
-     "validation vertices. auto: best where there is a validation split, but for --share none",
+     "the validation vertices. auto: best where there is a validation split, but for --share none "
+     "and --eval-every -1",
      OPTIMISATION},
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", -1, 10000000, NULL, "N",
      "epochs between evaluations; 0: a tenth of --patience, or 10 without; -1: none, not even of "
