@@ -213,6 +213,7 @@ static void note_best(struct sl_trainer *trainer, const struct sl_record *record
     trainer->best_value = value;
     trainer->best_epoch = epoch;
     trainer->best_loss = loss_of(trainer, record);
+    trainer->best_updates = record->updates;
 }
 
 /* Settle whose weights are for use if the run ends with this epoch, and what its best epoch is
