@@ -264,8 +264,8 @@ const struct sl_option sl_config_options[] = {
      "gradients meet late, too",
      EXECUTION},
     {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "-1", -1, 10000000, NULL, "N",
-     "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0; -1: with "
-     "scaled sums, in a tenth of them, and in a fifth with 0c",
+     "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0; -1: a tenth "
+     "of --epochs with scaled sums, with 0c a fifth, else none",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
