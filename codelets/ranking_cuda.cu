@@ -2,9 +2,11 @@
  *
  *   sort the entries by score, by counting digits from the lowest
  *   for each split, at each entry: vertices before it, without and with the label
- *   area      = Σ over vertices with the label: those without it that score less, and half of
- * equals precision = Σ over vertices with the label: share of them among all that score as much or
- * more
+ * Both sums are over the vertices with the label.
+ *
+ *   area      = Σ vertices without it that score less, and half of those that score the same
+ *
+ *   precision = Σ share of vertices with it among all that score as much or more
  *
  * A block of threads has a run of entries. Sums of counts are exact, and sums of shares have one
  * order. */
@@ -160,7 +162,8 @@ __global__ void __launch_bounds__(THREADS)
         const int64_t k = from + threadIdx.x;
         const bool has = k < runs.count;
         const uint64_t entry = has ? entries[k] : 0;
-        const unsigned digit = (unsigned)(entry >> shift) % DIGITS, same = same_digit(has, digit);
+        const unsigned digit = (unsigned)(entry >> shift) % DIGITS;
+        const unsigned same = same_digit(has, digit);
         clear_bins(bins);
         count_digit(has, digit, same, bins[warp]);
         __syncthreads();
@@ -215,7 +218,8 @@ __global__ void __launch_bounds__(THREADS)
     uint64_t sum = prefix ? before[blockIdx.x] : 0;
     for (int64_t from = first; from < first + runs.run; from += THREADS) {
         const int64_t k = from + threadIdx.x;
-        uint64_t all, below = sum_below(k < runs.count ? counts_as(entries[k], split) : 0, &all);
+        uint64_t all;
+        uint64_t below = sum_below(k < runs.count ? counts_as(entries[k], split) : 0, &all);
         if (threadIdx.x % 32 == 0)
             warps[warp] = all;
         __syncthreads();

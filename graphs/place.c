@@ -86,7 +86,8 @@ void sl_place_free(struct sl_place *place)
     *place = (struct sl_place){0};
 }
 
-/* A matrix without rows on this rank has no tasks, which a later matrix could wait for. */
+/* A later matrix cannot wait for a matrix without rows on this rank: it has no tasks. It waits for
+ * the last one with rows. */
 void sl_place_take(struct sl_runtime *rt, struct sl_place *place, const struct sl_matrix *matrix)
 {
     if (place->apart)

@@ -265,7 +265,7 @@ struct starling_epoch {
 /* What a training was, or an evaluation. */
 struct starling_result {
     int64_t epochs, best_epoch; /* the last one; the best on validation, 0: none was evaluated */
-    double loss;                /* of training in kept_epoch, before its last update */
+    double loss; /* of training in kept_epoch, before its last update; NaN: see there */
     double train_accuracy, val_accuracy, test_accuracy; /* of the weights that the model has */
     double train_score, val_score, test_score;          /* likewise, of the metric */
     const char *metric;                                 /* its name; the caller does not free it */
@@ -273,7 +273,9 @@ struct starling_result {
     double seconds;                                     /* of all epochs and evaluations */
     int stopped;                                        /* by the callback, or starling_stop */
     int early;                                          /* by the option `patience` */
-    int64_t kept_epoch; /* whose weights the model has: best_epoch, or epochs (option `keep`) */
+    int64_t kept_epoch; /* whose weights the model has: best_epoch, or epochs (option `keep`). After
+                           a stop between two steps these have the steps after `epochs`, too, and no
+                           loss, unless the best ones are kept */
 };
 
 /* Return 0 to go on; otherwise training stops after an epoch that is already on its way, with the

@@ -179,6 +179,23 @@ for path in "one.json", "two.json":
 PYTHON
 }
 
+# The weights of the best epoch are measured, whatever the metric, as predictions take them.
+best_weights() {
+    cd "$T" || exit 1
+    "$STARLING" train graph --epochs 40 --eval-every 3 --lr 0.05 --hidden 8 --checkpoint best --log log --quiet || die "no model"
+    tail -n 1 log | grep -qE '"best_epoch":([0-9]+),"kept_epoch":\1,"epochs":40' || die "$(tail -n 1 log)"
+    ! grep -q '"kept_epoch":40,' log || die "the last epoch is the best one"
+    wanted=$(tail -n 1 log | grep -oE '"test_accuracy":[0-9.]+')
+    for metric in auto accuracy micro-f1 macro-f1 average-precision roc-auc loss; do
+        "$STARLING" evaluate best graph --metric $metric --json $metric.json --quiet || die "no scores"
+        python3 - $metric.json "${wanted#*:}" <<'PYTHON' || die "--metric $metric: other weights"
+import json, sys
+found = json.load(open(sys.argv[1]))["scores"]["accuracy"]["test"]
+assert abs(found - float(sys.argv[2])) < 1e-12, (found, sys.argv[2])
+PYTHON
+    done
+}
+
 # Of a graph that the model has not seen.
 other_graph() {
     cd "$T" || exit 1
@@ -225,6 +242,7 @@ check "numbers" more_scores regression 1 --tiles 3
 check "numbers, two ranks, vertex-cut" more_scores regression 2 --distribution vertex-cut
 check "macro F1 as in training" same_metric macro-f1
 check "the area under the curve as in training" same_metric roc-auc
+check "the best weights by every metric" best_weights
 check "another graph" other_graph
 check "what is refused" refuses
 finish

@@ -81,6 +81,46 @@ none_best() {
     tail -n 1 log | grep -q '"best_epoch":0,"kept_epoch":20,' || die "$(tail -n 1 log)"
 }
 
+# A run whose keep best nobody asked for goes on where there is no best epoch, with the last weights.
+goes_on_without() {
+    cd "$T" || exit 1
+    "$STARLING" train graph --epochs 12 --eval-every 3 --checkpoint first --quiet || die "no run"
+    "$STARLING" train unseen --resume first --epochs 15 --log log >out 2>err || die "refused: $(cat err)"
+    grep -q 'first: there is no validation split, so the last weights are kept' err || die "no note: $(cat err)"
+    tail -n 1 log | grep -q '"kept_epoch":15,' || die "$(tail -n 1 log)"
+    "$STARLING" train graph --resume first --epochs 15 --eval-every -1 --log log >out 2>err || die "refused: $(cat err)"
+    grep -q 'first: --eval-every -1 measures none, so the last weights are kept' err || die "no note: $(cat err)"
+    tail -n 1 log | grep -q '"kept_epoch":15,' || die "$(tail -n 1 log)"
+    exits 2 train unseen --resume first --epochs 15 --keep best
+    sentence "--keep best: unseen has no validation split" "$T/err"
+    "$STARLING" train graph --resume first --epochs 15 --log log --quiet || die "no run"
+    grep '"event": *"start"' log | tail -n 1 | grep -q '"keep": *"best"' || die "the best weights are not kept any more"
+}
+
+# broken RANKS: numbers of a later epoch are not finite. The best weights are saved all the same, and a run goes on with them.
+broken() {
+    cd "$T" || exit 1
+    rm -f ck none log whole.log
+    ranks=$1
+    set -- "$ranks" train "$karate" --lr 100 --optimizer sgd --eval-every 2 --epochs 90 --tiles 3
+    run "$@" --checkpoint ck && die "no breakdown"
+    best=$(sed -n 's/.*the output is not finite .*; ck has the weights of epoch \([0-9]*\), the best one$/\1/p' err)
+    [ -n "$best" ] && [ "$best" -gt 2 ] || die "not the best epoch after some others: $(cat err)"
+    run "$@" --stop-after "$best" --keep last --checkpoint whole || die "$(cat err)"
+    for model in whole ck; do "$STARLING" predict $model "$karate" --logits $model.npy --quiet || die "no logits"; done
+    cmp whole.npy ck.npy || die "not the weights of epoch $best"
+    run "$ranks" train "$karate" --resume ck --lr 0.01 --epochs $((best + 4)) --log log || die "$(cat err)"
+    grep -q "\"first_epoch\":$((best + 1))," log || die "another beginning: $(head -n 1 log)"
+    run "$ranks" train "$karate" --resume whole --lr 0.01 --epochs $((best + 4)) --log whole.log || die "$(cat err)"
+    for log in whole.log log; do grep '"event": *"epoch"' $log | sed -n '1s/.*"loss": *\([^,]*\),.*/\1/p' >$log.loss; done
+    cmp log.loss whole.log.loss || die "another loss" # later ones have another state of the optimizer
+    # A newer checkpoint of the run stays.
+    run "$@" --checkpoint-every 20 --checkpoint ck && die "no breakdown"
+    grep -q '; ck holds epoch 40$' err || die "the newer checkpoint is gone: $(cat err)"
+    run "$@" --keep last --checkpoint none && die "no breakdown"
+    grep -q '; none was not written$' err || die "the last weights: $(cat err)"
+}
+
 planned() {
     cd "$T" || exit 1
     for keep in best last; do
@@ -115,6 +155,9 @@ check "... of sub-models on two ranks" kept best 2 --submodels 2 --groups 2x1 --
 check "an ensemble" kept last 1 --submodels 2 --share none --epochs 80
 check "a run that goes on" resumed
 check "no best epoch" none_best
+check "a run that goes on without a best one" goes_on_without
+check "the best weights of a run that breaks down" broken 1
+check "... on two ranks" broken 2
 check "the memory plan" planned
 check "no validation split" refuses "--keep best: unseen has no validation split" unseen --keep best
 check "no evaluations" refuses "--eval-every -1: expected --keep last" graph --eval-every -1 --keep best

@@ -96,6 +96,37 @@ PYTHON
     grep -q 'have no best one' unlike.html || die "no word of it"
 }
 
+# compared BEST MEMBER VALUE [MEMBER VALUE]...: a run and a copy of its log with these members of `start`, of which a best run
+# is told or not. The table has what differs, also options that one run leaves unset; an option that an older log lacks is none.
+compared() {
+    cd "$T" || exit 1
+    best=$1
+    shift
+    python3 - "$@" <<'PYTHON' || die "no log"
+import json, sys
+with open("copy", "w") as log:
+    for e in map(json.loads, open("one/log")):
+        for name, value in zip(sys.argv[1::2], sys.argv[2::2]) if e["event"] == "start" else ():
+            group, name = name.split(".")
+            e[group][name] = json.loads(value)
+            if value == '"absent"':
+                del e[group][name]
+        print(json.dumps(e), file=log)
+PYTHON
+    "$STARLING" report one/log copy --output copies.html --quiet || die "no page"
+    python3 - "$@" <<'PYTHON' || die "another table"
+import json, re, sys
+table = re.search('<table id="sweep".*?</table>', open("copies.html").read(), re.S)[0]
+rows = [[re.sub("<[^>]*>", "", cell) for cell in re.findall("<t[hd].*?</t[hd]>", row)] for row in re.findall("<tr.*?</tr>", table, re.S)]
+told = {name.split(".")[1]: json.loads(value) for name, value in zip(sys.argv[1::2], sys.argv[2::2])
+        if name.startswith("configuration") and value != '"absent"'}
+assert rows[0][1:-5] == sorted(told), rows
+cells = dict(zip(rows[0], next(row for row in rows if row[0].startswith("copy"))))
+assert all(cells[name] == str(value) for name, value in told.items()), rows
+PYTHON
+    [ "$(grep -c '<tr class="best">' copies.html)" -eq "$best" ] || die "not $best best runs"
+}
+
 # Runs whose times, and numbers of epochs and ranks, give axes all lengths; "in a browser" looks whether there is room.
 lengths() {
     cd "$T" || exit 1
@@ -149,6 +180,9 @@ unfinished() {
     cat one/log cut >more
     "$STARLING" report more --output more.html --quiet || die "no page"
     grep -q 'has no event <code>end</code>' more.html || die "the end of another run"
+    sed '$s/"loss": *[^,]*/"loss":null/' one/log >between # weights of no epoch
+    "$STARLING" report between one/log --output between.html --quiet || die "no page"
+    grep -q '<th scope="row">between (best)</th><td>8</td><td>–</td>' between.html || die "the loss of an epoch: $(grep between between.html)"
 }
 
 refuses() {
@@ -245,6 +279,12 @@ check "two runs" pages
 check "twelve runs" sweep accuracy
 check "... by a falling metric" sweep loss
 check "... by another metric" sweep macro-f1
+check "an option that one run sets" compared 2 configuration.clip-norm 5 configuration.max-hop '"2"'
+check "... that an older log lacks" compared 2 configuration.split '"absent"' configuration.keep '"absent"'
+check "another split" compared 0 configuration.split '"60/20/20"'
+check "... another number of vertices" compared 0 graph.vertices 800
+check "... of edges" compared 0 graph.adjacency_entries 800
+check "the seed of no split" compared 2 configuration.split-seed 3
 check "--report" of_a_run
 check "axes of all lengths" lengths
 check "unfinished runs" unfinished

@@ -54,7 +54,7 @@ epochs_of() { # LOG
 within_epoch() { # SIGNAL RANK
     "$STARLING" generate community "$T/small" --vertices 600 --classes 4 --degree 6 --features 8 --seed 3 >"$T/out" ||
         die "$(cat "$T/out")"
-    set -- "$1" "$2" 2 "$T/small" --hidden 4 --groups 2x1 --batches co:16 --max-hop 1 --resample 2 --dropout 0.3
+    set -- "$1" "$2" 2 "$T/small" --hidden 4 --groups 2x1 --batches co:16 --max-hop 1 --resample 2 --dropout 0.3 --keep last
     most=0
     for try in 1 2 3; do # the end of an epoch has one chance in sixteen
         signalled "$@"
@@ -69,6 +69,8 @@ EOF
     [ -n "$epoch" ] && [ "$step" -lt "$of" ] || die "$(cat "$T/out")"
     tail -n 1 "$T/log" | grep -q "\"epochs\":$((epoch - 1)),\"unfinished\":{\"steps\":$step,\"of\":$of},\"stopped\":true" ||
         die "$(tail -n 1 "$T/log")"
+    tail -n 1 "$T/log" | grep -q "\"loss\":null,.*\"kept_epoch\":$((epoch - 1))," && grep -q '^  loss  *-$' "$T/out" ||
+        die "the loss of an epoch beside weights of another one: $(cat "$T/out")"
     [ "$(grep -c '"event":"epoch"' "$T/log")" -eq $((epoch - 1)) ] || die "other epochs in the log"
     shift 3
     cd "$T" || exit 1

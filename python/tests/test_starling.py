@@ -2,6 +2,7 @@
 import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -76,9 +77,45 @@ def test_result_is_of_the_kept_weights(keep, tmp_path):
         assert abs(right[masks[split]].mean() - shown) < 1e-12
     model.save(tmp_path / "model")
     loaded = starling.load(tmp_path / "model")
-    assert loaded.result.kept_epoch == kept.epoch
+    assert loaded.result.kept_epoch == kept.epoch and loaded.result.best_epoch == best
     np.testing.assert_array_equal(loaded.weights["layer.0.weight"], model.weights["layer.0.weight"])
     np.testing.assert_array_equal(loaded.predict(graph).classes, model.predict(graph).classes)
+
+
+@pytest.mark.parametrize("epochs, stop, every", [(4, 4, 3), (4, 4, 10), (9, 3, 5), (9, 8, 5)])
+def test_a_loaded_result_has_the_same_epochs(epochs, stop, every, tmp_path):
+    model = starling.train(starling.Graph(*make_arrays()), epochs=epochs, stop_after=stop, metric="loss",
+                           eval_every=every, keep="best")
+    model.save(tmp_path / "model")
+    loaded = starling.load(tmp_path / "model").result
+    for name in "epochs", "best_epoch", "kept_epoch":
+        assert getattr(loaded, name) == getattr(model.result, name), name
+    assert model.result.best_epoch == (stop if epochs == stop else stop // every * every)
+
+
+def test_a_checkpoint_on_the_way_keeps_the_best_weights(tmp_path):
+    indptr, indices, x, labels, masks = make_arrays()
+    graph = starling.Graph(indptr, indices, x, labels, masks)
+    epochs = []
+
+    def callback(epoch):  # after the file of the epoch before
+        epochs.append(epoch)
+        if epoch.epoch % 4 == 1 and epoch.epoch > 4:
+            shutil.copy(tmp_path / "way", tmp_path / str(epoch.epoch - 1))
+
+    starling.train(graph, callback=callback, epochs=41, hidden=8, eval_every=3, metric="loss",
+                   keep="best", checkpoint=tmp_path / "way", checkpoint_every=4)
+    between = 0
+    for saved in range(4, 41, 4):
+        last, seen = epochs[saved - 1], [e for e in epochs[:saved] if e.epoch % 3 == 0]
+        kept = min(seen + [last], key=lambda e: e.val_score)
+        model = starling.load(tmp_path / str(saved))
+        assert (model.result.epochs, model.result.kept_epoch) == (saved, kept.epoch)
+        assert model.result.best_epoch == kept.epoch
+        right = model.predict(graph).classes == labels
+        assert abs(right[masks["val"]].mean() - kept.val_accuracy) < 1e-12
+        between += kept is last and saved % 3 > 0
+    assert between > 1
 
 
 def test_borrows():

@@ -29,6 +29,7 @@ static int64_t kept_epoch(const struct starling_model *model)
 
 int starling_model_load(const char *path, starling_model **model)
 {
+    static const char shown[] = "shown_best_epoch"; /* where it is not best_epoch */
     *model = NULL;
     if (!path)
         return sl_error(SL_ERR_USAGE, "a model: the path is NULL (expected a checkpoint)");
@@ -53,6 +54,8 @@ int starling_model_load(const char *path, starling_model **model)
                                            .epoch_seconds = NAN,
                                            .seconds = NAN};
     new->result.kept_epoch = kept_epoch(new);
+    if (json_object_get(new->checkpoint.description, shown))
+        new->result.best_epoch = number_of(new, shown);
     *model = new;
     return 0;
 }

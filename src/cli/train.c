@@ -126,6 +126,14 @@ static void print_stop(const struct sl_train_run *run)
         printf("the weights of epoch %" PRId64 ", the best one, are kept\n", outcome->best_epoch);
 }
 
+static void print_loss(double loss)
+{
+    if (isnan(loss))
+        printf("  %-22s -\n", "loss");
+    else
+        printf("  %-22s %.4f\n", "loss", loss);
+}
+
 static void print_table(const struct sl_train_run *run, const struct sl_overlap_times *all)
 {
     const struct sl_outcome *outcome = &run->outcome;
@@ -144,7 +152,7 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
            outcome->epochs, sl_s(outcome->epochs), run->rt.ranks, sl_s(run->rt.ranks),
            process->workers, sl_s(process->workers), name_gpus(&run->rt, gpus), tiles, sl_s(tiles),
            process->scheduler);
-    printf("  %-22s %.4f\n", "loss", outcome->loss);
+    print_loss(outcome->loss);
     const struct sl_scores accuracies = sl_outcome_accuracies(outcome);
     if (sl_config_objective(&run->config).loss->form == SL_TARGET_CLASS ||
         outcome->metric == &sl_metric_accuracy)

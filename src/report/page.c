@@ -194,7 +194,9 @@ static void put_head(FILE *out, const struct sl_sweep *sweep)
     if (sweep->best > 0)
         fprintf(out, "Options that differ, the best validation %s first", sweep->metric);
     else
-        fputs("Options that differ; runs on other datasets or with other metrics have no best one",
+        fputs("Options that differ; runs on other graphs, or with other splits or metrics, have no "
+              "best "
+              "one",
               out);
     fputs("</caption><thead><tr><th scope=\"col\">run</th>", out);
     for (size_t o = 0; o < json_array_size(sweep->options); o++) {

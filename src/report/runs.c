@@ -157,6 +157,8 @@ double sl_logged_run_loss(const struct sl_logged_run *run)
     const double kept = sl_logged_run_kept(run);
     size_t i;
     json_t *event;
+    if (json_is_null(json_object_get(run->end, "loss")))
+        return NAN; /* the weights are of no epoch */
     json_array_foreach(run->epochs, i, event)
     {
         if ((double)epoch_of(event) == kept)

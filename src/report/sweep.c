@@ -20,10 +20,10 @@ static bool is_told(const char *name)
     return true;
 }
 
+/* NULL: a log of an older program lacks it. JSON's null is a value: it was not given. */
 static const json_t *option_of(const struct sl_logged_run *run, const char *name)
 {
-    const json_t *value = json_object_get(json_object_get(run->start, "configuration"), name);
-    return json_is_null(value) ? NULL : value;
+    return json_object_get(json_object_get(run->start, "configuration"), name);
 }
 
 /* An option that a log of an older program lacks differs from none. */
@@ -71,15 +71,33 @@ static const char *text_of(const json_t *event, const char *group, const char *k
     return text ? text : "";
 }
 
-/* The metric of all runs that ended; NULL: they have none in common, or other datasets. */
+/* The same number, or none in both. */
+static bool are_alike(const struct sl_logged_run *a, const struct sl_logged_run *b,
+                      const char *group, const char *key)
+{
+    const char *const keys[] = {group, key, NULL};
+    const double x = sl_logged_number(a->start, keys), y = sl_logged_number(b->start, keys);
+    return x == y || (isnan(x) && isnan(y));
+}
+
+/* Whether scores of the runs are of the same validation vertices, as far as logs tell. */
+static bool are_comparable(const struct sl_logged_run *a, const struct sl_logged_run *b)
+{
+    const char *split = text_of(a->start, "configuration", "split");
+    return strcmp(text_of(a->start, "graph", "name"), text_of(b->start, "graph", "name")) == 0 &&
+           are_alike(a, b, "graph", "vertices") && are_alike(a, b, "graph", "adjacency_entries") &&
+           strcmp(split, text_of(b->start, "configuration", "split")) == 0 &&
+           (!*split || are_alike(a, b, "configuration", "split-seed"));
+}
+
+/* The metric of all runs that ended; NULL: they have none in common, or other validation vertices.
+ */
 static const struct sl_metric *find_metric(const struct sl_logged_run *runs, int count)
 {
     const struct sl_metric *metric = NULL;
     for (int r = 0; r < count; r++) {
         const struct sl_metric *own = sl_metric_find(text_of(runs[r].end, NULL, "metric"));
-        if (strcmp(text_of(runs[r].start, "graph", "name"),
-                   text_of(runs[0].start, "graph", "name")) != 0 ||
-            (own && metric && own != metric))
+        if (!are_comparable(&runs[r], &runs[0]) || (own && metric && own != metric))
             return NULL;
         metric = metric ? metric : own;
     }

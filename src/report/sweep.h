@@ -12,8 +12,8 @@ struct sl_sweep {
     int best;           /* so many of them have the best score; 0: runs are not comparable */
 };
 
-/* Return 0 or SL_ERR_SYSTEM; sl_sweep_free in either case. Runs on different datasets or with
- * different metrics are not comparable. */
+/* Return 0 or SL_ERR_SYSTEM; sl_sweep_free in either case. Runs on different graphs,
+ * with different splits or metrics are not comparable. */
 int sl_sweep_make(struct sl_sweep *sweep, const struct sl_logged_run *runs, int count);
 void sl_sweep_free(struct sl_sweep *sweep);
 

@@ -5,6 +5,9 @@
 #include <stdio.h>
 
 #include "core/error.h"
+#include "core/log.h"
+#include "core/message.h"
+#include "train/state.h"
 #include "train/trainer.h"
 
 const char *sl_breakdown_name(enum sl_breakdown broken)
@@ -54,6 +57,23 @@ static int find_layer(struct sl_trainer *trainer, int64_t epoch, bool training)
     return (int)sl_runtime_least(trainer->rt, first);
 }
 
+/* Save the best weights, if this run has some that no checkpoint has. The broken epoch's own are
+ * none. Return whether they are saved: on rank 0. */
+static bool save_best(struct sl_trainer *trainer, int64_t epoch)
+{
+    const struct sl_config *config = trainer->config;
+    int64_t saved = trainer->saved_epoch; /* on other ranks 0 */
+    sl_runtime_broadcast(trainer->rt, 0, &saved, sizeof saved);
+    if (!config->checkpoint || !sl_config_keeps_best(config) ||
+        trainer->best_epoch < trainer->first_epoch || trainer->best_epoch >= epoch ||
+        trainer->best_epoch <= saved)
+        return false;
+    const int code = sl_state_write_best(trainer, config->checkpoint);
+    if (code)
+        sl_note("%s", sl_error_message());
+    return code == 0;
+}
+
 int sl_breakdown_refuse(struct sl_trainer *trainer, int64_t epoch, struct sl_outcome *outcome)
 {
     const struct sl_config *config = trainer->config;
@@ -65,6 +85,7 @@ int sl_breakdown_refuse(struct sl_trainer *trainer, int64_t epoch, struct sl_out
     outcome->broken_layer = record->broken_layer;
     if (!outcome->broken_layer)
         outcome->broken_layer = find_layer(trainer, epoch, record->broken == SL_BROKEN_OUTPUT);
+    const bool best = save_best(trainer, epoch);
     if (trainer->rt->rank != 0)
         return 0;
     if (loss->own && record->broken != SL_BROKEN_UPDATE)
@@ -74,7 +95,10 @@ int sl_breakdown_refuse(struct sl_trainer *trainer, int64_t epoch, struct sl_out
         snprintf(help, sizeof help, "smaller features, or --normalize-features l2");
     else
         snprintf(help, sizeof help, "a smaller --lr than %g, or --clip-norm", config->lr);
-    if (config->checkpoint && trainer->saved_epoch)
+    if (best)
+        snprintf(model, sizeof model, "; %s has the weights of epoch %lld, the best one",
+                 config->checkpoint, (long long)trainer->best_epoch);
+    else if (config->checkpoint && trainer->saved_epoch)
         snprintf(model, sizeof model, "; %s holds epoch %lld", config->checkpoint,
                  (long long)trainer->saved_epoch);
     else if (config->checkpoint)

@@ -19,8 +19,8 @@ enum sl_breakdown {
 /* Words for a layer's part: "output", "gradient", "parameters". */
 const char *sl_breakdown_name(enum sl_breakdown broken);
 
-/* Says where the numbers of the last epoch broke down, in `outcome` and, on rank 0, as SL_ERR_DATA;
- * 0 on other ranks. Collective. */
+/* Save the best weights, if the run has any. Say where the numbers of the last epoch broke down, in
+ * `outcome` and, on rank 0, as SL_ERR_DATA; 0 on other ranks. Collective. */
 int sl_breakdown_refuse(struct sl_trainer *trainer, int64_t epoch, struct sl_outcome *outcome);
 
 #endif

@@ -143,8 +143,8 @@ const struct sl_option sl_config_options[] = {
      OPTIMISATION},
     {"keep", SL_OPTION_CHOICE, FIELD(keep), "auto", 0, 0, "auto|best|last", "WHICH",
      "keep the best or the last weights. best: of the evaluated epoch with the best --metric of "
-     "the "
-     "validation vertices. auto: best where there is a validation split, but for --share none",
+     "the validation vertices. auto: best where there is a validation split, but for --share none "
+     "and --eval-every -1",
      OPTIMISATION},
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", -1, 10000000, NULL, "N",
      "epochs between evaluations; 0: a tenth of --patience, or 10 without; -1: none, not even of "
@@ -264,8 +264,8 @@ const struct sl_option sl_config_options[] = {
      "gradients meet late, too",
      EXECUTION},
     {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "-1", -1, 10000000, NULL, "N",
-     "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0; -1: with "
-     "scaled sums, in a tenth of them, and in a fifth with 0c",
+     "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0; -1: a tenth "
+     "of --epochs with scaled sums, with 0c a fifth, else none",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},

@@ -7,6 +7,7 @@
 #include "assembly/operands.h"
 #include "codelets/attention.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/rates.h"
 #include "data/columns.h"
 #include "data/feature_form.h"
@@ -272,9 +273,12 @@ static int settle_keep(struct sl_config *config, const struct sl_source *source)
                         "--keep best: %s has no validation split (expected --keep last, or --split "
                         "60/20/20)",
                         source->path);
-    return strcmp(config->keep, "auto") == 0
-               ? sl_config_set_text(&config->keep, best ? "best" : "last")
-               : 0;
+    if (strcmp(config->keep, "auto") != 0)
+        return 0;
+    if (config->resume && !best && !sl_submodels_ensemble(config))
+        sl_note("--resume %s: %s, so the last weights are kept", config->resume,
+                split ? "--eval-every -1 measures none" : "there is no validation split");
+    return sl_config_set_text(&config->keep, best ? "best" : "last");
 }
 
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,

@@ -124,6 +124,15 @@ static int settle_partial_sums(struct sl_config *config, const bool *given, cons
                : 0;
 }
 
+/* The best weights, which may have been the program's choice, are kept where the new run can tell
+ * them (sl_defaults_settle). */
+static int settle_keep(struct sl_config *config, const bool *given)
+{
+    return strcmp(config->keep, "best") == 0 && !sl_config_is_given(given, "keep")
+               ? sl_config_set_text(&config->keep, "auto")
+               : 0;
+}
+
 /* Parameters of other heads have the same shapes, but are of another network. */
 static int check_heads(const struct sl_config *config, const bool *given, const json_t *saved)
 {
@@ -160,5 +169,7 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
         code = settle_partial_sums(config, given, saved);
     if (!code)
         code = settle_others(config, given);
+    if (!code)
+        code = settle_keep(config, given);
     return code ? code : settle_rows(config, given, saved);
 }

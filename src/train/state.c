@@ -197,8 +197,8 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->trained_vertices = vertices;
     if ((net->model->options.keep_best && !has_best(checkpoint, &net->model->layer[0])) ||
-        !keeps_measure(trainer, checkpoint)) {
-        best_value = -1.0; /* whose weights nobody has kept, or of another metric */
+        (trainer->config->resume && !keeps_measure(trainer, checkpoint))) {
+        best_value = -1.0; /* whose weights nobody has kept, or no measure of epochs to come */
         best_epoch = 0.0;
         best_loss = NAN;
     }
@@ -356,16 +356,24 @@ static int save_parameter(const struct sl_store *store, struct sl_saved *saved, 
     return code;
 }
 
-/* `best`: parameters of a best epoch, too. */
-static int save_layer(const struct sl_store *store, struct sl_saved *saved,
+/* The parameters, the state of the optimizer, parameters of a best epoch; of `best` weights no
+ * state. */
+static bool is_saved_kind(const struct sl_trainer *trainer, int kind, bool best)
+{
+    return kind == SL_STORE_BEST ? trainer->best_epoch > 0 : !best || kind == SL_STORE_PARAMETERS;
+}
+
+static int save_layer(const struct sl_trainer *trainer, struct sl_saved *saved,
                       const struct sl_model_layer *layer, bool best)
 {
+    const struct sl_store *store = &trainer->store;
     struct sl_parameter list[SL_PARAMETERS];
     const int count = sl_model_parameters(layer, list);
     int code = 0;
-    const int kinds_saved = best ? SL_STORE_KINDS : SL_STORE_BEST;
-    for (int k = 0; sl_model_learns(layer) && k < kinds_saved; k++)
-        for (int p = 0; store->panel[store->first[layer->index]].tile[k] && p < count; p++)
+    for (int k = 0; sl_model_learns(layer) && k < SL_STORE_KINDS; k++)
+        for (int p = 0; is_saved_kind(trainer, k, best) &&
+                        store->panel[store->first[layer->index]].tile[k] && p < count;
+             p++)
             code = code ? code : save_parameter(store, saved, k, layer, &list[p]);
     return code;
 }
@@ -394,14 +402,22 @@ static json_t *describe_unfinished(const struct sl_trainer *trainer, double end)
                      steps, "loss", record->train_loss, "correct", record->train_correct);
 }
 
-/* NULL: no memory for some part of it. */
-static json_t *describe(struct sl_trainer *trainer)
+/* The last epoch; with a fraction, where the run was stopped in the next one. */
+static double end_of(struct sl_trainer *trainer)
 {
-    const long failures = sl_json_failures();
     const double *tile = sl_tile_acquire(trainer->rt, &trainer->whole.network.model->end[0], false);
     const double end = *tile > 0.0 ? *tile : (double)trainer->epoch;
     sl_tile_release(&trainer->whole.network.model->end[0]);
-    const int64_t updates = end <= (double)(trainer->first_epoch - 1)
+    return end;
+}
+
+/* NULL: no memory for some part of it. */
+static json_t *describe(struct sl_trainer *trainer, bool best)
+{
+    const long failures = sl_json_failures();
+    const double end = best ? (double)trainer->best_epoch : end_of(trainer);
+    const int64_t updates = best ? trainer->best_updates
+                            : end <= (double)(trainer->first_epoch - 1)
                                 ? trainer->first_updates
                                 : sl_records_of(&trainer->records, (int64_t)ceil(end))->updates;
     json_t *tiles = describe_tiles(trainer);
@@ -409,12 +425,16 @@ static json_t *describe(struct sl_trainer *trainer)
         "{s:o, s:I, s:I, s:f, s:I, s:I, s:o, s:O}", "configuration",
         describe_configuration(trainer), "epoch", (json_int_t)end, "updates", (json_int_t)updates,
         "best_value", trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch,
-        "kept_epoch", (json_int_t)trainer->kept_epoch, "product_orders",
-        describe_orders(&trainer->whole.network), "dataset", trainer->dataset);
+        "kept_epoch", (json_int_t)(best ? trainer->best_epoch : trainer->kept_epoch),
+        "product_orders", describe_orders(&trainer->whole.network), "dataset", trainer->dataset);
     if (tiles)
         json_object_set_new(description, "tiles", tiles);
     if (isfinite(trainer->best_loss))
         json_object_set_new(description, "best_loss", json_real(trainer->best_loss));
+    if (!best &&
+        trainer->shown_best_epoch != trainer->best_epoch) /* for results: no run goes on with it */
+        json_object_set_new(description, "shown_best_epoch",
+                            json_integer(trainer->shown_best_epoch));
     if (end != floor(end))
         json_object_set_new(description, "unfinished", describe_unfinished(trainer, end));
     if (sl_json_failures() == failures)
@@ -423,26 +443,25 @@ static json_t *describe(struct sl_trainer *trainer)
     return NULL;
 }
 
-/* The number of steps is rank 0's. */
-static int collect(struct sl_trainer *trainer, struct sl_saved *saved)
+/* The number of steps is rank 0's. `best`: the best weights alone, which are the current ones. */
+static int collect(struct sl_trainer *trainer, struct sl_saved *saved, bool best)
 {
     struct sl_checkpoint *checkpoint = &saved->checkpoint;
     int64_t updates = 0;
     int code = 0;
     if (trainer->rt->rank == 0) {
-        checkpoint->description = describe(trainer);
+        checkpoint->description = describe(trainer, best);
         updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
         if (!checkpoint->description)
             code = sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
     }
     sl_runtime_broadcast(trainer->rt, 0, &updates, sizeof updates);
     for (int l = 0; !code && l < trainer->model.layers; l++)
-        code =
-            save_layer(&trainer->store, saved, &trainer->model.layer[l], trainer->best_epoch > 0);
-    if (!code && sl_submodels_there(trainer->config))
+        code = save_layer(trainer, saved, &trainer->model.layer[l], best);
+    if (!code && !best && sl_submodels_there(trainer->config))
         code = sl_submodels_save(&trainer->submodels, updates, saved);
     code = sl_runtime_agree(trainer->rt, code);
-    return code || !sl_late_messages(&trainer->whole.network)
+    return code || best || !sl_late_messages(&trainer->whole.network)
                ? code
                : sl_late_messages_save(&trainer->whole.network, checkpoint);
 }
@@ -450,7 +469,7 @@ static int collect(struct sl_trainer *trainer, struct sl_saved *saved)
 int sl_state_write(struct sl_trainer *trainer, const char *path, bool somewhere, int64_t *epoch)
 {
     struct sl_saved saved = {.rt = trainer->rt};
-    int code = collect(trainer, &saved);
+    int code = collect(trainer, &saved, false);
     if (!code)
         code = sl_saved_write(&saved, path, somewhere);
     *epoch = json_integer_value(json_object_get(saved.checkpoint.description, "epoch"));
@@ -458,10 +477,21 @@ int sl_state_write(struct sl_trainer *trainer, const char *path, bool somewhere,
     return code;
 }
 
+int sl_state_write_best(struct sl_trainer *trainer, const char *path)
+{
+    struct sl_saved saved = {.rt = trainer->rt};
+    sl_store_restore_best(&trainer->store);
+    int code = collect(trainer, &saved, true);
+    if (!code)
+        code = sl_saved_write(&saved, path, false);
+    sl_saved_free(&saved);
+    return code;
+}
+
 int sl_state_take(struct sl_trainer *trainer, struct sl_checkpoint *out)
 {
     struct sl_saved saved = {.rt = trainer->rt};
-    int code = collect(trainer, &saved);
+    int code = collect(trainer, &saved, false);
     if (!code)
         code = sl_saved_take(&saved, out);
     sl_saved_free(&saved);

@@ -24,7 +24,12 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
  * epoch, on rank 0. */
 int sl_state_write(struct sl_trainer *trainer, const char *path, bool somewhere, int64_t *epoch);
 
-/* Move the same to *out, on all ranks. Collective. Return 0, or SL_ERR_SYSTEM on all. */
+/* Make the best weights the current ones and write them alone: a run goes on with them, and the
+ * optimizer's state from 0. Collective. Return what sl_state_write does. */
+int sl_state_write_best(struct sl_trainer *trainer, const char *path);
+
+/* Move the state after the last epoch to *out, on all ranks. Collective. Return 0, or SL_ERR_SYSTEM
+ * on all. */
 int sl_state_take(struct sl_trainer *trainer, struct sl_checkpoint *out);
 
 #endif

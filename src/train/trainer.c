@@ -213,11 +213,12 @@ static void note_best(struct sl_trainer *trainer, const struct sl_record *record
     trainer->best_value = value;
     trainer->best_epoch = epoch;
     trainer->best_loss = loss_of(trainer, record);
+    trainer->best_updates = record->updates;
 }
 
-/* Settle whose weights are for use if the run ends with this epoch. `whole`: no steps of another
- * epoch come after it. Return the best epoch, which may be this one; 0: none was evaluated. */
-static int64_t settle_kept(struct sl_trainer *trainer, int64_t epoch, bool whole)
+/* Settle whose weights are for use if the run ends with this epoch, and what its best epoch is
+ * then. `whole`: no steps of another epoch come after it. */
+static void settle_kept(struct sl_trainer *trainer, int64_t epoch, bool whole)
 {
     const bool keeps = sl_config_keeps_best(trainer->config) && has_validation(trainer),
                measured =
@@ -226,7 +227,7 @@ static int64_t settle_kept(struct sl_trainer *trainer, int64_t epoch, bool whole
                       sl_is_better(value_of(trainer, sl_records_of(&trainer->records, epoch)),
                                    trainer->best_value, trainer->best_epoch);
     trainer->kept_epoch = keeps && trainer->best_epoch > 0 && !last ? trainer->best_epoch : epoch;
-    return last ? epoch : trainer->best_epoch;
+    trainer->shown_best_epoch = last ? epoch : trainer->best_epoch;
 }
 
 /* The run was stopped between two steps of an epoch. It ends with the epoch before. */
@@ -599,12 +600,16 @@ static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
                          sl_records_of(&trainer->records, epoch)->updates);
 }
 
-/* Of the epoch whose weights are kept; of a run that broke, of its last epoch. */
+/* Of the epoch whose weights are kept; of a run that broke, of its last epoch. Weights that steps
+ * of another epoch have changed are of no epoch. */
 static double loss_shown(const struct sl_trainer *trainer, const struct progress *progress,
                          const struct sl_outcome *outcome)
 {
-    if (!outcome->broken && trainer->kept_epoch == trainer->best_epoch)
-        return trainer->best_loss;
+    const bool between = progress->unfinished.steps > 0,
+               best = trainer->kept_epoch == trainer->best_epoch &&
+                      (!between || sl_config_keeps_best(trainer->config));
+    if (!outcome->broken && (best || between))
+        return best ? trainer->best_loss : NAN;
     return progress->last >= trainer->first_epoch
                ? loss_of(trainer, sl_records_of(&trainer->records, progress->last))
                : NAN;
@@ -633,10 +638,10 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         const int code = close_trace(trainer);
         failure = failure ? failure : code;
     }
-    const int64_t best = settle_kept(trainer, progress.last, progress.unfinished.steps == 0);
+    settle_kept(trainer, progress.last, progress.unfinished.steps == 0);
     *outcome = (struct sl_outcome){
         .epochs = progress.last,
-        .best_epoch = best,
+        .best_epoch = trainer->shown_best_epoch,
         .kept_epoch = trainer->kept_epoch,
         .unfinished = progress.unfinished,
         .stopped = progress.stopped,

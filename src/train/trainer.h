@@ -48,14 +48,17 @@ struct sl_trainer {
     int64_t epoch;                   /* submitted last */
     int64_t updates;                 /* steps of the optimizer that were submitted, since epoch 1 */
     int64_t first_updates;           /* before first_epoch */
-    int64_t best_epoch;      /* on validation, of the epochs whose records were read; 0: none */
-    double best_value;       /* of the metric, or its negative if it falls */
-    double best_loss;        /* of training in that epoch, NaN: not known */
-    int64_t kept_epoch;      /* whose weights are for use: the best or the last one */
-    int64_t saved_epoch;     /* the last checkpoint of this run; 0: none */
-    double step_seconds;     /* of the last epoch whose record was read; 0: of none */
-    int64_t tasks_per_epoch; /* of the last epoch, on this rank, without its evaluation */
-    struct sl_epoch_traffic traffic;       /* of training epochs, without evaluations */
+    int64_t best_epoch;   /* on validation, of the epochs whose records were read; 0: none */
+    double best_value;    /* of the metric, or its negative if it falls */
+    int64_t best_updates; /* steps up to that epoch, if it is of this run */
+    double best_loss;     /* of training in that epoch, NaN: not known */
+    int64_t
+        shown_best_epoch; /* best_epoch, or the last one, if it is better and the run ends here */
+    int64_t kept_epoch;   /* whose weights are for use: the best or the last one */
+    int64_t saved_epoch;  /* the last checkpoint of this run; 0: none */
+    double step_seconds;  /* of the last epoch whose record was read; 0: of none */
+    int64_t tasks_per_epoch;         /* of the last epoch, on this rank, without its evaluation */
+    struct sl_epoch_traffic traffic; /* of training epochs, without evaluations */
     struct sl_epoch_traffic exact_traffic; /* of the epochs that --exact-epochs makes exact */
     struct sl_records records;
     double started_at;
@@ -68,7 +71,8 @@ struct sl_outcome {
     int64_t epochs, best_epoch;      /* last one trained; best on validation (0: never evaluated) */
     int64_t kept_epoch;              /* whose weights, accuracies and loss these are */
     struct sl_unfinished unfinished; /* the epoch after the last one, or none */
-    double loss, train_accuracy, val_accuracy, test_accuracy;
+    double loss; /* NaN: the weights are the last ones, and of an unfinished epoch */
+    double train_accuracy, val_accuracy, test_accuracy;
     const struct sl_metric *metric;
     struct sl_scores score;     /* of the metric */
     struct sl_more_scores more; /* of several labels, and of numbers */
@@ -108,7 +112,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer);
  * make the best parameters the current ones; then evaluate. Return 0, or the error of a checkpoint
  * that could not be written; training still goes on to the end. Where the last checkpoint fails,
  * the sentence says where the model is instead. A number that is not finite ends the run with an
- * error that says where it was; no checkpoint is written then. */
+ * error that says where it was; of such a run the best weights are written, if it has any. */
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
 
