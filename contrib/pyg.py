@@ -234,7 +234,8 @@ def train(args):
         optimizer.step()
     description = {"configuration": config, "epoch": args.epochs,
                    "dataset": {"name": os.path.basename(os.path.abspath(args.dataset)),
-                               "vertices": data.n, "features": x.shape[1], "classes": classes}}
+                               "vertices": data.n, "features": x.shape[1], "classes": classes,
+                               "rows": "sources of edges"}}
     safetensors.numpy.save_file(export_parameters(model, kind), args.checkpoint,
                                 {"format": FORMAT, "description": json.dumps(description)})
     write_logits(model, x, adjacency, data, args.logits)

@@ -339,6 +339,7 @@ static int read_format(struct sl_source *source, const struct sl_format *format,
     struct sl_dataset data = {.path = source->path, .name = source->name};
     const int rc = format->read(source->path, options, &data);
     sl_block_move(&source->blocks, &data.blocks);
+    source->of_edges = true;
     return rc ? rc : view_dataset(source, &data);
 }
 

@@ -40,7 +40,8 @@ struct sl_source {
     bool bag_of_words, bag_of_words_said; /* said: by the files */
     bool undirected;                      /* so it is said, and so it must be */
     bool symmetric;                       /* so it is known to be: nobody looks again */
-    int64_t merged_edges;                 /* when the file was read, before sl_source_read */
+    bool of_edges;        /* rows were made of a file's edges, which a directory has made already */
+    int64_t merged_edges; /* when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
     struct sl_npy features_dense;   // (n, f); of the form CSR, too (data/feature_form.h)
     struct sl_column_scales scales; /* of a sample of features that lie dense */

@@ -272,6 +272,10 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
         code = sl_operands_order(rt, source, &assembly);
     if (!code)
         code = sl_trainer_create(&apply->trainer, rt, source, &apply->config, checkpoint);
+    if (!code)
+        code =
+            sl_meaning_check_direction(source, apply->trainer.whole.operands.symmetric,
+                                       json_object_get(checkpoint->description, "dataset"), name);
     sl_source_release(source);
     sl_progress_end();
     if (code)

@@ -12,7 +12,7 @@
 
 static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
                   IDENTITY[] = "identity_features", MEANS[] = "feature_means",
-                  DEVIATIONS[] = "feature_deviations";
+                  DEVIATIONS[] = "feature_deviations", ROWS[] = "rows";
 
 /* ---- Describe ---- */
 
@@ -45,10 +45,11 @@ static json_t *list_numbers(const double *numbers, int64_t count)
 json_t *sl_meaning_describe(const struct sl_source *source)
 {
     const long failures = sl_json_failures();
-    json_t *dataset = json_pack(
-        "{s:o, s:I, s:I, s:I, s:b}", "name", sl_json_text(source->name), "vertices",
-        (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
-        (json_int_t)source->classes, IDENTITY, source->feature_form == SL_FEATURES_IDENTITY);
+    json_t *dataset =
+        json_pack("{s:o, s:I, s:I, s:I, s:b, s:s}", "name", sl_json_text(source->name), "vertices",
+                  (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
+                  (json_int_t)source->classes, IDENTITY,
+                  source->feature_form == SL_FEATURES_IDENTITY, ROWS, "sources of edges");
     bool good = dataset != NULL;
     if (good && can_be_read(source->class_names))
         good = json_object_set_new(dataset, NAMES, sl_json_list(source->class_names)) == 0;
@@ -254,4 +255,16 @@ int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char
     if (!code)
         code = adopt_moments(source, dataset, model);
     return code || !json_is_array(names) ? code : adopt_classes(source, names, model);
+}
+
+int sl_meaning_check_direction(const struct sl_source *source, bool symmetric,
+                               const json_t *dataset, const char *model)
+{
+    if (symmetric || !source->of_edges || json_object_get(dataset, ROWS))
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    "%s: the model was trained when u aggregated from v of an edge u -> v of a "
+                    "file, and v aggregates from u of the directed edges of %s (expected a "
+                    "directory that starling convert --reverse makes of it)",
+                    model, source->path);
 }

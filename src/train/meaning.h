@@ -19,4 +19,10 @@ json_t *sl_meaning_describe(const struct sl_source *source);
  * names or another order, or only one of the two has the identity as features. SL_ERR_SYSTEM. */
 int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char *model);
 
+/* Return SL_ERR_DATA where the graph is directed, its edges come from a file, and the model was
+ * trained by a program that turned edges of files the other way round: `dataset` does not say what
+ * rows are. `symmetric`: whether the adjacency equals its transpose. */
+int sl_meaning_check_direction(const struct sl_source *source, bool symmetric,
+                               const json_t *dataset, const char *model);
+
 #endif

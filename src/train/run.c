@@ -298,6 +298,10 @@ int sl_train_load(struct sl_train_run *run)
         code = sl_plan_check(&run->rt, &run->source, &run->config);
     if (!code)
         code = make_trainer(run);
+    if (!code && run->config.resume)
+        code = sl_meaning_check_direction(&run->source, run->trainer.whole.operands.symmetric,
+                                          json_object_get(run->resumed.description, "dataset"),
+                                          run->config.resume);
     sl_checkpoint_free(&run->resumed); /* the trainer has its own copy */
     if (!code)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
