@@ -243,6 +243,12 @@ static float shift_cell(int64_t v, int64_t j)
     return j == 0 ? 1.0f + (float)(v % 5) : j == 1 ? 9.0f : j == 2 ? 2.0f : (v + j) % 10 == 0;
 }
 
+/* Columns of scales far apart, of which the fullest has a 0 in every third row. */
+static float half_cell(int64_t v, int64_t j)
+{
+    return j == 0 ? (v % 3 ? 50000.0f : 0.0f) : (float)((v + j) % 10 == 0);
+}
+
 /* A table with columns that are mostly 0 is no bag of words, unless the files say so. */
 static void test_table(void **state)
 {
@@ -255,21 +261,30 @@ static void test_table(void **state)
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_int_equal(source.feature_form, SL_FEATURES_DENSE);
     assert_true(sl_columns_are_uneven(&source.scales));
-    assert_true(source.scales.full);
+    assert_true(source.scales.half_full);
     assert_int_equal(source.scales.most, 0);
     assert_true(source.scales.scale[0] == 1.0 && source.scales.least > 2);
     sl_source_close(&source);
     data.bag_of_words = true;
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_int_equal(source.feature_form, SL_FEATURES_CSR);
-    assert_int_equal(sl_columns_standardize(&alone, &source), SL_ERR_DATA);
-    assert_non_null(strstr(sl_error_message(), "the features are sparse"));
     sl_source_close(&source);
     data.bag_of_words = false;
+    fill(x, half_cell);
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(source.feature_form, SL_FEATURES_DENSE);
+    assert_false(source.bag_of_words);
+    sl_source_close(&source);
     fill(x, shift_cell); /* scales within ten of each other: words */
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_false(sl_columns_are_uneven(&source.scales));
     assert_int_equal(source.feature_form, SL_FEATURES_CSR);
+    assert_true(source.bag_of_words);
+    sl_source_close(&source);
+    data.table = true; /* unless they are columns of a table */
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(source.feature_form, SL_FEATURES_DENSE);
+    assert_false(source.bag_of_words);
     sl_source_close(&source);
 }
 
@@ -286,6 +301,39 @@ static void expect_moments(const struct sl_source *source, const float *x, const
         assert_true(fabs(source->moments.mean[j] - mean) <= 1e-12 * fmax(fabs(mean), 1.0));
         assert_true(fabs(source->moments.deviation[j] - deviation) <= 1e-9 * deviation);
     }
+}
+
+/* Features that are stored as CSR, or read so, are standardised as dense ones are. */
+static void test_sparse_moments(void **state)
+{
+    static float x[N * F];
+    static const int64_t some[] = {3, 59, 17, 18, 41};
+    struct sl_source source;
+    struct sl_part part;
+    struct sl_dataset data = make_ring(x);
+    struct sl_runtime alone = {.ranks = 1};
+    struct sl_block *blocks = NULL;
+    (void)state;
+    fill(x, shift_cell);
+    data.val = data.test = (struct sl_index_set){NULL, 0};
+    data.train = (struct sl_index_set){some, 5};
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(source.feature_form, SL_FEATURES_CSR);
+    assert_int_equal(sl_features_read_sparse(&source, 0, N, &blocks, &data.features_csr), 0);
+    for (int stored = 0; stored < 2; stored++) {
+        assert_int_equal(sl_columns_standardize(&alone, &source), 0);
+        expect_moments(&source, x, some, 5);
+        assert_int_equal(sl_source_read(&alone, &source, 0, N, &part), 0);
+        assert_int_equal(part.data.feature_form, SL_FEATURES_DENSE);
+        assert_memory_equal(part.data.features_dense, x, sizeof x);
+        sl_part_close(&part);
+        sl_source_close(&source);
+        data.feature_form = SL_FEATURES_CSR;
+        data.features_dense = NULL;
+        assert_int_equal(sl_source_of(&data, &source), 0);
+    }
+    sl_source_close(&source);
+    sl_block_free_all(&blocks);
 }
 
 /* Over the training vertices: a list, a mask, or those that a rule draws. */
@@ -366,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_sparse_moments),
         cmocka_unit_test_setup_teardown(test_file, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_said, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_fortran, files_setup, files_teardown),

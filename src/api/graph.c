@@ -133,7 +133,7 @@ int starling_graph_set_features(starling_graph *graph, int64_t columns, const fl
     source->feature_form = SL_FEATURES_DENSE;
     source->features_csr = (struct sl_stored_csr){0};
     source->features = columns;
-    source->bag_of_words = false;
+    source->bag_of_words = source->table = false;
     graph->settled = false;
     return 0;
 }

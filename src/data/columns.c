@@ -8,6 +8,8 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "data/feature_form.h"
+#include "data/part.h"
 
 /* Sums are those of pieces of the rows, added in the order of the pieces: pieces do not depend on
  * the number of ranks. */
@@ -25,6 +27,32 @@ struct pass {
     int rank, ranks;
     atomic_bool failed;
 };
+
+/* Rows of features as floats, dense whatever they are stored as. x: (rows, features). */
+static int copy_rows(const struct sl_source *source, const int32_t *row, int64_t rows, float *x)
+{
+    const struct sl_stored_csr *csr = &source->features_csr;
+    const int64_t width = source->features;
+    if (source->features_dense.data)
+        return sl_npy_copy_rows(&source->features_dense, SL_NPY_FLOAT32, row, rows, x);
+    memset(x, 0, (size_t)(rows * width) * sizeof *x);
+    for (int64_t k = 0; k < rows; k++) {
+        int64_t extent[2];
+        const int rc = sl_part_find_row(csr, row[k], extent);
+        if (rc)
+            return rc;
+        for (int64_t e = extent[0]; e < extent[1]; e++) {
+            const int64_t c = sl_npy_integer(&csr->indices, e);
+            if (c < 0 || c >= width)
+                return sl_error(SL_ERR_DATA,
+                                "%s: row %" PRId32 " has column %" PRId64 ", expected 0 to "
+                                "%" PRId64,
+                                csr->indices.name, row[k], c, width - 1);
+            x[k * width + c] += csr->values.data ? (float)sl_npy_get(&csr->values, e) : 1.0f;
+        }
+    }
+    return SL_OK;
+}
 
 static void add_row(const struct pass *pass, const float *x, double *sum)
 {
@@ -51,8 +79,7 @@ static void pass_pieces(void *context, int64_t begin, int64_t end)
             continue;
         for (int64_t k = pass->rows * p / pass->pieces, rows; k < last; k += rows) {
             rows = last - k < most ? last - k : most;
-            if (!x || sl_npy_copy_rows(&pass->source->features_dense, SL_NPY_FLOAT32, pass->row + k,
-                                       rows, x) != 0) {
+            if (!x || copy_rows(pass->source, pass->row + k, rows, x) != 0) {
                 atomic_store(&pass->failed, true);
                 break;
             }
@@ -61,6 +88,17 @@ static void pass_pieces(void *context, int64_t begin, int64_t end)
         }
     }
     free(x);
+}
+
+/* Return the error of the first row that has one, as one core alone would find it. */
+static int find_failure(const struct pass *pass)
+{
+    float *x = malloc((size_t)pass->source->features * sizeof *x);
+    int rc = SL_OK;
+    for (int64_t k = 0; x && !rc && k < pass->rows; k++)
+        rc = copy_rows(pass->source, pass->row + k, 1, x);
+    free(x);
+    return rc ? rc : sl_error(SL_ERR_SYSTEM, "no memory for rows of features");
 }
 
 /* Set sum (KINDS, features) to the sums over some rows. */
@@ -82,9 +120,7 @@ static int sum_rows(struct sl_runtime *rt, const struct sl_source *source, const
                             .rank = rt->rank,
                             .ranks = rt->ranks};
         sl_parallel_for_ranges(sl_parallel_threads(0), pieces, pass_pieces, &pass);
-        rc = sl_runtime_agree(rt, atomic_load(&pass.failed)
-                                      ? sl_error(SL_ERR_SYSTEM, "no memory for rows of features")
-                                      : 0);
+        rc = sl_runtime_agree(rt, atomic_load(&pass.failed) ? find_failure(&pass) : 0);
     }
     if (!rc)
         sl_runtime_share(rt, all, pieces * numbers);
@@ -101,11 +137,11 @@ static int sum_rows(struct sl_runtime *rt, const struct sl_source *source, const
 static void compare_scales(const double *sum, int64_t width, int64_t rows,
                            struct sl_column_scales *out)
 {
-    *out = (struct sl_column_scales){.full = false};
+    *out = (struct sl_column_scales){.half_full = false};
     for (int64_t c = 0; c < width; c++) {
         const double count = sum[COUNT * width + c],
                      scale = count > 0 ? sqrt(sum[SQUARES * width + c] / count) : 0.0;
-        out->full = out->full || count == (double)rows;
+        out->half_full = out->half_full || 2.0 * count >= (double)rows;
         if (scale == 0.0)
             continue;
         if (out->scale[0] == 0.0 || scale < out->scale[0]) {
@@ -172,7 +208,7 @@ static int find_shift(const struct sl_source *source, const int32_t *row, double
 {
     const int64_t width = source->features;
     float *x = malloc((size_t)width * sizeof *x);
-    const int rc = x ? sl_npy_copy_rows(&source->features_dense, SL_NPY_FLOAT32, row, 1, x)
+    const int rc = x ? copy_rows(source, row, 1, x)
                      : sl_error(SL_ERR_SYSTEM, "no memory for a row of features");
     for (int64_t c = 0; !rc && c < width; c++)
         shift[c] = isfinite(x[c]) ? (double)x[c] : 0.0;
@@ -226,13 +262,13 @@ int sl_columns_standardize(struct sl_runtime *rt, struct sl_source *source)
 {
     struct sl_block *scratch = NULL;
     int rc = 0;
-    if (source->feature_form != SL_FEATURES_DENSE || !source->features_dense.data)
+    if (source->feature_form == SL_FEATURES_IDENTITY)
         rc = sl_error(SL_ERR_DATA,
-                      "%s: --normalize-features standard: the features are %s (expected dense "
-                      "ones, of which less is 0)",
-                      source->path,
-                      source->feature_form == SL_FEATURES_IDENTITY ? "the vertices themselves"
-                                                                   : "sparse");
+                      "%s: --normalize-features standard: the features are the vertices themselves "
+                      "(expected columns of features)",
+                      source->path);
+    if (!rc)
+        rc = sl_features_set_form(rt, source, SL_FEATURES_DENSE);
     if (!rc)
         rc = sl_source_settle_splits(source);
     rc = sl_runtime_agree(rt, rc);

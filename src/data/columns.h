@@ -14,7 +14,8 @@ bool sl_columns_are_uneven(const struct sl_column_scales *scales);
 
 /* Set the mean and the deviation of each column of the source, over the training vertices. Draw the
  * splits before, where the source has a rule for them. The same on any number of ranks.
- * Collective. SL_ERR_DATA: features lie sparse, or there is no training vertex. SL_ERR_SYSTEM. */
+ * The form becomes dense, whatever features are stored as. Collective. SL_ERR_DATA: there are no
+ * features, or no training vertex. SL_ERR_SYSTEM. */
 int sl_columns_standardize(struct sl_runtime *rt, struct sl_source *source);
 
 /* Return number x of column c as it is trained on. */

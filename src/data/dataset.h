@@ -52,6 +52,7 @@ struct sl_dataset {
     struct sl_npy vertex_ids;             // (n), integers or text: what a vertex is called where
                                           // the graph comes from; data NULL: its number
     bool bag_of_words;                    /* raw word counts: rows are L1-normalised by default */
+    bool table;                           /* features are columns of a table: dense, and no words */
     int64_t merged_edges;                 /* duplicate edges that were merged when reading */
     struct sl_block *blocks;              /* what the arrays above live in: heap or mapped files */
 };

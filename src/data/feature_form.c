@@ -160,9 +160,9 @@ int sl_features_settle(struct sl_runtime *rt, struct sl_source *source)
         return 0;
     const int64_t n = source->vertices, rows = sampled_rows(source);
     int rc = sl_columns_find_scales(rt, source, n / rows, rows, &source->scales);
-    const bool table = source->scales.full && sl_columns_are_uneven(&source->scales);
-    if (rc || (table && !source->bag_of_words))
-        return rc; /* a few columns of a table may be mostly 0 */
+    const bool uneven = source->scales.half_full && sl_columns_are_uneven(&source->scales);
+    if (rc || source->table || (uneven && !source->bag_of_words))
+        return rc; /* many columns of a table may be mostly 0 */
     rc = find_few(rt, source, n / rows, rows, CHANCE * MOST, &blocks, &counts, &all, &few);
     if (!rc && few)
         rc = find_few(rt, source, 1, n, MOST, &blocks, &counts, &all, &few);

@@ -8,10 +8,10 @@
 #include "data/source.h"
 
 /* Find the scales of the columns. Make the form CSR where at most 40 % of dense features are not 0,
- * and the features a bag of words, unless the files say otherwise or a number is negative. Where
- * scales are uneven and a column has no 0, the features are a table, and stay dense. A sample of
- * the rows tells first, so that other features are not read. NaN is not 0. Each rank counts an
- * equal share of the rows. Collective. SL_ERR_SYSTEM. */
+ * and the features a bag of words, unless the files say otherwise or a number is negative. Columns
+ * of a table stay dense; other features are taken for a table where scales are uneven and a column
+ * is at least half full. A sample of the rows tells first, so that other features are not read. NaN
+ * is not 0. Each rank counts an equal share of the rows. Collective. SL_ERR_SYSTEM. */
 int sl_features_settle(struct sl_runtime *rt, struct sl_source *source);
 
 /* Give features the form CSR or dense, whatever they are stored as; the identity stays. The files

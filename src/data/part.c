@@ -297,6 +297,25 @@ static int read_dense(const struct reading *r)
     return rc;
 }
 
+/* Rows of CSR features that are standardised: every number of a row may differ from 0. */
+static int read_expanded(const struct reading *r)
+{
+    const int64_t width = r->source->features;
+    struct sl_csr csr;
+    int64_t merged = 0;
+    int rc = read_csr(r, &r->source->features_csr, false, &csr, &merged);
+    float *x =
+        rc ? NULL : sl_block_array(&r->part->data.blocks, r->rows, (size_t)width * sizeof *x);
+    if (!x)
+        return rc ? rc : (int)SL_ERR_SYSTEM;
+    memset(x, 0, (size_t)(r->rows * width) * sizeof *x);
+    for (int64_t k = 0; k < r->rows; k++)
+        for (int64_t e = csr.indptr[k]; e < csr.indptr[k + 1]; e++)
+            x[k * width + csr.indices[e]] = csr.values ? csr.values[e] : 1.0f;
+    r->part->data.features_dense = x;
+    return SL_OK;
+}
+
 static int read_features(const struct reading *r)
 {
     const struct sl_source *source = r->source;
@@ -308,7 +327,9 @@ static int read_features(const struct reading *r)
     }
     if (out->feature_form == SL_FEATURES_CSR)
         return read_csr(r, &source->features_csr, false, &out->features_csr, &merged);
-    return out->feature_form == SL_FEATURES_DENSE ? read_dense(r) : (int)SL_OK;
+    if (out->feature_form != SL_FEATURES_DENSE)
+        return SL_OK;
+    return source->features_dense.data ? read_dense(r) : read_expanded(r);
 }
 
 /* Labels that are names, that have NaN for none, or whose classes have other numbers. */
@@ -354,6 +375,13 @@ static int read_original(const struct reading *r)
 
 /* ---- All of it ---- */
 
+/* Standardised features have no zeros to leave out. */
+static enum sl_feature_form form_of_rows(const struct sl_source *source)
+{
+    const bool full = source->moments.mean && source->feature_form == SL_FEATURES_DENSE;
+    return full ? SL_FEATURES_DENSE : sl_features_part_form(source);
+}
+
 static struct reading begin(const struct sl_source *source, int64_t first, int64_t rows,
                             struct sl_part *out)
 {
@@ -367,7 +395,7 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .class_names = source->class_names,
         .feature_names = source->feature_names,
         .regression = source->label_kind == SL_LABELS_NUMBERS,
-        .feature_form = sl_features_part_form(source),
+        .feature_form = form_of_rows(source),
         .bag_of_words = source->bag_of_words,
         .merged_edges = source->merged_edges,
     };

@@ -223,6 +223,7 @@ static int begin(const struct sl_source *source, struct sl_selection *out)
                                      .classes = source->classes,
                                      .feature_form = source->feature_form,
                                      .bag_of_words = source->bag_of_words,
+                                     .moments = source->moments,
                                      .label_kind = source->label_kind,
                                      .class_names = source->class_names,
                                      .feature_names = source->feature_names,

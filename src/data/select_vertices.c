@@ -25,7 +25,6 @@ static int find_dense(struct sl_selecting *s)
     struct sl_source *out = &s->out->source;
     const int32_t *own = s->source->feature_row;
     out->features_dense = s->source->features_dense;
-    out->moments = s->source->moments;
     out->feature_row = s->out->row;
     if (!own)
         return SL_OK;

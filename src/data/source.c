@@ -230,6 +230,7 @@ static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
     source->classes = data->classes;
     source->feature_form = data->feature_form;
     source->bag_of_words = data->bag_of_words;
+    source->table = data->table;
     source->undirected = data->symmetric;
     source->merged_edges = data->merged_edges;
     int rc = view_csr(source, a, "indptr", "indices", "weights", &source->adjacency);

@@ -25,7 +25,7 @@ struct sl_stored_csr {
 struct sl_column_scales {
     int64_t least, most; /* columns */
     double scale[2];     /* theirs; 0: there is no number but 0 */
-    bool full;           /* a column has no 0 */
+    bool half_full;      /* a column has numbers that are not 0 in half of its rows */
 };
 
 /* What dense features are standardised by (data/columns.h). */
@@ -38,6 +38,7 @@ struct sl_source {
     int64_t vertices, features, classes; /* the same on every rank */
     enum sl_feature_form feature_form;
     bool bag_of_words, bag_of_words_said; /* said: by the files */
+    bool table;                           /* as of struct sl_dataset */
     bool undirected;                      /* so it is said, and so it must be */
     bool symmetric;                       /* so it is known to be: nobody looks again */
     bool of_edges;        /* rows were made of a file's edges, which a directory has made already */

@@ -69,11 +69,14 @@ static bool is_patient(const struct sl_config *config)
     return is_gat(config) || strcmp(config->model, "resgcn") == 0;
 }
 
-/* Rows of counts say which words there are, and not how many: long texts are no larger. */
+/* Rows of counts say which words there are, and not how many: long texts are no larger. The form of
+ * the features, which the rates of a machine choose, has no say. */
 static const char *row_norm(const struct sl_config *config, const struct sl_source *source)
 {
-    if (source->feature_form == SL_FEATURES_DENSE && source->features_dense.data &&
-        !source->bag_of_words && !is_kipf(config) && sl_columns_are_uneven(&source->scales))
+    if (strcmp(config->normalize_features, "auto") != 0)
+        return config->normalize_features;
+    if (source->features_dense.data && !source->bag_of_words && !is_kipf(config) &&
+        sl_columns_are_uneven(&source->scales))
         return "standard";
     if (!source->bag_of_words)
         return "none";
@@ -213,13 +216,20 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
                      struct sl_config *config)
 {
     struct sl_rates rates = *core;
+    const bool standard = strcmp(row_norm(config, source), "standard") == 0;
     int code = 0;
     if (source->feature_form == SL_FEATURES_IDENTITY)
         return 0;
+    if (standard && strcmp(config->feature_form, "csr") == 0)
+        return sl_error(
+            SL_ERR_USAGE,
+            "--feature-form csr: columns of %s have scales over tenfold apart, and lose "
+            "their zeros as they are standardised (expected --feature-form dense, or "
+            "--normalize-features none)",
+            source->path);
     sl_runtime_broadcast(rt, 0, &rates, sizeof rates);
     if (strcmp(config->feature_form, "auto") == 0) {
-        const bool dense = source->feature_form == SL_FEATURES_DENSE ||
-                           sl_config_standardizes(config) ||
+        const bool dense = source->feature_form == SL_FEATURES_DENSE || standard ||
                            choose_form(config, source, &rates) == SL_FEATURES_DENSE;
         code = sl_options_set(sl_config_options, config, "feature-form", dense ? "dense" : "csr");
     }

@@ -14,7 +14,8 @@ bool sl_defaults_sets(const char *preset, const char *option);
 
 /* Settle --feature-form: CSR or dense, whichever has the faster first layer by the rates `core`,
  * those of one core of rank 0. Give the source the form. Dense features stay dense, unless CSR is
- * asked for. Before sl_defaults_settle. Collective. SL_ERR_SYSTEM. */
+ * asked for: columns that are standardised are dense. Before sl_defaults_settle. Collective.
+ * SL_ERR_USAGE: --feature-form csr of such columns. SL_ERR_SYSTEM. */
 int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const struct sl_rates *core,
                      struct sl_config *config);
 

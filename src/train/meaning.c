@@ -226,17 +226,15 @@ static int read_moments(struct sl_source *source, const json_t *dataset, const c
     return SL_OK;
 }
 
-/* What the columns of the training were standardised by. */
+/* What the columns of the training were standardised by. Sparse features are expanded row by row.
+ */
 static int adopt_moments(struct sl_source *source, const json_t *dataset, const char *model)
 {
     struct sl_moments moments;
     if (!json_is_array(json_object_get(dataset, MEANS)))
         return SL_OK;
-    if (!source->features_dense.data)
-        return sl_error(SL_ERR_DATA,
-                        "%s: the model standardises columns of dense features, and those of %s "
-                        "are sparse (expected a dense matrix)",
-                        model, source->path);
+    if (source->feature_form == SL_FEATURES_CSR)
+        source->feature_form = SL_FEATURES_DENSE;
     int code = read_moments(source, dataset, MEANS, -INFINITY, model, &moments.mean);
     if (!code)
         code = read_moments(source, dataset, DEVIATIONS, 0.0, model, &moments.deviation);
