@@ -227,6 +227,20 @@ standard() {
     exits 0 predict "$T/raw" "$T/dollars" --logits "$T/raw.npy" --quiet --workers 1
     exits 0 predict "$T/whole" "$T/dollars" --logits "$T/whole.npy" --quiet --workers 1
     cmp "$T/raw.npy" "$T/whole.npy" || die "resumed: other logits"
+    for norm in none l2 auto; do
+        exits 2 train "$T/dollars" --epochs 60 --resume "$T/half" --normalize-features $norm --workers 1
+        says "normalize-features $norm: .*half has standard (expected the same)"
+    done
+    for list in means deviations; do
+        without "$T/half" "$T/lists" feature_$list
+        exits 1 evaluate "$T/lists" "$T/dollars" --workers 1
+        says "standardises columns of features, and \"feature_$list\" of \"dataset\" is no list"
+    done
+    without "$T/half" "$T/lists" feature_means feature_deviations
+    exits 1 predict "$T/lists" "$T/dollars" --workers 1
+    says 'standardises columns of features'
+    exits 1 train "$T/dollars" --resume "$T/lists" --epochs 60 --workers 1
+    says 'standardises columns of features'
     exits 0 train "$T/dollars" --epochs 5 --normalize-features none --log "$T/log" --quiet --workers 1
     awk -v s="$(score "$T/log")" 'BEGIN { exit !(s < 0.7) }' || die "--normalize-features none: $(score "$T/log")"
 }
@@ -357,6 +371,64 @@ whole_numbers() {
 }
 
 check "fewer classes" fewer_classes
+# gaps DIR WORD: whole numbers of 260 values, and 40 vertices with a word instead.
+gaps() {
+    mkdir "$T/$1"
+    awk -v word="$2" 'BEGIN {
+        print "id,x,label,split"
+        for (i = 0; i < 400; i++) print i "," i % 13 "," (i % 10 ? (i % 260) * 10 : word) "," (i % 3 ? "train" : "test")
+    }' >"$T/$1/nodes.csv"
+    cp "$T/dollars/edges.csv" "$T/$1"
+}
+
+# Where whole numbers become numbers to predict, -1 is no label, in tables and in arrays.
+no_number() {
+    command -v python3 >/dev/null 2>&1 || skip "no python3"
+    gaps minus -1
+    gaps empty ""
+    exits 0 convert "$T/minus" "$T/minus.npy"
+    says '234 different whole numbers of 360 vertices are numbers to predict, no classes; 40 are -1, no label'
+    cp -r "$T/minus.npy" "$T/array"
+    sed -i 's/"regression": true/"x": 0/; s/"classes": 1/"y": 0/' "$T/array/meta.json"
+    python3 - "$T/array/labels.npy" <<'PYTHON' || die "no labels"
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+at = 10 + struct.unpack("<H", data[8:10])[0]
+labels = [-1.0 if x != x else x for x in struct.unpack("<400f", data[at:])]
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (400,)}"
+head += " " * (117 - len(head)) + "\n"
+open(sys.argv[1], "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<400f", *labels))
+PYTHON
+    for data in minus empty array; do
+        exits 0 train "$T/$data" --epochs 3 --log "$T/log.$data" --workers 1
+        says 'numbers to predict, no classes'
+        sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' "$T/log.$data" >"$T/losses.$data"
+        cmp "$T/losses.minus" "$T/losses.$data" || die "$data: $(cat "$T/losses.minus" "$T/losses.$data")"
+    done
+    says '; 40 are -1, no label'
+    exits 0 train "$T/array" --loss cross-entropy --epochs 2 --workers 1
+    ! grep -q 'numbers to predict' "$T/err" || die "--loss cross-entropy: $(cat "$T/err")"
+}
+
+# A model that predicts numbers takes targets of few values, too.
+few_numbers() {
+    gaps many -1
+    exits 0 train "$T/many" --epochs 3 --checkpoint "$T/many.ck" --workers 1
+    mkdir "$T/few"
+    cp "$T/many/edges.csv" "$T/few"
+    awk -F, -v OFS=, 'NR > 1 { $3 = NR % 10 ? NR % 7 : -1 } { print }' "$T/many/nodes.csv" >"$T/few/nodes.csv"
+    exits 0 predict "$T/many.ck" "$T/few" --quiet --workers 1
+    exits 0 evaluate "$T/many.ck" "$T/few" --json "$T/scores.json" --workers 1
+    sed '2,$s/,-1,/,,/' "$T/few/nodes.csv" >"$T/many/nodes.csv"
+    exits 0 evaluate "$T/many.ck" "$T/many" --json "$T/unknown.json" --workers 1
+    for file in scores unknown; do
+        tr -d ' \n' <"$T/$file.json" | sed 's/.*"scores":{\([^}]*}[^}]*}\).*/\1/' >"$T/$file"
+    done
+    grep -q '[0-9]' "$T/scores" || die "no scores: $(cat "$T/scores.json")"
+    cmp "$T/scores" "$T/unknown" || die "$(cat "$T/scores" "$T/unknown")"
+    exits 0 train "$T/few" --resume "$T/many.ck" --epochs 4 --workers 1
+}
+
 check "directed edges of an older checkpoint" direction
 check "columns of other scales" standard
 check "a table with zeros" zeros
@@ -364,6 +436,8 @@ check "sparse columns of other scales" sparse
 check "the norm in both forms" forms
 check "columns of other scales, on ranks and in batches" standard_elsewhere
 check "whole numbers of many values" whole_numbers
+check "whole numbers and no label" no_number
+check "whole numbers of few values for a regression" few_numbers
 check "an unlabelled graph" unlabelled
 check "an unknown class" unknown_class
 check "resumed with fewer classes" resumed

@@ -108,8 +108,10 @@ int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out)
         rc = sl_labels_mend(&alone, labels, out->classes, &out->blocks);
     if (rc)
         return rc;
-    const enum sl_label_kind kind = sl_labels_kind(&alone, labels, SL_LABELS_UNKNOWN);
-    sl_labels_shape(labels, kind);
+    enum sl_label_kind kind = SL_LABELS_UNKNOWN;
+    rc = sl_labels_settle(&alone, labels, &kind, &out->whole_numbers, &out->blocks);
+    if (rc)
+        return rc;
     out->regression = kind == SL_LABELS_NUMBERS;
     if (labels->dims == 1 && sl_labels_need_copy(labels, &(struct sl_label_classes){.count = 0}))
         return copy_labels(labels, out);

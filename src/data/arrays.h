@@ -26,7 +26,7 @@ int sl_arrays_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
 /* Dense features (n, f). */
 int sl_arrays_features(const struct sl_npy *features, struct sl_dataset *out);
 
-/* Labels: (n) classes or their names, (n, c) of 0/1, or numbers (sl_labels_kind). */
+/* Labels: (n) classes or their names, (n, c) of 0/1, or numbers (sl_labels_settle). */
 int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out);
 
 #endif

@@ -142,6 +142,7 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
     if (!rc)
         rc = read_whole(&source, out);
     if (!rc) {
+        sl_labels_note_numbers(source.labels.name, &source.whole_numbers);
         out->name = source.name;
         out->path = source.path;
         source.name = source.path = NULL;

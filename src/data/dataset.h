@@ -8,6 +8,7 @@
 
 #include "core/split.h"
 #include "data/formats/npy.h"
+#include "data/labels.h"
 #include "data/split_rule.h"
 
 /* A CSR matrix; row r has entries indptr[r] … indptr[r+1]-1, columns ascending, no duplicates. */
@@ -39,12 +40,13 @@ struct sl_dataset {
         adjacency;  /* n x n; row v lists the vertices that v aggregates from; no +I added */
     bool symmetric; /* adjacency equals its transpose, values included */
     enum sl_feature_form feature_form;
-    const float *features_dense;    // (n, f), when DENSE
-    struct sl_csr features_csr;     // (n, f), when CSR
-    const int32_t *labels;          // (n), -1: none; NULL when there are none or several per vertex
-    const float *multilabels;       // (n, c) of 0/1, NaN: not known; or NULL
-    bool regression;                /* `multilabels` are numbers to predict, NaN: not known */
-    const char *const *class_names; // (c), then NULL; or NULL: classes have numbers
+    const float *features_dense; // (n, f), when DENSE
+    struct sl_csr features_csr;  // (n, f), when CSR
+    const int32_t *labels;       // (n), -1: none; NULL when there are none or several per vertex
+    const float *multilabels;    // (n, c) of 0/1, NaN: not known; or NULL
+    struct sl_whole_numbers whole_numbers; /* among `multilabels` */
+    bool regression;                      /* `multilabels` are numbers to predict, NaN: not known */
+    const char *const *class_names;       // (c), then NULL; or NULL: classes have numbers
     const char *const *feature_names;     // (f), then NULL; or NULL: columns have numbers
     struct sl_index_set train, val, test; /* disjoint */
     const int64_t *original;              // (n): the vertex that row r was before it was given

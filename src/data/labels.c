@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,67 +15,138 @@
 
 /* ---- Kinds ---- */
 
-/* How many different whole numbers a list has, as far as BUCKETS tell them apart, and how many
- * labels. */
-static int count_values(struct sl_runtime *rt, const struct sl_npy *labels, int64_t *values,
-                        int64_t *known)
+/* Count different whole numbers, as far as BUCKETS tell them apart, and labels that are -1, which
+ * means none where it is the least. */
+static int count_values(struct sl_runtime *rt, const struct sl_npy *labels,
+                        struct sl_whole_numbers *out)
 {
     enum { BUCKETS = 1 << 16 };
     const int64_t end = labels->count * (rt->rank + 1) / rt->ranks;
-    int64_t *seen = calloc(BUCKETS + 1, sizeof *seen);
+    int64_t *seen = calloc(BUCKETS + 2, sizeof *seen), *known = &seen[BUCKETS],
+            *minus = &seen[BUCKETS + 1];
     const int rc = sl_runtime_agree(
         rt, seen ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: out of memory", labels->name));
-    *values = 0;
+    int64_t least = 0;
+    *out = (struct sl_whole_numbers){0};
     for (int64_t k = labels->count * rt->rank / rt->ranks; !rc && k < end; k++) {
         const double label = sl_npy_get(labels, k);
-        if (isfinite(label) && label != -1.0) {
+        least = label < -1.0 ? -1 : least;
+        if (label == -1.0) {
+            ++*minus;
+        } else if (isfinite(label)) {
             seen[(int64_t)fmod(fabs(label), BUCKETS)] = 1;
-            seen[BUCKETS]++;
+            ++*known;
         }
     }
-    if (!rc)
-        sl_runtime_sum(rt, seen, BUCKETS + 1);
-    for (int b = 0; !rc && b < BUCKETS; b++)
-        *values += seen[b] > 0;
-    *known = rc ? 0 : seen[BUCKETS];
+    if (!rc) {
+        sl_runtime_sum(rt, seen, BUCKETS + 2);
+        least = sl_runtime_least(rt, least);
+        out->known = least < 0 ? *known + *minus : *known;
+        out->missing = least < 0 ? 0 : *minus;
+        for (int b = 0; b < BUCKETS; b++)
+            out->values += seen[b] > 0;
+    }
     free(seen);
     return rc;
 }
 
-/* Whether floats without fractions are too many different ones for classes: over a thousand, or
- * over a hundred of which each has few vertices. A note says so. */
-static bool are_many(struct sl_runtime *rt, const struct sl_npy *labels)
+/* Find whether floats without fractions are too many different ones for classes: over a thousand,
+ * or over a hundred of which each has few vertices. Else out->values is 0. */
+static int find_many(struct sl_runtime *rt, const struct sl_npy *labels,
+                     struct sl_whole_numbers *out)
 {
     enum { MANY = 1000, SOME = 100, FEW_VERTICES = 50 };
-    int64_t values, known;
-    if (labels->kind != 'f' || labels->dims != 1 || count_values(rt, labels, &values, &known))
-        return false;
-    const bool many = values > MANY || (values > SOME && known < FEW_VERTICES * values);
-    if (many)
-        sl_note("%s: %" PRId64 " different whole numbers of %" PRId64
-                " vertices are numbers to predict, no classes (starling train --loss "
-                "cross-entropy makes them classes)",
-                labels->name, values, known);
-    return many;
+    *out = (struct sl_whole_numbers){0};
+    if (labels->kind != 'f' || labels->dims != 1)
+        return SL_OK;
+    const int rc = count_values(rt, labels, out);
+    const bool many =
+        out->values > MANY || (out->values > SOME && out->known < FEW_VERTICES * out->values);
+    if (!many)
+        *out = (struct sl_whole_numbers){0};
+    return rc;
 }
 
-enum sl_label_kind sl_labels_kind(struct sl_runtime *rt, const struct sl_npy *labels,
-                                  enum sl_label_kind said)
+/* Replace -1 by NaN, in a copy. */
+static int leave_out(struct sl_runtime *rt, struct sl_npy *labels, struct sl_block **blocks)
+{
+    float *copy = sl_block_array(blocks, labels->count, sizeof *copy);
+    const int rc = sl_runtime_agree(rt, copy ? SL_OK : SL_ERR_SYSTEM);
+    if (rc)
+        return rc;
+    for (int64_t k = 0; k < labels->count; k++) {
+        const double label = sl_npy_get(labels, k);
+        copy[k] = label == -1.0 ? NAN : (float)label;
+    }
+    *labels = sl_npy_view(labels->name, SL_NPY_FLOAT32, 1, labels->count, 0, copy);
+    return SL_OK;
+}
+
+/* Make a list of several labels or numbers a matrix of one column. */
+static void shape(struct sl_npy *labels, enum sl_label_kind kind)
+{
+    if (kind == SL_LABELS_CLASS || labels->dims != 1)
+        return;
+    labels->dims = 2;
+    labels->shape[1] = 1;
+}
+
+static bool have_fractions(struct sl_runtime *rt, const struct sl_npy *labels)
 {
     const bool matrix = labels->dims == 2;
     const int64_t end = labels->count * (rt->rank + 1) / rt->ranks;
     bool numbers = false;
-    if (said != SL_LABELS_UNKNOWN)
-        return said;
     for (int64_t k = labels->count * rt->rank / rt->ranks;
          labels->kind == 'f' && !numbers && k < end; k++) {
         const double label = sl_npy_get(labels, k);
         const bool usual = matrix ? label == 0.0 || label == 1.0 : label == floor(label);
         numbers = isfinite(label) && !usual;
     }
-    if (sl_runtime_least(rt, -(int64_t)numbers) < 0 || are_many(rt, labels))
-        return SL_LABELS_NUMBERS;
-    return matrix ? SL_LABELS_SEVERAL : SL_LABELS_CLASS;
+    return sl_runtime_least(rt, -(int64_t)numbers) < 0;
+}
+
+int sl_labels_settle(struct sl_runtime *rt, struct sl_npy *labels, enum sl_label_kind *kind,
+                     struct sl_whole_numbers *whole, struct sl_block **blocks)
+{
+    int rc = SL_OK;
+    if (*kind == SL_LABELS_UNKNOWN) {
+        *whole = (struct sl_whole_numbers){0};
+        *kind = labels->dims == 2 ? SL_LABELS_SEVERAL : SL_LABELS_CLASS;
+        if (have_fractions(rt, labels))
+            *kind = SL_LABELS_NUMBERS;
+        else
+            rc = find_many(rt, labels, whole);
+        if (!rc && whole->values > 0)
+            *kind = SL_LABELS_NUMBERS;
+        if (!rc && whole->missing > 0)
+            rc = leave_out(rt, labels, blocks);
+    }
+    shape(labels, *kind);
+    return rc;
+}
+
+int sl_labels_become_numbers(struct sl_runtime *rt, struct sl_npy *labels, struct sl_block **blocks)
+{
+    struct sl_whole_numbers whole;
+    int rc = count_values(rt, labels, &whole);
+    if (!rc && whole.missing > 0)
+        rc = leave_out(rt, labels, blocks);
+    shape(labels, SL_LABELS_NUMBERS);
+    return rc;
+}
+
+void sl_labels_note_numbers(const char *name, const struct sl_whole_numbers *whole)
+{
+    char missing[64] = "";
+    if (whole->values == 0)
+        return;
+    if (whole->missing > 0)
+        snprintf(missing, sizeof missing, "; %" PRId64 "%s -1, no label", whole->missing,
+                 sl_plural(whole->missing, " is", " are"));
+    sl_note("%s: %" PRId64 " different whole numbers of %" PRId64
+            " vertices are numbers to predict, no classes%s (starling train --loss cross-entropy "
+            "makes them classes)",
+            name, whole->values, whole->known, missing);
 }
 
 bool sl_labels_can_be_classes(struct sl_runtime *rt, const struct sl_npy *labels)
@@ -86,14 +158,6 @@ bool sl_labels_can_be_classes(struct sl_runtime *rt, const struct sl_npy *labels
         whole = isnan(label) || (label >= -1.0 && label <= INT32_MAX && label == floor(label));
     }
     return sl_runtime_least(rt, whole) > 0;
-}
-
-void sl_labels_shape(struct sl_npy *labels, enum sl_label_kind kind)
-{
-    if (kind == SL_LABELS_CLASS || labels->dims != 1)
-        return;
-    labels->dims = 2;
-    labels->shape[1] = 1;
 }
 
 bool sl_labels_known(const float *row, int64_t count)

@@ -3,6 +3,7 @@
 #define SL_DATA_LABELS_H
 
 #include "core/runtime.h"
+#include "data/block.h"
 #include "data/formats/npy.h"
 
 /* What labels are. */
@@ -13,18 +14,31 @@ enum sl_label_kind {
     SL_LABELS_NUMBERS, /* (n, c) of numbers, for regression; NaN: not known */
 };
 
-/* Return the kind of labels whose kind is `said` to be that. Where nothing is said: matrices of
- * floats with a number other than 0 and 1 are numbers, and other matrices are several labels. Lists
- * of floats with a fraction are numbers, and so are lists of many different floats, which a note
- * says. Other lists are classes. Every rank looks at an equal share. */
-enum sl_label_kind sl_labels_kind(struct sl_runtime *rt, const struct sl_npy *labels,
-                                  enum sl_label_kind said);
+/* Floats without fractions that were taken for numbers to predict, for they are many. */
+struct sl_whole_numbers {
+    int64_t values;  /* different ones; 0: there are no such labels */
+    int64_t known;   /* vertices that have one */
+    int64_t missing; /* vertices whose label is -1, the least one: they have none */
+};
+
+/* Settle what labels are where *kind is unknown. Matrices of floats with a number other than 0 and
+ * 1 are numbers, and other matrices are several labels. Lists of floats with a fraction are
+ * numbers, and so are lists of many different floats, which *whole counts; -1 becomes NaN in them.
+ * Other lists are classes. Then make a list of numbers a matrix of one column. Every rank looks at
+ * an equal share. SL_ERR_SYSTEM. */
+int sl_labels_settle(struct sl_runtime *rt, struct sl_npy *labels, enum sl_label_kind *kind,
+                     struct sl_whole_numbers *whole, struct sl_block **blocks);
+
+/* Make a list of classes, which are no names, numbers to predict: a matrix of one column, in which
+ * -1 is NaN where no label is less. Collective. SL_ERR_SYSTEM. */
+int sl_labels_become_numbers(struct sl_runtime *rt, struct sl_npy *labels,
+                             struct sl_block **blocks);
+
+/* Say in a note that whole numbers are numbers to predict, if they are many. */
+void sl_labels_note_numbers(const char *name, const struct sl_whole_numbers *whole);
 
 /* Whether numbers, (n, 1), may be classes: whole, and from -1 on. Collective. */
 bool sl_labels_can_be_classes(struct sl_runtime *rt, const struct sl_npy *labels);
-
-/* Make a list of several labels or numbers a matrix of one column. */
-void sl_labels_shape(struct sl_npy *labels, enum sl_label_kind kind);
 
 /* Whether a row (count) of several labels or numbers has one that is known. */
 bool sl_labels_known(const float *row, int64_t count);

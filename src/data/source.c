@@ -58,8 +58,10 @@ static int settle_classes(struct sl_runtime *rt, struct sl_source *source)
             return rc;
     }
     if (labels->data) {
-        source->label_kind = sl_labels_kind(rt, labels, source->label_kind);
-        sl_labels_shape(labels, source->label_kind);
+        const int rc = sl_labels_settle(rt, labels, &source->label_kind, &source->whole_numbers,
+                                        &source->blocks);
+        if (rc)
+            return rc;
     }
     const bool several = labels->data && labels->dims == 2;
     if (!labels->data)
@@ -124,6 +126,16 @@ int sl_source_take_classes(struct sl_runtime *rt, struct sl_source *source)
     source->label_kind = SL_LABELS_CLASS;
     source->classes = 0;
     return sl_runtime_agree(rt, settle_classes(rt, source));
+}
+
+int sl_source_take_numbers(struct sl_runtime *rt, struct sl_source *source)
+{
+    if (!source->labels.data || source->label_kind != SL_LABELS_CLASS ||
+        sl_npy_is_text(&source->labels) || source->class_names)
+        return SL_OK;
+    source->label_kind = SL_LABELS_NUMBERS;
+    source->classes = 1;
+    return sl_runtime_agree(rt, sl_labels_become_numbers(rt, &source->labels, &source->blocks));
 }
 
 /* ---- Datasets in memory ---- */
@@ -201,6 +213,7 @@ static int view_vertices(struct sl_source *source, const struct sl_dataset *data
     else if (data->multilabels)
         rc = view(source, "labels", SL_NPY_FLOAT32, n, data->classes, data->multilabels,
                   &source->labels);
+    source->whole_numbers = data->whole_numbers;
     if (data->multilabels)
         source->label_kind = data->regression ? SL_LABELS_NUMBERS : SL_LABELS_SEVERAL;
     if (!rc)

@@ -51,6 +51,7 @@ struct sl_source {
     enum sl_label_kind label_kind;  /* as far as it is said, until sizes are settled */
     const char *const *class_names, *const *feature_names; // as of struct sl_dataset
     struct sl_label_classes label_classes;                 /* what the labels say */
+    struct sl_whole_numbers whole_numbers;                 /* as of struct sl_dataset */
     struct sl_npy split[SL_SPLITS];                        /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */
     bool mask[SL_SPLITS];            /* whether that has an item for each vertex, not zero for those
                                         of the split; of two dimensions the first column counts */
@@ -115,6 +116,10 @@ int sl_source_settle(struct sl_runtime *rt, struct sl_source *source);
 
 /* Take labels that are whole numbers for classes; others stay. Collective. SL_ERR_DATA. */
 int sl_source_take_classes(struct sl_runtime *rt, struct sl_source *source);
+
+/* Take classes that are numbers, one for each vertex, for numbers to predict; other labels stay.
+ * Collective. SL_ERR_SYSTEM. */
+int sl_source_take_numbers(struct sl_runtime *rt, struct sl_source *source);
 
 /* Make a source of the arrays of `whole`, which stays as it is and must outlive *out.
  * SL_ERR_SYSTEM; sl_source_close in either case. */

@@ -224,12 +224,14 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
     int code = model_configuration(how, checkpoint, name, model);
     if (!code)
         code = sl_config_split(model, &source->split_rule);
-    if (!code && sl_config_objective(model).loss->classes)
-        code = sl_source_take_classes(rt, source);
+    if (!code)
+        code = sl_objective_take_labels(
+            rt, model, json_object_get(checkpoint->description, "dataset"), source);
     if (!code)
         code = check_kind(source, model, name);
     if (!code)
-        code = sl_meaning_adopt(source, json_object_get(checkpoint->description, "dataset"), name);
+        code = sl_meaning_adopt(source, json_object_get(checkpoint->description, "dataset"),
+                                sl_config_standardizes(model), name);
     if (!code)
         code = adopt_classes(source, checkpoint, model, name);
     if (!code)

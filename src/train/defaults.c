@@ -250,6 +250,7 @@ static int settle_loss(struct sl_config *config, const struct sl_source *source,
     const char *loss = loss_of(source);
     if (strcmp(config->loss, "auto") != 0)
         return 0;
+    sl_labels_note_numbers(source->labels.name, &source->whole_numbers);
     return choose(config, "loss", loss, strcmp(loss, "cross-entropy") == 0 ? NULL : chosen);
 }
 

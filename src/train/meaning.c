@@ -228,11 +228,19 @@ static int read_moments(struct sl_source *source, const json_t *dataset, const c
 
 /* What the columns of the training were standardised by. Sparse features are expanded row by row.
  */
-static int adopt_moments(struct sl_source *source, const json_t *dataset, const char *model)
+static int adopt_moments(struct sl_source *source, const json_t *dataset, bool standardizes,
+                         const char *model)
 {
     struct sl_moments moments;
-    if (!json_is_array(json_object_get(dataset, MEANS)))
+    const bool means = json_is_array(json_object_get(dataset, MEANS)),
+               deviations = json_is_array(json_object_get(dataset, DEVIATIONS));
+    if (!standardizes && !means && !deviations)
         return SL_OK;
+    if (!means || !deviations)
+        return sl_error(SL_ERR_DATA,
+                        "%s: the model standardises columns of features, and \"%s\" of \"dataset\" "
+                        "is no list (expected a number for each column)",
+                        model, means ? DEVIATIONS : MEANS);
     if (source->feature_form == SL_FEATURES_CSR)
         source->feature_form = SL_FEATURES_DENSE;
     int code = read_moments(source, dataset, MEANS, -INFINITY, model, &moments.mean);
@@ -243,7 +251,8 @@ static int adopt_moments(struct sl_source *source, const json_t *dataset, const 
     return code;
 }
 
-int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char *model)
+int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool standardizes,
+                     const char *model)
 {
     const json_t *names = json_object_get(dataset, NAMES),
                  *columns = json_object_get(dataset, COLUMNS);
@@ -251,7 +260,7 @@ int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char
     if (!code && json_is_array(columns))
         code = check_columns(source, columns, model);
     if (!code)
-        code = adopt_moments(source, dataset, model);
+        code = adopt_moments(source, dataset, standardizes, model);
     return code || !json_is_array(names) ? code : adopt_classes(source, names, model);
 }
 

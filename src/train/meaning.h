@@ -14,10 +14,12 @@ json_t *sl_meaning_describe(const struct sl_source *source);
 
 /* Give the classes of a dataset the numbers and names of a model's. `dataset`: what
  * sl_meaning_describe returned when the model was trained; `model`: the name of the checkpoint, for
- * errors. Standardise columns as the model's were. Labels without names keep their numbers.
- * SL_ERR_DATA: the model does not know a class, columns of several labels or of features have other
- * names or another order, or only one of the two has the identity as features. SL_ERR_SYSTEM. */
-int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, const char *model);
+ * errors; `standardizes`: whether its options say that columns are. Standardise columns as the
+ * model's were. Labels without names keep their numbers. SL_ERR_DATA: the model does not know a
+ * class, columns of several labels or of features have other names or another order, only one of
+ * the two has the identity as features, or means or deviations are missing. SL_ERR_SYSTEM. */
+int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool standardizes,
+                     const char *model);
 
 /* Return SL_ERR_DATA where the graph is directed, its edges come from a file, and the model was
  * trained by a program that turned edges of files the other way round: `dataset` does not say what

@@ -21,6 +21,16 @@ static enum sl_label_kind kind_of(const struct sl_objective *o, const struct sl_
                                             : SL_LABELS_NUMBERS;
 }
 
+int sl_objective_take_labels(struct sl_runtime *rt, const struct sl_config *config,
+                             const json_t *trained, struct sl_source *source)
+{
+    if (sl_config_objective(config).loss->classes)
+        return sl_source_take_classes(rt, source);
+    return json_integer_value(json_object_get(trained, "classes")) == 1
+               ? sl_source_take_numbers(rt, source)
+               : SL_OK;
+}
+
 static int check_loss(const struct sl_objective *o, enum sl_label_kind kind, const char *path)
 {
     if (o->loss->form == SL_TARGET_CLASS && kind != SL_LABELS_CLASS)

@@ -149,6 +149,18 @@ static int check_heads(const struct sl_config *config, const bool *given, const 
     return 0;
 }
 
+/* Weights were trained on features of one norm. */
+static int check_norm(const struct sl_config *config, const bool *given, const json_t *saved)
+{
+    static const char name[] = "normalize-features";
+    const char *before = json_string_value(json_object_get(saved, name));
+    if (!sl_config_is_given(given, name) || !before ||
+        strcmp(before, config->normalize_features) == 0)
+        return 0;
+    return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", name,
+                    config->normalize_features, config->resume, before);
+}
+
 int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
                    struct sl_checkpoint *checkpoint)
 {
@@ -159,7 +171,7 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     bool skip[SL_MOST_OPTIONS];
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = given[o] || !is_kept(&sl_config_options[o]);
-    if (check_heads(config, given, saved))
+    if (check_heads(config, given, saved) || check_norm(config, given, saved))
         return SL_ERR_USAGE;
     leave_others(config, given, saved, skip);
     code = sl_options_from_json(sl_config_options, config, saved, skip, config->resume);

@@ -204,10 +204,9 @@ static int standardize(struct sl_train_run *run, const bool *given)
     return code;
 }
 
-/* Whether the options ask for classes, whatever labels are. */
-static bool wants_classes(const struct sl_config *config)
+static const json_t *trained_on(const struct sl_train_run *run)
 {
-    return strcmp(config->loss, "auto") != 0 && sl_config_objective(config).loss->classes;
+    return run->config.resume ? json_object_get(run->resumed.description, "dataset") : NULL;
 }
 
 int sl_train_open(struct sl_train_run *run, const bool *given)
@@ -225,11 +224,11 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code && run->graph) /* opened without a word */
         sl_features_note(&run->source, run->path);
     if (!code && run->config.resume)
-        code = sl_runtime_agree(
-            rt, sl_meaning_adopt(&run->source, json_object_get(run->resumed.description, "dataset"),
-                                 run->config.resume));
-    if (!code && wants_classes(&run->config))
-        code = sl_source_take_classes(rt, &run->source);
+        code = sl_runtime_agree(rt, sl_meaning_adopt(&run->source, trained_on(run),
+                                                     sl_config_standardizes(&run->config),
+                                                     run->config.resume));
+    if (!code && strcmp(run->config.loss, "auto") != 0)
+        code = sl_objective_take_labels(rt, &run->config, trained_on(run), &run->source);
     if (!code)
         code = sl_config_split(&run->config, &run->source.split_rule);
     if (!code)
