@@ -819,7 +819,7 @@ edge_list() {
     grep -q '^edges  *4 directed.*weighted' "$T/out" || die "not 4 directed edges with weights: $(cat "$T/out")"
     grep -q '^direction  *a vertex aggregates from the sources of the edges that end at it: anna from carl$' "$T/out" || die "$(cat "$T/out")"
     exits 0 convert "$T/edges.csv" "$T/turned" --weights 3 --reverse
-    says ', directed: u aggregates from v of an edge u -> v'
+    says ", directed: v aggregates from u of an edge u -> v, which is v -> u in $T/edges.csv"
     exits 0 info "$T/turned"
     grep -q '^direction .*: anna from bert$' "$T/out" || die "$(cat "$T/out")"
     exits 0 convert "$T/edges" "$T/turned-too" --reverse
@@ -873,6 +873,7 @@ reading_notes() {
     noted "nodes.csv: id: id; label: y; split: none; 1 column is a feature: x; each value of 1 column is a feature: town (2)" \
         k/nodes.csv 'id,x,town,y\n5,1,bern,a\n6,,rome,b\n' --categorical town --empty-cells mean --label y
     grep -qF "column 'x': 1 of 2 cells are empty: they get the mean, 1" "$T/err" || die "no note of cells: $(cat "$T/err")"
+    noted "column 'class' is a feature, for --label names another one" k/nodes.csv 'id,class,town\n5,1,bern\n6,2,rome\n' --label town
     noted "2 of 3 vertices have no label (empty, NaN)" l/nodes.csv 'id,label\n5,\n6,a\n7,NaN\n'
     noted "'unknown' is a class, of 1 vertices" m/nodes.csv 'id,label\n5,unknown\n6,a\n'
     noted "'a|b' is one class (starling convert --label-separator '|' makes it several labels)" n/nodes.csv 'id,label\n5,a|b\n6,a\n'
@@ -927,7 +928,7 @@ from_changed_log() {
     echo '{"delay": "0c", "partial-sums": "published"}' >late
     exits 0 plan "$karate" --ranks 2 --config late
     grep -q 0c "$T/out" || die "plan does not take the delay: $(cat "$T/out")"
-    refused 2 '--partial-sums: expected one of: scaled unscaled, not "published"' \
+    refused 2 '--partial-sums: expected one of: scaled unscaled, not "published"; the nearest is unscaled' \
         plan "$karate" --ranks 2 --delay 0c --partial-sums published
 }
 

@@ -117,7 +117,7 @@ static const struct good_file rich[] = {
     {"nodes.csv", "id,income,city,age,class,zip,empty\n"
                   "a,,rome,31,x,7,\n"
                   "b,100,bern,,y,10,\n"
-                  "c,300,?,50,x,7,\n"
+                  "c,300,None,50,x,7,\n"
                   "d,50,rome,NaN,y,7,\n"},
     {"edges.csv", "a,b\nb,c\nc,d\nd,a\n"},
 };
@@ -142,21 +142,21 @@ static void refuse_rich(const struct files *files, const char *name,
 /* Words become columns of 0 and 1 in the order of the words; empty numbers become means. */
 static void test_columns(void **state)
 {
-    static const float features[] = {150, 0, 1, 31, 0, 1, 100, 1, 0, 40.5f, 1, 0,
-                                     300, 0, 0, 50, 0, 1, 50,  0, 1, 40.5f, 0, 1};
-    static const char *const names[] = {"income", "city=bern", "city=rome",
+    static const float features[] = {150, 0, 0, 1, 31, 0, 1, 100, 0, 1, 0, 40.5f, 1, 0,
+                                     300, 1, 0, 0, 50, 0, 1, 50,  0, 0, 1, 40.5f, 0, 1};
+    static const char *const names[] = {"income", "city=None", "city=bern", "city=rome",
                                         "age",    "zip=10",    "zip=7"};
     static const float numbers[] = {150, 31, 7, 100, 40.5f, 10, 300, 50, 7, 50, 40.5f, 7};
     const struct sl_read_options options = {.categorical = "zip,city", .empty_means = true};
     const struct sl_read_options plain = {.empty_means = true};
     struct sl_dataset data;
     open_rich(*state, "rich", &options, &data);
-    assert_int_equal(data.features, 6);
+    assert_int_equal(data.features, 7);
     assert_int_equal(data.feature_form, SL_FEATURES_DENSE);
     assert_memory_equal(data.features_dense, features, sizeof features);
-    for (int c = 0; c < 6; c++)
+    for (int c = 0; c < 7; c++)
         assert_string_equal(data.feature_names[c], names[c]);
-    assert_null(data.feature_names[6]);
+    assert_null(data.feature_names[7]);
     assert_int_equal(data.classes, 2);
     assert_round_trip(*state, &data);
     sl_dataset_close(&data);
@@ -184,6 +184,8 @@ static void test_label_column(void **state)
     sl_dataset_close(&data);
     const struct sl_read_options no_label = {.label = "town"}, no_column = {.categorical = "zip,x"};
     refuse_rich(*state, "town", &no_label, SL_ERR_DATA, "--label: no column is called 'town'");
+    const struct sl_read_options both = {.label = "city", .categorical = "zip,city"};
+    refuse_rich(*state, "both", &both, SL_ERR_USAGE, "--label and --categorical both name 'city'");
     refuse_rich(*state, "x", &no_column, SL_ERR_DATA, "--categorical: no column is called 'x'");
     const char *edges = files_text(*state, "plain.csv", "0,1\n1,0\n");
     assert_int_equal(sl_dataset_open_with(edges, &no_column, &data), SL_ERR_USAGE);

@@ -80,6 +80,10 @@ words() {
     awk "BEGIN { d = $(traffic words-cd-2 rows_received) - $sums / 2; exit !(-4 <= d && d <= 4) }" || die "cd-2: other words"
     awk "BEGIN { d = $(traffic words-cd-2 bytes_received) - $(traffic words-0c bytes_received) - $sums / 2
         exit !(-4 <= d && d <= 4) }" || die "cd-2 and 0c differ by other words"
+    ! grep -q warming_up "$T/words-cd-2/log" || die "6 epochs of cd-2 are warm"
+    train words-cold 4 train "$T/directed" --epochs 3 --exact-epochs 0 --hidden 16 --distribution vertex-cut --partition libra \
+        --delay cd-2
+    grep -q '"warming_up": *true' "$T/words-cold/log" || die "3 epochs of cd-2 are not said to be cold"
     [ "$(traffic words-0c rows_received)" -eq 0 ] || die "0c: exact epochs count as training"
     ! grep -q exact_traffic "$T/words-cd-0/log" || die "cd-0 has exact epochs apart"
 }

@@ -28,7 +28,7 @@ static const struct sl_option options[] = {
      "the sum or the mean. Alone: max",
      "Conversion"},
     {"reverse", SL_OPTION_FLAG, offsetof(struct config, reverse), "no", 0, 0, NULL, NULL,
-     "turn all edges round: u aggregates from v of an edge u -> v, instead of v from u",
+     "turn all edges round: of an edge u -> v of SOURCE, u aggregates from v, instead of v from u",
      "Conversion"},
     {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0, "auto|none|3",
      "COLUMN",
@@ -76,15 +76,16 @@ static const struct sl_option options[] = {
 };
 
 static void print_result(const struct config *config, const struct sl_dataset *data,
-                         const char *target)
+                         const char *source, const char *target)
 {
     const struct sl_order *order = sl_order_find(config->order);
     const int64_t entries = data->adjacency.indptr[data->vertices];
     printf("%s: %" PRId64 " %s, %" PRId64 " adjacency %s", target, data->vertices,
            sl_vertices(data->vertices), entries, sl_entries(entries));
     if (!data->symmetric)
-        printf(", directed: %s of an edge u -> v",
-               config->reverse ? "u aggregates from v" : "v aggregates from u");
+        printf(", directed: v aggregates from u of an edge u -> v");
+    if (!data->symmetric && config->reverse)
+        printf(", which is v -> u in %s", source);
     if (order->compute)
         printf(", ordered %s", order->summary);
     printf("\n");
@@ -133,7 +134,7 @@ static int convert(const struct config *config, const char *source, const char *
     if (!code)
         code = sl_dataset_write_as(&data, target);
     if (!code && !config->talk.quiet)
-        print_result(config, &data, target);
+        print_result(config, &data, source, target);
     sl_dataset_close(&data);
     return code;
 }

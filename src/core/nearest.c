@@ -145,5 +145,6 @@ const struct sl_alias sl_value_aliases[] = {
     {"right", "row"},
     {"add", "sum"},
     {"cosine-annealing", "cosine"},
+    {"published", "unscaled"}, /* --partial-sums of older programs */
     {NULL, NULL},
 };

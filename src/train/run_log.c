@@ -192,6 +192,8 @@ static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_epoch_tra
     json_object_set_new(object, "adjacency_received",
                         sl_train_gather(rt, traffic->adjacency_received));
     json_object_set_new(object, "messages", sl_train_gather(rt, traffic->messages));
+    if (epochs->warming_up)
+        json_object_set_new(object, "warming_up", json_true());
     return object;
 }
 

@@ -120,7 +120,8 @@ static void record_step(struct sl_trainer *trainer, struct sl_network *net, int6
         sl_network_record(net, sl_records_train, &trainer->records);
 }
 
-static void count_traffic(struct sl_epoch_traffic *t, int64_t cycle,
+/* `warming_up`: the epoch is of the first cycle of a run. */
+static void count_traffic(struct sl_epoch_traffic *t, int64_t cycle, bool warming_up,
                           const struct sl_traffic epoch[2])
 {
     const bool whole = ++t->epochs == cycle;
@@ -129,6 +130,7 @@ static void count_traffic(struct sl_epoch_traffic *t, int64_t cycle,
     if (whole || t->sum_epochs < cycle) {
         memcpy(t->sum, t->under_way, sizeof t->sum);
         t->sum_epochs = t->epochs;
+        t->warming_up = warming_up;
     }
     if (whole) {
         memset(t->under_way, 0, sizeof t->under_way);
@@ -141,9 +143,9 @@ static void count_epoch(struct sl_trainer *trainer, int64_t epoch, const struct 
 {
     const int delay = sl_config_delay(trainer->config);
     if (delay != SL_DELAY_EXACT && is_exact(trainer->config, epoch))
-        count_traffic(&trainer->exact_traffic, 1, sent);
+        count_traffic(&trainer->exact_traffic, 1, false, sent);
     else
-        count_traffic(&trainer->traffic, delay > 0 ? delay : 1, sent);
+        count_traffic(&trainer->traffic, delay > 0 ? delay : 1, epoch < 2 * (int64_t)delay, sent);
 }
 
 bool sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)

@@ -22,8 +22,10 @@ struct sl_unfinished {
 /* The traffic of this rank in epochs of one kind. With --delay cd-R, R epochs in a row are a cycle:
  * each of them exchanges other rows. Otherwise an epoch is a cycle. */
 struct sl_epoch_traffic {
-    int64_t epochs, sum_epochs;     /* of the cycle under way; in the sums: of the last whole cycle,
-                                       or of all epochs before one is whole */
+    int64_t epochs, sum_epochs; /* of the cycle under way; in the sums: of the last whole cycle,
+                                   or of all epochs before one is whole */
+    bool warming_up; /* the sums have epochs in which clones that no epoch before has sent are not
+                        received */
     struct sl_traffic under_way[2]; /* among all ranks, and inside this rank's group */
     struct sl_traffic sum[2];       /* likewise */
 };

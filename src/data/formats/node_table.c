@@ -167,6 +167,10 @@ static int read_header(struct table *t)
         rc = check_names(t, "label", t->options->label, false);
     if (!rc)
         rc = check_names(t, "categorical", t->options->categorical, true);
+    if (!rc && t->options->label && lists(t->options->categorical, t->options->label))
+        rc = sl_error(SL_ERR_USAGE,
+                      "%s: --label and --categorical both name '%s' (expected one of them)",
+                      t->csv.text.path, t->options->label);
     if (!rc && t->id < 0)
         rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": no column is called id, node or vertex",
                       t->csv.text.path, t->csv.line);
@@ -180,6 +184,10 @@ static void note_feature(const struct table *t, const char *name)
     static const char *const folds[] = {"fold", "folds", "split_id", NULL};
     if (is_one_of(name, targets))
         sl_note("%s: column '%s' is a feature; expected the name label where it is to be predicted",
+                t->csv.text.path, name);
+    if (sl_edges_is_label_word(name))
+        sl_note("%s: column '%s' is a feature, for --label names another one; expected no such "
+                "column where it tells the label",
                 t->csv.text.path, name);
     if (is_one_of(name, folds))
         sl_note("%s: column '%s' is a feature; expected the name split, with train, val and test, "
@@ -245,7 +253,7 @@ static int find_features(struct table *t)
                     column->name);
             column->kind = IGNORED;
         }
-        if (column->kind == FEATURE)
+        if (column->kind <= CATEGORY)
             note_feature(t, column->name);
         column->cell = t->features.columns;
         if (column->kind <= CATEGORY)
@@ -381,12 +389,12 @@ static int read_number(struct table *t, int64_t c)
     return SL_OK;
 }
 
+/* None and NA are values like others: the option says that the column has words. */
 static int read_word(struct table *t, int64_t c)
 {
     const char *field = t->csv.field[c];
-    const int rc = sl_text_is_missing(field)
-                       ? SL_OK
-                       : sl_feature_cells_set_word(&t->features, t->column[c].cell, field);
+    const int rc =
+        *field == '\0' ? SL_OK : sl_feature_cells_set_word(&t->features, t->column[c].cell, field);
     return rc <= 0 ? rc
                    : sl_error(SL_ERR_DATA,
                               "%s: line %" PRId64 ", column '%s': '%.40s' is one of more than %d "
