@@ -126,6 +126,7 @@ struct sl_run sl_run_train(const struct sl_dataset *data, const char *line,
     assert_int_equal(set_form(&source, &config), 0);
     if (strcmp(config.order, "double") == 0)
         assert_int_equal(sl_source_order_double(&sl_running, &source, 1), 0);
+    assert_int_equal(sl_config_set_text(&config.resume, around->resume), 0);
     if (around->resume && sl_checkpoint_read(around->resume, &checkpoint))
         fail_msg("%s", sl_error_message());
     if (sl_trainer_create(&trainer, &sl_running, &source, &config,
