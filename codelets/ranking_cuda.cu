@@ -2,6 +2,7 @@
  *
  *   sort the entries by score, by counting digits from the lowest
  *   for each split, at each entry: vertices before it, without and with the label
+ *
  * Both sums are over the vertices with the label.
  *
  *   area      = Σ vertices without it that score less, and half of those that score the same

@@ -114,7 +114,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer);
  * make the best parameters the current ones; then evaluate. Return 0, or the error of a checkpoint
  * that could not be written; training still goes on to the end. Where the last checkpoint fails,
  * the sentence says where the model is instead. A number that is not finite ends the run with an
- * error that says where it was; of such a run the best weights are written, if it has any. */
+ * error that says where it was. The best weights of such a run are written, if it has any. */
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
 
