@@ -245,11 +245,11 @@ standard() {
     awk -v s="$(score "$T/log")" 'BEGIN { exit !(s < 0.7) }' || die "--normalize-features none: $(score "$T/log")"
 }
 
-# A table with zeros is a table: income, age and two cities, and three vertices without an income.
+# A table with zeros is a table, though most of it is 0: income, age and eight cities. Three vertices have neither income nor age.
 zeros() {
     mkdir "$T/cities" "$T/poor"
-    awk -F, -v OFS=, 'NR == 1 { print $0, "city"; next } { print $0, NR % 3 ? "Bern" : "Graz" }' "$T/dollars/nodes.csv" >"$T/cities/nodes.csv"
-    sed 's/^\(9\|99\|199\),[0-9]*,/\1,0,/' "$T/cities/nodes.csv" >"$T/poor/nodes.csv"
+    awk -F, -v OFS=, 'NR == 1 { print $0, "city"; next } { print $0, "city" NR % 8 }' "$T/dollars/nodes.csv" >"$T/cities/nodes.csv"
+    sed 's/^\(9\|99\|199\),[0-9]*,[0-9]*,/\1,0,0,/' "$T/cities/nodes.csv" >"$T/poor/nodes.csv"
     for data in cities poor; do
         cp "$T/dollars/edges.csv" "$T/$data"
         exits 0 convert "$T/$data" "$T/$data.npy" --categorical city --quiet

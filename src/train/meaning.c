@@ -226,8 +226,7 @@ static int read_moments(struct sl_source *source, const json_t *dataset, const c
     return SL_OK;
 }
 
-/* What the columns of the training were standardised by. Sparse features are expanded row by row.
- */
+/* The model's means and deviations of columns. Sparse features are expanded row by row. */
 static int adopt_moments(struct sl_source *source, const json_t *dataset, bool standardizes,
                          const char *model)
 {

@@ -7,9 +7,9 @@
 #include "data/source.h"
 #include "train/config.h"
 
-/* Take labels for what the loss of a run needs: whole numbers for classes, where it is one of
- * classes; classes for numbers, where the model that `trained` describes (sl_meaning_describe; or
- * NULL) predicts one. Other labels stay. Collective. SL_ERR_DATA, SL_ERR_SYSTEM. */
+/* Take labels for what the loss of a run needs. A loss of classes takes whole numbers for classes.
+ * Another one takes classes for numbers, where the trained model predicts a number. `trained`: as
+ * of sl_meaning_describe, or NULL. Other labels stay. Collective. SL_ERR_DATA, SL_ERR_SYSTEM. */
 int sl_objective_take_labels(struct sl_runtime *rt, const struct sl_config *config,
                              const json_t *trained, struct sl_source *source);
 
