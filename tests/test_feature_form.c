@@ -254,7 +254,6 @@ static void test_table(void **state)
 {
     static float x[N * F];
     struct sl_source source;
-    struct sl_runtime alone = {.ranks = 1};
     struct sl_dataset data = make_ring(x);
     (void)state;
     fill(x, cell);
