@@ -332,6 +332,8 @@ END
 }
 
 wrong_words() {
+    exits 1 bench machine --json "$T/none/json"
+    grep -qF "$T/none/json: cannot write" "$T/err" || die "$(cat "$T/err")"
     refused 'machine, gemm' nothing
     refused 'machine, gemm'
     refused --megabytes machine --megabytes -1
@@ -339,7 +341,6 @@ wrong_words() {
     refused --width machine --width 16,
     refused 'one argument too many' machine more
     refused '--json' machine --jason "$T/json"
-    refused "$T/none/json" machine --json "$T/none/json"
     refused --shapes gemm --shapes 3x4
     refused --shapes gemm --shapes 3x4x5:q
     refused --shapes gemm --shapes 3x4x5,

@@ -245,14 +245,14 @@ static void stop_by_request(starling_graph *graph)
     starling_options_free(options);
 }
 
-/* Of two edges 0 -> 1 without weights; then the graph as a dataset. */
+/* Of two edges 1 -> 0 without weights, and one back; then the graph as a dataset, and as edges. */
 static void count_and_save(const char *directory)
 {
     const int64_t indptr[] = {0, 2, 3};
     const int32_t indices[] = {1, 1, 0}, wild[] = {1, 2, 0}, classes[] = {1, 0};
     struct starling_sizes sizes;
     starling_graph *graph;
-    char path[512], file[560], bytes[8] = "";
+    char path[512], file[560], bytes[16] = "";
     EXPECT(starling_graph_create(2, 3, indptr, wild, &graph) == 0);
     EXPECT(starling_graph_count_duplicates(graph) == STARLING_ERR_DATA);
     EXPECT(strstr(starling_error(), "indices"));
@@ -271,7 +271,7 @@ static void count_and_save(const char *directory)
     EXPECT(starling_graph_save(graph, file) == 0);
     starling_graph_free(graph);
     FILE *text = fopen(file, "r");
-    EXPECT(text && fread(bytes, 1, 6, text) == 6 && strcmp(bytes, "0 1 2\n") == 0);
+    EXPECT(text && fread(bytes, 1, 12, text) == 12 && strncmp(bytes, "0 1 1\n1 0 2\n", 12) == 0);
     if (text)
         fclose(text);
 }

@@ -306,7 +306,7 @@ machines() {
     ill_planned 1 "broken.json: line " --like arxiv --ranks 4 --machine broken.json
     plan 0 --like arxiv --ranks 64 --machine perlmutter
     grep -qi 'perlmutter' out || die "$(cat out)"
-    ill_planned 1 "no such machine (expected a file, or cluster-1gbe, dgx-a100, perlmutter, summit)" \
+    ill_planned 2 "no such machine (expected a file, or cluster-1gbe, dgx-a100, perlmutter, summit)" \
         --like arxiv --ranks 4 --machine fugaku
     ill_planned 1 "absent.json" --like arxiv --ranks 4 --machine absent.json
 }

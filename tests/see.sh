@@ -198,7 +198,7 @@ PYTHON
     exits 0 train "$karate" --epochs 3 --log "$T/run.csv"
     [ "$(wc -l <"$T/run.csv")" -eq 4 ] || die "rows of another run"
     echo "a,b" >"$T/other.csv"
-    exits 2 train "$karate" --resume "$T/go-on" --epochs 20 --log "$T/other.csv"
+    exits 1 train "$karate" --resume "$T/go-on" --epochs 20 --log "$T/other.csv"
     sentence "--log $T/other.csv: has other columns (expected a table of the run that goes on, or a new name)" "$T/err"
     exits 2 train "$karate" --epochs 3 --log "$T/r.csv" --report "$T/r.html"
     sentence "--log $T/r.csv: --report draws a log of JSON lines (expected another ending than .csv)" "$T/err"

@@ -13,7 +13,7 @@ data() {
 drawn() {
     ranks=$1 first=$2 last=$3
     shift 3
-    train "drawn-$ranks" "$ranks" train "$T/graph" --tiles 6 --epochs 12 --trace trace.json "$@"
+    train "drawn-$ranks" "$ranks" train "$T/graph" --tiles 6 --epochs 12 --keep last --trace trace.json "$@"
     python3 "$reader" trace.json log "$first" "$last" "$ranks" || die "trace.json is not what it says"
 }
 

@@ -65,7 +65,7 @@ static void add_row(const struct pass *pass, const float *x, double *sum)
     }
 }
 
-/* Every piece whose number is this rank's. */
+/* The pieces of this rank, which lie side by side: it reads about the same rows later. */
 static void pass_pieces(void *context, int64_t begin, int64_t end)
 {
     struct pass *pass = context;
@@ -75,7 +75,7 @@ static void pass_pieces(void *context, int64_t begin, int64_t end)
     for (int64_t p = begin; p < end; p++) {
         double *sum = pass->sum + p * KINDS * width;
         const int64_t last = pass->rows * (p + 1) / pass->pieces;
-        if (p % pass->ranks != pass->rank)
+        if (p * pass->ranks / pass->pieces != pass->rank)
             continue;
         for (int64_t k = pass->rows * p / pass->pieces, rows; k < last; k += rows) {
             rows = last - k < most ? last - k : most;

@@ -130,6 +130,8 @@ static void cut_shares(const struct sl_source *source, int64_t *cut, int shares)
     cut[shares] = n;
 }
 
+enum { LEAST_VERTICES = 1000 }; /* smaller graphs wait for tasks alone */
+
 /* Forward and back, but for the first layer, whose input needs no gradient. */
 static double aggregations(const struct sl_training *training)
 {
@@ -140,7 +142,7 @@ static double aggregations(const struct sl_training *training)
 static double waiting_seconds(const struct sl_source *source, const struct sl_training *training,
                               int shares)
 {
-    enum { MOST_SHARES = 256, LEAST_VERTICES = 1000 }; /* smaller graphs wait for tasks alone */
+    enum { MOST_SHARES = 256 };
     int64_t cut[MOST_SHARES + 1];
     const double n = (double)source->vertices, row = (double)training->how.hidden * sizeof(float);
     if (shares < 2 || shares > MOST_SHARES || source->vertices < LEAST_VERTICES)
@@ -236,7 +238,7 @@ int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
                     const struct sl_training *training, bool whole,
                     const struct sl_random_order *random, struct sl_order_choice *out)
 {
-    const bool spread = random && random->counted;
+    const bool spread = random && random->counted && source->vertices >= LEAST_VERTICES;
     const char *reason = training->how.kind->clones ? "a vertex-cut has none"
                          : rt->ranks == 1           ? NULL
                          : training->inexact        ? "a vertex-cut of several ranks has none"
