@@ -225,7 +225,8 @@ static void predict_random(const struct sl_runtime *rt, const struct sl_source *
                  then = random->seconds[1] + gather_seconds(rt, source, training, misses);
     out->cost = START_SECONDS + (double)source->adjacency.indices.count * MOVED_SECONDS / cores;
     out->gain = (double)training->epochs * (now - then);
-    if (then < (1.0 - LEAST_GAIN) * now && out->gain > out->cost)
+    if (then < (1.0 - LEAST_GAIN) * now && out->gain > out->cost &&
+        source->vertices >= LEAST_VERTICES)
         out->order = "random";
     snprintf(
         out->reason, sizeof out->reason,
@@ -238,7 +239,7 @@ int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
                     const struct sl_training *training, bool whole,
                     const struct sl_random_order *random, struct sl_order_choice *out)
 {
-    const bool spread = random && random->counted && source->vertices >= LEAST_VERTICES;
+    const bool spread = random && random->counted;
     const char *reason = training->how.kind->clones ? "a vertex-cut has none"
                          : rt->ranks == 1           ? NULL
                          : training->inexact        ? "a vertex-cut of several ranks has none"
