@@ -144,11 +144,13 @@ static void print_program_page(void)
         printf(".TP\n.BR starling\\-%s (1)\n", (*c)->name);
         print_summary(*c);
     }
-    printf(".SH EXIT STATUS\n0: done, also where SIGINT or SIGTERM ended a training. 1: the work "
-           "failed: a file cannot be read, written or understood, numbers are not finite, memory, "
-           "a program or a rank is missing. 2: the usage is wrong: an option or argument is "
-           "unknown, malformed, or does not go with the others, the dataset or the machine. "
-           "Under a launcher one rank reports, and its status is that of the launcher.\n");
+    printf(
+        ".SH EXIT STATUS\n0: done, also where a signal (SIGINT, SIGTERM, SIGHUP, SIGUSR1) ended a "
+        "training. 1: the work failed: a file cannot be read, written or understood, numbers "
+        "are not finite, memory, a program or a rank is missing. 2: the usage is wrong: an option "
+        "or argument is "
+        "unknown, malformed, or does not go with the others, the dataset or the machine. "
+        "Under a launcher one rank reports, and its status is that of the launcher.\n");
     printf(".SH ENVIRONMENT\n.TP\n.B STARPU_*\nVariables of StarPU win over what the program would "
            "choose, for instance "
            "\\fBSTARPU_NCPU\\fR and \\fBSTARPU_SCHED\\fR.\n"

@@ -53,6 +53,9 @@ static void find_own_place(char path[PATH_MAX])
             (status.st_mode & 022) == 0)
             return;
     }
+    strcpy(path, "/tmp/starling-XXXXXX"); /* all ten names are taken */
+    if (!mkdtemp(path))
+        sl_note("%s: %s", path, strerror(errno));
 }
 
 void sl_starpu_files_find_room(void)
