@@ -61,6 +61,10 @@ takes() { # READER REFUSED
     [ "$(grep '^    ' "$T/out" | grep -Evc 'this build|built without')" -eq "${2:-0}" ] || die "$(cat "$T/out")"
 }
 
+# Files in memory, where there is a place for them.
+memory=$(mktemp -d /dev/shm/starling-XXXXXX 2>/dev/null) || memory=$T
+trap 'rm -rf "$T" "$memory"' EXIT
+
 fuzz() { # READER SECONDS
     [ -d "$T/seeds/$1" ] || skip "no inputs"
     found=$SL_FUZZ_BUILD/fuzz/found/$1-
@@ -69,11 +73,10 @@ fuzz() { # READER SECONDS
     [ ! -d "$source/tests/fuzz/corpus/$1" ] || set -- "$@" "$source/tests/fuzz/corpus/$1"
     reader=$1 seconds=$2
     shift 2
-    SL_FUZZ_READER=$reader "$SL_FUZZ_BUILD/tests/fuzz/readers" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 \
+    SL_FUZZ_READER=$reader TMPDIR=$memory "$SL_FUZZ_BUILD/tests/fuzz/readers" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 \
         -max_len=65536 -close_fd_mask=1 -print_final_stats=1 -artifact_prefix="$found" "$@" >"$T/out" 2>&1 ||
         die "$(grep -v '^#\|NEW_FUNC' "$T/out" | tail -n 40)"
     sed -n 's/^stat::number_of_executed_units: */runs: /p' "$T/out"
-    rm -rf "/dev/shm/starling-fuzz-"*
 }
 
 check "every file that is opened has a reader" every_opening

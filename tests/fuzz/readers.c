@@ -1,13 +1,13 @@
-/* Every reader of the program on files that nobody wrote: for libFuzzer (tests/fuzz.sh), and for
- * tests/fuzz/replay.c, which runs it on the files of tests/fuzz/corpus. $SL_FUZZ_READER is one of
- * `readers`.
+/* Tries every reader of the program on files that nobody wrote. libFuzzer makes the files
+ * (tests/fuzz.sh), or tests/fuzz/replay.c takes those of tests/fuzz/corpus. $SL_FUZZ_READER is the
+ * name of one of `readers`.
  *
- * An input is a byte of options and a file. Where a reader takes several files, or arrays of an
- * archive, the byte is followed by pieces: 0xF5, 0xF6, a piece's number, and its bytes.
+ * An input is a byte of options and a file. A reader of several files, or of arrays of an archive,
+ * takes pieces after the byte: 0xF5, 0xF6, a piece's number, and its bytes.
  *
- * A reader must end with 0 or with a sentence. What a reader takes must hold what docs/DATASETS.md
- * demands, and a written graph must be read again. Memory is at most 1,100 times the input, which
- * is what deflate can hide, and ALLOWANCE.
+ * A reader ends with 0 or with a sentence. A dataset that is read holds what docs/DATASETS.md
+ * demands; written in another format, it is read again. Memory is at most 1,100 times the input,
+ * which is what deflate can hide, and ALLOWANCE.
  */
 #include "readers.h"
 
@@ -39,7 +39,7 @@
 #include "train/config.h"
 #include "train/epoch_table.h"
 
-static char folder[64]; /* of the files of an input */
+static char folder[64]; /* of the files of an input, in $TMPDIR */
 static uint8_t mode;    /* the byte of options */
 
 #define WRONG(...)                    \
@@ -55,7 +55,7 @@ enum { TIMES = 1100, ALLOWANCE = 96 << 20 };
 
 static atomic_llong held, most_held;
 
-/* Of the sanitizers' runtime; absent without them. */
+/* Functions of the sanitizers' runtime: NULL without a sanitizer. */
 int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void *, size_t),
                                               void (*)(const volatile void *))
     __attribute__((weak));
@@ -448,16 +448,42 @@ static void write_file(const char *path, const void *bytes, size_t size)
     close(file);
 }
 
+/* The archives that pieces are added to; they are written when all pieces are placed. */
+static struct {
+    char path[160];
+    zip_t *zip;
+} archives[4];
+
+static zip_t *archive_of(const char *path)
+{
+    size_t a = 0;
+    while (archives[a].zip && strcmp(archives[a].path, path) != 0)
+        a++;
+    if (!archives[a].zip) {
+        snprintf(archives[a].path, sizeof archives[a].path, "%s", path);
+        archives[a].zip = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, NULL);
+    }
+    return archives[a].zip;
+}
+
 static void add_to_archive(const char *path, const char *array, const void *bytes, size_t size)
 {
     char name[80];
-    zip_t *zip = zip_open(path, ZIP_CREATE, NULL);
+    zip_t *zip = archive_of(path);
     snprintf(name, sizeof name, "%s.npy", array);
     zip_source_t *source = zip ? zip_source_buffer(zip, bytes, size, 0) : NULL;
     const zip_int64_t at = source ? zip_file_add(zip, name, source, ZIP_FL_OVERWRITE) : -1;
-    if (at < 0 || zip_set_file_compression(zip, (zip_uint64_t)at, ZIP_CM_STORE, 0) ||
-        zip_close(zip))
-        WRONG("%s: cannot write", path);
+    if (at < 0 || zip_set_file_compression(zip, (zip_uint64_t)at, ZIP_CM_STORE, 0))
+        WRONG("%s: cannot add %s", path, name);
+}
+
+static void write_archives(void)
+{
+    for (size_t a = 0; archives[a].zip; a++) {
+        if (zip_close(archives[a].zip))
+            WRONG("%s: cannot write", archives[a].path);
+        archives[a].zip = NULL;
+    }
 }
 
 static void place_piece(const char *piece, const void *bytes, size_t size)
@@ -491,6 +517,7 @@ static void place_pieces(const uint8_t *at, const uint8_t *end)
         place_piece(reader->pieces[at[2] % count], at + 3, (size_t)(next - at - 3));
         at = next;
     }
+    write_archives();
 }
 
 static void make_folders(const char *piece)
@@ -515,10 +542,21 @@ static void remove_pieces(void)
 
 /* ---- An input ---- */
 
+static void remove_folder(void)
+{
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command))
+        perror(folder);
+}
+
 static void start(void)
 {
-    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(folder, sizeof folder, "%s/starling-fuzz-%d", base, (int)getpid());
+    const char *base = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    snprintf(folder, sizeof folder, "%s/starling-fuzz-XXXXXX", base);
+    if (!mkdtemp(folder))
+        WRONG("%s: %s", folder, strerror(errno));
+    atexit(remove_folder);
     sl_log_enable(false);
     if (__sanitizer_install_malloc_and_free_hooks)
         __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);

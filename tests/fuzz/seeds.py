@@ -7,6 +7,7 @@ folder of each reader's inputs. A reader without an input is an error.
 """
 import gzip
 import io
+import json
 import os
 import shutil
 import struct
@@ -53,6 +54,14 @@ def matlab(name, rows, cols, values):
     matrix = (element(6, struct.pack("<II", 6, 0)) + element(5, struct.pack("<ii", rows, cols)) +
               element(1, name.encode()) + element(9, struct.pack(f"<{len(values)}d", *values)))
     return element(14, matrix)
+
+
+def checkpoint():
+    tensor = {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}
+    description = json.dumps({"configuration": {"hidden": 2, "model": "gcn"}, "epoch": 3})
+    header = json.dumps({"__metadata__": {"format": "starling-checkpoint-1", "description": description},
+                         "a": tensor, "b": dict(tensor, data_offsets=[16, 32])}).encode()
+    return struct.pack("<Q", len(header)) + header + struct.pack("<8f", *range(8))
 
 
 # A path of four vertices, with two features, two classes and splits.
@@ -129,7 +138,7 @@ def written_by_the_program():
             return file.read()
 
     machines = os.path.join(os.path.dirname(KARATE), "machines")
-    FILES["checkpoint"] = [content("c")]
+    FILES["checkpoint"] = [content("c"), content("c").replace(b'"crc32"', b'"other"'), checkpoint()]  # a fuzzer makes no checksums
     FILES["machine"] = [content(os.path.join(machines, name)) for name in sorted(os.listdir(machines))]
     PIECES["parts"] = [{"f.npy": content("p.npy"), "f.json": content("p.json")}]
     PIECES["log"] = [{"f.jsonl": content("l"), "f.trace": content("t")[:20000]}]
