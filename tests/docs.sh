@@ -18,6 +18,7 @@ source=$(cd "${karate%/examples/karate}" && pwd)
 build=$(dirname "$STARLING")
 all=${SL_DOCS:-}
 python=${SL_PYTHON:-${SL_PEER_PYTHON:-$(command -v python3)}}
+[ -z "$SL_SANITIZED" ] || python= # it has not the sanitizer's library
 [ -n "$MPIRUN" ] || [ "$SL_TEST_MPI" != 1 ] || MPIRUN=$(command -v mpirun)
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe

@@ -2,6 +2,7 @@
 # The Python package: pytest, in an interpreter that has NumPy and pytest, $SL_PYTHON or python3; with PyTorch Geometric, also
 # against it. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+[ -z "$SL_SANITIZED" ] || { echo "no interpreter with the sanitizer's library"; exit 77; }
 python=${SL_PYTHON:-${SL_PEER_PYTHON:-python3}}
 python=$(command -v "$python" || echo "$python") # whatever PATH a launcher has
 "$python" -c 'import numpy, pytest' 2>/dev/null || { echo "no NumPy or no pytest in $python"; exit 77; }
