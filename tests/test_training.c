@@ -47,7 +47,7 @@ static void normalize_rows(struct sl_reference *net, double power)
 static enum sl_reference_norm reference_norm(const struct sl_config *config)
 {
     if (strcmp(config->model, "gcn") == 0)
-        return strcmp(config->norm, "row") == 0 ? SL_REFERENCE_ROW : SL_REFERENCE_SYM;
+        return config->norm == SL_NORM_ROW ? SL_REFERENCE_ROW : SL_REFERENCE_SYM;
     return strcmp(config->aggregator, "gcn") == 0    ? SL_REFERENCE_GCN
            : strcmp(config->aggregator, "mean") == 0 ? SL_REFERENCE_MEAN
            : strcmp(config->aggregator, "max") == 0  ? SL_REFERENCE_MAX
@@ -63,9 +63,9 @@ static struct sl_reference *make_reference(const struct sl_dataset *data,
         hidden[l] = config->hidden;
     struct sl_reference *net =
         sl_fixture_reference(data, (int)config->layers, hidden, reference_norm(config));
-    if (strcmp(config->normalize_features, "l1") == 0)
+    if (config->normalize_features == SL_FEATURE_NORM_L1)
         normalize_rows(net, 1.0);
-    if (strcmp(config->normalize_features, "l2") == 0)
+    if (config->normalize_features == SL_FEATURE_NORM_L2)
         normalize_rows(net, 2.0);
     return net;
 }
@@ -73,9 +73,9 @@ static struct sl_reference *make_reference(const struct sl_dataset *data,
 static double rate_of(const struct sl_config *config, int epoch)
 {
     double rate = config->lr;
-    if (strcmp(config->schedule, "cosine") == 0)
+    if (config->schedule == SL_SCHEDULE_COSINE)
         rate *= 0.5 + 0.5 * cos(3.14159265358979323846 * (epoch - 1) / (double)config->epochs);
-    if (strcmp(config->schedule, "step") == 0)
+    if (config->schedule == SL_SCHEDULE_STEP)
         for (int64_t e = config->step_epochs; e < epoch; e += config->step_epochs)
             rate *= config->step_factor;
     return rate;

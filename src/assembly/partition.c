@@ -237,12 +237,6 @@ static int cut_by_rows(struct sl_runtime *rt, const struct sl_source *source,
     return 0;
 }
 
-static const struct {
-    const char *name;
-    int (*cut)(struct sl_runtime *rt, const struct sl_source *source, const struct runs *runs,
-               int64_t *cut);
-} balances[] = {{"nnz", cut_by_nnz}, {"rows", cut_by_rows}};
-
 /* ---- Ranks ---- */
 
 /* Rank r's first tile is where the workers of the ranks before it would end. */
@@ -295,17 +289,15 @@ static void count_workers(struct sl_runtime *rt, struct sl_partition *p,
 }
 
 static int cut_runs(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
-                    const char *balance, const struct runs *runs)
+                    enum sl_balance balance, const struct runs *runs)
 {
     p->row_cut[p->tiles] = source->vertices;
-    for (size_t b = 0; b < sizeof balances / sizeof *balances; b++)
-        if (strcmp(balances[b].name, balance) == 0)
-            return balances[b].cut(rt, source, runs, p->row_cut);
-    return 0;
+    return balance == SL_BALANCE_ROWS ? cut_by_rows(rt, source, runs, p->row_cut)
+                                      : cut_by_nnz(rt, source, runs, p->row_cut);
 }
 
 static int cut_rows(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
-                    const char *balance)
+                    enum sl_balance balance)
 {
     const int64_t all_rows[] = {0, source->vertices};
     const int all_tiles[] = {0, p->tiles};
@@ -402,7 +394,7 @@ static int list_runs(struct sl_partition *p, const struct sl_source *source, str
 
 /* Tiles end where hops end. All ranks have the hops of all rows. */
 static int cut_hops(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
-                    const char *balance)
+                    enum sl_balance balance)
 {
     struct hop_runs r = {.rows = (double)source->vertices / (double)p->tiles};
     int code = sl_runtime_agree(rt, list_runs(p, source, &r));

@@ -35,10 +35,10 @@ static const struct sl_option options[] = {
      "products C = op(A) op(B) as MxNxK: C is M x N, K is summed over; :tn after it transposes A, "
      ":nt B, :tt both",
      "Sizes"},
-    {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0, "cpu|cuda", "NAME",
+    {"device", SL_OPTION_NAME, offsetof(struct config, device), "cpu", 0, 0, "cpu|cuda", "NAME",
      "what multiplies: the cores, or a GPU, in a build with CUDA, in each precision of train",
      "Sizes"},
-    {"precision", SL_OPTION_CHOICE, offsetof(struct config, precision), "fp32", 0, 0, "fp32|bf16",
+    {"precision", SL_OPTION_NAME, offsetof(struct config, precision), "fp32", 0, 0, "fp32|bf16",
      "NAME",
      "on the cores, as in training: bf16 stores A and C in bfloat16, or, where the sum is the "
      "longest side, A and B; the others are float32",

@@ -22,7 +22,7 @@ struct config {
 #define FIELD(name) offsetof(struct config, name)
 
 static const struct sl_option options[] = {
-    {"metric", SL_OPTION_CHOICE, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
+    {"metric", SL_OPTION_NAME, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
      "measure beside the accuracy, as in starling train; auto: the model's", "Scores"},
     {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
      "write the scores, the confusion matrix and the scores of each class to FILE", "Files"},

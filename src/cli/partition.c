@@ -29,7 +29,7 @@ struct config {
 enum { METHOD, PARTS }; /* rows of the table that must be given */
 
 static const struct sl_option options[] = {
-    {"method", SL_OPTION_CHOICE, FIELD(method), NULL, 0, 0, SL_PARTS_METHODS, "NAME",
+    {"method", SL_OPTION_NAME, FIELD(method), NULL, 0, 0, SL_PARTS_METHODS, "NAME",
      "libra and hdrf give every edge to a part and clone vertices; metis and random give every "
      "vertex to a part",
      "Partition"},

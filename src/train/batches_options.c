@@ -79,7 +79,7 @@ static const char automatic[] = "co:auto";
 int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *o)
 {
     *o = (struct sl_batches_options){
-        .sets = 1, .each = 1, .hops = SL_ALL_HOPS, .needed = strcmp(config->rows, "needed") == 0};
+        .sets = 1, .each = 1, .hops = SL_ALL_HOPS, .needed = config->rows == SL_ROWS_NEEDED};
     int64_t number[2] = {1, 1};
     o->automatic = strcmp(config->batches, automatic) == 0;
     const char *text = o->automatic ? "co:1" : config->batches;
@@ -102,8 +102,7 @@ int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *
 
 bool sl_batches_differ(const struct sl_config *config)
 {
-    return config->groups || strcmp(config->batches, "full") != 0 ||
-           strcmp(config->rows, "needed") == 0;
+    return config->groups || strcmp(config->batches, "full") != 0 || config->rows == SL_ROWS_NEEDED;
 }
 
 struct sl_batches_tiles sl_batches_tiles(const struct sl_config *config)

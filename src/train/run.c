@@ -34,7 +34,7 @@ int sl_train_start(struct sl_train_run *run, const bool *given, bool silent)
                                                .quiet = silent,
                                                .device = run->config.device,
                                                .own_first =
-                                                   strcmp(run->config.sum_order, "own-first") == 0,
+                                                   run->config.sum_order == SL_SUM_ORDER_OWN_FIRST,
                                                .alike = &alike};
     const int code = sl_runtime_start(&run->rt, &options);
     if (code)

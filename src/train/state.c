@@ -130,12 +130,12 @@ static const struct sl_metric *metric_of(const struct sl_checkpoint *checkpoint)
 static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     const struct sl_objective *objective = &trainer->whole.graph.objective;
-    const char *decision = trainer->config->decision, *loss = objective->loss->name;
+    const struct sl_word mine = sl_config_word(trainer->config, "decision");
+    const char *decision = mine.text, *loss = objective->loss->name;
     json_unpack(checkpoint->description, "{s:{s?s, s?s}}", "configuration", "decision", &decision,
                 "loss", &loss);
     return metric_of(checkpoint) == objective->metric && strcmp(loss, objective->loss->name) == 0 &&
-           (objective->metric->source != SL_METRIC_OF_COUNTS ||
-            strcmp(decision, trainer->config->decision) == 0);
+           (objective->metric->source != SL_METRIC_OF_COUNTS || strcmp(decision, mine.text) == 0);
 }
 
 /* Whether the checkpoint's steps had other batches. */
@@ -286,10 +286,9 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 {
     const json_t *list =
         checkpoint ? json_object_get(checkpoint->description, "product_orders") : NULL;
-    int *orders =
-        strcmp(config->product_order, "auto") == 0 && json_array_size(list) == (size_t)layers
-            ? calloc((size_t)layers, sizeof *orders)
-            : NULL;
+    int *orders = config->product_order == SL_FIRST_AUTO && json_array_size(list) == (size_t)layers
+                      ? calloc((size_t)layers, sizeof *orders)
+                      : NULL;
     for (int l = 0; orders && l < layers; l++) {
         const char *name = json_string_value(json_array_get(list, (size_t)l));
         orders[l] = -1;
@@ -327,7 +326,7 @@ struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
                                        const struct sl_checkpoint *checkpoint, int ranks)
 {
     const json_t *saved =
-        checkpoint && config->resume && config->tiles == 0 && strcmp(config->rows, "needed") == 0
+        checkpoint && config->resume && config->tiles == 0 && config->rows == SL_ROWS_NEEDED
             ? json_object_get(checkpoint->description, "tiles")
             : NULL;
     const int shares = tiles_of(saved, "shares");
