@@ -83,11 +83,11 @@ static double rate_of(const struct sl_config *config, int epoch)
 
 static struct sl_reference_optimizer make_optimizer(const struct sl_config *config)
 {
-    const bool sgd = strcmp(config->optimizer, "sgd") == 0;
+    const bool sgd = config->optimizer == SL_SGD;
     return (struct sl_reference_optimizer){
-        .method = sgd                                       ? SL_REFERENCE_SGD
-                  : strcmp(config->optimizer, "adamw") == 0 ? SL_REFERENCE_ADAMW
-                                                            : SL_REFERENCE_ADAM,
+        .method = sgd                             ? SL_REFERENCE_SGD
+                  : config->optimizer == SL_ADAMW ? SL_REFERENCE_ADAMW
+                                                  : SL_REFERENCE_ADAM,
         .decay = (double)(float)config->weight_decay,
         .decay_layers = config->weight_decay_all ? (int)config->layers : 1,
         .decay_bias = true,

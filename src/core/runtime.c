@@ -235,18 +235,15 @@ const char *sl_runtime_usual_scheduler(bool gpus, bool alone, bool own_first)
     return !alone ? "lws" : own_first ? "prio" : "eager";
 }
 
-static bool is_device(const struct sl_runtime_options *options, const char *name)
-{
-    return options->device && strcmp(options->device, name) == 0;
-}
-
 /* Whether GPUs are asked for that are not there. */
 static int check_device(const struct sl_runtime_options *options)
 {
     const char *limit = getenv("STARPU_NCUDA");
-    if (sl_gpus_count() > 0 || !(is_device(options, "cuda") || is_device(options, "both")))
+    if (sl_gpus_count() > 0 ||
+        (options->device != SL_DEVICE_CUDA && options->device != SL_DEVICE_BOTH))
         return 0;
-    return sl_error(SL_ERR_USAGE, "--device %s: %s", options->device,
+    return sl_error(SL_ERR_USAGE, "--device %s: %s",
+                    sl_choice_word(SL_CHOICES(SL_DEVICES), (int)options->device).text,
                     !sl_runtime_knows_gpus() ? "this program was built without --with-cuda"
                     : limit && strcmp(limit, "0") == 0 ? "STARPU_NCUDA is 0"
                                                        : "CUDA sees no GPU here");
@@ -257,8 +254,8 @@ static int check_device(const struct sl_runtime_options *options)
 static bool chooses_gpus_only(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     const bool all = sl_runtime_least(rt, process.gpus) > 0;
-    return all &&
-           (is_device(options, "cuda") || (!is_device(options, "both") && !options->workers));
+    return all && (options->device == SL_DEVICE_CUDA ||
+                   (options->device != SL_DEVICE_BOTH && !options->workers));
 }
 
 /* The policy that the user wants, or that was measured here; NULL: neither. */
@@ -270,7 +267,7 @@ static const char *wanted_scheduler(const struct sl_runtime_options *options)
         return options->scheduler;
     if (getenv("STARPU_SCHED"))
         return getenv("STARPU_SCHED");
-    const bool gpus = sl_gpus_count() > 0 && !is_device(options, "cpu");
+    const bool gpus = sl_gpus_count() > 0 && options->device != SL_DEVICE_CPU;
     if (sl_remembered_scheduler(gpus, remembered) && sl_scheduler_find(remembered, &policy) == 0)
         return remembered;
     return NULL;
@@ -378,7 +375,7 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
         return code;
     process.ranks_here = sl_ranks_here();
     process.link_bytes = sl_rates_remembered_link();
-    process.gpus = is_device(options, "cpu") ? 0 : sl_gpus_choose(&process, &conf);
+    process.gpus = options->device == SL_DEVICE_CPU ? 0 : sl_gpus_choose(&process, &conf);
     process.gpus_only = chooses_gpus_only(rt, options);
     conf.ncpus = count_workers(options, process.gpus);
     if (!wanted)

@@ -11,9 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/names.h"
 #include "core/spmm_choice.h"
 
 struct sl_alike;
+
+/* Which workers have the tasks. cpu: cores. cuda: GPUs, beside which one CPU worker has what
+ * belongs to the host. auto: cuda where each rank has a GPU and no workers are asked for, else all
+ * workers that there are. */
+#define SL_DEVICES(ENTRY)         \
+    ENTRY(SL_DEVICE_AUTO, "auto") \
+    ENTRY(SL_DEVICE_CPU, "cpu")   \
+    ENTRY(SL_DEVICE_CUDA, "cuda") \
+    ENTRY(SL_DEVICE_BOTH, "both")
+enum sl_device { SL_DEVICES(SL_CHOICE_CONSTANT) };
 
 struct sl_runtime_options {
     const char *scheduler; /* StarPU policy; NULL: STARPU_SCHED, else the one remembered of this
@@ -21,11 +32,8 @@ struct sl_runtime_options {
     int workers;           /* CPU workers on this rank; 0: all cores of its share, but for one that
                               serves each GPU */
     bool quiet;            /* no notes */
-    const char *device;    /* which workers have the tasks: "cpu"; "cuda", GPUs, beside which one
-                              CPU worker has what belongs to the host; "both"; NULL or "auto":
-                              "cuda" where each rank has a GPU and `workers` is 0, else all that
-                              there are */
-    bool own_first;        /* rows of own tiles are summed while others travel */
+    enum sl_device device;
+    bool own_first;               /* rows of own tiles are summed while others travel */
     const struct sl_alike *alike; /* what all ranks must have alike; NULL: nothing */
 };
 

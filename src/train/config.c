@@ -119,7 +119,7 @@ const struct sl_option sl_config_options[] = {
      "which of several labels count as predicted: half, those with a probability over 1/2; top, as "
      "many as the vertex has, with the largest probabilities",
      OPTIMISATION},
-    {"optimizer", SL_OPTION_NAME, FIELD(optimizer), "adam", 0, 0, &SL_OPTIMIZER_NAMES[1], "NAME",
+    {"optimizer", SL_OPTION_CHOICE, FIELD(optimizer), "adam", 0, 0, &SL_OPTIMIZER_NAMES[1], "NAME",
      "update rule", OPTIMISATION},
     {"lr", SL_OPTION_REAL, FIELD(lr), "0.01", 0, 1e6, NULL, "RATE", "learning rate", OPTIMISATION},
     {"momentum", SL_OPTION_REAL, FIELD(momentum), "0.9", 0, 0.9999, NULL, "M", "momentum of sgd",
@@ -316,7 +316,7 @@ const struct sl_option sl_config_options[] = {
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
      "CPU workers per rank; 0: every core but those that serve GPUs; where GPUs are alone, one",
      EXECUTION},
-    {"device", SL_OPTION_NAME, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
+    {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, SL_CHOICES(SL_DEVICES), "NAME",
      "workers of the training: cpu, the cores; cuda, the GPUs, with one core for the host's work; "
      "both; auto, cuda where there are GPUs and no --workers, else all there are. Cores and GPUs "
      "round sums differently, so that both gives other bits in other runs",
@@ -331,8 +331,8 @@ const struct sl_option sl_config_options[] = {
      "remembered, else lws; on several ranks of one worker eager, or prio with --sum-order "
      "own-first; dmdas with GPUs",
      EXECUTION},
-    {"instructions", SL_OPTION_NAME, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4|v4-bf16",
-     "LEVEL",
+    {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0,
+     SL_CHOICES(SL_INSTRUCTION_CHOICES), "LEVEL",
      "instruction set of the kernels; base: that of every processor, v3: with AVX2, v4: with "
      "AVX-512, v4-bf16: also with AVX512_BF16, auto: the largest that this processor has",
      EXECUTION},

@@ -2,7 +2,10 @@
 #ifndef SL_TRAIN_CONFIG_H
 #define SL_TRAIN_CONFIG_H
 
+#include "codelets/instructions.h"
+#include "codelets/optimizer.h"
 #include "core/options.h"
+#include "core/runtime.h"
 #include "core/spmm_choice.h"
 #include "core/tile.h"
 #include "data/split_rule.h"
@@ -95,7 +98,7 @@ struct sl_config {
     enum sl_class_weights class_weights;
     enum sl_label_decision decision;
     double label_smoothing;
-    char *optimizer;
+    enum sl_optimizer optimizer;
     double lr, momentum, weight_decay, clip_norm;
     bool weight_decay_all;
     enum sl_schedule schedule;
@@ -131,7 +134,9 @@ struct sl_config {
     int64_t tiles, block_columns, workers;
     enum sl_spmm_kernel spmm;
     enum sl_precision precision;
-    char *device, *scheduler, *instructions;
+    enum sl_device device;
+    enum sl_instructions instructions;
+    char *scheduler;
     int64_t stop_after;
     bool plan, overlap;
     char *recompute;

@@ -338,7 +338,7 @@ int sl_config_check(const struct sl_config *config)
                         "--normalize-features standard: columns lose their zeros (expected "
                         "--feature-form dense, or auto)");
     enum sl_instructions level;
-    const int known = sl_instructions_parse(config->instructions, &level);
+    const int known = sl_instructions_choose(config->instructions, &level);
     if (known)
         return known;
     if (strcmp(config->order, "double") == 0 && !sl_config_loops(config))

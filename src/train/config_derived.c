@@ -165,7 +165,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
 {
     return (struct sl_model_shape){
         .options = {.recompute = sl_config_recompute(config),
-                    .states = sl_optimizer_states(sl_optimizer_find(config->optimizer)),
+                    .states = sl_optimizer_states(config->optimizer),
                     .seed = (uint64_t)config->seed,
                     .keep_best = sl_config_keeps_best(config),
                     .clip_norm = config->clip_norm},

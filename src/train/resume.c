@@ -103,12 +103,12 @@ static int settle_others(struct sl_config *config, const bool *given)
     int code = 0;
     if ((clones || parts) && !sl_config_is_given(given, "order"))
         code = sl_config_set_text(&config->order, "auto");
-    if (!code && strcmp(config->instructions, "auto") != 0 &&
+    if (config->instructions != SL_INSTRUCTIONS_AUTO &&
         !sl_config_is_given(given, "instructions") &&
-        sl_instructions_find(config->instructions) > sl_instructions_best()) {
+        config->instructions > sl_instructions_best()) {
         sl_note("--resume %s: this processor lacks --instructions %s of the checkpoint",
-                config->resume, config->instructions);
-        code = sl_config_set_text(&config->instructions, "auto");
+                config->resume, sl_instructions_names[config->instructions]);
+        config->instructions = SL_INSTRUCTIONS_AUTO;
     }
     return code;
 }

@@ -236,15 +236,15 @@ static int states_to_load(const struct sl_trainer *trainer, const struct sl_chec
     if (!has_states(checkpoint)) {
         if (trainer->config->resume && trainer->rt->rank == 0)
             sl_note("--resume %s has no state of an optimizer: the state of %s starts from 0",
-                    trainer->config->resume, trainer->config->optimizer);
+                    trainer->config->resume, sl_config_word(trainer->config, "optimizer").text);
         return 0;
     }
     json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "optimizer", &saved);
-    if (!saved || sl_optimizer_same_state(saved, trainer->config->optimizer))
+    if (!saved || sl_optimizer_same_state(trainer->config->optimizer, saved))
         return count;
     if (trainer->rt->rank == 0)
         sl_note("the checkpoint has the state of %s: that of %s starts from 0", saved,
-                trainer->config->optimizer);
+                sl_config_word(trainer->config, "optimizer").text);
     return 0;
 }
 

@@ -220,7 +220,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     int code = sl_records_create(&trainer->records, rt);
     enum sl_instructions level;
     if (!code)
-        code = sl_instructions_parse(config->instructions, &level);
+        code = sl_instructions_choose(config->instructions, &level);
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
