@@ -329,11 +329,6 @@ void sl_runtime_share_facts(struct sl_runtime *rt)
     rt->link_bytes = slowest < INT64_MAX ? slowest : 0;
 }
 
-bool sl_runtime_started(void)
-{
-    return started;
-}
-
 /* Ranks meet before all else, also where one has failed: they tell errors and compare options. */
 static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options, int own_code)
 {
@@ -425,11 +420,24 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 int sl_runtime_refuse(int code)
 {
     struct sl_runtime rt = {.ranks = 1};
-    if (started || !sl_runtime_launched() || sl_ranks_start(&rt))
+    if (started || sl_ranks_use_mpi() || !sl_runtime_launched() || sl_ranks_start(&rt))
         return code;
-    started = true;
+    return sl_runtime_agree(&rt, code);
+}
+
+int sl_runtime_end(int code, void (*speak)(void))
+{
+    struct sl_runtime rt = {.ranks = 1};
+    if (sl_ranks_use_mpi())
+        sl_ranks_start(&rt); /* MPI is up: this sets the rank and the ranks */
     code = sl_runtime_agree(&rt, code);
-    sl_ranks_stop();
+    int64_t speakers = code && sl_error_message()[0] != '\0';
+    const bool speaks = speakers > 0;
+    sl_runtime_sum(&rt, &speakers, 1);
+    if (code && (speaks || (speakers == 0 && rt.rank == 0)))
+        speak();
+    sl_runtime_sum(&rt, &speakers, 1); /* ranks wait here until the sentence is out */
+    sl_runtime_release_mpi();
     return code;
 }
 
