@@ -10,6 +10,8 @@
 #include "core/blas.h"
 #include "core/error.h"
 #include "core/json_file.h"
+#include "core/log.h"
+#include "core/plain.h"
 #include "core/runtime.h"
 
 static int print_version(int argc, char **argv)
@@ -52,8 +54,7 @@ static int run(int argc, char **argv)
 
 static void speak(void)
 {
-    const char *message = sl_error_message();
-    fprintf(stderr, "starling: %s\n", message[0] ? message : "no memory");
+    sl_warn("%s", sl_error_message()[0] ? sl_error_message() : "no memory");
 }
 
 int main(int argc, char **argv)
@@ -61,6 +62,7 @@ int main(int argc, char **argv)
     sl_signals_catch();
     sl_fatal_exits();
     sl_json_failures(); /* counts from now on */
+    sl_plain_stdout();
     sl_blas_load_alone(argv);
     sl_blas_choose_kernels();
     sl_runtime_keep_mpi();
