@@ -94,14 +94,18 @@ static int settle_rows(struct sl_config *config, const bool *given, const json_t
     return all && !sl_config_is_given(given, "rows") ? sl_config_set_text(&config->rows, "all") : 0;
 }
 
-/* Orders that a given distribution does not take, instructions that this processor lacks. */
-static int settle_others(struct sl_config *config, const bool *given)
+/* Parts of several ranks on one rank, orders that a given distribution does not take, instructions
+ * that this processor lacks. */
+static int settle_others(struct sl_config *config, const bool *given, int ranks)
 {
     const bool clones = sl_config_kind(config)->clones && strcmp(config->order, "none") != 0,
                parts = sl_config_kind(config)->parts && strcmp(config->order, "double") == 0;
     int code = 0;
     if ((clones || parts) && !sl_config_is_given(given, "order"))
         code = sl_config_set_text(&config->order, "auto");
+    if (!code && ranks == 1 && !config->groups && sl_config_kind(config)->parts &&
+        !sl_config_is_given(given, "partition"))
+        code = sl_config_set_text(&config->partition, NULL);
     if (!code && strcmp(config->instructions, "auto") != 0 &&
         !sl_config_is_given(given, "instructions") &&
         sl_instructions_find(config->instructions) > sl_instructions_best()) {
@@ -180,7 +184,7 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     if (!code)
         code = settle_partial_sums(config, given, saved);
     if (!code)
-        code = settle_others(config, given);
+        code = settle_others(config, given, ranks);
     if (!code)
         code = settle_keep(config, given);
     return code ? code : settle_rows(config, given, saved);
