@@ -79,8 +79,8 @@ void sl_plain_say(const char *format, va_list arguments)
 
 /* ---- stdout ---- */
 
-/* What waits for the next byte of stdout, and what waits for write. A buffer of the stream may end
- * within a character. */
+/* Text on its way to stdout: `begun` waits for the other bytes of a character, `ready` for write. A
+ * buffer of the stream may end within a character. */
 struct out {
     char begun[4], ready[1024];
     size_t begun_count, ready_count;
