@@ -340,6 +340,20 @@ static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options,
     return code;
 }
 
+/* StarPU takes memory of a GPU for small tiles in pieces of 32 MiB. A task may have half of the
+ * memory (sl_task_holds). With less than two pieces it would wait for ever. The same on all ranks.
+ */
+static int check_gpu_bytes(const struct sl_runtime *rt)
+{
+    enum { MIB = 1 << 20, LEAST = 64 * MIB };
+    if (rt->gpu_bytes == 0 || rt->gpu_bytes >= LEAST)
+        return 0;
+    return sl_error(SL_ERR_USAGE,
+                    "a GPU has %lld MiB for tiles of a rank (expected at least %d: a larger "
+                    "STARPU_LIMIT_CUDA_MEM, fewer ranks, or --device cpu)",
+                    (long long)(rt->gpu_bytes / MIB), LEAST / MIB);
+}
+
 static int start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     if (starpu_is_initialized())
@@ -409,9 +423,21 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     return 0;
 }
 
+static void stop_starpu(struct sl_runtime *rt)
+{
+    sl_stage_stop(rt);
+    sl_handles_free();
+    sl_gpus_stop();
+    sl_ranks_stop_messages();
+    starpu_shutdown();
+    sl_memory_return_all();
+}
+
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    const int code = start(rt, options);
+    int code = start(rt, options);
+    if (!code && (code = check_gpu_bytes(rt)))
+        stop_starpu(rt);
     if (code)
         sl_ranks_stop();
     return code;
@@ -459,12 +485,7 @@ void sl_runtime_wait_for_room(struct sl_runtime *rt, unsigned most)
 void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);
-    sl_stage_stop(rt);
-    sl_handles_free();
-    sl_gpus_stop();
-    sl_ranks_stop_messages();
-    starpu_shutdown();
-    sl_memory_return_all();
+    stop_starpu(rt);
     sl_ranks_stop();
 }
 

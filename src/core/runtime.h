@@ -100,9 +100,9 @@ static inline int sl_runtime_process(const struct sl_runtime *rt, int rank)
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
  * node, for ranks <= cores and for more ranks than cores; sets one BLAS thread. Variables that the
  * user set (STARPU_*) win, but for STARPU_USE_NUMA: tiles of one rank must stay neighbours in one
- * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU, other options on
- * another rank, a launcher that MPI does not know). An MPI that is up stays up at sl_runtime_stop:
- * it is the caller's. */
+ * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU or a tiny one,
+ * other options on another rank, a launcher that MPI does not know). An MPI that is up stays up at
+ * sl_runtime_stop: it is the caller's. */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
 /* Tell ranks that may be in sl_runtime_start that this rank has failed before it. Return the code
