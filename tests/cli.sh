@@ -169,28 +169,6 @@ quiet() {
     [ ! -s "$T/out" ] || die "on stdout: $(cat "$T/out")"
 }
 
-# on_terminal STREAM ARGUMENT ...: the program with a terminal as stdout or stderr, whose words are then in $T/screen. Words of
-# the other stream are in $T/beside.
-on_terminal() {
-    command -v python3 >/dev/null 2>&1 || { echo "no python3 to make a terminal"; exit 77; }
-    python3 - "$T/screen" "$T/beside" "$1" "$STARLING" "$@" <<'PYTHON' || die "no terminal"
-import os, pty, subprocess, sys
-screen, other, stream, program, _, *arguments = sys.argv[1:]
-terminal, end = pty.openpty()
-with open(screen, "wb") as said, open(other, "wb") as rest:
-    run = subprocess.Popen([program] + arguments, **{"stdout": rest, "stderr": rest, stream: end})
-    os.close(end)
-    part = b" "
-    while part:
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:
-            part = b""
-        said.write(part)
-sys.exit(run.wait())
-PYTHON
-}
-
 # On a terminal a bar, with the time that is left; it is gone at the end.
 bar() {
     on_terminal stderr train "$karate" --epochs 3000 --patience 0

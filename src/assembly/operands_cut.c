@@ -34,7 +34,7 @@ int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
     const int shares = how->hop_shares > 0 ? how->hop_shares : rt->ranks;
     if (!how->kind->parts && !how->kind->clones && source->hop_cut && shares > 1)
         return sl_runtime_agree(rt, sl_source_order_by_hop_shares(source, shares));
-    return how->kind->parts && rt->ranks > 1 && !known
+    return how->kind->parts && (rt->ranks > 1 || how->partition) && !known
                ? sl_operands_order_by_parts(rt, source, how, rt->ranks, source)
                : 0;
 }

@@ -19,6 +19,7 @@
 #include "core/file.h"
 #include "core/machine.h"
 #include "core/memory.h"
+#include "core/remembered.h"
 #include "core/rng.h"
 #include "core/spmm_choice.h"
 #include "core/table.h"
@@ -255,6 +256,8 @@ static int choose_device(struct bench *bench)
         return sl_error(SL_ERR_USAGE, "--remember: expected --device cuda");
     if (bench->rivals == 0)
         return sl_error(SL_ERR_USAGE, "--device cuda: expected a GPU, and a build --with-cuda");
+    if (bench->config->remember && sl_remembered_probe("spmm"))
+        return SL_ERR_SYSTEM;
     bench->bandwidth = device->bandwidth;
     return bench->bandwidth ? bench->bandwidth->create(&bench->bandwidth_state) : 0;
 }

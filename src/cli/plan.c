@@ -212,8 +212,8 @@ static int cut(struct planning *p)
     if (graph->vertices < cuts.ranks)
         return sl_error(SL_ERR_USAGE,
                         "--ranks %d: the graph has %" PRId64
-                        " vertices (expected no more ranks than vertices)",
-                        cuts.ranks, graph->vertices);
+                        " %s (expected no more ranks than vertices)",
+                        cuts.ranks, graph->vertices, sl_vertices(graph->vertices));
     p->rt.stages = p->training.stages;
     int code = sl_source_borrow(graph, &p->shares);
     if (!code && graph->hop_cut)

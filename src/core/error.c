@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/plain.h"
+
 static _Thread_local char message[1024];
 
 int sl_error(int code, const char *format, ...)
@@ -43,9 +45,7 @@ void sl_fatal(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fputs("starling: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    sl_plain_say(format, args);
     va_end(args);
     if (fatal_exits)
         _exit(1); /* tasks still run: no destructor may take away what they use */

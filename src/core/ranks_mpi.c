@@ -116,10 +116,15 @@ static void finalize_mpi(void)
         MPI_Finalize();
 }
 
+void sl_runtime_keep_mpi(void)
+{
+    held = true;
+}
+
 int sl_runtime_hold_mpi(struct sl_runtime *rt)
 {
     *rt = (struct sl_runtime){.ranks = 1};
-    held = true;
+    sl_runtime_keep_mpi();
     return sl_ranks_start(rt);
 }
 

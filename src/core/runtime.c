@@ -326,11 +326,6 @@ void sl_runtime_share_facts(struct sl_runtime *rt)
     rt->link_bytes = slowest < INT64_MAX ? slowest : 0;
 }
 
-bool sl_runtime_started(void)
-{
-    return started;
-}
-
 /* Ranks meet before all else, also where one has failed: they tell errors and compare options. */
 static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options, int own_code)
 {
@@ -340,6 +335,20 @@ static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options,
     if (!code && options->alike)
         code = sl_alike_check(rt, options->alike, SL_ERR_USAGE, "the same on all ranks");
     return code;
+}
+
+/* StarPU takes memory of a GPU for small tiles in pieces of 32 MiB. A task may have half of the
+ * memory (sl_task_holds). With less than two pieces it would wait for ever. The same on all ranks.
+ */
+static int check_gpu_bytes(const struct sl_runtime *rt)
+{
+    enum { MIB = 1 << 20, LEAST = 64 * MIB };
+    if (rt->gpu_bytes == 0 || rt->gpu_bytes >= LEAST)
+        return 0;
+    return sl_error(SL_ERR_USAGE,
+                    "a GPU has %lld MiB for tiles of a rank (expected at least %d: a larger "
+                    "STARPU_LIMIT_CUDA_MEM, fewer ranks, or --device cpu)",
+                    (long long)(rt->gpu_bytes / MIB), LEAST / MIB);
 }
 
 static int start(struct sl_runtime *rt, const struct sl_runtime_options *options)
@@ -411,9 +420,21 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     return 0;
 }
 
+static void stop_starpu(struct sl_runtime *rt)
+{
+    sl_stage_stop(rt);
+    sl_handles_free();
+    sl_gpus_stop();
+    sl_ranks_stop_messages();
+    starpu_shutdown();
+    sl_memory_return_all();
+}
+
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    const int code = start(rt, options);
+    int code = start(rt, options);
+    if (!code && (code = check_gpu_bytes(rt)))
+        stop_starpu(rt);
     if (code)
         sl_ranks_stop();
     return code;
@@ -422,11 +443,24 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 int sl_runtime_refuse(int code)
 {
     struct sl_runtime rt = {.ranks = 1};
-    if (started || !sl_runtime_launched() || sl_ranks_start(&rt))
+    if (started || sl_ranks_use_mpi() || !sl_runtime_launched() || sl_ranks_start(&rt))
         return code;
-    started = true;
+    return sl_runtime_agree(&rt, code);
+}
+
+int sl_runtime_end(int code, void (*speak)(void))
+{
+    struct sl_runtime rt = {.ranks = 1};
+    if (sl_ranks_use_mpi())
+        sl_ranks_start(&rt); /* MPI is up: this sets the rank and the ranks */
     code = sl_runtime_agree(&rt, code);
-    sl_ranks_stop();
+    int64_t speakers = code && sl_error_message()[0] != '\0';
+    const bool speaks = speakers > 0;
+    sl_runtime_sum(&rt, &speakers, 1);
+    if (code && (speaks || (speakers == 0 && rt.rank == 0)))
+        speak();
+    sl_runtime_sum(&rt, &speakers, 1); /* ranks wait here until the sentence is out */
+    sl_runtime_release_mpi();
     return code;
 }
 
@@ -448,12 +482,7 @@ void sl_runtime_wait_for_room(struct sl_runtime *rt, unsigned most)
 void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);
-    sl_stage_stop(rt);
-    sl_handles_free();
-    sl_gpus_stop();
-    sl_ranks_stop_messages();
-    starpu_shutdown();
-    sl_memory_return_all();
+    stop_starpu(rt);
     sl_ranks_stop();
 }
 

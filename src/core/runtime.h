@@ -108,19 +108,27 @@ static inline int sl_runtime_process(const struct sl_runtime *rt, int rank)
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
  * node, for ranks <= cores and for more ranks than cores; sets one BLAS thread. Variables that the
  * user set (STARPU_*) win, but for STARPU_USE_NUMA: tiles of one rank must stay neighbours in one
- * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU, other options on
- * another rank, a launcher that MPI does not know). An MPI that is up stays up at sl_runtime_stop:
- * it is the caller's. */
+ * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU or a tiny one,
+ * other options on another rank, a launcher that MPI does not know). An MPI that is up stays up at
+ * sl_runtime_stop: it is the caller's. */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
-/* Tell ranks that may be in sl_runtime_start that this one has failed before it. Return the code
- * that all ranks have then; one of them keeps its sentence. */
+/* Tell ranks that may be in sl_runtime_start that this rank has failed before it. Return the code
+ * of all ranks; one of them keeps its sentence. MPI stays up if it is held. */
 int sl_runtime_refuse(int code);
+
+/* End a program that holds MPI. Where MPI is up, all ranks agree on the worst code. One rank with a
+ * code calls `speak`, and no rank returns before: a launcher ends all ranks once one has failed.
+ * Release MPI and return the code. */
+int sl_runtime_end(int code, void (*speak)(void));
 
 /* Hold MPI, which can start only once in a process. Until it is released, MPI stays up from one
  * sl_runtime_stop to the next sl_runtime_start. Set only the rank and ranks of *rt: the exchanges
  * below need no more. Without an MPI launcher, ranks is 1. Return 0 or SL_ERR_SYSTEM. */
 int sl_runtime_hold_mpi(struct sl_runtime *rt);
+
+/* The same, but MPI starts with the next sl_runtime_start. */
+void sl_runtime_keep_mpi(void);
 void sl_runtime_release_mpi(void);
 
 /* Whether this is a build with CUDA. */
@@ -131,9 +139,6 @@ bool sl_runtime_lacks_gpus(void);
 
 /* Whether an MPI launcher started this process. */
 bool sl_runtime_launched(void);
-
-/* Whether sl_runtime_start got as far as MPI, or all the way without it. */
-bool sl_runtime_started(void);
 
 /* The policy where nothing was measured on this machine; `alone`: of a rank of one worker among
  * others, which may begin sums with its own tiles. */

@@ -154,7 +154,8 @@ int sl_matrix_describe(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_
                 sl_matrix_destroy(matrix);
                 return sl_error(SL_ERR_USAGE,
                                 "a tile of %lld x %lld numbers is over the 2 GiB that a tile may "
-                                "take: ask for more tiles with --tiles",
+                                "take (expected more --tiles; of weights, a smaller --hidden or "
+                                "--submodels)",
                                 (long long)rows, (long long)cols);
             }
             sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, sl_leading(cols, type),

@@ -95,14 +95,18 @@ static void settle_rows(struct sl_config *config, const bool *given, const json_
         config->rows = SL_ROWS_ALL;
 }
 
-/* Orders that a given distribution does not take, instructions that this processor lacks. */
-static int settle_others(struct sl_config *config, const bool *given)
+/* Parts of several ranks on one rank, orders that a given distribution does not take, instructions
+ * that this processor lacks. */
+static int settle_others(struct sl_config *config, const bool *given, int ranks)
 {
     const bool clones = sl_config_kind(config)->clones && strcmp(config->order, "none") != 0,
                parts = sl_config_kind(config)->parts && strcmp(config->order, "double") == 0;
     int code = 0;
     if ((clones || parts) && !sl_config_is_given(given, "order"))
         code = sl_config_set_text(&config->order, "auto");
+    if (!code && ranks == 1 && !config->groups && sl_config_kind(config)->parts &&
+        !sl_config_is_given(given, "partition"))
+        code = sl_config_set_text(&config->partition, NULL);
     if (config->instructions != SL_INSTRUCTIONS_AUTO &&
         !sl_config_is_given(given, "instructions") &&
         config->instructions > sl_instructions_best()) {
@@ -180,7 +184,7 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
         return code;
     settle_partial_sums(config, given, saved);
     settle_keep(config, given);
-    code = settle_others(config, given);
+    code = settle_others(config, given, ranks);
     settle_rows(config, given, saved);
     return code;
 }
