@@ -82,6 +82,9 @@ bool sl_batches_differ(const struct sl_config *config);
 /* Read the options. SL_ERR_USAGE: they are none, or do not fit. Part of sl_config_check. */
 int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *options);
 
+/* Refuse more sets than the graph has vertices. Return 0 or SL_ERR_USAGE. */
+int sl_batches_check(const struct sl_config *config, const struct sl_source *source);
+
 /* How the whole graph becomes tiles: as one group would train on it, but in runs of rows on all
  * ranks where there are several groups. */
 struct sl_assembly sl_batches_whole(const struct sl_config *config);
