@@ -62,7 +62,11 @@ struct sl_assembly {
     /* dense features stay in the files where they can: sl_stored_rows_load reads them */
     bool loads;
     bool lists_copies; /* sl_operands.rows */
-    bool forward_only; /* nothing goes back: sl_operands.transposed is empty */
+    /* The workers of each rank, if every rank has all of the source in memory and reads all rows:
+     * ranks then tell one another nothing. NULL: each rank reads its own rows. No clones, and
+     * nothing is aggregated. */
+    const int64_t *workers; // (ranks)
+    bool forward_only;      /* nothing goes back: sl_operands.transposed is empty */
 };
 
 struct sl_operands {

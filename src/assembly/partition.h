@@ -31,8 +31,9 @@ struct sl_partition_options {
     int64_t gpu_bytes; /* of the smallest GPU, for tiles */
     int workers;   /* of this rank, at least 1: its tiles are a share like that of its workers */
     int64_t width; /* columns of the matrices that are aggregated */
-    int ranks;     /* to plan for, each with as many workers; 0: the run's own */
-    int64_t link;  /* bytes per second of messages; 0: not measured, as quick as usual */
+    int ranks;     /* to plan for; 0: the run's own */
+    const int64_t *rank_workers; // (ranks): of each rank to plan for; NULL: as many on each
+    int64_t link; /* bytes per second of messages; 0: not measured, as quick as usual */
 };
 
 /* Cut the vertices into contiguous runs of about equal work (nonzeros of adjacency and features) or
@@ -54,6 +55,8 @@ struct sl_caches {
     int sharers;                   /* cores of a rank that share the last level */
     int cores;                     /* of all ranks */
     int64_t tiles;
+    int ranks;               /* whose rows this rank has, rank after rank; 0: its own rows alone */
+    const int64_t *rank_cut; // (ranks + 1)
 };
 
 /* Return the columns of a block for aggregations of `width` columns: all, or fewer where the model

@@ -121,6 +121,8 @@ static int open_graph(struct planning *p, const char *path, int positionals)
     if (!code)
         code = sl_trainer_check(&p->source);
     if (!code)
+        code = sl_batches_check(&p->options, &p->source);
+    if (!code)
         code = sl_defaults_form(&p->rt, &p->source, &p->core, &p->options);
     if (!code)
         code = sl_defaults_settle(&p->options, &p->source, p->given, NULL);

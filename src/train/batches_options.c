@@ -100,6 +100,19 @@ int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *
     return code ? code : parse_preload(config, o);
 }
 
+int sl_batches_check(const struct sl_config *config, const struct sl_source *source)
+{
+    struct sl_batches_options how;
+    if (sl_batches_parse(config, &how))
+        return SL_ERR_USAGE;
+    return how.sets <= source->vertices || how.sets == 1
+               ? 0
+               : sl_error(SL_ERR_USAGE,
+                          "--batches %s: %s has %lld vertices (expected at most %lld %s)",
+                          config->batches, source->path, (long long)source->vertices,
+                          (long long)source->vertices, how.kind->alone ? "clusters" : "batches");
+}
+
 bool sl_batches_differ(const struct sl_config *config)
 {
     return config->groups || strcmp(config->batches, "full") != 0 || config->rows == SL_ROWS_NEEDED;

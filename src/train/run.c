@@ -234,6 +234,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = sl_runtime_agree(rt, sl_trainer_check(&run->source));
     if (!code)
+        code = sl_runtime_agree(rt, sl_batches_check(&run->config, &run->source));
+    if (!code)
         code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
     if (!code)
         code = choose_order(run);
