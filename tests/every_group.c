@@ -164,7 +164,7 @@ static int train(const struct checking *k, struct sl_runtime *rt, const char *wa
     struct sl_source source;
     struct sl_trainer trainer = {0};
     struct sl_report report;
-    struct sl_outcome outcome;
+    struct sl_outcome outcome = {0};
     char line[480];
     *out = (struct run){.loss = {0.0}};
     snprintf(line, sizeof line,
@@ -190,6 +190,7 @@ static int train(const struct checking *k, struct sl_runtime *rt, const char *wa
         keep(rt, &trainer.model.layer[l].parameters, &out->parameters);
         keep(rt, &trainer.model.layer[l].state[0], &out->gradients);
     }
+    sl_outcome_free(&outcome);
     sl_trainer_destroy(&trainer);
     sl_source_close(&source);
     sl_options_free(sl_config_options, &config);

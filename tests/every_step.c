@@ -57,6 +57,7 @@ static int64_t train(struct checking *k, const char *from, const char *to, bool 
     const int64_t last = outcome.epochs + (outcome.unfinished.steps > 0);
     const int64_t updates = sl_records_of(&trainer.records, last)->updates;
     sl_report_close(&report);
+    sl_outcome_free(&outcome);
     sl_trainer_destroy(&trainer);
     sl_checkpoint_free(&checkpoint);
     sl_options_free(sl_config_options, &config);

@@ -2,6 +2,7 @@
 # Calls that fail within the program, one by one (tests/faults.py). SL_FAULTS is how many of each command and kind: 2 by default,
 # all with "make check-faults", which takes an hour.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+[ -z "$SL_SANITIZED" ] || { echo "the sanitizer's calls are in the way"; exit 77; }
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
 source=${top_srcdir:-${srcdir:-.}}/tests
 ${CC:-cc} -O1 -shared -fPIC -o "$T/shim.so" "$source/fault_shim.c" -ldl 2>"$T/err" || { echo "no shared object: $(head -n 1 "$T/err")"; exit 77; }

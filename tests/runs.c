@@ -46,6 +46,7 @@ void sl_opened_close(struct sl_opened *opened)
 
 void sl_run_free(struct sl_run *run)
 {
+    sl_outcome_free(&run->outcome);
     free(run->losses);
     free(run->val_correct);
     free(run->parameters);

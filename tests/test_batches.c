@@ -441,6 +441,7 @@ static void test_tags_are_given_back(void **state)
     assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
     assert_int_equal(sl_trainer_run(&run.trainer, &report, &outcome), 0);
     assert_int_equal(sl_report_close(&report), 0);
+    sl_outcome_free(&outcome);
     assert_null(run.trainer.batches.in_use);
     sl_opened_close(&run);
     sl_fixture_close(&data);

@@ -41,6 +41,7 @@ static int make_trainer(const struct sl_dataset *data, const struct sl_config *c
         assert_int_equal(sl_trainer_run(&trainer, &report, &outcome), 0);
         code = sl_trainer_save(&trainer, path);
         assert_int_equal(sl_report_close(&report), 0);
+        sl_outcome_free(&outcome);
     }
     sl_trainer_destroy(&trainer);
     sl_source_close(&source);

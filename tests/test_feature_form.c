@@ -22,6 +22,7 @@ static struct sl_dataset make_ring(const float *features)
     static int64_t indptr[N + 1];
     static int32_t indices[2 * N], labels[N];
     static int64_t ids[N];
+    static char name[] = "ring";
     for (int v = 0; v < N; v++) {
         const int a = (v + N - 1) % N, b = (v + 1) % N;
         indptr[v + 1] = 2 * (v + 1);
@@ -31,7 +32,7 @@ static struct sl_dataset make_ring(const float *features)
         ids[v] = v;
     }
     return (struct sl_dataset){
-        .name = (char[]){"ring"},
+        .name = name,
         .vertices = N,
         .features = F,
         .classes = 2,

@@ -535,6 +535,7 @@ static void check_training(const struct sl_parts_model *model, const struct sl_d
     check_parameters(&pair);
     check_logits(&pair);
     assert_int_equal(sl_report_close(&report), 0);
+    sl_outcome_free(&outcome);
     close_pair(&pair);
 }
 
@@ -585,6 +586,7 @@ static void check_biases(const struct sl_dataset *data, const char *words, bool 
             fail_msg("%s: layer %d has %s bias", words, l + 1, learned ? "a" : "no");
     }
     assert_int_equal(sl_report_close(&report), 0);
+    sl_outcome_free(&outcome);
     close_pair(&pair);
 }
 

@@ -377,7 +377,7 @@ static void check_transpose(const struct matrix *m, const struct sl_spread *spre
             sl_spread_row(spread, c, &count, &columns, &values);
             assert_true(next[c] < count);
             assert_int_equal(columns[next[c]], r);
-            assert_float_equal(values[next[c]], m->valued ? m->values[e] : 1.0f, 0.0f);
+            assert_float_equal(values[next[c]], (m->valued ? m->values[e] : 1.0f), 0.0f);
             next[c]++;
         }
     assert_int_equal(spread->indptr[m->cols], entries);

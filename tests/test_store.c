@@ -321,6 +321,7 @@ static void train(struct sl_runtime *rt, const struct sl_source *source, const c
         !config.stop_after)
         fail(line, "it has ended after epoch", outcome.epochs);
     sl_report_close(&report);
+    sl_outcome_free(&outcome);
     sl_trainer_destroy(&trainer);
     sl_checkpoint_free(&checkpoint);
     sl_options_free(sl_config_options, &config);

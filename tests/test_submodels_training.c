@@ -360,7 +360,9 @@ static json_t *run_trainer(struct sl_trainer *trainer)
     assert_int_equal(sl_trainer_run(trainer, &report, &outcome), 0);
     assert_int_equal(outcome.epochs, UPDATES);
     assert_int_equal(sl_report_close(&report), 0);
-    return outcome.members;
+    json_t *members = json_incref(outcome.members);
+    sl_outcome_free(&outcome);
+    return members;
 }
 
 /* The last evaluation of a run is of members at their best. */

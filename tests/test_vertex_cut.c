@@ -78,6 +78,7 @@ static void train(struct world *w, const struct sl_dataset *data, const struct s
     const struct sl_traffic all = sl_traffic_since(&w->rt, &before);
     *cycle = received(w, &trainer.traffic.sum[0]);
     *run = received(w, &all);
+    sl_outcome_free(&outcome);
     sl_trainer_destroy(&trainer);
     sl_report_close(&report);
     sl_source_close(&source);

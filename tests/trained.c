@@ -128,7 +128,7 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
     struct sl_config config = {0};
     struct sl_trainer trainer;
     struct sl_report report;
-    struct sl_outcome outcome;
+    struct sl_outcome outcome = {0};
     *out = (struct sl_trained){.parameters = 0};
     char line[512];
     snprintf(line, sizeof line,
@@ -154,6 +154,7 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
         keep_logits(out, &trainer.whole.network, source->whole ? source->whole : source->vertices);
     out->score = outcome.score;
     out->traffic = trainer.traffic.sum[0];
+    sl_outcome_free(&outcome);
     sl_trainer_destroy(&trainer);
     sl_options_free(sl_config_options, &config);
     return code;

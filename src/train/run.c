@@ -374,9 +374,7 @@ int sl_train_free(struct sl_train_run *run)
     sl_file_unlock(&run->locks[1]);
     json_decref(run->start);
     json_decref(run->class_names);
-    json_decref(run->outcome.profile);
-    json_decref(run->outcome.members);
-    json_decref(run->outcome.confusion);
+    sl_outcome_free(&run->outcome);
     free(run->groups.group);
     sl_checkpoint_free(&run->resumed);
     sl_source_close(&run->source);

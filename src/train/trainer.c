@@ -433,6 +433,13 @@ void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
                 : NAN;
 }
 
+void sl_outcome_free(struct sl_outcome *outcome)
+{
+    json_decref(outcome->confusion);
+    json_decref(outcome->members);
+    json_decref(outcome->profile);
+}
+
 bool sl_outcome_underfits(const struct sl_outcome *outcome)
 {
     static const double LEARNT = 0.1; /* of what the largest class leaves over */

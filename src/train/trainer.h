@@ -84,11 +84,13 @@ struct sl_outcome {
     bool stopped, early;                 /* by request; because of --patience */
     enum sl_breakdown broken;            /* the last epoch was; nothing was evaluated then */
     int broken_layer;
-    json_t *confusion; /* as of sl_confusion_describe; the caller's; NULL: none */
-    json_t *members;   /* of an ensemble, at their best: for the log; the caller's; NULL: none */
-    json_t
-        *profile; /* as of sl_profile_end, and "epochs" that it covers; the caller's; NULL: none */
+    json_t *confusion; /* as of sl_confusion_describe; NULL: none */
+    json_t *members;   /* of an ensemble, at their best: for the log; NULL: none */
+    json_t *profile;   /* as of sl_profile_end, and "epochs" that it covers; NULL: none */
 };
+
+/* Free what a run has said in JSON. */
+void sl_outcome_free(struct sl_outcome *outcome);
 
 /* Whether the network knows little more of the training vertices than their largest class. */
 bool sl_outcome_underfits(const struct sl_outcome *outcome);
