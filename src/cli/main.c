@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -60,10 +61,16 @@ static int is_other_rank(void)
     return 0;
 }
 
+/* Tasks still run: no destructor may take away what they use. */
+static void end_with_error(void)
+{
+    _exit(1);
+}
+
 int main(int argc, char **argv)
 {
     sl_signals_catch();
-    sl_fatal_exits();
+    sl_fatal_ends(end_with_error);
     sl_json_failures(); /* counts from now on */
     sl_blas_load_alone(argv);
     sl_blas_choose_kernels();
