@@ -46,6 +46,16 @@ large_stacks() {
     sentence "leaves no room for StarPU" "$T/err"
 }
 
+# Kernels keep large arrays elsewhere: workers have the stack that ulimit -s says.
+small_stack() {
+    "$STARLING" generate community "$T/small" --vertices 2000 --classes 4 --degree 6 --features 200 >"$T/out" || die "no graph"
+    for options in "--precision fp32" "--precision bf16" "--model gat" "--model sage --aggregator max" "--model resgcn --layers 3" "--submodels 2 --epochs 4"; do
+        # shellcheck disable=SC2086
+        (ulimit -s 256 && exec timeout -k 1 60 "$STARLING" train "$T/small" --epochs 2 --workers 1 --tiles 2 --hidden 96 --quiet $options) \
+            >"$T/out" 2>"$T/err" </dev/null || die "$options: status $?, $(cat "$T/err")"
+    done
+}
+
 # A plan is compared with what the limit leaves.
 plan() {
     "$STARLING" generate community "$T/graph" --vertices 60000 --classes 4 --degree 4 --features 64 >"$T/out" || die "no graph"
@@ -97,6 +107,7 @@ check "1,200,000 kB are enough for a worker" works
 if (ulimit -s 131072) 2>/dev/null; then
     check "stacks of 128 MiB, in 500,000 kB" large_stacks
 fi
+check "stacks of 256 KiB" small_stack
 check "a home without room, and empty files there" no_room
 check "version, in 150,000 kB" version
 check "bench gemm" bench_kernels

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -57,10 +58,16 @@ static void speak(void)
     sl_warn("%s", sl_error_message()[0] ? sl_error_message() : "no memory");
 }
 
+/* Tasks still run: no destructor may take away what they use. */
+static void end_with_error(void)
+{
+    _exit(1);
+}
+
 int main(int argc, char **argv)
 {
     sl_signals_catch();
-    sl_fatal_exits();
+    sl_fatal_ends(end_with_error);
     sl_json_failures(); /* counts from now on */
     sl_plain_stdout();
     sl_blas_load_alone(argv);

@@ -379,9 +379,11 @@ static json_t *describe_groups(const struct planning *p)
 static const struct sl_group_plan *find_fastest_groups(const struct planning *p)
 {
     const struct sl_group_plan *best = NULL;
-    for (const struct sl_group_plan *of = p->group; of < p->group + p->groups; of++)
+    for (int g = 0; g < p->groups; g++) {
+        const struct sl_group_plan *of = &p->group[g];
         if (of->hops > 0 && (!best || sl_group_plan_seconds(of) < sl_group_plan_seconds(best)))
             best = of;
+    }
     return best;
 }
 

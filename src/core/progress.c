@@ -250,6 +250,12 @@ void sl_progress_end(void)
         sl_note("%*s%s: %.3f s", 2 * told.depth, "", step->name, seconds);
 }
 
+void sl_progress_end_all(void)
+{
+    while (untold > 0 || told.depth > 0)
+        sl_progress_end();
+}
+
 int sl_progress_end_with(int code)
 {
     sl_progress_end();

@@ -28,6 +28,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/message.h"
+#include "core/progress.h"
 #include "core/ranks.h"
 #include "core/rates.h"
 #include "core/remembered.h"
@@ -471,12 +472,24 @@ void sl_runtime_wait(struct sl_runtime *rt)
      * rank may still be waiting for one of ours. Messages are tasks' dependences, or waited for
      * when their tile is unregistered. */
     starpu_task_wait_for_all();
+    sl_guard_check();
 }
 
 void sl_runtime_wait_for_room(struct sl_runtime *rt, unsigned most)
 {
     (void)rt;
     starpu_task_wait_for_n_submitted(most);
+    sl_guard_check();
+}
+
+int sl_runtime_guard(const struct sl_runtime *rt, int (*work)(void *argument), void *argument)
+{
+    if (rt->ranks > 1)
+        return work(argument);
+    const int code = sl_guard(work, argument);
+    if (sl_guard_failed())
+        sl_progress_end_all();
+    return code;
 }
 
 void sl_runtime_stop(struct sl_runtime *rt)

@@ -216,6 +216,12 @@ int sl_runtime_agree(struct sl_runtime *rt, int code);
  * with its sentence. For work that repeats in every step, where a failure ends the run anyway. */
 void sl_runtime_fail_alone(bool alone);
 
+/* Run `work` between sl_runtime_start and sl_runtime_stop. On one rank, memory that runs out while
+ * tasks are submitted, or in a task, ends the work alone: return SL_ERR_SYSTEM then (sl_guard). The
+ * tasks that were submitted run on, and sl_runtime_stop waits for them. With several ranks, others
+ * wait for this one: the process ends. */
+int sl_runtime_guard(const struct sl_runtime *rt, int (*work)(void *argument), void *argument);
+
 /* Seconds on a steady clock. */
 double sl_runtime_seconds(void);
 

@@ -110,6 +110,8 @@ int64_t *sl_cut_copy(int count, const int64_t *cut)
     int64_t *copy = malloc((size_t)(count + 1) * sizeof *copy);
     if (copy)
         memcpy(copy, cut, (size_t)(count + 1) * sizeof *copy);
+    else
+        sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", count);
     return copy;
 }
 

@@ -469,6 +469,8 @@ int sl_state_write(struct sl_trainer *trainer, const char *path, bool somewhere,
 {
     struct sl_saved saved = {.rt = trainer->rt};
     int code = collect(trainer, &saved, false);
+    if (!code && sl_guard_failed()) /* tasks that made the parameters may have */
+        code = SL_ERR_SYSTEM;
     if (!code)
         code = sl_saved_write(&saved, path, somewhere);
     *epoch = json_integer_value(json_object_get(saved.checkpoint.description, "epoch"));

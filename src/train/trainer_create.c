@@ -198,8 +198,12 @@ static int create_batches(struct sl_trainer *trainer, const struct sl_checkpoint
     if (sl_submodels_there(trainer->config))
         return create_submodels(trainer, checkpoint);
     struct sl_model **model = calloc(1, sizeof *model);
-    if (!model)
-        sl_fatal("no memory for a list of one model");
+    int code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a list of one model");
+    code = sl_runtime_agree(trainer->rt, code);
+    if (code) {
+        free(model);
+        return code;
+    }
     *model = &trainer->model;
     return sl_batches_create(&trainer->batches, model, 1, false);
 }
