@@ -7,6 +7,7 @@
 
 #include "codelets/operation.h"
 #include "config.h"
+#include "core/error.h"
 #include "core/task.h"
 
 /* sl_task_footprint of a submitted task. */
@@ -25,9 +26,13 @@ uint32_t sl_codelet_footprint(struct starpu_task *task);
     static struct starpu_perfmodel operation##_model = {.type = STARPU_HISTORY_BASED,       \
                                                         .symbol = "starling_" #operation,   \
                                                         .footprint = sl_codelet_footprint}; \
+    static void operation##_guarded(void *buffers[], void *argument)                        \
+    {                                                                                       \
+        sl_guard_task(operation##_cpu, buffers, argument);                                  \
+    }                                                                                       \
     static struct starpu_codelet operation##_codelet = {                                    \
         .name = "starling_" #operation,                                                     \
-        .cpu_funcs = {operation##_cpu},                                                     \
+        .cpu_funcs = {operation##_guarded},                                                 \
         .cpu_funcs_name = {#operation "_cpu"},                                              \
         cuda_.nbuffers = count_,                                                            \
         .modes = {__VA_ARGS__},                                                             \

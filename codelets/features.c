@@ -5,6 +5,7 @@
 #include "codelets/gather.h"
 #include "codelets/init.h"
 #include "codelets/kept.h"
+#include "core/memory.h"
 
 /* Rows from … to - 1 of X, and the matrix with a row for each of them, in float32. */
 struct part {
@@ -79,7 +80,7 @@ static void multiply_narrow(const struct sl_features *f)
 {
     enum { PIECE = 64 * 1024 };
     static const struct sl_epilogue identity = SL_EPILOGUE_IDENTITY;
-    float room[PIECE] __attribute__((aligned(64)));
+    float *room = sl_memory_of_thread(PIECE * sizeof *room);
     const int64_t ld = sl_padded(f->width), most = PIECE / ld;
     const struct sl_rows *wide = f->transposed ? &f->h : &f->z;
     for (int64_t r = 0; r < f->x->rows; r += most) {

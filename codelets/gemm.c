@@ -6,6 +6,7 @@
 #include "codelets/codelet.h"
 #include "codelets/epilogue.h"
 #include "codelets/gemm_onednn.h"
+#include "core/memory.h"
 
 #include <string.h>
 
@@ -176,14 +177,14 @@ static void choose_sizes_of_halves(struct pieces *p)
 
 static void multiply_in_pieces(const struct sl_gemm *g, enum sl_type type)
 {
-    float room_a[PIECE], room_b[PIECE_B], room_c[PIECE];
+    float *room = sl_memory_of_thread((PIECE + PIECE_B + PIECE) * sizeof *room);
     struct pieces p = {
-        .g = g, .type = type, .b_inner = -1, .b_col = -1, .room_a = room_a, .room_b = room_b};
+        .g = g, .type = type, .b_inner = -1, .b_col = -1, .room_a = room, .room_b = room + PIECE};
     if (type == SL_BFLOAT16)
         choose_sizes_of_halves(&p);
     else
         choose_sizes(&p);
-    p.room_c = wants_sums(&p) ? room_c : NULL;
+    p.room_c = wants_sums(&p) ? room + PIECE + PIECE_B : NULL;
     for (int64_t j = 0, cols; j < g->n; j += cols) {
         cols = least(g->n - j, p.cols);
         for (int64_t r = 0, rows; r < g->m; r += rows) {

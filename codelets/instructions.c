@@ -1,7 +1,6 @@
 #include "codelets/instructions.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "config.h"
 #include "core/error.h"
@@ -13,14 +12,6 @@
 const char *const sl_instructions_names[SL_INSTRUCTIONS] = {"base", "v3", "v4", "v4-bf16"};
 
 static enum sl_instructions level = SL_INSTRUCTIONS; /* not looked at yet */
-
-enum sl_instructions sl_instructions_find(const char *name)
-{
-    int found = 0;
-    while (found < SL_INSTRUCTIONS && strcmp(sl_instructions_names[found], name) != 0)
-        found++;
-    return (enum sl_instructions)found;
-}
 
 #ifdef SL_X86_LEVELS
 /* Clang's __builtin_cpu_supports knows neither. */
@@ -66,16 +57,12 @@ void sl_instructions_set(enum sl_instructions wanted)
     __atomic_store_n(&level, wanted, __ATOMIC_RELAXED);
 }
 
-int sl_instructions_parse(const char *name, enum sl_instructions *wanted)
+int sl_instructions_choose(enum sl_instructions choice, enum sl_instructions *wanted)
 {
     const enum sl_instructions best = sl_instructions_best();
-    *wanted = strcmp(name, "auto") == 0 ? best : sl_instructions_find(name);
-    if (*wanted == SL_INSTRUCTIONS)
-        return sl_error(SL_ERR_USAGE,
-                        "--instructions: expected auto|" SL_INSTRUCTIONS_CHOICES ", not \"%s\"",
-                        name);
+    *wanted = choice == SL_INSTRUCTIONS_AUTO ? best : choice;
     if (*wanted > best)
-        return sl_error(SL_ERR_USAGE, "--instructions %s: this processor has %s at most", name,
-                        sl_instructions_names[best]);
+        return sl_error(SL_ERR_USAGE, "--instructions %s: this processor has %s at most",
+                        sl_instructions_names[choice], sl_instructions_names[best]);
     return 0;
 }

@@ -11,6 +11,7 @@ enum sl_label_decision {
     SL_DECIDE_HALF, /* those with a probability over 1/2: z > 0 */
     SL_DECIDE_TOP, /* as many as the vertex has, with the largest logits; of equal ones the first */
 };
+#define SL_LABEL_DECISIONS "half|top"
 
 /* Of a label and a split. */
 enum { SL_TRUE_POSITIVE, SL_FALSE_POSITIVE, SL_FALSE_NEGATIVE, SL_TRUE_NEGATIVE, SL_LABEL_COUNTS };

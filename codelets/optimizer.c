@@ -5,6 +5,7 @@
 #include "codelets/codelet.h"
 #include "codelets/optimizer.h"
 #include "core/error.h"
+#include "core/names.h"
 #include "core/split.h"
 
 #define ROW(constant, name, states, state) [SL_##constant] = {#name, states, state},
@@ -14,30 +15,10 @@ static const struct {
     const char *state;
 } optimizers[] = {SL_OPTIMIZERS(ROW)};
 
-enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
-
-/* The place in the table; OPTIMIZERS: none. */
-static int place_of(const char *name)
+bool sl_optimizer_same_state(enum sl_optimizer method, const char *name)
 {
-    int o = 0;
-    while (o < OPTIMIZERS && strcmp(optimizers[o].name, name) != 0)
-        o++;
-    return o;
-}
-
-enum sl_optimizer sl_optimizer_find(const char *name)
-{
-    const int place = place_of(name);
-    if (place == OPTIMIZERS)
-        sl_fatal("no optimizer is called %s", name);
-    return (enum sl_optimizer)place;
-}
-
-bool sl_optimizer_same_state(const char *a, const char *b)
-{
-    const int x = place_of(a), y = place_of(b);
-    return x < OPTIMIZERS && y < OPTIMIZERS &&
-           strcmp(optimizers[x].state, optimizers[y].state) == 0;
+    const int other = sl_choice_find(&SL_OPTIMIZER_NAMES[1], name);
+    return other != SL_NO_CHOICE && strcmp(optimizers[method].state, optimizers[other].state) == 0;
 }
 
 int sl_optimizer_states(enum sl_optimizer method)

@@ -46,14 +46,11 @@ struct sl_optimizer_step {
 #include "codelets/optimizer_adamw.h"
 #include "codelets/optimizer_sgd.h"
 
-/* The optimizer of that name, which there is. */
-enum sl_optimizer sl_optimizer_find(const char *name);
-
 /* Return how many numbers of state the method keeps for each parameter, 1 or 2. */
 int sl_optimizer_states(enum sl_optimizer method);
 
-/* Whether optimizers of both names exist and keep the same state. */
-bool sl_optimizer_same_state(const char *a, const char *b);
+/* Whether an optimizer of that name exists and keeps the same state. */
+bool sl_optimizer_same_state(enum sl_optimizer method, const char *name);
 
 /* One optimizer step on w (count) with gradient g; state m, v (count): v may be NULL where the
  * method has one number of state. counts (count), or NULL: how many steps each parameter has had

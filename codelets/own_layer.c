@@ -138,8 +138,10 @@ static void own_layer_cpu(void *buffers[], void *argument)
     const struct sl_rows h = sl_rows_buffer(own[1]), z = sl_rows_buffer(own[2]);
     const int64_t cols = STARPU_MATRIX_GET_NX(own[2]);
     struct sl_own_layer_arrays arrays;
-    if (sl_own_layer_open(&arrays, cols, 0))
+    if (sl_own_layer_open(&arrays, cols, 0)) {
+        sl_own_layer_free(&arrays);
         sl_fatal("no memory for some rows of a layer");
+    }
     sl_kernel_own_layer(arg->own, STARPU_MATRIX_GET_NY(own[2]), cols, sl_raw_buffer(own[0]), &h,
                         &epilogue, &arrays, &z);
     sl_own_layer_free(&arrays);
@@ -158,8 +160,10 @@ static void own_layer_back_cpu(void *buffers[], void *argument)
     const struct sl_rows h = sl_rows_buffer(buffers[4]);
     const struct sl_dense d = sl_dense_buffer(buffers[3]);
     struct sl_own_layer_arrays arrays;
-    if (sl_own_layer_open(&arrays, d.cols, d.rows))
+    if (sl_own_layer_open(&arrays, d.cols, d.rows)) {
+        sl_own_layer_free(&arrays);
         sl_fatal("no memory for some rows of a layer");
+    }
     sl_kernel_own_layer_back(arg->own,
                              &(struct sl_own_layer_back){
                                  .rows = STARPU_MATRIX_GET_NY(buffers[4]),

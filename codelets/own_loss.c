@@ -138,8 +138,10 @@ static void measure(const struct own_loss_argument *arg, const struct sl_own_los
                     double loss[SL_SPLITS])
 {
     struct sl_own_loss_arrays arrays;
-    if (sl_own_loss_open(&arrays, rows->cols))
+    if (sl_own_loss_open(&arrays, rows->cols)) {
+        sl_own_loss_free(&arrays);
         sl_fatal("no memory for some rows of a loss");
+    }
     sl_kernel_own_loss(arg->own, rows, &arrays, loss);
     sl_own_loss_free(&arrays);
 }

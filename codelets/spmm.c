@@ -9,6 +9,7 @@
 #include "codelets/gather.h"
 #include "codelets/spmm.h"
 #include "core/error.h"
+#include "core/memory.h"
 
 /* Sums between product and epilogue: as many as stay in the second-level cache. Each change between
  * the two costs the rows that are under way from memory. */
@@ -30,22 +31,24 @@ static void finish_here(const struct sl_gather *g, int64_t rows, const struct sl
 static void finish_columns(const struct sl_gather *g, int64_t rows, int64_t first, int64_t cols,
                            const struct sl_epilogue *epilogue, const struct sl_rows *z)
 {
-    _Alignas(64) float sums[CHUNK];
+    float *sums = sl_memory_of_thread(CHUNK * sizeof *sums);
     const int64_t ld = sl_padded(cols), chunk = CHUNK / ld;
     memset(sums, 0, (size_t)((rows < chunk ? rows : chunk) * ld) * sizeof *sums); /* the padding */
-    const struct sl_epilogue e = sl_epilogue_at(epilogue, 0, first);
+    const struct sl_rows from = sl_float_rows(sums, ld);
     struct sl_gather part = *g;
     part.h = sl_rows_at(&g->h, 0, first);
     part.width = cols;
+    part.z = sums;
     part.ldz = part.room = ld;
     for (int64_t r = 0; r < rows; r += chunk) {
-        const int64_t end = r + chunk < rows ? r + chunk : rows;
-        part.z = sums - r * ld;
-        for (int64_t i = r; g->accumulate && i < end; i++)
-            memcpy(part.z + i * ld, g->z + i * g->ldz + first, (size_t)cols * sizeof *sums);
-        sl_gather_rows(&part, r, end);
-        const struct sl_rows from = sl_float_rows(part.z, ld), to = sl_rows_at(z, 0, first);
-        sl_epilogue_rows(&e, r, end, cols, &from, &to);
+        const int64_t count = rows - r < chunk ? rows - r : chunk;
+        const struct sl_epilogue e = sl_epilogue_at(epilogue, r, first);
+        const struct sl_rows to = sl_rows_at(z, r, first);
+        for (int64_t i = 0; g->accumulate && i < count; i++)
+            memcpy(sums + i * ld, g->z + (r + i) * g->ldz + first, (size_t)cols * sizeof *sums);
+        part.row_ptr = g->row_ptr + r;
+        sl_gather_rows(&part, 0, count);
+        sl_epilogue_rows(&e, 0, count, cols, &from, &to);
     }
 }
 

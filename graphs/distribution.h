@@ -41,6 +41,7 @@ struct sl_adjacency_source {
     struct sl_cover_weights weights;
     sl_row_function *row;
     const void *context;
+    bool all; /* each rank has all rows (struct sl_sparse_rows) */
 };
 
 struct sl_distribution_kind {

@@ -196,9 +196,9 @@ static struct sl_exchange_buffers *find_buffers(struct sl_runtime *rt, struct sl
         sl_fatal("no memory for the buffers of an exchange");
     *buffers = *like;
     buffers->col_cut = memcpy(cut, like->col_cut, cut_bytes);
+    create_buffers(rt, x, buffers); /* which may leave (sl_fatal): none of the list is half made */
     buffers->next = x->buffers;
     x->buffers = buffers;
-    create_buffers(rt, x, buffers);
     return buffers;
 }
 

@@ -370,7 +370,7 @@ int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
             &(struct sl_cuts){d->tiles, d->tiles, d->row_cut, m.col_cut,
                               sl_distribution_sparse_owner, d},
             sl_distribution_span, source->block_cols,
-            &(struct sl_sparse_rows){source->has_values, halo_row, &m, false});
+            &(struct sl_sparse_rows){source->has_values, halo_row, &m, false, false});
     free(m.place);
     free(m.col_cut);
     free(m.columns);

@@ -1,14 +1,5 @@
 #include "graphs/relay.h"
 
-#include <string.h>
-
-enum sl_relay_form sl_relay_find(const char *name)
-{
-    return strcmp(name, "chain") == 0  ? SL_RELAY_CHAIN
-           : strcmp(name, "tree") == 0 ? SL_RELAY_TREE
-                                       : SL_RELAY_DIRECT;
-}
-
 static int index_of(const struct sl_relay *relay, int rank)
 {
     return (rank - relay->first) / relay->stride;

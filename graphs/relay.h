@@ -6,16 +6,16 @@
 
 #include <stdbool.h>
 
+#include "core/names.h"
 #include "core/runtime.h"
 
-enum sl_relay_form {
-    SL_RELAY_CHAIN,  /* from each to the next */
-    SL_RELAY_TREE,   /* along a binomial tree */
-    SL_RELAY_DIRECT, /* from the owner to each */
-};
-
-/* Return the form of that name: chain, tree, direct. */
-enum sl_relay_form sl_relay_find(const char *name);
+/* chain: from each rank to the next; tree: along a binomial tree; direct: from the owner to each.
+ */
+#define SL_RELAY_FORMS(ENTRY)      \
+    ENTRY(SL_RELAY_CHAIN, "chain") \
+    ENTRY(SL_RELAY_TREE, "tree")   \
+    ENTRY(SL_RELAY_DIRECT, "direct")
+enum sl_relay_form { SL_RELAY_FORMS(SL_CHOICE_CONSTANT) };
 
 /* A ring of `count` ranks, `stride` apart: first, first + stride, … Position 0 of a tile is its
  * owner. Position p is the rank p before the owner, round. The rank at position p works on the tile

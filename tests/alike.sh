@@ -2,8 +2,6 @@
 # Ranks with other options, data or checkpoints: a sentence that names rank, host and what differs, and no wait for ever. And a
 # launcher that MPI does not know. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
-# A rank that ends with an error must not end the others before they speak.
-OMPI_MCA_odls_base_sigkill_timeout=1
 cd "$T" || exit 1
 host=$(uname -n)
 
@@ -60,6 +58,32 @@ command_lines() {
     unlike 2 "--epochs: expected a whole number" "$t --epochs 3" "$t --epochs x"
     unlike 2 "--epochs: expected a whole number" "$t --epochs x" "$t --epochs x"
     unlike 2 "nobody: there are" "$t --epochs 3" "$t --epochs 3 --scheduler nobody"
+    unlike 2 'unknown command "trian"' "$t --epochs 3" "trian directed"
+    unlike 2 "unknown option --bad" "bench distributions directed --quiet" "bench distributions directed --bad 3"
+}
+
+# every STATUS TEXT SCRIPT: each of three ranks runs the script, which has the program as $0, and must end with the status.
+every() {
+    rm -f status-*
+    timeout 60 "$MPIRUN" -n 3 sh -c "$3"'
+        echo $? >"status-$OMPI_COMM_WORLD_RANK"' "$STARLING" >out 2>err </dev/null
+    sentence "$2" err
+    for rank in 0 1 2; do
+        [ "$(cat status-$rank)" = "$1" ] || die "rank $rank ends with $(cat status-$rank) instead of $1: $(cat err)"
+    done
+}
+
+# The error of one rank, before MPI starts and after, ends all ranks: a launcher may look at any of them.
+statuses() {
+    echo '{"epochs": 2}' >run.json
+    for rank in 0 1 2; do
+        every 1 "--config run.json: " '(cd "$(if [ $OMPI_COMM_WORLD_RANK = '$rank' ]; then echo /; else pwd; fi)" &&
+            exec "$0" train '"$T"'/directed --config run.json --quiet)'
+        every 2 "unknown option --hiden" '"$0" train directed $([ $OMPI_COMM_WORLD_RANK != '$rank' ] || echo --hiden 3)'
+        every 1 "nowhere" '"$0" train $([ $OMPI_COMM_WORLD_RANK = '$rank' ] && echo nowhere || echo directed)'
+    done
+    every 2 "unknown option --hiden" '"$0" train directed --hiden 3'
+    every 1 "no/ck: cannot write" '"$0" train directed --epochs 2 --checkpoint no/ck'
 }
 
 own_options() {
@@ -123,6 +147,7 @@ launchers() {
 check "the data" data
 check "options" options
 check "command lines" command_lines
+check "the status of each rank" statuses
 check "options of a rank's own" own_options
 check "datasets" datasets 1d "other labels than|labels" "other training vertices|splits" "61 adjacency entries, and|ring" \
     "other features than|values" "no features, and|plain"

@@ -80,6 +80,21 @@ for r in rows:
 END
 }
 
+# Nothing is measured where nothing can be remembered.
+forgetful() {
+    : >"$T/file"
+    for words in "machine --megabytes 1 --gemm-size 16 --rows 16 --width 16" "schedulers $karate --workers-list 1 --epochs 3"; do
+        # shellcheck disable=SC2086
+        (XDG_CACHE_HOME=$T/file && export XDG_CACHE_HOME && exits 1 bench $words --repetitions 1 --remember) || exit 1
+        sentence "$T/file/starling/" "$T/err"
+        [ ! -s "$T/out" ] || die "measured: $(cat "$T/out")"
+        # shellcheck disable=SC2086
+        (unset XDG_CACHE_HOME HOME && exits 1 bench $words --repetitions 1 --remember) || exit 1
+        sentence "--remember: neither XDG_CACHE_HOME nor HOME says where" "$T/err"
+        [ ! -s "$T/out" ] || die "measured: $(cat "$T/out")"
+    done
+}
+
 machine() {
     exits 0 bench machine --megabytes 4 --gemm-size 32 --rows 64 --width 16,64 --repetitions 2 --json "$T/json" --remember
     says GB/s
@@ -381,6 +396,7 @@ help_and_manual() {
 [ -x "$STARLING" ] || { echo "no program $STARLING"; exit 1; }
 check "help and the manual" help_and_manual
 check "wrong words: one sentence, status 2" wrong_words
+check "bench --remember without a place" forgetful
 check "bench machine" machine
 check "train --profile" profiled_training
 check "bench gemm" gemm

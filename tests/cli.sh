@@ -169,28 +169,6 @@ quiet() {
     [ ! -s "$T/out" ] || die "on stdout: $(cat "$T/out")"
 }
 
-# on_terminal STREAM ARGUMENT ...: the program with a terminal as stdout or stderr, whose words are then in $T/screen. Words of
-# the other stream are in $T/beside.
-on_terminal() {
-    command -v python3 >/dev/null 2>&1 || { echo "no python3 to make a terminal"; exit 77; }
-    python3 - "$T/screen" "$T/beside" "$1" "$STARLING" "$@" <<'PYTHON' || die "no terminal"
-import os, pty, subprocess, sys
-screen, other, stream, program, _, *arguments = sys.argv[1:]
-terminal, end = pty.openpty()
-with open(screen, "wb") as said, open(other, "wb") as rest:
-    run = subprocess.Popen([program] + arguments, **{"stdout": rest, "stderr": rest, stream: end})
-    os.close(end)
-    part = b" "
-    while part:
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:
-            part = b""
-        said.write(part)
-sys.exit(run.wait())
-PYTHON
-}
-
 # On a terminal a bar, with the time that is left; it is gone at the end.
 bar() {
     on_terminal stderr train "$karate" --epochs 3000 --patience 0
@@ -307,6 +285,9 @@ usage_errors() {
     refused 2 '"train"' trian "$karate"
     refused 2 usage train
     refused 2 "too many" train "$karate" more
+    refused 2 'has 34 vertices (expected at most 34 batches)' train "$karate" --batches co:100000
+    refused 2 'has 34 vertices (expected at most 34 clusters)' train "$karate" --batches clusters:35,2
+    refused 2 'has 34 vertices (expected at most 34 batches)' plan "$karate" --ranks 2 --batches co:35
     refused 2 usage predict "$karate"
     refused 2 'the nearest is --hidden' train "$karate" --hiden 5
     refused 2 '; the nearest is gcn' train "$karate" --model gnc
@@ -1119,6 +1100,8 @@ partitions() {
     refused 2 '--method is missing' partition "$karate" --parts 2
     refused 2 '--parts is missing' partition "$karate" --method libra
     refused 2 '--parts: expected a whole number, 1 to 16384' partition "$karate" --method libra --parts 0
+    refused 2 'has 34 vertices (expected no more parts)' partition "$karate" --method metis --parts 35
+    refused 2 'has 156 adjacency entries (expected no more parts)' partition "$karate" --method hdrf --parts 157
     refused 2 'ends in .npy' partition "$karate" --method libra --parts 2 --out "$T/parts.bin"
     refused 1 "$T/nowhere/p.npy" partition "$karate" --method libra --parts 2 --out "$T/nowhere/p.npy"
 }

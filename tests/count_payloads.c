@@ -4,10 +4,13 @@
  *
  *     payload FROM TO MESSAGES BYTES      for each rank that it sent messages to
  *     direct FROM CALLS BYTES             calls of MPI by the program itself, and what it gave them
+ *     threads FROM COUNT                  threads that were made, by anybody
  *
  * StarPU announces each payload by an envelope, which is a message with a tag of its own and no
  * payload. Receives are in src/core/message.c: bytes to a rank are counted where they are sent. */
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +120,20 @@ int MPI_Alltoall(const void *in, int in_count, MPI_Datatype in_type, void *out, 
     return PMPI_Alltoall(in, in_count, in_type, out, out_count, out_type, comm);
 }
 
+/* ---- Threads ---- */
+
+static atomic_llong threads;
+
+__attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
+                                                          const pthread_attr_t *attributes,
+                                                          void *(*start)(void *), void *argument)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+    atomic_fetch_add(&threads, 1);
+    return create(thread, attributes, start, argument);
+}
+
 /* ---- What comes out ---- */
 
 int MPI_Finalize(void)
@@ -135,6 +152,7 @@ int MPI_Finalize(void)
                     (long long)sent[to].bytes);
     fprintf(file, "direct %d %lld %lld\n", rank, (long long)direct.messages,
             (long long)direct.bytes);
+    fprintf(file, "threads %d %lld\n", rank, (long long)atomic_load(&threads));
     if (fclose(file))
         abort();
     return PMPI_Finalize();

@@ -6,6 +6,8 @@
  *     FAULT_ON     set: all later ones, too
  *     FAULT_COUNT  the file for the number of calls, at the end
  *
+ * A program may call fault_set and fault_calls instead, where FAULT_KIND is set.
+ *
  * Calls of other libraries, such as StarPU and MPI, do not count: they end the process themselves.
  */
 #define _GNU_SOURCE
@@ -85,6 +87,20 @@ __attribute__((destructor)) static void stop(void)
     if (write(file, text, (size_t)length) != length)
         _exit(99);
     close(file);
+}
+
+/* From now on, the call `number` of a kind fails, and if `on` all later ones; 0: none. */
+void fault_set(const char *what, long number, int on)
+{
+    kind = what;
+    at = number;
+    later = on;
+    calls = 0;
+}
+
+long fault_calls(void)
+{
+    return calls;
 }
 
 /* Whether this call, which returns to `to`, fails. */

@@ -30,6 +30,7 @@ COMMANDS = {
     "predict": ["predict", "model", "KARATE", "--workers", "1", "--output", "out.npy", "--table", "out.tsv"],
     "evaluate": ["evaluate", "model", "KARATE", "--workers", "1", "--json", "out.json"],
     "plan": ["plan", "KARATE", "--ranks", "4", "--json", "out.json"],
+    "info": ["info", "KARATE"],
     "partition": ["partition", "KARATE", "--method", "libra", "--parts", "3", "--out", "out.npy"],
 }
 

@@ -308,6 +308,18 @@ broad() { # TILES NOTES
 check "a matrix larger than the card" broad 8 0
 check "a task larger than the card" broad 1 1
 
+# Less than two of StarPU's pieces: no run that waits for ever.
+too_small() {
+    for mib in 20 40 63; do
+        STARPU_LIMIT_CUDA_MEM=$mib SOFTWARE_GPU_COUNT=1 timeout -k 1 60 "$STARLING" train "$T/wide" --hidden 16 --epochs 2 --tiles 2 \
+            --device cuda --quiet >"$T/out" 2>"$T/err" </dev/null
+        status=$?
+        [ $status -eq 2 ] || die "exit status $status with $mib MiB: $(cat "$T/err")"
+        sentence "a GPU has $mib MiB for tiles of a rank" "$T/err"
+    done
+}
+check "a card with next to no memory" too_small
+
 counted() { # EPOCHS ARGUMENT ...
     epochs=$1
     shift

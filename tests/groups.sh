@@ -311,10 +311,10 @@ empty() {
         "$T/tiny" --layers 3 --hidden 8
     exact empty-cut 4 "3:--groups_3x1_--distribution_vertex-cut 4:--groups_2x2_--distribution_vertex-cut" "$T/tiny" --layers 3 \
         --hidden 8
-    alike empty-batches 4 "3:--groups_3x1_--batches_co:3 3:--groups_3x1_--batches_co:3_--distribution_vertex-cut" "$T/tiny" \
+    alike empty-batches 4 "3:--groups_3x1_--batches_co:2 3:--groups_3x1_--batches_co:2_--distribution_vertex-cut" "$T/tiny" \
         --layers 3 --hidden 8
     alike empty-clusters 4 "2:--groups_2x1 4:--groups_2x2_--distribution_vertex-cut" "$T/tiny" --layers 2 --hidden 8 \
-        --batches clusters:5,2
+        --batches clusters:2,2
     exact empty-columns 4 "3:--groups_3x1" "$T/tiny" --model resgcn --layers 2 --hidden 8 --block-norm batch
     # No vertex of the second group trains; the last group has one vertex.
     npy "$T/small.npy" '<i4' "(400,)" \
@@ -335,9 +335,9 @@ empty() {
         train cuts 3 train "$@" --batches co:4 --max-hop 1 --distribution vertex-cut
         near halos cuts 4
     done
-    trains many-sets 1 "$T/small" --hidden 8 --batches co:410
+    trains many-sets 1 "$T/small" --hidden 8 --batches co:400
     alike many-sets-cut 3 "1: 2:--distribution_vertex-cut" "$T/small" --hidden 8 --batches co:80 --order none
-    train many-clusters 2 train "$T/tiny" --hidden 8 --epochs 3 --groups 2x1 --batches clusters:5,2
+    train many-clusters 2 train "$T/tiny" --hidden 8 --epochs 3 --groups 2x1 --batches clusters:2,2
 }
 
 # Batches are not for predictions, whatever drew the splits.

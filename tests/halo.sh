@@ -114,8 +114,20 @@ check "runs and a tile for each rank: bitwise 1d" as_1d
 check "words: the rows that edges touch" words
 check "handed over, predictions in the dataset's order" handed_over
 check "memory: as planned" memory
-check "a part too many: one sentence" refused "vertex 1 is in part 3, expected 0 to 2: a part for each of the 3 ranks" \
+check "a part too many: one sentence" refused "vertex 1 is in part 3, expected 0 to 2: 3 parts for as many ranks or groups" \
     train "$T/directed" --distribution halo --partition "$T/words.npy"
+# Also on one rank, where parts move nothing.
+one_rank() {
+    for how in "--distribution halo" "--distribution cover" "--groups 1x1"; do
+        # shellcheck disable=SC2086
+        exits 1 train "$T/directed" --epochs 1 $how --partition "$T/words.npy"
+        sentence ", expected 0 to 0: 1 part for as many ranks or groups" "$T/err"
+        # shellcheck disable=SC2086
+        exits 0 train "$T/directed" --epochs 1 $how --partition "$T/zeros.npy" --quiet
+    done
+}
+parts "$T/zeros.npy" 61 "0"
+check "parts of several ranks on one: one sentence" one_rank
 parts "$T/ring.npy" 24 "v % 2"
 check "parts of another graph: one sentence" refused "has 24 elements, expected the part of each of the 61 vertices" \
     train "$T/directed" --distribution halo --partition "$T/ring.npy"

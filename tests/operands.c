@@ -344,7 +344,7 @@ void sl_operation_run(void **state)
 
 int sl_operations_start(void **state)
 {
-    if (!sl_running_device())
+    if (sl_running_device() == SL_DEVICE_AUTO)
         setenv("STARPU_NCUDA", "0", 1);
     return sl_running_start(state);
 }

@@ -99,6 +99,31 @@ without_prediction() { # RANKS OPTION ...
     like_log
 }
 
+# A number that each rank counted, the most of any rank.
+most() { # FOLDER NAME
+    cat "$T/$1"/counts.* | awk -v name="$2" '$1 == name && $3 > most { most = $3 } END { print most + 0 }'
+}
+
+# drawn RANKS OPTION ...: forty more epochs of four steps, whose batches are drawn, bring an agreement each at most, and no
+# thread. The first batches of a run, which depend on its length, are made with up to 60 calls of MPI more or less.
+drawn() {
+    n=$1
+    shift
+    for length in 3 43; do
+        rm -rf "${T:?}/drawn-$length"
+        mkdir "$T/drawn-$length"
+        cd "$T/drawn-$length" || exit 1
+        timeout 600 "$MPIRUN" -n "$n" "$STARLING" train "$T/drawn" "$@" --hidden 4 --epochs "$length" --eval-every 1000000 \
+            --workers 1 --quiet >out 2>&1 || die "exit status $?: $(cat out)"
+    done
+    more=$(($(most drawn-43 direct) - $(most drawn-3 direct)))
+    [ "$n" -eq 1 ] || [ "$(most drawn-43 direct)" -ge 40 ] || die "$(most drawn-43 direct) calls of MPI"
+    [ "$more" -le 100 ] || die "$more calls of MPI in 40 epochs more"
+    [ "$(most drawn-43 threads)" -gt 0 ] && [ "$(most drawn-43 threads)" -eq "$(most drawn-3 threads)" ] ||
+        die "$(most drawn-43 threads) threads in 43 epochs, $(most drawn-3 threads) in 3"
+    echo "$more calls, $(most drawn-43 threads) threads"
+}
+
 small="--tiles 9 --layers 3 --hidden 7"
 check "a directed, weighted dataset out of an edge list" directed
 for how in "3 1d" "4 1.5d" "4 2d" "8 3d" "3 halo" "3 vertex-cut" "3 vertex-cut --delay 0c"; do
@@ -121,4 +146,13 @@ check "GraphSAGE, max, bfloat16, vertex-cut" exactly 3 "$T/directed" --tiles 9 -
 check "bfloat16" exactly 4 "$T/directed" --tiles 9 --precision bf16 --distribution 2d
 check "sparse features, SpMM first, broadcast trees" exactly 4 "$karate" --tiles 6 --product-order spmm --distribution 1.5d \
     --broadcast tree
+# Ranks have all cores, so that loops have threads.
+OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
+export OMPI_MCA_hwloc_base_binding_policy PRTE_MCA_hwloc_default_binding_policy
+"$STARLING" generate community "$T/drawn" --vertices 2400 --classes 4 --degree 6 --features 24 --seed 3 --quiet || exit 1
+for how in "1 1d" "2 1d" "4 2d"; do
+    # shellcheck disable=SC2086
+    check "batches that are drawn, ${how#* }, ranks: ${how%% *}" drawn ${how%% *} --batches clusters:8,2 --distribution ${how#* }
+done
+check "samples that are drawn, ranks: 2" drawn 2 --batches co:4 --fanout 3 --resample 1 --distribution 1d
 finish

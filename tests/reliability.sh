@@ -82,6 +82,32 @@ too_large() {
     return 0
 }
 
+# A checkpoint on the way that is lost is told at once and in the end, to quiet runs, too.
+lost_checkpoint() {
+    mkdir "$T/folder"
+    "$STARLING" train "$karate" --epochs 10000000 --workers 1 --quiet --checkpoint "$T/folder/ck" --checkpoint-every 2000 \
+        >"$T/out" 2>"$T/err" </dev/null &
+    background=$!
+    for wanted in "-s $T/folder/ck" "-s $T/err" "-s $T/folder/ck"; do
+        tries=0
+        # shellcheck disable=SC2086
+        until [ $wanted ]; do
+            sleep 0.1
+            tries=$((tries + 1))
+            [ $tries -lt 300 ] || die "not $wanted: $(cat "$T/err")"
+        done
+        if [ -d "$T/folder" ]; then mv "$T/folder" "$T/away"; else mv "$T/away" "$T/folder" && rm -f "$T/folder/ck"; fi
+    done
+    mv "$T/away" "$T/folder"
+    kill -TERM "$background"
+    wait "$background"
+    status=$?
+    [ $status -eq 1 ] || die "exit status $status: $(cat "$T/err")"
+    head -n 1 "$T/err" | grep -q "^starling: $T/folder/ck: cannot write: .*; training goes on$" || die "$(cat "$T/err")"
+    tail -n 1 "$T/err" | grep -q "^starling: $T/folder/ck: the checkpoint of epoch [0-9]*000 was not written" || die "$(cat "$T/err")"
+    "$STARLING" evaluate "$T/folder/ck" "$karate" --quiet || die "no checkpoint"
+}
+
 second_run() {
     begin "$STARLING"
     for file in checkpoint:ck log:log; do
@@ -169,6 +195,7 @@ check "SIGHUP twice" twice
 check "an ignored SIGHUP" ignored HUP
 check "a broken pipe" broken_pipe
 check "a file larger than allowed" too_large
+check "a lost checkpoint on the way" lost_checkpoint
 check "a second run on the same files" second_run
 check "a held start of StarPU" held_start
 check "a file that becomes shorter" lost_pages

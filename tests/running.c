@@ -37,9 +37,10 @@ const char *sl_running_store(const struct sl_dataset *data, const char *name)
     return path;
 }
 
-const char *sl_running_device(void)
+enum sl_device sl_running_device(void)
 {
-    return getenv("SL_TEST_DEVICE");
+    const char *device = getenv("SL_TEST_DEVICE");
+    return device ? (enum sl_device)sl_choice_find(SL_CHOICES(SL_DEVICES), device) : SL_DEVICE_AUTO;
 }
 
 int sl_running_start(void **state)

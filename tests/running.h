@@ -16,8 +16,8 @@ const char *sl_running_path(const char *name);
  * next call. */
 const char *sl_running_store(const struct sl_dataset *data, const char *name);
 
-/* SL_TEST_DEVICE, the --device that tasks run on, or NULL. */
-const char *sl_running_device(void);
+/* The device that tasks run on: SL_TEST_DEVICE, or auto. */
+enum sl_device sl_running_device(void);
 
 /* Set-up and tear-down of a cmocka group: two workers. Small matrices share
  * places, too (graphs/place.h). */

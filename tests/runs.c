@@ -21,11 +21,11 @@ enum { MOST_WORDS = 64 };
 /* With --feature-form auto, the form stays. */
 static int set_form(struct sl_source *source, const struct sl_config *config)
 {
-    if (strcmp(config->feature_form, "auto") == 0)
+    if (config->feature_form == SL_FORM_AUTO)
         return 0;
     return sl_features_set_form(&sl_running, source,
-                                strcmp(config->feature_form, "dense") == 0 ? SL_FEATURES_DENSE
-                                                                           : SL_FEATURES_CSR);
+                                config->feature_form == SL_FORM_DENSE ? SL_FEATURES_DENSE
+                                                                      : SL_FEATURES_CSR);
 }
 
 void sl_opened_open(struct sl_opened *opened, const struct sl_dataset *data,

@@ -91,6 +91,28 @@ sentence() {
     grep '^starling: ' "$2" | grep -qF -e "$1" || die "no \"$1\" in: $(cat "$2")"
 }
 
+# on_terminal STREAM ARGUMENT ...: the program with a terminal as stdout or stderr, whose words are then in $T/screen. Words of
+# the other stream are in $T/beside.
+on_terminal() {
+    command -v python3 >/dev/null 2>&1 || { echo "no python3 to make a terminal"; exit 77; }
+    python3 - "$T/screen" "$T/beside" "$1" "$STARLING" "$@" <<'PYTHON' || die "no terminal"
+import os, pty, subprocess, sys
+screen, other, stream, program, _, *arguments = sys.argv[1:]
+terminal, end = pty.openpty()
+with open(screen, "wb") as said, open(other, "wb") as rest:
+    run = subprocess.Popen([program] + arguments, **{"stdout": rest, "stderr": rest, stream: end})
+    os.close(end)
+    part = b" "
+    while part:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:
+            part = b""
+        said.write(part)
+sys.exit(run.wait())
+PYTHON
+}
+
 # The numbers of a .npy file of float32, a line each.
 numbers() { # FILE
     od -An -v -t f4 -w4 -j128 "$1"

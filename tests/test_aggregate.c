@@ -144,7 +144,7 @@ static void make_product(struct product *p, const struct matrix *m, int tiles, i
         sparse = {count, count, p->cut, p->cut, sl_distribution_sparse_owner, &p->distribution},
         dense = {count, 1, p->cut, p->width, sl_distribution_dense_owner, &p->distribution};
     if (sl_sparse_matrix_create(&sl_running, &p->a, &sparse, sl_distribution_span, block_cols,
-                                &(struct sl_sparse_rows){m->valued, read_row, m, false}) ||
+                                &(struct sl_sparse_rows){m->valued, read_row, m, false, false}) ||
         sl_matrix_create(&sl_running, &p->h, SL_FLOAT32, &dense) ||
         sl_matrix_create(&sl_running, &p->z, SL_FLOAT32, &dense))
         fail_msg("%s", sl_error_message());

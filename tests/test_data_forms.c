@@ -193,6 +193,17 @@ static void test_masks(void **state)
 
 /* ---- Fortran order ---- */
 
+/* An array of nothing has no address. */
+static void test_nothing(void **state)
+{
+    (void)state;
+    const struct sl_npy none = sl_npy_view("none", SL_NPY_INT64, 1, 0, 0, NULL);
+    int64_t out[] = {7};
+    assert_int_equal(sl_npy_copy(&none, SL_NPY_INT64, 0, 0, out), SL_OK);
+    assert_int_equal(sl_npy_copy(&none, SL_NPY_INT64, 0, 0, NULL), SL_OK);
+    assert_int_equal(out[0], 7);
+}
+
 static void test_fortran(void **state)
 {
     const char *dir = make_dataset(*state, "fortran");
@@ -599,6 +610,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_label_names, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_class_names, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_masks, files_setup, files_teardown),
+        cmocka_unit_test(test_nothing),
         cmocka_unit_test_setup_teardown(test_fortran, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_large_fortran, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_line_ends, files_setup, files_teardown),

@@ -2,6 +2,8 @@
  * that are held: the same graph, and the same sentence where it is refused. */
 #include "format_files.h"
 
+#include "data/formats/edges.h"
+
 static int open_as(const char *path, int64_t large_file, int64_t first, bool both,
                    enum sl_weight_column weights, struct sl_dataset *data)
 {
@@ -175,11 +177,13 @@ static const char *const texts[] = {
     "# a comment\nsource,target\n0,3\n3,1\n1,0\n5,5\n",
     "1 2 0.5\n2 1 0.25\n2 3 1e-3\n1 2 2\n3 3 -1\n",
     "1\t2\n2\t3\n3\t1\n",
-    "4 3\n0 1\n1 2\n2 3\n",                               /* a size in front */
-    "9 9\n4 3\n0 1\n1 2\n2 3\n",                          /* in the second line */
-    "0 100000\n100000 7\n7 0\n",                          /* large numbers are renumbered */
-    "a b\nb c\nc a\n",                                    /* names */
-    "0 1\n1 0\n2 1\n3 0\n4 1\n5 0\n6 1\n7 0\n8 1\n9 0\n", /* labels */
+    "4 3\n0 1\n1 2\n2 3\n",                                /* a size in front */
+    "9 9\n4 3\n0 1\n1 2\n2 3\n",                           /* in the second line */
+    "0 100000\n100000 7\n7 0\n",                           /* large numbers are renumbered */
+    "0 9223372036854775807\n9223372036854775807 1\n2 1\n", /* the largest */
+    "source,target\n",                                     /* no edge */
+    "a b\nb c\nc a\n",                                     /* names */
+    "0 1\n1 0\n2 1\n3 0\n4 1\n5 0\n6 1\n7 0\n8 1\n9 0\n",  /* labels */
     "0 1 9\n1 2 9\n2 0 9\n",
     "0 1\n1 x\n",
     "0 1\n1 2 3\n",
@@ -203,6 +207,17 @@ static void test_texts(void **state)
         for (int way = 0; way < 12; way++)
             compare(path, way % 2, way / 2 % 2, (enum sl_weight_column)(way / 4));
     }
+}
+
+/* A list of names without a name has no address. */
+static void test_no_names(void **state)
+{
+    (void)state;
+    const struct sl_string_ids names = {.count = 0};
+    struct sl_dataset data = {.vertices = 1};
+    assert_int_equal(sl_edges_keep_names("none", &names, &data), SL_OK);
+    assert_int_equal(data.vertices, 0);
+    sl_dataset_close(&data);
 }
 
 static void test_real(void **state)
@@ -262,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ways, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_texts, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_reference, files_setup, files_teardown),
+        cmocka_unit_test(test_no_names),
         cmocka_unit_test(test_real),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,11 +15,18 @@
 #include "core/options.h"
 #include "core/options_print.h"
 
+#define NORMS(ENTRY) ENTRY(SYM, "sym") ENTRY(ROW, "row") ENTRY(NONE, "none")
+#define BOTHS(ENTRY) ENTRY(MAX, "max") ENTRY(SUM, "sum")
+enum norm { NORMS(SL_CHOICE_CONSTANT) };
+enum both { BOTHS(SL_CHOICE_CONSTANT) };
+
 struct config {
     int64_t layers, offset, any;
     double lr, dropout, raw;
     bool bias, quiet;
-    char *log, *norm, *both;
+    char *log;
+    enum norm norm;
+    enum both both;
 };
 
 static const struct sl_option table[] = {
@@ -41,9 +48,9 @@ static const struct sl_option table[] = {
      "Print nothing", "Output"},
     {"log", SL_OPTION_STRING, offsetof(struct config, log), NULL, 0, 0, NULL, "FILE", "Log to FILE",
      "Output"},
-    {"norm", SL_OPTION_CHOICE, offsetof(struct config, norm), "sym", 0, 0, "sym|row|none", "KIND",
-     "Norm", "Model"},
-    {"both", SL_OPTION_WAY, offsetof(struct config, both), NULL, 0, 0, "max|sum", "[WAY]",
+    {"norm", SL_OPTION_CHOICE, offsetof(struct config, norm), "sym", 0, 0, SL_CHOICES(NORMS),
+     "KIND", "Norm", "Model"},
+    {"both", SL_OPTION_WAY, offsetof(struct config, both), NULL, 0, 0, SL_CHOICES(BOTHS), "[WAY]",
      "Both directions", "Model"},
     {0},
 };
@@ -103,7 +110,7 @@ static void test_defaults(void **state)
     assert_true(config->lr == 0.01 && config->dropout == 0.5 && config->raw == 0);
     assert_true(config->bias && !config->quiet);
     assert_null(config->log);
-    assert_string_equal(config->norm, "sym");
+    assert_int_equal(config->norm, SYM);
 }
 
 static void test_parse(void **state)
@@ -120,7 +127,7 @@ static void test_parse(void **state)
     assert_true(config->lr == 1e-3);
     assert_true(config->quiet && !config->bias);
     assert_string_equal(config->log, "a=b");
-    assert_string_equal(config->norm, "row");
+    assert_int_equal(config->norm, ROW);
     const bool expected[ROWS] = {
         [0] = true, [3] = true, [6] = true, [7] = true, [8] = true, [9] = true};
     assert_memory_equal(line.given, expected, sizeof expected);
@@ -133,7 +140,7 @@ static void test_last_wins(void **state)
     assert_int_equal(
         parse(config, &line, "--log a --log b --norm row --norm none --quiet --no-quiet"), 0);
     assert_string_equal(config->log, "b");
-    assert_string_equal(config->norm, "none");
+    assert_int_equal(config->norm, NONE);
     assert_false(config->quiet);
 }
 
@@ -223,7 +230,7 @@ static void test_refused_value_changes_nothing(void **state)
     assert_refused(*state, "--norm rows", "");
     assert_refused(*state, "--raw nan", "");
     assert_int_equal(config->layers, 2);
-    assert_string_equal(config->norm, "sym");
+    assert_int_equal(config->norm, SYM);
     assert_true(config->raw == 0);
 }
 
@@ -237,20 +244,37 @@ static void test_choices(void **state)
     assert_refused(*state, "--norm sym|row", "one of");
 }
 
+static void test_words(void **state)
+{
+    struct config *config = *state;
+    const char *choices = SL_CHOICES(NORMS);
+    assert_string_equal(choices, "sym|row|none");
+    assert_string_equal(sl_choice_word(choices, SYM).text, "sym");
+    assert_string_equal(sl_choice_word(choices, NONE).text, "none");
+    assert_string_equal(sl_choice_word(choices, NONE + 1).text, "");
+    assert_string_equal(sl_choice_word(choices, SL_NO_CHOICE).text, "");
+    assert_int_equal(sl_choice_find(choices, "row"), ROW);
+    assert_int_equal(sl_choice_find(choices, "ro"), SL_NO_CHOICE);
+    assert_int_equal(sl_choice_find(choices, ""), SL_NO_CHOICE);
+    config->norm = ROW;
+    assert_string_equal(sl_options_word(table, config, "norm").text, "row");
+    assert_string_equal(sl_options_word(table, config, "both").text, "");
+}
+
 /* The value of a way may be missing; a word that is none of its choices is not taken. */
 static void test_ways(void **state)
 {
     struct config *config = *state;
     struct line line;
-    assert_null(config->both);
+    assert_true((int)config->both == SL_NO_CHOICE);
     assert_int_equal(parse(config, &line, "--both data"), 0);
-    assert_string_equal(config->both, "max");
+    assert_int_equal(config->both, MAX);
     assert_int_equal(line.positionals, 1);
     assert_int_equal(parse(config, &line, "data --both sum"), 0);
-    assert_string_equal(config->both, "sum");
+    assert_int_equal(config->both, SUM);
     assert_int_equal(line.positionals, 1);
     assert_int_equal(parse(config, &line, "--both=sum --both --quiet"), 0);
-    assert_string_equal(config->both, "max");
+    assert_int_equal(config->both, MAX);
     assert_refused(config, "--both=mean", "--both: expected one of: max sum, not \"mean\"");
 }
 
@@ -353,10 +377,13 @@ static void test_json_round_trip(void **state)
     assert_true(other.lr == 0.1 && other.dropout == 0.5 && other.raw == -1e-300);
     assert_true(!other.bias && other.quiet);
     assert_string_equal(other.log, "\xC3\xA9.txt");
-    assert_string_equal(other.norm, "none");
+    assert_int_equal(other.norm, NONE);
+    assert_true((int)other.both == SL_NO_CHOICE);
+    other.both = SUM;
     json_object_set_new(object, "log", json_null());
     assert_int_equal(sl_options_from_json(table, &other, object, NULL, "test"), 0);
     assert_null(other.log);
+    assert_true((int)other.both == SL_NO_CHOICE);
     json_decref(object);
     sl_options_free(table, &other);
 }
@@ -569,6 +596,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ranges, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_value_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_choices, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_words, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ways, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
         cmocka_unit_test(test_unknown_elsewhere_known),

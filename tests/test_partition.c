@@ -62,7 +62,7 @@ static int64_t weight_of(const struct graph *g, int64_t r)
            (g->features ? g->features[v + 1] - g->features[v] : 0);
 }
 
-static struct sl_partition cut(const struct graph *g, const char *balance, int64_t tiles)
+static struct sl_partition cut(const struct graph *g, enum sl_balance balance, int64_t tiles)
 {
     struct sl_partition partition;
     const struct sl_partition_options options = {
@@ -148,7 +148,7 @@ static void test_by_nnz(void **state)
                 assert_int_equal(sl_source_order(&sl_running, &g.source, orders[variant / 2], 3),
                                  0);
                 for (int64_t tiles = 1; tiles <= sizes[k] + 1; tiles += 1 + tiles / 4) {
-                    struct sl_partition p = cut(&g, "nnz", tiles);
+                    struct sl_partition p = cut(&g, SL_BALANCE_NNZ, tiles);
                     assert_int_equal(p.tiles, tiles < sizes[k] ? tiles : sizes[k]);
                     check_cuts(&g, &p, shapes[s].name);
                     sl_partition_destroy(&p);
@@ -161,7 +161,7 @@ static void test_by_rows(void **state)
 {
     (void)state;
     struct graph g = make_graph(101, first_heavy, false);
-    struct sl_partition p = cut(&g, "rows", 7);
+    struct sl_partition p = cut(&g, SL_BALANCE_ROWS, 7);
     for (int t = 0; t < 7; t++) {
         const int64_t rows = p.row_cut[t + 1] - p.row_cut[t];
         assert_true(rows == 14 || rows == 15);
@@ -179,7 +179,7 @@ static void test_damaged(void **state)
     struct graph g = make_graph(61, any_degree, false);
     g.indptr[20] = INT64_MAX;
     g.indptr[40] = INT64_MIN;
-    struct sl_partition p = cut(&g, "nnz", 9);
+    struct sl_partition p = cut(&g, SL_BALANCE_NNZ, 9);
     for (int t = 0; t < 9; t++)
         assert_true(p.row_cut[t] < p.row_cut[t + 1]);
     assert_int_equal(p.row_cut[9], 61);
@@ -207,7 +207,7 @@ static void test_workers(void **state)
     const int64_t ranks = sl_running.ranks, all = ranks * (ranks + 1) / 2;
     for (int64_t tiles = 1; tiles < 40; tiles++) {
         struct sl_partition_options options = {
-            .balance = "nnz", .tiles = tiles, .cores = 4, .workers = 3, .width = 16};
+            .balance = SL_BALANCE_NNZ, .tiles = tiles, .cores = 4, .workers = 3, .width = 16};
         struct sl_partition equal, unequal;
         assert_int_equal(sl_partition_create(&sl_running, &equal, &g.source, &options), 0);
         options.workers = sl_running.rank + 1;
@@ -277,7 +277,7 @@ static void test_hops(void **state)
 {
     (void)state;
     static const int64_t hop_cut[] = {0, 400, 640, 1180, 1195, 1200};
-    const char *const balance[] = {"nnz", "rows"};
+    const enum sl_balance balance[] = {SL_BALANCE_NNZ, SL_BALANCE_ROWS};
     for (int64_t tiles = 1; tiles < 40; tiles += 3)
         for (int b = 0; b < 2; b++) {
             struct graph g = make_graph(1200, two, false);
@@ -304,7 +304,7 @@ static int64_t five_hundred(int64_t n, int64_t v)
 static int64_t tiles_for(const struct graph *g, int gpus, bool shared, int64_t gpu_bytes)
 {
     struct sl_partition p;
-    const struct sl_partition_options options = {.balance = "nnz",
+    const struct sl_partition_options options = {.balance = SL_BALANCE_NNZ,
                                                  .cores = 16,
                                                  .gpus = gpus,
                                                  .shared = shared,
@@ -342,7 +342,7 @@ static int64_t tiles_on_link(struct graph *g, int64_t features, int cores, int r
                              int64_t link)
 {
     struct sl_partition p;
-    const struct sl_partition_options options = {.balance = "nnz",
+    const struct sl_partition_options options = {.balance = SL_BALANCE_NNZ,
                                                  .cores = cores,
                                                  .workers = 1,
                                                  .ranks = ranks,
@@ -445,7 +445,7 @@ static void test_visits_of_plans(void **state)
         int32_t *neighbour = make_neighbours(&g, near);
         for (int64_t width = 16; width <= 256; width *= 4) {
             const struct sl_partition_options options = {
-                .balance = "nnz", .cores = 4 * ranks, .workers = 1, .width = width};
+                .balance = SL_BALANCE_NNZ, .cores = 4 * ranks, .workers = 1, .width = width};
             struct sl_partition_options planned = options;
             planned.ranks = ranks;
             struct sl_partition run, plan;
@@ -494,7 +494,7 @@ static int32_t *parts_of(const struct sl_partition *p, const struct sl_source *s
 /* Entries of A + I in blocks (RANKS, RANKS), of rows in the first order and columns in the other,
  * which ranks share in 1D. */
 static void count_blocks(const struct sl_csr *a, const struct sl_source *source,
-                         const char *balance, int64_t *blocks)
+                         enum sl_balance balance, int64_t *blocks)
 {
     int32_t *part[2];
     for (int o = 0; o < 2; o++) {
@@ -530,16 +530,17 @@ static double unevenness(const int64_t *blocks, int width)
 
 /* How even an R-MAT graph is in 1D: ranks, tiles and stages (sl_tile_counts_stages). */
 static const struct {
-    const char *order, *balance;
+    const char *order;
+    enum sl_balance balance;
     double ranks, tiles, stages, worst; /* expected at most: largest over mean */
     double least_tiles, least_stages;   /* without this, the bounds would say nothing */
 } shares[] = {
-    {"none", "nnz", 1.01, 1.7, 1.2, 1.5, 1.3, 1.05}, /* the default */
-    {"none", "rows", 4.0, 12.0, 4.6, 6.0, 5.0, 3.0},
-    {"random", "nnz", 1.01, 1.3, 1.01, 1.02, 1.1, 1.0},
-    {"random", "rows", 1.1, 1.4, 1.1, 1.15, 1.1, 1.01}, /* MG-GCN's */
-    {"double", "nnz", 1.01, 1.01, 1.01, 1.01, 1.0, 1.0},
-    {"double", "rows", 1.1, 1.15, 1.1, 1.15, 1.02, 1.01},
+    {"none", SL_BALANCE_NNZ, 1.01, 1.7, 1.2, 1.5, 1.3, 1.05}, /* the default */
+    {"none", SL_BALANCE_ROWS, 4.0, 12.0, 4.6, 6.0, 5.0, 3.0},
+    {"random", SL_BALANCE_NNZ, 1.01, 1.3, 1.01, 1.02, 1.1, 1.0},
+    {"random", SL_BALANCE_ROWS, 1.1, 1.4, 1.1, 1.15, 1.1, 1.01}, /* MG-GCN's */
+    {"double", SL_BALANCE_NNZ, 1.01, 1.01, 1.01, 1.01, 1.0, 1.0},
+    {"double", SL_BALANCE_ROWS, 1.1, 1.15, 1.1, 1.15, 1.02, 1.01},
 };
 
 static void order_rmat(struct sl_source *source, const struct sl_dataset *data, const char *order)
@@ -572,7 +573,9 @@ static void test_rmat(void **state)
         if (sl_running.rank == 0)
             printf("R-MAT, order %s, balance %s, 8 ranks: nonzeros, largest / mean %.4f, of 8 x 8 "
                    "tiles %.4f; stage by stage %.4f, in the worst one %.4f\n",
-                   shares[s].order, shares[s].balance, ranks, tiles, stages.all, stages.worst);
+                   shares[s].order,
+                   sl_choice_word(SL_CHOICES(SL_BALANCES), (int)shares[s].balance).text, ranks,
+                   tiles, stages.all, stages.worst);
         assert_true(ranks <= shares[s].ranks && tiles <= shares[s].tiles);
         assert_true(stages.all <= shares[s].stages && stages.worst <= shares[s].worst);
         assert_true(tiles >= shares[s].least_tiles && stages.all >= shares[s].least_stages);

@@ -195,7 +195,7 @@ static void check_part(struct whole *w, int64_t tiles)
 {
     const int rank = sl_running.rank;
     const struct sl_partition_options options = {
-        .balance = "nnz", .tiles = tiles, .cores = 1, .workers = 1, .width = 16};
+        .balance = SL_BALANCE_NNZ, .tiles = tiles, .cores = 1, .workers = 1, .width = 16};
     assert_int_equal(sl_partition_create(&sl_running, &w->partition, w->source, &options), 0);
     const int64_t first = w->partition.row_cut[w->partition.rank_cut[rank]];
     const int64_t end = w->partition.row_cut[w->partition.rank_cut[rank + 1]];
@@ -356,7 +356,7 @@ static void check_share(const char *path, const char *order, int64_t all)
     struct sl_part part;
     struct sl_partition p;
     const struct sl_partition_options options = {
-        .balance = "nnz", .tiles = 8 * ranks, .cores = 1, .workers = 1, .width = 16};
+        .balance = SL_BALANCE_NNZ, .tiles = 8 * ranks, .cores = 1, .workers = 1, .width = 16};
     assert_int_equal(sl_source_open(&sl_running, path, &source), 0);
     assert_int_equal(sl_source_order(&sl_running, &source, order, 1), 0);
     assert_int_equal(sl_partition_create(&sl_running, &p, &source, &options), 0);

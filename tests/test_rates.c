@@ -187,7 +187,7 @@ static enum sl_feature_form form_of(int64_t entries, double features, double gem
     assert_int_equal(sl_options_set(sl_config_options, &config, "feature-form", asked), 0);
     assert_int_equal(sl_options_set(sl_config_options, &config, "input-dropout", dropout), 0);
     assert_int_equal(sl_defaults_form(&alone, &source, &core, &config), 0);
-    assert_string_equal(config.feature_form,
+    assert_string_equal(sl_config_word(&config, "feature-form").text,
                         source.feature_form == SL_FEATURES_CSR ? "csr" : "dense");
     sl_options_free(sl_config_options, &config);
     return source.feature_form;

@@ -79,7 +79,7 @@ static struct sl_optimizer_step step_of(const struct sl_config *config, int epoc
 {
     const float beta1 = 0.9f, beta2 = 0.999f;
     return (struct sl_optimizer_step){
-        .method = sl_optimizer_find(config->optimizer),
+        .method = config->optimizer,
         .rate = (float)config->lr,
         .momentum = (float)config->momentum,
         .beta1 = beta1,

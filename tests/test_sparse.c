@@ -288,7 +288,7 @@ static void check_cut(const struct matrix *m, int tile_rows, int tile_cols, int6
     int64_t *row_cut = random_cuts(tile_rows, m->rows), *col_cut = random_cuts(tile_cols, m->cols);
     const struct sl_cuts cuts = {tile_rows, tile_cols, row_cut, col_cut, owner, plan};
     if (sl_sparse_matrix_create(&sl_running, &matrix, &cuts, plan->joined ? span : NULL, block_cols,
-                                &(struct sl_sparse_rows){has_values, read_row, m, mirrored}))
+                                &(struct sl_sparse_rows){has_values, read_row, m, mirrored, false}))
         fail_msg("%s: %s", plan->name, sl_error_message());
     check_matrix(m, &matrix, block_cols > 1 ? block_cols : 1, has_values, plan);
     sl_sparse_matrix_destroy(&matrix);

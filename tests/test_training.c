@@ -47,7 +47,7 @@ static void normalize_rows(struct sl_reference *net, double power)
 static enum sl_reference_norm reference_norm(const struct sl_config *config)
 {
     if (strcmp(config->model, "gcn") == 0)
-        return strcmp(config->norm, "row") == 0 ? SL_REFERENCE_ROW : SL_REFERENCE_SYM;
+        return config->norm == SL_NORM_ROW ? SL_REFERENCE_ROW : SL_REFERENCE_SYM;
     return strcmp(config->aggregator, "gcn") == 0    ? SL_REFERENCE_GCN
            : strcmp(config->aggregator, "mean") == 0 ? SL_REFERENCE_MEAN
            : strcmp(config->aggregator, "max") == 0  ? SL_REFERENCE_MAX
@@ -63,9 +63,9 @@ static struct sl_reference *make_reference(const struct sl_dataset *data,
         hidden[l] = config->hidden;
     struct sl_reference *net =
         sl_fixture_reference(data, (int)config->layers, hidden, reference_norm(config));
-    if (strcmp(config->normalize_features, "l1") == 0)
+    if (config->normalize_features == SL_FEATURE_NORM_L1)
         normalize_rows(net, 1.0);
-    if (strcmp(config->normalize_features, "l2") == 0)
+    if (config->normalize_features == SL_FEATURE_NORM_L2)
         normalize_rows(net, 2.0);
     return net;
 }
@@ -73,9 +73,9 @@ static struct sl_reference *make_reference(const struct sl_dataset *data,
 static double rate_of(const struct sl_config *config, int epoch)
 {
     double rate = config->lr;
-    if (strcmp(config->schedule, "cosine") == 0)
+    if (config->schedule == SL_SCHEDULE_COSINE)
         rate *= 0.5 + 0.5 * cos(3.14159265358979323846 * (epoch - 1) / (double)config->epochs);
-    if (strcmp(config->schedule, "step") == 0)
+    if (config->schedule == SL_SCHEDULE_STEP)
         for (int64_t e = config->step_epochs; e < epoch; e += config->step_epochs)
             rate *= config->step_factor;
     return rate;
@@ -83,11 +83,11 @@ static double rate_of(const struct sl_config *config, int epoch)
 
 static struct sl_reference_optimizer make_optimizer(const struct sl_config *config)
 {
-    const bool sgd = strcmp(config->optimizer, "sgd") == 0;
+    const bool sgd = config->optimizer == SL_SGD;
     return (struct sl_reference_optimizer){
-        .method = sgd                                       ? SL_REFERENCE_SGD
-                  : strcmp(config->optimizer, "adamw") == 0 ? SL_REFERENCE_ADAMW
-                                                            : SL_REFERENCE_ADAM,
+        .method = sgd                             ? SL_REFERENCE_SGD
+                  : config->optimizer == SL_ADAMW ? SL_REFERENCE_ADAMW
+                                                  : SL_REFERENCE_ADAM,
         .decay = (double)(float)config->weight_decay,
         .decay_layers = config->weight_decay_all ? (int)config->layers : 1,
         .decay_bias = true,

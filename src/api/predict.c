@@ -56,20 +56,24 @@ static int collect(struct sl_apply *apply, bool embeddings, struct starling_pred
     return sl_runtime_agree(rt, code);
 }
 
-static int run_model(struct sl_runtime *rt, const starling_model *model,
-                     const starling_graph *graph, const struct sl_apply_options *how,
-                     struct starling_prediction *p)
+struct work {
+    struct sl_runtime *rt;
+    const starling_model *model;
+    const starling_graph *graph;
+    const struct sl_apply_options *how;
+    struct sl_source source;
+    struct sl_apply apply;
+    struct starling_prediction *prediction;
+};
+
+static int run_model(void *argument)
 {
-    struct sl_source source = {0};
-    struct sl_apply apply = {0};
-    int code = sl_source_borrow_alike(rt, &graph->source, &source);
+    struct work *w = argument;
+    int code = sl_source_borrow_alike(w->rt, &w->graph->source, &w->source);
     if (!code)
-        code = sl_apply_create(&apply, rt, &source, &model->checkpoint, "the model", how);
-    if (!code)
-        code = collect(&apply, how->embeddings, p);
-    sl_apply_destroy(&apply);
-    sl_source_close(&source);
-    return code;
+        code = sl_apply_create(&w->apply, w->rt, &w->source, &w->model->checkpoint, "the model",
+                               w->how);
+    return code ? code : collect(&w->apply, w->how->embeddings, w->prediction);
 }
 
 static int start_and_run(const starling_model *model, starling_graph *graph,
@@ -95,7 +99,10 @@ static int start_and_run(const starling_model *model, starling_graph *graph,
     if (code)
         return code;
     sl_talk(rt.rank == 0 && !config->quiet, config->verbose);
-    code = run_model(&rt, model, graph, &how, p);
+    struct work work = {.rt = &rt, .model = model, .graph = graph, .how = &how, .prediction = p};
+    code = sl_runtime_guard(&rt, run_model, &work);
+    sl_apply_destroy(&work.apply);
+    sl_source_close(&work.source);
     sl_runtime_stop(&rt);
     return code;
 }

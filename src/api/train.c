@@ -63,26 +63,35 @@ static struct starling_result result_of(const struct sl_outcome *outcome)
     return result;
 }
 
-static int train(struct sl_train_run *run, const bool *given, struct listener *listener,
-                 struct starling_model *model)
+struct training {
+    struct sl_train_run *run;
+    const bool *given;
+    struct listener *listener;
+    struct starling_model *model;
+};
+
+static int train(void *argument)
 {
-    int code = sl_train_open(run, given);
+    const struct training *training = argument;
+    struct sl_train_run *run = training->run;
+    int code = sl_train_open(run, training->given);
     if (!code)
         code = sl_train_load(run);
     if (code)
         return code;
     run->trainer.records.stop_requested = &stop;
-    run->trainer.taken = &model->checkpoint;
-    if (listener->callback) {
+    run->trainer.taken = &training->model->checkpoint;
+    if (training->listener->callback) {
         run->report.listener = tell;
-        run->report.context = listener;
+        run->report.context = training->listener;
     }
     sl_train_measure(run);
     sl_train_report_start(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
+    sl_guard_check(); /* before the log says how it ended */
     sl_train_sum_traffic(run);
     sl_train_report_end(run);
-    model->result = result_of(&run->outcome);
+    training->model->result = result_of(&run->outcome);
     return sl_runtime_agree(&run->rt, code);
 }
 
@@ -100,7 +109,7 @@ static int run_training(starling_graph *graph, const starling_options *options,
     if (!code)
         code = sl_train_start(&run, given, sl_api_silent(&run.config, given));
     if (!code) {
-        code = train(&run, given, listener, model);
+        code = sl_runtime_guard(&run.rt, train, &(struct training){&run, given, listener, model});
         sl_train_stop(&run);
     }
     const int closed = sl_train_free(&run);
@@ -124,7 +133,7 @@ int starling_train(starling_graph *graph, const starling_options *options,
     code = sl_api_agree(new ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a model"));
     if (!code)
         code = run_training(graph, options, &listener, new);
-    if (new &&new->checkpoint.description)
+    if (new &&new->checkpoint.description && !sl_guard_failed())
         *model = new; /* also where a file could not be written */
     else
         starling_model_free(new);

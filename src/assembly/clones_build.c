@@ -175,6 +175,8 @@ static int build_part(struct sl_cloning *m)
                 .merged_edges = home->data.merged_edges,
             },
         .first = m->out->bounds[m->rt->rank],
+        .dense_first = m->out->bounds[m->rt->rank],
+        .dense_rows = m->records,
         .entries = home->entries,
         .bytes_read = home->bytes_read,
     };

@@ -10,6 +10,9 @@
 struct sl_making {
     struct sl_operands *o;
     struct sl_runtime *rt;
+    struct sl_runtime *readers; /* the ranks whose parts are the graph together: those of `rt`, or
+                                   `alone`, where this rank reads all rows */
+    struct sl_runtime alone;
     const struct sl_assembly *how;
     int row_order; /* of the rows under way, with what follows from it: */
     struct sl_source source;
@@ -40,6 +43,12 @@ static inline int sl_making_other_order(const struct sl_making *m)
 static inline int64_t sl_making_local(const struct sl_making *m, int64_t r)
 {
     return r - m->part.first;
+}
+
+/* Whether the part has all rows of the graph. */
+static inline bool sl_making_has_all(const struct sl_making *m)
+{
+    return m->readers->ranks == 1;
 }
 
 /* The vertex of the dataset that row k of the part is, whatever its order. */

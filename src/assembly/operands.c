@@ -74,7 +74,8 @@ int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struc
                        const struct sl_assembly *how)
 {
     *o = (struct sl_operands){.row_orders = source->second_vertex ? 2 : 1, .type = how->type};
-    struct sl_making m = {.o = o, .rt = rt, .how = how};
+    struct sl_making m = {.o = o, .rt = rt, .alone = {.ranks = 1}, .how = how};
+    m.readers = how->workers ? &m.alone : rt;
     m.bounds = malloc((size_t)(rt->ranks + 1) * sizeof *m.bounds);
     const int code = make_operands(&m, source);
     free(m.bounds);

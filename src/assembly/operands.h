@@ -10,10 +10,10 @@
 #include "graphs/network.h"
 
 /* The number that sums over neighbours are divided by. */
+#define SL_NORMS(ENTRY) ENTRY(SL_NORM_SYM, "sym") ENTRY(SL_NORM_ROW, "row")
 enum sl_norm {
-    SL_NORM_SYM,   /* the roots of both vertices' degrees */
-    SL_NORM_ROW,   /* the vertex's degree */
-    SL_NORM_COUNT, /* the number of its neighbours, whatever their weights */
+    SL_NORMS(SL_CHOICE_CONSTANT) /* sym: the roots of both vertices' degrees; row: the vertex's */
+    SL_NORM_COUNT,               /* the number of its neighbours, whatever their weights */
     SL_NORM_NONE,
 };
 
@@ -55,14 +55,18 @@ struct sl_assembly {
     bool own_first; /* sums begin with the tiles of the own rank */
     bool drops_adjacency;
     /* the cut of the rows */
-    const char *balance;
+    enum sl_balance balance;
     int64_t tiles, block_cols; /* 0: chosen */
     int hop_shares;            /* runs of rows have so many shares of every hop: sums do not depend
                                   on the ranks. 0: a share for each rank */
     /* dense features stay in the files where they can: sl_stored_rows_load reads them */
     bool loads;
     bool lists_copies; /* sl_operands.rows */
-    bool forward_only; /* nothing goes back: sl_operands.transposed is empty */
+    /* The workers of each rank, if every rank has all of the source in memory and reads all rows:
+     * ranks then tell one another nothing. NULL: each rank reads its own rows. No clones, and
+     * nothing is aggregated. */
+    const int64_t *workers; // (ranks)
+    bool forward_only;      /* nothing goes back: sl_operands.transposed is empty */
 };
 
 struct sl_operands {

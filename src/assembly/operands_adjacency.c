@@ -74,9 +74,10 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
                      sl_span_function *span, struct sl_distribution *adjacency)
 {
     const struct sl_distribution *d = sl_making_distribution(m);
-    const bool own = !source->transposed && d->grid.columns * d->grid.depth == 1;
+    const bool all = sl_making_has_all(m);
+    const bool own = !source->transposed && (all || d->grid.columns * d->grid.depth == 1);
     struct sl_spread spread = {0};
-    int code = own ? 0 : sl_spread_create(m->rt, source, &spread);
+    int code = own ? 0 : sl_runtime_agree(m->rt, sl_spread_create(m->readers, source, &spread));
     sl_row_function *row = own ? source->row : sl_spread_row;
     const void *context = own ? source->context : &spread;
     struct sl_adjacency_source made = {
@@ -92,6 +93,7 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
         .weights = sl_operands_weights(m->how, m->part.data.symmetric, source->transposed),
         .row = row,
         .context = context,
+        .all = all,
     };
     if (!code && adjacency)
         code = adjacency->kind->create_adjacency(m->rt, adjacency, &made, matrix);
@@ -101,7 +103,7 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
             &(struct sl_cuts){source->tile_rows, source->tile_cols, source->row_cut,
                               source->col_cut, source->owner, source->owner_context},
             span, form->block_cols,
-            &(struct sl_sparse_rows){form->has_values, row, context, form->mirrored});
+            &(struct sl_sparse_rows){form->has_values, row, context, form->mirrored, all});
     sl_spread_free(&spread);
     return code;
 }

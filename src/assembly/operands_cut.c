@@ -34,7 +34,7 @@ int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
     const int shares = how->hop_shares > 0 ? how->hop_shares : rt->ranks;
     if (!how->kind->parts && !how->kind->clones && source->hop_cut && shares > 1)
         return sl_runtime_agree(rt, sl_source_order_by_hop_shares(source, shares));
-    return how->kind->parts && rt->ranks > 1 && !known
+    return how->kind->parts && (rt->ranks > 1 || how->partition) && !known
                ? sl_operands_order_by_parts(rt, source, how, rt->ranks, source)
                : 0;
 }
@@ -50,6 +50,8 @@ struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
         .shared = !rt->process->gpus_only,
         .gpu_bytes = rt->gpu_bytes,
         .workers = rt->process->workers > 0 ? rt->process->workers : 1,
+        .ranks = how->workers ? rt->ranks : 0,
+        .rank_workers = how->workers,
         .width = how->hidden,
         .link = rt->link_bytes,
     };
@@ -147,14 +149,13 @@ static int create_distribution(struct sl_making *m)
 
 int sl_making_cut(struct sl_making *m)
 {
-    const struct sl_runtime *rt = m->rt;
-    struct sl_partition_options options = sl_operands_cut(rt, m->how);
+    struct sl_partition_options options = sl_operands_cut(m->rt, m->how);
     if (m->row_order > 0)
         options.tiles = m->o->partition->tiles;
     struct sl_source source = m->source;
     if (m->how->kind->clones) /* clones are cut again, by their hops */
         source.hop_cut = NULL;
-    int code = sl_partition_create(m->rt, &m->o->partition[m->row_order], &source, &options);
+    int code = sl_partition_create(m->readers, &m->o->partition[m->row_order], &source, &options);
     if (!code)
         code = create_distribution(m);
     return sl_runtime_agree(m->rt, code);
@@ -291,14 +292,18 @@ static int cut_vertices(struct sl_making *m)
 
 /* Features that stay in the files are not read here, unless the rows' norms are wanted. The whole
  * graph, which is read before, has checked them. */
-static int read_part(struct sl_making *m, int64_t first, int64_t rows)
+static int read_part(struct sl_making *m)
 {
+    const int64_t first = m->bounds[m->rt->rank], rows = m->bounds[m->rt->rank + 1] - first;
     struct sl_source source = m->source;
     const bool stay =
         sl_making_can_store(m) && !m->how->aggregates && m->how->row_norm == SL_ROW_NORM_NONE;
     if (stay)
         source.feature_form = SL_FEATURES_IDENTITY;
-    const int code = sl_source_read(m->rt, &source, first, rows, &m->part);
+    const int code =
+        m->how->workers
+            ? sl_runtime_agree(m->rt, sl_source_read_all(&source, first, rows, &m->part))
+            : sl_source_read(m->rt, &source, first, rows, &m->part);
     if (stay)
         m->part.data.feature_form = SL_FEATURES_DENSE;
     return code;
@@ -311,8 +316,7 @@ int sl_making_read(struct sl_making *m)
     struct sl_partition *p = &o->partition[m->row_order];
     for (int r = 0; r <= rt->ranks; r++)
         m->bounds[r] = p->row_cut[p->rank_cut[r]];
-    const int64_t first = m->bounds[rt->rank];
-    int code = read_part(m, first, m->bounds[rt->rank + 1] - first);
+    int code = read_part(m);
     if (code)
         return code;
     o->entries = m->part.entries;
@@ -322,7 +326,8 @@ int sl_making_read(struct sl_making *m)
     code = m->how->kind->clones ? cut_vertices(m) : 0;
     if (code)
         return code;
-    sl_partition_measure(rt, p, &m->part);
+    if (!m->how->workers)
+        sl_partition_measure(rt, p, &m->part);
     const bool adds = m->how->reducer->linear && o->type == SL_FLOAT32;
     const struct sl_caches caches = {
         .last_bytes = rt->cache_bytes,
@@ -331,11 +336,13 @@ int sl_making_read(struct sl_making *m)
         .sharers = (rt->all_cores + rt->ranks - 1) / rt->ranks,
         .cores = rt->all_cores,
         .tiles = p->tiles,
+        .ranks = m->how->workers ? rt->ranks : 0,
+        .rank_cut = m->bounds,
     };
     p->block_cols =
         m->how->block_cols ? m->how->block_cols
         : rt->all_gpus > 0 /* which have no such cache */
             ? m->part.data.adjacency.cols
-            : sl_partition_block_cols(rt, &m->part.data.adjacency, m->how->hidden, &caches);
+            : sl_partition_block_cols(m->readers, &m->part.data.adjacency, m->how->hidden, &caches);
     return 0;
 }

@@ -43,6 +43,7 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
     const struct sl_dataset *data = &x->making->part.data;
     const struct sl_csr *csr = &data->features_csr;
     const int64_t k = sl_making_local(x->making, r);
+    const float *dense = sl_part_dense(&x->making->part, r);
     int64_t n = 0;
     if (data->feature_form == SL_FEATURES_IDENTITY) {
         x->columns[0] = (int32_t)sl_making_vertex(x->making, k);
@@ -58,8 +59,7 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
         n = data->features;
         for (int64_t e = 0; e < n; e++) {
             x->columns[e] = (int32_t)e;
-            x->values[e] =
-                sl_columns_value(&x->making->source.moments, e, data->features_dense[k * n + e]);
+            x->values[e] = sl_columns_value(&x->making->source.moments, e, dense[e]);
         }
     }
     const double factor = 1.0 / norm_of(x->norm, n, x->values) * (x->right ? x->right[k] : 1.0);
@@ -134,18 +134,18 @@ static void list_stored(const struct sl_making *m, const struct features *x,
 {
     const int64_t width = stored->width;
     for (int64_t k = 0; k < stored->rows; k++) {
-        const float *x_dense = m->part.data.features_dense,
-                    *values = x_dense ? x_dense + k * width : NULL;
-        stored->row[k] = (int32_t)sl_source_feature_row(&m->source, stored->first + k);
-        stored->factor[k] = 1.0 / norm_of(x->norm, width, values) * (x->right ? x->right[k] : 1.0);
+        const int64_t r = stored->first + k;
+        stored->row[k] = (int32_t)sl_source_feature_row(&m->source, r);
+        stored->factor[k] = 1.0 / norm_of(x->norm, width, sl_part_dense(&m->part, r)) *
+                            (x->right ? x->right[sl_making_local(m, r)] : 1.0);
     }
 }
 
 static int create_stored_input(struct sl_making *m, int64_t width, const struct features *x)
 {
     struct sl_operands *o = m->o;
-    int code = sl_stored_rows_create(&o->stored, &m->source, m->part.first,
-                                     m->part.data.adjacency.rows, width);
+    const int64_t *own = &m->bounds[m->rt->rank];
+    int code = sl_stored_rows_create(&o->stored, &m->source, own[0], own[1] - own[0], width);
     if (!code)
         list_stored(m, x, &o->stored);
     return code ? code
@@ -167,7 +167,7 @@ static struct sl_sparse_form feature_form(const struct sl_making *m, int64_t wid
                   cols = CACHE_BYTES / (bytes < SLICE_BYTES ? bytes : SLICE_BYTES);
     int64_t sums[] = {rows,
                       data->feature_form == SL_FEATURES_CSR ? data->features_csr.indptr[rows] : 0};
-    sl_runtime_sum(m->rt, sums, 2);
+    sl_runtime_sum(m->readers, sums, 2);
     const bool full =
         m->rt->all_gpus == 0 && cols < width &&
         (double)sums[1] * (double)cols >= (double)LEAST_ENTRIES * (double)sums[0] * (double)width;

@@ -184,17 +184,6 @@ static void mark_split(const struct sl_making *m, const struct sl_index_set *set
         split_of[sl_making_local(m, set->ids[k])] = split;
 }
 
-/* The label of row k, if it has one class; else 0 where one of its values is known. -1: none. */
-static int32_t label_of(const struct sl_dataset *data, int64_t k)
-{
-    if (data->labels)
-        return data->labels[k];
-    return data->multilabels &&
-                   sl_labels_known(data->multilabels + k * data->classes, data->classes)
-               ? 0
-               : -1;
-}
-
 /* Values of row k: those of the dataset, or 1 for its class and 0 for others. */
 static void set_values(const struct sl_dataset *data, int64_t columns, int64_t k, int32_t *value)
 {
@@ -219,7 +208,7 @@ static int create_target(struct sl_making *m, int i, const int32_t *split_of)
                                     sl_distribution_whole_owner(sl_making_distribution(m), i, 0));
     int32_t *target = tile->memory;
     for (int64_t r = 0; target && r < rows; r++) {
-        target[r * width + SL_TARGET_LABEL] = label_of(data, first + r);
+        target[r * width + SL_TARGET_LABEL] = sl_labels_find(data, first + r);
         target[r * width + SL_TARGET_SPLIT] = split_of[first + r];
         if (form == SL_TARGET_VALUES)
             set_values(data, columns, first + r, target + r * width + SL_TARGET_FIRST);
@@ -234,7 +223,7 @@ static void count_part(const struct sl_making *m, const int32_t *split_of, int64
     const struct sl_dataset *data = &m->part.data;
     const int64_t classes = m->source.classes;
     for (int64_t k = 0; k < data->adjacency.rows; k++) {
-        const int32_t label = label_of(data, k);
+        const int32_t label = sl_labels_find(data, k);
         m->o->split_count[split_of[k]] += label >= 0;
         if (label < 0 || split_of[k] != SL_SPLIT_TRAIN)
             continue;
@@ -293,8 +282,8 @@ static int count_labels(struct sl_making *m, const int32_t *split_of)
     o->largest_class = 0;
     if (!code) {
         count_part(m, split_of, count);
-        sl_runtime_sum(m->rt, o->split_count, SL_SPLITS);
-        sl_runtime_sum(m->rt, count, 2 * classes);
+        sl_runtime_sum(m->readers, o->split_count, SL_SPLITS);
+        sl_runtime_sum(m->readers, count, 2 * classes);
         if (m->how->objective.balanced && !o->weights.rows)
             code = sl_runtime_agree(m->rt, create_weights(m, count));
     }

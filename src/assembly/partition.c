@@ -20,15 +20,26 @@ struct sample {
     double visits; /* blocks in which a row of the adjacency has entries, on average */
 };
 
-/* Sample the rows of all ranks: WINDOWS windows of rows whose distinct columns just fill a cache of
- * `capacity` rows, when rows of the graph come in order. seen (n), zeroed. */
-static struct sample take_sample(struct sl_runtime *rt, const struct sl_csr *a, int64_t capacity,
-                                 int64_t block_cols, int32_t *seen)
+struct cache {
+    int64_t bytes;
+    int sharers;             /* cores of a rank that share it */
+    double waves;            /* how often the rows of the graph, cut into tiles, come by */
+    double speed;            /* beside what is behind it */
+    int ranks;               /* whose rows are here */
+    const int64_t *rank_cut; // (ranks + 1)
+};
+
+/* Sample the rows of all ranks: WINDOWS windows of each rank's rows whose distinct columns just
+ * fill a cache of `capacity` rows, when rows of the graph come in order. seen (n), zeroed. */
+static struct sample take_sample(struct sl_runtime *rt, const struct sl_csr *a,
+                                 const struct cache *cache, int64_t capacity, int64_t block_cols,
+                                 int32_t *seen)
 {
     int64_t distinct = 0, entries = 0, visits = 0, walked = 0;
-    for (int32_t window = 1; window <= WINDOWS; window++) {
-        int64_t r = a->rows * (window - 1) / WINDOWS, rows = 0;
-        for (; r < a->rows && rows < capacity; r++, walked++) {
+    for (int32_t window = 1; window <= cache->ranks * WINDOWS; window++) {
+        const int64_t *cut = &cache->rank_cut[(window - 1) / WINDOWS];
+        int64_t r = cut[0] + (cut[1] - cut[0]) * ((window - 1) % WINDOWS) / WINDOWS, rows = 0;
+        for (; r < cut[1] && rows < capacity; r++, walked++) {
             int64_t block = -1;
             for (int64_t e = a->indptr[r]; e < a->indptr[r + 1]; e++) {
                 rows += seen[a->indices[e]] != window;
@@ -45,13 +56,6 @@ static struct sample take_sample(struct sl_runtime *rt, const struct sl_csr *a, 
     return (struct sample){.miss = sums[1] > 0 ? (double)sums[0] / (double)sums[1] : 0.0,
                            .visits = sums[3] > 0 ? (double)sums[2] / (double)sums[3] : 0.0};
 }
-
-struct cache {
-    int64_t bytes;
-    int sharers;  /* cores of a rank that share it */
-    double waves; /* how often the rows of the graph, cut into tiles, come by */
-    double speed; /* beside what is behind it */
-};
 
 /* clang-format off */
 /* DistGNN (section IV-A) blocks the columns of dense graphs; here the cost decides. The cost is the
@@ -77,7 +81,7 @@ static int64_t choose_block(struct sl_runtime *rt, const struct sl_csr *rows, do
     }
     const int64_t block_cols = (int64_t)ceil(n / blocks);
     const struct sample sample =
-        take_sample(rt, rows, (int64_t)cached / cache->sharers + 1, block_cols, seen);
+        take_sample(rt, rows, cache, (int64_t)cached / cache->sharers + 1, block_cols, seen);
     free(seen);
     int64_t nnz = rows->indptr[rows->rows];
     sl_runtime_sum(rt, &nnz, 1);
@@ -94,12 +98,15 @@ int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows
                                 const struct sl_caches *caches)
 {
     const double row = 4.0 * (double)width;
+    const int64_t all[] = {0, rows->rows};
     const bool last = row * (double)rows->cols > CACHE_PART * (double)caches->last_bytes;
     const struct cache cache = {
         .bytes = last ? caches->last_bytes : caches->own_bytes,
         .sharers = last ? caches->sharers : 1,
         .waves = last ? ceil((double)caches->tiles / caches->cores) : (double)caches->tiles,
         .speed = last ? CACHE_SPEED : OWN_SPEED,
+        .ranks = caches->ranks ? caches->ranks : 1,
+        .rank_cut = caches->ranks ? caches->rank_cut : all,
     };
     return choose_block(rt, rows, last ? row : fmin(row, SLICE_BYTES), &cache);
 }
@@ -237,12 +244,6 @@ static int cut_by_rows(struct sl_runtime *rt, const struct sl_source *source,
     return 0;
 }
 
-static const struct {
-    const char *name;
-    int (*cut)(struct sl_runtime *rt, const struct sl_source *source, const struct runs *runs,
-               int64_t *cut);
-} balances[] = {{"nnz", cut_by_nnz}, {"rows", cut_by_rows}};
-
 /* ---- Ranks ---- */
 
 /* Rank r's first tile is where the workers of the ranks before it would end. */
@@ -291,21 +292,19 @@ static void count_workers(struct sl_runtime *rt, struct sl_partition *p,
     if (!options->ranks)
         sl_runtime_gather(rt, options->workers, p->workers);
     for (int r = 0; r < options->ranks; r++)
-        p->workers[r] = 1;
+        p->workers[r] = options->rank_workers ? options->rank_workers[r] : 1;
 }
 
 static int cut_runs(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
-                    const char *balance, const struct runs *runs)
+                    enum sl_balance balance, const struct runs *runs)
 {
     p->row_cut[p->tiles] = source->vertices;
-    for (size_t b = 0; b < sizeof balances / sizeof *balances; b++)
-        if (strcmp(balances[b].name, balance) == 0)
-            return balances[b].cut(rt, source, runs, p->row_cut);
-    return 0;
+    return balance == SL_BALANCE_ROWS ? cut_by_rows(rt, source, runs, p->row_cut)
+                                      : cut_by_nnz(rt, source, runs, p->row_cut);
 }
 
 static int cut_rows(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
-                    const char *balance)
+                    enum sl_balance balance)
 {
     const int64_t all_rows[] = {0, source->vertices};
     const int all_tiles[] = {0, p->tiles};
@@ -402,7 +401,7 @@ static int list_runs(struct sl_partition *p, const struct sl_source *source, str
 
 /* Tiles end where hops end. All ranks have the hops of all rows. */
 static int cut_hops(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
-                    const char *balance)
+                    enum sl_balance balance)
 {
     struct hop_runs r = {.rows = (double)source->vertices / (double)p->tiles};
     int code = sl_runtime_agree(rt, list_runs(p, source, &r));

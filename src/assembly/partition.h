@@ -16,22 +16,24 @@ struct sl_partition {
     double tile_imbalance, rank_imbalance; /* largest / mean nnz; of ranks, per worker */
 };
 
-/* What the rows of tiles have equal shares of: one line and one function in partition.c each. */
-#define SL_BALANCE_CHOICES "nnz|rows"
+/* Row tiles get equal shares of nonzeros, or of rows. */
+#define SL_BALANCES(ENTRY) ENTRY(SL_BALANCE_NNZ, "nnz") ENTRY(SL_BALANCE_ROWS, "rows")
+enum sl_balance { SL_BALANCES(SL_CHOICE_CONSTANT) };
 
 /* What the cuts follow from, beside the dataset: the same on every rank, but for `workers`. */
 struct sl_partition_options {
-    const char *balance; /* one of SL_BALANCE_CHOICES */
-    int64_t tiles;       /* 0: by cost */
-    int cores;           /* of all ranks; how many workers use them does not matter, so that results
-                            do not change with them */
-    int gpus;            /* workers of all ranks; tiles are theirs, if there are any */
-    bool shared;         /* and cores take some of those */
-    int64_t gpu_bytes;   /* of the smallest GPU, for tiles */
+    enum sl_balance balance;
+    int64_t tiles;     /* 0: by cost */
+    int cores;         /* of all ranks; how many workers use them does not matter, so that results
+                          do not change with them */
+    int gpus;          /* workers of all ranks; tiles are theirs, if there are any */
+    bool shared;       /* and cores take some of those */
+    int64_t gpu_bytes; /* of the smallest GPU, for tiles */
     int workers;   /* of this rank, at least 1: its tiles are a share like that of its workers */
     int64_t width; /* columns of the matrices that are aggregated */
-    int ranks;     /* to plan for, each with as many workers; 0: the run's own */
-    int64_t link;  /* bytes per second of messages; 0: not measured, as quick as usual */
+    int ranks;     /* to plan for; 0: the run's own */
+    const int64_t *rank_workers; // (ranks): of each rank to plan for; NULL: as many on each
+    int64_t link; /* bytes per second of messages; 0: not measured, as quick as usual */
 };
 
 /* Cut the vertices into contiguous runs of about equal work (nonzeros of adjacency and features) or
@@ -53,6 +55,8 @@ struct sl_caches {
     int sharers;                   /* cores of a rank that share the last level */
     int cores;                     /* of all ranks */
     int64_t tiles;
+    int ranks;               /* whose rows this rank has, rank after rank; 0: its own rows alone */
+    const int64_t *rank_cut; // (ranks + 1)
 };
 
 /* Return the columns of a block for aggregations of `width` columns: all, or fewer where the model

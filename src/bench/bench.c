@@ -27,14 +27,16 @@ static int measure(const struct sl_bench_part *part, const struct sl_bench_commo
 /* MPI starts once: this process and all its trainings share it. */
 static int meet_ranks(const struct sl_bench_part *part, struct sl_bench_common *common)
 {
-    const int code = sl_runtime_hold_mpi(&common->rt);
+    int code = sl_runtime_hold_mpi(&common->rt);
     if (code)
         return code;
-    if (common->rt.ranks > 1 && !part->on_ranks) /* they would measure one another */
-        return sl_error(SL_ERR_USAGE, "%s: measures one process; start it without mpirun",
-                        part->command->name);
     common->quiet |= common->rt.rank > 0;
-    return sl_runtime_agree(&common->rt, common->rt.rank == 0 ? sl_file_probe(common->json) : 0);
+    if (common->rt.ranks > 1 && !part->on_ranks) /* they would measure one another */
+        code = sl_error(SL_ERR_USAGE, "%s: measures one process; start it without mpirun",
+                        part->command->name);
+    else if (common->rt.rank == 0)
+        code = sl_file_probe(common->json);
+    return sl_runtime_agree(&common->rt, code);
 }
 
 int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *common,
@@ -52,7 +54,6 @@ int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *commo
     if (!code)
         code = measure(part, common, bench);
     part->destroy(bench);
-    sl_runtime_release_mpi();
     free(words->own);
     free(words->train);
     sl_options_free(part->command->options, common);
@@ -78,4 +79,5 @@ const struct sl_command sl_command_bench = {
     .summary = "Measure this machine, kernels, epochs, schedulers or distributions",
     .parts = parts,
     .run = run,
+    .on_ranks = true,
 };

@@ -19,10 +19,15 @@
 #include "core/table.h"
 #include "core/tile.h"
 
+#define PRECISIONS(ENTRY) ENTRY(FP32, "fp32") ENTRY(BF16, "bf16")
+enum precision { PRECISIONS(SL_CHOICE_CONSTANT) };
+
 struct config {
     struct sl_bench_common common;
     int64_t megabytes, gemm_size;
-    char *shapes, *device, *precision;
+    char *shapes;
+    enum sl_bench_device device;
+    enum precision precision;
 };
 
 /* With n vertices, f features, h hidden: X·W, H·W, H·W to few classes, Xᵀ·G, Hᵀ·G, G·Wᵀ. */
@@ -35,11 +40,12 @@ static const struct sl_option options[] = {
      "products C = op(A) op(B) as MxNxK: C is M x N, K is summed over; :tn after it transposes A, "
      ":nt B, :tt both",
      "Sizes"},
-    {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0, "cpu|cuda", "NAME",
+    {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0,
+     SL_CHOICES(SL_BENCH_DEVICES), "NAME",
      "what multiplies: the cores, or a GPU, in a build with CUDA, in each precision of train",
      "Sizes"},
-    {"precision", SL_OPTION_CHOICE, offsetof(struct config, precision), "fp32", 0, 0, "fp32|bf16",
-     "NAME",
+    {"precision", SL_OPTION_CHOICE, offsetof(struct config, precision), "fp32", 0, 0,
+     SL_CHOICES(PRECISIONS), "NAME",
      "on the cores, as in training: bf16 stores A and C in bfloat16, or, where the sum is the "
      "longest side, A and B; the others are float32",
      "Sizes"},
@@ -171,7 +177,7 @@ static void touch(void *context, int index, int threads)
 
 static bool on_gpu(const struct bench *bench)
 {
-    return strcmp(bench->config.device, "cuda") == 0;
+    return bench->config.device == SL_BENCH_CUDA;
 }
 
 static int create_team(struct bench *bench)
@@ -189,11 +195,10 @@ static int create(struct bench *bench)
 {
     int code = parse_shapes(bench, bench->config.shapes);
     if (!code && on_gpu(bench) && !(gpu && gpu->is_there()))
-        code = sl_error(SL_ERR_USAGE, "--device %s: expected a GPU, and a build --with-cuda",
-                        bench->config.device);
+        code = sl_error(SL_ERR_USAGE, "--device cuda: expected a GPU, and a build --with-cuda");
     if (!code && !on_gpu(bench))
         code = create_team(bench);
-    const bool halves = strcmp(bench->config.precision, "bf16") == 0;
+    const bool halves = bench->config.precision == BF16;
     if (!code && halves && on_gpu(bench))
         code = sl_error(SL_ERR_USAGE, "--precision bf16: expected --device cpu; a GPU is measured "
                                       "in every precision");

@@ -15,7 +15,7 @@ struct sl_bench_input {
 /* Its option rows, for a configuration struct with a member `struct sl_bench_input input`. */
 #define SL_BENCH_INPUT_OPTIONS(config)                                                            \
     {"like",                                                                                      \
-     SL_OPTION_CHOICE,                                                                            \
+     SL_OPTION_NAME,                                                                              \
      offsetof(struct config, input.like),                                                         \
      NULL,                                                                                        \
      0,                                                                                           \

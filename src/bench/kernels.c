@@ -88,7 +88,11 @@ static int parse_levels(struct bench *bench)
     for (const char *at = list; strcmp(list, "all") != 0; at++) {
         enum sl_instructions level;
         snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
-        const int code = sl_instructions_parse(word, &level);
+        const int choice = sl_choice_find(SL_CHOICES(SL_INSTRUCTION_CHOICES), word);
+        if (choice == SL_NO_CHOICE)
+            return sl_error(SL_ERR_USAGE, "--instructions: expected all, or some of %s, not \"%s\"",
+                            SL_CHOICES(SL_INSTRUCTION_CHOICES), word);
+        const int code = sl_instructions_choose((enum sl_instructions)choice, &level);
         if (code)
             return code;
         chosen[level] = true;

@@ -133,12 +133,13 @@ static int remember(const struct bench *bench, const json_t *rows)
 
 static int create(struct bench *bench)
 {
-    const int ranks = bench->config.common.rt.ranks;
-    return ranks == 2 ? 0
-                      : sl_error(SL_ERR_USAGE,
-                                 "bench machine: %d ranks (expected 2, between which messages are "
-                                 "measured; start it without mpirun for the machine's rates)",
-                                 ranks);
+    const struct sl_runtime *rt = &bench->config.common.rt;
+    if (rt->ranks != 2)
+        return sl_error(SL_ERR_USAGE,
+                        "bench machine: %d ranks (expected 2, between which messages are "
+                        "measured; start it without mpirun for the machine's rates)",
+                        rt->ranks);
+    return bench->config.remember && rt->rank == 0 ? sl_remembered_probe("link") : 0;
 }
 
 static void destroy(struct bench *bench)

@@ -61,7 +61,9 @@ static int create(struct bench *bench)
     const struct sl_bench_machine *config = &bench->config;
     const size_t bytes =
         config->megabytes ? (size_t)config->megabytes << 20 : sl_reference_default_bytes();
-    const int code = parse_widths(bench);
+    int code = parse_widths(bench);
+    if (!code && config->remember)
+        code = sl_remembered_probe("machine");
     return code ? code
                 : sl_machine_work_create(&bench->work, bytes, config->gemm_size, config->rows);
 }

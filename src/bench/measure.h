@@ -31,6 +31,10 @@ struct sl_bench_common {
     struct sl_runtime rt;
 };
 
+/* What is measured: the cores, or a GPU. */
+#define SL_BENCH_DEVICES(ENTRY) ENTRY(SL_BENCH_CPU, "cpu") ENTRY(SL_BENCH_CUDA, "cuda")
+enum sl_bench_device { SL_BENCH_DEVICES(SL_CHOICE_CONSTANT) };
+
 /* The rows of its options, for a configuration struct with a member `struct sl_bench_common
  * common`. */
 #define SL_BENCH_OPTIONS(config, default_repetitions)                                           \

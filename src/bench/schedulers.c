@@ -141,6 +141,8 @@ static int create(struct bench *bench)
     int code = choose_policies(bench);
     if (!code)
         code = choose_workers(bench);
+    if (!code && bench->config.remember && bench->config.common.rt.rank == 0)
+        code = sl_remembered_probe("scheduler");
     if (code)
         return code;
     const int count = bench->policies * bench->worker_counts;

@@ -19,6 +19,7 @@
 #include "core/file.h"
 #include "core/machine.h"
 #include "core/memory.h"
+#include "core/remembered.h"
 #include "core/rng.h"
 #include "core/spmm_choice.h"
 #include "core/table.h"
@@ -31,7 +32,9 @@ struct config {
     struct sl_bench_common common;
     struct sl_bench_input input;
     int64_t vertices, degree, seed, megabytes;
-    char *width, *dataset, *order, *device, *instructions;
+    char *width, *dataset, *order;
+    enum sl_bench_device device;
+    enum sl_instructions instructions;
     bool remember;
 };
 
@@ -44,15 +47,16 @@ static const struct sl_option options[] = {
      "seed of the random graph", "Graph"},
     {"dataset", SL_OPTION_STRING, offsetof(struct config, dataset), NULL, 0, 0, NULL, "DATASET",
      "the adjacency of DATASET instead, in its own order of vertices", "Graph"},
-    {"order", SL_OPTION_CHOICE, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
+    {"order", SL_OPTION_NAME, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
      "NAME", "order of the vertices of --dataset or --like", "Graph"},
     SL_BENCH_INPUT_OPTIONS(config),
     {"width", SL_OPTION_STRING, offsetof(struct config, width), "16,64,128,256", 0, 0, NULL, "LIST",
      "columns of the dense operand", "Sizes"},
-    {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0, "cpu|cuda", "NAME",
+    {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0,
+     SL_CHOICES(SL_BENCH_DEVICES), "NAME",
      "what multiplies: the cores, or a GPU, in a build with CUDA", "Sizes"},
     {"instructions", SL_OPTION_CHOICE, offsetof(struct config, instructions), "auto", 0, 0,
-     "auto|" SL_INSTRUCTIONS_CHOICES, "LEVEL",
+     SL_CHOICES(SL_INSTRUCTION_CHOICES), "LEVEL",
      "instructions of our kernel and of the plain loop; auto: the best of this processor", "Sizes"},
     {"remember", SL_OPTION_FLAG, offsetof(struct config, remember), "no", 0, 0, NULL, NULL,
      "with --device cuda: let train --spmm fastest go by this", "Output"},
@@ -94,13 +98,13 @@ static const struct sl_spmm_rival *const gpu_rivals[] = {
 
 /* What multiplies. */
 static const struct device {
-    const char *name;
+    enum sl_bench_device device;
     const struct sl_spmm_rival *const *rivals; /* NULL after the last one */
     const struct sl_spmm_bandwidth *bandwidth; /* NULL: the reference's */
 } devices[] = {
-    {"cpu", cpu_rivals, NULL},
+    {SL_BENCH_CPU, cpu_rivals, NULL},
 #ifdef SL_HAVE_CUDA
-    {"cuda", gpu_rivals, &sl_spmm_gpu_bandwidth},
+    {SL_BENCH_CUDA, gpu_rivals, &sl_spmm_gpu_bandwidth},
 #endif
 };
 
@@ -243,16 +247,17 @@ static int choose_device(struct bench *bench)
 {
     const struct device *device = NULL;
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
-        if (strcmp(devices[d].name, bench->config->device) == 0)
+        if (devices[d].device == bench->config->device)
             device = &devices[d];
     for (int v = 0; device && device->rivals[v]; v++)
         if (takes_part(device->rivals[v]))
             bench->rival[bench->rivals++] = device->rivals[v];
-    if (bench->config->remember && strcmp(bench->config->device, "cuda") != 0)
+    if (bench->config->remember && bench->config->device != SL_BENCH_CUDA)
         return sl_error(SL_ERR_USAGE, "--remember: expected --device cuda");
     if (bench->rivals == 0)
-        return sl_error(SL_ERR_USAGE, "--device %s: expected a GPU, and a build --with-cuda",
-                        bench->config->device);
+        return sl_error(SL_ERR_USAGE, "--device cuda: expected a GPU, and a build --with-cuda");
+    if (bench->config->remember && sl_remembered_probe("spmm"))
+        return SL_ERR_SYSTEM;
     bench->bandwidth = device->bandwidth;
     return bench->bandwidth ? bench->bandwidth->create(&bench->bandwidth_state) : 0;
 }
@@ -261,7 +266,7 @@ static int create(struct bench *bench)
 {
     const struct config *config = bench->config;
     enum sl_instructions level;
-    int code = sl_instructions_parse(config->instructions, &level);
+    int code = sl_instructions_choose(config->instructions, &level);
     if (!code)
         sl_instructions_set(level);
     if (!code)

@@ -9,7 +9,8 @@
 #include "train/apply.h"
 
 struct sl_apply_run {
-    char *device, *scheduler, *distribution, *grid;
+    enum sl_device device;
+    char *scheduler, *distribution, *grid;
     int64_t tiles, workers, replication;
     struct sl_talk talk;
 };
@@ -22,7 +23,7 @@ struct sl_apply_run {
      "print nothing but errors", "Files"},                                                         \
     {"verbose", SL_OPTION_FLAG, SL_APPLY_RUN_FIELD(offset, talk.verbose), "no", 0, 0, NULL, NULL,  \
      SL_TALK_VERBOSE, "Files"},                                                                    \
-    {"distribution", SL_OPTION_CHOICE, SL_APPLY_RUN_FIELD(offset, distribution), "1d", 0, 0,       \
+    {"distribution", SL_OPTION_NAME, SL_APPLY_RUN_FIELD(offset, distribution), "1d", 0, 0,         \
      "1d|1.5d|2d|3d|halo|cover|vertex-cut", "KIND",                                                \
      "how ranks share the graph, as in starling train", "Execution"},                              \
     {"replication", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, replication), "0", 0, 65536, NULL,   \
@@ -34,7 +35,7 @@ struct sl_apply_run {
     {"workers", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, workers), "0", 0, 65536, NULL, "N",      \
      "CPU workers per rank; 0: every core", "Execution"},                                          \
     {"device", SL_OPTION_CHOICE, SL_APPLY_RUN_FIELD(offset, device), "auto", 0, 0,                 \
-     "auto|cpu|cuda|both", "NAME", "what computes, as in starling train", "Execution"},            \
+     SL_CHOICES(SL_DEVICES), "NAME", "what computes, as in starling train", "Execution"},          \
     {"scheduler", SL_OPTION_STRING, SL_APPLY_RUN_FIELD(offset, scheduler), NULL, 0, 0, NULL,       \
      "NAME", "StarPU scheduling policy", "Execution"}
 /* clang-format on */

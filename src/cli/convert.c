@@ -11,9 +11,17 @@
 #include "data/dataset.h"
 #include "data/order/order.h"
 
+#define DUPLICATES(ENTRY)  ENTRY(DUPLICATES_ONE, "one") ENTRY(DUPLICATES_SUM, "sum")
+#define EMPTY_CELLS(ENTRY) ENTRY(EMPTY_REFUSED, "refuse") ENTRY(EMPTY_IS_MEAN, "mean")
+enum duplicates { DUPLICATES(SL_CHOICE_CONSTANT) };
+enum empty_cells { EMPTY_CELLS(SL_CHOICE_CONSTANT) };
+
 struct config {
-    char *symmetrize, *weights, *duplicates, *label_separator, *label, *categorical, *empty_cells;
-    char *split;
+    int symmetrize; /* the place in SL_SYMMETRIES */
+    enum duplicates duplicates;
+    enum empty_cells empty_cells;
+    enum sl_weight_column weights;
+    char *label_separator, *label, *categorical, *split;
     int64_t first_vertex;
     char *order;
     int64_t seed, split_seed;
@@ -22,21 +30,21 @@ struct config {
 };
 
 static const struct sl_option options[] = {
-    {"symmetrize", SL_OPTION_WAY, offsetof(struct config, symmetrize), NULL, 0, 0, "max|sum|mean",
-     "[WAY]",
+    {"symmetrize", SL_OPTION_WAY, offsetof(struct config, symmetrize), NULL, 0, 0,
+     SL_CHOICES(SL_SYMMETRIES), "[WAY]",
      "add the reverse of every edge; the weight of an edge that goes both ways is the larger one, "
      "the sum or the mean. Alone: max",
      "Conversion"},
     {"reverse", SL_OPTION_FLAG, offsetof(struct config, reverse), "no", 0, 0, NULL, NULL,
      "turn all edges round: of an edge u -> v of SOURCE, u aggregates from v, instead of v from u",
      "Conversion"},
-    {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0, "auto|none|3",
-     "COLUMN",
+    {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0,
+     SL_CHOICES(SL_WEIGHT_COLUMNS), "COLUMN",
      "column of an edge list that has weights; none: columns after the second are ignored; auto: "
      "the column that the header calls weight, or the third, where there are three",
      "Conversion"},
-    {"duplicates", SL_OPTION_CHOICE, offsetof(struct config, duplicates), "one", 0, 0, "one|sum",
-     "KIND",
+    {"duplicates", SL_OPTION_CHOICE, offsetof(struct config, duplicates), "one", 0, 0,
+     SL_CHOICES(DUPLICATES), "KIND",
      "an edge without weights that is there k times; one: it is one edge; sum: it has the weight "
      "k. "
      "Weights are summed either way",
@@ -56,11 +64,11 @@ static const struct sl_option options[] = {
      "and 1",
      "Conversion"},
     {"empty-cells", SL_OPTION_CHOICE, offsetof(struct config, empty_cells), "refuse", 0, 0,
-     "refuse|mean", "WAY",
+     SL_CHOICES(EMPTY_CELLS), "WAY",
      "an empty number in a table of vertices; refuse: it is an error; mean: it is the mean of its "
      "column",
      "Conversion"},
-    {"order", SL_OPTION_CHOICE, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
+    {"order", SL_OPTION_NAME, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
      "NAME",
      "store the vertices in another order, neighbours close together; predictions keep the old one",
      "Conversion"},
@@ -93,24 +101,18 @@ static void print_result(const struct config *config, const struct sl_dataset *d
 
 static int read_options(const struct config *config, struct sl_read_options *out)
 {
-    const char *way = config->symmetrize, *weights = config->weights;
     const char *separator = config->label_separator ? config->label_separator : "";
     *out = (struct sl_read_options){
         .tell = true,
-        .symmetrize = !way                       ? SL_DIRECTED
-                      : strcmp(way, "sum") == 0  ? SL_SYMMETRIZE_SUM
-                      : strcmp(way, "mean") == 0 ? SL_SYMMETRIZE_MEAN
-                                                 : SL_SYMMETRIZE_MAX,
+        .symmetrize = SL_SYMMETRIZE_MAX + config->symmetrize, /* SL_NO_CHOICE: SL_DIRECTED */
         .reverse = config->reverse,
-        .count_duplicates = strcmp(config->duplicates, "sum") == 0,
+        .count_duplicates = config->duplicates == DUPLICATES_SUM,
         .first_vertex = config->first_vertex,
-        .weights = strcmp(weights, "none") == 0 ? SL_WEIGHTS_NONE
-                   : strcmp(weights, "3") == 0  ? SL_WEIGHTS_THIRD
-                                                : SL_WEIGHTS_AUTO,
+        .weights = config->weights,
         .label_separator = separator[0],
         .label = config->label,
         .categorical = config->categorical,
-        .empty_means = strcmp(config->empty_cells, "mean") == 0,
+        .empty_means = config->empty_cells == EMPTY_IS_MEAN,
     };
     if (config->label_separator && strlen(separator) != 1)
         return sl_error(SL_ERR_USAGE, "--label-separator: expected one character, not \"%s\"",

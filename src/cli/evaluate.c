@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_file.h"
+#include "core/log.h"
 #include "data/identities.h"
 #include "report/class_scores.h"
 #include "train/apply.h"
@@ -22,7 +23,7 @@ struct config {
 #define FIELD(name) offsetof(struct config, name)
 
 static const struct sl_option options[] = {
-    {"metric", SL_OPTION_CHOICE, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
+    {"metric", SL_OPTION_NAME, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
      "measure beside the accuracy, as in starling train; auto: the model's", "Scores"},
     {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
      "write the scores, the confusion matrix and the scores of each class to FILE", "Files"},
@@ -106,13 +107,29 @@ static json_t *describe_classes(const json_t *rows, const struct sl_identities *
     return list;
 }
 
+/* Count which class was taken for which, if the memory is a hundred MiB at most; NULL: it is more,
+ * or the model has no classes. Collective. */
+static json_t *describe_confusion(struct sl_apply *apply)
+{
+    enum { MOST_CLASSES = 1024 };
+    json_t *confusion = sl_confusion_describe(&apply->trainer, MOST_CLASSES);
+    const struct sl_model *model = apply->trainer.whole.network.model;
+    const int64_t classes = model->layer[model->layers - 1].shape.out;
+    if (!confusion && classes > MOST_CLASSES &&
+        apply->trainer.whole.graph.objective.loss->form == SL_TARGET_CLASS)
+        sl_note("%" PRId64 " classes: no confusion matrix, and no scores that follow from it "
+                "(expected at most %d classes)",
+                classes, MOST_CLASSES);
+    return confusion;
+}
+
 /* Collective. */
 static json_t *describe(struct sl_apply *apply, const struct sl_identities *named)
 {
     const struct sl_outcome *outcome = &apply->outcome;
     const struct sl_scores accuracies = sl_outcome_accuracies(outcome);
     json_t *document = json_object(), *scores = json_object();
-    json_t *confusion = sl_confusion_describe(&apply->trainer, INT64_MAX);
+    json_t *confusion = describe_confusion(apply);
     for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++) {
         set_score(scores, "accuracy", s, accuracies.of[s]);
         if (outcome->metric != &sl_metric_accuracy)

@@ -10,7 +10,7 @@ struct config {
 };
 
 static const struct sl_option options[] = {
-    {"name", SL_OPTION_CHOICE, offsetof(struct config, name), "reddit", 0, 0, SL_LIKE_NAMES, "NAME",
+    {"name", SL_OPTION_NAME, offsetof(struct config, name), "reddit", 0, 0, SL_LIKE_NAMES, "NAME",
      "the published dataset to imitate", "Graph"},
     {"scale", SL_OPTION_REAL, offsetof(struct config, options.scale), "0.1", 0, 1, NULL, "S",
      "share of its vertices, above 0; the average degree stays", "Graph"},

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -10,6 +11,8 @@
 #include "core/blas.h"
 #include "core/error.h"
 #include "core/json_file.h"
+#include "core/log.h"
+#include "core/plain.h"
 #include "core/runtime.h"
 
 static int print_version(int argc, char **argv)
@@ -43,39 +46,36 @@ static int run(int argc, char **argv)
                         argv[1]);
     const struct sl_command *command = sl_command_find(argv[1]);
     if (!command)
-        return sl_command_refuse(argv[1]);
+        return sl_runtime_refuse(sl_command_refuse(argv[1]));
     if (sl_help_print_asked(command, argc - 2, argv + 2))
         return 0;
     const int code = command->run(argc - 2, argv + 2);
     return code && command->on_ranks ? sl_runtime_refuse(code) : code;
 }
 
-/* Of commands that ranks run one by one: one is enough to report an error in the command line. */
-static int is_other_rank(void)
+static void speak(void)
 {
-    static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-    for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
-        if (sl_runtime_launched() && getenv(marks[m]))
-            return atoi(getenv(marks[m])) != 0;
-    return 0;
+    sl_warn("%s", sl_error_message()[0] ? sl_error_message() : "no memory");
+}
+
+/* Tasks still run: no destructor may take away what they use. */
+static void end_with_error(void)
+{
+    _exit(1);
 }
 
 int main(int argc, char **argv)
 {
     sl_signals_catch();
-    sl_fatal_exits();
+    sl_fatal_ends(end_with_error);
     sl_json_failures(); /* counts from now on */
+    sl_plain_stdout();
     sl_blas_load_alone(argv);
     sl_blas_choose_kernels();
+    sl_runtime_keep_mpi();
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
-    /* One rank reports the error and fails. If the others failed, too, the launcher could end this
-     * rank before it speaks. */
-    const bool silent = sl_error_message()[0] == '\0';
-    if (code == 0 || (silent && sl_runtime_launched()) ||
-        (is_other_rank() && !sl_runtime_started()))
-        return 0;
-    fprintf(stderr, "starling: %s\n", silent ? "no memory" : sl_error_message());
-    return code == SL_ERR_USAGE ? 2 : 1;
+    code = sl_runtime_end(code, speak);
+    return code == 0 ? 0 : code == SL_ERR_USAGE ? 2 : 1;
 }

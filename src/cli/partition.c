@@ -29,7 +29,7 @@ struct config {
 enum { METHOD, PARTS }; /* rows of the table that must be given */
 
 static const struct sl_option options[] = {
-    {"method", SL_OPTION_CHOICE, FIELD(method), NULL, 0, 0, SL_PARTS_METHODS, "NAME",
+    {"method", SL_OPTION_NAME, FIELD(method), NULL, 0, 0, SL_PARTS_METHODS, "NAME",
      "libra and hdrf give every edge to a part and clone vertices; metis and random give every "
      "vertex to a part",
      "Partition"},
@@ -111,6 +111,19 @@ static int write_parts(const struct config *config, const struct sl_dataset *dat
     return code;
 }
 
+/* There are no more parts than vertices, or edges, to be cut. */
+static int check_parts(const struct config *config, const struct sl_dataset *data,
+                       const char *dataset)
+{
+    const bool of_edges = sl_parts_of_edges(config->method);
+    const int64_t most = of_edges ? data->adjacency.indptr[data->vertices] : data->vertices;
+    return config->parts <= most
+               ? 0
+               : sl_error(SL_ERR_USAGE, "--parts %lld: %s has %lld %s (expected no more parts)",
+                          (long long)config->parts, dataset, (long long)most,
+                          of_edges ? "adjacency entries" : "vertices");
+}
+
 static int partition(const struct config *config, const char *dataset)
 {
     const struct sl_parts_options cut = {.method = config->method,
@@ -126,7 +139,9 @@ static int partition(const struct config *config, const char *dataset)
         sl_note("%s: %" PRId64 " duplicate edge%s merged: each has one part", dataset,
                 data.merged_edges, sl_plural(data.merged_edges, " was", "s were"));
     const double start = sl_runtime_seconds();
-    code = sl_parts_make(&data, &cut, &parts);
+    code = check_parts(config, &data, dataset);
+    if (!code)
+        code = sl_parts_make(&data, &cut, &parts);
     if (!code)
         code = write_parts(config, &data, &parts, dataset, sl_runtime_seconds() - start);
     sl_parts_close(&parts);

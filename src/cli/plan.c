@@ -30,7 +30,8 @@ enum { MOST_RANKS = 16384 };
 
 struct config {
     int64_t ranks, machine_ranks, rows;
-    char *machine, *partition, *delay, *partial_sums, *distribution, *like, *json;
+    char *machine, *partition, *delay, *distribution, *like, *json;
+    enum sl_partial_sums partial_sums;
     bool quiet;
 };
 
@@ -55,13 +56,13 @@ static const struct sl_option options[] = {
      "a vertex-cut with this delay, too: as for train; its results are others, and it wins only "
      "with --allow-inexact",
      "Distributions"},
-    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|unscaled",
-     "KIND", "of that delay: as for train", "Distributions"},
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), NULL, 0, 0,
+    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0,
+     SL_CHOICES(SL_PARTIAL_SUMS), "KIND", "of that delay: as for train", "Distributions"},
+    {"distribution", SL_OPTION_NAME, FIELD(distribution), NULL, 0, 0,
      "1d|1.5d|2d|3d|halo|cover|vertex-cut", "NAME",
      "with --groups or --batches: inside a group; default: what is predicted to be fastest",
      "Distributions"},
-    {"like", SL_OPTION_CHOICE, FIELD(like), NULL, 0, 0, SL_LIKE_NAMES, "NAME",
+    {"like", SL_OPTION_NAME, FIELD(like), NULL, 0, 0, SL_LIKE_NAMES, "NAME",
      "instead of a DATASET, the published sizes of that one, its vertices in random order",
      "Graph"},
     {"rows", SL_OPTION_INT, FIELD(rows), "16", 1, 1000000, NULL, "N",
@@ -120,6 +121,8 @@ static int open_graph(struct planning *p, const char *path, int positionals)
     if (!code)
         code = sl_trainer_check(&p->source);
     if (!code)
+        code = sl_batches_check(&p->options, &p->source);
+    if (!code)
         code = sl_defaults_form(&p->rt, &p->source, &p->core, &p->options);
     if (!code)
         code = sl_defaults_settle(&p->options, &p->source, p->given, NULL);
@@ -142,7 +145,7 @@ static int select_rows(struct planning *p)
     if (p->config.like)
         return 0;
     int code = sl_needed_choose(&p->rt, &p->source, &p->options, &p->rows);
-    if (code || strcmp(p->options.rows, "needed") != 0 || sl_config_aggregates(&p->options))
+    if (code || p->options.rows != SL_ROWS_NEEDED || sl_config_aggregates(&p->options))
         return code;
     code = sl_source_settle_splits(&p->source);
     if (!code && sl_config_evaluates(&p->options))
@@ -207,12 +210,12 @@ static int cut(struct planning *p)
     cuts.link = (int64_t)fmin(sl_rates_link(&p->rates, cuts.ranks).bytes_per_second, 1e18);
     p->cuts = cuts;
     if (p->config.like) /* in random order, the same but for noise */
-        cuts.balance = "rows";
+        cuts.balance = SL_BALANCE_ROWS;
     if (graph->vertices < cuts.ranks)
         return sl_error(SL_ERR_USAGE,
                         "--ranks %d: the graph has %" PRId64
-                        " vertices (expected no more ranks than vertices)",
-                        cuts.ranks, graph->vertices);
+                        " %s (expected no more ranks than vertices)",
+                        cuts.ranks, graph->vertices, sl_vertices(graph->vertices));
     p->rt.stages = p->training.stages;
     int code = sl_source_borrow(graph, &p->shares);
     if (!code && graph->hop_cut)
@@ -376,9 +379,11 @@ static json_t *describe_groups(const struct planning *p)
 static const struct sl_group_plan *find_fastest_groups(const struct planning *p)
 {
     const struct sl_group_plan *best = NULL;
-    for (const struct sl_group_plan *of = p->group; of < p->group + p->groups; of++)
+    for (int g = 0; g < p->groups; g++) {
+        const struct sl_group_plan *of = &p->group[g];
         if (of->hops > 0 && (!best || sl_group_plan_seconds(of) < sl_group_plan_seconds(best)))
             best = of;
+    }
     return best;
 }
 
@@ -491,11 +496,11 @@ static void print_rows(const struct planning *p)
 {
     if (p->rows.reason[0])
         printf("\nrows %s\n", p->rows.reason);
-    else if (strcmp(p->options.rows, "needed") == 0)
+    else if (p->options.rows == SL_ROWS_NEEDED)
         printf("\nrows needed: %.2g of the rows and %.2g of the adjacency entries, in the mean of "
                "the layers\n",
                p->rows.rows, p->rows.entries);
-    if (!p->needed.row && strcmp(p->options.rows, "needed") == 0)
+    if (!p->needed.row && p->options.rows == SL_ROWS_NEEDED)
         printf("figures are of all rows: what is aggregated once is of the whole graph\n");
     if (!p->needed.row)
         return;
@@ -564,9 +569,9 @@ static int report(const struct planning *p)
 /* These are train's, without the distribution that they are for there. */
 static int take_cut_options(struct planning *p, const bool *given)
 {
-    static const char *const names[] = {"partition", "delay", "partial-sums"};
-    char **const own[] = {&p->config.partition, &p->config.delay, &p->config.partial_sums},
-                 **taken[] = {&p->options.partition, &p->options.delay, &p->options.partial_sums};
+    static const char *const names[] = {"partition", "delay"};
+    char **const own[] = {&p->config.partition, &p->config.delay},
+                 **taken[] = {&p->options.partition, &p->options.delay};
     for (int o = 0; options[o].name; o++)
         for (size_t k = 0; k < sizeof own / sizeof *own; k++) {
             if (strcmp(options[o].name, names[k]) != 0 ||
@@ -576,6 +581,10 @@ static int take_cut_options(struct planning *p, const bool *given)
             *taken[k] = *own[k];
             *own[k] = NULL;
         }
+    for (int o = 0; options[o].name; o++)
+        if (strcmp(options[o].name, "partial-sums") == 0 &&
+            (given[o] || !sl_config_is_given(p->given, "partial-sums")))
+            p->options.partial_sums = p->config.partial_sums;
     int code = sl_config_check_delay(&p->options);
     if (!code)
         code = sl_needed_check(&p->options);

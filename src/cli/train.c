@@ -251,7 +251,7 @@ static int probe_pictures(const struct sl_train_run *run)
     return code;
 }
 
-/* MPI, with which no other program should be started, has ended. */
+/* MPI is up, but posix_spawn, unlike fork, does not touch its memory. */
 static int draw_pictures(struct sl_train_run *run)
 {
     const struct sl_config *config = &run->config;

@@ -55,8 +55,8 @@ static void print_rows(const struct sl_train_run *run)
 {
     const struct sl_needed_choice *rows = &run->choice.rows;
     const int64_t validation = run->trainer.batches.validation.outer;
-    print_choice("rows", run->config.rows, rows->reason);
-    if (strcmp(run->config.rows, "needed") == 0 && !rows->reason[0])
+    print_choice("rows", sl_config_word(&run->config, "rows").text, rows->reason);
+    if (run->config.rows == SL_ROWS_NEEDED && !rows->reason[0])
         printf("  %-14s %.2g of the rows and %.2g of the adjacency entries, in the mean of the "
                "layers\n",
                "", rows->rows, rows->entries);

@@ -1,11 +1,14 @@
 #include "core/error.h"
 
+#include <pthread.h>
+#include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "core/plain.h"
 
 static _Thread_local char message[1024];
 
@@ -32,22 +35,78 @@ const char *sl_error_message(void)
     return message;
 }
 
-static bool fatal_exits;
+/* ---- Failures while tasks are submitted, and in tasks ---- */
 
-void sl_fatal_exits(void)
+static _Thread_local jmp_buf *way_out; /* of the guard on this thread */
+static atomic_bool guarded;            /* sl_guard was called */
+static atomic_bool failed;
+static char failure[sizeof message]; /* the first one */
+static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
+static void (*end_process)(void) = abort;
+
+void sl_fatal_ends(void (*end)(void))
 {
-    fatal_exits = true;
+    end_process = end;
+}
+
+int sl_guard(int (*work)(void *argument), void *argument)
+{
+    jmp_buf place;
+    volatile int code = 0;
+    atomic_store(&guarded, true);
+    atomic_store(&failed, false);
+    way_out = &place;
+    if (setjmp(place) == 0)
+        code = work(argument);
+    way_out = NULL;
+    return sl_guard_failed() ? sl_error(SL_ERR_SYSTEM, "%s", failure) : code;
+}
+
+void sl_guard_task(void (*task)(void *buffers[], void *argument), void *buffers[], void *argument)
+{
+    jmp_buf place, *const before = way_out;
+    if (!atomic_load_explicit(&guarded, memory_order_relaxed)) {
+        task(buffers, argument);
+        return;
+    }
+    way_out = &place;
+    if (setjmp(place) == 0)
+        task(buffers, argument);
+    way_out = before;
+}
+
+void sl_guard_check(void)
+{
+    if (way_out && sl_guard_failed())
+        longjmp(*way_out, 1);
+}
+
+bool sl_guard_failed(void)
+{
+    return atomic_load(&failed);
+}
+
+/* Keep the sentence of the first failure. */
+static void keep(const char *format, va_list args)
+{
+    pthread_mutex_lock(&failure_lock);
+    if (!sl_guard_failed())
+        vsnprintf(failure, sizeof failure, format, args);
+    atomic_store(&failed, true);
+    pthread_mutex_unlock(&failure_lock);
 }
 
 void sl_fatal(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fputs("starling: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    if (way_out)
+        keep(format, args);
+    else
+        sl_plain_say(format, args);
     va_end(args);
-    if (fatal_exits)
-        _exit(1); /* tasks still run: no destructor may take away what they use */
+    if (way_out)
+        longjmp(*way_out, 1);
+    end_process();
     abort();
 }

@@ -3,6 +3,8 @@
 #ifndef SL_CORE_ERROR_H
 #define SL_CORE_ERROR_H
 
+#include <stdbool.h>
+
 /* The codes; `starling` exits with 2 for SL_ERR_USAGE and 1 for all others. */
 enum sl_error_code {
     SL_OK = 0,
@@ -22,10 +24,30 @@ int sl_error_about(int code, const char *subject);
 /* The sentence of this thread's last sl_error; "" before any. */
 const char *sl_error_message(void);
 
-/* No memory within a task or while tasks are submitted: prints the sentence and ends the process,
- * because a half-submitted distributed task graph cannot be unwound. A library aborts; a program
- * exits with status 1 after sl_fatal_exits. */
-void sl_fatal_exits(void);
+/* ---- Failures while tasks are submitted, and in tasks ---- */
+
+/* Run `work`, which may call sl_fatal. Return its code, or SL_ERR_SYSTEM and the sentence of the
+ * first failure: sl_fatal leaves the work (longjmp). The functions that it leaves hold no file and
+ * no lock; lists of tiles that they have allocated are lost. The caller waits for the tasks that
+ * the work has submitted. */
+int sl_guard(int (*work)(void *argument), void *argument);
+
+/* Run a task. Where sl_guard was called in this process, sl_fatal leaves the task, and sl_guard
+ * fails. */
+void sl_guard_task(void (*task)(void *buffers[], void *argument), void *buffers[], void *argument);
+
+/* Leave the work of sl_guard if a task has failed. Called after waits for tasks. */
+void sl_guard_check(void);
+
+/* Whether the last work of sl_guard, or a task of it, has failed. */
+bool sl_guard_failed(void);
+
+/* Leave the work of sl_guard, or the task, because of a failure that its function cannot return,
+ * such as no memory for a list of tiles. Without sl_guard (the program, or several ranks, which
+ * wait for one another), print the sentence and end the process. */
 void sl_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* How sl_fatal ends the process; without a call, by abort(). */
+void sl_fatal_ends(void (*end)(void));
 
 #endif

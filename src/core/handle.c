@@ -93,31 +93,65 @@ struct sl_handle_rows sl_handle_rows(void *handle)
 
 /* To register a handle costs StarPU 4 KiB, which heaps of malloc give back in pieces. So a handle
  * that is idle serves the next tile: its interfaces take the shape of the tile. */
-struct spare {
+struct list {
     int count, room;
     starpu_data_handle_t *handle; // (count)
 };
 
-/* Without a home, and with memory of its owner. A handle's user data is the list it is for. */
-static struct spare spares[2];
+/* Idle ones, without a home and with memory of their owner; and all, also of tiles whose functions
+ * were left (sl_guard). A handle's user data is its place in `all`, and whether it has a home. */
+static struct list spares[2], all;
 static int64_t registered;
+
+static bool has_room(struct list *list)
+{
+    if (list->count < list->room)
+        return true;
+    const int room = 2 * list->room + 64;
+    void *longer = realloc(list->handle, (size_t)room * sizeof *list->handle);
+    if (!longer)
+        return false;
+    list->handle = longer;
+    list->room = room;
+    return true;
+}
+
+static void set_place(starpu_data_handle_t handle, int place, bool home)
+{
+    all.handle[place] = handle;
+    starpu_data_set_user_data(handle, (void *)((intptr_t)place * 2 + home));
+}
+
+static bool has_home(starpu_data_handle_t handle)
+{
+    return (intptr_t)starpu_data_get_user_data(handle) % 2;
+}
 
 static starpu_data_handle_t register_handle(int home, struct starpu_matrix_interface *matrix)
 {
     struct starpu_matrix_interface empty = *matrix; /* StarPU keeps a list of addresses */
     starpu_data_handle_t handle;
+    if (!has_room(&all))
+        sl_fatal("no memory for a list of %d handles", all.count);
     empty.ptr = empty.dev_handle = 0;
     starpu_data_register(&handle, home, &empty, &tile_ops);
-    starpu_data_set_user_data(handle, &spares[home >= 0]);
+    set_place(handle, all.count++, home >= 0);
     registered++;
     return handle;
 }
 
+void sl_handle_unregister(void *unregistered)
+{
+    starpu_data_handle_t handle = unregistered, last = all.handle[--all.count];
+    set_place(last, (int)((intptr_t)starpu_data_get_user_data(handle) / 2), has_home(last));
+    starpu_data_unregister_submit(handle);
+}
+
 /* Wait for the tasks and messages on the handle. A home has the last value then; all other memory
  * is not the handle's any more: that of GPUs is of the old shape. */
-static void make_idle(const struct spare *spare, starpu_data_handle_t handle)
+static void make_idle(starpu_data_handle_t handle)
 {
-    if (spare == &spares[0]) {
+    if (!has_home(handle)) {
         starpu_data_invalidate(handle);
         return;
     }
@@ -134,25 +168,22 @@ static void make_idle(const struct spare *spare, starpu_data_handle_t handle)
 void sl_handle_forget(void *forgotten)
 {
     starpu_data_handle_t handle = forgotten;
-    struct spare *spare = starpu_data_get_user_data(handle);
-    make_idle(spare, handle);
-    if (spare->count == spare->room) {
-        spare->room = 2 * spare->room + 64;
-        spare->handle = realloc(spare->handle, (size_t)spare->room * sizeof(starpu_data_handle_t));
-        if (!spare->handle)
-            sl_fatal("no memory for a list of %d handles", spare->room);
-    }
-    spare->handle[spare->count++] = handle;
+    struct list *spare = &spares[has_home(handle)];
+    make_idle(handle);
+    if (has_room(spare))
+        spare->handle[spare->count++] = handle;
+    else
+        sl_handle_unregister(handle);
 }
 
 void sl_handles_free(void)
 {
-    for (int s = 0; s < 2; s++) {
-        for (int h = 0; h < spares[s].count; h++)
-            starpu_data_unregister(spares[s].handle[h]);
-        free(spares[s].handle);
-        spares[s] = (struct spare){0};
-    }
+    for (int h = 0; h < all.count; h++)
+        starpu_data_unregister_no_coherency(all.handle[h]); /* a home may be gone */
+    free(all.handle);
+    free(spares[0].handle);
+    free(spares[1].handle);
+    all = spares[0] = spares[1] = (struct list){0};
 }
 
 int64_t sl_handles_registered(void)
@@ -180,7 +211,7 @@ void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile)
         .allocsize = (size_t)(tile->rows * tile->ld) * tile->element_size,
     };
     const int home = owned ? STARPU_MAIN_RAM : -1;
-    struct spare *spare = &spares[owned];
+    struct list *spare = &spares[owned];
     starpu_data_handle_t handle =
         spare->count ? spare->handle[--spare->count] : register_handle(home, &matrix);
     tile_ops.register_data_handle(handle, home, &matrix);

@@ -27,7 +27,11 @@ struct sl_handle_rows sl_handle_rows(void *handle);
  */
 void sl_handle_forget(void *handle);
 
-/* Unregister the handles that no tile has. Part of sl_runtime_stop. */
+/* Unregister a handle of a tile without memory of an owner, after the tasks on it. */
+void sl_handle_unregister(void *handle);
+
+/* Unregister all handles. Part of sl_runtime_stop: tiles have none any more, but those of functions
+ * that sl_fatal has left. */
 void sl_handles_free(void);
 
 /* Return how many handles of tiles this process has registered. Those of temporary tiles count for

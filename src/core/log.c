@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/plain.h"
 #include "core/progress.h"
 
 static bool notes_enabled = true;
@@ -18,17 +19,28 @@ void sl_talk(bool speaks, bool verbose)
     sl_progress_tell(speaks, speaks && verbose);
 }
 
+/* The lock keeps a bar from between the words. */
+static void say(const char *format, va_list arguments)
+{
+    flockfile(stderr);
+    sl_progress_clear();
+    sl_plain_say(format, arguments);
+    funlockfile(stderr);
+}
+
 void sl_note(const char *format, ...)
 {
-    if (!notes_enabled)
-        return;
-    va_list args;
-    flockfile(stderr); /* no bar between the words of a note */
-    sl_progress_clear();
-    va_start(args, format);
-    fputs("starling: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    funlockfile(stderr);
-    va_end(args);
+    va_list arguments;
+    va_start(arguments, format);
+    if (notes_enabled)
+        say(format, arguments);
+    va_end(arguments);
+}
+
+void sl_warn(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
 }

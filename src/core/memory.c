@@ -207,6 +207,35 @@ void sl_memory_return_all(void)
     atomic_store(&peak, atomic_load(&in_use));
 }
 
+/* ---- Memory of a thread ---- */
+
+static pthread_key_t room_key; /* its destructor frees the room of a thread that ends */
+static pthread_once_t room_once = PTHREAD_ONCE_INIT;
+static int no_key;
+
+static void create_key(void)
+{
+    no_key = pthread_key_create(&room_key, free);
+}
+
+void *sl_memory_of_thread(size_t bytes)
+{
+    static _Thread_local void *room;
+    static _Thread_local size_t room_bytes;
+    if (bytes <= room_bytes)
+        return room;
+    pthread_once(&room_once, create_key);
+    void *larger = aligned_alloc(64, round_up(bytes, 64));
+    if (!larger || no_key || pthread_setspecific(room_key, larger)) {
+        free(larger);
+        sl_fatal("no memory for %zu bytes of a kernel", bytes);
+    }
+    free(room);
+    room = larger;
+    room_bytes = bytes;
+    return room;
+}
+
 void sl_memory_trim(void)
 {
 #ifdef __GLIBC__

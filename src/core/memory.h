@@ -37,6 +37,11 @@ void sl_memory_return_all(void);
 /* Gives back to the system what malloc keeps of freed memory, where the C library can. */
 void sl_memory_trim(void);
 
+/* Return memory of this thread, at a cache line: for a kernel, until the thread's next call. It is
+ * kept, and freed when the thread ends. A kernel takes arrays of more than some pages from here,
+ * because the stack of a thread may have 256 KiB in all. Without memory: sl_fatal. */
+void *sl_memory_of_thread(size_t bytes);
+
 /* Bytes handed out now, and the most there were since the last sl_memory_return_all. */
 size_t sl_memory_in_use(void);
 size_t sl_memory_peak(void);

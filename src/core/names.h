@@ -1,4 +1,5 @@
-/* Names that a program adds to those of an option (include/starling.h). */
+/* The words that an option may have, "a|b|c", and names that a program adds to them
+ * (include/starling.h). */
 #ifndef SL_CORE_NAMES_H
 #define SL_CORE_NAMES_H
 
@@ -14,5 +15,25 @@ enum {
  * `what`: "a loss". Return 0, or SL_ERR_USAGE: the name is no word of a-z, 0-9 and -, or is there
  * already, or SL_NAMES_ADDED are. */
 int sl_names_add(char *names, int *added, const char *what, const char *name);
+
+enum { SL_NO_CHOICE = -1 }; /* the place of no word */
+
+/* A macro LIST(ENTRY) of entries ENTRY(CONSTANT, "word") makes an enum and the choices of an
+ * option, in one order:
+ *
+ *     enum sl_keep { SL_KEEPS(SL_CHOICE_CONSTANT) };
+ *     SL_CHOICES(SL_KEEPS) is "auto|best|last" */
+#define SL_CHOICE_CONSTANT(constant, word) constant,
+#define SL_CHOICE_WORD(constant, word)     "|" word
+#define SL_CHOICES(list)                   (&list(SL_CHOICE_WORD)[1])
+
+/* Return the word at a place of `choices`, "a|b|c"; "" for SL_NO_CHOICE. */
+struct sl_word {
+    char text[40];
+};
+struct sl_word sl_choice_word(const char *choices, int place);
+
+/* Return the place of a word in `choices`, or SL_NO_CHOICE. */
+int sl_choice_find(const char *choices, const char *word);
 
 #endif

@@ -35,10 +35,19 @@ static char **text_of(const struct sl_option *option, const void *config)
     return (char **)((char *)config + option->offset);
 }
 
+static int *choice_of(const struct sl_option *option, const void *config)
+{
+    return (int *)((char *)config + option->offset);
+}
+
 static bool is_text(const struct sl_option *option)
 {
-    return option->type == SL_OPTION_STRING || option->type == SL_OPTION_CHOICE ||
-           option->type == SL_OPTION_WAY;
+    return option->type == SL_OPTION_STRING || option->type == SL_OPTION_NAME;
+}
+
+static bool is_choice(const struct sl_option *option)
+{
+    return option->type == SL_OPTION_CHOICE || option->type == SL_OPTION_WAY;
 }
 
 /* ---- Values: text to value, with the sentence that says what was expected ---- */
@@ -128,28 +137,19 @@ static void describe_choices(const struct sl_option *option, char *text, size_t 
             *c = ' ';
 }
 
-static bool is_choice(const struct sl_option *option, const char *value)
+static int parse_choice(const struct sl_option *option, const char *value, int *out)
 {
-    const size_t length = strlen(value);
-    for (const char *choice = option->choices; *choice;) {
-        const size_t size = strcspn(choice, "|");
-        if (size == length && strncmp(choice, value, size) == 0)
-            return true;
-        choice += size + (choice[size] == '|');
-    }
-    return false;
-}
-
-static int check_choice(const struct sl_option *option, const char *value)
-{
-    if (is_choice(option, value))
-        return 0;
+    const int place = sl_choice_find(option->choices, value);
     char expected[256];
+    if (place >= 0) {
+        *out = place;
+        return 0;
+    }
     struct sl_guess guess = sl_guess_begin(value);
     describe_choices(option, expected, sizeof expected);
     sl_guess_consider_list(&guess, option->choices, "|");
     for (const struct sl_alias *alias = sl_value_aliases; alias->ours; alias++)
-        if (is_choice(option, alias->ours))
+        if (sl_choice_find(option->choices, alias->ours) >= 0)
             sl_guess_consider(&guess, alias->theirs, alias->ours);
     return sl_error(SL_ERR_USAGE, "--%s: expected %s, not \"%s\"%s", option->name, expected, value,
                     sl_guess_hint(&guess).text);
@@ -168,7 +168,7 @@ static int store_text(const struct sl_option *option, void *config, const char *
 
 static int set_row(const struct sl_option *option, void *config, const char *value)
 {
-    int code = 0;
+    int code, place;
     switch (option->type) {
     case SL_OPTION_FLAG:
         return parse_flag(option, value, flag_of(option, config));
@@ -178,12 +178,14 @@ static int set_row(const struct sl_option *option, void *config, const char *val
         return parse_real(option, value, real_of(option, config));
     case SL_OPTION_CHOICE:
     case SL_OPTION_WAY:
-        code = check_choice(option, value);
+        return parse_choice(option, value, choice_of(option, config));
+    case SL_OPTION_NAME:
+        code = parse_choice(option, value, &place);
         return code ? code : store_text(option, config, value);
     case SL_OPTION_STRING:
         return store_text(option, config, value);
     }
-    return code;
+    return 0;
 }
 
 static void clear_row(const struct sl_option *option, void *config)
@@ -200,6 +202,9 @@ static void clear_row(const struct sl_option *option, void *config)
         break;
     case SL_OPTION_CHOICE:
     case SL_OPTION_WAY:
+        *choice_of(option, config) = SL_NO_CHOICE;
+        break;
+    case SL_OPTION_NAME:
     case SL_OPTION_STRING:
         *text_of(option, config) = NULL;
         break;
@@ -287,9 +292,7 @@ int sl_options_set(const struct sl_option *table, void *config, const char *name
 /* An option whose value may be missing: the first choice then. */
 static int set_way(const struct sl_option *option, void *config, const char *value)
 {
-    char first[32];
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(option->choices, "|"), option->choices);
-    return set_row(option, config, value ? value : first);
+    return set_row(option, config, value ? value : sl_choice_word(option->choices, 0).text);
 }
 
 /* Parses the option at argv[*at], moves *at past it and its value, and says which row it was. */
@@ -313,7 +316,7 @@ static int parse_one(const struct sl_option *table, void *config, int argc, char
     if ((*row)->type == SL_OPTION_FLAG)
         return set_row(*row, config, value ? value : "yes");
     if ((*row)->type == SL_OPTION_WAY) {
-        if (!value && *at < argc && is_choice(*row, argv[*at]))
+        if (!value && *at < argc && sl_choice_find((*row)->choices, argv[*at]) >= 0)
             value = argv[(*at)++];
         return set_way(*row, config, value);
     }
@@ -383,11 +386,21 @@ static json_t *row_to_json(const struct sl_option *option, const void *config)
         return json_real(*real_of(option, config));
     case SL_OPTION_CHOICE:
     case SL_OPTION_WAY:
+        if (*choice_of(option, config) == SL_NO_CHOICE)
+            return json_null();
+        return sl_json_text(sl_choice_word(option->choices, *choice_of(option, config)).text);
+    case SL_OPTION_NAME:
     case SL_OPTION_STRING:
         break;
     }
     const char *text = *text_of(option, config);
     return text ? sl_json_text(text) : json_null();
+}
+
+struct sl_word sl_options_word(const struct sl_option *table, const void *config, const char *name)
+{
+    const struct sl_option *option = find(table, name, strlen(name));
+    return sl_choice_word(option->choices, *choice_of(option, config));
 }
 
 json_t *sl_options_to_json(const struct sl_option *table, const void *config)
@@ -429,10 +442,13 @@ static int row_from_json(const struct sl_option *option, void *config, const jso
         *real_of(option, config) = json_number_value(value);
         return 0;
     }
-    if ((option->type == SL_OPTION_STRING || option->type == SL_OPTION_WAY) &&
-        !option->default_value && json_is_null(value))
+    if (option->type == SL_OPTION_STRING && !option->default_value && json_is_null(value))
         return store_text(option, config, NULL);
-    if (is_text(option) && json_is_string(value))
+    if (is_choice(option) && !option->default_value && json_is_null(value)) {
+        *choice_of(option, config) = SL_NO_CHOICE;
+        return 0;
+    }
+    if ((is_text(option) || is_choice(option)) && json_is_string(value))
         return set_row(option, config, value_now(option, json_string_value(value)));
 
     char expected[256] = "a string";

@@ -9,13 +9,16 @@
 
 #include <jansson.h>
 
+#include "core/names.h"
+
 enum sl_option_type {
     SL_OPTION_FLAG,   /* bool; `--name` sets it, `--no-name` clears it */
     SL_OPTION_INT,    /* int64_t */
     SL_OPTION_REAL,   /* double */
     SL_OPTION_STRING, /* char * (owned by the configuration, NULL when absent) */
-    SL_OPTION_CHOICE, /* char * (owned), one of `choices` */
-    SL_OPTION_WAY,    /* the same, NULL when absent; `--name` alone means the first choice */
+    SL_OPTION_NAME,   /* the same, one of `choices` */
+    SL_OPTION_CHOICE, /* int or an enum: the place in `choices`; SL_NO_CHOICE when absent */
+    SL_OPTION_WAY,    /* the same; `--name` alone means the first choice */
 };
 
 struct sl_option {
@@ -56,6 +59,9 @@ json_t *sl_json_text(const char *text);
 
 /* Return a new list of texts, which NULL ends; NULL without memory. */
 json_t *sl_json_list(const char *const *texts);
+
+/* Return the word of a CHOICE or WAY of the table. */
+struct sl_word sl_options_word(const struct sl_option *table, const void *config, const char *name);
 
 /* The configuration as a JSON object, every row by name (a new reference). */
 json_t *sl_options_to_json(const struct sl_option *table, const void *config);

@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "core/error.h"
 #include "core/progress.h"
@@ -16,14 +16,20 @@ struct loop {
     void *context;
     int64_t count;
     _Atomic int64_t next;
+    char sentence[512]; /* the last error of another thread than the caller's */
 };
 
-/* One of the loop's threads, and the sentence of its last error. */
-struct worker {
-    struct loop *loop;
-    pthread_t thread;
-    char sentence[512];
-};
+/* Threads that stay for the loops of this process, one loop at a time. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    struct loop *loop; /* NULL: none is under way */
+    int64_t seats;     /* threads that may still join the loop */
+    int inside;        /* threads in the loop */
+    int threads;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .work = PTHREAD_COND_INITIALIZER,
+          .done = PTHREAD_COND_INITIALIZER};
 
 static void work(struct loop *loop)
 {
@@ -33,35 +39,87 @@ static void work(struct loop *loop)
     }
 }
 
-static void *work_beside(void *argument)
+static void *serve(void *unused)
 {
-    struct worker *worker = argument;
-    work(worker->loop);
-    snprintf(worker->sentence, sizeof worker->sentence, "%s", sl_error_message());
+    (void)unused;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        while (pool.seats == 0)
+            pthread_cond_wait(&pool.work, &pool.lock);
+        struct loop *loop = pool.loop;
+        pool.seats--;
+        pool.inside++;
+        pthread_mutex_unlock(&pool.lock);
+        sl_error(SL_OK, "%s", "");
+        work(loop);
+        pthread_mutex_lock(&pool.lock);
+        if (sl_error_message()[0])
+            snprintf(loop->sentence, sizeof loop->sentence, "%s", sl_error_message());
+        if (--pool.inside == 0)
+            pthread_cond_signal(&pool.done);
+    }
     return NULL;
+}
+
+/* A child of fork has none of the threads. */
+static void forget_threads(void)
+{
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.work, NULL);
+    pthread_cond_init(&pool.done, NULL);
+    pool.loop = NULL;
+    pool.seats = 0;
+    pool.inside = pool.threads = 0;
+}
+
+static void add_threads(int64_t wanted)
+{
+    pthread_t thread;
+    if (pool.threads == 0 && wanted > 0)
+        pthread_atfork(NULL, NULL, forget_threads);
+    while (pool.threads < wanted && pthread_create(&thread, NULL, serve, NULL) == 0) {
+        pthread_detach(thread);
+        pool.threads++;
+    }
+}
+
+/* Ask up to `threads` threads to join. Return whether they may: no other loop is under way. */
+static bool open_loop(struct loop *loop, int64_t threads)
+{
+    pthread_mutex_lock(&pool.lock);
+    const bool opened = threads > 0 && !pool.loop;
+    if (opened) {
+        add_threads(threads);
+        pool.loop = loop;
+        pool.seats = threads;
+        pthread_cond_broadcast(&pool.work);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return opened;
+}
+
+/* Wait for the threads that have joined. */
+static void close_loop(const struct loop *loop)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.seats = 0;
+    while (pool.inside > 0)
+        pthread_cond_wait(&pool.done, &pool.lock);
+    pool.loop = NULL;
+    pthread_mutex_unlock(&pool.lock);
+    if (loop->sentence[0])
+        sl_error(SL_ERR_SYSTEM, "%s", loop->sentence); /* for whoever looks at the codes */
 }
 
 void sl_parallel_for(int threads, int64_t count, void (*body)(void *context, int64_t i),
                      void *context)
 {
-    struct loop loop = {body, context, count, 0};
-    const int64_t most = threads < count ? threads : count;
-    struct worker *others =
-        most > 1 ? calloc((size_t)most - 1, sizeof *others) : NULL; /* NULL: works alone */
-    int started = 0;
+    struct loop loop = {.body = body, .context = context, .count = count};
     sl_progress_count(count);
-    for (; others && started + 1 < most; started++) {
-        others[started].loop = &loop;
-        if (pthread_create(&others[started].thread, NULL, work_beside, &others[started]))
-            break;
-    }
+    const bool shared = open_loop(&loop, (threads < count ? threads : count) - 1);
     work(&loop);
-    for (int t = 0; t < started; t++) {
-        pthread_join(others[t].thread, NULL);
-        if (others[t].sentence[0])
-            sl_error(SL_ERR_SYSTEM, "%s", others[t].sentence); /* for whoever looks at the codes */
-    }
-    free(others);
+    if (shared)
+        close_loop(&loop);
 }
 
 struct ranges {

@@ -6,8 +6,9 @@
 
 /* Calls body(context, i) once for each i of 0 … count - 1, in any order, on up to `threads` threads
  * of which the caller is one. Returns when all calls have. The calls must not depend on each other;
- * where the machine refuses a thread, the others do its share. The calls are the parts of the
- * innermost step that is told (core/progress.h). */
+ * where the machine refuses a thread, the others do its share. The threads stay for later loops; a
+ * loop that begins while another one is under way has its caller alone. The calls are the parts of
+ * the innermost step that is told (core/progress.h). */
 void sl_parallel_for(int threads, int64_t count, void (*body)(void *context, int64_t i),
                      void *context);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "core/plain.h"
 
 enum { MOST_STEPS = 8, MOST_NAME = 160, BAR = 30, LEAST_BAR = 8, USUAL_COLUMNS = 100 };
 static const double FIRST_DRAWN = 0.2, REDRAWN = 0.1; /* seconds */
@@ -207,6 +208,7 @@ static atomic_int untold;
 
 void sl_progress_begin(const char *format, ...)
 {
+    char text[MOST_NAME];
     va_list arguments;
     if (is_silent() || told.depth == MOST_STEPS) {
         untold++;
@@ -215,8 +217,9 @@ void sl_progress_begin(const char *format, ...)
     pthread_mutex_lock(&told.lock);
     struct step *step = &told.step[told.depth++];
     va_start(arguments, format);
-    vsnprintf(step->name, sizeof step->name, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    sl_plain_copy(step->name, sizeof step->name, text);
     step->phase = NULL;
     step->began = step->phase_began = now();
     atomic_store(&step->total, 0);
@@ -245,6 +248,12 @@ void sl_progress_end(void)
     }
     if (told.lines)
         sl_note("%*s%s: %.3f s", 2 * told.depth, "", step->name, seconds);
+}
+
+void sl_progress_end_all(void)
+{
+    while (untold > 0 || told.depth > 0)
+        sl_progress_end();
 }
 
 int sl_progress_end_with(int code)

@@ -15,6 +15,9 @@ void sl_progress_tell(bool bar, bool lines);
 void sl_progress_begin(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void sl_progress_end(void);
 
+/* End all steps that have begun: their work was left (sl_guard). */
+void sl_progress_end_all(void);
+
 /* End a step, and return the code of its work. */
 int sl_progress_end_with(int code);
 

@@ -16,6 +16,10 @@ int sl_runtime_hold_mpi(struct sl_runtime *rt)
     return 0;
 }
 
+void sl_runtime_keep_mpi(void)
+{
+}
+
 void sl_runtime_release_mpi(void)
 {
 }

@@ -116,11 +116,25 @@ static void finalize_mpi(void)
         MPI_Finalize();
 }
 
+void sl_runtime_keep_mpi(void)
+{
+    held = true;
+}
+
+/* The other ranks wait for this one. */
+static void end_all_ranks(void)
+{
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 int sl_runtime_hold_mpi(struct sl_runtime *rt)
 {
     *rt = (struct sl_runtime){.ranks = 1};
-    held = true;
-    return sl_ranks_start(rt);
+    sl_runtime_keep_mpi();
+    const int code = sl_ranks_start(rt);
+    if (rt->ranks > 1)
+        sl_fatal_ends(end_all_ranks);
+    return code;
 }
 
 void sl_runtime_release_mpi(void)
@@ -143,8 +157,12 @@ void sl_ranks_count_sharers(const char *text, int *sharers, int *index)
     MPI_Comm_size(node, &size);
     MPI_Comm_rank(node, &rank);
     char *all = malloc((size_t)size * sizeof mine);
+    if (!all && size == 1) {
+        MPI_Comm_free(&node);
+        return;
+    }
     if (!all)
-        sl_fatal("no memory for what %d ranks may run on", size);
+        sl_fatal("no memory for what %d ranks may run on", size); /* the others wait */
     snprintf(mine, sizeof mine, "%s", text);
     MPI_Allgather(mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, node);
     *sharers = 0;
@@ -368,14 +386,19 @@ int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t 
                         void **received, int64_t *count)
 {
     int64_t *place = calloc((size_t)rt->ranks + 1, sizeof *place);
-    if (!place)
-        sl_fatal("no memory for the lists of %d ranks", rt->ranks); /* the others wait for them */
+    int code = place ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for lists of %d ranks", rt->ranks);
+    code = sl_runtime_agree(rt, code);
+    *received = NULL;
+    if (code) {
+        free(place);
+        return code;
+    }
     exchange_counts(rt, first, place);
     *count = place[rt->ranks];
     *received = malloc((size_t)*count * size + 1);
-    int code = *received ? 0
-                         : sl_error(SL_ERR_SYSTEM, "no memory for %lld items from other ranks",
-                                    (long long)*count);
+    code = *received ? 0
+                     : sl_error(SL_ERR_SYSTEM, "no memory for %lld items from other ranks",
+                                (long long)*count);
     code = sl_runtime_agree(rt, code);
     if (!code) {
         exchange_items(rt, items, first, (int64_t)size, *received, place);
@@ -453,10 +476,10 @@ void sl_runtime_fail_alone(bool alone)
 
 int sl_runtime_agree(struct sl_runtime *rt, int code)
 {
-    if (fails_alone && code)
+    if (fails_alone && code && rt->ranks > 1)
         sl_fatal("%s", sl_error_message());
     if (fails_alone)
-        return 0;
+        return code;
     if (rt->ranks > 1) {
         /* A rank without a sentence has agreed before: the one that has it must speak. */
         const bool silent = code && sl_error_message()[0] == '\0';

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json_file.h"
 
 /* The file of a subject; false if the user has no home. */
@@ -58,14 +59,25 @@ static void make_directories(const char *path)
     }
 }
 
+int sl_remembered_probe(const char *subject)
+{
+    char path[PATH_MAX];
+    if (!file_of(subject, path))
+        return sl_error(SL_ERR_SYSTEM, "--remember: neither XDG_CACHE_HOME nor HOME says where");
+    make_directories(path);
+    return sl_file_probe(path);
+}
+
 int sl_remembered_set(const char *subject, json_t *value)
 {
     char path[PATH_MAX], host[256], date[32];
     const time_t now = time(NULL);
-    if (!file_of(subject, path)) {
+    const int found = sl_remembered_probe(subject);
+    if (found) {
         json_decref(value);
-        return sl_error(SL_ERR_SYSTEM, "--remember: neither XDG_CACHE_HOME nor HOME says where");
+        return found;
     }
+    file_of(subject, path);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     json_object_set_new(value, "processors", json_integer(processors()));
     json_object_set_new(value, "date", json_string(date));
@@ -76,7 +88,6 @@ int sl_remembered_set(const char *subject, json_t *value)
     }
     host_name(host);
     json_object_set_new(file, host, value);
-    make_directories(path);
     const int code = sl_json_write(file, path);
     json_decref(file);
     return code;

@@ -14,6 +14,10 @@
  */
 json_t *sl_remembered_get(const char *subject);
 
+/* Find out whether the file of `subject` can be written, before hours of measurements. Return 0, or
+ * SL_ERR_SYSTEM, which names the file. */
+int sl_remembered_probe(const char *subject);
+
 /* Remembers `value`, an object (its reference is taken over), adding "processors" and "date" to it.
  * SL_ERR_SYSTEM names the file that cannot be written. */
 int sl_remembered_set(const char *subject, json_t *value);

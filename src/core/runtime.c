@@ -28,6 +28,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/message.h"
+#include "core/progress.h"
 #include "core/ranks.h"
 #include "core/rates.h"
 #include "core/remembered.h"
@@ -235,18 +236,15 @@ const char *sl_runtime_usual_scheduler(bool gpus, bool alone, bool own_first)
     return !alone ? "lws" : own_first ? "prio" : "eager";
 }
 
-static bool is_device(const struct sl_runtime_options *options, const char *name)
-{
-    return options->device && strcmp(options->device, name) == 0;
-}
-
 /* Whether GPUs are asked for that are not there. */
 static int check_device(const struct sl_runtime_options *options)
 {
     const char *limit = getenv("STARPU_NCUDA");
-    if (sl_gpus_count() > 0 || !(is_device(options, "cuda") || is_device(options, "both")))
+    if (sl_gpus_count() > 0 ||
+        (options->device != SL_DEVICE_CUDA && options->device != SL_DEVICE_BOTH))
         return 0;
-    return sl_error(SL_ERR_USAGE, "--device %s: %s", options->device,
+    return sl_error(SL_ERR_USAGE, "--device %s: %s",
+                    sl_choice_word(SL_CHOICES(SL_DEVICES), (int)options->device).text,
                     !sl_runtime_knows_gpus() ? "this program was built without --with-cuda"
                     : limit && strcmp(limit, "0") == 0 ? "STARPU_NCUDA is 0"
                                                        : "CUDA sees no GPU here");
@@ -257,8 +255,8 @@ static int check_device(const struct sl_runtime_options *options)
 static bool chooses_gpus_only(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     const bool all = sl_runtime_least(rt, process.gpus) > 0;
-    return all &&
-           (is_device(options, "cuda") || (!is_device(options, "both") && !options->workers));
+    return all && (options->device == SL_DEVICE_CUDA ||
+                   (options->device != SL_DEVICE_BOTH && !options->workers));
 }
 
 /* The policy that the user wants, or that was measured here; NULL: neither. */
@@ -270,7 +268,7 @@ static const char *wanted_scheduler(const struct sl_runtime_options *options)
         return options->scheduler;
     if (getenv("STARPU_SCHED"))
         return getenv("STARPU_SCHED");
-    const bool gpus = sl_gpus_count() > 0 && !is_device(options, "cpu");
+    const bool gpus = sl_gpus_count() > 0 && options->device != SL_DEVICE_CPU;
     if (sl_remembered_scheduler(gpus, remembered) && sl_scheduler_find(remembered, &policy) == 0)
         return remembered;
     return NULL;
@@ -329,11 +327,6 @@ void sl_runtime_share_facts(struct sl_runtime *rt)
     rt->link_bytes = slowest < INT64_MAX ? slowest : 0;
 }
 
-bool sl_runtime_started(void)
-{
-    return started;
-}
-
 /* Ranks meet before all else, also where one has failed: they tell errors and compare options. */
 static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options, int own_code)
 {
@@ -343,6 +336,20 @@ static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options,
     if (!code && options->alike)
         code = sl_alike_check(rt, options->alike, SL_ERR_USAGE, "the same on all ranks");
     return code;
+}
+
+/* StarPU takes memory of a GPU for small tiles in pieces of 32 MiB. A task may have half of the
+ * memory (sl_task_holds). With less than two pieces it would wait for ever. The same on all ranks.
+ */
+static int check_gpu_bytes(const struct sl_runtime *rt)
+{
+    enum { MIB = 1 << 20, LEAST = 64 * MIB };
+    if (rt->gpu_bytes == 0 || rt->gpu_bytes >= LEAST)
+        return 0;
+    return sl_error(SL_ERR_USAGE,
+                    "a GPU has %lld MiB for tiles of a rank (expected at least %d: a larger "
+                    "STARPU_LIMIT_CUDA_MEM, fewer ranks, or --device cpu)",
+                    (long long)(rt->gpu_bytes / MIB), LEAST / MIB);
 }
 
 static int start(struct sl_runtime *rt, const struct sl_runtime_options *options)
@@ -378,7 +385,7 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
         return code;
     process.ranks_here = sl_ranks_here();
     process.link_bytes = sl_rates_remembered_link();
-    process.gpus = is_device(options, "cpu") ? 0 : sl_gpus_choose(&process, &conf);
+    process.gpus = options->device == SL_DEVICE_CPU ? 0 : sl_gpus_choose(&process, &conf);
     process.gpus_only = chooses_gpus_only(rt, options);
     conf.ncpus = count_workers(options, process.gpus);
     if (!wanted)
@@ -414,9 +421,21 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     return 0;
 }
 
+static void stop_starpu(struct sl_runtime *rt)
+{
+    sl_stage_stop(rt);
+    sl_handles_free();
+    sl_gpus_stop();
+    sl_ranks_stop_messages();
+    starpu_shutdown();
+    sl_memory_return_all();
+}
+
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    const int code = start(rt, options);
+    int code = start(rt, options);
+    if (!code && (code = check_gpu_bytes(rt)))
+        stop_starpu(rt);
     if (code)
         sl_ranks_stop();
     return code;
@@ -425,11 +444,24 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 int sl_runtime_refuse(int code)
 {
     struct sl_runtime rt = {.ranks = 1};
-    if (started || !sl_runtime_launched() || sl_ranks_start(&rt))
+    if (started || sl_ranks_use_mpi() || !sl_runtime_launched() || sl_ranks_start(&rt))
         return code;
-    started = true;
+    return sl_runtime_agree(&rt, code);
+}
+
+int sl_runtime_end(int code, void (*speak)(void))
+{
+    struct sl_runtime rt = {.ranks = 1};
+    if (sl_ranks_use_mpi())
+        sl_ranks_start(&rt); /* MPI is up: this sets the rank and the ranks */
     code = sl_runtime_agree(&rt, code);
-    sl_ranks_stop();
+    int64_t speakers = code && sl_error_message()[0] != '\0';
+    const bool speaks = speakers > 0;
+    sl_runtime_sum(&rt, &speakers, 1);
+    if (code && (speaks || (speakers == 0 && rt.rank == 0)))
+        speak();
+    sl_runtime_sum(&rt, &speakers, 1); /* ranks wait here until the sentence is out */
+    sl_runtime_release_mpi();
     return code;
 }
 
@@ -440,23 +472,30 @@ void sl_runtime_wait(struct sl_runtime *rt)
      * rank may still be waiting for one of ours. Messages are tasks' dependences, or waited for
      * when their tile is unregistered. */
     starpu_task_wait_for_all();
+    sl_guard_check();
 }
 
 void sl_runtime_wait_for_room(struct sl_runtime *rt, unsigned most)
 {
     (void)rt;
     starpu_task_wait_for_n_submitted(most);
+    sl_guard_check();
+}
+
+int sl_runtime_guard(const struct sl_runtime *rt, int (*work)(void *argument), void *argument)
+{
+    if (rt->ranks > 1)
+        return work(argument);
+    const int code = sl_guard(work, argument);
+    if (sl_guard_failed())
+        sl_progress_end_all();
+    return code;
 }
 
 void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);
-    sl_stage_stop(rt);
-    sl_handles_free();
-    sl_gpus_stop();
-    sl_ranks_stop_messages();
-    starpu_shutdown();
-    sl_memory_return_all();
+    stop_starpu(rt);
     sl_ranks_stop();
 }
 

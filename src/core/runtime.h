@@ -11,9 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/names.h"
 #include "core/spmm_choice.h"
 
 struct sl_alike;
+
+/* Which workers have the tasks. cpu: cores. cuda: GPUs, beside which one CPU worker has what
+ * belongs to the host. auto: cuda where each rank has a GPU and no workers are asked for, else all
+ * workers that there are. */
+#define SL_DEVICES(ENTRY)         \
+    ENTRY(SL_DEVICE_AUTO, "auto") \
+    ENTRY(SL_DEVICE_CPU, "cpu")   \
+    ENTRY(SL_DEVICE_CUDA, "cuda") \
+    ENTRY(SL_DEVICE_BOTH, "both")
+enum sl_device { SL_DEVICES(SL_CHOICE_CONSTANT) };
 
 struct sl_runtime_options {
     const char *scheduler; /* StarPU policy; NULL: STARPU_SCHED, else the one remembered of this
@@ -21,11 +32,8 @@ struct sl_runtime_options {
     int workers;           /* CPU workers on this rank; 0: all cores of its share, but for one that
                               serves each GPU */
     bool quiet;            /* no notes */
-    const char *device;    /* which workers have the tasks: "cpu"; "cuda", GPUs, beside which one
-                              CPU worker has what belongs to the host; "both"; NULL or "auto":
-                              "cuda" where each rank has a GPU and `workers` is 0, else all that
-                              there are */
-    bool own_first;        /* rows of own tiles are summed while others travel */
+    enum sl_device device;
+    bool own_first;               /* rows of own tiles are summed while others travel */
     const struct sl_alike *alike; /* what all ranks must have alike; NULL: nothing */
 };
 
@@ -100,19 +108,27 @@ static inline int sl_runtime_process(const struct sl_runtime *rt, int rank)
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
  * node, for ranks <= cores and for more ranks than cores; sets one BLAS thread. Variables that the
  * user set (STARPU_*) win, but for STARPU_USE_NUMA: tiles of one rank must stay neighbours in one
- * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU, other options on
- * another rank, a launcher that MPI does not know). An MPI that is up stays up at sl_runtime_stop:
- * it is the caller's. */
+ * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU or a tiny one,
+ * other options on another rank, a launcher that MPI does not know). An MPI that is up stays up at
+ * sl_runtime_stop: it is the caller's. */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
-/* Tell ranks that may be in sl_runtime_start that this one has failed before it. Return the code
- * that all ranks have then; one of them keeps its sentence. */
+/* Tell ranks that may be in sl_runtime_start that this rank has failed before it. Return the code
+ * of all ranks; one of them keeps its sentence. MPI stays up if it is held. */
 int sl_runtime_refuse(int code);
+
+/* End a program that holds MPI. Where MPI is up, all ranks agree on the worst code. One rank with a
+ * code calls `speak`, and no rank returns before: a launcher ends all ranks once one has failed.
+ * Release MPI and return the code. */
+int sl_runtime_end(int code, void (*speak)(void));
 
 /* Hold MPI, which can start only once in a process. Until it is released, MPI stays up from one
  * sl_runtime_stop to the next sl_runtime_start. Set only the rank and ranks of *rt: the exchanges
  * below need no more. Without an MPI launcher, ranks is 1. Return 0 or SL_ERR_SYSTEM. */
 int sl_runtime_hold_mpi(struct sl_runtime *rt);
+
+/* The same, but MPI starts with the next sl_runtime_start. */
+void sl_runtime_keep_mpi(void);
 void sl_runtime_release_mpi(void);
 
 /* Whether this is a build with CUDA. */
@@ -123,9 +139,6 @@ bool sl_runtime_lacks_gpus(void);
 
 /* Whether an MPI launcher started this process. */
 bool sl_runtime_launched(void);
-
-/* Whether sl_runtime_start got as far as MPI, or all the way without it. */
-bool sl_runtime_started(void);
 
 /* The policy where nothing was measured on this machine; `alone`: of a rank of one worker among
  * others, which may begin sums with its own tiles. */
@@ -202,6 +215,12 @@ int sl_runtime_agree(struct sl_runtime *rt, int code);
 /* Let sl_runtime_agree ask nobody, until this is taken back: a rank that fails stops the run there,
  * with its sentence. For work that repeats in every step, where a failure ends the run anyway. */
 void sl_runtime_fail_alone(bool alone);
+
+/* Run `work` between sl_runtime_start and sl_runtime_stop. On one rank, memory that runs out while
+ * tasks are submitted, or in a task, ends the work alone: return SL_ERR_SYSTEM then (sl_guard). The
+ * tasks that were submitted run on, and sl_runtime_stop waits for them. With several ranks, others
+ * wait for this one: the process ends. */
+int sl_runtime_guard(const struct sl_runtime *rt, int (*work)(void *argument), void *argument);
 
 /* Seconds on a steady clock. */
 double sl_runtime_seconds(void);

@@ -92,7 +92,7 @@ struct cutting {
     sl_span_function *span;
     const void *owner_context;
     int64_t block_cols;
-    bool has_values, mirrored;
+    bool has_values, mirrored, all;
     int *end;             // (tile_cols): of the tile row under way, where the span of tile k ends
     bool *own;            // (tile_cols): likewise, whether tile k is of this rank
     int64_t block_count;  /* of one tile row, over all its tiles */
@@ -194,15 +194,15 @@ static void pack_run(const struct cutting *c, const struct run *run)
     *row_end = *next;
 }
 
-/* The rows of tile row i, if this rank has a tile of it. */
-static void each_own_row(const struct cutting *c, int i,
-                         void (*visit)(const struct cutting *, const struct run *))
+/* The rows of tile row i, if this rank has a tile of it; `all`: of all tiles. */
+static void each_row(const struct cutting *c, int i, bool all,
+                     void (*visit)(const struct cutting *, const struct run *))
 {
     const struct sl_sparse_matrix *matrix = c->matrix;
     bool any = false;
     find_spans(c, i);
     for (int k = 0; k < matrix->tile_cols; k++)
-        any |= c->own[k] = c->owner(c->owner_context, i, k) == c->rt->rank;
+        any |= c->own[k] = all || c->owner(c->owner_context, i, k) == c->rt->rank;
     for (int64_t r = matrix->row_cut[i]; any && r < matrix->row_cut[i + 1]; r++)
         split_row(c, i, r, visit);
 }
@@ -273,7 +273,7 @@ static void pack_tiles(const struct cutting *c)
 {
     start_blocks(c);
     for (int i = 0; i < c->matrix->tile_rows; i++)
-        each_own_row(c, i, pack_run);
+        each_row(c, i, false, pack_run);
     for (int i = 0; i < c->matrix->tile_rows; i++)
         for (int k = 0; k < c->matrix->tile_cols; k++) {
             const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, i, k);
@@ -297,7 +297,8 @@ static void find_heavy(const struct cutting *c)
     for (int i = 0; i < matrix->tile_rows; i++)
         for (int k = 0; k < matrix->tile_cols; k++)
             c->row_nnz[i] += sl_sparse_matrix_tile(matrix, i, k)->shape.nnz;
-    sl_runtime_sum(c->rt, c->row_nnz, matrix->tile_rows);
+    if (!c->all)
+        sl_runtime_sum(c->rt, c->row_nnz, matrix->tile_rows);
     for (int i = 0; i < matrix->tile_rows; i++)
         total += c->row_nnz[i];
     matrix->piece = matrix->tile_rows ? total / matrix->tile_rows : 0;
@@ -316,13 +317,13 @@ static void recount(const struct cutting *c, int i)
         sl_sparse_matrix_tile(c->matrix, i, k)->shape.nnz = 0;
     for (int64_t b = 0; b < c->block_count; b++)
         c->block_nnz[i * c->block_count + b] = 0;
-    each_own_row(c, i, count_run);
+    each_row(c, i, c->all, count_run);
 }
 
 static void count_entries(const struct cutting *c)
 {
     for (int i = 0; i < c->matrix->tile_rows; i++)
-        each_own_row(c, i, count_run);
+        each_row(c, i, c->all, count_run);
     find_heavy(c);
     for (int i = 0; c->span && i < c->matrix->tile_rows; i++)
         if (c->matrix->heavy[i])
@@ -345,7 +346,8 @@ static int share_counts(const struct cutting *c)
     }
     for (int64_t t = 0; t < count; t++)
         nnz[t] = matrix->tiles[t].shape.nnz;
-    sl_runtime_sum(c->rt, nnz, count);
+    if (!c->all)
+        sl_runtime_sum(c->rt, nnz, count);
     for (int64_t t = 0; t < count; t++) {
         matrix->tiles[t].shape.nnz = nnz[t];
         matrix->nnz += nnz[t];
@@ -478,7 +480,8 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
                         .owner_context = cuts->context,
                         .block_cols = block_cols > 1 ? block_cols : 1,
                         .has_values = rows->has_values,
-                        .mirrored = rows->mirrored};
+                        .mirrored = rows->mirrored,
+                        .all = rows->all};
     const int code = cut_matrix(&c);
     free(c.end);
     free(c.own);

@@ -89,11 +89,13 @@ struct sl_sparse_rows {
     sl_row_function *row;
     const void *context; /* of `row` */
     bool mirrored;       /* tiles store their transposes, too, unless they would be too large */
+    bool all;            /* each rank has all rows: it counts the entries of all tiles itself */
 };
 
 /* Cuts a matrix into tiles, with blocks of at most `block_cols` columns. Each rank reads its rows
  * twice, heavy ones three times, and packs the tiles it owns; nnz of the others is shared between
- * ranks. `span` NULL: every tile stands alone. Returns 0 or SL_ERR_SYSTEM. */
+ * ranks, unless each rank has all rows. `span` NULL: every tile stands alone. Returns 0 or
+ * SL_ERR_SYSTEM. */
 int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix,
                             const struct sl_cuts *cuts, sl_span_function *span, int64_t block_cols,
                             const struct sl_sparse_rows *rows);

@@ -7,7 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum sl_spmm_kernel { SL_SPMM_OWN, SL_SPMM_CUSPARSE, SL_SPMM_FASTEST };
+#include "core/names.h"
+
+#define SL_SPMM_KERNELS(ENTRY)          \
+    ENTRY(SL_SPMM_OWN, "own")           \
+    ENTRY(SL_SPMM_CUSPARSE, "cusparse") \
+    ENTRY(SL_SPMM_FASTEST, "fastest")
+enum sl_spmm_kernel { SL_SPMM_KERNELS(SL_CHOICE_CONSTANT) };
 
 enum { SL_SPMM_MEASURED = 64 };
 

@@ -208,10 +208,10 @@ int sl_spread_create(struct sl_runtime *rt, const struct sl_spread_source *sourc
 {
     struct entry *entries = NULL;
     int64_t count = 0;
-    *spread = (struct sl_spread){0};
-    find_rows(rt, source, spread);
+    *spread = (struct sl_spread){.rows = source->row_cut[source->tile_rows]};
     if (rt->ranks == 1 && source->transposed)
         return transpose(source, spread);
+    find_rows(rt, source, spread);
     int code = exchange(rt, source, &entries, &count);
     if (!code)
         code = sl_runtime_agree(rt, build(entries, count, spread));

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/plain.h"
+
 static void cell_text(const json_t *row, const struct sl_column *column, char *text, size_t size)
 {
     const json_t *value = json_object_get(row, column->key);
     if (json_is_string(value))
-        snprintf(text, size, "%s", json_string_value(value));
+        sl_plain_copy(text, size, json_string_value(value));
     else if (json_is_number(value))
         snprintf(text, size, "%.*f", column->digits,
                  json_number_value(value) / (column->unit != 0.0 ? column->unit : 1.0));

@@ -4,7 +4,6 @@
 
 #include <starpu.h>
 
-#include "core/error.h"
 #include "core/handle.h"
 
 void sl_temporary_open_shared(struct sl_tile *tile, int64_t rows, int64_t cols, size_t element_size,
@@ -42,7 +41,7 @@ void sl_temporary_empty(struct sl_tile *tile)
 void sl_temporary_close(struct sl_tile *tile)
 {
     if (tile->handle)
-        starpu_data_unregister_submit((starpu_data_handle_t)tile->handle);
+        sl_handle_unregister(tile->handle);
     *tile = (struct sl_tile){0};
 }
 
@@ -92,14 +91,12 @@ void sl_temporaries_serve(struct sl_temporaries *t, struct sl_tile *tile)
 
 void sl_temporaries_close(struct sl_temporaries *t, struct sl_tile *tile)
 {
-    if (!t || !tile->handle) {
+    const int l = list_of(tile);
+    struct sl_resting *resting = t && tile->handle ? malloc(sizeof *resting) : NULL;
+    if (!resting) {
         sl_temporary_close(tile);
         return;
     }
-    const int l = list_of(tile);
-    struct sl_resting *resting = malloc(sizeof *resting);
-    if (!resting)
-        sl_fatal("no memory for a list of handles");
     sl_temporary_empty(tile);
     *resting = (struct sl_resting){.tile = *tile, .turn = t->turn};
     *(t->last[l] ? &t->last[l]->next : &t->first[l]) = resting;

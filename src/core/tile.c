@@ -110,6 +110,8 @@ int64_t *sl_cut_copy(int count, const int64_t *cut)
     int64_t *copy = malloc((size_t)(count + 1) * sizeof *copy);
     if (copy)
         memcpy(copy, cut, (size_t)(count + 1) * sizeof *copy);
+    else
+        sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", count);
     return copy;
 }
 
@@ -154,7 +156,8 @@ int sl_matrix_describe(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_
                 sl_matrix_destroy(matrix);
                 return sl_error(SL_ERR_USAGE,
                                 "a tile of %lld x %lld numbers is over the 2 GiB that a tile may "
-                                "take: ask for more tiles with --tiles",
+                                "take (expected more --tiles; of weights, a smaller --hidden or "
+                                "--submodels)",
                                 (long long)rows, (long long)cols);
             }
             sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, sl_leading(cols, type),

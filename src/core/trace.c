@@ -210,7 +210,8 @@ static void find_window(int64_t *start, int64_t *end)
 /* Messages that share the lane of a track would look like one. The last lane takes what is left. */
 static void choose_lanes(const struct list *list)
 {
-    qsort(list->messages, (size_t)list->count, sizeof *list->messages, compare_messages);
+    if (list->count > 0)
+        qsort(list->messages, (size_t)list->count, sizeof *list->messages, compare_messages);
     for (int64_t m = 0; m < list->count; m++) {
         struct message *message = &list->messages[m];
         bool taken[LANES] = {false};

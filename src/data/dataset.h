@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/names.h"
 #include "core/split.h"
 #include "data/formats/npy.h"
 #include "data/labels.h"
@@ -60,18 +61,19 @@ struct sl_dataset {
 };
 
 /* Which column of an edge list has weights. */
-enum sl_weight_column {
-    SL_WEIGHTS_AUTO, /* the one that the header calls so, or the third, where there are three */
-    SL_WEIGHTS_NONE, /* columns after the second are ignored, however many there are */
-    SL_WEIGHTS_THIRD,
-};
+#define SL_WEIGHT_COLUMNS(ENTRY)                                                                  \
+    ENTRY(SL_WEIGHTS_AUTO, "auto") /* the header's weight, or the third, where there are three */ \
+    ENTRY(SL_WEIGHTS_NONE, "none") /* columns after the second are ignored */                     \
+    ENTRY(SL_WEIGHTS_THIRD, "3")
+enum sl_weight_column { SL_WEIGHT_COLUMNS(SL_CHOICE_CONSTANT) };
 
 /* Whether every edge gets its reverse, and the weight of an edge that goes both ways. */
+#define SL_SYMMETRIES(ENTRY)        \
+    ENTRY(SL_SYMMETRIZE_MAX, "max") \
+    ENTRY(SL_SYMMETRIZE_SUM, "sum") ENTRY(SL_SYMMETRIZE_MEAN, "mean")
 enum sl_symmetrize {
     SL_DIRECTED, /* edges stay as they are */
-    SL_SYMMETRIZE_MAX,
-    SL_SYMMETRIZE_SUM,
-    SL_SYMMETRIZE_MEAN,
+    SL_SYMMETRIES(SL_CHOICE_CONSTANT)
 };
 
 /* How to read; all zero is the default. */

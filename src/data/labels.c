@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/words.h"
 #include "data/block.h"
+#include "data/dataset.h"
 #include "data/formats/string_ids.h"
 #include "data/formats/text.h"
 
@@ -166,6 +167,16 @@ bool sl_labels_known(const float *row, int64_t count)
         if (!isnan(row[j]))
             return true;
     return false;
+}
+
+int32_t sl_labels_find(const struct sl_dataset *data, int64_t k)
+{
+    if (data->labels)
+        return data->labels[k];
+    return data->multilabels &&
+                   sl_labels_known(data->multilabels + k * data->classes, data->classes)
+               ? 0
+               : -1;
 }
 
 /* ---- No label ---- */

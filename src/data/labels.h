@@ -6,6 +6,8 @@
 #include "data/block.h"
 #include "data/formats/npy.h"
 
+struct sl_dataset;
+
 /* What labels are. */
 enum sl_label_kind {
     SL_LABELS_UNKNOWN, /* not known yet */
@@ -42,6 +44,10 @@ bool sl_labels_can_be_classes(struct sl_runtime *rt, const struct sl_npy *labels
 
 /* Whether a row (count) of several labels or numbers has one that is known. */
 bool sl_labels_known(const float *row, int64_t count);
+
+/* Return the class of row k. Of several labels or numbers, return 0 if any is known. Return -1 if
+ * the row has no label. */
+int32_t sl_labels_find(const struct sl_dataset *data, int64_t k);
 
 /* Take 255 in a list of uint8 for no label: uint8 stores -1 so. 255 stays a class where more than
  * 255 `classes` are said, or none are said (0) and class 254 is there. A note says so, and *labels

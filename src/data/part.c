@@ -329,7 +329,10 @@ static int read_features(const struct reading *r)
         return read_csr(r, &source->features_csr, false, &out->features_csr, &merged);
     if (out->feature_form != SL_FEATURES_DENSE)
         return SL_OK;
-    return source->features_dense.data ? read_dense(r) : read_expanded(r);
+    struct reading dense = *r;
+    dense.first = r->part->dense_first;
+    dense.rows = r->part->dense_rows;
+    return source->features_dense.data ? read_dense(&dense) : read_expanded(&dense);
 }
 
 /* Labels that are names, that have NaN for none, or whose classes have other numbers. */
@@ -385,7 +388,7 @@ static enum sl_feature_form form_of_rows(const struct sl_source *source)
 static struct reading begin(const struct sl_source *source, int64_t first, int64_t rows,
                             struct sl_part *out)
 {
-    *out = (struct sl_part){.first = first};
+    *out = (struct sl_part){.first = first, .dense_first = first, .dense_rows = rows};
     out->data = (struct sl_dataset){
         .name = source->name,
         .path = source->path,
@@ -434,28 +437,45 @@ int sl_source_read_adjacency(struct sl_runtime *rt, const struct sl_source *sour
     return read_adjacency(rt, &r);
 }
 
-int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_t first,
-                   int64_t rows, struct sl_part *out)
+static int read_whole_rows(struct sl_runtime *rt, const struct reading *r)
 {
-    const struct reading r = begin(source, first, rows, out);
-    int rc = read_adjacency(rt, &r);
+    const struct sl_source *source = r->source;
+    struct sl_part *out = r->part;
+    int rc = read_adjacency(rt, r);
     if (rc)
         return rc;
     sl_progress_phase("features");
-    rc = read_features(&r);
+    rc = read_features(r);
     sl_progress_phase("labels");
     if (!rc)
-        rc = read_labels(&r);
+        rc = read_labels(r);
     if (!rc)
-        rc = read_original(&r);
+        rc = read_original(r);
     if (!rc)
         rc = sl_part_check_vertices(source, out);
-    unload(&r);
+    unload(r);
     rc = sl_runtime_agree(rt, rc);
     if (!rc)
         rc = source->split_rule.given ? sl_part_draw_splits(rt, source, out)
                                       : sl_part_read_splits(rt, source, out);
     return rc ? rc : sl_part_check_original(rt, source, out);
+}
+
+int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_t first,
+                   int64_t rows, struct sl_part *out)
+{
+    const struct reading r = begin(source, first, rows, out);
+    return read_whole_rows(rt, &r);
+}
+
+int sl_source_read_all(const struct sl_source *source, int64_t dense_first, int64_t dense_rows,
+                       struct sl_part *out)
+{
+    struct sl_runtime alone = {.ranks = 1};
+    const struct reading r = begin(source, 0, source->vertices, out);
+    out->dense_first = dense_first;
+    out->dense_rows = dense_rows;
+    return read_whole_rows(&alone, &r);
 }
 
 int sl_part_read_labels(const struct sl_source *source, struct sl_part *out)

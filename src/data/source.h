@@ -88,9 +88,18 @@ struct sl_part {
                                are those of the whole. Arrays may lie in the source, and `name` and
                                `path` do */
     int64_t first;
-    int64_t entries;    /* of the adjacency, in all parts */
-    int64_t bytes_read; /* of the source's arrays, by this rank */
+    int64_t dense_first, dense_rows; /* the rows whose dense features are here */
+    int64_t entries;                 /* of the adjacency, in all parts */
+    int64_t bytes_read;              /* of the source's arrays, by this rank */
 };
+
+/* Return the dense features of a row of the dataset; NULL: the part has none. */
+static inline const float *sl_part_dense(const struct sl_part *part, int64_t row)
+{
+    const struct sl_dataset *data = &part->data;
+    return data->features_dense ? data->features_dense + (row - part->dense_first) * data->features
+                                : NULL;
+}
 
 /* Open a dataset in any known format. Collective, like all functions with a runtime. They return
  * the same code on all ranks; the first rank that found an error has its sentence. sl_source_close
@@ -205,6 +214,11 @@ int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_
 /* The same for the adjacency alone. */
 int sl_source_read_adjacency(struct sl_runtime *rt, const struct sl_source *source, int64_t first,
                              int64_t rows, struct sl_part *out);
+
+/* Read all rows by this rank alone, as sl_source_read does. Of dense features, read only
+ * `dense_rows` rows from `dense_first` on. */
+int sl_source_read_all(const struct sl_source *source, int64_t dense_first, int64_t dense_rows,
+                       struct sl_part *out);
 
 void sl_part_close(struct sl_part *part);
 

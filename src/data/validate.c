@@ -65,13 +65,13 @@ static int check_features(const struct sl_source *source, const struct sl_part *
                             csr->values[e]);
     const float *x = part->data.features_dense;
     struct numbers numbers = {.item = x};
-    const int64_t count = x ? part->data.adjacency.rows * width : 0;
+    const int64_t count = x ? part->dense_rows * width : 0;
     sl_parallel_for_ranges(sl_parallel_threads(0), count, find_infinite, &numbers);
     for (int64_t i = 0; atomic_load(&numbers.infinite) && i < count; i++)
         if (!isfinite(x[i]))
             return refuse_value(&source->features_dense,
-                                sl_source_feature_row(source, part->first + i / width), i % width,
-                                x[i]);
+                                sl_source_feature_row(source, part->dense_first + i / width),
+                                i % width, x[i]);
     return SL_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "config.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/plain.h"
 #include "report/class_scores.h"
 #include "report/figures.h"
 #include "report/plot.h"
@@ -45,8 +46,10 @@ static const char style[] =
 
 static void put_text(FILE *out, const char *text)
 {
-    for (; text && *text; text++)
-        switch (*text) {
+    char piece[SL_PLAIN_PIECE];
+    for (size_t left = text ? strlen(text) : 0, taken; left > 0; left -= taken, text += taken) {
+        taken = sl_plain_next(text, left, piece);
+        switch (*piece) {
         case '<':
             fputs("&lt;", out);
             break;
@@ -60,8 +63,9 @@ static void put_text(FILE *out, const char *text)
             fputs("&quot;", out);
             break;
         default:
-            fputc(*text, out);
+            fputs(piece, out);
         }
+    }
 }
 
 /* A part of the page that scrolls where the screen is narrow, also by keyboard; "</div>" ends it.

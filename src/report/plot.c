@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/options.h"
+#include "core/plain.h"
 #include "core/program.h"
 
 const char *sl_plot_colour(int k)
@@ -28,10 +29,13 @@ void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash)
 /* Between double quotes gnuplot runs what stands in backquotes, and knows backslashes. */
 void sl_plot_word(FILE *script, const char *text)
 {
+    char piece[SL_PLAIN_PIECE];
     fputc('"', script);
-    for (; *text; text++)
-        if ((unsigned char)*text >= ' ' && !strchr("\"\\`", *text))
-            fputc(*text, script);
+    for (size_t left = strlen(text), taken; left > 0; left -= taken, text += taken) {
+        taken = sl_plain_next(text, left, piece);
+        if (!strchr("\"\\`", *piece)) /* a control character begins with a backslash, too */
+            fputs(piece, script);
+    }
     fputc('"', script);
 }
 

@@ -268,7 +268,7 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
         return code;
     sl_progress_begin("reading rows, making tiles");
     const struct sl_assembly assembly = sl_config_assembly(&apply->config);
-    if (strcmp(apply->config.feature_form, "dense") == 0)
+    if (apply->config.feature_form == SL_FORM_DENSE)
         code = sl_features_set_form(rt, source, SL_FEATURES_DENSE);
     if (!code)
         code = sl_operands_order(rt, source, &assembly);

@@ -162,6 +162,13 @@ void sl_batch_load(struct sl_batches *b, struct sl_batch *batch)
     sl_stored_rows_load(sl_batches_own(b), &batch->pass.operands.stored, x);
 }
 
+/* Whether each rank finds by itself how the batch's graph is cut, which it has whole. Ranks have
+ * each other's clones, and sum the aggregated features of their own rows. */
+static bool reads_all(const struct sl_batches *b)
+{
+    return !sl_config_kind(b->config)->clones && !sl_config_aggregates(b->config);
+}
+
 static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64_t tiles,
                      struct sl_batch *batch)
 {
@@ -174,6 +181,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
     how.loads = sl_batches_read_features(b);
     how.lists_copies = has_copies(b);
     how.tiles = tiles;
+    how.workers = reads_all(b) ? b->workers : NULL;
     how.hop_shares = b->how.needed ? b->tiles.shares : 0;
     how.forward_only = pass->network.evaluates;
     int code = check_copies(b);
@@ -191,12 +199,8 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
         return code;
     pass->graph.objective = b->whole->graph.objective;
     lend_weights(b, batch);
-    int64_t counts[] = {pass->operands.split_count[SL_SPLIT_TRAIN], batch->inner};
-    for (int c = 0; c < 2; c++) /* once for each group of one model */
-        counts[c] = rt->rank == 0 ? counts[c] : 0;
-    sl_runtime_sum(b->independent ? rt : b->rt, counts, 2);
-    pass->graph.train_count = counts[0];
-    pass->graph.vertices = counts[1];
+    pass->graph.train_count = batch->size.train;
+    pass->graph.vertices = batch->size.inner;
     pass->network.places = &b->places;
     if (has_copies(b))
         code = create_copies(b, batch);
@@ -222,9 +226,7 @@ void sl_batch_destroy(struct sl_batch *batch)
         sl_place_remove(batch->pass.operands.input.dense.place, &batch->pass.operands.input.dense);
     sl_pass_destroy(&batch->pass);
     batch->weights.handle = NULL; /* lent */
-    const struct sl_batch tags = *batch;
     *batch = (struct sl_batch){.version = -1};
-    memcpy(batch->first_tag, tags.first_tag, sizeof batch->first_tag);
 }
 
 int sl_batches_allocate(struct sl_batches *b)

@@ -9,7 +9,10 @@
 #include "core/temporary.h"
 #include "core/view.h"
 #include "data/feature_form.h"
+#include "data/labels.h"
+#include "data/part.h"
 #include "train/batch.h"
+#include "train/needed.h"
 
 /* ---- Groups ---- */
 
@@ -76,7 +79,8 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
 int sl_batches_cut(struct sl_batches *b)
 {
     const int groups = b->groups.count;
-    if (groups == 1 || b->independent)
+    const bool named = b->config->groups && b->config->partition; /* also the part of one group */
+    if ((groups == 1 && !named) || b->independent)
         return sl_runtime_agree(b->rt, keep_part(b, NULL, 0));
     int32_t *part = malloc((size_t)(b->source->vertices + 1) * sizeof *part);
     int code = part ? 0
@@ -152,6 +156,48 @@ static int cut_sets(struct sl_batches *b)
     sl_selection_free(&graph);
     free(part);
     return sl_runtime_agree(b->rt, code);
+}
+
+/* ---- Their sizes ---- */
+
+/* Count each set's vertices, and training vertices with labels, in this group. */
+static int count_own(struct sl_batches *b)
+{
+    const int64_t *vertex = b->vertex;
+    int64_t *train = NULL, left = 0, next = 0;
+    struct sl_part part = {0};
+    int code = sl_part_read_labels(b->source, &part);
+    if (!code)
+        code = sl_needed_keep(b->source, SL_SPLIT_TRAIN, vertex, b->set_cut[b->how.sets], &train,
+                              &left);
+    for (int64_t s = 0; !code && s < b->how.sets; s++)
+        for (int64_t k = b->set_cut[s]; k < b->set_cut[s + 1]; k++) {
+            const bool trains = next < left && train[next] == vertex[k];
+            b->size[s].inner += trains || !b->how.needed;
+            b->size[s].train += trains && sl_labels_find(&part.data, vertex[k]) >= 0;
+            next += trains;
+        }
+    free(train);
+    sl_part_close(&part);
+    return code;
+}
+
+/* Sizes of all batches that are drawn later follow from the sizes of sets. Groups of one model have
+ * the sets of one number in the same step. */
+static int count_sets(struct sl_batches *b)
+{
+    struct sl_runtime *own = sl_batches_own(b);
+    b->size = calloc((size_t)b->how.sets, sizeof *b->size);
+    int code = b->size ? count_own(b)
+                       : sl_error(SL_ERR_SYSTEM, "no memory for the sizes of %lld sets",
+                                  (long long)b->how.sets);
+    code = sl_runtime_agree(b->rt, code);
+    if (code || b->independent)
+        return code;
+    if (own->rank > 0) /* once for each group */
+        memset(b->size, 0, (size_t)b->how.sets * sizeof *b->size);
+    sl_runtime_sum(b->rt, &b->size->inner, 2 * b->how.sets);
+    return 0;
 }
 
 int sl_batches_cut_part(struct sl_batches *b, const int32_t *part, int group)
@@ -235,16 +281,50 @@ bool sl_batches_read_source(const struct sl_batches *b)
 
 /* ---- Tags ---- */
 
-/* StarPU never forgets a tag. A batch that is drawn anew takes the tags of the batch before: all
- * ranks have destroyed that batch, and so have all its messages. */
+/* StarPU never forgets a tag, so batches that are drawn anew take turns in sets of tags. Draws come
+ * in blocks: an epoch, or fewer steps. When a block begins, all ranks agree: they have drawn all
+ * blocks before, and have destroyed all batches of the block before the last one. So even blocks
+ * take the same tags, and odd blocks do. The batches in memory at first have tags of their own. */
+enum { MOST_DRAWS = 32 }; /* of a block, where two batches are in memory */
+
+static int64_t draws_of_block(const struct sl_batches *b)
+{
+    return !rotates(b) ? b->count : b->steps < MOST_DRAWS ? b->steps : MOST_DRAWS;
+}
+
+static int64_t tags_of_batch(const struct sl_batches *b)
+{
+    return SL_VIEW_TAGS / 4 / (2 * draws_of_block(b) + b->count);
+}
+
 static void reserve_tags(struct sl_batches *b)
 {
-    const int64_t each = SL_VIEW_TAGS / 4 / b->count;
-    for (int k = 0; k < b->count && is_drawn(b); k++) {
-        b->batch[k].first_tag[0] = sl_temporary_tags(b->rt, each);
-        if (b->groups.count > 1)
-            b->batch[k].first_tag[1] = sl_temporary_tags(&b->own, each);
-    }
+    const int64_t count = tags_of_batch(b) * (2 * draws_of_block(b) + b->count);
+    if (!is_drawn(b))
+        return;
+    b->first_tag[0] = sl_temporary_tags(b->rt, count);
+    if (b->groups.count > 1)
+        b->first_tag[1] = sl_temporary_tags(&b->own, count);
+}
+
+/* The batch's tags begin anew. */
+static void take_tags(const struct sl_batches *b, struct sl_batch *batch)
+{
+    const int64_t draws = draws_of_block(b), k = batch - b->batch,
+                  set = !b->draws    ? 2 * draws + k
+                        : rotates(b) ? batch->version % (2 * draws)
+                                     : batch->version % 2 * draws + k;
+    for (int v = 0; v < 2; v++)
+        batch->next_tag[v] = b->first_tag[v] + set * tags_of_batch(b);
+}
+
+/* All ranks agree where a block of draws begins. */
+static void begin_block(struct sl_batches *b, int64_t epoch, int64_t version)
+{
+    const int64_t block = rotates(b) ? version / draws_of_block(b) : epoch;
+    if (b->agreed != block)
+        sl_runtime_agree(b->rt, 0);
+    b->agreed = block;
 }
 
 /* The views go on with the tags of a batch, or the batch gets them back. */
@@ -253,7 +333,7 @@ static void swap_tags(struct sl_batches *b, struct sl_batch *batch)
     struct sl_runtime *view[] = {b->rt, &b->own};
     for (int v = 0; v < 2; v++) {
         const int64_t next = view[v]->next_tag;
-        if (batch->first_tag[v] == 0)
+        if (b->first_tag[v] == 0)
             continue;
         view[v]->next_tag = batch->next_tag[v];
         batch->next_tag[v] = next;
@@ -308,13 +388,26 @@ int64_t sl_batches_take(const struct sl_batches *b, int64_t epoch, int step, int
     return count;
 }
 
+/* Count the batch's inner and training vertices, in all groups. */
+static void add_sizes(const struct sl_batches *b, int64_t epoch, int step, struct sl_batch *batch)
+{
+    const int64_t first = step * b->how.each, sets = b->how.sets,
+                  end = first + b->how.each < sets ? first + b->how.each : sets;
+    batch->size = (struct sl_set_size){0};
+    for (int64_t p = first; p < end; p++) {
+        const struct sl_set_size *size = &b->size[sl_batches_set_at(b, epoch, p)];
+        batch->size.inner += size->inner;
+        batch->size.train += size->train;
+    }
+}
+
 static int draw_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_batch *batch)
 {
     int64_t *inner = malloc((size_t)(b->set_cut[b->how.sets] + 1) * sizeof *inner), count = 0;
     int code = inner ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the vertices of a batch");
-    /* The only question: all ranks have destroyed the batch before, whose tags this one takes. */
-    code = sl_runtime_agree(b->rt, code);
     sl_runtime_fail_alone(b->draws);
+    code = sl_runtime_agree(b->rt, code);
+    add_sizes(b, epoch, step, batch);
     if (!code)
         count = sl_batches_take(b, epoch, step, inner);
     if (!code)
@@ -344,7 +437,9 @@ static int renew(struct sl_batches *b, int64_t epoch, int step, struct sl_batch 
     if (batch->version >= 0)
         sl_batch_destroy(batch);
     batch->version = version;
-    memcpy(batch->next_tag, batch->first_tag, sizeof batch->next_tag);
+    if (b->draws)
+        begin_block(b, epoch, version);
+    take_tags(b, batch);
     enter(b, batch);
     const int code = draw_batch(b, epoch, step, batch);
     sl_batches_leave(b);
@@ -394,13 +489,31 @@ static bool validates_apart(const struct sl_batches *b)
            sl_config_evaluates(b->config);
 }
 
+/* The workers of each rank of this rank's group. */
+static int share_workers(struct sl_batches *b)
+{
+    struct sl_runtime *rt = sl_batches_own(b);
+    const int workers = rt->process->workers;
+    b->workers = malloc((size_t)rt->ranks * sizeof *b->workers);
+    const int code = sl_runtime_agree(
+        b->rt,
+        b->workers ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a list of %d ranks", rt->ranks));
+    if (!code)
+        sl_runtime_gather(rt, workers > 0 ? workers : 1, b->workers);
+    return code;
+}
+
 static int create_all(struct sl_batches *b)
 {
     int code = sl_runtime_agree(b->rt, create_lists(b));
     if (!code)
+        code = share_workers(b);
+    if (!code)
         code = sl_batches_cut(b);
     if (!code)
         code = cut_sets(b);
+    if (!code)
+        code = count_sets(b);
     if (!code)
         reserve_tags(b);
     if (!code && validates_apart(b))
@@ -419,6 +532,7 @@ int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl
                              .core = core,
                              .steps = 1,
                              .tiles = sl_batches_tiles(config),
+                             .agreed = -1,
                              .places = {.shared = true}};
     const int code = sl_batches_parse(config, &b->how);
     return code ? code : sl_batches_group(b);
@@ -466,6 +580,8 @@ void sl_batches_destroy(struct sl_batches *b)
     free(b->vertex);
     free(b->set_cut);
     free(b->edges);
+    free(b->size);
+    free(b->workers);
     *b = (struct sl_batches){0};
 }
 

@@ -8,6 +8,11 @@
 #include "predict/plan.h"
 #include "train/pass.h"
 
+/* Inner vertices of a set, and training vertices with labels among them. */
+struct sl_set_size {
+    int64_t inner, train;
+};
+
 /* A step's graph on this rank's group, and the sets that it comes from. */
 struct sl_batch {
     struct sl_pass pass;
@@ -15,8 +20,9 @@ struct sl_batch {
     struct sl_copies copies; /* of other groups' vertices, with --preload-hops */
     struct sl_tile weights;  /* of the whole graph, as the group's view sees them */
     int64_t version;         /* of what was drawn; -1: nothing yet */
-    int64_t first_tag[2];    /* of its own, for all ranks and for the group's; 0: it has none */
-    int64_t next_tag[2];     /* likewise; while the batch is in use, those of the views */
+    int64_t next_tag[2];     /* of its own, for all ranks and for the group's; while the batch is in
+                                use, those of the views */
+    struct sl_set_size size; /* of its sets, in all groups */
     int64_t inner, outer;    /* vertices */
     int64_t entries;         /* of the adjacency */
     int64_t redundant;       /* of them, in rows of outer vertices */
@@ -62,12 +68,16 @@ struct sl_batches {
     bool independent;           /* groups train models of their own, each on the whole graph */
     struct sl_groups groups;    /* count 1: no network has it */
     struct sl_runtime own;      /* the view of this rank's group, if there are several */
+    int64_t *workers;           // (ranks of the group)
     int64_t *set_cut;           // (sets + 1)
     int64_t *vertex;            // (set_cut[sets]): rows of the files, set after set
     int64_t *edges;             // (sets, sets): entries between clusters; NULL: not counted
+    struct sl_set_size *size;   // (sets): in all groups
     int steps;                  /* of an epoch */
     int count;                  /* batches in memory */
     bool draws;                 /* a step draws a batch: a rank that fails stops the run itself */
+    int64_t first_tag[2];       /* of batches that are drawn: all ranks' and the group's; 0: none */
+    int64_t agreed;             /* block of draws that ranks have agreed on; -1: none */
     struct sl_batch *batch;     // (count)
     struct sl_batch validation; /* no step: for evaluations between epochs, whose network reads
                                    rows of validation vertices alone; zero: there is none */
@@ -81,6 +91,9 @@ bool sl_batches_differ(const struct sl_config *config);
 
 /* Read the options. SL_ERR_USAGE: they are none, or do not fit. Part of sl_config_check. */
 int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *options);
+
+/* Refuse more sets than the graph has vertices. Return 0 or SL_ERR_USAGE. */
+int sl_batches_check(const struct sl_config *config, const struct sl_source *source);
 
 /* How the whole graph becomes tiles: as one group would train on it, but in runs of rows on all
  * ranks where there are several groups. */

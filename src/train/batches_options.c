@@ -79,7 +79,7 @@ static const char automatic[] = "co:auto";
 int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *o)
 {
     *o = (struct sl_batches_options){
-        .sets = 1, .each = 1, .hops = SL_ALL_HOPS, .needed = strcmp(config->rows, "needed") == 0};
+        .sets = 1, .each = 1, .hops = SL_ALL_HOPS, .needed = config->rows == SL_ROWS_NEEDED};
     int64_t number[2] = {1, 1};
     o->automatic = strcmp(config->batches, automatic) == 0;
     const char *text = o->automatic ? "co:1" : config->batches;
@@ -100,10 +100,22 @@ int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *
     return code ? code : parse_preload(config, o);
 }
 
+int sl_batches_check(const struct sl_config *config, const struct sl_source *source)
+{
+    struct sl_batches_options how;
+    if (sl_batches_parse(config, &how))
+        return SL_ERR_USAGE;
+    return how.sets <= source->vertices || how.sets == 1
+               ? 0
+               : sl_error(SL_ERR_USAGE,
+                          "--batches %s: %s has %lld vertices (expected at most %lld %s)",
+                          config->batches, source->path, (long long)source->vertices,
+                          (long long)source->vertices, how.kind->alone ? "clusters" : "batches");
+}
+
 bool sl_batches_differ(const struct sl_config *config)
 {
-    return config->groups || strcmp(config->batches, "full") != 0 ||
-           strcmp(config->rows, "needed") == 0;
+    return config->groups || strcmp(config->batches, "full") != 0 || config->rows == SL_ROWS_NEEDED;
 }
 
 struct sl_batches_tiles sl_batches_tiles(const struct sl_config *config)

@@ -69,8 +69,8 @@ static bool save_best(struct sl_trainer *trainer, int64_t epoch)
         trainer->best_epoch <= saved)
         return false;
     const int code = sl_state_write_best(trainer, config->checkpoint);
-    if (code)
-        sl_note("%s", sl_error_message());
+    if (code && sl_error_message()[0])
+        sl_warn("%s", sl_error_message());
     return code == 0;
 }
 

@@ -23,18 +23,18 @@ static const char FILES[] = "Files";
 #define FIELD(name) offsetof(struct sl_config, name)
 
 const struct sl_option sl_config_options[] = {
-    {"preset", SL_OPTION_CHOICE, FIELD(preset), "default", 0, 0, "default|kipf", "NAME",
+    {"preset", SL_OPTION_CHOICE, FIELD(preset), "default", 0, 0, SL_CHOICES(SL_PRESETS), "NAME",
      "values of the options that are not given; kipf: the published GCN (hidden 16, 200 epochs; "
      "docs/DEFAULTS.md)",
      MODEL},
-    {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
+    {"model", SL_OPTION_NAME, FIELD(model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
      "gcn, sage, gat: layers of graph convolution, GraphSAGE or graph attention; resgcn: an "
      "encoder, --layers residual blocks of a graph convolution, a decoder; gin: sums and two "
      "products per layer; sgc: --hops hops and one product; appnp: --layers layers and --hops "
      "hops; jknet: --layers layers, whose outputs the last product reads side by side. "
      "Each has its own defaults (docs/DEFAULTS.md)",
      MODEL},
-    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, sl_aggregator_names, "NAME",
+    {"aggregator", SL_OPTION_NAME, FIELD(aggregator), "mean", 0, 0, sl_aggregator_names, "NAME",
      "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
      "sum, maximum or minimum of the neighbours, with a weight for them and one for the vertex",
      MODEL},
@@ -46,7 +46,7 @@ const struct sl_option sl_config_options[] = {
      "of --model sgc and appnp: hops along the edges", MODEL},
     {"teleport", SL_OPTION_REAL, FIELD(teleport), "0.1", 0, 1, NULL, "A",
      "of --model appnp: the share of its own values that a vertex keeps in each hop", MODEL},
-    {"block-norm", SL_OPTION_CHOICE, FIELD(block_norm), "row", 0, 0, sl_block_names, "KIND",
+    {"block-norm", SL_OPTION_NAME, FIELD(block_norm), "row", 0, 0, sl_block_names, "KIND",
      "of --model resgcn: what blocks normalise: row, the values of a vertex (LayerNorm); batch, a "
      "value of all vertices (BatchNorm)",
      MODEL},
@@ -56,16 +56,17 @@ const struct sl_option sl_config_options[] = {
      "of --model gat: heads of the last layer, whose output is their mean", MODEL},
     {"bias", SL_OPTION_FLAG, FIELD(bias), "yes", 0, 0, NULL, NULL, "add a bias in every layer",
      MODEL},
-    {"norm", SL_OPTION_CHOICE, FIELD(norm), "sym", 0, 0, "sym|row", "KIND",
+    {"norm", SL_OPTION_CHOICE, FIELD(norm), "sym", 0, 0, SL_CHOICES(SL_NORMS), "KIND",
      "adjacency of graph convolutions and hops: sym D^-1/2 (A+I) D^-1/2, row D^-1 (A+I)", MODEL},
     {"normalize-features", SL_OPTION_CHOICE, FIELD(normalize_features), "auto", 0, 0,
-     "auto|none|l1|l2|standard", "NORM",
+     SL_CHOICES(SL_FEATURE_NORMS), "NORM",
      "l1, l2: norm that every feature row is divided by. standard: columns lose their mean over "
      "the "
      "training vertices and are divided by their deviation. auto: l2 for bags of words, standard "
      "for dense columns of scales over tenfold apart, else none",
      MODEL},
-    {"feature-form", SL_OPTION_CHOICE, FIELD(feature_form), "auto", 0, 0, "auto|csr|dense", "FORM",
+    {"feature-form", SL_OPTION_CHOICE, FIELD(feature_form), "auto", 0, 0, SL_CHOICES(SL_FORMS),
+     "FORM",
      "form of the features in memory, whatever form they are stored in. With auto, CSR features "
      "are "
      "dense where the rates of one core predict less time, and memory allows. Both forms drop out "
@@ -75,12 +76,13 @@ const struct sl_option sl_config_options[] = {
      "compute the aggregated features once when the input is not dropped out; by default only "
      "where that is predicted to take less time",
      MODEL},
-    {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
-     "KIND",
+    {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0,
+     SL_CHOICES(SL_FIRST_PRODUCTS), "KIND",
      "product that comes first in a layer, where both are possible. With auto, the rates of one "
      "core decide: remembered by starling bench machine, or usual rates",
      MODEL},
-    {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, "fp32|tf32|bf16", "TYPE",
+    {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, SL_CHOICES(SL_PRECISIONS),
+     "TYPE",
      "what features, activations and gradients of activations are stored as, fp32 or bf16. Sums, "
      "weights and gradients of weights are fp32. tf32: fp32, but GPUs multiply dense matrices with "
      "10 bits of their fractions",
@@ -96,23 +98,24 @@ const struct sl_option sl_config_options[] = {
      "dropout on the features; -1: as --dropout", OPTIMISATION},
     {"attention-dropout", SL_OPTION_REAL, FIELD(attention_dropout), "-1", -1, 0.9999, NULL, "P",
      "of --model gat: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
-    {"loss", SL_OPTION_CHOICE, FIELD(loss), "auto", 0, 0, sl_loss_names, "NAME",
+    {"loss", SL_OPTION_NAME, FIELD(loss), "auto", 0, 0, sl_loss_names, "NAME",
      "what training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
      "cross-entropy of each label's sigmoid; mse: the mean squared error. With auto: sigmoid for "
      "several labels per vertex, mse for numbers, else cross-entropy",
      OPTIMISATION},
-    {"class-weights", SL_OPTION_CHOICE, FIELD(class_weights), "none", 0, 0, "none|balanced", "KIND",
+    {"class-weights", SL_OPTION_CHOICE, FIELD(class_weights), "none", 0, 0,
+     SL_CHOICES(SL_CLASS_WEIGHTS), "KIND",
      "weights of vertices in the loss. With balanced: n / (classes x count) for a class that count "
      "of n training vertices have; of several labels, for the two values of each",
      OPTIMISATION},
     {"label-smoothing", SL_OPTION_REAL, FIELD(label_smoothing), "0", 0, 0.9999, NULL, "E",
      "part of a vertex's weight in the loss that all classes share equally", OPTIMISATION},
-    {"metric", SL_OPTION_CHOICE, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
+    {"metric", SL_OPTION_NAME, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
      "measure of the validation vertices that --patience and the best epoch follow. With auto: "
      "accuracy for classes, micro-f1 with --decision top, else loss. label-accuracy, macro-f1, "
      "roc-auc and average-precision are means over the labels",
      OPTIMISATION},
-    {"decision", SL_OPTION_CHOICE, FIELD(decision), "half", 0, 0, "half|top", "KIND",
+    {"decision", SL_OPTION_CHOICE, FIELD(decision), "half", 0, 0, SL_LABEL_DECISIONS, "KIND",
      "which of several labels count as predicted: half, those with a probability over 1/2; top, as "
      "many as the vertex has, with the largest probabilities",
      OPTIMISATION},
@@ -128,7 +131,7 @@ const struct sl_option sl_config_options[] = {
     {"clip-norm", SL_OPTION_REAL, FIELD(clip_norm), "0", 0, 1e30, NULL, "N",
      "scale the gradient of all parameters down to norm N where it is longer; 0: never",
      OPTIMISATION},
-    {"schedule", SL_OPTION_CHOICE, FIELD(schedule), "constant", 0, 0, "constant|step|cosine",
+    {"schedule", SL_OPTION_CHOICE, FIELD(schedule), "constant", 0, 0, SL_CHOICES(SL_SCHEDULES),
      "NAME", "learning rate over the epochs", OPTIMISATION},
     {"milestones", SL_OPTION_STRING, FIELD(milestones), NULL, 0, 0, NULL, "E,E",
      "after each of these epochs, multiply the rate with --step-factor", OPTIMISATION},
@@ -141,7 +144,7 @@ const struct sl_option sl_config_options[] = {
      "50 with at least 100 validation vertices, else 0. With --epochs, --allow-inexact or exact "
      "last epochs, -1 is 0",
      OPTIMISATION},
-    {"keep", SL_OPTION_CHOICE, FIELD(keep), "auto", 0, 0, "auto|best|last", "WHICH",
+    {"keep", SL_OPTION_CHOICE, FIELD(keep), "auto", 0, 0, SL_CHOICES(SL_KEEPS), "WHICH",
      "keep the best or the last weights. best: of the evaluated epoch with the best --metric of "
      "the validation vertices. auto: best where there is a validation split, but for --share none "
      "and --eval-every -1",
@@ -182,7 +185,7 @@ const struct sl_option sl_config_options[] = {
      "rounds of --submodels, instead of --epochs; the last epoch of the loop is a whole one. 0: as "
      "many as --epochs has",
      SUBMODELS},
-    {"share", SL_OPTION_CHOICE, FIELD(share), "blocks", 0, 0, "blocks|copies|none", "WHAT",
+    {"share", SL_OPTION_CHOICE, FIELD(share), "blocks", 0, 0, SL_CHOICES(SL_SHARES), "WHAT",
      "what sub-models have. With blocks: disjoint units. With copies: all units, and parameters "
      "become their mean after each round (local SGD). With none: an ensemble. Units are cut once, "
      "and each sub-model trains by itself to the end. Its prediction is the mean of their softmax "
@@ -192,14 +195,15 @@ const struct sl_option sl_config_options[] = {
      "units of each sub-model, in proportion to these numbers. equal: as many each. auto: by the "
      "speed of their groups, which is measured before the run; the log has the numbers",
      SUBMODELS},
-    {"unit-sums", SL_OPTION_CHOICE, FIELD(unit_sums), "published", 0, 0, "published|scaled", "KIND",
+    {"unit-sums", SL_OPTION_CHOICE, FIELD(unit_sums), "published", 0, 0, SL_CHOICES(SL_UNIT_SUMS),
+     "KIND",
      "sums over units of a hidden layer in a sub-model. With published: of its units alone, "
      "smaller "
      "than those of the whole network. With scaled: times M, rounded to a power of two, which is "
      "better with one step in a round (docs/SUBMODELS.md)",
      SUBMODELS},
     {"partition-units", SL_OPTION_CHOICE, FIELD(partition_units), "random", 0, 0,
-     "random|latin|fixed", "KIND",
+     SL_CHOICES(SL_ROUNDS_KINDS), "KIND",
      "how units are cut. With random: anew in each round. With latin: so that all blocks of two "
      "neighbouring layers meet once in M rounds. With fixed: once",
      SUBMODELS},
@@ -227,7 +231,7 @@ const struct sl_option sl_config_options[] = {
      "rows travel. With --cache-aggregate the first layer does not count. auto: the N with the "
      "least predicted time of an epoch",
      EXECUTION},
-    {"rows", SL_OPTION_CHOICE, FIELD(rows), "auto", 0, 0, "auto|all|needed", "WHICH",
+    {"rows", SL_OPTION_CHOICE, FIELD(rows), "auto", 0, 0, SL_CHOICES(SL_STEP_ROWS), "WHICH",
      "rows that a training step computes. needed: rows the loss depends on. auto: needed, where "
      "that saves time. Results are the same but for rounding",
      EXECUTION},
@@ -236,7 +240,7 @@ const struct sl_option sl_config_options[] = {
      "that share a node. Each preloads what its vertices depend on, so that only sums travel "
      "between groups. --distribution, --grid and --replication are of a group then",
      EXECUTION},
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0,
+    {"distribution", SL_OPTION_NAME, FIELD(distribution), "auto", 0, 0,
      "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
      "features, 3d all three. Without a grid: halo cuts rows where few edges cross. It sends only "
@@ -257,8 +261,8 @@ const struct sl_option sl_config_options[] = {
      "with --distribution vertex-cut, or --allow-inexact: when clones of a vertex meet: cd-0 in "
      "every aggregation, cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
-    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|unscaled",
-     "KIND",
+    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0,
+     SL_CHOICES(SL_PARTIAL_SUMS), "KIND",
      "sums of clones that have not met, with --delay cd-R or 0c. With scaled, as DistGNN does: to "
      "the weight of all neighbours, and gradients never meet. With unscaled: as they are, and "
      "gradients meet late, too",
@@ -276,17 +280,19 @@ const struct sl_option sl_config_options[] = {
      "keep tiles of the adjacency that other ranks of a grid sent; without, they travel in every "
      "product",
      EXECUTION},
-    {"broadcast", SL_OPTION_CHOICE, FIELD(broadcast), "chain", 0, 0, "chain|tree|direct", "KIND",
+    {"broadcast", SL_OPTION_CHOICE, FIELD(broadcast), "chain", 0, 0, SL_CHOICES(SL_RELAY_FORMS),
+     "KIND",
      "how a rank's rows reach the ranks that need them. With chain, each rank sends them to the "
      "next. With tree, they follow a binomial tree while its ranks still have them. With direct, "
      "the rank itself sends all",
      EXECUTION},
-    {"sum-order", SL_OPTION_CHOICE, FIELD(sum_order), "tiles", 0, 0, "tiles|own-first", "KIND",
+    {"sum-order", SL_OPTION_CHOICE, FIELD(sum_order), "tiles", 0, 0, SL_CHOICES(SL_SUM_ORDERS),
+     "KIND",
      "order of the terms of a row's sums. With tiles, each row begins at its own tile: 1d has the "
      "same bits on any number of ranks. With own-first, rows begin with all tiles of their rank "
      "while other ranks' tiles travel: the same bits in every run on as many ranks",
      EXECUTION},
-    {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
+    {"order", SL_OPTION_NAME, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
      "vertex order in memory, which results do not show; neighbours close together are read "
      "faster. With auto: rabbit where it is predicted to save more in --epochs than it takes and "
      "no "
@@ -297,7 +303,7 @@ const struct sl_option sl_config_options[] = {
      "adjacency in two random orders, which "
      "makes all its tiles equally full",
      EXECUTION},
-    {"balance", SL_OPTION_CHOICE, FIELD(balance), "nnz", 0, 0, SL_BALANCE_CHOICES, "NAME",
+    {"balance", SL_OPTION_CHOICE, FIELD(balance), "nnz", 0, 0, SL_CHOICES(SL_BALANCES), "NAME",
      "what the row tiles get equal shares of: nonzeros or rows; MG-GCN is --order random --balance "
      "rows",
      EXECUTION},
@@ -310,12 +316,12 @@ const struct sl_option sl_config_options[] = {
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
      "CPU workers per rank; 0: every core but those that serve GPUs; where GPUs are alone, one",
      EXECUTION},
-    {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
+    {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, SL_CHOICES(SL_DEVICES), "NAME",
      "workers of the training: cpu, the cores; cuda, the GPUs, with one core for the host's work; "
      "both; auto, cuda where there are GPUs and no --workers, else all there are. Cores and GPUs "
      "round sums differently, so that both gives other bits in other runs",
      EXECUTION},
-    {"spmm", SL_OPTION_CHOICE, FIELD(spmm), "fastest", 0, 0, "own|cusparse|fastest", "NAME",
+    {"spmm", SL_OPTION_CHOICE, FIELD(spmm), "fastest", 0, 0, SL_CHOICES(SL_SPMM_KERNELS), "NAME",
      "whose kernel multiplies sparse tiles on GPUs: Starling's; cuSPARSE's, where it can; for each "
      "shape the one that starling bench spmm --device cuda remembered as faster, or Starling's",
      EXECUTION},
@@ -325,8 +331,8 @@ const struct sl_option sl_config_options[] = {
      "remembered, else lws; on several ranks of one worker eager, or prio with --sum-order "
      "own-first; dmdas with GPUs",
      EXECUTION},
-    {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4|v4-bf16",
-     "LEVEL",
+    {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0,
+     SL_CHOICES(SL_INSTRUCTION_CHOICES), "LEVEL",
      "instruction set of the kernels; base: that of every processor, v3: with AVX2, v4: with "
      "AVX-512, v4-bf16: also with AVX512_BF16, auto: the largest that this processor has",
      EXECUTION},
@@ -412,6 +418,11 @@ bool sl_config_is_given(const bool *given, const char *name)
         if (strcmp(sl_config_options[o].name, name) == 0)
             return given[o];
     return false;
+}
+
+struct sl_word sl_config_word(const struct sl_config *config, const char *option)
+{
+    return sl_options_word(sl_config_options, config, option);
 }
 
 int sl_config_set_text(char **option, const char *text)

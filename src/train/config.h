@@ -2,41 +2,120 @@
 #ifndef SL_TRAIN_CONFIG_H
 #define SL_TRAIN_CONFIG_H
 
+#include "codelets/instructions.h"
+#include "codelets/optimizer.h"
 #include "core/options.h"
+#include "core/runtime.h"
 #include "core/spmm_choice.h"
 #include "core/tile.h"
 #include "data/split_rule.h"
 #include "graphs/network.h"
 #include "predict/scenario.h"
+#include "train/rounds.h"
+
+/* ---- Choices: constants and words (core/names.h). The table of options says what they mean. ----
+ */
+
+#define SL_PRESETS(ENTRY) ENTRY(SL_PRESET_DEFAULT, "default") ENTRY(SL_PRESET_KIPF, "kipf")
+enum sl_preset { SL_PRESETS(SL_CHOICE_CONSTANT) };
+
+#define SL_FEATURE_NORMS(ENTRY)         \
+    ENTRY(SL_FEATURE_NORM_AUTO, "auto") \
+    ENTRY(SL_FEATURE_NORM_NONE, "none") \
+    ENTRY(SL_FEATURE_NORM_L1, "l1")     \
+    ENTRY(SL_FEATURE_NORM_L2, "l2")     \
+    ENTRY(SL_FEATURE_NORM_STANDARD, "standard")
+enum sl_feature_norm { SL_FEATURE_NORMS(SL_CHOICE_CONSTANT) };
+
+#define SL_FORMS(ENTRY) \
+    ENTRY(SL_FORM_AUTO, "auto") ENTRY(SL_FORM_CSR, "csr") ENTRY(SL_FORM_DENSE, "dense")
+enum sl_form { SL_FORMS(SL_CHOICE_CONSTANT) };
+
+#define SL_FIRST_PRODUCTS(ENTRY) \
+    ENTRY(SL_FIRST_AUTO, "auto") \
+    ENTRY(SL_FIRST_GEMM, "gemm") \
+    ENTRY(SL_FIRST_SPMM, "spmm")
+enum sl_first_product { SL_FIRST_PRODUCTS(SL_CHOICE_CONSTANT) };
+
+#define SL_PRECISIONS(ENTRY)         \
+    ENTRY(SL_PRECISION_FP32, "fp32") \
+    ENTRY(SL_PRECISION_TF32, "tf32") \
+    ENTRY(SL_PRECISION_BF16, "bf16")
+enum sl_precision { SL_PRECISIONS(SL_CHOICE_CONSTANT) };
+
+#define SL_CLASS_WEIGHTS(ENTRY) \
+    ENTRY(SL_CLASS_WEIGHTS_NONE, "none") ENTRY(SL_CLASS_WEIGHTS_BALANCED, "balanced")
+enum sl_class_weights { SL_CLASS_WEIGHTS(SL_CHOICE_CONSTANT) };
+
+#define SL_SCHEDULES(ENTRY)                 \
+    ENTRY(SL_SCHEDULE_CONSTANT, "constant") \
+    ENTRY(SL_SCHEDULE_STEP, "step")         \
+    ENTRY(SL_SCHEDULE_COSINE, "cosine")
+enum sl_schedule { SL_SCHEDULES(SL_CHOICE_CONSTANT) };
+
+#define SL_KEEPS(ENTRY) \
+    ENTRY(SL_KEEP_AUTO, "auto") ENTRY(SL_KEEP_BEST, "best") ENTRY(SL_KEEP_LAST, "last")
+enum sl_keep { SL_KEEPS(SL_CHOICE_CONSTANT) };
+
+#define SL_SHARES(ENTRY)             \
+    ENTRY(SL_SHARE_BLOCKS, "blocks") \
+    ENTRY(SL_SHARE_COPIES, "copies") \
+    ENTRY(SL_SHARE_NONE, "none")
+enum sl_share { SL_SHARES(SL_CHOICE_CONSTANT) };
+
+#define SL_UNIT_SUMS(ENTRY) \
+    ENTRY(SL_UNIT_SUMS_PUBLISHED, "published") ENTRY(SL_UNIT_SUMS_SCALED, "scaled")
+enum sl_unit_sums { SL_UNIT_SUMS(SL_CHOICE_CONSTANT) };
+
+#define SL_STEP_ROWS(ENTRY) \
+    ENTRY(SL_ROWS_AUTO, "auto") ENTRY(SL_ROWS_ALL, "all") ENTRY(SL_ROWS_NEEDED, "needed")
+enum sl_step_rows { SL_STEP_ROWS(SL_CHOICE_CONSTANT) };
+
+#define SL_PARTIAL_SUMS(ENTRY) \
+    ENTRY(SL_PARTIAL_SUMS_SCALED, "scaled") ENTRY(SL_PARTIAL_SUMS_UNSCALED, "unscaled")
+enum sl_partial_sums { SL_PARTIAL_SUMS(SL_CHOICE_CONSTANT) };
+
+#define SL_SUM_ORDERS(ENTRY) \
+    ENTRY(SL_SUM_ORDER_TILES, "tiles") ENTRY(SL_SUM_ORDER_OWN_FIRST, "own-first")
+enum sl_sum_order { SL_SUM_ORDERS(SL_CHOICE_CONSTANT) };
 
 struct sl_config {
     /* model */
-    char *preset, *model, *aggregator, *block_norm;
+    enum sl_preset preset;
+    char *model, *aggregator, *block_norm;
     int64_t layers, hidden, hops, heads, out_heads;
     double teleport;
     bool bias;
-    char *norm, *normalize_features, *feature_form;
+    enum sl_norm norm;
+    enum sl_feature_norm normalize_features;
+    enum sl_form feature_form;
     bool cache_aggregate;
-    char *product_order;
+    enum sl_first_product product_order;
     /* optimisation */
     int64_t epochs, seed;
     double dropout, input_dropout, attention_dropout;
-    char *loss, *class_weights, *metric, *decision;
+    char *loss, *metric;
+    enum sl_class_weights class_weights;
+    enum sl_label_decision decision;
     double label_smoothing;
-    char *optimizer;
+    enum sl_optimizer optimizer;
     double lr, momentum, weight_decay, clip_norm;
     bool weight_decay_all;
-    char *schedule, *milestones;
+    enum sl_schedule schedule;
+    char *milestones;
     int64_t step_epochs;
     double step_factor;
     int64_t patience, eval_every;
-    char *keep;
+    enum sl_keep keep;
     /* batches */
     char *batches, *max_hop, *preload_hops;
     int64_t fanout, resample;
     /* sub-models */
     int64_t submodels, local_steps, rounds;
-    char *share, *submodel_share, *unit_sums, *partition_units, *split_layers, *store;
+    enum sl_share share;
+    enum sl_unit_sums unit_sums;
+    enum sl_rounds_kind partition_units;
+    char *submodel_share, *split_layers, *store;
     int64_t
         panel_bytes; /* no option: the most that a panel of the store has, in tests; 0: default */
     bool reset_optimizer;
@@ -44,12 +123,20 @@ struct sl_config {
     char *split;
     int64_t split_seed;
     /* execution */
-    char *rows, *groups, *distribution, *grid, *broadcast, *partition, *delay, *partial_sums,
-        *sum_order, *order, *balance;
+    enum sl_step_rows rows;
+    char *groups, *distribution, *grid, *partition, *delay, *order;
+    enum sl_relay_form broadcast;
+    enum sl_partial_sums partial_sums;
+    enum sl_sum_order sum_order;
+    enum sl_balance balance;
     int64_t replication, exact_epochs;
     bool cache_adjacency, allow_inexact;
     int64_t tiles, block_columns, workers;
-    char *device, *spmm, *scheduler, *instructions, *precision;
+    enum sl_spmm_kernel spmm;
+    enum sl_precision precision;
+    enum sl_device device;
+    enum sl_instructions instructions;
+    char *scheduler;
     int64_t stop_after;
     bool plan, overlap;
     char *recompute;
@@ -73,6 +160,9 @@ bool sl_config_is_file(const struct sl_option *option);
 
 /* Whether the command line had the option; `given` is as of sl_options_parse, or NULL: none. */
 bool sl_config_is_given(const bool *given, const char *name);
+
+/* Return the word of a choice, "best" of "keep". */
+struct sl_word sl_config_word(const struct sl_config *config, const char *option);
 
 /* Replaces the text of an option by a copy of another one, or by NULL. SL_ERR_SYSTEM. */
 int sl_config_set_text(char **option, const char *text);
@@ -169,7 +259,6 @@ int sl_config_check_attention(const struct sl_config *config);
 
 /* What features and activations are stored as, and how many stages of received tiles there are. */
 enum sl_type sl_config_type(const struct sl_config *config);
-enum sl_spmm_kernel sl_config_spmm(const struct sl_config *config);
 int sl_config_stages(const struct sl_config *config);
 
 /* The learning rate of `epoch` (1, 2, …). */

@@ -74,10 +74,10 @@ static int check_vertex_cut(const struct sl_config *config)
         if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact && !config->groups)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
                             config->delay);
-        if (strcmp(config->partial_sums, "scaled") != 0 && !config->allow_inexact)
+        if (config->partial_sums != SL_PARTIAL_SUMS_SCALED && !config->allow_inexact)
             return sl_error(SL_ERR_USAGE,
                             "--partial-sums %s: expected --distribution vertex-cut with it",
-                            config->partial_sums);
+                            sl_config_word(config, "partial-sums").text);
         return 0;
     }
     if (strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0)
@@ -137,7 +137,7 @@ static int check_reducer(const struct sl_config *config)
         return 0;
     return sl_error(SL_ERR_USAGE,
                     "--precision %s: --aggregator %s has float32 alone (expected fp32 or tf32)",
-                    config->precision, config->aggregator);
+                    sl_config_word(config, "precision").text, config->aggregator);
 }
 
 /* What attention is not defined with. */
@@ -153,7 +153,7 @@ int sl_config_check_attention(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--precision %s: --model gat has float32 alone (expected "
                         "fp32 or tf32)",
-                        config->precision);
+                        sl_config_word(config, "precision").text);
     return 0;
 }
 
@@ -209,9 +209,8 @@ static int check_shares(const struct sl_config *config)
 {
     int64_t share[SL_MOST_PARTS];
     const bool equal = strcmp(config->submodel_share, "equal") == 0;
-    if (!equal &&
-        (strcmp(config->partition_units, "latin") == 0 ||
-         strcmp(config->unit_sums, "scaled") == 0 || strcmp(config->share, "copies") == 0))
+    if (!equal && (config->partition_units == SL_ROUNDS_LATIN ||
+                   config->unit_sums == SL_UNIT_SUMS_SCALED || config->share == SL_SHARE_COPIES))
         return sl_error(SL_ERR_USAGE,
                         "--submodel-share %s: expected no --partition-units latin, no --unit-sums "
                         "scaled and no --share copies with it",
@@ -222,23 +221,23 @@ static int check_shares(const struct sl_config *config)
 /* Options of sub-models, and what sub-models do not go with. */
 static int check_submodels(const struct sl_config *config)
 {
-    const char *alone = config->local_steps > 1                          ? "local-steps"
-                        : config->rounds > 0                             ? "rounds"
-                        : strcmp(config->share, "blocks") != 0           ? "share"
-                        : strcmp(config->partition_units, "random") != 0 ? "partition-units"
-                        : strcmp(config->split_layers, "all") != 0       ? "split-layers"
-                        : config->store                                  ? "store"
-                        : strcmp(config->submodel_share, "equal") != 0   ? "submodel-share"
-                        : strcmp(config->unit_sums, "published") != 0    ? "unit-sums"
-                        : config->reset_optimizer                        ? "reset-optimizer"
-                                                                         : NULL;
+    const char *alone = config->local_steps > 1                        ? "local-steps"
+                        : config->rounds > 0                           ? "rounds"
+                        : config->share != SL_SHARE_BLOCKS             ? "share"
+                        : config->partition_units != SL_ROUNDS_RANDOM  ? "partition-units"
+                        : strcmp(config->split_layers, "all") != 0     ? "split-layers"
+                        : config->store                                ? "store"
+                        : strcmp(config->submodel_share, "equal") != 0 ? "submodel-share"
+                        : config->unit_sums != SL_UNIT_SUMS_PUBLISHED  ? "unit-sums"
+                        : config->reset_optimizer                      ? "reset-optimizer"
+                                                                       : NULL;
     if (config->milestones && !is_list(config->milestones, 1))
         return sl_error(SL_ERR_USAGE,
                         "--milestones %s: expected epochs that rise, with commas between them",
                         config->milestones);
     if (config->eval_every < 0 && config->patience > 0)
         return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --patience 0 with it");
-    if (config->eval_every < 0 && strcmp(config->keep, "best") == 0)
+    if (config->eval_every < 0 && config->keep == SL_KEEP_BEST)
         return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --keep last with it");
     if (config->submodels == 0 && alone)
         return sl_error(SL_ERR_USAGE, "--%s: expected --submodels M with it", alone);
@@ -251,22 +250,22 @@ static int check_submodels(const struct sl_config *config)
                         (long long)config->submodels, config->block_norm);
     if (check_shares(config))
         return SL_ERR_USAGE;
-    if (strcmp(config->share, "copies") == 0 && (strcmp(config->split_layers, "all") != 0 ||
-                                                 strcmp(config->partition_units, "random") != 0))
+    if (config->share == SL_SHARE_COPIES &&
+        (strcmp(config->split_layers, "all") != 0 || config->partition_units != SL_ROUNDS_RANDOM))
         return sl_error(SL_ERR_USAGE,
                         "--share copies: no units are cut (expected no --split-layers, no "
                         "--partition-units and no --unit-sums)");
-    if (strcmp(config->share, "none") == 0 &&
+    if (config->share == SL_SHARE_NONE &&
         (config->local_steps > 1 || config->rounds > 0 || config->reset_optimizer ||
-         strcmp(config->partition_units, "random") != 0 ||
-         strcmp(config->unit_sums, "published") != 0))
+         config->partition_units != SL_ROUNDS_RANDOM ||
+         config->unit_sums != SL_UNIT_SUMS_PUBLISHED))
         return sl_error(SL_ERR_USAGE,
                         "--share none: one round is the whole run (expected no --local-steps, no "
                         "--rounds, no --reset-optimizer, no --partition-units and no --unit-sums)");
-    if (strcmp(config->share, "none") == 0 && config->patience > 0)
+    if (config->share == SL_SHARE_NONE && config->patience > 0)
         return sl_error(SL_ERR_USAGE,
                         "--share none: an ensemble keeps its last weights (expected --patience 0)");
-    if (strcmp(config->share, "none") == 0 && strcmp(config->keep, "best") == 0)
+    if (config->share == SL_SHARE_NONE && config->keep == SL_KEEP_BEST)
         return sl_error(SL_ERR_USAGE,
                         "--share none: an ensemble keeps its last weights (expected --keep last)");
     if (strcmp(config->split_layers, "all") != 0 && !is_list(config->split_layers, 0))
@@ -334,12 +333,12 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--input-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->input_dropout);
-    if (sl_config_standardizes(config) && strcmp(config->feature_form, "csr") == 0)
+    if (sl_config_standardizes(config) && config->feature_form == SL_FORM_CSR)
         return sl_error(SL_ERR_USAGE,
                         "--normalize-features standard: columns lose their zeros (expected "
                         "--feature-form dense, or auto)");
     enum sl_instructions level;
-    const int known = sl_instructions_parse(config->instructions, &level);
+    const int known = sl_instructions_choose(config->instructions, &level);
     if (known)
         return known;
     if (strcmp(config->order, "double") == 0 && !sl_config_loops(config))

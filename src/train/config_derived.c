@@ -19,7 +19,7 @@ const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config
 static bool has_scaled_sums(const struct sl_config *config)
 {
     return sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT &&
-           strcmp(config->partial_sums, "scaled") == 0 && config->submodels == 0;
+           config->partial_sums == SL_PARTIAL_SUMS_SCALED && config->submodels == 0;
 }
 
 int64_t sl_config_exact_epochs(const struct sl_config *config)
@@ -82,7 +82,7 @@ enum sl_norm sl_config_norm(const struct sl_config *config)
         return SL_NORM_COUNT;
     if (!sl_config_layer(config)->normalized || sl_config_model(config)->unscaled)
         return SL_NORM_NONE;
-    return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
+    return config->norm;
 }
 
 struct sl_objective sl_config_objective(const struct sl_config *config)
@@ -90,14 +90,14 @@ struct sl_objective sl_config_objective(const struct sl_config *config)
     const struct sl_loss *named = sl_loss_find(config->loss);
     const struct sl_loss *loss = named ? named : &sl_loss_softmax;
     const struct sl_metric *metric = sl_metric_find(config->metric);
-    const bool top = strcmp(config->decision, "top") == 0;
-    const struct sl_metric *suitable = top ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
+    const struct sl_metric *suitable =
+        config->decision == SL_DECIDE_TOP ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
     return (struct sl_objective){
         .loss = loss,
         .metric = metric ? metric : suitable,
-        .decision = top ? SL_DECIDE_TOP : SL_DECIDE_HALF,
+        .decision = config->decision,
         .smoothing = config->label_smoothing,
-        .balanced = strcmp(config->class_weights, "balanced") == 0,
+        .balanced = config->class_weights == SL_CLASS_WEIGHTS_BALANCED,
     };
 }
 
@@ -111,7 +111,7 @@ bool sl_config_has_own_layer(const struct sl_config *config)
 static int64_t least_units(const struct sl_config *config)
 {
     int64_t share[SL_MOST_PARTS], least = INT64_MAX, all = 0;
-    if (config->submodels < 2 || strcmp(config->share, "copies") == 0 || is_gat(config) ||
+    if (config->submodels < 2 || config->share == SL_SHARE_COPIES || is_gat(config) ||
         strcmp(config->split_layers, "all") != 0 || config->submodels > SL_MOST_PARTS ||
         sl_shares_parse(config, share))
         return 0;
@@ -132,7 +132,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .reducer = sl_config_reducer(config),
         .objective = sl_config_objective(config),
         .aggregates = sl_config_aggregates(config),
-        .spmm_first = strcmp(config->product_order, "spmm") == 0,
+        .spmm_first = config->product_order == SL_FIRST_SPMM,
         .layers = config->layers,
         .hidden = sl_config_hidden(config),
         .whole_rows = sl_config_has_own_layer(config),
@@ -149,10 +149,10 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .replication = config->replication,
         .partition = config->partition,
         .delay = sl_config_delay(config),
-        .scales_partials = strcmp(config->partial_sums, "scaled") == 0,
+        .scales_partials = config->partial_sums == SL_PARTIAL_SUMS_SCALED,
         .seed = (uint64_t)config->seed,
-        .relay = sl_relay_find(config->broadcast),
-        .own_first = strcmp(config->sum_order, "own-first") == 0,
+        .relay = config->broadcast,
+        .own_first = config->sum_order == SL_SUM_ORDER_OWN_FIRST,
         .drops_adjacency = !config->cache_adjacency,
         .balance = config->balance,
         .tiles = config->tiles,
@@ -165,7 +165,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
 {
     return (struct sl_model_shape){
         .options = {.recompute = sl_config_recompute(config),
-                    .states = sl_optimizer_states(sl_optimizer_find(config->optimizer)),
+                    .states = sl_optimizer_states(config->optimizer),
                     .seed = (uint64_t)config->seed,
                     .keep_best = sl_config_keeps_best(config),
                     .clip_norm = config->clip_norm},
@@ -194,9 +194,9 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
 
 int sl_config_product_order(const struct sl_config *config)
 {
-    return strcmp(config->product_order, "gemm") == 0   ? SL_GEMM_FIRST
-           : strcmp(config->product_order, "spmm") == 0 ? SL_SPMM_FIRST
-                                                        : -1;
+    return config->product_order == SL_FIRST_GEMM   ? SL_GEMM_FIRST
+           : config->product_order == SL_FIRST_SPMM ? SL_SPMM_FIRST
+                                                    : -1;
 }
 
 struct sl_training sl_config_training(const struct sl_config *config,
@@ -208,7 +208,7 @@ struct sl_training sl_config_training(const struct sl_config *config,
     return (struct sl_training){
         .how = how,
         .inexact = config->allow_inexact,
-        .no_cut = strcmp(config->rows, "needed") == 0,
+        .no_cut = config->rows == SL_ROWS_NEEDED,
         .shape = sl_config_shape(config, source->features, source->classes),
         .product_order = sl_config_product_order(config),
         .stages = sl_config_stages(config),
@@ -224,8 +224,7 @@ bool sl_config_evaluates(const struct sl_config *config)
 
 bool sl_config_keeps_best(const struct sl_config *config)
 {
-    return strcmp(config->keep, "auto") == 0 ? config->patience > 0
-                                             : strcmp(config->keep, "best") == 0;
+    return config->keep == SL_KEEP_AUTO ? config->patience > 0 : config->keep == SL_KEEP_BEST;
 }
 
 int64_t sl_config_eval_every(const struct sl_config *config)
@@ -240,14 +239,14 @@ int64_t sl_config_eval_every(const struct sl_config *config)
 
 enum sl_row_norm sl_config_row_norm(const struct sl_config *config)
 {
-    return strcmp(config->normalize_features, "l1") == 0   ? SL_ROW_NORM_L1
-           : strcmp(config->normalize_features, "l2") == 0 ? SL_ROW_NORM_L2
-                                                           : SL_ROW_NORM_NONE;
+    return config->normalize_features == SL_FEATURE_NORM_L1   ? SL_ROW_NORM_L1
+           : config->normalize_features == SL_FEATURE_NORM_L2 ? SL_ROW_NORM_L2
+                                                              : SL_ROW_NORM_NONE;
 }
 
 bool sl_config_standardizes(const struct sl_config *config)
 {
-    return strcmp(config->normalize_features, "standard") == 0;
+    return config->normalize_features == SL_FEATURE_NORM_STANDARD;
 }
 
 int64_t sl_config_hidden(const struct sl_config *config)
@@ -268,14 +267,7 @@ bool sl_config_aggregates(const struct sl_config *config)
 
 enum sl_type sl_config_type(const struct sl_config *config)
 {
-    return strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16 : SL_FLOAT32;
-}
-
-enum sl_spmm_kernel sl_config_spmm(const struct sl_config *config)
-{
-    return strcmp(config->spmm, "own") == 0        ? SL_SPMM_OWN
-           : strcmp(config->spmm, "cusparse") == 0 ? SL_SPMM_CUSPARSE
-                                                   : SL_SPMM_FASTEST;
+    return config->precision == SL_PRECISION_BF16 ? SL_BFLOAT16 : SL_FLOAT32;
 }
 
 int sl_config_stages(const struct sl_config *config)
@@ -309,9 +301,9 @@ double sl_config_rate(const struct sl_config *config, int64_t epoch)
 {
     const int64_t done = (epoch - 1) * sl_config_work(config);
     const double rate = config->lr * pow(config->step_factor, passed(config->milestones, done));
-    if (strcmp(config->schedule, "step") == 0)
+    if (config->schedule == SL_SCHEDULE_STEP)
         return rate * pow(config->step_factor, (double)(done / config->step_epochs));
-    if (strcmp(config->schedule, "cosine") == 0)
+    if (config->schedule == SL_SCHEDULE_COSINE)
         return 0.5 * rate * (1.0 + cos(M_PI * (double)done / (double)config->epochs));
     return rate;
 }

@@ -119,7 +119,7 @@ static bool follows(const struct sl_config *config, const bool *typed, const cha
                epochs = sl_config_is_given(typed, "epochs"),
                rounds = sl_config_is_given(typed, "rounds") ||
                         (!epochs && json_integer_value(json_object_get(log, "rounds")) > 0);
-    return strcmp(option, "preset") == 0 || (preset && sl_defaults_sets(config->preset, option)) ||
+    return strcmp(option, "preset") == 0 || (preset && sl_defaults_sets(config, option)) ||
            (rounds && strcmp(option, "epochs") == 0) || (epochs && strcmp(option, "rounds") == 0);
 }
 
@@ -136,11 +136,12 @@ static void drop_exact_epochs(struct sl_config *config, const bool *typed, bool 
 
 /* Programs without the option computed all rows. An option of the command line may be for all
  * rows. */
-static int settle_rows(struct sl_config *config, const bool *typed, const json_t *log)
+static void settle_rows(struct sl_config *config, const bool *typed, const json_t *log)
 {
     const bool all = !json_object_get(log, "rows") ||
-                     (strcmp(config->rows, "needed") == 0 && sl_config_check_batches(config));
-    return all && !sl_config_is_given(typed, "rows") ? sl_config_set_text(&config->rows, "all") : 0;
+                     (config->rows == SL_ROWS_NEEDED && sl_config_check_batches(config));
+    if (all && !sl_config_is_given(typed, "rows"))
+        config->rows = SL_ROWS_ALL;
 }
 
 static int take_options(struct sl_config *config, const json_t *file, const json_t *log,
@@ -174,7 +175,9 @@ static int take_options(struct sl_config *config, const json_t *file, const json
     }
     for (int o = 0; sl_config_options[o].name; o++)
         given[o] = given[o] || typed[o];
-    return log ? settle_rows(config, typed, log) : 0;
+    if (log)
+        settle_rows(config, typed, log);
+    return 0;
 }
 
 int sl_config_read_file(struct sl_config *config, bool *given)

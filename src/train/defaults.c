@@ -55,7 +55,7 @@ static const struct {
 
 static bool is_kipf(const struct sl_config *config)
 {
-    return strcmp(config->preset, "kipf") == 0;
+    return config->preset == SL_PRESET_KIPF;
 }
 
 static bool is_gat(const struct sl_config *config)
@@ -71,21 +71,22 @@ static bool is_patient(const struct sl_config *config)
 
 /* Rows of counts say which words there are, and not how many: long texts are no larger. The form of
  * the features, which the rates of a machine choose, has no say. */
-static const char *row_norm(const struct sl_config *config, const struct sl_source *source)
+static enum sl_feature_norm feature_norm(const struct sl_config *config,
+                                         const struct sl_source *source)
 {
-    if (strcmp(config->normalize_features, "auto") != 0)
+    if (config->normalize_features != SL_FEATURE_NORM_AUTO)
         return config->normalize_features;
     if (source->features_dense.data && !source->bag_of_words && !is_kipf(config) &&
         sl_columns_are_uneven(&source->scales))
-        return "standard";
+        return SL_FEATURE_NORM_STANDARD;
     if (!source->bag_of_words)
-        return "none";
-    return is_kipf(config) || is_gat(config) ? "l1" : "l2";
+        return SL_FEATURE_NORM_NONE;
+    return is_kipf(config) || is_gat(config) ? SL_FEATURE_NORM_L1 : SL_FEATURE_NORM_L2;
 }
 
-bool sl_defaults_sets(const char *preset, const char *option)
+bool sl_defaults_sets(const struct sl_config *config, const char *option)
 {
-    for (size_t k = 0; strcmp(preset, "kipf") == 0 && k < sizeof kipf / sizeof *kipf; k++)
+    for (size_t k = 0; is_kipf(config) && k < sizeof kipf / sizeof *kipf; k++)
         if (strcmp(kipf[k].option, option) == 0)
             return true;
     return false;
@@ -98,7 +99,7 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
         return sl_error(SL_ERR_USAGE,
                         "--preset %s: --resume takes all values from its checkpoint (expected one "
                         "of both)",
-                        config->preset);
+                        sl_config_word(config, "preset").text);
     for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
         if (!sl_config_is_given(given, kipf[k].option))
             code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
@@ -206,21 +207,14 @@ static enum sl_feature_form choose_form(const struct sl_config *config,
                : SL_FEATURES_CSR;
 }
 
-/* Return the form that an option says. */
-static enum sl_feature_form form_of(const char *option)
-{
-    return strcmp(option, "dense") == 0 ? SL_FEATURES_DENSE : SL_FEATURES_CSR;
-}
-
 int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const struct sl_rates *core,
                      struct sl_config *config)
 {
     struct sl_rates rates = *core;
-    const bool standard = strcmp(row_norm(config, source), "standard") == 0;
-    int code = 0;
+    const bool standard = feature_norm(config, source) == SL_FEATURE_NORM_STANDARD;
     if (source->feature_form == SL_FEATURES_IDENTITY)
         return 0;
-    if (standard && strcmp(config->feature_form, "csr") == 0)
+    if (standard && config->feature_form == SL_FORM_CSR)
         return sl_error(
             SL_ERR_USAGE,
             "--feature-form csr: columns of %s have scales over tenfold apart, and lose "
@@ -228,13 +222,13 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
             "--normalize-features none)",
             source->path);
     sl_runtime_broadcast(rt, 0, &rates, sizeof rates);
-    if (strcmp(config->feature_form, "auto") == 0) {
+    if (config->feature_form == SL_FORM_AUTO) {
         const bool dense = source->feature_form == SL_FEATURES_DENSE || standard ||
                            choose_form(config, source, &rates) == SL_FEATURES_DENSE;
-        code = sl_options_set(sl_config_options, config, "feature-form", dense ? "dense" : "csr");
+        config->feature_form = dense ? SL_FORM_DENSE : SL_FORM_CSR;
     }
-    code = sl_runtime_agree(rt, code);
-    return code ? code : sl_features_set_form(rt, source, form_of(config->feature_form));
+    return sl_features_set_form(
+        rt, source, config->feature_form == SL_FORM_DENSE ? SL_FEATURES_DENSE : SL_FEATURES_CSR);
 }
 
 static const char *loss_of(const struct sl_source *source)
@@ -279,17 +273,18 @@ static int settle_keep(struct sl_config *config, const struct sl_source *source)
 {
     const bool split = sl_source_split_size(source, SL_SPLIT_VAL) > 0,
                best = split && sl_config_evaluates(config) && !sl_submodels_ensemble(config);
-    if (strcmp(config->keep, "best") == 0 && !split)
+    if (config->keep == SL_KEEP_BEST && !split)
         return sl_error(SL_ERR_USAGE,
                         "--keep best: %s has no validation split (expected --keep last, or --split "
                         "60/20/20)",
                         source->path);
-    if (strcmp(config->keep, "auto") != 0)
+    if (config->keep != SL_KEEP_AUTO)
         return 0;
     if (config->resume && !best && !sl_submodels_ensemble(config))
         sl_note("--resume %s: %s, so the last weights are kept", config->resume,
                 split ? "--eval-every -1 measures none" : "there is no validation split");
-    return sl_config_set_text(&config->keep, best ? "best" : "last");
+    config->keep = best ? SL_KEEP_BEST : SL_KEEP_LAST;
+    return 0;
 }
 
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
@@ -325,8 +320,11 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
     if (!code && source->label_kind == SL_LABELS_SEVERAL && !is_kipf(config) &&
         !sl_config_is_given(given, "weight-decay"))
         code = choose(config, "weight-decay", "0", chosen); /* gradients are means over labels */
-    if (!code && strcmp(config->normalize_features, "auto") == 0)
-        code = choose(config, "normalize-features", row_norm(config, source), chosen);
+    if (!code && config->normalize_features == SL_FEATURE_NORM_AUTO) {
+        config->normalize_features = feature_norm(config, source);
+        sl_defaults_say(chosen, "normalize-features",
+                        sl_config_word(config, "normalize-features").text);
+    }
     if (!code && !sl_config_is_given(given, "cache-aggregate") && sl_config_aggregates(config) &&
         source->feature_form != SL_FEATURES_DENSE && !cache_pays(config, source)) {
         sl_defaults_say(chosen, "no-cache-aggregate", "");

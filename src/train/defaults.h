@@ -10,7 +10,7 @@
 int sl_defaults_preset(struct sl_config *config, const bool *given);
 
 /* Whether a preset sets an option. */
-bool sl_defaults_sets(const char *preset, const char *option);
+bool sl_defaults_sets(const struct sl_config *config, const char *option);
 
 /* Settle --feature-form: CSR or dense, whichever has the faster first layer by the rates `core`,
  * those of one core of rank 0. Give the source the form. Dense features stay dense, unless CSR is

@@ -93,10 +93,9 @@ static int refuse(struct sl_runtime *rt, const struct sl_source *source,
     static const double GIB = 1 << 30;
     static const char *const who[SL_MEMORY_BOUNDS] = {
         "this machine has", "the control group (cgroup) has", "ulimit -v or -d leaves"};
-    static char bf16[] = "bf16";
     struct sl_config narrow = *config;
     struct sl_plan plan = {.total = 0};
-    narrow.precision = bf16;
+    narrow.precision = SL_PRECISION_BF16;
     const int code = sl_plan_make(rt, source, &narrow, &plan);
     const bool fits = !code && sl_plan_largest(rt, &plan).total <= space->bytes;
     return sl_error(SL_ERR_SYSTEM,
@@ -303,7 +302,7 @@ int sl_plan_form(struct sl_runtime *rt, struct sl_source *source, struct sl_conf
     if (!code && fits)
         sl_defaults_say(chosen, "feature-form", "dense");
     if (!code && !fits)
-        code = sl_options_set(sl_config_options, config, "feature-form", "csr");
+        config->feature_form = SL_FORM_CSR;
     return code || fits ? code : sl_features_set_form(rt, source, SL_FEATURES_CSR);
 }
 
@@ -313,17 +312,15 @@ int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct s
     const int64_t space = space_for(rt);
     struct sl_plan plan;
     *fits = false;
-    if (!choice->reason[0] || strcmp(config->rows, "needed") != 0 || config->groups ||
+    if (!choice->reason[0] || config->rows != SL_ROWS_NEEDED || config->groups ||
         strcmp(config->batches, "full") != 0 || rough_bytes(rt, source, config) < (double)space)
         return 0;
     const int code = sl_plan_make(rt, source, config, &plan);
     if (!code)
         *fits = sl_runtime_least(rt, plan.total <= space) > 0;
-    if (code || *fits)
-        return code;
-    return sl_runtime_agree(
-        rt,
-        sl_needed_give_up(config, choice, "another graph of needed rows does not fit into memory"));
+    if (!code && !*fits)
+        sl_needed_give_up(config, choice, "another graph of needed rows does not fit into memory");
+    return code;
 }
 
 int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,

@@ -112,7 +112,8 @@ static void add_graph(const struct planning *p, const struct sl_group_prediction
 static struct way *find_way(struct ways *ways, const struct sl_group_prediction *like)
 {
     struct way fresh = {.graphs = 0};
-    for (struct way *way = ways->way; way < ways->way + ways->count; way++) {
+    for (int w = 0; w < ways->count; w++) {
+        struct way *way = &ways->way[w];
         if (way->of.inside.kind == like->kind &&
             memcmp(&way->of.inside.grid, &like->grid, sizeof like->grid) == 0)
             return way;

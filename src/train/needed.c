@@ -90,7 +90,7 @@ static const char *find_reader(const struct sl_config *config)
 
 int sl_needed_check(const struct sl_config *config)
 {
-    const char *reader = strcmp(config->rows, "needed") == 0 ? find_reader(config) : NULL;
+    const char *reader = config->rows == SL_ROWS_NEEDED ? find_reader(config) : NULL;
     return reader ? sl_error(SL_ERR_USAGE, "--rows needed: %s (expected all or auto)", reader) : 0;
 }
 
@@ -262,9 +262,8 @@ int sl_needed_validation(struct sl_runtime *rt, const struct sl_source *source,
 /* Whether options do not go with needed rows, in a run that may have all rows. */
 static bool is_refused(const struct sl_config *config)
 {
-    static char needed[] = "needed";
     struct sl_config other = *config;
-    other.rows = needed;
+    other.rows = SL_ROWS_NEEDED;
     return sl_config_check_batches(&other) != 0;
 }
 
@@ -281,8 +280,8 @@ static const char *find_reason(const struct sl_config *config)
                                                   : NULL;
 }
 
-static int settle(struct sl_config *config, const struct seconds *s, bool on_gpus,
-                  struct sl_needed_choice *choice)
+static void settle(struct sl_config *config, const struct seconds *s, bool on_gpus,
+                   struct sl_needed_choice *choice)
 {
     const double steps = (double)sl_config_epochs(config), saved = s->all - s->needed;
     const bool pays =
@@ -294,20 +293,22 @@ static int settle(struct sl_config *config, const struct seconds *s, bool on_gpu
         "%.2g s; %.0f steps",
         pays ? "needed" : "all", s->rows, s->entries, on_gpus ? "GPU" : "core", s->needed, s->all,
         s->prepare, steps);
-    return sl_config_set_text(&config->rows, pays ? "needed" : "all");
+    config->rows = pays ? SL_ROWS_NEEDED : SL_ROWS_ALL;
 }
 
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
                      struct sl_needed_choice *choice)
 {
-    const bool is_auto = strcmp(config->rows, "auto") == 0;
+    const bool is_auto = config->rows == SL_ROWS_AUTO;
     const char *why = is_auto ? find_reason(config) : NULL;
     struct seconds s;
     *choice = (struct sl_needed_choice){0};
-    if (strcmp(config->rows, "all") == 0)
+    if (config->rows == SL_ROWS_ALL)
         return 0;
-    if (why)
-        return sl_runtime_agree(rt, sl_needed_give_up(config, choice, why));
+    if (why) {
+        sl_needed_give_up(config, choice, why);
+        return 0;
+    }
     int code = sl_runtime_agree(rt, sl_source_settle_splits(source));
     if (!code)
         code = predict_together(rt, source, config, SL_SPLIT_TRAIN, &s);
@@ -315,12 +316,14 @@ int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_
         return code;
     choice->entries = s.entries;
     choice->rows = s.rows;
-    return is_auto ? sl_runtime_agree(rt, settle(config, &s, rt->all_gpus > 0, choice)) : 0;
+    if (is_auto)
+        settle(config, &s, rt->all_gpus > 0, choice);
+    return 0;
 }
 
-int sl_needed_give_up(struct sl_config *config, struct sl_needed_choice *choice, const char *why)
+void sl_needed_give_up(struct sl_config *config, struct sl_needed_choice *choice, const char *why)
 {
     *choice = (struct sl_needed_choice){0};
     snprintf(choice->reason, sizeof choice->reason, "all: %s", why);
-    return sl_config_set_text(&config->rows, "all");
+    config->rows = SL_ROWS_ALL;
 }

@@ -90,6 +90,7 @@ bool sl_records_end(struct sl_records *records, int64_t epoch, int reports)
         pthread_cond_wait(&records->recorded, &records->lock);
     const bool ends = record->end > 0.0 && record->end_report <= reports;
     pthread_mutex_unlock(&records->lock);
+    sl_guard_check();
     return ends;
 }
 
@@ -160,5 +161,6 @@ const struct sl_record *sl_records_wait(struct sl_records *records, int64_t epoc
     while ((trained && !record->trained) || (evaluated && !record->evaluated))
         pthread_cond_wait(&records->recorded, &records->lock);
     pthread_mutex_unlock(&records->lock);
+    sl_guard_check();
     return record;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/progress.h"
 #include "core/runtime.h"
 #include "graphs/metric.h"
@@ -61,8 +62,7 @@ static void tell_failure(struct sl_report *report)
         return;
     report->failed = true;
     sl_report_finish_bar(report);
-    fprintf(stderr, "starling: --log %s: %s; training goes on\n", report->log_path,
-            strerror(reason));
+    sl_warn("--log %s: %s; training goes on", report->log_path, strerror(reason));
 }
 
 void sl_report_event(struct sl_report *report, const char *name, json_t *object)

@@ -87,50 +87,53 @@ static int settle_distribution(struct sl_config *config, const bool *given, int 
 
 /* Programs without the option computed all rows. A distribution or an order that is given may be
  * for all rows. */
-static int settle_rows(struct sl_config *config, const bool *given, const json_t *saved)
+static void settle_rows(struct sl_config *config, const bool *given, const json_t *saved)
 {
     const bool all = !json_object_get(saved, "rows") ||
-                     (strcmp(config->rows, "needed") == 0 && sl_config_check_batches(config));
-    return all && !sl_config_is_given(given, "rows") ? sl_config_set_text(&config->rows, "all") : 0;
+                     (config->rows == SL_ROWS_NEEDED && sl_config_check_batches(config));
+    if (all && !sl_config_is_given(given, "rows"))
+        config->rows = SL_ROWS_ALL;
 }
 
-/* Orders that a given distribution does not take, instructions that this processor lacks. */
-static int settle_others(struct sl_config *config, const bool *given)
+/* Parts of several ranks on one rank, orders that a given distribution does not take, instructions
+ * that this processor lacks. */
+static int settle_others(struct sl_config *config, const bool *given, int ranks)
 {
     const bool clones = sl_config_kind(config)->clones && strcmp(config->order, "none") != 0,
                parts = sl_config_kind(config)->parts && strcmp(config->order, "double") == 0;
     int code = 0;
     if ((clones || parts) && !sl_config_is_given(given, "order"))
         code = sl_config_set_text(&config->order, "auto");
-    if (!code && strcmp(config->instructions, "auto") != 0 &&
+    if (!code && ranks == 1 && !config->groups && sl_config_kind(config)->parts &&
+        !sl_config_is_given(given, "partition"))
+        code = sl_config_set_text(&config->partition, NULL);
+    if (config->instructions != SL_INSTRUCTIONS_AUTO &&
         !sl_config_is_given(given, "instructions") &&
-        sl_instructions_find(config->instructions) > sl_instructions_best()) {
+        config->instructions > sl_instructions_best()) {
         sl_note("--resume %s: this processor lacks --instructions %s of the checkpoint",
-                config->resume, config->instructions);
-        code = sl_config_set_text(&config->instructions, "auto");
+                config->resume, sl_instructions_names[config->instructions]);
+        config->instructions = SL_INSTRUCTIONS_AUTO;
     }
     return code;
 }
 
 /* Delayed runs of programs without the option had unscaled partial sums. */
-static int settle_partial_sums(struct sl_config *config, const bool *given, const json_t *saved)
+static void settle_partial_sums(struct sl_config *config, const bool *given, const json_t *saved)
 {
     const char *before = json_string_value(json_object_get(saved, "delay"));
     const bool late = before && strcmp(before, "cd-0") != 0,
                stays = sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT;
-    return late && stays && !json_object_get(saved, "partial-sums") &&
-                   !sl_config_is_given(given, "partial-sums")
-               ? sl_config_set_text(&config->partial_sums, "unscaled")
-               : 0;
+    if (late && stays && !json_object_get(saved, "partial-sums") &&
+        !sl_config_is_given(given, "partial-sums"))
+        config->partial_sums = SL_PARTIAL_SUMS_UNSCALED;
 }
 
 /* The best weights, which may have been the program's choice, are kept where the new run can tell
  * them (sl_defaults_settle). */
-static int settle_keep(struct sl_config *config, const bool *given)
+static void settle_keep(struct sl_config *config, const bool *given)
 {
-    return strcmp(config->keep, "best") == 0 && !sl_config_is_given(given, "keep")
-               ? sl_config_set_text(&config->keep, "auto")
-               : 0;
+    if (config->keep == SL_KEEP_BEST && !sl_config_is_given(given, "keep"))
+        config->keep = SL_KEEP_AUTO;
 }
 
 /* Parameters of other heads have the same shapes, but are of another network. */
@@ -155,10 +158,10 @@ static int check_norm(const struct sl_config *config, const bool *given, const j
     static const char name[] = "normalize-features";
     const char *before = json_string_value(json_object_get(saved, name));
     if (!sl_config_is_given(given, name) || !before ||
-        strcmp(before, config->normalize_features) == 0)
+        strcmp(before, sl_config_word(config, name).text) == 0)
         return 0;
     return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", name,
-                    config->normalize_features, config->resume, before);
+                    sl_config_word(config, name).text, config->resume, before);
 }
 
 int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
@@ -177,11 +180,11 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     code = sl_options_from_json(sl_config_options, config, saved, skip, config->resume);
     if (!code)
         code = settle_distribution(config, given, ranks);
-    if (!code)
-        code = settle_partial_sums(config, given, saved);
-    if (!code)
-        code = settle_others(config, given);
-    if (!code)
-        code = settle_keep(config, given);
-    return code ? code : settle_rows(config, given, saved);
+    if (code)
+        return code;
+    settle_partial_sums(config, given, saved);
+    settle_keep(config, given);
+    code = settle_others(config, given, ranks);
+    settle_rows(config, given, saved);
+    return code;
 }

@@ -5,14 +5,17 @@
 #define SL_TRAIN_ROUNDS_H
 
 #include "codelets/units.h"
+#include "core/names.h"
 #include "graphs/axes.h"
 
-enum sl_rounds_kind {
-    SL_ROUNDS_RANDOM, /* parts are drawn anew in every round */
-    SL_ROUNDS_LATIN,  /* units have blocks, drawn anew every `parts` rounds; within them, each block
-                         of an axis meets each block of the next axis once */
-    SL_ROUNDS_FIXED,  /* the parts of the first round stay */
-};
+/* random: parts are drawn anew in every round. latin: units have blocks, drawn anew every `parts`
+ * rounds; within them, each block of an axis meets each block of the next axis once. fixed: the
+ * parts of the first round stay. */
+#define SL_ROUNDS_KINDS(ENTRY)        \
+    ENTRY(SL_ROUNDS_RANDOM, "random") \
+    ENTRY(SL_ROUNDS_LATIN, "latin")   \
+    ENTRY(SL_ROUNDS_FIXED, "fixed")
+enum sl_rounds_kind { SL_ROUNDS_KINDS(SL_CHOICE_CONSTANT) };
 
 enum { SL_MOST_PARTS = 255 };
 

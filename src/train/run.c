@@ -34,7 +34,7 @@ int sl_train_start(struct sl_train_run *run, const bool *given, bool silent)
                                                .quiet = silent,
                                                .device = run->config.device,
                                                .own_first =
-                                                   strcmp(run->config.sum_order, "own-first") == 0,
+                                                   run->config.sum_order == SL_SUM_ORDER_OWN_FIRST,
                                                .alike = &alike};
     const int code = sl_runtime_start(&run->rt, &options);
     if (code)
@@ -233,6 +233,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = sl_config_split(&run->config, &run->source.split_rule);
     if (!code)
         code = sl_runtime_agree(rt, sl_trainer_check(&run->source));
+    if (!code)
+        code = sl_runtime_agree(rt, sl_batches_check(&run->config, &run->source));
     if (!code)
         code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
     if (!code)

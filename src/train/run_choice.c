@@ -46,8 +46,8 @@ static int settle_delay(struct sl_config *config, bool exact)
     if (!exact)
         return sl_config_delay(config) == SL_DELAY_EXACT ? sl_config_set_text(&config->delay, "0c")
                                                          : 0;
-    const int code = sl_config_set_text(&config->delay, "cd-0");
-    return code ? code : sl_config_set_text(&config->partial_sums, "scaled");
+    config->partial_sums = SL_PARTIAL_SUMS_SCALED;
+    return sl_config_set_text(&config->delay, "cd-0");
 }
 
 /* Decide for the graph that steps train on. Where the first layer's sums come from the whole graph,
@@ -55,7 +55,7 @@ static int settle_delay(struct sl_config *config, bool exact)
 static int decide(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config,
                   struct sl_decision *decision)
 {
-    const bool needed = strcmp(config->rows, "needed") == 0 && !sl_config_aggregates(config);
+    const bool needed = config->rows == SL_ROWS_NEEDED && !sl_config_aggregates(config);
     struct sl_selection graph = {0};
     int code = needed ? sl_runtime_agree(rt, sl_needed_select(source, config, &graph)) : 0;
     struct sl_source *trained = needed ? &graph.source : source;

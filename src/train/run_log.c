@@ -143,7 +143,7 @@ static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
     set_reason(event, "grid_reason", run->choice.distribution);
     set_reason(event, "preload_reason", run->choice.preload);
     set_reason(event, "rows_reason", run->choice.rows.reason);
-    if (strcmp(run->config.rows, "needed") == 0)
+    if (run->config.rows == SL_ROWS_NEEDED)
         json_object_set_new(event, "rows_shares",
                             json_pack("{s:f, s:f}", "rows", run->choice.rows.rows,
                                       "adjacency_entries", run->choice.rows.entries));

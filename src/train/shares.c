@@ -128,15 +128,15 @@ static void measure_groups(struct sl_trainer *trainer, double *seconds)
  * blocks. */
 static struct sl_config probe_of(const struct sl_config *config)
 {
-    static char equal[] = "equal", blocks[] = "blocks", last[] = "last";
+    static char equal[] = "equal";
     struct sl_config probe = *config;
     probe.submodel_share = equal;
     if (sl_submodels_ensemble(config))
-        probe.share = blocks;
+        probe.share = SL_SHARE_BLOCKS;
     probe.local_steps = INT64_MAX / 2;
     probe.eval_every = -1;
     probe.patience = 0;
-    probe.keep = last;
+    probe.keep = SL_KEEP_LAST;
     return probe;
 }
 

@@ -130,12 +130,12 @@ static const struct sl_metric *metric_of(const struct sl_checkpoint *checkpoint)
 static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     const struct sl_objective *objective = &trainer->whole.graph.objective;
-    const char *decision = trainer->config->decision, *loss = objective->loss->name;
+    const struct sl_word mine = sl_config_word(trainer->config, "decision");
+    const char *decision = mine.text, *loss = objective->loss->name;
     json_unpack(checkpoint->description, "{s:{s?s, s?s}}", "configuration", "decision", &decision,
                 "loss", &loss);
     return metric_of(checkpoint) == objective->metric && strcmp(loss, objective->loss->name) == 0 &&
-           (objective->metric->source != SL_METRIC_OF_COUNTS ||
-            strcmp(decision, trainer->config->decision) == 0);
+           (objective->metric->source != SL_METRIC_OF_COUNTS || strcmp(decision, mine.text) == 0);
 }
 
 /* Whether the checkpoint's steps had other batches. */
@@ -236,15 +236,15 @@ static int states_to_load(const struct sl_trainer *trainer, const struct sl_chec
     if (!has_states(checkpoint)) {
         if (trainer->config->resume && trainer->rt->rank == 0)
             sl_note("--resume %s has no state of an optimizer: the state of %s starts from 0",
-                    trainer->config->resume, trainer->config->optimizer);
+                    trainer->config->resume, sl_config_word(trainer->config, "optimizer").text);
         return 0;
     }
     json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "optimizer", &saved);
-    if (!saved || sl_optimizer_same_state(saved, trainer->config->optimizer))
+    if (!saved || sl_optimizer_same_state(trainer->config->optimizer, saved))
         return count;
     if (trainer->rt->rank == 0)
         sl_note("the checkpoint has the state of %s: that of %s starts from 0", saved,
-                trainer->config->optimizer);
+                sl_config_word(trainer->config, "optimizer").text);
     return 0;
 }
 
@@ -286,10 +286,9 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 {
     const json_t *list =
         checkpoint ? json_object_get(checkpoint->description, "product_orders") : NULL;
-    int *orders =
-        strcmp(config->product_order, "auto") == 0 && json_array_size(list) == (size_t)layers
-            ? calloc((size_t)layers, sizeof *orders)
-            : NULL;
+    int *orders = config->product_order == SL_FIRST_AUTO && json_array_size(list) == (size_t)layers
+                      ? calloc((size_t)layers, sizeof *orders)
+                      : NULL;
     for (int l = 0; orders && l < layers; l++) {
         const char *name = json_string_value(json_array_get(list, (size_t)l));
         orders[l] = -1;
@@ -327,7 +326,7 @@ struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
                                        const struct sl_checkpoint *checkpoint, int ranks)
 {
     const json_t *saved =
-        checkpoint && config->resume && config->tiles == 0 && strcmp(config->rows, "needed") == 0
+        checkpoint && config->resume && config->tiles == 0 && config->rows == SL_ROWS_NEEDED
             ? json_object_get(checkpoint->description, "tiles")
             : NULL;
     const int shares = tiles_of(saved, "shares");
@@ -470,6 +469,8 @@ int sl_state_write(struct sl_trainer *trainer, const char *path, bool somewhere,
 {
     struct sl_saved saved = {.rt = trainer->rt};
     int code = collect(trainer, &saved, false);
+    if (!code && sl_guard_failed()) /* tasks that made the parameters may have */
+        code = SL_ERR_SYSTEM;
     if (!code)
         code = sl_saved_write(&saved, path, somewhere);
     *epoch = json_integer_value(json_object_get(saved.checkpoint.description, "epoch"));

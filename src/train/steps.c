@@ -11,7 +11,7 @@ static struct sl_optimizer_step optimizer_step(const struct sl_config *config, i
 {
     const float beta1 = 0.9f, beta2 = 0.999f;
     return (struct sl_optimizer_step){
-        .method = sl_optimizer_find(config->optimizer),
+        .method = config->optimizer,
         .rate = (float)sl_config_rate(config, epoch),
         .momentum = (float)config->momentum,
         .beta1 = beta1,

@@ -15,7 +15,7 @@ bool sl_submodels_there(const struct sl_config *config)
 
 bool sl_submodels_ensemble(const struct sl_config *config)
 {
-    return sl_submodels_there(config) && strcmp(config->share, "none") == 0;
+    return sl_submodels_there(config) && config->share == SL_SHARE_NONE;
 }
 
 /* The round of an ensemble does not end. */
@@ -73,7 +73,7 @@ static uint64_t seed_of(const struct sl_submodels *s, int part)
  * whole network on average. A power of two keeps all bits of a weight that goes back. */
 static int shift_of(const struct sl_submodels *s, int layer, int k)
 {
-    const bool scaled = strcmp(s->config->unit_sums, "scaled") == 0;
+    const bool scaled = s->config->unit_sums == SL_UNIT_SUMS_SCALED;
     return scaled && k == 0 && s->rounds.split[s->axes.in[layer]]
                ? (int)lround(log2((double)s->count))
                : 0;

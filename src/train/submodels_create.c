@@ -203,7 +203,7 @@ static void destroy_part(struct sl_submodels *s, int part)
 static int find_splits(const struct sl_submodels *s, bool *splits)
 {
     const char *text = s->config->split_layers;
-    const bool all = strcmp(text, "all") == 0, shares = strcmp(s->config->share, "copies") != 0;
+    const bool all = strcmp(text, "all") == 0, shares = s->config->share != SL_SHARE_COPIES;
     for (int a = 0; a < s->axes.count; a++)
         splits[a] = all && shares && s->axes.axis[a].hidden;
     while (!all && *text) {
@@ -245,13 +245,9 @@ static int create_rounds(struct sl_submodels *s, const struct sl_model_shape *sh
         code = sl_error(SL_ERR_SYSTEM, "no memory for %d axes", s->axes.count);
     if (!code)
         code = find_splits(s, splits);
-    const enum sl_rounds_kind kind =
-        strcmp(s->config->partition_units, "latin") == 0   ? SL_ROUNDS_LATIN
-        : strcmp(s->config->partition_units, "fixed") == 0 ? SL_ROUNDS_FIXED
-                                                           : SL_ROUNDS_RANDOM;
     if (!code)
-        code = sl_rounds_create(&s->rounds, &s->axes, kind, s->count, steps / s->steps + 1,
-                                (uint64_t)s->config->seed, splits);
+        code = sl_rounds_create(&s->rounds, &s->axes, s->config->partition_units, s->count,
+                                steps / s->steps + 1, (uint64_t)s->config->seed, splits);
     free(splits);
     return code ? code : share_units(s);
 }

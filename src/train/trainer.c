@@ -499,6 +499,13 @@ static int close_trace(struct sl_trainer *trainer)
     return code;
 }
 
+/* Tell of a lost file while the run goes on. One of the ranks has the sentence. */
+static void warn_of_loss(void)
+{
+    if (sl_error_message()[0])
+        sl_warn("%s; training goes on", sl_error_message());
+}
+
 /* ---- Checkpoints of a run ---- */
 
 /* Saves the epoch submitted last, if it is one to be saved and the run goes on after it. The
@@ -516,9 +523,13 @@ static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
     sl_report_sync(report);
     settle_kept(trainer, epoch, true);
     const int code = sl_trainer_save(trainer, trainer->config->checkpoint);
-    if (code)
-        sl_note("%s; training goes on", sl_error_message());
-    return code;
+    if (!code)
+        return 0;
+    warn_of_loss();
+    return sl_error_message()[0]
+               ? sl_error(code, "%s: the checkpoint of epoch %lld was not written",
+                          trainer->config->checkpoint, (long long)epoch)
+               : code;
 }
 
 /* As save_on_the_way does, but rank 0 looks for another place if need be. */
@@ -563,7 +574,7 @@ static void submit_drawn(struct sl_trainer *trainer, int64_t epoch, int *failure
     if (!sl_dag_is_drawn(path))
         *failure = sl_dag_write(path);
     if (*failure)
-        sl_note("%s; training goes on", sl_error_message());
+        warn_of_loss();
 }
 
 /* Submits and reads them all. Returns 0, or why a file on the way could not be written. */

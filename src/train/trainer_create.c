@@ -106,7 +106,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
 static void start_spmm(struct sl_runtime *rt, const struct sl_config *config)
 {
     sl_spmm_choice_reset(&rt->spmm);
-    rt->spmm.kernel = sl_config_spmm(config);
+    rt->spmm.kernel = config->spmm;
     sl_spmm_choice_read(&rt->spmm);
     sl_runtime_broadcast(rt, 0, &rt->spmm.count, sizeof rt->spmm.count);
     sl_runtime_broadcast(rt, 0, rt->spmm.measured, sizeof rt->spmm.measured);
@@ -198,8 +198,12 @@ static int create_batches(struct sl_trainer *trainer, const struct sl_checkpoint
     if (sl_submodels_there(trainer->config))
         return create_submodels(trainer, checkpoint);
     struct sl_model **model = calloc(1, sizeof *model);
-    if (!model)
-        sl_fatal("no memory for a list of one model");
+    int code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a list of one model");
+    code = sl_runtime_agree(trainer->rt, code);
+    if (code) {
+        free(model);
+        return code;
+    }
     *model = &trainer->model;
     return sl_batches_create(&trainer->batches, model, 1, false);
 }
@@ -220,14 +224,14 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     int code = sl_records_create(&trainer->records, rt);
     enum sl_instructions level;
     if (!code)
-        code = sl_instructions_parse(config->instructions, &level);
+        code = sl_instructions_choose(config->instructions, &level);
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
     start_spmm(rt, config);
     sl_rates_of_core(rt->cache_bytes, &trainer->core);
     sl_runtime_broadcast(rt, 0, &trainer->core, sizeof trainer->core);
-    rt->tf32 = strcmp(config->precision, "tf32") == 0;
+    rt->tf32 = config->precision == SL_PRECISION_TF32;
     /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     if (!code)

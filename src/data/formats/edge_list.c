@@ -377,7 +377,7 @@ static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
     struct sl_edge_rows *rows = &r->rows;
     rows->weighted = r->layout.weight >= 0 || r->options->count_duplicates;
     rows->both = r->options->symmetrize && !rows->weighted;
-    rows->vertices = out->vertices = r->survey.most + 1 - base;
+    rows->vertices = out->vertices = r->survey.most - base + 1;
     sl_edge_rows_say(path, r->options, r->survey.count, rows->vertices,
                      8 * rows->vertices + (rows->both || rows->weighted ? 8 : 4) * r->survey.count);
     sl_edge_layout_note(path, &r->layout, false);
@@ -414,8 +414,8 @@ static int try_streaming(struct sl_csv *csv, struct reading *r, struct sl_datase
     *done = can_stream(r);
     if (*done)
         return stream(csv, r, out);
-    const int64_t edges = r->survey.count;
-    sl_edge_rows_say(path, r->options, edges, larger(r->survey.most, 0) + 1, 48 * edges);
+    const int64_t edges = r->survey.count, most = r->survey.most;
+    sl_edge_rows_say(path, r->options, edges, most < 2 * edges ? most + 1 : 2 * edges, 48 * edges);
     return SL_OK;
 }
 

@@ -194,10 +194,10 @@ int sl_edges_keep_names(const char *path, const struct sl_string_ids *names, str
 {
     static const int64_t MOST_BYTES = (int64_t)1 << 32;
     size_t longest = 1;
-    const char *end = names->text + names->text_bytes;
+    const char *text = names->text; /* NULL: no names */
     out->vertices = names->count;
-    for (const char *name = names->text; name < end; name += strlen(name) + 1) {
-        const size_t length = count_characters(name);
+    for (size_t k = 0; k < names->text_bytes; k += strlen(text + k) + 1) {
+        const size_t length = count_characters(text + k);
         longest = length > longest ? length : longest;
     }
     if ((int64_t)(longest * sizeof(uint32_t)) > MOST_BYTES / (names->count + 1)) {
@@ -209,8 +209,8 @@ int sl_edges_keep_names(const char *path, const struct sl_string_ids *names, str
     if (!items)
         return SL_ERR_SYSTEM;
     memset(items, 0, (size_t)names->count * longest * sizeof *items);
-    for (const char *name = names->text; name < end; name += strlen(name) + 1, item += longest) {
-        const unsigned char *at = (const unsigned char *)name;
+    for (size_t k = 0; k < names->text_bytes; k += strlen(text + k) + 1, item += longest) {
+        const unsigned char *at = (const unsigned char *)text + k;
         for (size_t c = 0; *at; c++)
             item[c] = decode(&at);
     }

@@ -457,6 +457,8 @@ int sl_npy_copy(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, 
 {
     if (sl_npy_is_text(npy))
         return sl_error(SL_ERR_DATA, "%s: holds text, expected numbers", npy->name);
+    if (count == 0) /* an array of nothing has no address */
+        return SL_OK;
     if (is_stored_as(npy, type)) {
         memcpy(out, npy->data + (size_t)first * npy->item_bytes, (size_t)count * npy->item_bytes);
         return SL_OK;

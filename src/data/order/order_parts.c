@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/free_memory.h"
 #include "core/scotch.h"
+#include "core/words.h"
 #include "data/csr.h"
 #include "data/partition/parallel_parts.h"
 #include "data/partition/vertex_parts.h"
@@ -62,8 +63,8 @@ static int check_part(const char *file, int parts, int64_t v, int32_t part)
                ? SL_OK
                : sl_error(SL_ERR_DATA,
                           "--partition %s: vertex %" PRId64 " is in part %" PRId32
-                          ", expected 0 to %d: a part for each of the %d ranks",
-                          file, v, part, parts - 1, parts);
+                          ", expected 0 to %d: %d part%s for as many ranks or groups",
+                          file, v, part, parts - 1, parts, sl_s(parts));
 }
 
 static int read_parts(const struct sl_source *source, int parts, const char *file, int32_t *part)
@@ -108,7 +109,9 @@ int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, 
         return sl_parallel_parts(rt, source, parts, seed, part);
     if (named)
         file = NULL; /* one rank has the whole graph */
-    if (rt->rank == 0)
+    if (parts == 1 && !file)
+        memset(part, 0, (size_t)source->vertices * sizeof *part);
+    else if (rt->rank == 0)
         rc = file ? read_parts(source, parts, file, part) : compute(source, parts, seed, part);
     rc = sl_runtime_agree(rt, rc);
     if (!rc)

@@ -56,12 +56,17 @@ static int cut(const struct sl_dataset *data, const struct sl_parts_options *opt
     return SL_OK;
 }
 
+bool sl_parts_of_edges(const char *method)
+{
+    return strcmp(method, "libra") == 0 || strcmp(method, "hdrf") == 0;
+}
+
 int sl_parts_make(const struct sl_dataset *data, const struct sl_parts_options *options,
                   struct sl_parts *out)
 {
     const int64_t n = data->vertices, nnz = data->adjacency.indptr[n];
     *out = (struct sl_parts){
-        .of_edges = strcmp(options->method, "libra") == 0 || strcmp(options->method, "hdrf") == 0,
+        .of_edges = sl_parts_of_edges(options->method),
         .parts = options->parts,
         .seed = options->seed,
         .vertices = n,

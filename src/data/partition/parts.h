@@ -28,6 +28,9 @@ struct sl_parts_options {
     double lambda; /* of hdrf */
 };
 
+/* Whether a method cuts edges, else vertices. */
+bool sl_parts_of_edges(const char *method);
+
 /* Cuts a dataset. SL_ERR_DATA: a graph that the method cannot take. sl_parts_close in any case. */
 int sl_parts_make(const struct sl_dataset *data, const struct sl_parts_options *options,
                   struct sl_parts *out);
