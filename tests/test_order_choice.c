@@ -269,8 +269,12 @@ static void test_random(void **state)
 
 static void cut_with(struct graph *g, int64_t space, const char *parts)
 {
-    struct sl_partition_options options = {
-        .balance = SL_BALANCE_ROWS, .tiles = 4, .cores = 2, .workers = 1, .ranks = 2, .width = HIDDEN};
+    struct sl_partition_options options = {.balance = SL_BALANCE_ROWS,
+                                           .tiles = 4,
+                                           .cores = 2,
+                                           .workers = 1,
+                                           .ranks = 2,
+                                           .width = HIDDEN};
     struct sl_partition partition;
     struct sl_scenario_cut cut;
     assert_int_equal(sl_partition_create(&sl_running, &partition, &g->source, &options), 0);

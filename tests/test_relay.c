@@ -14,7 +14,8 @@ enum { MOST_RANKS = 17, MOST_REACH = 8 };
 
 static struct sl_relay ring(const char *form, int count, int reach)
 {
-    return (struct sl_relay){(enum sl_relay_form)sl_choice_find(SL_CHOICES(SL_RELAY_FORMS), form), 2, 3, count, reach};
+    return (struct sl_relay){(enum sl_relay_form)sl_choice_find(SL_CHOICES(SL_RELAY_FORMS), form),
+                             2, 3, count, reach};
 }
 
 static int parent(const struct sl_relay *relay, int position)
