@@ -253,6 +253,10 @@ def no_training():
     refused("training", ["plan", "empty", "--ranks", 2])
 
 
+# A float32 sum of a million equal terms, one after the other, is off by so much at most (docs/DATASETS.md).
+STAR_TOLERANCE = 0.02
+
+
 def star(leaves=1000000):
     """One vertex with all others for neighbours: sums of a million terms."""
     centre, leaf = [1.0, -2.0], [0.5, 0.25]
@@ -261,7 +265,8 @@ def star(leaves=1000000):
         labels = [0] + [v % 2 for v in range(count)]
         dataset(name, rows, [centre] + [leaf] * count, labels, 2, range(0, count + 1, 10), [1])
     gradients("star", leaves, centre, leaf)
-    everything("star", [[(1, leaves)], [(0, 1)]], {0: 0, 1: 1, leaves // 2: 1, leaves: 1}, [centre, leaf], distributions=[(1, [])])
+    everything("star", [[(1, leaves)], [(0, 1)]], {0: 0, 1: 1, leaves // 2: 1, leaves: 1}, [centre, leaf], distributions=[(1, [])],
+               tolerance=STAR_TOLERANCE)
     everything("small")
     for model in [["--model", "sage", "--aggregator", "max"], ["--model", "gat"]] if whole else []:
         everything("small", options=["--hidden", "4"] + model)
@@ -317,7 +322,7 @@ def gradients(name, leaves, centre, leaf):
     for l in 0, 1:
         name = f"layer.{l}.weight"
         found = [a - b for a, b in zip(before[name][1], after[name][1])]
-        near(found, [v for row in wanted[l] for v in row], f"gradient of {name}")
+        near(found, [v for row in wanted[l] for v in row], f"gradient of {name}", STAR_TOLERANCE)
 
 
 def classes(count=65536):

@@ -1,16 +1,12 @@
 /* A slice of the output row stays in registers while the entries of the row are walked. Coming rows
  * are prefetched (DistGNN, section IV-A: register loop). Each number of vectors in a slice has its
  * own functions. They differ in four ways: with or without prefetching, with or without values, 16-
- * or 32-bit columns, and the type of H. A row of many entries is added up run by run: one float32
- * sum of a million equal terms would be 1 % off. */
+ * or 32-bit columns, and the type of H. */
 #include "codelets/gather.h"
 
 #include "codelets/bfloat16.h"
 
-enum {
-    MOST = 8,  /* vectors of a slice: 8 of the 16 registers that a processor may have */
-    RUN = 512, /* entries of a row that are added up before the sum is added to those before */
-};
+enum { MOST = 8 }; /* vectors of a slice: 8 of the 16 registers that a processor may have */
 
 /* The form of the entries and rows of a product, known when its function is compiled. */
 struct form {
@@ -78,7 +74,7 @@ SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int ve
     const char *const h = row_of(g, 0, first, f.half);
     const int64_t row_bytes = g->h.ld * (f.half ? 2 : 4);
     float *const z = g->z + r * g->ldz + first, *const last = z + (vectors - 1) * SL_LANES;
-    sl_floats sum[MOST], total[MOST];
+    sl_floats sum[MOST];
     SL_UNROLL for (int s = 0; s < vectors; s++) sum[s] = (sl_floats){0};
     if (g->accumulate) {
         SL_UNROLL for (int s = 0; s < vectors - 1; s++) sum[s] =
@@ -87,32 +83,20 @@ SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int ve
         if (f.half)
             split_pairs(vectors, sum);
     }
-    uint32_t e = g->row_ptr[r];
-    const bool has_runs = end - e > RUN;
-    SL_UNROLL for (int s = 0; s < vectors; s++) total[s] = sum[s];
-    while (e < end) {
-        const uint32_t stop = end - e > RUN ? e + RUN : end;
-        if (has_runs)
-            SL_UNROLL for (int s = 0; s < vectors; s++) sum[s] = (sl_floats){0};
-        for (; e < stop; e++) {
-            const char *row = h + column(col, e, f.narrow) * row_bytes;
-            const float v = f.has_value ? value[e] : 1.0f;
-            if (f.prefetches)
-                prefetch(g, e, lines, f);
-            SL_UNROLL for (int s = 0; s < vectors; s++)
-            {
-                const sl_floats x = load_vector(row, s, vectors, f.half);
-                if (f.has_value)
-                    sum[s] += v * x;
-                else
-                    sum[s] += x;
-            }
+    for (uint32_t e = g->row_ptr[r]; e < end; e++) {
+        const char *row = h + column(col, e, f.narrow) * row_bytes;
+        const float v = f.has_value ? value[e] : 1.0f;
+        if (f.prefetches)
+            prefetch(g, e, lines, f);
+        SL_UNROLL for (int s = 0; s < vectors; s++)
+        {
+            const sl_floats x = load_vector(row, s, vectors, f.half);
+            if (f.has_value)
+                sum[s] += v * x;
+            else
+                sum[s] += x;
         }
-        if (has_runs)
-            SL_UNROLL for (int s = 0; s < vectors; s++) total[s] += sum[s];
     }
-    if (has_runs)
-        SL_UNROLL for (int s = 0; s < vectors; s++) sum[s] = total[s];
     if (f.half)
         join_pairs(vectors, sum);
     SL_UNROLL for (int s = 0; s < vectors - 1; s++) * (sl_floats *)(z + s * SL_LANES) = sum[s];
@@ -203,24 +187,17 @@ static rows_function *const functions[MOST + 1][16] = {
 static void last_columns(const struct sl_gather *g, int64_t r)
 {
     const bool half = g->h.type == SL_BFLOAT16;
-    const uint32_t begin = g->row_ptr[r], end = g->row_ptr[r + 1];
-    float *z = g->z + r * g->ldz, sum[SL_LANES] = {0}, total[SL_LANES] = {0};
-    float *const start = end - begin > RUN ? total : sum;
+    float *z = g->z + r * g->ldz, sum[SL_LANES] = {0};
     for (int64_t j = 0; g->accumulate && j < g->width; j++)
-        start[j] = z[j];
-    for (uint32_t e = begin; e < end; e++) {
+        sum[j] = z[j];
+    for (uint32_t e = g->row_ptr[r]; e < g->row_ptr[r + 1]; e++) {
         const char *row = row_of(g, column(g->col, e, g->narrow), 0, half);
         const float v = g->value ? g->value[e] : 1.0f;
         for (int64_t j = 0; j < g->width; j++)
             sum[j] += v * (half ? sl_widen(((const uint16_t *)row)[j]) : ((const float *)row)[j]);
-        const bool ends_run = end - begin > RUN && ((e - begin) % RUN == RUN - 1 || e + 1 == end);
-        for (int64_t j = 0; ends_run && j < g->width; j++) {
-            total[j] += sum[j];
-            sum[j] = 0.0f;
-        }
     }
     for (int64_t j = 0; j < g->width; j++)
-        z[j] = end - begin > RUN ? total[j] : sum[j];
+        z[j] = sum[j];
 }
 
 /* A row of H has `room` elements to read: the last vector is read whole where `room` suffices. The
