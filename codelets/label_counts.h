@@ -4,14 +4,14 @@
 
 #include "codelets/operation.h"
 #include "codelets/target.h"
+#include "core/names.h"
 #include "core/split.h"
 
 /* Which of several labels of a vertex are predicted. A class is always the first largest logit. */
-enum sl_label_decision {
-    SL_DECIDE_HALF, /* those with a probability over 1/2: z > 0 */
-    SL_DECIDE_TOP, /* as many as the vertex has, with the largest logits; of equal ones the first */
-};
-#define SL_LABEL_DECISIONS "half|top"
+#define SL_LABEL_DECISIONS(ENTRY)                                                 \
+    ENTRY(SL_DECIDE_HALF, "half") /* labels with a probability over 1/2: z > 0 */ \
+    ENTRY(SL_DECIDE_TOP, "top")   /* as many as the vertex has: those of the largest logits */
+enum sl_label_decision { SL_LABEL_DECISIONS(SL_CHOICE_CONSTANT) };
 
 /* Of a label and a split. */
 enum { SL_TRUE_POSITIVE, SL_FALSE_POSITIVE, SL_FALSE_NEGATIVE, SL_TRUE_NEGATIVE, SL_LABEL_COUNTS };

@@ -261,6 +261,51 @@ static void test_words(void **state)
     assert_string_equal(sl_options_word(table, config, "both").text, "");
 }
 
+struct kind {
+    const char *name;
+    int number;
+};
+
+static const struct kind one = {"one", 1}, two = {"two", 2};
+
+static const void *find_kind(const char *name)
+{
+    return strcmp(name, "one") == 0 ? &one : strcmp(name, "two") == 0 ? &two : NULL;
+}
+
+/* A kind is a pointer to its row; the first choice has none. */
+static void test_kinds(void **state)
+{
+    (void)state;
+    struct kinded {
+        const struct kind *kind;
+    } config;
+    static const struct sl_option rows[] = {
+        {"kind", SL_OPTION_KIND, offsetof(struct kinded, kind), "auto", 0, 0, "auto|one|two",
+         "NAME", "Kind", "Model", find_kind},
+        {0},
+    };
+    assert_int_equal(sl_options_defaults(rows, &config), 0);
+    assert_null(config.kind);
+    assert_string_equal(sl_options_word(rows, &config, "kind").text, "auto");
+    assert_int_equal(sl_options_set(rows, &config, "kind", "two"), 0);
+    assert_ptr_equal(config.kind, &two);
+    json_t *object = sl_options_to_json(rows, &config);
+    assert_string_equal(json_string_value(json_object_get(object, "kind")), "two");
+    assert_int_equal(sl_options_set(rows, &config, "kind", "three"), SL_ERR_USAGE);
+    assert_ptr_equal(config.kind, &two);
+    config.kind = &one;
+    assert_int_equal(sl_options_from_json(rows, &config, object, NULL, "log"), 0);
+    assert_ptr_equal(config.kind, &two);
+    json_object_set_new(object, "kind", json_string("auto"));
+    assert_int_equal(sl_options_from_json(rows, &config, object, NULL, "log"), 0);
+    assert_null(config.kind);
+    json_object_set_new(object, "kind", json_string("three"));
+    assert_int_equal(sl_options_from_json(rows, &config, object, NULL, "log"), SL_ERR_DATA);
+    json_decref(object);
+    sl_options_free(rows, &config);
+}
+
 /* The value of a way may be missing; a word that is none of its choices is not taken. */
 static void test_ways(void **state)
 {
@@ -597,6 +642,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused_value_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_choices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_words, setup, teardown),
+        cmocka_unit_test(test_kinds),
         cmocka_unit_test_setup_teardown(test_ways, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
         cmocka_unit_test(test_unknown_elsewhere_known),

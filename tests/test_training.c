@@ -46,7 +46,7 @@ static void normalize_rows(struct sl_reference *net, double power)
 
 static enum sl_reference_norm reference_norm(const struct sl_config *config)
 {
-    if (strcmp(config->model, "gcn") == 0)
+    if (config->model == &sl_model_gcn)
         return config->norm == SL_NORM_ROW ? SL_REFERENCE_ROW : SL_REFERENCE_SYM;
     return strcmp(config->aggregator, "gcn") == 0    ? SL_REFERENCE_GCN
            : strcmp(config->aggregator, "mean") == 0 ? SL_REFERENCE_MEAN

@@ -16,15 +16,21 @@
 #include "train/confusion.h"
 
 struct config {
-    char *metric, *json;
+    const struct sl_metric *metric; /* NULL: the model's */
+    char *json;
     struct sl_apply_run run;
 };
+
+static const void *find_metric(const char *name)
+{
+    return sl_metric_find(name);
+}
 
 #define FIELD(name) offsetof(struct config, name)
 
 static const struct sl_option options[] = {
-    {"metric", SL_OPTION_NAME, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
-     "measure beside the accuracy, as in starling train; auto: the model's", "Scores"},
+    {"metric", SL_OPTION_KIND, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
+     "measure beside the accuracy, as in starling train; auto: the model's", "Scores", find_metric},
     {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
      "write the scores, the confusion matrix and the scores of each class to FILE", "Files"},
     SL_APPLY_RUN_OPTIONS(FIELD(run)),

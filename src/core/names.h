@@ -27,10 +27,12 @@ enum { SL_NO_CHOICE = -1 }; /* the place of no word */
 #define SL_CHOICE_WORD(constant, word)     "|" word
 #define SL_CHOICES(list)                   (&list(SL_CHOICE_WORD)[1])
 
-/* Return the word at a place of `choices`, "a|b|c"; "" for SL_NO_CHOICE. */
+/* A word of a choice, or a name, of less than SL_NAME_ROOM bytes. */
 struct sl_word {
-    char text[40];
+    char text[SL_NAME_ROOM];
 };
+
+/* Return the word at a place of `choices`, "a|b|c"; "" for SL_NO_CHOICE. */
 struct sl_word sl_choice_word(const char *choices, int place);
 
 /* Return the place of a word in `choices`, or SL_NO_CHOICE. */

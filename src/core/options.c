@@ -40,6 +40,11 @@ static int *choice_of(const struct sl_option *option, const void *config)
     return (int *)((char *)config + option->offset);
 }
 
+static const void **kind_of(const struct sl_option *option, const void *config)
+{
+    return (const void **)((char *)config + option->offset);
+}
+
 static bool is_text(const struct sl_option *option)
 {
     return option->type == SL_OPTION_STRING || option->type == SL_OPTION_NAME;
@@ -48,6 +53,16 @@ static bool is_text(const struct sl_option *option)
 static bool is_choice(const struct sl_option *option)
 {
     return option->type == SL_OPTION_CHOICE || option->type == SL_OPTION_WAY;
+}
+
+/* The word of a choice or a kind. */
+static struct sl_word word_of(const struct sl_option *option, const void *config)
+{
+    if (option->type != SL_OPTION_KIND)
+        return sl_choice_word(option->choices, *choice_of(option, config));
+    const void *kind = *kind_of(option, config);
+    const char *name = kind ? *(const char *const *)kind : "";
+    return sl_choice_word(option->choices, kind ? sl_choice_find(option->choices, name) : 0);
 }
 
 /* ---- Values: text to value, with the sentence that says what was expected ---- */
@@ -179,6 +194,11 @@ static int set_row(const struct sl_option *option, void *config, const char *val
     case SL_OPTION_CHOICE:
     case SL_OPTION_WAY:
         return parse_choice(option, value, choice_of(option, config));
+    case SL_OPTION_KIND:
+        code = parse_choice(option, value, &place);
+        if (!code)
+            *kind_of(option, config) = option->find(value);
+        return code;
     case SL_OPTION_NAME:
         code = parse_choice(option, value, &place);
         return code ? code : store_text(option, config, value);
@@ -203,6 +223,9 @@ static void clear_row(const struct sl_option *option, void *config)
     case SL_OPTION_CHOICE:
     case SL_OPTION_WAY:
         *choice_of(option, config) = SL_NO_CHOICE;
+        break;
+    case SL_OPTION_KIND:
+        *kind_of(option, config) = NULL;
         break;
     case SL_OPTION_NAME:
     case SL_OPTION_STRING:
@@ -388,7 +411,9 @@ static json_t *row_to_json(const struct sl_option *option, const void *config)
     case SL_OPTION_WAY:
         if (*choice_of(option, config) == SL_NO_CHOICE)
             return json_null();
-        return sl_json_text(sl_choice_word(option->choices, *choice_of(option, config)).text);
+        return sl_json_text(word_of(option, config).text);
+    case SL_OPTION_KIND:
+        return sl_json_text(word_of(option, config).text);
     case SL_OPTION_NAME:
     case SL_OPTION_STRING:
         break;
@@ -399,8 +424,7 @@ static json_t *row_to_json(const struct sl_option *option, const void *config)
 
 struct sl_word sl_options_word(const struct sl_option *table, const void *config, const char *name)
 {
-    const struct sl_option *option = find(table, name, strlen(name));
-    return sl_choice_word(option->choices, *choice_of(option, config));
+    return word_of(find(table, name, strlen(name)), config);
 }
 
 json_t *sl_options_to_json(const struct sl_option *table, const void *config)
@@ -448,7 +472,7 @@ static int row_from_json(const struct sl_option *option, void *config, const jso
         *choice_of(option, config) = SL_NO_CHOICE;
         return 0;
     }
-    if ((is_text(option) || is_choice(option)) && json_is_string(value))
+    if ((is_text(option) || option->choices) && json_is_string(value))
         return set_row(option, config, value_now(option, json_string_value(value)));
 
     char expected[256] = "a string";

@@ -19,6 +19,8 @@ enum sl_option_type {
     SL_OPTION_NAME,   /* the same, one of `choices` */
     SL_OPTION_CHOICE, /* int or an enum: the place in `choices`; SL_NO_CHOICE when absent */
     SL_OPTION_WAY,    /* the same; `--name` alone means the first choice */
+    SL_OPTION_KIND,   /* a pointer to a row, found by its name, one of `choices`; a row begins with
+                         `const char *name`. NULL: the first choice, which has no row */
 };
 
 struct sl_option {
@@ -31,6 +33,7 @@ struct sl_option {
     const char *argument;      /* what --help calls the value, e.g. "N", "FILE" */
     const char *help;          /* one sentence, no final period */
     const char *group;         /* heading it stands under in --help and the man page */
+    const void *(*find)(const char *name); /* of KIND; NULL without a row of that name */
 };
 
 /* Fills `config` with every default. Returns 0 or a negative code. */
@@ -60,7 +63,7 @@ json_t *sl_json_text(const char *text);
 /* Return a new list of texts, which NULL ends; NULL without memory. */
 json_t *sl_json_list(const char *const *texts);
 
-/* Return the word of a CHOICE or WAY of the table. */
+/* Return the word of a CHOICE, WAY or KIND of the table. */
 struct sl_word sl_options_word(const struct sl_option *table, const void *config, const char *name);
 
 /* The configuration as a JSON object, every row by name (a new reference). */

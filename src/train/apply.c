@@ -139,8 +139,8 @@ static int model_configuration(const struct sl_apply_options *how,
     code = sl_config_set_text(&model->batches, "full");
     if (!code)
         code = sl_config_set_text(&model->distribution, how->distribution);
-    if (!code && how->metric && strcmp(how->metric, "auto") != 0)
-        code = sl_config_set_text(&model->metric, how->metric);
+    if (how->metric)
+        model->metric = how->metric;
     return code ? code : sl_config_set_text(&model->grid, how->grid);
 }
 

@@ -9,9 +9,9 @@
 struct sl_apply_options {
     const char *distribution, *grid; /* grid NULL: as the distribution says */
     int64_t tiles, replication;
-    const char *metric;          /* that is measured; NULL, "auto": the model's */
-    bool embeddings;             /* the output of the last hidden layer is wanted, too */
-    struct sl_identities *named; /* set on rank 0, for sl_identities_free; NULL: not wanted */
+    const struct sl_metric *metric; /* that is measured; NULL: the model's */
+    bool embeddings;                /* the output of the last hidden layer is wanted, too */
+    struct sl_identities *named;    /* set on rank 0, for sl_identities_free; NULL: not wanted */
 };
 
 struct sl_apply {

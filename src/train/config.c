@@ -20,6 +20,21 @@ static const char SPLITS[] = "Splits";
 static const char EXECUTION[] = "Execution";
 static const char FILES[] = "Files";
 
+static const void *find_model(const char *name)
+{
+    return sl_model_find(name);
+}
+
+static const void *find_loss(const char *name)
+{
+    return sl_loss_find(name);
+}
+
+static const void *find_metric(const char *name)
+{
+    return sl_metric_find(name);
+}
+
 #define FIELD(name) offsetof(struct sl_config, name)
 
 const struct sl_option sl_config_options[] = {
@@ -27,13 +42,13 @@ const struct sl_option sl_config_options[] = {
      "values of the options that are not given; kipf: the published GCN (hidden 16, 200 epochs; "
      "docs/DEFAULTS.md)",
      MODEL},
-    {"model", SL_OPTION_NAME, FIELD(model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
+    {"model", SL_OPTION_KIND, FIELD(model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
      "gcn, sage, gat: layers of graph convolution, GraphSAGE or graph attention; resgcn: an "
      "encoder, --layers residual blocks of a graph convolution, a decoder; gin: sums and two "
      "products per layer; sgc: --hops hops and one product; appnp: --layers layers and --hops "
      "hops; jknet: --layers layers, whose outputs the last product reads side by side. "
      "Each has its own defaults (docs/DEFAULTS.md)",
-     MODEL},
+     MODEL, find_model},
     {"aggregator", SL_OPTION_NAME, FIELD(aggregator), "mean", 0, 0, sl_aggregator_names, "NAME",
      "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
      "sum, maximum or minimum of the neighbours, with a weight for them and one for the vertex",
@@ -98,11 +113,11 @@ const struct sl_option sl_config_options[] = {
      "dropout on the features; -1: as --dropout", OPTIMISATION},
     {"attention-dropout", SL_OPTION_REAL, FIELD(attention_dropout), "-1", -1, 0.9999, NULL, "P",
      "of --model gat: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
-    {"loss", SL_OPTION_NAME, FIELD(loss), "auto", 0, 0, sl_loss_names, "NAME",
+    {"loss", SL_OPTION_KIND, FIELD(loss), "auto", 0, 0, sl_loss_names, "NAME",
      "what training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
      "cross-entropy of each label's sigmoid; mse: the mean squared error. With auto: sigmoid for "
      "several labels per vertex, mse for numbers, else cross-entropy",
-     OPTIMISATION},
+     OPTIMISATION, find_loss},
     {"class-weights", SL_OPTION_CHOICE, FIELD(class_weights), "none", 0, 0,
      SL_CHOICES(SL_CLASS_WEIGHTS), "KIND",
      "weights of vertices in the loss. With balanced: n / (classes x count) for a class that count "
@@ -110,12 +125,13 @@ const struct sl_option sl_config_options[] = {
      OPTIMISATION},
     {"label-smoothing", SL_OPTION_REAL, FIELD(label_smoothing), "0", 0, 0.9999, NULL, "E",
      "part of a vertex's weight in the loss that all classes share equally", OPTIMISATION},
-    {"metric", SL_OPTION_NAME, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
+    {"metric", SL_OPTION_KIND, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
      "measure of the validation vertices that --patience and the best epoch follow. With auto: "
      "accuracy for classes, micro-f1 with --decision top, else loss. label-accuracy, macro-f1, "
      "roc-auc and average-precision are means over the labels",
-     OPTIMISATION},
-    {"decision", SL_OPTION_CHOICE, FIELD(decision), "half", 0, 0, SL_LABEL_DECISIONS, "KIND",
+     OPTIMISATION, find_metric},
+    {"decision", SL_OPTION_CHOICE, FIELD(decision), "half", 0, 0, SL_CHOICES(SL_LABEL_DECISIONS),
+     "KIND",
      "which of several labels count as predicted: half, those with a probability over 1/2; top, as "
      "many as the vertex has, with the largest probabilities",
      OPTIMISATION},

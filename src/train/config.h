@@ -82,7 +82,8 @@ enum sl_sum_order { SL_SUM_ORDERS(SL_CHOICE_CONSTANT) };
 struct sl_config {
     /* model */
     enum sl_preset preset;
-    char *model, *aggregator, *block_norm;
+    const struct sl_model_kind *model;
+    char *aggregator, *block_norm;
     int64_t layers, hidden, hops, heads, out_heads;
     double teleport;
     bool bias;
@@ -94,7 +95,8 @@ struct sl_config {
     /* optimisation */
     int64_t epochs, seed;
     double dropout, input_dropout, attention_dropout;
-    char *loss, *metric;
+    const struct sl_loss *loss;     /* NULL: auto */
+    const struct sl_metric *metric; /* NULL: auto */
     enum sl_class_weights class_weights;
     enum sl_label_decision decision;
     double label_smoothing;
@@ -181,7 +183,6 @@ int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule);
  * the kind of layers that aggregate, and the reducer. */
 enum sl_norm sl_config_norm(const struct sl_config *config);
 bool sl_config_loops(const struct sl_config *config);
-const struct sl_model_kind *sl_config_model(const struct sl_config *config);
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config);
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
 

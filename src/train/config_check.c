@@ -119,9 +119,9 @@ static int check_recompute(const struct sl_config *config)
     if (!parse_recompute(config->recompute, &blocks))
         return sl_error(SL_ERR_USAGE, "--recompute %s: expected auto, none, or 2 to 1000 blocks",
                         config->recompute);
-    if (blocks > 0 && !sl_config_model(config)->recomputes)
+    if (blocks > 0 && !config->model->recomputes)
         return sl_error(SL_ERR_USAGE, "--recompute %s: --model %s has no blocks (expected resgcn)",
-                        config->recompute, config->model);
+                        config->recompute, config->model->name);
     if (blocks > 0 && sl_config_delay(config) > 0)
         return sl_error(SL_ERR_USAGE,
                         "--recompute %s: with --delay %s, sums are not the same a second time "
@@ -143,7 +143,7 @@ static int check_reducer(const struct sl_config *config)
 /* What attention is not defined with. */
 int sl_config_check_attention(const struct sl_config *config)
 {
-    if (sl_config_model(config) != &sl_model_gat)
+    if (config->model != &sl_model_gat)
         return 0;
     if (sl_config_hidden(config) > SL_ATTENTION_COLUMNS)
         return sl_error(SL_ERR_USAGE,
@@ -323,11 +323,11 @@ int sl_config_check(const struct sl_config *config)
     if (check_reducer(config) || sl_config_check_attention(config) || check_recompute(config) ||
         check_trace(config))
         return SL_ERR_USAGE;
-    if (strcmp(config->order, "double") == 0 && sl_config_model(config)->one_order)
+    if (strcmp(config->order, "double") == 0 && config->model->one_order)
         return sl_error(SL_ERR_USAGE,
                         "--order double: --model %s needs a vertex and its neighbours in one order "
                         "(expected another order)",
-                        config->model);
+                        config->model->name);
     if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
         return sl_error(
             SL_ERR_USAGE,
@@ -371,29 +371,33 @@ int sl_config_check(const struct sl_config *config)
 
 /* Options that some models have. */
 static const struct {
-    const char *option, *models; /* names, each between blanks */
+    const char *option;
+    const struct sl_model_kind *model[2]; /* NULL: none */
 } of_models[] = {
-    {"aggregator", " sage "},       {"hops", " sgc appnp "}, {"teleport", " appnp "},
-    {"block-norm", " resgcn "},     {"heads", " gat "},      {"out-heads", " gat "},
-    {"attention-dropout", " gat "},
+    {"aggregator", {&sl_model_sage}},
+    {"hops", {&sl_model_sgc, &sl_model_appnp}},
+    {"teleport", {&sl_model_appnp}},
+    {"block-norm", {&sl_model_resgcn}},
+    {"heads", {&sl_model_gat}},
+    {"out-heads", {&sl_model_gat}},
+    {"attention-dropout", {&sl_model_gat}},
 };
 
-static bool has_model(const struct sl_config *config, const char *models)
+/* Whether the model has the options of row k. */
+static bool has_row(const struct sl_config *config, size_t k)
 {
-    char name[32];
-    snprintf(name, sizeof name, " %s ", config->model);
-    return strstr(models, name);
+    return config->model == of_models[k].model[0] || config->model == of_models[k].model[1];
 }
 
 int sl_config_check_given(const struct sl_config *config, const bool *given)
 {
     for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
-        if (sl_config_is_given(given, of_models[k].option) &&
-            !has_model(config, of_models[k].models))
+        if (sl_config_is_given(given, of_models[k].option) && !has_row(config, k))
             return sl_error(SL_ERR_USAGE,
-                            "--%s: --model %s does not have it (expected a --model of:%.*s)",
-                            of_models[k].option, config->model,
-                            (int)strlen(of_models[k].models) - 1, of_models[k].models);
+                            "--%s: --model %s does not have it (expected --model %s%s%s)",
+                            of_models[k].option, config->model->name, of_models[k].model[0]->name,
+                            of_models[k].model[1] ? " or " : "",
+                            of_models[k].model[1] ? of_models[k].model[1]->name : "");
     return 0;
 }
 
@@ -401,7 +405,6 @@ void sl_config_forget_others(const struct sl_config *config, bool *given)
 {
     for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
         for (int o = 0; sl_config_options[o].name; o++)
-            if (strcmp(sl_config_options[o].name, of_models[k].option) == 0 &&
-                !has_model(config, of_models[k].models))
+            if (strcmp(sl_config_options[o].name, of_models[k].option) == 0 && !has_row(config, k))
                 given[o] = false;
 }

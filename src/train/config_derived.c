@@ -36,31 +36,21 @@ int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)
     return sl_split_rule_parse(config->split, config->split_seed, rule);
 }
 
-static bool is_model(const struct sl_config *config, const struct sl_model_kind *model)
-{
-    return sl_config_model(config) == model;
-}
-
 static bool is_gat(const struct sl_config *config)
 {
-    return is_model(config, &sl_model_gat);
-}
-
-const struct sl_model_kind *sl_config_model(const struct sl_config *config)
-{
-    return sl_model_find(config->model);
+    return config->model == &sl_model_gat;
 }
 
 static bool is_sage(const struct sl_config *config)
 {
-    return is_model(config, &sl_model_sage);
+    return config->model == &sl_model_sage;
 }
 
 /* GraphSAGE with the aggregator gcn is a graph convolution with another norm. */
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
 {
     const bool means = is_sage(config) && strcmp(config->aggregator, "gcn") == 0;
-    return means ? &sl_layer_gcn : sl_config_model(config)->neighbours;
+    return means ? &sl_layer_gcn : config->model->neighbours;
 }
 
 bool sl_config_loops(const struct sl_config *config)
@@ -80,21 +70,19 @@ enum sl_norm sl_config_norm(const struct sl_config *config)
 {
     if (is_sage(config) && !sl_reducer_find(config->aggregator)) /* gcn and mean */
         return SL_NORM_COUNT;
-    if (!sl_config_layer(config)->normalized || sl_config_model(config)->unscaled)
+    if (!sl_config_layer(config)->normalized || config->model->unscaled)
         return SL_NORM_NONE;
     return config->norm;
 }
 
 struct sl_objective sl_config_objective(const struct sl_config *config)
 {
-    const struct sl_loss *named = sl_loss_find(config->loss);
-    const struct sl_loss *loss = named ? named : &sl_loss_softmax;
-    const struct sl_metric *metric = sl_metric_find(config->metric);
+    const struct sl_loss *loss = config->loss ? config->loss : &sl_loss_softmax;
     const struct sl_metric *suitable =
         config->decision == SL_DECIDE_TOP ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
     return (struct sl_objective){
         .loss = loss,
-        .metric = metric ? metric : suitable,
+        .metric = config->metric ? config->metric : suitable,
         .decision = config->decision,
         .smoothing = config->label_smoothing,
         .balanced = config->class_weights == SL_CLASS_WEIGHTS_BALANCED,
@@ -103,7 +91,7 @@ struct sl_objective sl_config_objective(const struct sl_config *config)
 
 bool sl_config_has_own_layer(const struct sl_config *config)
 {
-    return is_model(config, &sl_model_resgcn) && sl_layer_block(config->block_norm)->own;
+    return config->model == &sl_model_resgcn && sl_layer_block(config->block_norm)->own;
 }
 
 /* Return the units of a hidden layer in the smallest sub-model; of attention, all heads are cut
@@ -136,13 +124,13 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .layers = config->layers,
         .hidden = sl_config_hidden(config),
         .whole_rows = sl_config_has_own_layer(config),
-        .inner = config->layers > 1 || sl_config_model(config)->inner,
+        .inner = config->layers > 1 || config->model->inner,
         .least_units = least_units(config),
         .heads = is_gat(config) ? config->heads : 0,
         .out_heads = is_gat(config) ? config->out_heads : 0,
         .positive = is_gat(config),
         .keeps_features = sl_config_input_dropout(config) == 0.0,
-        .alone_first = sl_config_model(config)->alone_first,
+        .alone_first = config->model->alone_first,
         .kind = sl_config_kind(config),
         .distribution = config->distribution,
         .grid = config->grid,
@@ -169,7 +157,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                     .seed = (uint64_t)config->seed,
                     .keep_best = sl_config_keeps_best(config),
                     .clip_norm = config->clip_norm},
-        .model = sl_config_model(config),
+        .model = config->model,
         .kind = sl_config_layer(config),
         .layers = (int)config->layers,
         .hops = (int)config->hops,
@@ -262,7 +250,7 @@ double sl_config_input_dropout(const struct sl_config *config)
 bool sl_config_aggregates(const struct sl_config *config)
 {
     return config->cache_aggregate && sl_config_reducer(config)->linear &&
-           !sl_config_model(config)->alone_first && sl_config_input_dropout(config) == 0.0;
+           !config->model->alone_first && sl_config_input_dropout(config) == 0.0;
 }
 
 enum sl_type sl_config_type(const struct sl_config *config)

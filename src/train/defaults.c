@@ -36,21 +36,22 @@ static const struct {
  * 3.3, transductive learning. There, training stops 100 epochs after the best, too, and rows of
  * features have a sum of 1. sgc, appnp: as published but for sgc's decay (docs/DEFAULTS.md). */
 static const struct {
-    const char *model, *option, *value;
+    const struct sl_model_kind *model;
+    const char *option, *value;
 } of_model[] = {
-    {"gat", "hidden", "8"},
-    {"gat", "dropout", "0.6"},
-    {"gat", "attention-dropout", "-1"},
-    {"gat", "lr", "0.005"},
-    {"gat", "weight-decay", "5e-4"},
-    {"gat", "weight-decay-all", "yes"},
-    {"resgcn", "layers", "4"},
-    {"resgcn", "dropout", "0.2"},
-    {"resgcn", "lr", "0.003"},
-    {"sgc", "dropout", "0"},
-    {"sgc", "lr", "0.2"},
-    {"appnp", "hops", "10"},
-    {"appnp", "weight-decay", "5e-3"},
+    {&sl_model_gat, "hidden", "8"},
+    {&sl_model_gat, "dropout", "0.6"},
+    {&sl_model_gat, "attention-dropout", "-1"},
+    {&sl_model_gat, "lr", "0.005"},
+    {&sl_model_gat, "weight-decay", "5e-4"},
+    {&sl_model_gat, "weight-decay-all", "yes"},
+    {&sl_model_resgcn, "layers", "4"},
+    {&sl_model_resgcn, "dropout", "0.2"},
+    {&sl_model_resgcn, "lr", "0.003"},
+    {&sl_model_sgc, "dropout", "0"},
+    {&sl_model_sgc, "lr", "0.2"},
+    {&sl_model_appnp, "hops", "10"},
+    {&sl_model_appnp, "weight-decay", "5e-3"},
 };
 
 static bool is_kipf(const struct sl_config *config)
@@ -60,13 +61,13 @@ static bool is_kipf(const struct sl_config *config)
 
 static bool is_gat(const struct sl_config *config)
 {
-    return strcmp(config->model, "gat") == 0;
+    return config->model == &sl_model_gat;
 }
 
 /* Losses of these models rest for long before they fall. */
 static bool is_patient(const struct sl_config *config)
 {
-    return is_gat(config) || strcmp(config->model, "resgcn") == 0;
+    return is_gat(config) || config->model == &sl_model_resgcn;
 }
 
 /* Rows of counts say which words there are, and not how many: long texts are no larger. The form of
@@ -103,11 +104,10 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
     for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
         if (!sl_config_is_given(given, kipf[k].option))
             code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
-    if (is_kipf(config) && strcmp(config->model, "gcn") != 0 && strcmp(config->model, "sage") != 0)
+    if (is_kipf(config) && config->model != &sl_model_gcn && config->model != &sl_model_sage)
         return sl_error(SL_ERR_USAGE, "--preset kipf: expected --model gcn or sage with it");
     for (size_t k = 0; !config->resume && !code && k < sizeof of_model / sizeof *of_model; k++)
-        if (strcmp(config->model, of_model[k].model) == 0 &&
-            !sl_config_is_given(given, of_model[k].option))
+        if (config->model == of_model[k].model && !sl_config_is_given(given, of_model[k].option))
             code = sl_options_set(sl_config_options, config, of_model[k].option, of_model[k].value);
     return code;
 }
@@ -183,7 +183,7 @@ static double form_seconds(const struct sl_config *config, const struct sl_layer
     double least = wanted == SL_GEMM_FIRST   ? gemm
                    : wanted == SL_SPMM_FIRST ? spmm
                                              : fmin(gemm, spmm);
-    if (sl_config_model(config)->alone_first)
+    if (config->model->alone_first)
         return gemm - sl_rates_spmm_seconds(work->rates, work->nnz, work->n,
                                             work->bytes * work->out, work->n);
     return cached ? fmin(least, seconds(work, SL_AGGREGATED) / MOST_CACHED) : least;
@@ -231,21 +231,22 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
         rt, source, config->feature_form == SL_FORM_DENSE ? SL_FEATURES_DENSE : SL_FEATURES_CSR);
 }
 
-static const char *loss_of(const struct sl_source *source)
+static const struct sl_loss *loss_of(const struct sl_source *source)
 {
-    return source->label_kind == SL_LABELS_SEVERAL   ? sl_loss_sigmoid.name
-           : source->label_kind == SL_LABELS_NUMBERS ? sl_loss_mse.name
-                                                     : sl_loss_softmax.name;
+    return source->label_kind == SL_LABELS_SEVERAL   ? &sl_loss_sigmoid
+           : source->label_kind == SL_LABELS_NUMBERS ? &sl_loss_mse
+                                                     : &sl_loss_softmax;
 }
 
 /* Cross-entropy is not worth telling. */
-static int settle_loss(struct sl_config *config, const struct sl_source *source, char *chosen)
+static void settle_loss(struct sl_config *config, const struct sl_source *source, char *chosen)
 {
-    const char *loss = loss_of(source);
-    if (strcmp(config->loss, "auto") != 0)
-        return 0;
+    if (config->loss)
+        return;
     sl_labels_note_numbers(source->labels.name, &source->whole_numbers);
-    return choose(config, "loss", loss, strcmp(loss, "cross-entropy") == 0 ? NULL : chosen);
+    config->loss = loss_of(source);
+    if (config->loss != &sl_loss_softmax)
+        sl_defaults_say(chosen, "loss", config->loss->name);
 }
 
 /* Epochs of work in --rounds rounds. */
@@ -297,9 +298,8 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
             (long long)config->out_heads, (long long)source->classes, SL_ATTENTION_COLUMNS);
     if (chosen)
         chosen[0] = '\0';
-    int code = settle_loss(config, source, chosen);
-    if (!code)
-        code = settle_keep(config, source);
+    settle_loss(config, source, chosen);
+    int code = settle_keep(config, source);
     if (config->resume)
         return code;
     if (!code && config->rounds > 0)

@@ -118,7 +118,7 @@ static int64_t most_blocks(const struct sl_config *config)
 /* Whether --recompute auto may make rows again. Late messages do not come twice. */
 static bool may_recompute(const struct sl_config *config)
 {
-    return sl_config_recompute(config) < 0 && sl_config_model(config)->recomputes &&
+    return sl_config_recompute(config) < 0 && config->model->recomputes &&
            sl_config_delay(config) <= 0 && most_blocks(config) > 1;
 }
 

@@ -72,8 +72,8 @@ int sl_needed_keep(const struct sl_source *source, enum sl_split split, const in
 static const char *find_reader(const struct sl_config *config)
 {
     struct sl_batches_options how;
-    const bool normalizes = sl_config_model(config) == &sl_model_resgcn &&
-                            sl_layer_block(config->block_norm)->averages > 0;
+    const bool normalizes =
+        config->model == &sl_model_resgcn && sl_layer_block(config->block_norm)->averages > 0;
     if (normalizes)
         return "--block-norm batch has the statistics of all rows";
     if (sl_batches_parse(config, &how))

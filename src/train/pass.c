@@ -18,7 +18,7 @@ int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_so
             operands->transposed->tiles ? operands->transposed : operands->adjacency,
         .facts = operands->facts,
         .input = operands->input,
-        .scaled = how->norm == SL_NORM_SYM && !sl_config_model(config)->alone_first,
+        .scaled = how->norm == SL_NORM_SYM && !config->model->alone_first,
         .own = operands->own,
         .target = operands->target,
         .type = operands->type,

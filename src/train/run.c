@@ -227,7 +227,7 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = sl_runtime_agree(rt, sl_meaning_adopt(&run->source, trained_on(run),
                                                      sl_config_standardizes(&run->config),
                                                      run->config.resume));
-    if (!code && strcmp(run->config.loss, "auto") != 0)
+    if (!code && run->config.loss)
         code = sl_objective_take_labels(rt, &run->config, trained_on(run), &run->source);
     if (!code)
         code = sl_config_split(&run->config, &run->source.split_rule);
