@@ -11,6 +11,7 @@
     ENTRY(SL_INSTRUCTIONS_BF16, "v4-bf16") /* and AVX512_BF16, which multiplies bfloat16 */    \
     ENTRY(SL_INSTRUCTIONS_AUTO, "auto")    /* the best level of this processor */
 
+/* auto comes last, so that it is the number of levels. */
 enum sl_instructions {
     SL_INSTRUCTION_CHOICES(SL_CHOICE_CONSTANT) SL_INSTRUCTIONS =
         SL_INSTRUCTIONS_AUTO, /* how many levels there are */

@@ -383,7 +383,7 @@ alone() {
 
 attention_refused() {
     refused 2 '--precision bf16: --model gat' train "$karate" --model gat --precision bf16
-    refused 2 '--heads: --model gcn does not have it (expected a --model of: gat)' train "$karate" --heads 4
+    refused 2 '--heads: --model gcn does not have it (expected --model gat)' train "$karate" --heads 4
     refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
     refused 2 '--order double: --model gat' train "$karate" --model gat --order double
     refused 2 '--attention-dropout -0.5' train "$karate" --model gat --attention-dropout -0.5
@@ -1100,8 +1100,8 @@ partitions() {
     refused 2 '--method is missing' partition "$karate" --parts 2
     refused 2 '--parts is missing' partition "$karate" --method libra
     refused 2 '--parts: expected a whole number, 1 to 16384' partition "$karate" --method libra --parts 0
-    refused 2 'has 34 vertices (expected no more parts)' partition "$karate" --method metis --parts 35
-    refused 2 'has 156 adjacency entries (expected no more parts)' partition "$karate" --method hdrf --parts 157
+    refused 2 'has 34 vertices (expected no more parts)' partition "$karate" --method metis --parts 35 --out "$T/parts.npy"
+    refused 2 'has 156 adjacency entries (expected no more parts)' partition "$karate" --method hdrf --parts 157 --out "$T/parts.npy"
     refused 2 'ends in .npy' partition "$karate" --method libra --parts 2 --out "$T/parts.bin"
     refused 1 "$T/nowhere/p.npy" partition "$karate" --method libra --parts 2 --out "$T/nowhere/p.npy"
 }

@@ -4,9 +4,11 @@
 
 Of each command and kind, POINTS calls fail (default 12; 0: every one), once alone and once with all
 later ones. Each time the command must end with status 1 or 2 and one sentence, or with status 0 and
-the files of a run without a failure, and leave no temporary file. One line per command and kind.
+the files of a run without a failure, and leave no temporary file. A file that was there before is
+the old one then, or the new one. One line per command and kind.
 """
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +19,7 @@ STARLING, SHIM, KARATE = (os.path.abspath(path) for path in sys.argv[1:4])
 POINTS = int(sys.argv[4]) if len(sys.argv) > 4 else 12
 KINDS = ["memory", "open", "write", "sync", "rename", "map"]
 SECONDS = 60
+OLD = b"an older file"
 
 COMMANDS = {
     "train": ["train", "KARATE", "--epochs", "3", "--workers", "1", "--checkpoint", "out.ckpt", "--log", "out.jsonl"],
@@ -63,12 +66,35 @@ def written():
             if path.startswith("out") and not path.endswith((".jsonl", ".json")):
                 found[path] = hashlib.sha1(open(path, "rb").read()).hexdigest()
             elif path.endswith(".json") and path.startswith("out."):
-                found[path] = "there"
+                found[path] = document(path)
     return found
 
 
-def run(command, kind, at, later):
+def document(path):
+    """The members of a JSON file, whose numbers have times; its bytes, where it is none."""
+    content = open(path, "rb").read()
+    try:
+        return sorted(json.loads(content))
+    except ValueError:
+        return hashlib.sha1(content).hexdigest()
+
+
+def put_old_files(wanted):
+    for path in wanted:
+        if os.path.dirname(path) == "":
+            with open(path, "wb") as file:
+                file.write(OLD)
+
+
+def damaged(wanted):
+    """Files of the command that are neither the old ones nor the new ones."""
+    old = hashlib.sha1(OLD).hexdigest()
+    return [path for path, found in written().items() if path in wanted and found not in (old, wanted[path])]
+
+
+def run(command, kind, at, later, wanted=()):
     clean()
+    put_old_files(wanted)
     environment = dict(os.environ, LD_PRELOAD=SHIM, FAULT_KIND=kind, FAULT_AT=str(at), FAULT_COUNT="count", TMPDIR=os.getcwd())
     if later:
         environment["FAULT_ON"] = "yes"
@@ -96,7 +122,7 @@ def judge(status, words, wanted):
         return None if written() == wanted else f"status 0, and other files: {sorted(written())}, {sentences}"
     if status not in (1, 2) or not sentences:
         return f"status {status}, and {words!r}"
-    return None
+    return f"status {status}, and damaged files: {damaged(wanted)}" if damaged(wanted) else None
 
 
 def points(calls):
@@ -114,7 +140,7 @@ def sweep(command, kind):
     calls, wanted, wrong, tried = int(open("count").read()), written(), [], 0
     for at in points(calls):
         for later in (False, True):
-            status, words = run(command, kind, at, later)
+            status, words = run(command, kind, at, later, wanted)
             fault = judge(status, words, wanted)
             tried += 1
             if fault:

@@ -79,12 +79,13 @@ def is_alive(process):
 
 
 def kill_one(ranks, arguments, share, seconds, choice):
-    """Starts a run and kills one of its processes. Returns the status of the run: None where it hung."""
+    """Starts a run and kills one of its processes. Returns the status of the run, None where it hung, and whether it was killed."""
     with subprocess.Popen(command(ranks, arguments), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as run:
         time.sleep(share * seconds)
         family = descendants(run.pid)
-        if run.poll() is None:
+        alive = run.poll() is None
+        if alive:
             os.kill(family[choice % len(family)], signal.SIGKILL)
         try:
             status, late = run.wait(SECONDS), time.time() + SECONDS
@@ -95,7 +96,7 @@ def kill_one(ranks, arguments, share, seconds, choice):
         hung = [process for process in family if is_alive(process)]
         for process in hung:
             os.kill(process, signal.SIGKILL)
-        return None if hung else status
+        return None if hung else status, alive
 
 
 def tensors(path):
@@ -156,14 +157,14 @@ def go_on(ranks, arguments):
 def try_one(name, wanted, seconds, share, choice):
     ranks, arguments = CONFIGURATIONS[name]
     enter("killed")
-    status = kill_one(ranks, arguments, share, seconds, choice)
+    status, killed = kill_one(ranks, arguments, share, seconds, choice)
     if status is None:
-        return "processes were left after a minute", False
+        return "processes were left after a minute", killed, False
     fault, resumed = (None, False) if status == 0 else go_on(ranks, arguments)
     made = result()
     if not fault and made != wanted:
         fault = "other results: " + ", ".join(sorted(set(made) ^ set(wanted)) or [path for path in made if made[path] != wanted[path]])
-    return fault, resumed
+    return fault, killed, resumed
 
 
 def main():
@@ -172,23 +173,26 @@ def main():
     kills = [(name, random.uniform(0.05, 1.0), random.randrange(1 << 16))
              for name in random.sample(names, len(names)) * (KILLS // len(names) + 1)][:KILLS]
     print(f"seed {SEED}")
-    failures = 0
+    failures = all_killed = 0
     for name in dict.fromkeys(name for name, _, _ in kills):
         enter("whole")
         began = time.time()
         status, words = finish(*CONFIGURATIONS[name])
         if status:
             sys.exit(f"FAIL  {name}: status {status} without a kill: {words}")
-        wanted, seconds = result(), time.time() - began
-        faults, tried, resumed = [], 0, 0
+        seconds, wanted = time.time() - began, result()
+        faults, tried, killed, resumed = [], 0, 0, 0
         for number, (one, share, choice) in enumerate(kills, 1):
             if one != name or (ONLY and int(ONLY) != number):
                 continue
-            fault, had = try_one(name, wanted, seconds, share, choice)
-            tried, resumed = tried + 1, resumed + had
+            fault, hit, had = try_one(name, wanted, seconds, share, choice)
+            tried, killed, resumed = tried + 1, killed + hit, resumed + had
             faults += [f"          {number}/{SEED}: at {share:.3f} of {seconds:.2f} s: {fault}"] if fault else []
-        print(f"{'FAIL' if faults else 'ok  '}  {name}: {tried} kills, {resumed} resumed, {len(faults)} wrong", *faults, sep="\n", flush=True)
+        print(f"{'FAIL' if faults else 'ok  '}  {name}: {tried} tries, {killed} killed, {resumed} resumed, {len(faults)} wrong", *faults, sep="\n", flush=True)
         failures += len(faults)
+        all_killed += killed
+    if all_killed == 0:
+        sys.exit("FAIL  no run was killed: all had ended")
     return failures
 
 

@@ -249,6 +249,8 @@ def no_training():
     trained("full", [])
     run(["evaluate", "ck", "full", "--json", "full.json", "--quiet"])
     run(["evaluate", "ck", "empty", "--json", "empty.json", "--quiet"])
+    scores = [json.load(open(f"{name}.json"))["scores"] for name in ("full", "empty")]
+    assert scores[0]["accuracy"]["test"] == scores[1]["accuracy"]["test"], scores
     run(["predict", "ck", "empty", "--output", "classes.npy", "--quiet"])
     refused("training", ["plan", "empty", "--ranks", 2])
 
@@ -357,6 +359,7 @@ def entries():
         run(["plan", "--like", "papers", "--ranks", ranks, "--json", "plan.json", "--quiet"])
         plan = json.load(open("plan.json"))
         check_plan(plan)
+        assert max(numbers(plan)) > 1 << 32, "no number over 32 bits"
 
 
 def many_ranks():

@@ -3,8 +3,8 @@
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 cd "$T" || exit 1
 # A title of the window, a cleared screen, ISO 6429 in one character, half a character, and a forged line.
-evil=$(printf 'A\033]0;owned\007\033[2JB\302\2331mC\377D\nstarling: all is well')
-shown='A\x1b]0;owned\x07\x1b[2JB\xc2\x9b1mC\xffD'
+evil=$(printf 'A\033]0;owned\007\033[2JB\302\2331mC\377\371\200\200\200D\nstarling: all is well')
+shown='A\x1b]0;owned\x07\x1b[2JB\xc2\x9b1mC\xff\xf9\x80\x80\x80D'
 # JSON has no bytes that are no UTF-8.
 word='A\u001b]0;owned\u0007\u001b[2JB\u009b1mC'
 

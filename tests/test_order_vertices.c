@@ -94,7 +94,7 @@ static void test_rabbit_threads(void **state)
         }
     free(alone);
     free(order);
-    sl_block_free_all(&data.blocks);
+    sl_dataset_close(&data);
 }
 
 static void test_seeds(void **state)

@@ -51,6 +51,9 @@ int sl_api_agree(int code);
  * NULL. SL_ERR_SYSTEM; sl_options_free in either case. */
 int sl_api_configure(const struct starling_options *options, struct sl_config *config, bool *given);
 
+/* Refuse options that a file of --config has and that are not of the library. SL_ERR_USAGE. */
+int sl_api_check(const struct sl_config *config);
+
 /* Return whether the program itself has set the option `quiet` to yes. Without this option, a call
  * is quiet, but notes once in a process that StarPU leaves cores idle. */
 bool sl_api_silent(const struct sl_config *config, const bool *given);

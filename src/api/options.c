@@ -25,6 +25,11 @@ int starling_options_create(starling_options **options)
     return code;
 }
 
+static int refuse(const char *name)
+{
+    return sl_error(SL_ERR_USAGE, "--%s: is an option of the program, not of the library", name);
+}
+
 /* What prints a table, or looks at the first run of a process. */
 static int check_library(const char *name)
 {
@@ -32,9 +37,19 @@ static int check_library(const char *name)
                                          "trace", "trace-epochs", "report"};
     for (size_t o = 0; o < sizeof others / sizeof *others; o++)
         if (strcmp(name, others[o]) == 0)
-            return sl_error(SL_ERR_USAGE, "--%s: is an option of the program, not of the library",
-                            name);
+            return refuse(name);
     return 0;
+}
+
+int sl_api_check(const struct sl_config *config)
+{
+    const char *name = config->plan      ? "plan"
+                       : config->profile ? "profile"
+                       : config->dag     ? "dag"
+                       : config->trace   ? "trace"
+                       : config->report  ? "report"
+                                         : NULL;
+    return name ? refuse(name) : 0;
 }
 
 int starling_options_set(starling_options *options, const char *name, const char *value)

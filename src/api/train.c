@@ -104,6 +104,8 @@ static int run_training(starling_graph *graph, const starling_options *options,
     if (!code)
         code = sl_config_read_file(&run.config, given);
     if (!code)
+        code = sl_api_check(&run.config);
+    if (!code)
         code = sl_api_settle(graph);
     code = sl_api_agree(code);
     if (!code)

@@ -75,10 +75,8 @@ static int64_t choose_block(struct sl_runtime *rt, const struct sl_csr *rows, do
     if (blocks <= 1.0 || cache->bytes <= 0)
         return rows->cols;
     int32_t *seen = calloc((size_t)rows->cols, sizeof *seen);
-    if (!sl_runtime_least(rt, seen != NULL)) {
-        free(seen);
-        return rows->cols; /* right, if slower */
-    }
+    if (!seen) /* a rank that counts for all ranks may not choose otherwise */
+        sl_fatal("no memory for a sample of %lld columns", (long long)rows->cols);
     const int64_t block_cols = (int64_t)ceil(n / blocks);
     const struct sample sample =
         take_sample(rt, rows, cache, (int64_t)cached / cache->sharers + 1, block_cols, seen);

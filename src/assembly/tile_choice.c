@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/tile.h"
 
 /* ---- What an epoch costs ---- */
@@ -223,7 +224,8 @@ static int64_t count_met(const struct sample *s, int64_t tiles, int64_t *seen)
 }
 
 /* Set met (all->count): how many tiles of other ranks a tile meets. Read a sample of the adjacency;
- * where there is none, or no memory for it, a tile meets all. */
+ * without an adjacency a tile meets all. A rank that counts for all ranks may not choose otherwise
+ * for want of memory. */
 static void measure_met(struct sl_runtime *rt, const struct sl_source *source,
                         const struct candidates *all, int64_t ranks, double *met)
 {
@@ -234,9 +236,9 @@ static void measure_met(struct sl_runtime *rt, const struct sl_source *source,
             *sums = calloc((size_t)all->count + 1, sizeof *sums);
     for (int64_t k = 0; k < all->count; k++)
         met[k] = (double)(all->first + k * all->step) * (1.0 - 1.0 / (double)ranks);
-    const bool read =
-        source->adjacency.indices.data && seen && sums && read_sample(rt, rows, &sample);
-    if (sl_runtime_least(rt, read)) {
+    if (source->adjacency.indices.data) {
+        if (!seen || !sums || !read_sample(rt, rows, &sample))
+            sl_fatal("no memory for a sample of %lld rows", (long long)rows);
         for (int64_t k = 0; k < all->count; k++)
             sums[k] = count_met(&sample, all->first + k * all->step, seen);
         sums[all->count] = sample.rows;
@@ -286,11 +288,12 @@ int64_t sl_tile_choice(struct sl_runtime *rt, const struct sl_source *source,
     const struct candidates all = {needed, ranks,
                                    8 * units > needed ? (8 * units - needed) / ranks + 1 : 1};
     double *met = calloc((size_t)all.count, sizeof *met);
-    const bool room = sl_runtime_least(rt, met != NULL);
-    if (room && sends && all.count > 1)
+    if (!met)
+        sl_fatal("no memory to compare %lld numbers of tiles", (long long)all.count);
+    if (sends && all.count > 1)
         measure_met(rt, source, &all, ranks, met);
     int64_t best = 0;
-    for (int64_t k = 1; room && k < all.count; k++) {
+    for (int64_t k = 1; k < all.count; k++) {
         const int64_t tiles = needed + k * ranks;
         if (epoch_seconds(&costs, tiles, met[k]) <
                 epoch_seconds(&costs, needed + best * ranks, met[best]) ||

@@ -1,4 +1,5 @@
 /* starling: finds the subcommand and turns its error into one line and an exit status. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "core/json_file.h"
 #include "core/log.h"
 #include "core/plain.h"
+#include "core/ranks.h"
 #include "core/runtime.h"
 
 static int print_version(int argc, char **argv)
@@ -58,6 +60,17 @@ static void speak(void)
     sl_warn("%s", sl_error_message()[0] ? sl_error_message() : "no memory");
 }
 
+/* Whether this is another rank than 0 of a command that ranks run one by one, without MPI: rank 0
+ * alone reports an error. */
+static bool is_other_rank(void)
+{
+    static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
+        if (sl_runtime_launched() && !sl_ranks_use_mpi() && getenv(marks[m]))
+            return atoi(getenv(marks[m])) != 0;
+    return false;
+}
+
 /* Tasks still run: no destructor may take away what they use. */
 static void end_with_error(void)
 {
@@ -76,6 +89,8 @@ int main(int argc, char **argv)
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
+    if (is_other_rank())
+        return 0;
     code = sl_runtime_end(code, speak);
     return code == 0 ? 0 : code == SL_ERR_USAGE ? 2 : 1;
 }

@@ -117,7 +117,7 @@ static int check_parts(const struct config *config, const struct sl_dataset *dat
 {
     const bool of_edges = sl_parts_of_edges(config->method);
     const int64_t most = of_edges ? data->adjacency.indptr[data->vertices] : data->vertices;
-    return config->parts <= most
+    return config->parts <= most || config->parts == 1
                ? 0
                : sl_error(SL_ERR_USAGE, "--parts %lld: %s has %lld %s (expected no more parts)",
                           (long long)config->parts, dataset, (long long)most,

@@ -40,10 +40,11 @@ static void *grown(void *list, int count, int *room, size_t size)
 {
     if (count < *room)
         return list;
-    *room = *room ? 2 * *room : 256;
-    list = realloc(list, (size_t)*room * size);
+    const int more = *room ? 2 * *room : 256;
+    list = realloc(list, (size_t)more * size);
     if (!list)
-        sl_fatal("no memory for a picture of %d tasks", *room);
+        sl_fatal("no memory for a picture of %d tasks", more);
+    *room = more;
     return list;
 }
 

@@ -51,14 +51,14 @@ void sl_fatal_ends(void (*end)(void))
 
 int sl_guard(int (*work)(void *argument), void *argument)
 {
-    jmp_buf place;
+    jmp_buf place, *const before = way_out;
     volatile int code = 0;
     atomic_store(&guarded, true);
     atomic_store(&failed, false);
     way_out = &place;
     if (setjmp(place) == 0)
         code = work(argument);
-    way_out = NULL;
+    way_out = before;
     return sl_guard_failed() ? sl_error(SL_ERR_SYSTEM, "%s", failure) : code;
 }
 

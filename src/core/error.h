@@ -28,7 +28,8 @@ const char *sl_error_message(void);
 
 /* Run `work`, which may call sl_fatal. Return its code, or SL_ERR_SYSTEM and the sentence of the
  * first failure: sl_fatal leaves the work (longjmp). The functions that it leaves hold no file and
- * no lock; lists of tiles that they have allocated are lost. The caller waits for the tasks that
+ * no lock. What they have allocated is lost: lists of tiles, and where the graph is being read into
+ * tiles, its rows. The caller waits for the tasks that
  * the work has submitted. */
 int sl_guard(int (*work)(void *argument), void *argument);
 
@@ -39,7 +40,7 @@ void sl_guard_task(void (*task)(void *buffers[], void *argument), void *buffers[
 /* Leave the work of sl_guard if a task has failed. Called after waits for tasks. */
 void sl_guard_check(void);
 
-/* Whether the last work of sl_guard, or a task of it, has failed. */
+/* Whether the last work of sl_guard, or a task of it, has failed: until the next sl_guard. */
 bool sl_guard_failed(void);
 
 /* Leave the work of sl_guard, or the task, because of a failure that its function cannot return,

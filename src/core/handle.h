@@ -27,7 +27,7 @@ struct sl_handle_rows sl_handle_rows(void *handle);
  */
 void sl_handle_forget(void *handle);
 
-/* Unregister a handle of a tile without memory of an owner, after the tasks on it. */
+/* Unregister a handle of a tile after the tasks on it. Memory of an owner has its last value. */
 void sl_handle_unregister(void *handle);
 
 /* Unregister all handles. Part of sl_runtime_stop: tiles have none any more, but those of functions

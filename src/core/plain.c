@@ -1,5 +1,6 @@
 #include "core/plain.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -8,16 +9,23 @@
 
 static const char DIGITS[] = "0123456789abcdef";
 
+/* Return how many bytes a character takes that begins with this byte; 0: none does. */
+static size_t length_of(unsigned char first)
+{
+    return first < 0x80   ? 1
+           : first < 0xC0 ? 0
+           : first < 0xE0 ? 2
+           : first < 0xF0 ? 3
+           : first < 0xF5 ? 4
+                          : 0;
+}
+
 /* Return how many bytes the character at `text` takes, and set its number; 0: it is no UTF-8. */
 static size_t decode(const unsigned char *text, size_t left, uint32_t *number)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char first = text[0];
-    const size_t length = first < 0x80   ? 1
-                          : first < 0xC0 ? 0
-                          : first < 0xE0 ? 2
-                          : first < 0xF0 ? 3
-                                         : 4;
+    const size_t length = length_of(first);
     if (length == 0 || length > left)
         return 0;
     *number = length == 1 ? first : first & (0xFFu >> (length + 1));
@@ -88,13 +96,14 @@ struct out {
 
 static bool write_ready(struct out *out)
 {
-    const char *at = out->ready;
     while (out->ready_count > 0) {
-        const ssize_t written = write(STDOUT_FILENO, at, out->ready_count);
+        const ssize_t written = write(STDOUT_FILENO, out->ready, out->ready_count);
+        if (written < 0 && errno == EINTR)
+            continue;
         if (written < 0)
             return false;
-        at += written;
         out->ready_count -= (size_t)written;
+        memmove(out->ready, out->ready + written, out->ready_count);
     }
     return true;
 }
@@ -104,8 +113,7 @@ static bool is_open(const struct out *out)
 {
     const unsigned char first = (unsigned char)out->begun[0];
     const unsigned char last = (unsigned char)out->begun[out->begun_count - 1];
-    const size_t length = first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    return out->begun_count < length && (out->begun_count == 1 || (last & 0xC0) == 0x80);
+    return out->begun_count < length_of(first) && (out->begun_count == 1 || (last & 0xC0) == 0x80);
 }
 
 static void add_byte(struct out *out, char byte)

@@ -68,10 +68,11 @@ static void *grown(void *list, int64_t count, int64_t *room, size_t size)
 {
     if (count < *room)
         return list;
-    *room = *room ? 2 * *room : 1024;
-    list = realloc(list, (size_t)*room * size);
+    const int64_t more = *room ? 2 * *room : 1024;
+    list = realloc(list, (size_t)more * size);
     if (!list)
-        sl_fatal("no memory for a trace of %" PRId64 " entries", *room);
+        sl_fatal("no memory for a trace of %" PRId64 " entries", more);
+    *room = more;
     return list;
 }
 

@@ -283,8 +283,9 @@ bool sl_batches_read_source(const struct sl_batches *b)
 
 /* StarPU never forgets a tag, so batches that are drawn anew take turns in sets of tags. Draws come
  * in blocks: an epoch, or fewer steps. When a block begins, all ranks agree: they have drawn all
- * blocks before, and have destroyed all batches of the block before the last one. So even blocks
- * take the same tags, and odd blocks do. The batches in memory at first have tags of their own. */
+ * blocks before, and have destroyed all batches of the block before the last one. Blocks
+ * of even number share one set of tags, and blocks of odd number another. The batches in memory at
+ * first have tags of their own. */
 enum { MOST_DRAWS = 32 }; /* of a block, where two batches are in memory */
 
 static int64_t draws_of_block(const struct sl_batches *b)

@@ -108,9 +108,11 @@ int sl_batches_check(const struct sl_config *config, const struct sl_source *sou
     return how.sets <= source->vertices || how.sets == 1
                ? 0
                : sl_error(SL_ERR_USAGE,
-                          "--batches %s: %s has %lld vertices (expected at most %lld %s)",
-                          config->batches, source->path, (long long)source->vertices,
-                          (long long)source->vertices, how.kind->alone ? "clusters" : "batches");
+                          "%s%s%s--batches %s: %s has %lld vertices (expected at most %lld %s)",
+                          config->resume ? "--resume " : "", config->resume ? config->resume : "",
+                          config->resume ? ": " : "", config->batches, source->path,
+                          (long long)source->vertices, (long long)source->vertices,
+                          how.kind->alone ? "clusters" : "batches");
 }
 
 bool sl_batches_differ(const struct sl_config *config)

@@ -43,7 +43,7 @@ struct sl_needed_choice {
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
                      struct sl_needed_choice *choice);
 
-/* Take all rows after all, where auto chose needed ones; say why. Return 0 or SL_ERR_SYSTEM. */
+/* Take all rows after all, where auto chose needed ones; say why. */
 void sl_needed_give_up(struct sl_config *config, struct sl_needed_choice *choice, const char *why);
 
 #endif
