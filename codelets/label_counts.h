@@ -7,10 +7,11 @@
 #include "core/names.h"
 #include "core/split.h"
 
-/* Which of several labels of a vertex are predicted. A class is always the first largest logit. */
+/* The rule that predicts some of several labels of a vertex. A class is always the first largest
+ * logit. */
 #define SL_LABEL_DECISIONS(ENTRY)                                                 \
     ENTRY(SL_DECIDE_HALF, "half") /* labels with a probability over 1/2: z > 0 */ \
-    ENTRY(SL_DECIDE_TOP, "top")   /* as many as the vertex has: those of the largest logits */
+    ENTRY(SL_DECIDE_TOP, "top")   /* the largest logits, as many as the vertex has labels */
 enum sl_label_decision { SL_LABEL_DECISIONS(SL_CHOICE_CONSTANT) };
 
 /* Of a label and a split. */

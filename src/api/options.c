@@ -30,7 +30,7 @@ static int refuse(const char *name)
     return sl_error(SL_ERR_USAGE, "--%s: is an option of the program, not of the library", name);
 }
 
-/* What prints a table, or looks at the first run of a process. */
+/* Refuse an option that prints a table, or looks at the first run of a process. */
 static int check_library(const char *name)
 {
     static const char *const others[] = {"plan",  "profile",      "dag",

@@ -16,9 +16,9 @@
 
 struct sl_alike;
 
-/* Which workers have the tasks. cpu: cores. cuda: GPUs, beside which one CPU worker has what
- * belongs to the host. auto: cuda where each rank has a GPU and no workers are asked for, else all
- * workers that there are. */
+/* The workers that run tasks. cpu: cores. cuda: GPUs, and one core for tasks of the host. both:
+ * all cores and GPUs. auto: cuda where each rank has a GPU and no number of workers is asked for,
+ * else both. */
 #define SL_DEVICES(ENTRY)         \
     ENTRY(SL_DEVICE_AUTO, "auto") \
     ENTRY(SL_DEVICE_CPU, "cpu")   \

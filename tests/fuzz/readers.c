@@ -1,4 +1,4 @@
-/* Tries every reader of the program on files that nobody wrote. libFuzzer makes the files
+/* Tries every reader of the program on files that a program has made up. libFuzzer makes the files
  * (tests/fuzz.sh), or tests/fuzz/replay.c takes those of tests/fuzz/corpus. $SL_FUZZ_READER is the
  * name of one of `readers`.
  *
