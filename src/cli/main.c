@@ -55,13 +55,14 @@ static int run(int argc, char **argv)
     return code && command->on_ranks ? sl_runtime_refuse(code) : code;
 }
 
+enum { WAIT_FOR_RANK_0 = 5 }; /* seconds */
+
 static void speak(void)
 {
     sl_warn("%s", sl_error_message()[0] ? sl_error_message() : "no memory");
 }
 
-/* Whether this is another rank than 0 of a command that ranks run one by one, without MPI: rank 0
- * alone reports an error. */
+/* Whether this is another rank than 0 of a command that ranks run one by one, without MPI. */
 static bool is_other_rank(void)
 {
     static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
@@ -89,8 +90,9 @@ int main(int argc, char **argv)
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
-    if (is_other_rank())
-        return 0;
+    /* Mostly rank 0 fails, too. It speaks first, and the launcher ends this rank meanwhile. */
+    if (code && is_other_rank())
+        sleep(WAIT_FOR_RANK_0);
     code = sl_runtime_end(code, speak);
     return code == 0 ? 0 : code == SL_ERR_USAGE ? 2 : 1;
 }
