@@ -146,13 +146,15 @@ static description describe_operand(int64_t rows, int64_t cols, bool transposed,
     return describe(dims, type, strides);
 }
 
-static void make_program(const struct programs *programs, const struct shape *s, struct program *to)
+/* Make the program of a shape. A failure leaves no half of it in its place. */
+static struct program make_program(const struct programs *programs, const struct shape *s)
 {
     description d[OPERANDS] = {
         describe_operand(s->m, s->k, s->transpose_a, dnnl_bf16),
         describe_operand(s->k, s->n, s->transpose_b, dnnl_bf16),
         describe_operand(s->m, s->n, false, dnnl_f32),
     };
+    struct program made = {.shape = *s};
     dnnl_primitive_attr_t attributes;
     dnnl_post_ops_t steps;
     check("dnnl_primitive_attr_create", dnnl_primitive_attr_create(&attributes));
@@ -161,15 +163,15 @@ static void make_program(const struct programs *programs, const struct shape *s,
         add_to_result(steps);
     check("dnnl_primitive_attr_set_post_ops", dnnl_primitive_attr_set_post_ops(attributes, steps));
     dnnl_primitive_desc_t product = product_of(d, attributes, programs->engine);
-    check("dnnl_primitive_create", dnnl_primitive_create(&to->primitive, product));
+    check("dnnl_primitive_create", dnnl_primitive_create(&made.primitive, product));
     for (int o = 0; o < OPERANDS; o++) {
-        to->memory[o] = memory_of(&d[o], programs->engine);
+        made.memory[o] = memory_of(&d[o], programs->engine);
         forget(&d[o]);
     }
     dnnl_primitive_desc_destroy(product);
     dnnl_post_ops_destroy(steps);
     dnnl_primitive_attr_destroy(attributes);
-    to->shape = *s;
+    return made;
 }
 
 static void drop_program(struct program *program)
@@ -202,7 +204,7 @@ static const struct program *find_program(struct programs *programs, const struc
     if (at == first + WAYS)
         at = first;
     drop_program(at);
-    make_program(programs, shape, at);
+    *at = make_program(programs, shape);
     return at;
 }
 

@@ -86,6 +86,19 @@ statuses() {
     every 1 "no/ck: cannot write" '"$0" train directed --epochs 2 --checkpoint no/ck'
 }
 
+# Ranks run plan, info and report one by one, without MPI. A rank that fails alone says so, and its status is the launcher's.
+fails_alone() {
+    for command in "plan --ranks 2" info; do
+        # shellcheck disable=SC2016
+        timeout 60 "$MPIRUN" -n 2 sh -c 'exec "$0" '"$command"' $([ $OMPI_COMM_WORLD_RANK = 1 ] && echo nowhere || echo directed)' \
+            "$STARLING" >out 2>err </dev/null
+        status=$?
+        [ $status -eq 1 ] || die "$command: exit status $status instead of 1: $(cat err)"
+        [ "$(grep -c '^starling: ' err)" -eq 1 ] || die "$command: not one sentence: $(cat err)"
+        grep -q '^starling: nowhere: ' err || die "$command: $(cat err)"
+    done
+}
+
 own_options() {
     t="train directed --epochs 2"
     accepted "$t --workers 1 --checkpoint one --log log" "$t --workers 2 --quiet --checkpoint two --scheduler eager"
@@ -148,6 +161,7 @@ check "the data" data
 check "options" options
 check "command lines" command_lines
 check "the status of each rank" statuses
+check "a rank that fails alone in plan and info" fails_alone
 check "options of a rank's own" own_options
 check "datasets" datasets 1d "other labels than|labels" "other training vertices|splits" "61 adjacency entries, and|ring" \
     "other features than|values" "no features, and|plain"

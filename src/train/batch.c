@@ -181,7 +181,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
     how.loads = sl_batches_read_features(b);
     how.lists_copies = has_copies(b);
     how.tiles = tiles;
-    how.workers = reads_all(b) ? b->workers : NULL;
+    how.workers = sl_batches_are_drawn(b) && reads_all(b) ? b->workers : NULL;
     how.hop_shares = b->how.needed ? b->tiles.shares : 0;
     how.forward_only = pass->network.evaluates;
     int code = check_copies(b);

@@ -237,7 +237,7 @@ static int create_lists(struct sl_batches *b)
     return copy_orders(b);
 }
 
-static bool is_drawn(const struct sl_batches *b)
+bool sl_batches_are_drawn(const struct sl_batches *b)
 {
     return rotates(b) || (b->how.sampled && b->config->resample > 0);
 }
@@ -273,7 +273,7 @@ bool sl_batches_read_aggregated(const struct sl_config *config,
 
 bool sl_batches_read_source(const struct sl_batches *b)
 {
-    bool reads = is_drawn(b);
+    bool reads = sl_batches_are_drawn(b);
     for (int k = 0; k < b->count; k++)
         reads = reads || b->batch[k].pass.operands.stored.row;
     return reads;
@@ -301,7 +301,7 @@ static int64_t tags_of_batch(const struct sl_batches *b)
 static void reserve_tags(struct sl_batches *b)
 {
     const int64_t count = tags_of_batch(b) * (2 * draws_of_block(b) + b->count);
-    if (!is_drawn(b))
+    if (!sl_batches_are_drawn(b))
         return;
     b->first_tag[0] = sl_temporary_tags(b->rt, count);
     if (b->groups.count > 1)

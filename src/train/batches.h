@@ -133,6 +133,9 @@ bool sl_batches_read_aggregated(const struct sl_config *config,
 /* Whether features of batches stay in the source, and are read for each step. */
 bool sl_batches_read_features(const struct sl_batches *b);
 
+/* Whether batches are drawn anew while the run goes on. */
+bool sl_batches_are_drawn(const struct sl_batches *b);
+
 /* Whether training reads the source: batches are drawn anew, or features are read. */
 bool sl_batches_read_source(const struct sl_batches *b);
 

@@ -23,6 +23,7 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
     *report = (struct sl_report){.log_path = log_path,
                                  .bar = !quiet && bar,
                                  .lines = !quiet && !(bar && isatty(STDOUT_FILENO)),
+                                 .train_score = NAN,
                                  .val_score = NAN};
     if (!log_path)
         return 0;
@@ -94,16 +95,18 @@ const char *sl_report_key(char key[64], const char *split, const char *name)
     return key;
 }
 
-/* One for both the bar and the lines. Only accuracy is known of each training step. */
+/* Print an epoch for the bar and for the lines. Each training step counts correct classes. Other
+ * metrics come from evaluations alone. */
 static void print_epoch(FILE *file, const struct sl_report *report, const struct sl_epoch_report *e)
 {
     const bool accuracy = e->metric == &sl_metric_accuracy;
+    const double training = accuracy ? e->train_accuracy : report->train_score;
+    const char *name = accuracy ? "" : e->metric->name, *space = accuracy ? "" : " ";
     fprintf(file, "epoch %lld/%lld  loss %.4f", (long long)e->epoch, (long long)e->epochs, e->loss);
-    if (accuracy)
-        fprintf(file, "  training %.3f", e->train_accuracy);
+    if (!isnan(training))
+        fprintf(file, "  training %s%s%.3f", name, space, training);
     if (!isnan(report->val_score))
-        fprintf(file, "  validation %s%s%.3f", accuracy ? "" : e->metric->name, accuracy ? "" : " ",
-                report->val_score);
+        fprintf(file, "  validation %s%s%.3f", name, space, report->val_score);
 }
 
 /* If the epochs that are left take as long as the epochs of this run so far. */
@@ -182,8 +185,10 @@ void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
     if (report->log && report->table && sl_epoch_table_row(report->log, e))
         tell_failure(report);
     const bool evaluated = !isnan(e->eval_seconds);
-    if (evaluated)
+    if (evaluated) {
+        report->train_score = e->score.of[SL_SPLIT_TRAIN];
         report->val_score = e->score.of[SL_SPLIT_VAL];
+    }
     if (report->lines && evaluated)
         print_line(report, e);
     if (report->bar)

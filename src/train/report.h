@@ -30,7 +30,8 @@ struct sl_report {
     bool failed;          /* a line could not be written */
     bool bar;             /* stderr is a terminal and the run is not quiet */
     bool lines;           /* stdout is none, and the run is not quiet: a line per evaluation */
-    double val_score;     /* of the last evaluation; NaN: none */
+    /* Scores of the last evaluation; NaN: none. */
+    double train_score, val_score;
     double last_drawn;
     double first_at; /* when the first epoch of the run was told, and its number; 0: none was */
     int64_t first_epoch;

@@ -128,17 +128,15 @@ static int get_all_names(struct directory *dir, const json_t *root)
                           &dir->out->feature_names);
 }
 
-/* Reads a file past its mark of byte order. */
+/* Read a file past its mark of byte order. */
 static json_t *load_json(const char *file, json_error_t *error)
 {
-    static const char mark[] = "\xEF\xBB\xBF";
     char head[3] = "";
     FILE *stream = fopen(file, "rbe");
-    if (!stream || fread(head, 1, 3, stream) != 3 || memcmp(head, mark, 3) != 0) {
-        if (stream)
-            fclose(stream);
-        return json_load_file(file, 0, error);
-    }
+    if (!stream)
+        return json_load_file(file, 0, error); /* says why */
+    if (fread(head, 1, 3, stream) != 3 || memcmp(head, "\xEF\xBB\xBF", 3) != 0)
+        rewind(stream);
     json_t *root = json_loadf(stream, 0, error);
     fclose(stream);
     return root;
@@ -157,6 +155,9 @@ static int read_meta(struct directory *dir)
         return sl_error(SL_ERR_DATA, "%s: is no regular file (expected a JSON object)", file);
     json_error_t error;
     json_t *root = load_json(file, &error);
+    if (!root && error.line < 1)
+        return sl_error(SL_ERR_SYSTEM, "%s: cannot be read: %s", file,
+                        error.text[0] ? error.text : "no memory");
     if (!root)
         return sl_error(SL_ERR_DATA, "%s: line %d, column %d is not JSON: %s", file, error.line,
                         error.column, error.text);
