@@ -72,7 +72,7 @@ struct sl_model_layer {
 };
 
 /* What ranks have of a model: all, with the state on rank 0; or, where a store has the state
- * (train/store.h), a copy of the parameters on each rank, or shapes alone. */
+ * (submodels/store.h), a copy of the parameters on each rank, or shapes alone. */
 enum sl_model_holds { SL_MODEL_HOLDS_ALL, SL_MODEL_HOLDS_COPIES, SL_MODEL_HOLDS_NOTHING };
 
 /* What all layers of a model have in common. */

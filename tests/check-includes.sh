@@ -1,6 +1,6 @@
 #!/bin/sh
-# The one direction of dependence: src/core <- codelets <- graphs <- src/assembly <- src/predict <- src/train <- {src/api, src/bench <- src/cli},
-# and src/data beside codelets.
+# The one direction of dependence: src/core <- codelets <- graphs <- src/assembly <- src/predict <- src/recipe <- src/checkpoint <- src/log
+# <- src/batches <- src/groups <- src/submodels <- src/train <- src/run <- {src/api, src/bench <- src/cli}, and src/data beside codelets.
 # Usage: check-includes.sh [SOURCE-TREE]. Prints each line that breaks a rule.
 cd "${1:-${top_srcdir:-.}}" || exit 1
 
@@ -23,18 +23,23 @@ only() { # FOLDER ALLOWED-PATTERN RULE
         grep -vE "include[[:space:]]*\"(config\.h|($2)/)" | complain "$3"
 }
 
+rooms="src/recipe src/checkpoint src/log src/batches src/groups src/submodels src/train src/run"
+
 check() {
 only src/core 'core' 'src/core includes src/core only'
 only src/data 'core|data' 'src/data includes src/core and src/data only'
 only codelets 'core|codelets' 'codelets include src/core and codelets only'
 only graphs 'core|codelets|graphs' 'graphs include src/core, codelets and graphs only'
-only src/assembly 'core|data|codelets|graphs|assembly' 'src/assembly includes nothing above it'
-only src/predict 'core|data|codelets|graphs|assembly|predict' 'src/predict includes nothing above it'
-only src/train 'core|data|codelets|graphs|assembly|predict|train' 'src/train includes nothing above it'
-only src/api 'core|data|codelets|graphs|assembly|predict|train|api' 'src/api includes no program'
-only src/bench 'core|data|codelets|graphs|assembly|predict|train|bench' 'src/bench includes no src/cli'
+below='core|data|codelets|graphs'
+for folder in assembly predict recipe checkpoint log batches groups submodels train run; do
+    below="$below|$folder"
+    only "src/$folder" "$below" "src/$folder includes nothing above it"
+done
+only src/api "$below|api" 'src/api includes no program'
+only src/bench "$below|bench" 'src/bench includes no src/cli'
 
-sources graphs src/assembly src/predict src/train src/bench src/cli src/data | xargs grep -nE 'starpu_[a-z]|<starpu[a-z_]*\.h>|<mpi\.h>' /dev/null |
+# shellcheck disable=SC2086
+sources graphs src/assembly src/predict $rooms src/bench src/cli src/data | xargs grep -nE 'starpu_[a-z]|<starpu[a-z_]*\.h>|<mpi\.h>' /dev/null |
     grep -vE 'sl_runtime_starpu_[a-z_]*|own-starpu' |
     complain 'StarPU and MPI calls stay in src/core and codelets'
 
@@ -50,7 +55,8 @@ sources src codelets graphs |
     complain 'MPI and CUDA conditions stay in src/core/message.c and codelets/codelet.h'
 
 # Differences between StarPU 1.3 and 1.4 stay in src/core.
-sources src/data codelets graphs src/assembly src/predict src/train src/bench src/cli |
+# shellcheck disable=SC2086
+sources src/data codelets graphs src/assembly src/predict $rooms src/bench src/cli |
     xargs grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*STARPU_(MAJOR|MINOR)_VERSION' /dev/null |
     complain 'differences between StarPU versions stay in src/core'
 }

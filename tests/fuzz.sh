@@ -31,11 +31,11 @@ src/data/formats/npz_write.c own
 src/data/formats/text.c edge_list
 src/data/partition/parts_file.c parts
 src/report/runs.c log
-src/train/checkpoint.c checkpoint
-src/train/config_file.c json
-src/train/epoch_table.c epoch_table
-src/train/report.c own
-src/train/saved.c own
+src/checkpoint/checkpoint.c checkpoint
+src/recipe/config_file.c json
+src/log/epoch_table.c epoch_table
+src/log/report.c own
+src/checkpoint/saved.c own
 END
 }
 

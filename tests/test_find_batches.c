@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/error.h"
-#include "train/fits.h"
+#include "run/fits.h"
 
 /* What a number of batches takes: all / batches + each · batches, and `two` more with two or more.
  * Each look takes `lost` of the space. */

@@ -1,7 +1,7 @@
 /* Batches of clusters: the largest ones of the run are made first, so that places and the plan are
  * as large as any batch needs. */
+#include "run/fits.h"
 #include "tests/batch_run.h"
-#include "train/fits.h"
 
 static size_t bytes_of_places(const struct sl_batches *b)
 {

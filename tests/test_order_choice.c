@@ -15,8 +15,8 @@
 #include "data/partition/vertex_parts.h"
 #include "predict/order_choice.h"
 #include "predict/scenario.h"
+#include "recipe/config.h"
 #include "tests/running.h"
-#include "train/config.h"
 
 enum { VERTICES = 40000, DEGREE = 10, HIDDEN = 512, ENTRIES = VERTICES * DEGREE };
 

@@ -3,8 +3,8 @@
 #include <time.h>
 
 #include "codelets/epilogue.h"
+#include "run/fits.h"
 #include "tests/batch_run.h"
-#include "train/fits.h"
 
 static int first_rank(const void *context, int i, int j)
 {

@@ -15,7 +15,7 @@
 #include "core/remembered.h"
 #include "graphs/layer.h"
 #include "predict/scenario.h"
-#include "train/defaults.h"
+#include "recipe/defaults.h"
 
 /* ---- Seconds ---- */
 

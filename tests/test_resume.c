@@ -11,12 +11,12 @@
 
 #include <cmocka.h>
 
+#include "checkpoint/resume.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
-#include "train/resume.h"
 
 /* ---- Early stopping ---- */
 

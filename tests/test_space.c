@@ -9,10 +9,10 @@
 
 #include "core/error.h"
 #include "core/free_memory.h"
+#include "run/fits.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
-#include "train/fits.h"
 
 /* These take the place of core/free_memory.c. */
 static int64_t left[SL_MEMORY_BOUNDS];

@@ -13,11 +13,11 @@
 #include "codelets/mean_probabilities.h"
 #include "codelets/units.h"
 #include "core/error.h"
+#include "run/share_choice.h"
+#include "submodels/rounds.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
 #include "tests/runs.h"
-#include "train/rounds.h"
-#include "train/shares.h"
 
 /* ---- Blocks ---- */
 

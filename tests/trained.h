@@ -10,8 +10,8 @@
 
 #include "core/runtime.h"
 #include "data/source.h"
-#include "train/config.h"
-#include "train/report.h"
+#include "log/report.h"
+#include "recipe/config.h"
 
 enum { SL_TRAINED_EPOCHS = 2 };
 

@@ -5,8 +5,8 @@
 #include <locale.h>
 #include <stdbool.h>
 
-#include "train/apply.h"
-#include "train/config.h"
+#include "recipe/config.h"
+#include "run/apply.h"
 #include <starling.h>
 
 struct starling_graph {

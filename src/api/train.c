@@ -4,7 +4,7 @@
 
 #include "api/api.h"
 #include "core/error.h"
-#include "train/run.h"
+#include "run/run.h"
 
 struct listener {
     starling_callback *callback;

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/json_file.h"
-#include "train/environment.h"
+#include "log/environment.h"
 
 int sl_bench_parse_list(const char *name, const char *text, int64_t least, int64_t most, int room,
                         int64_t *numbers, int *count)

@@ -15,7 +15,7 @@
 #include "core/command.h"
 #include "core/error.h"
 #include "core/runtime.h"
-#include "train/config.h"
+#include "recipe/config.h"
 
 /* ---- Whose word is it? ---- */
 

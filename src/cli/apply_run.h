@@ -6,7 +6,7 @@
 #include "core/command.h"
 #include "core/options.h"
 #include "core/runtime.h"
-#include "train/apply.h"
+#include "run/apply.h"
 
 struct sl_apply_run {
     enum sl_device device;

@@ -12,7 +12,7 @@
 #include "core/log.h"
 #include "data/identities.h"
 #include "report/class_scores.h"
-#include "train/apply.h"
+#include "run/apply.h"
 #include "train/confusion.h"
 
 struct config {

@@ -18,8 +18,8 @@
 #include "data/dataset.h"
 #include "data/statistics.h"
 #include "predict/plan.h"
-#include "train/defaults.h"
-#include "train/fits.h"
+#include "recipe/defaults.h"
+#include "run/fits.h"
 #include "train/trainer.h"
 
 struct config {

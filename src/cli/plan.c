@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "assembly/operands.h"
+#include "batches/needed.h"
 #include "bench/train.h"
 #include "cli/commands.h"
 #include "cli/machine_file.h"
@@ -18,12 +19,11 @@
 #include "core/table.h"
 #include "core/words.h"
 #include "data/generate/generate_like.h"
+#include "groups/group_plan.h"
 #include "predict/prediction_view.h"
 #include "predict/scenario.h"
-#include "train/defaults.h"
-#include "train/group_plan.h"
-#include "train/needed.h"
-#include "train/objective.h"
+#include "recipe/defaults.h"
+#include "recipe/objective.h"
 #include "train/trainer.h"
 
 enum { MOST_RANKS = 16384 };
@@ -587,7 +587,7 @@ static int take_cut_options(struct planning *p, const bool *given)
             p->options.partial_sums = p->config.partial_sums;
     int code = sl_config_check_delay(&p->options);
     if (!code)
-        code = sl_needed_check(&p->options);
+        code = sl_config_check_rows(&p->options);
     return code ? code : sl_config_check_attention(&p->options);
 }
 

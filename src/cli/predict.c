@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "data/formats/npy.h"
 #include "data/identities.h"
-#include "train/apply.h"
+#include "run/apply.h"
 
 struct config {
     char *output, *table, *embeddings, *logits, *probabilities;

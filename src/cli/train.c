@@ -13,12 +13,12 @@
 #include "core/profile_view.h"
 #include "core/stop.h"
 #include "core/words.h"
+#include "log/epoch_table.h"
 #include "report/dag_picture.h"
 #include "report/page.h"
 #include "report/plot.h"
-#include "train/epoch_table.h"
-#include "train/fits.h"
-#include "train/run.h"
+#include "run/fits.h"
+#include "run/run.h"
 
 /* Prints what training would take. */
 static int show_plan(struct sl_train_run *run)

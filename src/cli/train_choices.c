@@ -13,7 +13,7 @@ void sl_train_print_memory(const struct sl_plan *plan)
 
 void sl_train_print_evaluation(const struct sl_config *config, const struct sl_plan *plan)
 {
-    if (!sl_submodels_there(config) || sl_submodels_ensemble(config) ||
+    if (!sl_config_has_submodels(config) || sl_config_is_ensemble(config) ||
         !sl_config_evaluates(config))
         return;
     if (plan->block_columns > 0)

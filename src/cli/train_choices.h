@@ -2,7 +2,7 @@
 #ifndef SL_CLI_TRAIN_CHOICES_H
 #define SL_CLI_TRAIN_CHOICES_H
 
-#include "train/run.h"
+#include "run/run.h"
 
 /* Print a memory plan, a line for each kind of memory, in MiB. */
 void sl_train_print_memory(const struct sl_plan *plan);

@@ -10,6 +10,9 @@
 
 enum { SL_TASK_TILES = 8 };
 
+/* Tasks that may be pending: they take some tens of megabytes. */
+enum { SL_PENDING_TASKS = 20000 };
+
 struct starpu_codelet;
 
 /* How a codelet of any number of tiles accesses the last ones; it reads the others. */

@@ -8,12 +8,12 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/plain.h"
+#include "log/report.h"
 #include "report/class_scores.h"
 #include "report/figures.h"
 #include "report/plot.h"
 #include "report/svg.h"
 #include "report/sweep.h"
-#include "train/report.h"
 
 static const char style[] =
     ":root{color-scheme:light dark;--line:#8886}"

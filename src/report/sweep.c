@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "graphs/metric.h"
-#include "train/config.h"
-#include "train/report.h"
+#include "log/report.h"
+#include "recipe/config.h"
 
 /* ---- Options ---- */
 

@@ -3,7 +3,7 @@
 #define SL_TRAIN_MORE_SCORES_H
 
 #include "graphs/network.h"
-#include "train/report.h"
+#include "log/report.h"
 
 enum { SL_MORE_SCORES = 3 }; /* at most */
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/late_messages.h"
 #include "codelets/optimizer.h"
 #include "core/error.h"
 #include "core/json_file.h"
 #include "core/log.h"
-#include "train/late_messages.h"
 
 /* Names of what a store has, behind the name of the parameter. */
 static const char *const kinds[SL_STORE_KINDS] = {"", "moment1", "moment2", "best"};
@@ -457,7 +457,7 @@ static int collect(struct sl_trainer *trainer, struct sl_saved *saved, bool best
     sl_runtime_broadcast(trainer->rt, 0, &updates, sizeof updates);
     for (int l = 0; !code && l < trainer->model.layers; l++)
         code = save_layer(trainer, saved, &trainer->model.layer[l], best);
-    if (!code && !best && sl_submodels_there(trainer->config))
+    if (!code && !best && sl_config_has_submodels(trainer->config))
         code = sl_submodels_save(&trainer->submodels, updates, saved);
     code = sl_runtime_agree(trainer->rt, code);
     return code || best || !sl_late_messages(&trainer->whole.network)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/message.h"
+#include "core/task.h"
 #include "graphs/vertex_cut.h"
 
 static struct sl_optimizer_step optimizer_step(const struct sl_config *config, int64_t epoch,
@@ -84,7 +85,7 @@ static bool has_ended(struct sl_trainer *trainer, int64_t epoch, int submitted)
     static const double SECONDS = 0.5;
     const double most = trainer->step_seconds > 0.0 ? SECONDS / trainer->step_seconds : UNKNOWN;
     const int ahead = most < LEAST ? LEAST : most > MOST ? MOST : (int)most;
-    return !sl_submodels_there(trainer->config) && submitted > ahead &&
+    return !sl_config_has_submodels(trainer->config) && submitted > ahead &&
            sl_records_end(&trainer->records, epoch, submitted - ahead);
 }
 
@@ -114,7 +115,7 @@ static int open_epoch(struct sl_trainer *trainer, int64_t epoch)
 
 static void record_step(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch)
 {
-    if (sl_submodels_there(trainer->config))
+    if (sl_config_has_submodels(trainer->config))
         sl_submodels_record(&trainer->submodels, epoch, sl_records_train, &trainer->records);
     else
         sl_network_record(net, sl_records_train, &trainer->records);
@@ -165,7 +166,7 @@ bool sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)
         sl_trainer_pass_on_stop(trainer);
         if (has_ended(trainer, epoch, submitted))
             break;
-        if (sl_submodels_there(trainer->config))
+        if (sl_config_has_submodels(trainer->config))
             train_submodels(trainer, epoch, s);
         else
             train_model(trainer, net, epoch, s);

@@ -4,9 +4,6 @@
 
 #include "train/trainer.h"
 
-/* Tasks that may be pending: they take some tens of megabytes. */
-enum { SL_PENDING_TASKS = 20000 };
-
 /* Submit the steps of an epoch, with their records. Steps without a training vertex, which all
  * ranks leave out, learn nothing. Return whether the last step was submitted: where the run ends
  * before it, all ranks leave out the same steps. */

@@ -4,14 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "checkpoint/late_messages.h"
 #include "core/dag.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/message.h"
 #include "core/profile.h"
+#include "core/task.h"
 #include "core/trace.h"
 #include "train/confusion.h"
-#include "train/late_messages.h"
 #include "train/state.h"
 #include "train/steps.h"
 
@@ -148,7 +149,7 @@ static struct sl_network *validate(struct sl_trainer *trainer)
 /* The model is that of the sub-models then. */
 static void put_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
-    if (sl_submodels_there(trainer->config))
+    if (sl_config_has_submodels(trainer->config))
         sl_submodels_put(&trainer->submodels, epoch);
 }
 
@@ -323,8 +324,9 @@ static void read_until(struct sl_trainer *trainer, struct sl_report *report,
 static int64_t most_models(const struct sl_trainer *trainer)
 {
     const int64_t groups = trainer->batches.groups.count;
-    return sl_submodels_there(trainer->config) ? (trainer->submodels.count + groups - 1) / groups
-                                               : 1;
+    return sl_config_has_submodels(trainer->config)
+               ? (trainer->submodels.count + groups - 1) / groups
+               : 1;
 }
 
 /* Return the same number on every rank: all must submit the same epochs, also when a run ends
@@ -613,7 +615,7 @@ static int64_t last_epoch(const struct sl_trainer *trainer)
 /* Of the steps up to an epoch. */
 static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
-    if (sl_submodels_there(trainer->config) && epoch >= trainer->first_epoch)
+    if (sl_config_has_submodels(trainer->config) && epoch >= trainer->first_epoch)
         sl_submodels_end(&trainer->submodels, epoch,
                          sl_records_of(&trainer->records, epoch)->updates);
 }

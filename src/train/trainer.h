@@ -2,16 +2,16 @@
 #ifndef SL_TRAIN_TRAINER_H
 #define SL_TRAIN_TRAINER_H
 
+#include "batches/batches.h"
+#include "checkpoint/checkpoint.h"
 #include "core/overlap.h"
 #include "core/rates.h"
-#include "train/batches.h"
-#include "train/checkpoint.h"
-#include "train/ensemble.h"
+#include "log/report.h"
+#include "submodels/ensemble.h"
+#include "submodels/submodels.h"
+#include "submodels/wide.h"
 #include "train/more_scores.h"
 #include "train/records.h"
-#include "train/report.h"
-#include "train/submodels.h"
-#include "train/wide.h"
 
 /* An epoch that ended before its last step. */
 struct sl_unfinished {

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/late_messages.h"
+#include "checkpoint/meaning.h"
 #include "codelets/instructions.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "train/late_messages.h"
-#include "train/meaning.h"
 #include "train/state.h"
 #include "train/trainer.h"
 
@@ -48,7 +48,7 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
 static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shape *shape)
 {
     const struct sl_config *config = trainer->config;
-    return sl_submodels_there(config) && !sl_submodels_ensemble(config) &&
+    return sl_config_has_submodels(config) && !sl_config_is_ensemble(config) &&
            sl_wide_fits(shape, trainer->source->vertices, sl_config_type(config),
                         trainer->whole.graph.distribution->grid.columns);
 }
@@ -57,16 +57,16 @@ static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shap
 static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape)
 {
     const struct sl_config *config = trainer->config;
-    if (sl_submodels_there(config))
+    if (sl_config_has_submodels(config))
         shape->options.holds =
             trainer->whole.network.logits_only ? SL_MODEL_HOLDS_NOTHING : SL_MODEL_HOLDS_COPIES;
     const int code =
         sl_runtime_agree(trainer->rt, sl_model_create(&trainer->model, trainer->rt, shape));
     if (code)
         return code;
-    return sl_submodels_there(config) ? sl_store_create(&trainer->store, &trainer->model,
-                                                        config->store, config->panel_bytes)
-                                      : sl_store_of_model(&trainer->store, &trainer->model);
+    return sl_config_has_submodels(config) ? sl_store_create(&trainer->store, &trainer->model,
+                                                             config->store, config->panel_bytes)
+                                           : sl_store_of_model(&trainer->store, &trainer->model);
 }
 
 /* Whether evaluations of the whole graph have the memory of training steps: with needed rows, both
@@ -82,10 +82,10 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
     trainer->whole.network.evaluates =
-        sl_batches_differ(trainer->config) || sl_submodels_there(trainer->config);
+        sl_batches_differ(trainer->config) || sl_config_has_submodels(trainer->config);
     trainer->whole.network.logits_only =
         trainer->whole.network.evaluates &&
-        (!sl_config_evaluates(trainer->config) || sl_submodels_ensemble(trainer->config) ||
+        (!sl_config_evaluates(trainer->config) || sl_config_is_ensemble(trainer->config) ||
          is_wide(trainer, &shape));
     int code = create_model(trainer, &shape);
     if (shares_places(trainer))
@@ -142,7 +142,7 @@ static int create_evaluation(struct sl_trainer *trainer, const struct sl_model_s
 {
     struct sl_batches *b = &trainer->batches;
     struct sl_places *places = b->groups.count > 1 ? NULL : &b->places;
-    if (sl_submodels_ensemble(trainer->config))
+    if (sl_config_is_ensemble(trainer->config))
         return sl_ensemble_create(&trainer->ensemble, &trainer->whole, places, &trainer->submodels,
                                   trainer->config);
     return is_wide(trainer, shape) ? sl_wide_create(&trainer->wide, &trainer->whole,
@@ -161,7 +161,7 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     int code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
                                    b->groups.count > 1 ? &b->groups : NULL, &trainer->store, &shape,
                                    trainer->config, most);
-    if (!code && sl_submodels_ensemble(trainer->config))
+    if (!code && sl_config_is_ensemble(trainer->config))
         code = sl_runtime_agree(trainer->rt, sl_ensemble_check(&trainer->whole.network));
     if (!code && sl_config_evaluates(trainer->config))
         code = create_evaluation(trainer, &shape);
@@ -183,7 +183,7 @@ static void settle_unfinished(struct sl_trainer *trainer)
 {
     struct sl_unfinished *u = &trainer->unfinished;
     const int steps = trainer->batches.steps;
-    if (u->steps == 0 || (u->of == steps && !sl_submodels_there(trainer->config)))
+    if (u->steps == 0 || (u->of == steps && !sl_config_has_submodels(trainer->config)))
         return;
     if (trainer->config->resume && trainer->rt->rank == 0)
         sl_note(
@@ -195,7 +195,7 @@ static void settle_unfinished(struct sl_trainer *trainer)
 
 static int create_batches(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
-    if (sl_submodels_there(trainer->config))
+    if (sl_config_has_submodels(trainer->config))
         return create_submodels(trainer, checkpoint);
     struct sl_model **model = calloc(1, sizeof *model);
     int code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a list of one model");

@@ -24,6 +24,7 @@
 
 #include <zip.h>
 
+#include "checkpoint/checkpoint.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/options.h"
@@ -34,10 +35,9 @@
 #include "data/formats/formats.h"
 #include "data/formats/npy.h"
 #include "data/partition/parts.h"
+#include "log/epoch_table.h"
+#include "recipe/config.h"
 #include "report/page.h"
-#include "train/checkpoint.h"
-#include "train/config.h"
-#include "train/epoch_table.h"
 
 static char folder[64]; /* of the files of an input, in $TMPDIR */
 static uint8_t mode;    /* the byte of options */

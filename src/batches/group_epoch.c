@@ -1,0 +1,174 @@
+#include "batches/group_epoch.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/error.h"
+
+bool sl_group_epoch_counts(const struct sl_group_epoch *e, const struct sl_layer_shape *layer)
+{
+    return !layer->kind->alone && !(e->read && layer == e->model.layer);
+}
+
+static void list_layers(struct sl_group_epoch *e, const struct sl_source *source,
+                        const struct sl_config *config)
+{
+    const struct sl_model_shape shape = sl_config_shape(config, source->features, source->classes);
+    shape.model->list(&shape, &e->model);
+    e->layers = 0;
+    for (int l = 0; !e->model.failed && l < e->model.count; l++)
+        e->layers += sl_group_epoch_counts(e, &e->model.layer[l]);
+    e->most = e->layers > 1 ? e->layers : 1;
+}
+
+/* Return the entries of the features, or of their sums; 0: these are dense. */
+static double entries_of_features(const struct sl_source *source, bool summed)
+{
+    const double entries = (double)sl_source_feature_entries(source);
+    if (entries == 0.0 || !summed)
+        return entries;
+    const double sums = sl_operands_aggregated_entries((double)source->vertices,
+                                                       (double)source->adjacency.indices.count,
+                                                       (double)source->features, entries);
+    return sl_operands_stay_sparse((int64_t)sums, source->vertices, source->features) ? sums : 0.0;
+}
+
+int sl_group_epoch_open(struct sl_group_epoch *e, const struct sl_source *source,
+                        const struct sl_config *config, const struct sl_batches_options *how)
+{
+    *e = (struct sl_group_epoch){.cached = sl_config_aggregates(config),
+                                 .read = sl_batches_read_aggregated(config, how)};
+    list_layers(e, source, config);
+    e->size = (double)sl_type_size(sl_config_assembly(config).type);
+    e->features = entries_of_features(source, e->cached) / fmax((double)source->vertices, 1.0);
+    e->kept = 1.0 - sl_config_input_dropout(config);
+    const size_t count = (size_t)e->most + 1;
+    e->rows = calloc(count, sizeof *e->rows);
+    e->entries = calloc(count, sizeof *e->entries);
+    return !e->model.failed && e->rows && e->entries
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for the hops of %d layers", e->layers);
+}
+
+void sl_group_epoch_close(struct sl_group_epoch *e)
+{
+    free(e->model.layer);
+    free(e->rows);
+    free(e->entries);
+    *e = (struct sl_group_epoch){0};
+}
+
+void sl_group_epoch_count(struct sl_group_epoch *e, const struct sl_selection *all)
+{
+    const struct sl_source *source = &all->source;
+    e->inner = source->inner;
+    e->inner_entries = sl_npy_integer(&source->adjacency.indptr, e->inner);
+    for (int h = 0; h <= e->most; h++) {
+        const int64_t before = h > 0 ? sl_selection_within(all, h - 1) : 0,
+                      first = source->hop_cut ? before : source->vertices;
+        e->rows[h] = source->hop_cut ? sl_selection_within(all, h) : source->vertices;
+        e->entries[h] = sl_npy_integer(&source->adjacency.indptr, first);
+    }
+}
+
+/* After `done` layers that aggregate, rows so many hops away are known, or, of the last ones,
+ * needed. */
+static int hops_after(const struct sl_group_epoch *e, int h, int done)
+{
+    const int first = done - done % h, last = first + h < e->layers ? first + h : e->layers;
+    return last - done;
+}
+
+/* Two sparse products, but one with the input, whose gradient nobody needs. */
+static double seconds_of_sums(const struct sl_group_epoch *e, const struct sl_rates *rates, int h,
+                              int done, const struct sl_layer_shape *layer,
+                              struct sl_group_ranks by)
+{
+    const int from = hops_after(e, h, done), to = from - 1;
+    const bool first = layer == e->model.layer;
+    const double width = (double)(layer->in < layer->out ? layer->in : layer->out);
+    const double walks = !first || layer->in >= layer->out ? 2.0 : 1.0;
+    return walks * sl_rates_spmm_seconds(rates, (double)e->entries[from] / by.ranks,
+                                         (double)e->rows[to] * by.clones / by.ranks,
+                                         width * e->size, (double)e->rows[from]);
+}
+
+/* A layer's products with weights, three for each weight, but two in the first layer, and passes
+ * over its rows, on each rank. */
+static double seconds_of_rows(const struct sl_group_epoch *e, const struct sl_rates *rates,
+                              double rows, const struct sl_layer_shape *layer)
+{
+    enum { PASSES = 6 };
+    const bool first = layer == e->model.layer;
+    const double products = (first ? 2.0 : 3.0) * sl_layer_shape_weights(layer);
+    const double in = (double)layer->in, out = (double)layer->out;
+    const double product = first && e->features > 0.0 && (e->cached || layer->in >= layer->out)
+                               ? sl_rates_features_seconds(rates, rows * e->features, out, e->kept)
+                               : 2.0 * rows * in * out / rates->gemm;
+    return products * product + PASSES * rows * out * e->size / rates->stream;
+}
+
+/* A layer computes the rows that layers after it read. */
+double sl_group_epoch_computing(const struct sl_group_epoch *e, const struct sl_rates *rates, int h,
+                                struct sl_group_ranks by)
+{
+    double seconds = 0.0;
+    int done = 0;
+    for (int l = 0; l < e->model.count; l++) {
+        const struct sl_layer_shape *layer = &e->model.layer[l];
+        int hops = done < e->layers ? hops_after(e, h, done) : 0;
+        if (sl_group_epoch_counts(e, layer)) {
+            const bool aggregated = l == 0 && e->cached;
+            if (!aggregated)
+                seconds += seconds_of_sums(e, rates, h, done, layer, by);
+            hops -= aggregated || layer->in < layer->out; /* else the dense product comes first */
+            done++;
+        }
+        seconds += seconds_of_rows(e, rates, (double)e->rows[hops] * by.clones / by.ranks, layer);
+    }
+    return seconds;
+}
+
+double sl_group_epoch_weight_bytes(const struct sl_layer_shape *layer)
+{
+    return 4.0 * (double)(sl_layer_shape_rows(layer) * sl_layer_shape_columns(layer));
+}
+
+/* Gradients of weights go to the first group along a tree, and weights come back along another. */
+static double seconds_of_weights(const struct sl_group_epoch *e, const struct sl_link *link,
+                                 double groups)
+{
+    double seconds = 0.0;
+    for (int l = 0; l < e->model.count; l++)
+        if (sl_group_epoch_weight_bytes(&e->model.layer[l]) > 0.0)
+            seconds += 2.0 * ceil(log2(groups)) *
+                       sl_link_seconds(link, sl_group_epoch_weight_bytes(&e->model.layer[l]), 1.0);
+    return seconds;
+}
+
+/* Rows come every h layers, but after the last one, and their gradients go back. The next layer
+ * waits for them: nothing is hidden. */
+int sl_group_epoch_times(const struct sl_group_epoch *e, int h)
+{
+    return e->layers > 0 ? 2 * ((e->layers - 1) / h) : 0;
+}
+
+int64_t sl_group_epoch_outer(const struct sl_group_epoch *e, int h)
+{
+    return e->rows[h] - e->inner;
+}
+
+double sl_group_epoch_messages(const struct sl_group_epoch *e, const struct sl_link *link, int h,
+                               const struct sl_group_among *among)
+{
+    const double peers = (among->groups - 1.0) * among->ranks / among->columns;
+    double seconds = seconds_of_weights(e, link, among->groups);
+    int done = 0;
+    for (int l = 0; among->outer > 0.0 && l < e->model.count; l++) {
+        const double row = (double)e->model.layer[l].out * e->size;
+        done += sl_group_epoch_counts(e, &e->model.layer[l]);
+        if (sl_group_epoch_counts(e, &e->model.layer[l]) && done % h == 0 && done < e->layers)
+            seconds += 2.0 * sl_link_seconds(link, among->outer / among->ranks * row, peers);
+    }
+    return seconds;
+}

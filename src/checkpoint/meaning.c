@@ -1,0 +1,276 @@
+#include "checkpoint/meaning.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/json_file.h"
+#include "core/options.h"
+#include "data/formats/string_ids.h"
+
+static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
+                  IDENTITY[] = "identity_features", MEANS[] = "feature_means",
+                  DEVIATIONS[] = "feature_deviations", ROWS[] = "rows";
+
+/* ---- Describe ---- */
+
+/* Whether names can be told apart when they are read again: JSON has UTF-8 alone. Other classes
+ * keep their numbers. */
+static bool can_be_read(const char *const *names)
+{
+    struct sl_string_ids ids = {0};
+    bool good = names != NULL;
+    for (int64_t c = 0; good && names[c]; c++) {
+        json_t *text = json_string(names[c]);
+        good = text && sl_string_ids_get(&ids, names[c]) == c;
+        json_decref(text);
+    }
+    sl_string_ids_free(&ids);
+    return good;
+}
+
+static json_t *list_numbers(const double *numbers, int64_t count)
+{
+    json_t *list = json_array();
+    bool good = list != NULL;
+    for (int64_t k = 0; good && k < count; k++)
+        good = json_array_append_new(list, json_real(numbers[k])) == 0;
+    if (!good)
+        json_decref(list);
+    return good ? list : NULL;
+}
+
+json_t *sl_meaning_describe(const struct sl_source *source)
+{
+    const long failures = sl_json_failures();
+    json_t *dataset =
+        json_pack("{s:o, s:I, s:I, s:I, s:b, s:s}", "name", sl_json_text(source->name), "vertices",
+                  (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
+                  (json_int_t)source->classes, IDENTITY,
+                  source->feature_form == SL_FEATURES_IDENTITY, ROWS, "sources of edges");
+    bool good = dataset != NULL;
+    if (good && can_be_read(source->class_names))
+        good = json_object_set_new(dataset, NAMES, sl_json_list(source->class_names)) == 0;
+    if (good && source->feature_names)
+        good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
+    if (good && source->moments.mean)
+        good = json_object_set_new(dataset, MEANS,
+                                   list_numbers(source->moments.mean, source->features)) == 0 &&
+               json_object_set_new(dataset, DEVIATIONS,
+                                   list_numbers(source->moments.deviation, source->features)) == 0;
+    if (good && sl_json_failures() == failures)
+        return dataset;
+    json_decref(dataset);
+    return NULL;
+}
+
+/* ---- Adopt ---- */
+
+/* The names of a model's classes, a number for each. */
+static int read_names(struct sl_source *source, const json_t *list, const char *model,
+                      const char *const **names, struct sl_string_ids *numbers)
+{
+    const int64_t count = (int64_t)json_array_size(list);
+    const char **copy = sl_block_array(&source->blocks, count + 1, sizeof *copy);
+    if (!copy)
+        return SL_ERR_SYSTEM;
+    for (int64_t c = 0; c < count; c++) {
+        const char *name = json_string_value(json_array_get(list, (size_t)c));
+        if (!name || sl_string_ids_find(numbers, name) >= 0)
+            return sl_error(SL_ERR_DATA,
+                            "%s: class %" PRId64 " is called %s (expected a name of its own)",
+                            model, c, name ? name : "nothing");
+        copy[c] = sl_block_print(&source->blocks, "%s", name);
+        if (!copy[c] || sl_string_ids_get(numbers, name) != c)
+            return SL_ERR_SYSTEM;
+    }
+    copy[count] = NULL;
+    *names = copy;
+    return SL_OK;
+}
+
+/* The first names of a list, for an error. */
+static void list_names(const char *const *names, char *text, size_t size)
+{
+    enum { MOST = 10 };
+    size_t length = 0;
+    text[0] = '\0';
+    for (int c = 0; c <= MOST && length < size && names[c]; c++)
+        length += (size_t)snprintf(text + length, size - length, "%s%s", c ? ", " : "",
+                                   c < MOST ? names[c] : "...");
+}
+
+/* Set number[c] to the model's number of class c of the dataset. */
+static int number_classes(const struct sl_source *source, const char *const *names,
+                          const struct sl_string_ids *numbers, const char *model, int32_t *number,
+                          bool *same)
+{
+    char known[512];
+    *same = true;
+    for (int64_t c = 0; source->class_names[c]; c++) {
+        const int64_t found = sl_string_ids_find(numbers, source->class_names[c]);
+        list_names(names, known, sizeof known);
+        if (found < 0)
+            return sl_error(SL_ERR_DATA,
+                            "%s: %s has a class \"%s\" (expected classes that the model knows: "
+                            "%s)",
+                            model, source->path, source->class_names[c], known);
+        number[c] = (int32_t)found;
+        *same = *same && found == c;
+    }
+    return SL_OK;
+}
+
+static int adopt_names(struct sl_source *source, const char *const *names,
+                       const struct sl_string_ids *numbers, const char *model)
+{
+    const int64_t count = sl_labels_count_names(source->class_names);
+    int32_t *number = sl_block_array(&source->blocks, count, sizeof *number);
+    bool same = true;
+    int code = number ? SL_OK : SL_ERR_SYSTEM;
+    if (!code && source->class_names)
+        code = number_classes(source, names, numbers, model, number, &same);
+    if (code)
+        return code;
+    const bool several = count > 0 && source->labels.data && source->labels.dims == 2;
+    if (several && (!same || count != numbers->count))
+        return sl_error(SL_ERR_DATA,
+                        "%s: the columns of labels of %s are others, or have another order "
+                        "(expected those of the model's classes, in their order)",
+                        model, source->path);
+    if (!same) {
+        source->label_classes.number = number;
+        source->label_classes.count = count;
+    }
+    if (count > 0 && source->labels.data)
+        source->classes = numbers->count;
+    source->class_names = names;
+    return SL_OK;
+}
+
+static int adopt_classes(struct sl_source *source, const json_t *list, const char *model)
+{
+    const char *const *names = NULL;
+    struct sl_string_ids numbers = {0};
+    int code = read_names(source, list, model, &names, &numbers);
+    if (!code)
+        code = adopt_names(source, names, &numbers, model);
+    sl_string_ids_free(&numbers);
+    return code;
+}
+
+static int check_features(const struct sl_source *source, const json_t *dataset, const char *model)
+{
+    const json_t *said = json_object_get(dataset, IDENTITY);
+    const bool identity = source->feature_form == SL_FEATURES_IDENTITY;
+    if (!said || json_is_true(said) == identity)
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    identity ? "%s: the model was trained with columns of features, and %s has "
+                               "none (expected the same columns)"
+                             : "%s: the model was trained without features, one vertex by one, "
+                               "and %s has features (expected the graph of the training)",
+                    model, source->path);
+}
+
+/* Columns are not sorted by their names: the order must be the model's. */
+static int check_columns(const struct sl_source *source, const json_t *list, const char *model)
+{
+    const size_t count = (size_t)sl_labels_count_names(source->feature_names),
+                 known = json_array_size(list);
+    int code = SL_OK;
+    for (size_t c = 0; !code && source->feature_names && (c < count || c < known); c++) {
+        json_t *text = sl_json_text(c < count ? source->feature_names[c] : "");
+        const char *wanted = json_string_value(json_array_get(list, c)),
+                   *found = c < count ? json_string_value(text) : NULL;
+        if (!wanted || !found || strcmp(wanted, found) != 0)
+            code = sl_error(SL_ERR_DATA,
+                            "%s: column %zu of the features of %s is %s, and the model's is %s "
+                            "(expected the columns of the training, in their order)",
+                            model, c, source->path, found ? found : "absent",
+                            wanted ? wanted : "absent");
+        json_decref(text);
+    }
+    return code;
+}
+
+static int refuse_moments(const char *model, const char *list)
+{
+    return sl_error(SL_ERR_DATA, "%s: \"%s\" is damaged (expected a number for each column%s)",
+                    model, list, list == DEVIATIONS ? ", above 0" : "");
+}
+
+/* A number for each column, above a bound. */
+static int read_moments(struct sl_source *source, const json_t *dataset, const char *list,
+                        double above, const char *model, const double **out)
+{
+    const json_t *items = json_object_get(dataset, list);
+    const int64_t count = (int64_t)json_array_size(items);
+    double *numbers = sl_block_array(&source->blocks, count, sizeof *numbers);
+    *out = numbers;
+    if (!numbers)
+        return SL_ERR_SYSTEM;
+    for (int64_t c = 0; c < count; c++) {
+        const json_t *item = json_array_get(items, (size_t)c);
+        numbers[c] = json_number_value(item);
+        if (!json_is_number(item) || !(numbers[c] > above))
+            return refuse_moments(model, list);
+    }
+    if (count != source->features)
+        return sl_error(SL_ERR_DATA,
+                        "%s: the model was trained with %" PRId64 " columns of features, and %s "
+                        "has %" PRId64 " (expected the same columns)",
+                        model, count, source->path, source->features);
+    return SL_OK;
+}
+
+/* The model's means and deviations of columns. Sparse features are expanded row by row. */
+static int adopt_moments(struct sl_source *source, const json_t *dataset, bool standardizes,
+                         const char *model)
+{
+    struct sl_moments moments;
+    const bool means = json_is_array(json_object_get(dataset, MEANS)),
+               deviations = json_is_array(json_object_get(dataset, DEVIATIONS));
+    if (!standardizes && !means && !deviations)
+        return SL_OK;
+    if (!means || !deviations)
+        return sl_error(SL_ERR_DATA,
+                        "%s: the model standardises columns of features, and \"%s\" of \"dataset\" "
+                        "is no list (expected a number for each column)",
+                        model, means ? DEVIATIONS : MEANS);
+    if (source->feature_form == SL_FEATURES_CSR)
+        source->feature_form = SL_FEATURES_DENSE;
+    int code = read_moments(source, dataset, MEANS, -INFINITY, model, &moments.mean);
+    if (!code)
+        code = read_moments(source, dataset, DEVIATIONS, 0.0, model, &moments.deviation);
+    if (!code)
+        source->moments = moments;
+    return code;
+}
+
+int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool standardizes,
+                     const char *model)
+{
+    const json_t *names = json_object_get(dataset, NAMES),
+                 *columns = json_object_get(dataset, COLUMNS);
+    int code = check_features(source, dataset, model);
+    if (!code && json_is_array(columns))
+        code = check_columns(source, columns, model);
+    if (!code)
+        code = adopt_moments(source, dataset, standardizes, model);
+    return code || !json_is_array(names) ? code : adopt_classes(source, names, model);
+}
+
+int sl_meaning_check_direction(const struct sl_source *source, bool symmetric,
+                               const json_t *dataset, const char *model)
+{
+    if (symmetric || !source->of_edges || json_object_get(dataset, ROWS))
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    "%s: the model was trained when u aggregated from v of an edge u -> v of a "
+                    "file, and v aggregates from u of the directed edges of %s (expected a "
+                    "directory that starling convert --reverse makes of it)",
+                    model, source->path);
+}

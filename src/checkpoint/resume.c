@@ -1,0 +1,190 @@
+#include "checkpoint/resume.h"
+
+#include <string.h>
+
+#include "codelets/instructions.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "graphs/distribution.h"
+#include "graphs/vertex_cut.h"
+
+/* Of "how to run", what decides in which order numbers are added. Nothing else does: workers,
+ * schedulers, forms of broadcasts. Devices round differently, but are the machine's. */
+static const char *const kept[] = {
+    "groups",    "preload-hops", "distribution", "grid",         "replication",
+    "partition", "delay",        "partial-sums", "exact-epochs", "sum-order",
+    "order",     "balance",      "tiles",        "instructions", "rows",
+};
+
+static bool is_kept(const struct sl_option *option)
+{
+    bool found = !sl_config_is_execution(option);
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+        found = found || strcmp(option->name, kept[k]) == 0;
+    return found;
+}
+
+static void leave(bool *skip, const char *name)
+{
+    for (int o = 0; sl_config_options[o].name; o++)
+        skip[o] = skip[o] || strcmp(sl_config_options[o].name, name) == 0;
+}
+
+/* One option that says how ranks share the graph stands for all of them; parts and delays go with
+ * the distribution that they are of. */
+static void leave_others(const struct sl_config *config, const bool *given, const json_t *saved,
+                         bool *skip)
+{
+    const bool distribution = sl_config_is_given(given, "distribution"),
+               grid = sl_config_is_given(given, "grid"),
+               replication = sl_config_is_given(given, "replication");
+    const char *before = json_string_value(json_object_get(saved, "distribution"));
+    const bool other = distribution && (!before || strcmp(before, config->distribution) != 0);
+    if (distribution || replication)
+        leave(skip, "grid");
+    if (distribution || grid)
+        leave(skip, "replication");
+    if (grid || (!distribution && !replication && json_is_string(json_object_get(saved, "grid"))))
+        leave(skip, "distribution"); /* the grid decides */
+    if (sl_config_is_given(given, "delay"))
+        leave(skip, "exact-epochs"); /* with another delay, maybe none */
+    if (grid || other) {
+        leave(skip, "partition");
+        leave(skip, "delay");
+        leave(skip, "partial-sums");
+        leave(skip, "exact-epochs");
+    }
+}
+
+static int choose_anew(struct sl_config *config, int ranks)
+{
+    const bool grid = config->grid != NULL;
+    sl_note("--resume %s: --%s %s of the checkpoint does not fit %d ranks and is chosen anew",
+            config->resume, grid ? "grid" : "distribution",
+            grid ? config->grid : config->distribution, ranks);
+    config->replication = 0;
+    const int code = sl_config_set_text(&config->grid, NULL);
+    return code ? code : sl_config_set_text(&config->distribution, "auto");
+}
+
+/* Where it was left to the program and is no grid, it was 1D, or one rank, which has the same bits.
+ */
+static int settle_distribution(struct sl_config *config, const bool *given, int ranks)
+{
+    struct sl_grid grid;
+    if (sl_config_is_given(given, "distribution") || sl_config_is_given(given, "grid") ||
+        sl_config_is_given(given, "replication"))
+        return 0;
+    if (config->groups) /* whose ranks these are */
+        return 0;
+    if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid))
+        return choose_anew(config, ranks);
+    config->allow_inexact = false; /* nothing is left to choose */
+    return ranks > 1 && !config->grid && strcmp(config->distribution, "auto") == 0
+               ? sl_config_set_text(&config->distribution, "1d")
+               : 0;
+}
+
+/* Programs without the option computed all rows. A distribution or an order that is given may be
+ * for all rows. */
+static void settle_rows(struct sl_config *config, const bool *given, const json_t *saved)
+{
+    const bool all = !json_object_get(saved, "rows") ||
+                     (config->rows == SL_ROWS_NEEDED && sl_config_check_batches(config));
+    if (all && !sl_config_is_given(given, "rows"))
+        config->rows = SL_ROWS_ALL;
+}
+
+/* Parts of several ranks on one rank, orders that a given distribution does not take, instructions
+ * that this processor lacks. */
+static int settle_others(struct sl_config *config, const bool *given, int ranks)
+{
+    const bool clones = sl_config_kind(config)->clones && strcmp(config->order, "none") != 0,
+               parts = sl_config_kind(config)->parts && strcmp(config->order, "double") == 0;
+    int code = 0;
+    if ((clones || parts) && !sl_config_is_given(given, "order"))
+        code = sl_config_set_text(&config->order, "auto");
+    if (!code && ranks == 1 && !config->groups && sl_config_kind(config)->parts &&
+        !sl_config_is_given(given, "partition"))
+        code = sl_config_set_text(&config->partition, NULL);
+    if (config->instructions != SL_INSTRUCTIONS_AUTO &&
+        !sl_config_is_given(given, "instructions") &&
+        config->instructions > sl_instructions_best()) {
+        sl_note("--resume %s: this processor lacks --instructions %s of the checkpoint",
+                config->resume, sl_instructions_names[config->instructions]);
+        config->instructions = SL_INSTRUCTIONS_AUTO;
+    }
+    return code;
+}
+
+/* Delayed runs of programs without the option had unscaled partial sums. */
+static void settle_partial_sums(struct sl_config *config, const bool *given, const json_t *saved)
+{
+    const char *before = json_string_value(json_object_get(saved, "delay"));
+    const bool late = before && strcmp(before, "cd-0") != 0,
+               stays = sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT;
+    if (late && stays && !json_object_get(saved, "partial-sums") &&
+        !sl_config_is_given(given, "partial-sums"))
+        config->partial_sums = SL_PARTIAL_SUMS_UNSCALED;
+}
+
+/* The best weights, which may have been the program's choice, are kept where the new run can tell
+ * them (sl_defaults_settle). */
+static void settle_keep(struct sl_config *config, const bool *given)
+{
+    if (config->keep == SL_KEEP_BEST && !sl_config_is_given(given, "keep"))
+        config->keep = SL_KEEP_AUTO;
+}
+
+/* Parameters of other heads have the same shapes, but are of another network. */
+static int check_heads(const struct sl_config *config, const bool *given, const json_t *saved)
+{
+    static const char *const names[] = {"heads", "out-heads"};
+    const int64_t wanted[] = {config->heads, config->out_heads};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const json_t *before = json_object_get(saved, names[k]);
+        if (sl_config_is_given(given, names[k]) && json_is_integer(before) &&
+            json_integer_value(before) != wanted[k])
+            return sl_error(SL_ERR_USAGE, "--%s %lld: %s has %lld (expected the same)", names[k],
+                            (long long)wanted[k], config->resume,
+                            (long long)json_integer_value(before));
+    }
+    return 0;
+}
+
+/* Weights were trained on features of one norm. */
+static int check_norm(const struct sl_config *config, const bool *given, const json_t *saved)
+{
+    static const char name[] = "normalize-features";
+    const char *before = json_string_value(json_object_get(saved, name));
+    if (!sl_config_is_given(given, name) || !before ||
+        strcmp(before, sl_config_word(config, name).text) == 0)
+        return 0;
+    return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", name,
+                    sl_config_word(config, name).text, config->resume, before);
+}
+
+int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
+                   struct sl_checkpoint *checkpoint)
+{
+    int code = sl_checkpoint_read(config->resume, checkpoint);
+    if (code)
+        return code;
+    const json_t *saved = json_object_get(checkpoint->description, "configuration");
+    bool skip[SL_MOST_OPTIONS];
+    for (int o = 0; sl_config_options[o].name; o++)
+        skip[o] = given[o] || !is_kept(&sl_config_options[o]);
+    if (check_heads(config, given, saved) || check_norm(config, given, saved))
+        return SL_ERR_USAGE;
+    leave_others(config, given, saved, skip);
+    code = sl_options_from_json(sl_config_options, config, saved, skip, config->resume);
+    if (!code)
+        code = settle_distribution(config, given, ranks);
+    if (code)
+        return code;
+    settle_partial_sums(config, given, saved);
+    settle_keep(config, given);
+    code = settle_others(config, given, ranks);
+    settle_rows(config, given, saved);
+    return code;
+}

@@ -1,0 +1,222 @@
+#include "log/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/progress.h"
+#include "core/runtime.h"
+#include "graphs/metric.h"
+#include "log/epoch_table.h"
+
+static const double REDRAW_SECONDS = 0.1;
+
+int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet)
+{
+    struct stat status;
+    const bool bar = sl_progress_can_draw();
+    /* Launchers of MPI may give a rank a terminal as stdout, and a pipe as stderr. */
+    *report = (struct sl_report){.log_path = log_path,
+                                 .bar = !quiet && bar,
+                                 .lines = !quiet && !(bar && isatty(STDOUT_FILENO)),
+                                 .train_score = NAN,
+                                 .val_score = NAN};
+    if (!log_path)
+        return 0;
+    /* Whoever reads a log from a pipe or a terminal gets it there; a disk is no such thing. */
+    if (stat(log_path, &status) == 0 && (S_ISBLK(status.st_mode) || S_ISSOCK(status.st_mode)))
+        return sl_error(SL_ERR_USAGE, "--log %s: is no regular file (expected one, or a new name)",
+                        log_path);
+    const bool goes_on =
+        append && stat(log_path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+    report->table = sl_epoch_table_is(log_path);
+    if (report->table && goes_on && sl_epoch_table_check(log_path))
+        return SL_ERR_DATA;
+    report->log = fopen(log_path, append ? "a" : "w");
+    if (!report->log)
+        return sl_error(SL_ERR_SYSTEM, "--log %s: %s (expected a file that can be written)",
+                        log_path, strerror(errno));
+    if (report->table && !goes_on)
+        sl_epoch_table_begin(report->log);
+    return 0;
+}
+
+int sl_report_go_on(struct sl_report *report, int64_t epochs)
+{
+    struct stat status;
+    const bool table = report->table && report->log && fstat(fileno(report->log), &status) == 0 &&
+                       S_ISREG(status.st_mode) && fflush(report->log) == 0;
+    if (!table || sl_epoch_table_cut(report->log, report->log_path, epochs) == 0)
+        return 0;
+    return sl_error(SL_ERR_SYSTEM, "--log %s: %s", report->log_path, strerror(errno));
+}
+
+/* Who reads the log may wait for lines that do not come. */
+static void tell_failure(struct sl_report *report)
+{
+    const int reason = errno;
+    if (report->failed)
+        return;
+    report->failed = true;
+    sl_report_finish_bar(report);
+    sl_warn("--log %s: %s; training goes on", report->log_path, strerror(reason));
+}
+
+void sl_report_event(struct sl_report *report, const char *name, json_t *object)
+{
+    json_t *line = json_pack("{s:s}", "event", name);
+    json_object_update(line, object);
+    json_decref(object);
+    /* One flush per line: whatever ends the run, the log is whole lines up to the last epoch. */
+    if (report->log && !report->table &&
+        (json_dumpf(line, report->log, JSON_COMPACT) || fputc('\n', report->log) == EOF ||
+         fflush(report->log)))
+        tell_failure(report);
+    json_decref(line);
+}
+
+static void set_number(json_t *object, const char *key, double value)
+{
+    if (isfinite(value))
+        json_object_set_new(object, key, json_real(value));
+    else if (!isnan(value))
+        json_object_set_new(object, key, json_null());
+}
+
+const char *sl_report_key(char key[64], const char *split, const char *name)
+{
+    snprintf(key, 64, "%s_%s", split, name);
+    for (char *c = key; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    return key;
+}
+
+/* Print an epoch for the bar and for the lines. Each training step counts correct classes. Other
+ * metrics come from evaluations alone. */
+static void print_epoch(FILE *file, const struct sl_report *report, const struct sl_epoch_report *e)
+{
+    const bool accuracy = e->metric == &sl_metric_accuracy;
+    const double training = accuracy ? e->train_accuracy : report->train_score;
+    const char *name = accuracy ? "" : e->metric->name, *space = accuracy ? "" : " ";
+    fprintf(file, "epoch %lld/%lld  loss %.4f", (long long)e->epoch, (long long)e->epochs, e->loss);
+    if (!isnan(training))
+        fprintf(file, "  training %s%s%.3f", name, space, training);
+    if (!isnan(report->val_score))
+        fprintf(file, "  validation %s%s%.3f", name, space, report->val_score);
+}
+
+/* If the epochs that are left take as long as the epochs of this run so far. */
+static void print_time_left(FILE *file, const struct sl_report *report,
+                            const struct sl_epoch_report *e, double now)
+{
+    const double done = (double)(e->epoch - report->first_epoch);
+    char time[24];
+    if (done >= 1.0)
+        fprintf(file, "  %s left",
+                sl_progress_time((now - report->first_at) / done * (double)(e->epochs - e->epoch),
+                                 time));
+}
+
+static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
+{
+    char text[256];
+    const double now = sl_runtime_seconds();
+    if (report->first_at == 0.0) {
+        report->first_at = now;
+        report->first_epoch = e->epoch;
+    }
+    if (e->epoch < e->epochs && now - report->last_drawn < REDRAW_SECONDS)
+        return;
+    report->last_drawn = now;
+    FILE *out = fmemopen(text, sizeof text, "w");
+    if (!out)
+        return;
+    print_epoch(out, report, e);
+    print_time_left(out, report, e, now);
+    fclose(out);
+    sl_progress_draw((double)e->epoch / (double)e->epochs, text);
+}
+
+static void print_line(struct sl_report *report, const struct sl_epoch_report *e)
+{
+    sl_report_finish_bar(report);
+    print_epoch(stdout, report, e);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void set_scores(json_t *object, const struct sl_epoch_report *e)
+{
+    static const char *const splits[] = {
+        [SL_SPLIT_TRAIN] = "train", [SL_SPLIT_VAL] = "val", [SL_SPLIT_TEST] = "test"};
+    char key[64];
+    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS && e->metric != &sl_metric_accuracy; s++)
+        set_number(object, sl_report_key(key, splits[s], e->metric->name), e->score.of[s]);
+}
+
+static void log_epoch(struct sl_report *report, const struct sl_epoch_report *e)
+{
+    json_t *object = json_pack("{s:I}", "epoch", (json_int_t)e->epoch);
+    /* A loss that is not a number is the one thing a reader must not miss. */
+    if (isfinite(e->loss))
+        json_object_set_new(object, "loss", json_real(e->loss));
+    else
+        json_object_set_new(object, "loss", json_null());
+    set_number(object, "train_accuracy", e->train_accuracy);
+    set_number(object, "val_accuracy", e->val_accuracy);
+    set_number(object, "test_accuracy", e->test_accuracy);
+    set_scores(object, e);
+    set_number(object, "seconds", e->seconds);
+    set_number(object, "eval_seconds", e->eval_seconds);
+    set_number(object, "compute_seconds", sl_overlap_seconds(e->times.compute));
+    set_number(object, "communication_seconds", sl_overlap_seconds(e->times.communication));
+    set_number(object, "hidden_seconds", sl_overlap_seconds(e->times.hidden));
+    sl_report_event(report, "epoch", object);
+}
+
+void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
+{
+    if (report->log && !report->table)
+        log_epoch(report, e);
+    if (report->log && report->table && sl_epoch_table_row(report->log, e))
+        tell_failure(report);
+    const bool evaluated = !isnan(e->eval_seconds);
+    if (evaluated) {
+        report->train_score = e->score.of[SL_SPLIT_TRAIN];
+        report->val_score = e->score.of[SL_SPLIT_VAL];
+    }
+    if (report->lines && evaluated)
+        print_line(report, e);
+    if (report->bar)
+        draw_bar(report, e);
+    if (report->listener)
+        report->listener(report->context, e);
+}
+
+void sl_report_sync(struct sl_report *report)
+{
+    /* Of a pipe or a terminal, nothing is kept. */
+    if (report->log && fsync(fileno(report->log)) && errno != EINVAL && errno != EROFS)
+        tell_failure(report);
+}
+
+void sl_report_finish_bar(struct sl_report *report)
+{
+    if (report->bar)
+        sl_progress_clear();
+}
+
+int sl_report_close(struct sl_report *report)
+{
+    if (!report->log)
+        return 0;
+    if (fclose(report->log))
+        tell_failure(report);
+    report->log = NULL;
+    return report->failed ? sl_error(SL_ERR_SYSTEM, "--log %s: lines are missing", report->log_path)
+                          : 0;
+}

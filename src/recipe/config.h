@@ -1,0 +1,296 @@
+/* The configuration of a training run and its table of options. */
+#ifndef SL_RECIPE_CONFIG_H
+#define SL_RECIPE_CONFIG_H
+
+#include "codelets/instructions.h"
+#include "codelets/optimizer.h"
+#include "core/options.h"
+#include "core/runtime.h"
+#include "core/spmm_choice.h"
+#include "core/tile.h"
+#include "data/split_rule.h"
+#include "graphs/network.h"
+#include "predict/scenario.h"
+
+/* ---- Choices: constants and words (core/names.h). The table of options says what they mean. ----
+ */
+
+#define SL_PRESETS(ENTRY) ENTRY(SL_PRESET_DEFAULT, "default") ENTRY(SL_PRESET_KIPF, "kipf")
+enum sl_preset { SL_PRESETS(SL_CHOICE_CONSTANT) };
+
+#define SL_FEATURE_NORMS(ENTRY)         \
+    ENTRY(SL_FEATURE_NORM_AUTO, "auto") \
+    ENTRY(SL_FEATURE_NORM_NONE, "none") \
+    ENTRY(SL_FEATURE_NORM_L1, "l1")     \
+    ENTRY(SL_FEATURE_NORM_L2, "l2")     \
+    ENTRY(SL_FEATURE_NORM_STANDARD, "standard")
+enum sl_feature_norm { SL_FEATURE_NORMS(SL_CHOICE_CONSTANT) };
+
+#define SL_FORMS(ENTRY) \
+    ENTRY(SL_FORM_AUTO, "auto") ENTRY(SL_FORM_CSR, "csr") ENTRY(SL_FORM_DENSE, "dense")
+enum sl_form { SL_FORMS(SL_CHOICE_CONSTANT) };
+
+#define SL_FIRST_PRODUCTS(ENTRY) \
+    ENTRY(SL_FIRST_AUTO, "auto") \
+    ENTRY(SL_FIRST_GEMM, "gemm") \
+    ENTRY(SL_FIRST_SPMM, "spmm")
+enum sl_first_product { SL_FIRST_PRODUCTS(SL_CHOICE_CONSTANT) };
+
+#define SL_PRECISIONS(ENTRY)         \
+    ENTRY(SL_PRECISION_FP32, "fp32") \
+    ENTRY(SL_PRECISION_TF32, "tf32") \
+    ENTRY(SL_PRECISION_BF16, "bf16")
+enum sl_precision { SL_PRECISIONS(SL_CHOICE_CONSTANT) };
+
+#define SL_CLASS_WEIGHTS(ENTRY) \
+    ENTRY(SL_CLASS_WEIGHTS_NONE, "none") ENTRY(SL_CLASS_WEIGHTS_BALANCED, "balanced")
+enum sl_class_weights { SL_CLASS_WEIGHTS(SL_CHOICE_CONSTANT) };
+
+#define SL_SCHEDULES(ENTRY)                 \
+    ENTRY(SL_SCHEDULE_CONSTANT, "constant") \
+    ENTRY(SL_SCHEDULE_STEP, "step")         \
+    ENTRY(SL_SCHEDULE_COSINE, "cosine")
+enum sl_schedule { SL_SCHEDULES(SL_CHOICE_CONSTANT) };
+
+#define SL_KEEPS(ENTRY) \
+    ENTRY(SL_KEEP_AUTO, "auto") ENTRY(SL_KEEP_BEST, "best") ENTRY(SL_KEEP_LAST, "last")
+enum sl_keep { SL_KEEPS(SL_CHOICE_CONSTANT) };
+
+#define SL_SHARES(ENTRY)             \
+    ENTRY(SL_SHARE_BLOCKS, "blocks") \
+    ENTRY(SL_SHARE_COPIES, "copies") \
+    ENTRY(SL_SHARE_NONE, "none")
+enum sl_share { SL_SHARES(SL_CHOICE_CONSTANT) };
+
+#define SL_UNIT_SUMS(ENTRY) \
+    ENTRY(SL_UNIT_SUMS_PUBLISHED, "published") ENTRY(SL_UNIT_SUMS_SCALED, "scaled")
+enum sl_unit_sums { SL_UNIT_SUMS(SL_CHOICE_CONSTANT) };
+
+#define SL_STEP_ROWS(ENTRY) \
+    ENTRY(SL_ROWS_AUTO, "auto") ENTRY(SL_ROWS_ALL, "all") ENTRY(SL_ROWS_NEEDED, "needed")
+enum sl_step_rows { SL_STEP_ROWS(SL_CHOICE_CONSTANT) };
+
+#define SL_PARTIAL_SUMS(ENTRY) \
+    ENTRY(SL_PARTIAL_SUMS_SCALED, "scaled") ENTRY(SL_PARTIAL_SUMS_UNSCALED, "unscaled")
+enum sl_partial_sums { SL_PARTIAL_SUMS(SL_CHOICE_CONSTANT) };
+
+#define SL_SUM_ORDERS(ENTRY) \
+    ENTRY(SL_SUM_ORDER_TILES, "tiles") ENTRY(SL_SUM_ORDER_OWN_FIRST, "own-first")
+enum sl_sum_order { SL_SUM_ORDERS(SL_CHOICE_CONSTANT) };
+
+/* random: parts are drawn anew in every round. latin: units have blocks, drawn anew every `parts`
+ * rounds; within them, each block of an axis meets each block of the next axis once. fixed: the
+ * parts of the first round stay. */
+#define SL_ROUNDS_KINDS(ENTRY)        \
+    ENTRY(SL_ROUNDS_RANDOM, "random") \
+    ENTRY(SL_ROUNDS_LATIN, "latin")   \
+    ENTRY(SL_ROUNDS_FIXED, "fixed")
+enum sl_rounds_kind { SL_ROUNDS_KINDS(SL_CHOICE_CONSTANT) };
+
+enum { SL_MOST_PARTS = 255 };
+
+struct sl_config {
+    /* model */
+    enum sl_preset preset;
+    const struct sl_model_kind *model;
+    char *aggregator, *block_norm;
+    int64_t layers, hidden, hops, heads, out_heads;
+    double teleport;
+    bool bias;
+    enum sl_norm norm;
+    enum sl_feature_norm normalize_features;
+    enum sl_form feature_form;
+    bool cache_aggregate;
+    enum sl_first_product product_order;
+    /* optimisation */
+    int64_t epochs, seed;
+    double dropout, input_dropout, attention_dropout;
+    const struct sl_loss *loss;     /* NULL: auto */
+    const struct sl_metric *metric; /* NULL: auto */
+    enum sl_class_weights class_weights;
+    enum sl_label_decision decision;
+    double label_smoothing;
+    enum sl_optimizer optimizer;
+    double lr, momentum, weight_decay, clip_norm;
+    bool weight_decay_all;
+    enum sl_schedule schedule;
+    char *milestones;
+    int64_t step_epochs;
+    double step_factor;
+    int64_t patience, eval_every;
+    enum sl_keep keep;
+    /* batches */
+    char *batches, *max_hop, *preload_hops;
+    int64_t fanout, resample;
+    /* sub-models */
+    int64_t submodels, local_steps, rounds;
+    enum sl_share share;
+    enum sl_unit_sums unit_sums;
+    enum sl_rounds_kind partition_units;
+    char *submodel_share, *split_layers, *store;
+    int64_t
+        panel_bytes; /* no option: the most that a panel of the store has, in tests; 0: default */
+    bool reset_optimizer;
+    /* splits */
+    char *split;
+    int64_t split_seed;
+    /* execution */
+    enum sl_step_rows rows;
+    char *groups, *distribution, *grid, *partition, *delay, *order;
+    enum sl_relay_form broadcast;
+    enum sl_partial_sums partial_sums;
+    enum sl_sum_order sum_order;
+    enum sl_balance balance;
+    int64_t replication, exact_epochs;
+    bool cache_adjacency, allow_inexact;
+    int64_t tiles, block_columns, workers;
+    enum sl_spmm_kernel spmm;
+    enum sl_precision precision;
+    enum sl_device device;
+    enum sl_instructions instructions;
+    char *scheduler;
+    int64_t stop_after;
+    bool plan, overlap;
+    char *recompute;
+    bool profile;
+    /* files */
+    char *config, *log, *dag, *trace, *trace_epochs, *report, *checkpoint, *resume;
+    int64_t checkpoint_every;
+    bool quiet, verbose;
+};
+
+/* The table of struct sl_config, of at most so many rows. */
+enum { SL_MOST_OPTIONS = 96 };
+extern const struct sl_option sl_config_options[];
+
+/* Rows of the table that belong to a run and not to the model: a checkpoint brings only those of
+ * them back that results depend on, and only to go on (checkpoint/resume.h). */
+bool sl_config_is_execution(const struct sl_option *option);
+
+/* Rows that name files of a run. */
+bool sl_config_is_file(const struct sl_option *option);
+
+/* Whether the command line had the option; `given` is as of sl_options_parse, or NULL: none. */
+bool sl_config_is_given(const bool *given, const char *name);
+
+/* Return the word of a choice, "best" of "keep". */
+struct sl_word sl_config_word(const struct sl_config *config, const char *option);
+
+/* Replaces the text of an option by a copy of another one, or by NULL. SL_ERR_SYSTEM. */
+int sl_config_set_text(char **option, const char *text);
+
+/* Checks what no single row can (dependences between options). Returns 0 or SL_ERR_USAGE. */
+int sl_config_check(const struct sl_config *config);
+
+/* Check what other graphs than the whole one are for: --groups, --batches, --rows needed. Part of
+ * sl_config_check. Return 0 or SL_ERR_USAGE. */
+int sl_config_check_batches(const struct sl_config *config);
+
+/* Return the option whose results depend on more rows than the training vertices need; NULL: there
+ * is none. */
+const char *sl_config_reads_all(const struct sl_config *config);
+
+/* Refuse --rows needed where other rows count, too. Part of sl_config_check. Return 0 or
+ * SL_ERR_USAGE. */
+int sl_config_check_rows(const struct sl_config *config);
+
+/* The rule that splits are drawn by. SL_ERR_USAGE: --split is none. Part of sl_config_check. */
+int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule);
+
+/* Settings that follow from model and aggregator: the norm, whether a vertex is its own neighbour,
+ * the kind of layers that aggregate, and the reducer. */
+enum sl_norm sl_config_norm(const struct sl_config *config);
+bool sl_config_loops(const struct sl_config *config);
+const struct sl_layer_kind *sl_config_layer(const struct sl_config *config);
+const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
+
+/* Whether blocks have a layer that a program brought (graphs/layer_own.c). */
+bool sl_config_has_own_layer(const struct sl_config *config);
+
+/* Columns of a hidden layer. */
+int64_t sl_config_hidden(const struct sl_config *config);
+
+/* Dropout on the features, and whether these are aggregated once. */
+double sl_config_input_dropout(const struct sl_config *config);
+bool sl_config_aggregates(const struct sl_config *config);
+
+/* Loss and metric; --loss auto is cross-entropy here, unless sl_defaults_settle has chosen. */
+struct sl_objective sl_config_objective(const struct sl_config *config);
+
+/* How a dataset becomes tiles; its strings are the configuration's. */
+struct sl_assembly sl_config_assembly(const struct sl_config *config);
+
+/* The network, and all that a prediction needs to know; strings are the configuration's. */
+struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t features,
+                                      int64_t classes);
+int sl_config_product_order(const struct sl_config *config); /* of sl_network_create */
+struct sl_training sl_config_training(const struct sl_config *config,
+                                      const struct sl_source *source);
+
+/* Whether a run trains sub-models, and whether these are an ensemble: one round is the whole run,
+ * and nothing meets but predictions. */
+bool sl_config_has_submodels(const struct sl_config *config);
+bool sl_config_is_ensemble(const struct sl_config *config);
+
+/* Epochs of --epochs that an epoch of the loop is: one for each sub-model. */
+int64_t sl_config_work(const struct sl_config *config);
+
+/* Epochs of the loop: --epochs counts work, and an epoch of the loop is one of each sub-model. */
+int64_t sl_config_epochs(const struct sl_config *config);
+
+/* Whether a run evaluates at all. */
+bool sl_config_evaluates(const struct sl_config *config);
+
+/* The epochs of --trace-epochs, which is given. SL_ERR_USAGE. */
+int sl_config_trace_epochs(const struct sl_config *config, int64_t *first, int64_t *last);
+
+/* Whether a run keeps the weights of its best epoch, and not the last ones. --keep auto, which
+ * programs without the option leave: with --patience. */
+bool sl_config_keeps_best(const struct sl_config *config);
+
+/* Epochs between evaluations. */
+int64_t sl_config_eval_every(const struct sl_config *config);
+
+enum sl_row_norm sl_config_row_norm(const struct sl_config *config);
+bool sl_config_standardizes(const struct sl_config *config); /* the columns of features */
+
+/* The kind of distribution, and how late clones meet (graphs/vertex_cut.h). */
+const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config);
+int sl_config_delay(const struct sl_config *config);
+
+/* Read "cd-R" or "0c"; "auto", "none" or a number of blocks. Return whether the text is one. */
+enum { SL_MOST_DELAY = 1000 }; /* epochs */
+bool sl_config_parse_delay(const char *text, int *delay);
+bool sl_config_parse_recompute(const char *text, int *blocks);
+
+/* How many of the last epochs of the loop are exact. With --exact-epochs -1 and scaled partial
+ * sums: with --delay 0c a fifth of all, with cd-R a tenth, rounded down; else 0. */
+int64_t sl_config_exact_epochs(const struct sl_config *config);
+
+/* Blocks of --recompute N; 0: none, -1: auto. */
+int sl_config_recompute(const struct sl_config *config);
+
+/* SL_ERR_USAGE: an option is given (`given` as above) that the model does not have. */
+int sl_config_check_given(const struct sl_config *config, const bool *given);
+
+/* Options that the model does not have are not given. */
+void sl_config_forget_others(const struct sl_config *config, bool *given);
+
+/* Set the options that the file of --config has and the command line does not (`given`), and mark
+ * them as given. The file is a JSON object, {"hidden": 16, "bias": false}; TOML, if its name ends
+ * in .toml; or a log, whose first line has the options of a whole run. A log's files are left out.
+ * SL_ERR_DATA names the file and the line or the option. */
+int sl_config_read_file(struct sl_config *config, bool *given);
+
+/* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */
+int sl_config_check_delay(const struct sl_config *config);
+int sl_config_check_attention(const struct sl_config *config);
+
+/* What features and activations are stored as, and how many stages of received tiles there are. */
+enum sl_type sl_config_type(const struct sl_config *config);
+int sl_config_stages(const struct sl_config *config);
+
+/* The learning rate of `epoch` (1, 2, …). */
+double sl_config_rate(const struct sl_config *config, int64_t epoch);
+
+#endif

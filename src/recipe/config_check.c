@@ -1,0 +1,371 @@
+/* What no single row of the table of options can check: options that depend on one another. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codelets/attention.h"
+#include "codelets/instructions.h"
+#include "core/error.h"
+#include "graphs/vertex_cut.h"
+#include "recipe/batches_options.h"
+#include "recipe/config.h"
+#include "recipe/shares.h"
+
+int sl_config_check_delay(const struct sl_config *config)
+{
+    int delay = SL_DELAY_EXACT;
+    if (!sl_config_parse_delay(config->delay, &delay))
+        return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
+                        config->delay, SL_MOST_DELAY);
+    if (sl_config_reducer(config)->outputs > 1 && delay > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--delay %s: --aggregator %s has no gradient of a neighbour that was met "
+                        "some epochs ago (expected cd-0 or 0c)",
+                        config->delay, config->aggregator);
+    return 0;
+}
+
+static bool is_auto(const struct sl_config *config)
+{
+    return strcmp(config->distribution, "auto") == 0 && !config->grid && !config->replication;
+}
+
+static int check_vertex_cut(const struct sl_config *config)
+{
+    if (sl_config_check_delay(config))
+        return SL_ERR_USAGE;
+    if (config->allow_inexact && !is_auto(config))
+        return sl_error(SL_ERR_USAGE, "--allow-inexact: expected --distribution auto with it");
+    if (config->exact_epochs > 0 && !config->allow_inexact &&
+        sl_config_delay(config) == SL_DELAY_EXACT)
+        return sl_error(SL_ERR_USAGE,
+                        "--exact-epochs %lld: expected --delay cd-R or 0c with it, or "
+                        "--allow-inexact: with cd-0 all epochs are exact",
+                        (long long)config->exact_epochs);
+    if (!sl_config_kind(config)->clones) {
+        if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact && !config->groups)
+            return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
+                            config->delay);
+        if (config->partial_sums != SL_PARTIAL_SUMS_SCALED && !config->allow_inexact)
+            return sl_error(SL_ERR_USAGE,
+                            "--partial-sums %s: expected --distribution vertex-cut with it",
+                            sl_config_word(config, "partial-sums").text);
+        return 0;
+    }
+    if (strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--order %s: a vertex-cut takes vertices as the dataset has them (expected "
+                        "none; starling convert --order stores another order)",
+                        config->order);
+    return 0;
+}
+
+static bool is_probability(double p)
+{
+    return p >= 0.0 || p == -1.0;
+}
+
+static int check_recompute(const struct sl_config *config)
+{
+    int blocks;
+    if (!sl_config_parse_recompute(config->recompute, &blocks))
+        return sl_error(SL_ERR_USAGE, "--recompute %s: expected auto, none, or 2 to 1000 blocks",
+                        config->recompute);
+    if (blocks > 0 && !config->model->recomputes)
+        return sl_error(SL_ERR_USAGE, "--recompute %s: --model %s has no blocks (expected resgcn)",
+                        config->recompute, config->model->name);
+    if (blocks > 0 && sl_config_delay(config) > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--recompute %s: with --delay %s, sums are not the same a second time "
+                        "(expected cd-0 or 0c)",
+                        config->recompute, config->delay);
+    return 0;
+}
+
+/* The states of a program's reducer are float32. */
+static int check_reducer(const struct sl_config *config)
+{
+    if (!sl_config_reducer(config)->own || sl_config_type(config) == SL_FLOAT32)
+        return 0;
+    return sl_error(SL_ERR_USAGE,
+                    "--precision %s: --aggregator %s has float32 alone (expected fp32 or tf32)",
+                    sl_config_word(config, "precision").text, config->aggregator);
+}
+
+/* What attention is not defined with. */
+int sl_config_check_attention(const struct sl_config *config)
+{
+    if (config->model != &sl_model_gat)
+        return 0;
+    if (sl_config_hidden(config) > SL_ATTENTION_COLUMNS)
+        return sl_error(SL_ERR_USAGE,
+                        "--heads %lld of --hidden %lld: expected at most %d columns together",
+                        (long long)config->heads, (long long)config->hidden, SL_ATTENTION_COLUMNS);
+    if (sl_config_type(config) != SL_FLOAT32)
+        return sl_error(SL_ERR_USAGE,
+                        "--precision %s: --model gat has float32 alone (expected "
+                        "fp32 or tf32)",
+                        sl_config_word(config, "precision").text);
+    return 0;
+}
+
+const char *sl_config_reads_all(const struct sl_config *config)
+{
+    struct sl_batches_options how;
+    const bool normalizes =
+        config->model == &sl_model_resgcn && sl_layer_block(config->block_norm)->averages > 0;
+    if (normalizes)
+        return "--block-norm batch has the statistics of all rows";
+    if (sl_batches_parse(config, &how))
+        return NULL; /* sl_config_check says so */
+    if (how.sets > 1 || how.automatic)
+        return "--batches has sets of all vertices";
+    return sl_config_kind(config)->clones ? "clones of few vertices have other gradients"
+           : how.sampled                  ? "a sample is drawn around all vertices of a step"
+           : how.kind->alone              ? "--batches clusters trains on all rows of its clusters"
+           : config->groups && (how.preload > 0 || how.chooses_preload)
+               ? "--preload-hops takes rows that other groups compute"
+               : NULL;
+}
+
+int sl_config_check_rows(const struct sl_config *config)
+{
+    const char *reader = config->rows == SL_ROWS_NEEDED ? sl_config_reads_all(config) : NULL;
+    return reader ? sl_error(SL_ERR_USAGE, "--rows needed: %s (expected all or auto)", reader) : 0;
+}
+
+int sl_config_check_batches(const struct sl_config *config)
+{
+    struct sl_batches_options how;
+    if (sl_batches_parse(config, &how))
+        return SL_ERR_USAGE;
+    if (config->groups && config->allow_inexact)
+        return sl_error(SL_ERR_USAGE, "--allow-inexact: expected no --groups with it");
+    if (how.sampled && (how.kind->alone || !sl_batches_differ(config)))
+        return config->max_hop
+                   ? sl_error(SL_ERR_USAGE,
+                              "--max-hop %s: expected --groups GxP or --batches co:R with it",
+                              config->max_hop)
+                   : sl_error(SL_ERR_USAGE,
+                              "--fanout %lld: expected --groups GxP or --batches co:R with it",
+                              (long long)config->fanout);
+    if (config->resample > 0 && !how.sampled)
+        return sl_error(SL_ERR_USAGE, "--resample %lld: expected --max-hop N or --fanout K with it",
+                        (long long)config->resample);
+    if (!sl_batches_differ(config))
+        return 0;
+    if (sl_config_check_rows(config))
+        return SL_ERR_USAGE;
+    if (strcmp(config->order, "double") == 0)
+        return sl_error(SL_ERR_USAGE, "--order double: expected another order with --groups, "
+                                      "--batches or --rows needed");
+    const bool clones = sl_config_kind(config)->clones;
+    if (sl_config_delay(config) > 0 && (clones || how.preload == 0 || how.chooses_preload))
+        return sl_error(SL_ERR_USAGE,
+                        "--delay %s: expected --groups GxP and --preload-hops N with it, or cd-0",
+                        config->delay);
+    if (sl_config_delay(config) == SL_DELAY_NEVER && !clones)
+        return sl_error(SL_ERR_USAGE, "--delay 0c: expected --distribution vertex-cut with it");
+    return 0;
+}
+
+/* Numbers with commas between them, that rise from `least` on. */
+static bool is_list(const char *text, long least)
+{
+    char *end;
+    for (long before = least - 1, number; *text; before = number, text = *end ? end + 1 : end) {
+        number = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : before;
+        if (number <= before || (*end && (*end != ',' || !end[1])))
+            return false;
+    }
+    return true;
+}
+
+/* Latin squares have blocks of one size, and scaled sums one factor. */
+static int check_shares(const struct sl_config *config)
+{
+    int64_t share[SL_MOST_PARTS];
+    const bool equal = strcmp(config->submodel_share, "equal") == 0;
+    if (!equal && (config->partition_units == SL_ROUNDS_LATIN ||
+                   config->unit_sums == SL_UNIT_SUMS_SCALED || config->share == SL_SHARE_COPIES))
+        return sl_error(SL_ERR_USAGE,
+                        "--submodel-share %s: expected no --partition-units latin, no --unit-sums "
+                        "scaled and no --share copies with it",
+                        config->submodel_share);
+    return sl_shares_parse(config, share);
+}
+
+/* Options of sub-models, and what sub-models do not go with. */
+static int check_submodels(const struct sl_config *config)
+{
+    const char *alone = config->local_steps > 1                        ? "local-steps"
+                        : config->rounds > 0                           ? "rounds"
+                        : config->share != SL_SHARE_BLOCKS             ? "share"
+                        : config->partition_units != SL_ROUNDS_RANDOM  ? "partition-units"
+                        : strcmp(config->split_layers, "all") != 0     ? "split-layers"
+                        : config->store                                ? "store"
+                        : strcmp(config->submodel_share, "equal") != 0 ? "submodel-share"
+                        : config->unit_sums != SL_UNIT_SUMS_PUBLISHED  ? "unit-sums"
+                        : config->reset_optimizer                      ? "reset-optimizer"
+                                                                       : NULL;
+    if (config->milestones && !is_list(config->milestones, 1))
+        return sl_error(SL_ERR_USAGE,
+                        "--milestones %s: expected epochs that rise, with commas between them",
+                        config->milestones);
+    if (config->eval_every < 0 && config->patience > 0)
+        return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --patience 0 with it");
+    if (config->eval_every < 0 && config->keep == SL_KEEP_BEST)
+        return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --keep last with it");
+    if (config->submodels == 0 && alone)
+        return sl_error(SL_ERR_USAGE, "--%s: expected --submodels M with it", alone);
+    if (config->submodels == 0)
+        return 0;
+    if (sl_config_has_own_layer(config))
+        return sl_error(SL_ERR_USAGE,
+                        "--submodels %lld: --block-norm %s has parameters of a program, which are "
+                        "not cut (expected row or batch)",
+                        (long long)config->submodels, config->block_norm);
+    if (check_shares(config))
+        return SL_ERR_USAGE;
+    if (config->share == SL_SHARE_COPIES &&
+        (strcmp(config->split_layers, "all") != 0 || config->partition_units != SL_ROUNDS_RANDOM))
+        return sl_error(SL_ERR_USAGE,
+                        "--share copies: no units are cut (expected no --split-layers, no "
+                        "--partition-units and no --unit-sums)");
+    if (config->share == SL_SHARE_NONE &&
+        (config->local_steps > 1 || config->rounds > 0 || config->reset_optimizer ||
+         config->partition_units != SL_ROUNDS_RANDOM ||
+         config->unit_sums != SL_UNIT_SUMS_PUBLISHED))
+        return sl_error(SL_ERR_USAGE,
+                        "--share none: one round is the whole run (expected no --local-steps, no "
+                        "--rounds, no --reset-optimizer, no --partition-units and no --unit-sums)");
+    if (config->share == SL_SHARE_NONE && config->patience > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--share none: an ensemble keeps its last weights (expected --patience 0)");
+    if (config->share == SL_SHARE_NONE && config->keep == SL_KEEP_BEST)
+        return sl_error(SL_ERR_USAGE,
+                        "--share none: an ensemble keeps its last weights (expected --keep last)");
+    if (strcmp(config->split_layers, "all") != 0 && !is_list(config->split_layers, 0))
+        return sl_error(SL_ERR_USAGE,
+                        "--split-layers %s: expected all, or numbers of hidden layers that rise "
+                        "(0: features), with commas between them",
+                        config->split_layers);
+    struct sl_batches_options how;
+    if (sl_batches_parse(config, &how) || how.sampled || strcmp(config->preload_hops, "all") != 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--submodels %lld: each group has the whole graph (expected no "
+                        "--preload-hops, no --max-hop and no --fanout)",
+                        (long long)config->submodels);
+    if (config->exact_epochs > 0 || sl_config_delay(config) > 0)
+        return sl_error(SL_ERR_USAGE, "--submodels %lld: expected --delay cd-0 or 0c",
+                        (long long)config->submodels);
+    return 0;
+}
+
+static int check_trace(const struct sl_config *config)
+{
+    int64_t first, last;
+    return config->trace_epochs ? sl_config_trace_epochs(config, &first, &last) : 0;
+}
+
+int sl_config_check(const struct sl_config *config)
+{
+    struct sl_split_rule split;
+    if (sl_config_split(config, &split))
+        return SL_ERR_USAGE;
+    if (!is_probability(config->attention_dropout))
+        return sl_error(
+            SL_ERR_USAGE,
+            "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
+            config->attention_dropout);
+    if (check_reducer(config) || sl_config_check_attention(config) || check_recompute(config) ||
+        check_trace(config))
+        return SL_ERR_USAGE;
+    if (strcmp(config->order, "double") == 0 && config->model->one_order)
+        return sl_error(SL_ERR_USAGE,
+                        "--order double: --model %s needs a vertex and its neighbours in one order "
+                        "(expected another order)",
+                        config->model->name);
+    if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
+        return sl_error(
+            SL_ERR_USAGE,
+            "--input-dropout %g: expected a probability below 1, or -1 for that of --dropout",
+            config->input_dropout);
+    if (sl_config_standardizes(config) && config->feature_form == SL_FORM_CSR)
+        return sl_error(SL_ERR_USAGE,
+                        "--normalize-features standard: columns lose their zeros (expected "
+                        "--feature-form dense, or auto)");
+    enum sl_instructions level;
+    const int known = sl_instructions_choose(config->instructions, &level);
+    if (known)
+        return known;
+    if (strcmp(config->order, "double") == 0 && !sl_config_loops(config))
+        return sl_error(SL_ERR_USAGE,
+                        "--order double: --aggregator %s adds a vertex to its neighbours, which "
+                        "are in another order then (expected --aggregator gcn, or one order)",
+                        config->aggregator);
+    const struct sl_distribution_kind *kind = sl_config_kind(config);
+    if (sl_config_check_batches(config) || check_submodels(config))
+        return SL_ERR_USAGE;
+    if (config->partition && !config->groups && !kind->parts && !kind->clones)
+        return sl_error(SL_ERR_USAGE,
+                        "--partition %s: expected --distribution halo, cover or vertex-cut with it",
+                        config->partition);
+    if (config->grid && sl_distribution_find(config->distribution) != &sl_distribution_block)
+        return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution %s with it",
+                        config->grid, config->distribution);
+    if (kind->parts && strcmp(config->order, "double") == 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--order double: rows and columns need the same parts with --distribution "
+                        "%s (expected another order, or a grid)",
+                        kind->name);
+    const int code = check_vertex_cut(config);
+    if (code)
+        return code;
+    if (config->checkpoint_every && !config->checkpoint)
+        return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
+    return 0;
+}
+
+/* Options that some models have. */
+static const struct {
+    const char *option;
+    const struct sl_model_kind *model[2]; /* NULL: none */
+} of_models[] = {
+    {"aggregator", {&sl_model_sage}},
+    {"hops", {&sl_model_sgc, &sl_model_appnp}},
+    {"teleport", {&sl_model_appnp}},
+    {"block-norm", {&sl_model_resgcn}},
+    {"heads", {&sl_model_gat}},
+    {"out-heads", {&sl_model_gat}},
+    {"attention-dropout", {&sl_model_gat}},
+};
+
+/* Whether the model has the options of row k. */
+static bool has_row(const struct sl_config *config, size_t k)
+{
+    return config->model == of_models[k].model[0] || config->model == of_models[k].model[1];
+}
+
+int sl_config_check_given(const struct sl_config *config, const bool *given)
+{
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
+        if (sl_config_is_given(given, of_models[k].option) && !has_row(config, k))
+            return sl_error(SL_ERR_USAGE,
+                            "--%s: --model %s does not have it (expected --model %s%s%s)",
+                            of_models[k].option, config->model->name, of_models[k].model[0]->name,
+                            of_models[k].model[1] ? " or " : "",
+                            of_models[k].model[1] ? of_models[k].model[1]->name : "");
+    return 0;
+}
+
+void sl_config_forget_others(const struct sl_config *config, bool *given)
+{
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
+        for (int o = 0; sl_config_options[o].name; o++)
+            if (strcmp(sl_config_options[o].name, of_models[k].option) == 0 && !has_row(config, k))
+                given[o] = false;
+}

@@ -1,0 +1,306 @@
+/* What follows from options: models, distributions, rates, numbers of epochs. */
+#include "recipe/config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codelets/optimizer.h"
+#include "graphs/distribution.h"
+#include "graphs/vertex_cut.h"
+#include "recipe/shares.h"
+
+const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config)
+{
+    return config->grid ? &sl_distribution_block : sl_distribution_find(config->distribution);
+}
+
+static bool has_scaled_sums(const struct sl_config *config)
+{
+    return sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT &&
+           config->partial_sums == SL_PARTIAL_SUMS_SCALED && config->submodels == 0;
+}
+
+int64_t sl_config_exact_epochs(const struct sl_config *config)
+{
+    if (config->exact_epochs >= 0)
+        return config->exact_epochs;
+    if (!has_scaled_sums(config))
+        return 0;
+    return sl_config_epochs(config) / (sl_config_delay(config) == SL_DELAY_NEVER ? 5 : 10);
+}
+
+int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)
+{
+    return sl_split_rule_parse(config->split, config->split_seed, rule);
+}
+
+static bool is_gat(const struct sl_config *config)
+{
+    return config->model == &sl_model_gat;
+}
+
+static bool is_sage(const struct sl_config *config)
+{
+    return config->model == &sl_model_sage;
+}
+
+/* GraphSAGE with the aggregator gcn is a graph convolution with another norm. */
+const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
+{
+    const bool means = is_sage(config) && strcmp(config->aggregator, "gcn") == 0;
+    return means ? &sl_layer_gcn : config->model->neighbours;
+}
+
+bool sl_config_loops(const struct sl_config *config)
+{
+    return sl_config_layer(config)->loops;
+}
+
+const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
+{
+    const struct sl_reducer *named = is_sage(config) ? sl_reducer_find(config->aggregator) : NULL;
+    if (is_gat(config))
+        return &sl_reduce_attention;
+    return named ? named : &sl_reduce_sum;
+}
+
+enum sl_norm sl_config_norm(const struct sl_config *config)
+{
+    if (is_sage(config) && !sl_reducer_find(config->aggregator)) /* gcn and mean */
+        return SL_NORM_COUNT;
+    if (!sl_config_layer(config)->normalized || config->model->unscaled)
+        return SL_NORM_NONE;
+    return config->norm;
+}
+
+struct sl_objective sl_config_objective(const struct sl_config *config)
+{
+    const struct sl_loss *loss = config->loss ? config->loss : &sl_loss_softmax;
+    const struct sl_metric *suitable =
+        config->decision == SL_DECIDE_TOP ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
+    return (struct sl_objective){
+        .loss = loss,
+        .metric = config->metric ? config->metric : suitable,
+        .decision = config->decision,
+        .smoothing = config->label_smoothing,
+        .balanced = config->class_weights == SL_CLASS_WEIGHTS_BALANCED,
+    };
+}
+
+bool sl_config_has_own_layer(const struct sl_config *config)
+{
+    return config->model == &sl_model_resgcn && sl_layer_block(config->block_norm)->own;
+}
+
+/* Return the units of a hidden layer in the smallest sub-model; of attention, all heads are cut
+ * alike. */
+static int64_t least_units(const struct sl_config *config)
+{
+    int64_t share[SL_MOST_PARTS], least = INT64_MAX, all = 0;
+    if (config->submodels < 2 || config->share == SL_SHARE_COPIES || is_gat(config) ||
+        strcmp(config->split_layers, "all") != 0 || config->submodels > SL_MOST_PARTS ||
+        sl_shares_parse(config, share))
+        return 0;
+    for (int64_t p = 0; p < config->submodels; p++) {
+        least = share[p] < least ? share[p] : least;
+        all += share[p];
+    }
+    return config->hidden * least / all;
+}
+
+struct sl_assembly sl_config_assembly(const struct sl_config *config)
+{
+    return (struct sl_assembly){
+        .norm = sl_config_norm(config),
+        .loops = sl_config_loops(config),
+        .row_norm = sl_config_row_norm(config),
+        .type = sl_config_type(config),
+        .reducer = sl_config_reducer(config),
+        .objective = sl_config_objective(config),
+        .aggregates = sl_config_aggregates(config),
+        .spmm_first = config->product_order == SL_FIRST_SPMM,
+        .layers = config->layers,
+        .hidden = sl_config_hidden(config),
+        .whole_rows = sl_config_has_own_layer(config),
+        .inner = config->layers > 1 || config->model->inner,
+        .least_units = least_units(config),
+        .heads = is_gat(config) ? config->heads : 0,
+        .out_heads = is_gat(config) ? config->out_heads : 0,
+        .positive = is_gat(config),
+        .keeps_features = sl_config_input_dropout(config) == 0.0,
+        .alone_first = config->model->alone_first,
+        .kind = sl_config_kind(config),
+        .distribution = config->distribution,
+        .grid = config->grid,
+        .replication = config->replication,
+        .partition = config->partition,
+        .delay = sl_config_delay(config),
+        .scales_partials = config->partial_sums == SL_PARTIAL_SUMS_SCALED,
+        .seed = (uint64_t)config->seed,
+        .relay = config->broadcast,
+        .own_first = config->sum_order == SL_SUM_ORDER_OWN_FIRST,
+        .drops_adjacency = !config->cache_adjacency,
+        .balance = config->balance,
+        .tiles = config->tiles,
+        .block_cols = config->block_columns,
+    };
+}
+
+struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t features,
+                                      int64_t classes)
+{
+    return (struct sl_model_shape){
+        .options = {.recompute = sl_config_recompute(config),
+                    .states = sl_optimizer_states(config->optimizer),
+                    .seed = (uint64_t)config->seed,
+                    .keep_best = sl_config_keeps_best(config),
+                    .clip_norm = config->clip_norm},
+        .model = config->model,
+        .kind = sl_config_layer(config),
+        .layers = (int)config->layers,
+        .hops = (int)config->hops,
+        .block = sl_layer_block(config->block_norm),
+        .teleport = (float)config->teleport,
+        .reducer = sl_config_reducer(config),
+        .features = features,
+        .hidden = config->hidden,
+        .classes = classes,
+        .bias = config->bias,
+        .input_dropout = sl_config_input_dropout(config),
+        .dropout = config->dropout,
+        .decay_first = (float)config->weight_decay,
+        .decay_rest = config->weight_decay_all ? (float)config->weight_decay : 0.0f,
+        .heads = is_gat(config) ? (int)config->heads : 0,
+        .out_heads = is_gat(config) ? (int)config->out_heads : 0,
+        .attention_dropout =
+            config->attention_dropout < 0.0 ? config->dropout : config->attention_dropout,
+        .slope = 0.2f,
+    };
+}
+
+int sl_config_product_order(const struct sl_config *config)
+{
+    return config->product_order == SL_FIRST_GEMM   ? SL_GEMM_FIRST
+           : config->product_order == SL_FIRST_SPMM ? SL_SPMM_FIRST
+                                                    : -1;
+}
+
+struct sl_training sl_config_training(const struct sl_config *config,
+                                      const struct sl_source *source)
+{
+    struct sl_assembly how = sl_config_assembly(config);
+    if (config->allow_inexact && how.delay == SL_DELAY_EXACT && how.reducer->linear)
+        how.delay = SL_DELAY_NEVER;
+    return (struct sl_training){
+        .how = how,
+        .inexact = config->allow_inexact,
+        .no_cut = config->rows == SL_ROWS_NEEDED,
+        .shape = sl_config_shape(config, source->features, source->classes),
+        .product_order = sl_config_product_order(config),
+        .stages = sl_config_stages(config),
+        .order = config->order,
+        .epochs = config->epochs,
+    };
+}
+
+bool sl_config_evaluates(const struct sl_config *config)
+{
+    return config->eval_every >= 0;
+}
+
+bool sl_config_keeps_best(const struct sl_config *config)
+{
+    return config->keep == SL_KEEP_AUTO ? config->patience > 0 : config->keep == SL_KEEP_BEST;
+}
+
+int64_t sl_config_eval_every(const struct sl_config *config)
+{
+    enum { WITHOUT_PATIENCE = 10, PER_PATIENCE = 10 };
+    if (config->eval_every > 0)
+        return config->eval_every;
+    if (config->patience <= 0)
+        return WITHOUT_PATIENCE;
+    return config->patience < PER_PATIENCE ? 1 : config->patience / PER_PATIENCE;
+}
+
+enum sl_row_norm sl_config_row_norm(const struct sl_config *config)
+{
+    return config->normalize_features == SL_FEATURE_NORM_L1   ? SL_ROW_NORM_L1
+           : config->normalize_features == SL_FEATURE_NORM_L2 ? SL_ROW_NORM_L2
+                                                              : SL_ROW_NORM_NONE;
+}
+
+bool sl_config_standardizes(const struct sl_config *config)
+{
+    return config->normalize_features == SL_FEATURE_NORM_STANDARD;
+}
+
+int64_t sl_config_hidden(const struct sl_config *config)
+{
+    return is_gat(config) ? config->heads * config->hidden : config->hidden;
+}
+
+double sl_config_input_dropout(const struct sl_config *config)
+{
+    return config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
+}
+
+bool sl_config_aggregates(const struct sl_config *config)
+{
+    return config->cache_aggregate && sl_config_reducer(config)->linear &&
+           !config->model->alone_first && sl_config_input_dropout(config) == 0.0;
+}
+
+enum sl_type sl_config_type(const struct sl_config *config)
+{
+    return config->precision == SL_PRECISION_BF16 ? SL_BFLOAT16 : SL_FLOAT32;
+}
+
+int sl_config_stages(const struct sl_config *config)
+{
+    return config->overlap ? 4 : 1;
+}
+
+bool sl_config_has_submodels(const struct sl_config *config)
+{
+    return config->submodels > 0;
+}
+
+bool sl_config_is_ensemble(const struct sl_config *config)
+{
+    return sl_config_has_submodels(config) && config->share == SL_SHARE_NONE;
+}
+
+int64_t sl_config_work(const struct sl_config *config)
+{
+    return config->submodels > 0 ? config->submodels : 1;
+}
+
+int64_t sl_config_epochs(const struct sl_config *config)
+{
+    const int64_t work = sl_config_work(config);
+    return (config->epochs + work - 1) / work;
+}
+
+/* How many milestones are passed after so many epochs. */
+static int passed(const char *milestones, int64_t done)
+{
+    int count = 0;
+    for (const char *text = milestones; text && *text; text += strcspn(text, ",")) {
+        text += *text == ',';
+        count += strtoll(text, NULL, 10) <= done;
+    }
+    return count;
+}
+
+double sl_config_rate(const struct sl_config *config, int64_t epoch)
+{
+    const int64_t done = (epoch - 1) * sl_config_work(config);
+    const double rate = config->lr * pow(config->step_factor, passed(config->milestones, done));
+    if (config->schedule == SL_SCHEDULE_STEP)
+        return rate * pow(config->step_factor, (double)(done / config->step_epochs));
+    if (config->schedule == SL_SCHEDULE_COSINE)
+        return 0.5 * rate * (1.0 + cos(M_PI * (double)done / (double)config->epochs));
+    return rate;
+}

@@ -1,0 +1,49 @@
+/* A trained model, applied to every vertex of a dataset. */
+#ifndef SL_RUN_APPLY_H
+#define SL_RUN_APPLY_H
+
+#include "data/identities.h"
+#include "train/trainer.h"
+
+/* How to run it: as the options of the same names. */
+struct sl_apply_options {
+    const char *distribution, *grid; /* grid NULL: as the distribution says */
+    int64_t tiles, replication;
+    const struct sl_metric *metric; /* that is measured; NULL: the model's */
+    bool embeddings;                /* the output of the last hidden layer is wanted, too */
+    struct sl_identities *named;    /* set on rank 0, for sl_identities_free; NULL: not wanted */
+};
+
+struct sl_apply {
+    struct sl_config config; /* the model's */
+    struct sl_trainer trainer;
+    struct sl_outcome outcome; /* scores of the splits; NaN for a split without labels */
+    struct sl_matrix *logits;  /* the trainer's */
+    struct sl_matrix hidden;   /* when wanted */
+};
+
+/* Run a model on a dataset once. `name`: of the checkpoint, for errors. `source` is given an order,
+ * and its arrays are released; its labels may be absent. Collective. SL_ERR_DATA: the model and the
+ * dataset do not fit; SL_ERR_USAGE: the options do not; SL_ERR_SYSTEM. Call sl_apply_destroy in
+ * either case. */
+int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_source *source,
+                    const struct sl_checkpoint *checkpoint, const char *name,
+                    const struct sl_apply_options *how);
+void sl_apply_destroy(struct sl_apply *apply);
+
+/* Of the dataset: rows of every matrix below. */
+int64_t sl_apply_vertices(const struct sl_apply *apply);
+
+/* Return a whole matrix (vertices, cols) on rank 0; the caller frees it. NULL on other ranks, and
+ * without memory. Clones of a vertex have the same row. Collective. */
+float *sl_apply_collect(struct sl_apply *apply, struct sl_matrix *matrix);
+
+/* Set classes[v] (rows) to the first largest logit of row v. all: (rows, cols). */
+void sl_apply_find_classes(const float *all, int64_t rows, int64_t cols, int32_t *classes);
+
+/* Set out (rows, cols) to the softmax of each row of the logits `all`; to the sigmoid of each logit
+ * where vertices have several labels. The loss is one of classes. May work in place. */
+void sl_apply_find_probabilities(const struct sl_loss *loss, const float *all, int64_t rows,
+                                 int64_t cols, float *out);
+
+#endif

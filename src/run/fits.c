@@ -1,0 +1,340 @@
+#include "run/fits.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/task.h"
+#include "data/feature_form.h"
+#include "recipe/defaults.h"
+#include "train/trainer.h"
+
+struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer)
+{
+    struct sl_plan plan = sl_plan_of(&trainer->whole.operands, &trainer->whole.network);
+    sl_batches_plan(&trainer->batches, &plan);
+    if (sl_config_has_submodels(trainer->config)) {
+        sl_store_plan(&trainer->store, &plan);
+        sl_wide_plan(&trainer->wide, &plan);
+        sl_ensemble_plan(&trainer->ensemble, &plan);
+        sl_submodels_plan(&trainer->submodels, &trainer->wide, &plan);
+    }
+    sl_plan_add_up(&plan);
+    return plan;
+}
+
+int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
+                 const struct sl_config *config, struct sl_plan *plan)
+{
+    struct sl_trainer trainer;
+    rt->plans = true;
+    const int code = sl_trainer_create(&trainer, rt, source, config, NULL);
+    if (!code)
+        *plan = sl_trainer_plan(&trainer);
+    sl_trainer_destroy(&trainer);
+    rt->plans = false;
+    return code;
+}
+
+/* More than all layers have: numbers of a vertex, and parameters. */
+static void count_layers(const struct sl_source *source, const struct sl_config *config,
+                         double *columns, double *parameters)
+{
+    const struct sl_model_shape shape = sl_config_shape(config, source->features, source->classes);
+    struct sl_layer_list list = {0};
+    shape.model->list(&shape, &list);
+    *columns = *parameters = list.failed ? HUGE_VAL : 0.0;
+    for (int l = 0; l < list.count; l++) {
+        const struct sl_layer_shape *layer = &list.layer[l];
+        const double in = (double)layer->in, out = (double)sl_layer_shape_columns(layer);
+        *columns += out + 32.0 + (l > 0 ? in : 0.0);
+        *parameters += (double)sl_layer_shape_rows(layer) * out;
+    }
+    free(list.layer);
+}
+
+/* Graphs like the whole one that a rank has its part of, at most: each group and each batch may
+ * need all vertices. */
+static double more_graphs(const struct sl_runtime *rt, const struct sl_config *config)
+{
+    struct sl_batches_options how;
+    if (!sl_batches_differ(config) || sl_batches_parse(config, &how))
+        return 1.0;
+    const int64_t steps = sl_batches_options_steps(&how);
+    const int groups = config->groups ? rt->ranks : 1;
+    return 1.0 + (double)groups * (double)(how.each > 1 ? 2 : steps);
+}
+
+/* More than a rank takes, from the shape of graph and network alone. */
+static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *source,
+                          const struct sl_config *config)
+{
+    enum { MOST_PARTS = 64 }; /* of a gradient, unless --tiles says more */
+    const double n = (double)source->vertices, f = (double)source->features,
+                 c = (double)source->classes;
+    const double h = (double)sl_config_hidden(config);
+    const double nnz = (double)source->adjacency.indices.count;
+    const double features = source->feature_form == SL_FEATURES_IDENTITY ? 12.0 * n : 36.0 * n * f;
+    const double parts = config->tiles > MOST_PARTS ? (double)config->tiles : MOST_PARTS;
+    double columns, parameters;
+    count_layers(source, config, &columns, &parameters);
+    return more_graphs(rt, config) *
+           ((16.0 * (nnz + n) + features + 4.0 * n * (columns + 8.0 * (h + c + 32.0))) / rt->ranks *
+                2.0 +
+            4.0 * 2.0 * parameters * (4.0 + parts));
+}
+
+static int refuse(struct sl_runtime *rt, const struct sl_source *source,
+                  const struct sl_config *config, int64_t total, const struct sl_space *space)
+{
+    static const double GIB = 1 << 30;
+    static const char *const who[SL_MEMORY_BOUNDS] = {
+        "this machine has", "the control group (cgroup) has", "ulimit -v or -d leaves"};
+    struct sl_config narrow = *config;
+    struct sl_plan plan = {.total = 0};
+    narrow.precision = SL_PRECISION_BF16;
+    const int code = sl_plan_make(rt, source, &narrow, &plan);
+    const bool fits = !code && sl_plan_largest(rt, &plan).total <= space->bytes;
+    return sl_error(SL_ERR_SYSTEM,
+                    "training takes %.1f GiB on a rank, and %s %.1f GiB free for it: "
+                    "%s; more ranks on other machines, fewer --layers or a smaller --hidden take "
+                    "less (--plan shows what takes how much)",
+                    (double)total / GIB, who[space->bound], (double)space->bytes / GIB,
+                    fits ? "--precision bf16 would fit" : "--precision bf16 would not fit either");
+}
+
+/* Some is taken until the run is checked, and while it is planned. */
+enum { MOST_PERCENT = 95 };
+
+/* Blocks of --recompute that take the least memory: L / N + N is least there. */
+static int64_t most_blocks(const struct sl_config *config)
+{
+    return llround(sqrt((double)config->layers));
+}
+
+/* Whether --recompute auto may make rows again. Late messages do not come twice. */
+static bool may_recompute(const struct sl_config *config)
+{
+    return sl_config_recompute(config) < 0 && config->model->recomputes &&
+           sl_config_delay(config) <= 0 && most_blocks(config) > 1;
+}
+
+/* ---- Batches ---- */
+
+static int64_t space_for(struct sl_runtime *rt)
+{
+    return sl_space_find(rt).bytes / 100 * MOST_PERCENT;
+}
+
+/* Tasks that are submitted, and lists of tiles, take some too. */
+static int64_t space_for_batches(struct sl_runtime *rt)
+{
+    enum { TASK = 2200, LISTS = 32 << 20 };
+    return space_for(rt) - (int64_t)SL_PENDING_TASKS * TASK - LISTS;
+}
+
+/* What the tiles of batches take, with StarPU's handles. */
+static int64_t bytes_of_batches(struct sl_runtime *rt, const struct sl_plan *plan)
+{
+    enum { HANDLE = 4500 };
+    const struct sl_plan most = sl_plan_largest(rt, plan);
+    return most.total + HANDLE * most.handles;
+}
+
+/* A run whose batches are counted. */
+struct counted {
+    struct sl_runtime *rt;
+    const struct sl_source *source;
+    struct sl_config *config;
+};
+
+static int set_batches(struct sl_config *config, int64_t batches)
+{
+    char text[32];
+    snprintf(text, sizeof text, "co:%lld", (long long)batches);
+    return sl_options_set(sl_config_options, config, "batches", text);
+}
+
+/* What a run with so many batches takes, or more. Selecting has taken its memory then, also address
+ * space of threads, which stays: less of the space may be left. */
+static int take_batches(void *context, int64_t batches, int64_t *space, int64_t *bytes)
+{
+    const struct counted *run = context;
+    struct sl_plan plan;
+    int code = set_batches(run->config, batches);
+    const double rough = code ? 0.0 : rough_bytes(run->rt, run->source, run->config);
+    *bytes = (int64_t)rough;
+    if (code || rough < (double)*space)
+        return code;
+    code = sl_plan_make(run->rt, run->source, run->config, &plan);
+    if (code)
+        return code;
+    *bytes = bytes_of_batches(run->rt, &plan);
+    sl_memory_trim();
+    const int64_t left = space_for_batches(run->rt);
+    *space = left < *space ? left : *space;
+    return 0;
+}
+
+int sl_plan_find_batches(sl_plan_batches_function *take, void *context, int64_t most, int64_t space,
+                         int64_t *best)
+{
+    int64_t low = 0, last = 1, before = 0, bytes = 0;
+    int code = take(context, last, &space, &before);
+    int64_t least = before;
+    *best = 1;
+    while (!code && least > space && 2 * last <= most) {
+        code = take(context, 2 * last, &space, &bytes);
+        if (code || (bytes >= before && last > 1))
+            break;
+        before = bytes;
+        low = last;
+        last = 2 * last;
+        *best = bytes < least ? last : *best;
+        least = bytes < least ? bytes : least;
+    }
+    while (!code && least <= space && *best - low > 1) {
+        const int64_t middle = (low + *best) / 2;
+        code = take(context, middle, &space, &bytes);
+        if (bytes <= space)
+            *best = middle;
+        else
+            low = middle;
+    }
+    return code;
+}
+
+static int find_batches(struct sl_runtime *rt, const struct sl_source *source,
+                        struct sl_config *config)
+{
+    enum { MOST_BATCHES = 1024 };
+    struct counted run = {rt, source, config};
+    const int64_t each = source->vertices / rt->ranks;
+    int64_t best;
+    const int code =
+        sl_plan_find_batches(take_batches, &run, each < MOST_BATCHES ? each : MOST_BATCHES,
+                             space_for_batches(rt), &best);
+    return code ? code : set_batches(config, best);
+}
+
+int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
+                    char *chosen)
+{
+    struct sl_batches_options how;
+    char text[32];
+    int code = sl_batches_parse(config, &how);
+    if (code || !how.automatic)
+        return code;
+    const bool recomputes = may_recompute(config);
+    snprintf(text, sizeof text, "%lld", (long long)most_blocks(config));
+    if (recomputes)
+        code = sl_options_set(sl_config_options, config, "recompute", text);
+    if (!code)
+        code = find_batches(rt, source, config);
+    if (!code && recomputes)
+        code = sl_options_set(sl_config_options, config, "recompute", "auto");
+    if (!code)
+        sl_defaults_say(chosen, "batches", config->batches);
+    return code;
+}
+
+/* ---- Recomputing ---- */
+
+/* Whether a run that keeps the output of every N-th block alone fits into the space. */
+static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
+                     struct sl_config *config, int64_t blocks, int64_t space, bool *fits)
+{
+    char text[32];
+    struct sl_plan plan;
+    snprintf(text, sizeof text, "%lld", (long long)blocks);
+    int code = sl_options_set(sl_config_options, config, "recompute", blocks > 1 ? text : "none");
+    if (!code)
+        code = sl_plan_make(rt, source, config, &plan);
+    if (!code)
+        *fits = sl_runtime_least(rt, bytes_of_batches(rt, &plan) <= space) > 0;
+    return code;
+}
+
+int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
+                      struct sl_config *config, char *chosen)
+{
+    const int64_t space = sl_batches_differ(config) ? space_for_batches(rt) : space_for(rt),
+                  most = most_blocks(config);
+    bool fits = rough_bytes(rt, source, config) < (double)space;
+    if (sl_config_recompute(config) >= 0)
+        return 0;
+    if (!may_recompute(config) || fits)
+        return sl_options_set(sl_config_options, config, "recompute", "none");
+    int64_t low = 1, high = most; /* `low` does not fit; `high` is taken */
+    int code = fits_with(rt, source, config, low, space, &fits);
+    while (!code && !fits && high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        bool less = false;
+        code = fits_with(rt, source, config, middle, space, &less);
+        if (less)
+            high = middle;
+        else
+            low = middle;
+    }
+    if (!code && !fits)
+        code = fits_with(rt, source, config, high, space, &fits);
+    if (!code && sl_config_recompute(config) > 1)
+        sl_defaults_say(chosen, "recompute", config->recompute);
+    return code;
+}
+
+int sl_plan_form(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
+                 char *chosen)
+{
+    const int64_t space = sl_batches_differ(config) ? space_for_batches(rt) : space_for(rt);
+    bool fits = rough_bytes(rt, source, config) < (double)space;
+    struct sl_plan plan;
+    int code = 0;
+    if (!sl_features_made_dense(source) || sl_config_standardizes(config))
+        return 0;
+    if (!fits)
+        code = sl_plan_make(rt, source, config, &plan);
+    if (!code && !fits)
+        fits = sl_runtime_least(rt, bytes_of_batches(rt, &plan) <= space) > 0;
+    if (!code && fits)
+        sl_defaults_say(chosen, "feature-form", "dense");
+    if (!code && !fits)
+        config->feature_form = SL_FORM_CSR;
+    return code || fits ? code : sl_features_set_form(rt, source, SL_FEATURES_CSR);
+}
+
+int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
+                 struct sl_needed_choice *choice, bool *fits)
+{
+    const int64_t space = space_for(rt);
+    struct sl_plan plan;
+    *fits = false;
+    if (!choice->reason[0] || config->rows != SL_ROWS_NEEDED || config->groups ||
+        strcmp(config->batches, "full") != 0 || rough_bytes(rt, source, config) < (double)space)
+        return 0;
+    const int code = sl_plan_make(rt, source, config, &plan);
+    if (!code)
+        *fits = sl_runtime_least(rt, plan.total <= space) > 0;
+    if (!code && !*fits)
+        sl_needed_give_up(config, choice, "another graph of needed rows does not fit into memory");
+    return code;
+}
+
+int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
+                  const struct sl_config *config)
+{
+    struct sl_plan plan;
+    const struct sl_space space = sl_space_find(rt);
+    if (!sl_config_has_submodels(config) && rough_bytes(rt, source, config) < (double)space.bytes)
+        return 0;
+    int code = sl_plan_make(rt, source, config, &plan);
+    if (code)
+        return code;
+    plan = sl_plan_largest(rt, &plan);
+    if (plan.total > space.bytes)
+        code = refuse(rt, source, config, plan.total, &space);
+    return sl_runtime_agree(rt, code);
+}

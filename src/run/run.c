@@ -1,0 +1,383 @@
+/* A run of training, from options to a trainer that is ready, for the program and the library. */
+#include "run/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/meaning.h"
+#include "checkpoint/resume.h"
+#include "core/alike.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "core/profile.h"
+#include "core/progress.h"
+#include "core/trace.h"
+#include "core/words.h"
+#include "data/columns.h"
+#include "data/feature_form.h"
+#include "groups/preload.h"
+#include "recipe/objective.h"
+#include "run/fits.h"
+#include "run/share_choice.h"
+
+int sl_train_start(struct sl_train_run *run, const bool *given, bool silent)
+{
+    struct sl_alike alike = {.count = 0};
+    sl_alike_add_options(&alike, "train", sl_config_options, &run->config, given);
+    const struct sl_runtime_options options = {.scheduler = run->config.scheduler,
+                                               .workers = (int)run->config.workers,
+                                               .quiet = silent,
+                                               .device = run->config.device,
+                                               .own_first =
+                                                   run->config.sum_order == SL_SUM_ORDER_OWN_FIRST,
+                                               .alike = &alike};
+    const int code = sl_runtime_start(&run->rt, &options);
+    if (code)
+        return code;
+    run->rt.stages = sl_config_stages(&run->config);
+    sl_talk(run->rt.rank == 0 && !run->config.quiet, run->config.verbose);
+    if (run->config.profile)
+        sl_profile_enable();
+    if (run->config.trace)
+        sl_trace_enable();
+    return 0;
+}
+
+static int configure(struct sl_train_run *run, const bool *given)
+{
+    int code = sl_defaults_preset(&run->config, given);
+    if (!code && run->config.resume)
+        code = sl_resume_read(&run->config, given, run->rt.ranks, &run->resumed);
+    if (!code)
+        code = sl_config_check_given(&run->config, given);
+    return code ? code : sl_config_check(&run->config);
+}
+
+/* A log or a picture in the place of a model would be the end of the model. */
+static int check_names(const struct sl_config *config)
+{
+    const struct {
+        const char *option, *path;
+    } files[] = {{"log", config->log},
+                 {"dag", config->dag},
+                 {"trace", config->trace},
+                 {"report", config->report},
+                 {"checkpoint", config->checkpoint},
+                 {"resume", config->resume},
+                 {"config", config->config}};
+    const size_t count = sizeof files / sizeof *files, outputs = 5; /* and files that are read */
+    for (size_t f = 0; f < outputs; f++)
+        for (size_t g = f + 1; g < count; g++)
+            if (!(f == outputs - 1 && g == outputs) && /* a run that goes on */
+                sl_file_same(files[f].path, files[g].path))
+                return sl_error(SL_ERR_USAGE, "--%s %s is the file of --%s (expected another file)",
+                                files[f].option, files[f].path, files[g].option);
+    return 0;
+}
+
+static int probe_outputs(const struct sl_config *config)
+{
+    int code = sl_file_probe(config->dag);
+    code = code ? code : sl_file_probe(config->trace);
+    code = code ? code : sl_file_probe(config->report);
+    return code ? code : sl_file_probe(config->checkpoint);
+}
+
+/* Before a checkpoint is read, which the run may then write. */
+static int lock_outputs(struct sl_train_run *run)
+{
+    int code = check_names(&run->config);
+    code = code ? code : sl_file_lock(&run->locks[0], run->config.log);
+    return code ? code : sl_file_lock(&run->locks[1], run->config.checkpoint);
+}
+
+static int open_outputs(struct sl_train_run *run)
+{
+    const int code = probe_outputs(&run->config);
+    return code ? code
+                : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
+                                 run->config.quiet);
+}
+
+/* All ranks return the same code. */
+static int choose_order(struct sl_train_run *run)
+{
+    sl_progress_begin("choosing an order of the vertices");
+    return sl_progress_end_with(sl_runtime_agree(
+        &run->rt, sl_train_choose_order(&run->rt, &run->source, &run->config, &run->choice)));
+}
+
+static int choose_rows(struct sl_train_run *run)
+{
+    sl_progress_begin("choosing rows of a step");
+    return sl_progress_end_with(
+        sl_needed_choose(&run->rt, &run->source, &run->config, &run->choice.rows));
+}
+
+static int choose_distribution(struct sl_train_run *run)
+{
+    struct sl_runtime *rt = &run->rt;
+    sl_progress_begin("choosing a distribution");
+    int code = sl_train_choose_distribution(rt, &run->source, &run->config, &run->choice);
+    if (!code)
+        code = sl_preload_choose(rt, &run->source, &run->config, run->choice.preload);
+    return sl_progress_end_with(code);
+}
+
+static int plan_memory(struct sl_train_run *run, const bool *given)
+{
+    struct sl_runtime *rt = &run->rt;
+    sl_progress_begin("planning the memory");
+    int code = sl_plan_rows(rt, &run->source, &run->config, &run->choice.rows, &run->fits);
+    if (!code)
+        code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
+    if (!code)
+        code = sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
+    if (!code && !run->config.resume && !sl_config_is_given(given, "feature-form"))
+        code = sl_plan_form(rt, &run->source, &run->config, run->chosen);
+    return sl_progress_end_with(code);
+}
+
+/* Of parts or the hops of vertices. */
+static int cut_vertices(struct sl_train_run *run)
+{
+    const struct sl_assembly how = sl_batches_whole(&run->config);
+    sl_progress_begin("cutting the graph");
+    return sl_progress_end_with(sl_operands_order(&run->rt, &run->source, &how));
+}
+
+static int order_vertices(struct sl_train_run *run)
+{
+    const uint64_t seed = (uint64_t)run->config.seed;
+    if (strcmp(run->config.order, "double") == 0)
+        return sl_source_order_double(&run->rt, &run->source, seed);
+    return sl_source_order(&run->rt, &run->source, run->config.order, seed);
+}
+
+/* The source is gone when the log tells them. */
+static void take_class_names(struct sl_train_run *run)
+{
+    const char *const *names = run->source.class_names;
+    if (!names || run->source.classes > SL_NAMED_CLASSES)
+        return;
+    run->class_names = json_array();
+    for (int64_t c = 0; c < run->source.classes && names[c]; c++)
+        json_array_append_new(run->class_names, sl_json_text(names[c]));
+}
+
+static int choose_form(struct sl_train_run *run)
+{
+    struct sl_rates core;
+    sl_rates_of_core(run->rt.cache_bytes, &core);
+    return sl_defaults_form(&run->rt, &run->source, &core, &run->config);
+}
+
+/* What a column is called: its name, or its number. */
+static const char *name_column(const struct sl_source *source, int64_t c, char text[48])
+{
+    if (source->feature_names)
+        snprintf(text, 48, "'%.40s'", source->feature_names[c]);
+    else
+        snprintf(text, 48, "%" PRId64, c);
+    return text;
+}
+
+/* Columns, where the options or the dataset ask for it, and no checkpoint says how. */
+static int standardize(struct sl_train_run *run, const bool *given)
+{
+    struct sl_source *source = &run->source;
+    const struct sl_column_scales *scales = &source->scales;
+    char least[48], most[48];
+    if (!sl_config_standardizes(&run->config) || source->moments.mean)
+        return 0;
+    const int code = sl_columns_standardize(&run->rt, source);
+    if (!code && !sl_config_is_given(given, "normalize-features"))
+        sl_note("%s: numbers of column %s of the features are about %.2g, of column %s about %.2g: "
+                "all columns are standardised (--normalize-features none leaves them)",
+                run->path, name_column(source, scales->most, most), scales->scale[1],
+                name_column(source, scales->least, least), scales->scale[0]);
+    return code;
+}
+
+static const json_t *trained_on(const struct sl_train_run *run)
+{
+    return run->config.resume ? json_object_get(run->resumed.description, "dataset") : NULL;
+}
+
+int sl_train_open(struct sl_train_run *run, const bool *given)
+{
+    struct sl_runtime *rt = &run->rt;
+    run->opened_at = sl_runtime_seconds();
+    int code = sl_runtime_agree(rt, rt->rank == 0 ? lock_outputs(run) : 0);
+    if (!code)
+        code = sl_runtime_agree(rt, configure(run, given));
+    if (!code && run->config.resume)
+        code = sl_checkpoint_check_alike(rt, &run->resumed, run->config.resume);
+    if (!code)
+        code = run->graph ? sl_source_borrow_alike(rt, run->graph, &run->source)
+                          : sl_source_open(rt, run->path, &run->source);
+    if (!code && run->graph) /* opened without a word */
+        sl_features_note(&run->source, run->path);
+    if (!code && run->config.resume)
+        code = sl_runtime_agree(rt, sl_meaning_adopt(&run->source, trained_on(run),
+                                                     sl_config_standardizes(&run->config),
+                                                     run->config.resume));
+    if (!code && run->config.loss)
+        code = sl_objective_take_labels(rt, &run->config, trained_on(run), &run->source);
+    if (!code)
+        code = sl_config_split(&run->config, &run->source.split_rule);
+    if (!code)
+        code = sl_runtime_agree(rt, sl_trainer_check(&run->source));
+    if (!code)
+        code = sl_runtime_agree(rt, sl_batches_check(&run->config, &run->source));
+    if (!code)
+        code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
+    if (!code)
+        code = choose_order(run);
+    if (!code)
+        code = order_vertices(run);
+    if (!code)
+        code = choose_form(run);
+    if (!code)
+        code = sl_runtime_agree(rt,
+                                sl_defaults_settle(&run->config, &run->source, given, run->chosen));
+    if (!code)
+        code = standardize(run, given);
+    if (!code)
+        code = sl_runtime_agree(rt, sl_objective_check(&run->config, &run->source));
+    if (!code)
+        code = choose_rows(run);
+    if (!code && sl_batches_differ(&run->config))
+        code = sl_runtime_agree(rt, sl_source_settle_splits(&run->source));
+    if (!code)
+        take_class_names(run);
+    if (!code)
+        code = choose_distribution(run);
+    if (!code)
+        code = cut_vertices(run);
+    return code ? code : plan_memory(run, given);
+}
+
+/* What cannot be known before the data are read. */
+static int check_inputs(const struct sl_train_run *run)
+{
+    const struct sl_trainer *trainer = &run->trainer;
+    if (trainer->first_epoch > sl_config_epochs(&run->config))
+        return sl_error(SL_ERR_USAGE,
+                        "--resume %s: epoch %" PRId64
+                        " is done already; ask for more with --epochs",
+                        run->config.resume, trainer->first_epoch - 1);
+    if (run->config.resume && trainer->trained_vertices != run->source.vertices)
+        return sl_error(SL_ERR_DATA,
+                        "--resume %s: the checkpoint is of a graph of %" PRId64
+                        " vertices, and %s has %" PRId64,
+                        run->config.resume, trainer->trained_vertices, run->path,
+                        run->source.vertices);
+    return sl_trainer_check_labels(trainer);
+}
+
+static int make_trainer(struct sl_train_run *run)
+{
+    sl_progress_begin("reading rows, making tiles");
+    return sl_progress_end_with(sl_trainer_create(&run->trainer, &run->rt, &run->source,
+                                                  &run->config,
+                                                  run->config.resume ? &run->resumed : NULL));
+}
+
+int sl_train_load(struct sl_train_run *run)
+{
+    const bool measures = strcmp(run->config.submodel_share, "auto") == 0;
+    int code = run->fits ? 0 : sl_plan_check(&run->rt, &run->source, &run->config);
+    if (!code)
+        code = sl_shares_measure(&run->rt, &run->source, &run->config, run->chosen);
+    if (!code && measures) /* a sub-model may be larger now */
+        code = sl_plan_check(&run->rt, &run->source, &run->config);
+    if (!code)
+        code = make_trainer(run);
+    if (!code && run->config.resume)
+        code = sl_meaning_check_direction(&run->source, run->trainer.whole.operands.symmetric,
+                                          json_object_get(run->resumed.description, "dataset"),
+                                          run->config.resume);
+    sl_checkpoint_free(&run->resumed); /* the trainer has its own copy */
+    if (!code)
+        code = sl_runtime_agree(&run->rt, check_inputs(run));
+    if (!code && run->config.resume)
+        code =
+            sl_runtime_agree(&run->rt, sl_report_go_on(&run->report, run->trainer.first_epoch - 1));
+    if (sl_batches_read_source(&run->trainer.batches))
+        sl_memory_trim();
+    else
+        sl_source_release(&run->source);
+    if (!code && run->trainer.whole.operands.merged_edges > 0)
+        sl_note("%s: %" PRId64 " duplicate edge%s merged", run->path,
+                run->trainer.whole.operands.merged_edges,
+                sl_plural(run->trainer.whole.operands.merged_edges, " was", "s were"));
+    run->load_seconds = sl_runtime_seconds() - run->opened_at;
+    return code;
+}
+
+/* Clones of a vertex, on average; 0 where there are none. */
+static double replication(const struct sl_train_run *run)
+{
+    if (!sl_config_kind(&run->config)->clones)
+        return 0.0;
+    const struct sl_partition *partition = run->trainer.whole.operands.partition;
+    return (double)partition->row_cut[partition->tiles] / (double)run->source.vertices;
+}
+
+/* Of 1D, with two orders of vertices the less even one. */
+static struct sl_stage_balance measure_stages(const struct sl_train_run *run)
+{
+    const struct sl_operands *operands = &run->trainer.whole.operands;
+    const struct sl_distribution *d = operands->distribution;
+    struct sl_stage_balance all = {0.0, 0.0};
+    if (run->rt.ranks == 1 || d->kind != &sl_distribution_block || d->grid.rows < run->rt.ranks)
+        return all;
+    for (int order = 0; order < operands->row_orders; order++) {
+        struct sl_tile_counts counts;
+        if (!sl_tile_counts_of(&operands->adjacency[order], &operands->transposed[order],
+                               &counts)) {
+            const struct sl_stage_balance one =
+                sl_tile_counts_stages(&counts, d->rank_cut, d->ranks, 1);
+            all.worst = fmax(all.worst, one.worst);
+            all.all = fmax(all.all, one.all);
+        }
+        sl_tile_counts_destroy(&counts);
+    }
+    return all;
+}
+
+void sl_train_measure(struct sl_train_run *run)
+{
+    const struct sl_plan own = sl_trainer_plan(&run->trainer);
+    run->plan = sl_plan_largest(&run->rt, &own);
+    run->stages = measure_stages(run);
+    run->replication = replication(run);
+    sl_train_find_groups(run);
+}
+
+void sl_train_stop(struct sl_train_run *run)
+{
+    sl_trainer_destroy(&run->trainer);
+    sl_runtime_stop(&run->rt);
+}
+
+int sl_train_free(struct sl_train_run *run)
+{
+    const int code = sl_report_close(&run->report);
+    sl_file_unlock(&run->locks[0]);
+    sl_file_unlock(&run->locks[1]);
+    json_decref(run->start);
+    json_decref(run->class_names);
+    sl_outcome_free(&run->outcome);
+    free(run->groups.group);
+    sl_checkpoint_free(&run->resumed);
+    sl_source_close(&run->source);
+    sl_options_free(sl_config_options, &run->config);
+    return code;
+}

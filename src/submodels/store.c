@@ -1,0 +1,382 @@
+#include "submodels/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/saved.h"
+#include "codelets/record.h"
+#include "core/error.h"
+#include "core/message.h"
+#include "core/task.h"
+#include "core/temporary.h"
+#include "graphs/collective.h"
+#include "graphs/network.h"
+
+/* ---- Panels ---- */
+
+static int add_panel(struct sl_store *store, const struct sl_panel *panel)
+{
+    if (store->panels == store->room) {
+        const int room = 2 * store->room + 8;
+        struct sl_panel *longer = realloc(store->panel, (size_t)room * sizeof *longer);
+        if (!longer)
+            return sl_error(SL_ERR_SYSTEM, "no memory for %d panels of parameters", room);
+        store->panel = longer;
+        store->room = room;
+    }
+    store->panel[store->panels++] = *panel;
+    return 0;
+}
+
+static int open_store(struct sl_store *store, struct sl_model *model)
+{
+    *store = (struct sl_store){.rt = model->rt,
+                               .model = model,
+                               .kinds = 1 + model->options.states,
+                               .first = calloc((size_t)model->layers + 1, sizeof *store->first)};
+    return store->first
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for the panels of %d layers", model->layers);
+}
+
+int sl_store_of_model(struct sl_store *store, struct sl_model *model)
+{
+    int code = open_store(store, model);
+    for (int l = 0; !code && l < model->layers; l++) {
+        struct sl_model_layer *layer = &model->layer[l];
+        struct sl_panel panel = {.layer = l, .rows = layer->parameters.rows};
+        panel.tile[SL_STORE_PARAMETERS] = &layer->parameters;
+        for (int s = 0; s < model->options.states; s++)
+            panel.tile[SL_STORE_STATE + s] = &layer->state[s];
+        panel.tile[SL_STORE_BEST] = layer->best.rows > 0 ? &layer->best : NULL;
+        if (sl_model_learns(layer))
+            code = add_panel(store, &panel);
+        store->first[l + 1] = store->panels;
+    }
+    return code;
+}
+
+static int64_t numbers_of(const struct sl_model *model)
+{
+    int64_t numbers = 0;
+    for (int l = 0; l < model->layers; l++)
+        numbers += model->layer[l].parameters.rows * model->layer[l].parameters.cols;
+    return numbers;
+}
+
+/* The next panel, from row `row` of a layer on, before which panels have `before` numbers. Its
+ * owner has `share` numbers, and less than a row more. A layer without weights has one panel. */
+static struct sl_panel next_panel(const struct sl_model_layer *layer, int64_t row, int64_t before,
+                                  int64_t share, int64_t most_bytes)
+{
+    const int64_t cols = layer->parameters.cols, left = layer->parameters.rows - row;
+    const int64_t most = most_bytes / (cols * (int64_t)sizeof(float));
+    int64_t rows = (share - before % share + cols - 1) / cols;
+    rows = rows < most ? rows : most > 0 ? most : 1;
+    return (struct sl_panel){.layer = layer->index,
+                             .owner = (int)(before / share),
+                             .first = row,
+                             .rows = layer->shape.kind->weights == 0 || left < rows ? left : rows};
+}
+
+static int cut_panels(struct sl_store *store, int64_t most_bytes)
+{
+    const struct sl_model *model = store->model;
+    const int64_t ranks = store->rt->ranks, share = (numbers_of(model) + ranks - 1) / ranks;
+    int64_t before = 0;
+    int code = 0;
+    for (int l = 0; !code && l < model->layers; l++) {
+        const struct sl_tile *whole = &model->layer[l].parameters;
+        for (int64_t row = 0; !code && row < whole->rows;) {
+            const struct sl_panel panel =
+                next_panel(&model->layer[l], row, before, share, most_bytes);
+            code = add_panel(store, &panel);
+            row += panel.rows;
+            before += panel.rows * whole->cols;
+        }
+        store->first[l + 1] = store->panels;
+    }
+    return code;
+}
+
+/* ---- Memory ---- */
+
+static int64_t columns_of(const struct sl_store *store, const struct sl_panel *panel)
+{
+    return store->model->layer[panel->layer].parameters.cols;
+}
+
+static bool has_kind(const struct sl_store *store, int kind)
+{
+    return kind == SL_STORE_BEST ? store->model->options.keep_best : kind < store->kinds;
+}
+
+static int64_t own_bytes(const struct sl_store *store)
+{
+    enum { MORE = 64 }; /* of a tile in a file */
+    int64_t bytes = 0;
+    for (int n = 0; n < store->panels; n++) {
+        const struct sl_panel *panel = &store->panel[n];
+        for (int k = 0; k < SL_STORE_KINDS; k++)
+            if (panel->owner == store->rt->rank && has_kind(store, k))
+                bytes += panel->rows * columns_of(store, panel) * (int64_t)sizeof(float) + MORE;
+    }
+    return bytes;
+}
+
+/* Panels move to a GPU where all of them have room beside the tiles of a sub-model. Those of a file
+ * stay. */
+static bool is_on_cores(const struct sl_store *store)
+{
+    return store->mapped.memory || !sl_task_holds(store->rt, own_bytes(store) / 2);
+}
+
+static int create_tile(struct sl_store *store, const struct sl_panel *panel, struct sl_tile *tile)
+{
+    const int64_t rows = panel->rows, cols = columns_of(store, panel);
+    const size_t bytes = (size_t)(rows * cols) * sizeof(float);
+    if (panel->owner != store->rt->rank || !store->mapped.memory)
+        return sl_tile_create(store->rt, tile, rows, cols, sizeof(float), panel->owner);
+    void *memory = sl_mapped_take(&store->mapped, bytes);
+    if (!memory)
+        return sl_error(SL_ERR_SYSTEM, "a store of %zu bytes is too small", store->mapped.bytes);
+    sl_tile_describe(store->rt, tile, rows, cols, cols, sizeof(float), panel->owner, memory);
+    return 0;
+}
+
+static int create_tiles(struct sl_store *store)
+{
+    const bool on_cores = is_on_cores(store);
+    int code = 0;
+    store->tiles = calloc((size_t)(store->panels * SL_STORE_KINDS + 1), sizeof *store->tiles);
+    if (!store->tiles)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d panels of parameters", store->panels);
+    for (int n = 0; !code && n < store->panels; n++)
+        for (int k = 0; !code && k < SL_STORE_KINDS; k++) {
+            struct sl_tile *tile = &store->tiles[n * SL_STORE_KINDS + k];
+            if (!has_kind(store, k))
+                continue;
+            store->panel[n].tile[k] = tile;
+            code = create_tile(store, &store->panel[n], tile);
+            tile->on_cores = on_cores;
+        }
+    return code;
+}
+
+int sl_store_create(struct sl_store *store, struct sl_model *model, const char *directory,
+                    int64_t most_bytes)
+{
+    int code = open_store(store, model);
+    store->directory = directory;
+    if (!code)
+        code = cut_panels(store, most_bytes > 0 ? most_bytes : SL_PANEL_BYTES);
+    if (!code && directory && !store->rt->plans)
+        code = sl_mapped_open(&store->mapped, directory, (size_t)own_bytes(store));
+    if (!code)
+        code = create_tiles(store);
+    return sl_runtime_agree(store->rt, code);
+}
+
+/* Memory of a file is the file's. */
+void sl_store_destroy(struct sl_store *store)
+{
+    for (int t = 0; store->tiles && t < store->panels * SL_STORE_KINDS; t++) {
+        if (store->mapped.memory) {
+            sl_tile_forget(&store->tiles[t]);
+            store->tiles[t].memory = NULL;
+        }
+        sl_tile_destroy(&store->tiles[t]);
+    }
+    free(store->tiles);
+    free(store->panel);
+    free(store->first);
+    sl_mapped_close(&store->mapped);
+    *store = (struct sl_store){0};
+}
+
+/* A checkpoint takes rows of other ranks' panels in runs. */
+void sl_store_plan(const struct sl_store *store, struct sl_plan *plan)
+{
+    int64_t copies = 0, run = 0;
+    for (int n = 0; n < store->panels; n++) {
+        const struct sl_panel *panel = &store->panel[n];
+        const int64_t bytes = panel->rows * columns_of(store, panel) * (int64_t)sizeof(float);
+        const bool here = panel->owner == store->rt->rank;
+        for (int k = 0; here && k < SL_STORE_KINDS; k++)
+            if (has_kind(store, k))
+                plan->bytes[SL_PLAN_PARAMETERS] += store->directory ? 0 : bytes;
+        const int64_t saved = sl_saved_run_bytes(panel->rows, columns_of(store, panel));
+        copies += here ? 0 : bytes;
+        run = panel->owner > 0 && saved > run ? saved : run;
+    }
+    plan->bytes[SL_PLAN_RECEIVED] += run;
+    if (store->model->options.holds == SL_MODEL_HOLDS_COPIES)
+        plan->bytes[SL_PLAN_RECEIVED] += copies;
+}
+
+/* ---- Parameters of all ranks ---- */
+
+static struct sl_units_moment moment_of(const struct sl_store *store, int epoch, int rank)
+{
+    return (struct sl_units_moment){epoch, &store->model->end[rank]};
+}
+
+void sl_store_spread(struct sl_store *store)
+{
+    struct sl_runtime *rt = store->rt;
+    const struct sl_units_moment always = moment_of(store, 0, rt->rank);
+    for (int n = 0; n < store->panels; n++) {
+        struct sl_panel *panel = &store->panel[n];
+        struct sl_tile *tile = panel->tile[SL_STORE_PARAMETERS];
+        if (store->model->options.holds == SL_MODEL_HOLDS_NOTHING)
+            continue;
+        sl_broadcast(rt, tile, 0, rt->ranks);
+        if (!store->tiles)
+            continue;
+        sl_submit_rows_in(rt, &always, panel->first, tile,
+                          &store->model->layer[panel->layer].parameters);
+        sl_tile_drop(rt, tile);
+    }
+}
+
+void sl_store_init(struct sl_store *store)
+{
+    for (int n = 0; n < store->panels; n++)
+        sl_model_init_rows(store->model, store->panel[n].layer, store->panel[n].first,
+                           store->panel[n].tile[SL_STORE_PARAMETERS]);
+    sl_store_spread(store);
+}
+
+/* Panels of other ranks follow what rank 0 has noted: the best epoch, and the end. */
+static void share_best(struct sl_store *store)
+{
+    struct sl_tile *end = store->model->end;
+    sl_broadcast(store->rt, &store->model->best, 0, store->rt->ranks);
+    for (int r = 1; r < store->rt->ranks; r++)
+        sl_tile_send_into(store->rt, &end[0], &end[r]);
+}
+
+void sl_store_keep_best(struct sl_store *store, int epoch)
+{
+    if (store->tiles)
+        share_best(store);
+    for (int n = 0; n < store->panels; n++)
+        if (store->panel[n].tile[SL_STORE_BEST])
+            sl_submit_copy_if_best(store->rt, epoch, &store->model->best,
+                                   store->panel[n].tile[SL_STORE_PARAMETERS],
+                                   store->panel[n].tile[SL_STORE_BEST]);
+}
+
+void sl_store_restore_best(struct sl_store *store)
+{
+    for (int n = 0; n < store->panels; n++)
+        if (store->panel[n].tile[SL_STORE_BEST])
+            sl_submit_copy(store->rt, store->panel[n].tile[SL_STORE_BEST],
+                           store->panel[n].tile[SL_STORE_PARAMETERS]);
+    sl_store_spread(store);
+}
+
+/* ---- Blocks ---- */
+
+/* Call `move` for each panel that the block has rows of. */
+typedef void move_function(struct sl_store *store, const struct sl_store_block *block,
+                           const struct sl_panel *panel, struct sl_unit_take *take);
+
+static void for_panels(struct sl_store *store, const struct sl_store_block *block,
+                       move_function *move)
+{
+    struct sl_unit_take take = {
+        .block = block->units, .zero = block->zero, .shared = block->shared};
+    for (int n = store->first[block->layer]; n < store->first[block->layer + 1]; n++) {
+        const struct sl_panel *panel = &store->panel[n];
+        take.block.first = panel->first;
+        take.rows = sl_unit_block_rows(&take.block, panel->rows);
+        take.kept = block->kept ? &block->kept[n] : NULL;
+        take.moment = moment_of(store, block->epoch, panel->owner);
+        if (take.rows > 0)
+            move(store, block, panel, &take);
+        take.at += take.rows;
+    }
+}
+
+/* Rows that travel, which all ranks describe alike. */
+static struct sl_tile open_rows(struct sl_store *store, int64_t rows, int64_t cols, int owner)
+{
+    struct sl_tile tile;
+    sl_temporary_open_shared(&tile, rows, cols, sizeof(float), owner,
+                             sl_temporary_tags(store->rt, 1));
+    return tile;
+}
+
+/* What a later epoch has taken travels, but does not go in. */
+static void take_panel(struct sl_store *store, const struct sl_store_block *block,
+                       const struct sl_panel *panel, struct sl_unit_take *take)
+{
+    struct sl_runtime *rt = store->rt;
+    struct sl_tile *from = panel->tile[block->kind], *to = block->tile;
+    if (panel->owner == to->owner) {
+        sl_submit_take(rt, take, from, to);
+        return;
+    }
+    const struct sl_units_moment moment = moment_of(store, block->epoch, to->owner);
+    struct sl_tile rows = open_rows(store, take->rows, to->cols, panel->owner);
+    struct sl_unit_take all = *take;
+    all.at = 0;
+    all.moment.epoch = 0;
+    sl_submit_take(rt, &all, from, &rows);
+    sl_tile_send(rt, &rows, panel->owner, to->owner);
+    sl_submit_rows_in(rt, &moment, take->at, &rows, to);
+    sl_temporary_close(&rows);
+}
+
+static void put_panel(struct sl_store *store, const struct sl_store_block *block,
+                      const struct sl_panel *panel, struct sl_unit_take *take)
+{
+    struct sl_runtime *rt = store->rt;
+    struct sl_tile *from = block->tile, *to = panel->tile[block->kind];
+    if (panel->owner == from->owner) {
+        sl_submit_put(rt, take, from, to);
+        return;
+    }
+    struct sl_tile rows = open_rows(store, take->rows, from->cols, from->owner);
+    struct sl_unit_take all = *take;
+    all.at = 0;
+    sl_submit_rows_out(rt, take->at, from, &rows);
+    sl_tile_send(rt, &rows, from->owner, panel->owner);
+    sl_submit_put(rt, &all, &rows, to);
+    sl_temporary_close(&rows);
+}
+
+void sl_store_take(struct sl_store *store, const struct sl_store_block *block)
+{
+    for_panels(store, block, take_panel);
+}
+
+void sl_store_put(struct sl_store *store, const struct sl_store_block *block)
+{
+    for_panels(store, block, put_panel);
+}
+
+int64_t sl_store_words(const struct sl_store *store, int layer, const struct sl_unit_block *units,
+                       int64_t cols, int root)
+{
+    struct sl_unit_block block = *units;
+    int64_t words = 0;
+    for (int n = store->first[layer]; n < store->first[layer + 1]; n++) {
+        const struct sl_panel *panel = &store->panel[n];
+        block.first = panel->first;
+        if (panel->owner != root)
+            words += sl_unit_block_rows(&block, panel->rows) * cols;
+    }
+    return words;
+}
+
+/* ---- Checkpoints ---- */
+
+void sl_store_load_rows(struct sl_tile *tile, int64_t row, int64_t rows, int64_t cols,
+                        const float *from)
+{
+    float *to = tile->memory;
+    for (int64_t r = 0; to && r < rows; r++)
+        memcpy(to + (row + r) * tile->ld, from + r * cols, (size_t)cols * sizeof *to);
+}

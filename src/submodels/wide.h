@@ -1,0 +1,116 @@
+/* Evaluation of a network that is too wide for its activations to be in memory: hidden layers by
+ * blocks of columns. The first layer makes a block of its output at a time. A block of a layer's
+ * input adds a term to each block of its output:
+ *
+ *     for each block i of hidden layer 1
+ *         H1[:, i] = act(A·X·W1[:, i] + b1[i])
+ *         for each block j of hidden layer 2:   S2[:, j] += A·H1[:, i]·W2[i, j]
+ *     for each block j of hidden layer 2
+ *         H2[:, j] = act(S2[:, j] + b2[j])
+ *         logits += A·H2[:, j]·W3[j, :]
+ *
+ * So two layers keep no hidden matrix, three layers keep the sums of one, and more layers those of
+ * two, in memory or in the files of --store. Each block is aggregated once, and once more for the
+ * last block of the output. Blocks of parameters are taken from the global ones as they are needed.
+ * The logits are those of the wide network, but for rounding.
+ *
+ * Attention: a block is some heads. The sums are its projections, and the block is what the heads
+ * attend to, for which the parameters are taken once more:
+ *
+ *     S2[:, j] += H1[:, i]·[W2 | W2·a_src | W2·a_dst][i, j]      H2[:, j] = act(attention(S2[:,
+ * j]))
+ *
+ * A residual block adds the sums before. A norm of rows reads the moments of all sums first; a norm
+ * of columns reads its own:
+ *
+ *     S2[:, j] = S1[:, j] + Σ_i A·act(norm(S1)[:, i])·W2[i, j]
+ *
+ * Hops along the edges after the last layer are a network of their own, whose first weight is the
+ * identity:
+ *
+ *     H = H2·W3 + b3      Z0 = H·I      Zk = (1 - a)·A·Zk-1 + a·Z0
+ *
+ * A last layer that reads the outputs of several layers adds a term to the logits for each block of
+ * each output. In these networks the sums of the first layer are kept, too. */
+#ifndef SL_SUBMODELS_WIDE_H
+#define SL_SUBMODELS_WIDE_H
+
+#include "batches/pass.h"
+#include "graphs/layer_norm.h"
+#include "submodels/store.h"
+
+struct sl_plan;
+
+/* Bytes of a block of activations on all ranks together. Tests set less. */
+extern size_t sl_wide_block_bytes;
+
+/* A network of one layer, from a block of its input to a block of its output. */
+struct sl_wide_step {
+    struct sl_model model;
+    struct sl_network net; /* graph NULL: there is none; a norm has a model alone */
+};
+
+struct sl_wide_layer {
+    struct sl_graph graph;          /* whose features are a block of the layer's input */
+    struct sl_matrix input[2];      // (n, width): a block, the last block; no rows: it reads X
+    struct sl_wide_step step[2][2]; /* of the last block of the input; of the output: 1 */
+};
+
+/* What follows the last layer with parameters. */
+struct sl_wide_hops {
+    int count; /* of hops; the rest is there with one at least */
+    struct sl_graph graph;
+    struct sl_matrix input; // (n, classes)
+    struct sl_model model;
+    struct sl_network net;
+};
+
+/* Sums of two layers, in each vertex order. */
+enum { SL_WIDE_SUMS = 2 * SL_ROW_ORDERS };
+
+struct sl_wide {
+    struct sl_pass *pass;   /* of the wide network, which has logits alone; NULL: nothing to do */
+    struct sl_store *store; /* its parameters */
+    struct sl_layer_list list; /* without hops, which are behind its end */
+    struct sl_wide_hops hops;
+    int blocks;          /* of a hidden layer */
+    int64_t width;       /* of a block; the last one may have less */
+    uint8_t *part;       // (3 · blocks · width): of units, with as many before and behind
+    uint8_t *input_part; // (hidden) behind them, likewise; a layer that reads the outputs of
+                         // several layers reads units before and behind, of no block
+    struct sl_wide_layer *layer;          // (list.count)
+    struct sl_matrix *sums[SL_WIDE_SUMS]; // (blocks), (n, width): of hidden layers, in turn
+    struct sl_matrix projected;           // (n, …): of a last layer with attention or hops
+    struct sl_norm_blocks moments;        /* of sums whose rows are normalised */
+    bool stored;                          /* the memory of these is `mapped`, with --store */
+    struct sl_mapped mapped;
+    int64_t travelling;       /* bytes of parameters that were asked of other ranks since a wait */
+    struct sl_places *places; /* of all but these */
+    struct sl_places own_places;
+};
+
+/* Whether a model can be evaluated by blocks on a grid of so many columns, and has more than one
+ * block. */
+bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_type type,
+                  int columns);
+
+/* Make the steps on the graph of `pass`, whose network is on the store's model and has logits
+ * alone. They take memory from `places`, of networks on the same ranks that run before or after;
+ * NULL: of their own. Collective. Return 0 or SL_ERR_SYSTEM, the same on all ranks; sl_wide_destroy
+ * in either case. */
+int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *store,
+                   struct sl_places *places, const struct sl_model_shape *shape,
+                   const struct sl_config *config);
+void sl_wide_destroy(struct sl_wide *wide);
+
+/* Add what the steps take on this rank to a plan, but shared places and files. */
+void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan);
+
+/* Return the bytes of parameters that may travel at a time: those of the whole evaluation, or, if
+ * that is less, the limit and two blocks. One block passes the limit; the other is not free yet. */
+int64_t sl_wide_travelling(const struct sl_wide *wide);
+
+/* Submit the evaluation of the wide network. */
+void sl_wide_evaluate(struct sl_wide *wide);
+
+#endif
