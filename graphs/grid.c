@@ -175,30 +175,26 @@ static const struct {
 } shapes[] = {
     {"auto", shape_1d}, {"1d", shape_1d}, {"1.5d", shape_15d}, {"2d", shape_2d}, {"3d", shape_3d}};
 
-static int parse_shape(const char *shape, int ranks, struct sl_grid *grid)
+static int check_shape(const struct sl_grid *grid, int ranks)
 {
-    char rest;
-    const int count =
-        sscanf(shape, "%5dx%5dx%5d%c", &grid->rows, &grid->columns, &grid->depth, &rest);
     const int64_t product = (int64_t)grid->rows * grid->columns * grid->depth;
-    if (count != 3 || grid->rows < 1 || grid->columns < 1 || grid->depth < 1)
-        return sl_error(SL_ERR_USAGE, "--grid %s: expected RxCxD, as 2x2x1", shape);
-    if (product != ranks)
-        return sl_error(SL_ERR_USAGE,
-                        "--grid %s: these are %lld ranks (expected the %d that there are)", shape,
-                        (long long)product, ranks);
-    return 0;
+    return product == ranks
+               ? 0
+               : sl_error(SL_ERR_USAGE,
+                          "--grid %dx%dx%d: these are %lld ranks (expected the %d that there are)",
+                          grid->rows, grid->columns, grid->depth, (long long)product, ranks);
 }
 
-int sl_grid_choose(const char *distribution, int64_t replication, const char *shape, int ranks,
+int sl_grid_choose(const char *distribution, int64_t replication, struct sl_grid shape, int ranks,
                    struct sl_grid *grid)
 {
-    *grid = (struct sl_grid){0, 0, 0};
-    if (replication && (shape || strcmp(distribution, "1.5d") != 0))
+    const bool given = shape.rows > 0;
+    *grid = shape;
+    if (replication && (given || strcmp(distribution, "1.5d") != 0))
         return sl_error(SL_ERR_USAGE, "--replication %lld: expected --distribution 1.5d with it%s",
-                        (long long)replication, shape ? ", and no --grid" : "");
-    if (shape)
-        return parse_shape(shape, ranks, grid);
+                        (long long)replication, given ? ", and no --grid" : "");
+    if (given)
+        return check_shape(grid, ranks);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         if (strcmp(shapes[s].name, distribution) == 0)
             return shapes[s].shape(ranks, replication, grid);

@@ -16,10 +16,10 @@ struct sl_runtime;
 
 struct sl_distribution;
 
-/* Choose the grid of `ranks` ranks that the options ask for. `shape` is "RxCxD"; NULL: the grid of
+/* Choose the grid of `ranks` ranks that the options ask for. `shape`; no rows: the grid of
  * the named distribution. `replication` is the depth of 1.5d; 0: 2. A remaining "auto" is 1d.
  * Return 0, or SL_ERR_USAGE if there is no such grid. */
-int sl_grid_choose(const char *distribution, int64_t replication, const char *shape, int ranks,
+int sl_grid_choose(const char *distribution, int64_t replication, struct sl_grid shape, int ranks,
                    struct sl_grid *grid);
 
 /* "1d", or "RxCxD" with the name of that distribution before it. */

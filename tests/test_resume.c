@@ -367,9 +367,10 @@ static void test_brought_back(void **state)
         write_configuration(brought_back[k].before, NULL, path);
         struct sl_config config = resume_with(brought_back[k].now, path, brought_back[k].ranks);
         expect_text("distribution", config.distribution, brought_back[k].distribution, k);
-        expect_text("grid", config.grid, brought_back[k].grid, k);
+        expect_text("grid", sl_config_text(&config, "grid").text,
+                    brought_back[k].grid ? brought_back[k].grid : "", k);
         expect_text("partition", config.partition, brought_back[k].partition, k);
-        expect_text("delay", config.delay, brought_back[k].delay, k);
+        expect_text("delay", sl_config_text(&config, "delay").text, brought_back[k].delay, k);
         expect_text("order", config.order, brought_back[k].order, k);
         assert_int_equal(config.tiles, brought_back[k].tiles);
         sl_options_free(sl_config_options, &config);

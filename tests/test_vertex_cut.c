@@ -125,7 +125,7 @@ static void compare(struct world *w, const char *fixture, const struct model *mo
     const struct sl_simulated what = {.data = &data,
                                       .norm = model->norm,
                                       .ranks = w->rt.ranks,
-                                      .delay = sl_config_delay(&config),
+                                      .delay = config.delay,
                                       .scaled = strcmp(partial_sums, "scaled") == 0,
                                       .degrees = degrees,
                                       .gemm_first = gemm_first};

@@ -75,8 +75,9 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
             return sl_error(SL_ERR_USAGE,
                             "%s: the grid of ranks is %dx%dx%d, and %s are %lld (expected no fewer "
                             "than the grid's %d columns: --grid RxCxD with a smaller C)",
-                            how->grid ? "--grid" : "--distribution", grid->rows, grid->columns,
-                            grid->depth, widths[w].what, (long long)widths[w].width, grid->columns);
+                            how->grid.rows > 0 ? "--grid" : "--distribution", grid->rows,
+                            grid->columns, grid->depth, widths[w].what, (long long)widths[w].width,
+                            grid->columns);
     return 0;
 }
 

@@ -94,19 +94,19 @@ static bool has_copies(const struct sl_batches *b)
 /* Sums of clones that never meet are no rows for others. */
 static int check_copies(const struct sl_batches *b)
 {
-    return !has_copies(b) || sl_config_delay(b->config) != SL_DELAY_NEVER
+    return !has_copies(b) || b->config->delay != SL_DELAY_NEVER
                ? 0
                : sl_error(SL_ERR_USAGE,
                           "--delay 0c: with --preload-hops %s, rows of other groups have exact "
                           "sums (expected cd-0 or --preload-hops all)",
-                          b->config->preload_hops);
+                          sl_config_text(b->config, "preload-hops").text);
 }
 
 static int create_copies(struct sl_batches *b, struct sl_batch *batch)
 {
     struct sl_operands *o = &batch->pass.operands;
-    const int code = sl_copies_create(&batch->copies, &b->groups, hops_between(b),
-                                      sl_config_delay(b->config), &o->rows);
+    const int code =
+        sl_copies_create(&batch->copies, &b->groups, hops_between(b), b->config->delay, &o->rows);
     sl_operands_forget_rows(o);
     batch->pass.network.copies = &batch->copies;
     return code;
@@ -176,7 +176,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
     struct sl_runtime *rt = sl_batches_own(b);
     struct sl_pass *pass = &batch->pass;
     struct sl_assembly how = sl_config_assembly(b->config);
-    if (b->config->groups)
+    if (b->config->groups.given)
         how.partition = NULL; /* the parts of the groups */
     how.objective.balanced = false;
     how.loads = sl_batches_read_features(b);

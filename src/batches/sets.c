@@ -49,23 +49,21 @@ static bool takes_turns(const struct sl_batches *b)
 /* The group of this rank: with "servers", ranks that share a node. */
 static int find_group(const struct sl_batches *b, int64_t *group)
 {
-    const char *text = b->config->groups;
+    const struct sl_group_shape *shape = &b->config->groups;
     struct sl_runtime *rt = b->rt;
-    int groups, each, length = -1;
     *group = 0;
-    if (!text)
+    if (!shape->given)
         return 0;
-    if (strcmp(text, "servers") == 0) {
+    if (shape->servers) {
         *group = sl_runtime_node(rt);
         return 0;
     }
-    if (sscanf(text, "%dx%d%n", &groups, &each, &length) != 2 || text[length] || groups < 1 ||
-        each < 1 || (int64_t)groups * each != rt->ranks)
+    if ((int64_t)shape->groups * shape->each != rt->ranks)
         return sl_error(SL_ERR_USAGE,
-                        "--groups %s: this run has %d rank%s (expected servers, or GxP with G "
+                        "--groups %dx%d: this run has %d rank%s (expected servers, or GxP with G "
                         "groups of P ranks)",
-                        text, rt->ranks, rt->ranks > 1 ? "s" : "");
-    *group = rt->rank / each;
+                        shape->groups, shape->each, rt->ranks, rt->ranks > 1 ? "s" : "");
+    *group = rt->rank / shape->each;
     return 0;
 }
 
@@ -109,7 +107,8 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
 int sl_batches_cut(struct sl_batches *b)
 {
     const int groups = b->groups.count;
-    const bool named = b->config->groups && b->config->partition; /* also the part of one group */
+    const bool named =
+        b->config->groups.given && b->config->partition; /* also the part of one group */
     if ((groups == 1 && !named) || b->independent)
         return sl_runtime_agree(b->rt, keep_part(b, NULL, 0));
     int32_t *part = malloc((size_t)(b->source->vertices + 1) * sizeof *part);

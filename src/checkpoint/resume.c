@@ -58,13 +58,13 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
 
 static int choose_anew(struct sl_config *config, int ranks)
 {
-    const bool grid = config->grid != NULL;
+    const bool grid = config->grid.rows > 0;
     sl_note("--resume %s: --%s %s of the checkpoint does not fit %d ranks and is chosen anew",
             config->resume, grid ? "grid" : "distribution",
-            grid ? config->grid : config->distribution, ranks);
+            grid ? sl_config_text(config, "grid").text : config->distribution, ranks);
     config->replication = 0;
-    const int code = sl_config_set_text(&config->grid, NULL);
-    return code ? code : sl_config_set_text(&config->distribution, "auto");
+    config->grid = (struct sl_grid){0, 0, 0};
+    return sl_config_set_text(&config->distribution, "auto");
 }
 
 /* Where it was left to the program and is no grid, it was 1D, or one rank, which has the same bits.
@@ -75,12 +75,12 @@ static int settle_distribution(struct sl_config *config, const bool *given, int 
     if (sl_config_is_given(given, "distribution") || sl_config_is_given(given, "grid") ||
         sl_config_is_given(given, "replication"))
         return 0;
-    if (config->groups) /* whose ranks these are */
+    if (config->groups.given) /* whose ranks these are */
         return 0;
     if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid))
         return choose_anew(config, ranks);
     config->allow_inexact = false; /* nothing is left to choose */
-    return ranks > 1 && !config->grid && strcmp(config->distribution, "auto") == 0
+    return ranks > 1 && config->grid.rows == 0 && strcmp(config->distribution, "auto") == 0
                ? sl_config_set_text(&config->distribution, "1d")
                : 0;
 }
@@ -104,7 +104,7 @@ static int settle_others(struct sl_config *config, const bool *given, int ranks)
     int code = 0;
     if ((clones || parts) && !sl_config_is_given(given, "order"))
         code = sl_config_set_text(&config->order, "auto");
-    if (!code && ranks == 1 && !config->groups && sl_config_kind(config)->parts &&
+    if (!code && ranks == 1 && !config->groups.given && sl_config_kind(config)->parts &&
         !sl_config_is_given(given, "partition"))
         code = sl_config_set_text(&config->partition, NULL);
     if (config->instructions != SL_INSTRUCTIONS_AUTO &&
@@ -122,7 +122,7 @@ static void settle_partial_sums(struct sl_config *config, const bool *given, con
 {
     const char *before = json_string_value(json_object_get(saved, "delay"));
     const bool late = before && strcmp(before, "cd-0") != 0,
-               stays = sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT;
+               stays = sl_config_kind(config)->clones && config->delay != SL_DELAY_EXACT;
     if (late && stays && !json_object_get(saved, "partial-sums") &&
         !sl_config_is_given(given, "partial-sums"))
         config->partial_sums = SL_PARTIAL_SUMS_UNSCALED;

@@ -10,7 +10,8 @@
 
 struct sl_apply_run {
     enum sl_device device;
-    char *scheduler, *distribution, *grid;
+    char *scheduler, *distribution;
+    struct sl_grid grid; /* no rows: not given */
     int64_t tiles, workers, replication;
     struct sl_talk talk;
 };
@@ -28,8 +29,8 @@ struct sl_apply_run {
      "how ranks share the graph, as in starling train", "Execution"},                              \
     {"replication", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, replication), "0", 0, 65536, NULL,   \
      "C", "layers of --distribution 1.5d; 0: 2", "Execution"},                                     \
-    {"grid", SL_OPTION_STRING, SL_APPLY_RUN_FIELD(offset, grid), NULL, 0, 0, NULL, "RxCxD",        \
-     "any grid of ranks instead of --distribution", "Execution"},                                  \
+    {"grid", SL_OPTION_VALUE, SL_APPLY_RUN_FIELD(offset, grid), NULL, 0, 0, NULL, "RxCxD",        \
+     "any grid of ranks instead of --distribution", "Execution", NULL, &sl_value_grid},                                  \
     {"tiles", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, tiles), "0", 0, 65536, NULL, "T",          \
      "row tiles of the graph; 0: from the work", "Execution"},                                     \
     {"workers", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, workers), "0", 0, 65536, NULL, "N",      \

@@ -30,7 +30,8 @@ enum { MOST_RANKS = 16384 };
 
 struct config {
     int64_t ranks, machine_ranks, rows;
-    char *machine, *partition, *delay, *distribution, *like, *json;
+    int delay; /* recipe/values.h */
+    char *machine, *partition, *distribution, *like, *json;
     enum sl_partial_sums partial_sums;
     bool quiet;
 };
@@ -52,10 +53,10 @@ static const struct sl_option options[] = {
      "of the vertex-cut, and of the halo and the cover if it is a file of parts of vertices: as "
      "for train",
      "Distributions"},
-    {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
+    {"delay", SL_OPTION_VALUE, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
      "a vertex-cut with this delay, too: as for train; its results are others, and it wins only "
      "with --allow-inexact",
-     "Distributions"},
+     "Distributions", NULL, &sl_value_delay},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0,
      SL_CHOICES(SL_PARTIAL_SUMS), "KIND", "of that delay: as for train", "Distributions"},
     {"distribution", SL_OPTION_NAME, FIELD(distribution), NULL, 0, 0,
@@ -117,7 +118,7 @@ static int open_graph(struct planning *p, const char *path, int positionals)
         return sl_like_source(p->config.like, &p->source);
     int code = sl_source_open(&p->rt, path, &p->source);
     if (!code)
-        code = sl_config_split(&p->options, &p->source.split_rule);
+        p->source.split_rule = sl_config_split(&p->options);
     if (!code)
         code = sl_trainer_check(&p->source);
     if (!code)
@@ -289,17 +290,16 @@ static int predict(struct planning *p)
 /* Set the groups and the ranks of each. */
 static int parse_groups(const struct planning *p, struct sl_group_plan_options *how)
 {
-    int length = -1;
-    const char *text = p->options.groups;
-    if (!text)
+    const struct sl_group_shape *shape = &p->options.groups;
+    if (!shape->given)
         return 0;
-    if (p->config.like || sscanf(text, "%dx%d%n", &how->groups, &how->each, &length) != 2 ||
-        text[length] || how->groups < 1 || how->each < 1 ||
-        (int64_t)how->groups * how->each != p->config.ranks)
+    how->groups = shape->groups;
+    how->each = shape->each;
+    if (p->config.like || (int64_t)how->groups * how->each != p->config.ranks)
         return sl_error(SL_ERR_USAGE,
                         "--groups %s: expected a DATASET, and GxP with G groups of P ranks, %d in "
                         "all",
-                        text, (int)p->config.ranks);
+                        sl_config_text(&p->options, "groups").text, (int)p->config.ranks);
     return 0;
 }
 
@@ -314,7 +314,7 @@ static int plan_groups(struct planning *p)
                    .cuts = p->cuts,
                    .rates = &p->rates,
                    .core = &p->core,
-                   .parted = p->options.groups},
+                   .parted = p->options.groups.given},
     };
     struct sl_batches_options batches;
     int code = sl_batches_parse(&p->options, &batches);
@@ -322,10 +322,10 @@ static int plan_groups(struct planning *p)
         code = parse_groups(p, &how);
     if (code)
         return code;
-    const bool differs = p->options.groups || batches.sets > 1;
+    const bool differs = p->options.groups.given || batches.sets > 1;
     if (p->config.like && differs)
         return sl_error(SL_ERR_USAGE, "--batches %s: expected a DATASET, not --like",
-                        p->options.batches);
+                        sl_config_text(&p->options, "batches").text);
     if (!differs && p->config.distribution)
         return sl_error(SL_ERR_USAGE,
                         "--distribution %s: expected --groups, too; the table has all "
@@ -351,7 +351,8 @@ static json_t *name_group(const struct planning *p, const struct sl_group_plan *
         return json_sprintf("%d hop%s", of->hops, sl_s(of->hops));
     if (sl_batches_parse(&p->options, &how) || how.sets == 1)
         return json_string("sample");
-    return json_sprintf("%s%s", p->options.batches, how.sampled ? ", sample" : "");
+    return json_sprintf("%s%s", sl_config_text(&p->options, "batches").text,
+                        how.sampled ? ", sample" : "");
 }
 
 static json_t *describe_groups(const struct planning *p)
@@ -391,17 +392,16 @@ static const struct sl_group_plan *find_fastest_groups(const struct planning *p)
 static void print_fastest(const struct planning *p, const struct sl_group_plan *best)
 {
     const double seconds = sl_group_plan_seconds(best);
+    const struct sl_text groups = sl_config_text(&p->options, "groups");
     if (seconds < p->winner->seconds)
         printf(
             "\n--groups %s --preload-hops %d is predicted to be fastest: %.3g ms per epoch, where "
             "%s takes %.3g\n",
-            p->options.groups, best->hops, 1e3 * seconds, p->winner->name,
-            1e3 * p->winner->seconds);
+            groups.text, best->hops, 1e3 * seconds, p->winner->name, 1e3 * p->winner->seconds);
     else
         printf("\n%s is predicted to be fastest: %.3g ms per epoch, where --groups %s "
                "--preload-hops %d takes %.3g\n",
-               p->winner->name, 1e3 * p->winner->seconds, p->options.groups, best->hops,
-               1e3 * seconds);
+               p->winner->name, 1e3 * p->winner->seconds, groups.text, best->hops, 1e3 * seconds);
 }
 
 static void print_groups(const struct planning *p, const json_t *rows)
@@ -426,14 +426,14 @@ static void print_groups(const struct planning *p, const json_t *rows)
         {0},
     };
     const struct sl_group_plan *best = find_fastest_groups(p);
-    if (strcmp(p->options.batches, "co:auto") == 0)
+    if (p->options.batches.automatic)
         printf("\n--batches co:auto: training counts the batches; co:R has a line of its own\n");
     if (p->groups == 0)
         return;
     printf("\n%s%s: shares and ms of the slowest group, and what groups wait for it, in the mean; "
            "rows, MB and messages of an epoch between all groups, and inside all groups\n\n",
-           p->options.groups ? "--groups " : "one group",
-           p->options.groups ? p->options.groups : "");
+           p->options.groups.given ? "--groups " : "one group",
+           sl_config_text(&p->options, "groups").text);
     sl_table_print(rows, columns);
     if (best)
         print_fastest(p, best);
@@ -569,22 +569,18 @@ static int report(const struct planning *p)
 /* These are train's, without the distribution that they are for there. */
 static int take_cut_options(struct planning *p, const bool *given)
 {
-    static const char *const names[] = {"partition", "delay"};
-    char **const own[] = {&p->config.partition, &p->config.delay},
-                 **taken[] = {&p->options.partition, &p->options.delay};
-    for (int o = 0; options[o].name; o++)
-        for (size_t k = 0; k < sizeof own / sizeof *own; k++) {
-            if (strcmp(options[o].name, names[k]) != 0 ||
-                (!given[o] && sl_config_is_given(p->given, names[k])))
-                continue;
-            free(*taken[k]);
-            *taken[k] = *own[k];
-            *own[k] = NULL;
-        }
-    for (int o = 0; options[o].name; o++)
-        if (strcmp(options[o].name, "partial-sums") == 0 &&
-            (given[o] || !sl_config_is_given(p->given, "partial-sums")))
+    for (int o = 0; options[o].name; o++) {
+        const char *name = options[o].name;
+        if (!given[o] && sl_config_is_given(p->given, name))
+            continue;
+        if (strcmp(name, "partial-sums") == 0)
             p->options.partial_sums = p->config.partial_sums;
+        if (strcmp(name, "delay") == 0)
+            p->options.delay = p->config.delay;
+        if (strcmp(name, "partition") == 0 &&
+            sl_config_set_text(&p->options.partition, p->config.partition))
+            return SL_ERR_SYSTEM;
+    }
     int code = sl_config_check_delay(&p->options);
     if (!code)
         code = sl_config_check_rows(&p->options);

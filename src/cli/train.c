@@ -32,10 +32,10 @@ static int show_plan(struct sl_train_run *run)
         return 0;
     printf("memory of %s in MiB, the most of any kind on %s\n", run->path,
            run->rt.ranks > 1 ? "a rank" : "this machine");
-    if (sl_config_recompute(&run->config) > 1)
-        printf("  with --recompute %s\n", run->config.recompute);
-    if (strcmp(run->config.batches, "full") != 0)
-        printf("  with --batches %s\n", run->config.batches);
+    if (run->config.recompute > 1)
+        printf("  with --recompute %d\n", run->config.recompute);
+    if (sl_config_has_batches(&run->config))
+        printf("  with --batches %s\n", sl_config_text(&run->config, "batches").text);
     sl_train_print_evaluation(&run->config, &plan);
     sl_train_print_memory(&plan);
     return 0;

@@ -73,8 +73,9 @@ void sl_train_print_choices(const struct sl_train_run *run)
     print_choice("order", config->order, text_of(run->start, "order_reason"));
     print_rows(run);
     print_choice("distribution", config->distribution, text_of(run->start, "grid_reason"));
-    if (config->groups)
-        print_choice("preload hops", config->preload_hops, text_of(run->start, "preload_reason"));
+    if (config->groups.given)
+        print_choice("preload hops", sl_config_text(config, "preload-hops").text,
+                     text_of(run->start, "preload_reason"));
     if (run->choice.parts[0])
         print_choice("parts", "of vertices", text_of(run->start, "parts_reason"));
     printf("  %-14s %d, in blocks of %lld columns\n", "tiles", partition->tiles,

@@ -45,6 +45,11 @@ static const void **kind_of(const struct sl_option *option, const void *config)
     return (const void **)((char *)config + option->offset);
 }
 
+static void *value_of(const struct sl_option *option, const void *config)
+{
+    return (char *)config + option->offset;
+}
+
 static bool is_text(const struct sl_option *option)
 {
     return option->type == SL_OPTION_STRING || option->type == SL_OPTION_NAME;
@@ -199,6 +204,11 @@ static int set_row(const struct sl_option *option, void *config, const char *val
         if (!code)
             *kind_of(option, config) = option->find(value);
         return code;
+    case SL_OPTION_VALUE:
+        return option->value->read(value, value_of(option, config))
+                   ? 0
+                   : sl_error(SL_ERR_USAGE, "--%s %s: expected %s", option->name, value,
+                              option->value->expected);
     case SL_OPTION_NAME:
         code = parse_choice(option, value, &place);
         return code ? code : store_text(option, config, value);
@@ -226,6 +236,11 @@ static void clear_row(const struct sl_option *option, void *config)
         break;
     case SL_OPTION_KIND:
         *kind_of(option, config) = NULL;
+        break;
+    case SL_OPTION_VALUE:
+        memset(value_of(option, config), 0, option->value->size);
+        if (!option->default_value)
+            option->value->read(NULL, value_of(option, config));
         break;
     case SL_OPTION_NAME:
     case SL_OPTION_STRING:
@@ -398,6 +413,19 @@ json_t *sl_json_list(const char *const *texts)
     return list;
 }
 
+static struct sl_text text_of_value(const struct sl_option *option, const void *config)
+{
+    struct sl_text text = {""};
+    option->value->write(value_of(option, config), &text);
+    return text;
+}
+
+static json_t *value_to_json(const struct sl_option *option, const void *config)
+{
+    const struct sl_text text = text_of_value(option, config);
+    return text.text[0] ? sl_json_text(text.text) : json_null();
+}
+
 static json_t *row_to_json(const struct sl_option *option, const void *config)
 {
     switch (option->type) {
@@ -414,6 +442,8 @@ static json_t *row_to_json(const struct sl_option *option, const void *config)
         return sl_json_text(word_of(option, config).text);
     case SL_OPTION_KIND:
         return sl_json_text(word_of(option, config).text);
+    case SL_OPTION_VALUE:
+        return value_to_json(option, config);
     case SL_OPTION_NAME:
     case SL_OPTION_STRING:
         break;
@@ -425,6 +455,11 @@ static json_t *row_to_json(const struct sl_option *option, const void *config)
 struct sl_word sl_options_word(const struct sl_option *table, const void *config, const char *name)
 {
     return word_of(find(table, name, strlen(name)), config);
+}
+
+struct sl_text sl_options_text(const struct sl_option *table, const void *config, const char *name)
+{
+    return text_of_value(find(table, name, strlen(name)), config);
 }
 
 json_t *sl_options_to_json(const struct sl_option *table, const void *config)
@@ -472,7 +507,11 @@ static int row_from_json(const struct sl_option *option, void *config, const jso
         *choice_of(option, config) = SL_NO_CHOICE;
         return 0;
     }
-    if ((is_text(option) || option->choices) && json_is_string(value))
+    if (option->type == SL_OPTION_VALUE && !option->default_value && json_is_null(value)) {
+        clear_row(option, config);
+        return 0;
+    }
+    if ((is_text(option) || option->value || option->choices) && json_is_string(value))
         return set_row(option, config, value_now(option, json_string_value(value)));
 
     char expected[256] = "a string";
@@ -480,7 +519,7 @@ static int row_from_json(const struct sl_option *option, void *config, const jso
         describe_choices(option, expected, sizeof expected);
     else if (option->type == SL_OPTION_FLAG)
         snprintf(expected, sizeof expected, "true or false");
-    else if (!is_text(option))
+    else if (!is_text(option) && !option->value)
         describe_expected(option, expected, sizeof expected);
     char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     const int code = sl_error(SL_ERR_USAGE, "--%s: expected %s, not %.80s", option->name, expected,

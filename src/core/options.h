@@ -19,8 +19,26 @@ enum sl_option_type {
     SL_OPTION_NAME,   /* the same, one of `choices` */
     SL_OPTION_CHOICE, /* int or an enum: the place in `choices`; SL_NO_CHOICE when absent */
     SL_OPTION_WAY,    /* the same; `--name` alone means the first choice */
+    SL_OPTION_VALUE,  /* what `value` reads the text as */
     SL_OPTION_KIND,   /* a pointer to a row, found by its name, one of `choices`; a row begins with
                          `const char *name`. NULL: the first choice, which has no row */
+};
+
+/* The text of any option; a longer text is cut. */
+struct sl_text {
+    char text[2200];
+};
+
+/* How a text and a value of `size` bytes become each other. The value points to nothing that must
+ * be freed. */
+struct sl_option_value {
+    size_t size;
+    const char *expected; /* for an error, after "expected" */
+    /* Return whether the text is a value. NULL: the value of an option that is not given and has no
+     * default. */
+    bool (*read)(const char *text, void *value);
+    /* Append to the text; nothing where the option is not given. */
+    void (*write)(const void *value, struct sl_text *text);
 };
 
 struct sl_option {
@@ -34,6 +52,7 @@ struct sl_option {
     const char *help;          /* one sentence, no final period */
     const char *group;         /* heading it stands under in --help and the man page */
     const void *(*find)(const char *name); /* of KIND; NULL without a row of that name */
+    const struct sl_option_value *value;   /* of VALUE */
 };
 
 /* Fills `config` with every default. Returns 0 or a negative code. */
@@ -65,6 +84,9 @@ json_t *sl_json_list(const char *const *texts);
 
 /* Return the word of a CHOICE, WAY or KIND of the table. */
 struct sl_word sl_options_word(const struct sl_option *table, const void *config, const char *name);
+
+/* Return the text of a VALUE of the table; "" where it is not given. */
+struct sl_text sl_options_text(const struct sl_option *table, const void *config, const char *name);
 
 /* The configuration as a JSON object, every row by name (a new reference). */
 json_t *sl_options_to_json(const struct sl_option *table, const void *config);

@@ -23,12 +23,12 @@ static bool is_count(double value)
     return value == floor(value) && value <= 1e9;
 }
 
-int sl_split_rule_parse(const char *text, int64_t seed, struct sl_split_rule *out)
+bool sl_split_rule_read(const char *text, struct sl_split_rule *out)
 {
     double number[3] = {0.0, 0.0, 0.0};
-    *out = (struct sl_split_rule){.seed = (uint64_t)seed};
+    *out = (struct sl_split_rule){.seed = 0};
     if (!text)
-        return SL_OK;
+        return true;
     const char *at = text;
     bool good = take_number(&at, &number[0]) && take_number(&at, &number[1]) && number[0] > 0.0;
     out->given = true;
@@ -38,15 +38,17 @@ int sl_split_rule_parse(const char *text, int64_t seed, struct sl_split_rule *ou
     else
         good = good && take_number(&at, &number[2]) && *at == '\0' && at[-1] != '/' &&
                number[0] + number[1] + number[2] <= 100.0;
-    if (!good)
-        return sl_error(SL_ERR_USAGE,
-                        "--split %s: expected numbers per class as 20/30/rest, or per cent as "
-                        "60/20/20",
-                        text);
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; good && s < 2; s++)
         out->counts[s] = (int64_t)number[s];
     memcpy(out->shares, number, sizeof number);
-    return SL_OK;
+    return good;
+}
+
+int sl_split_rule_parse(const char *text, int64_t seed, struct sl_split_rule *out)
+{
+    const bool reads = sl_split_rule_read(text, out);
+    out->seed = (uint64_t)seed;
+    return reads ? SL_OK : sl_error(SL_ERR_USAGE, "--split %s: expected " SL_SPLIT_RULE_FORM, text);
 }
 
 static int64_t at_most(int64_t count, int64_t size)

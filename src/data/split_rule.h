@@ -13,7 +13,12 @@ struct sl_split_rule {
     uint64_t seed;
 };
 
-/* "20/30/rest" per class, or "60/20/20" per cent; NULL: no rule. SL_ERR_USAGE. */
+#define SL_SPLIT_RULE_FORM "numbers per class as 20/30/rest, or per cent as 60/20/20"
+
+/* Read a rule, with seed 0; NULL: no rule. Return whether the text is one. */
+bool sl_split_rule_read(const char *text, struct sl_split_rule *out);
+
+/* Read a rule. SL_ERR_USAGE: the text is none. */
 int sl_split_rule_parse(const char *text, int64_t seed, struct sl_split_rule *out);
 
 /* Of a group of `size` vertices in random order, those before cut[0] are for training, those before

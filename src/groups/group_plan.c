@@ -434,7 +434,7 @@ int sl_group_plan_predict(struct sl_runtime *rt, const struct sl_source *source,
     if (!code && options->groups > 1)
         code = sl_source_find_parts(rt, source, options->groups, (uint64_t)config->seed,
                                     config->partition, part);
-    if (!code && config->groups)
+    if (!code && config->groups.given)
         code = predict_exact(&p, part, list, count);
     if (!code && !batches.automatic && (batches.sampled || batches.sets > 1))
         code = predict_batches(&p, part, &batches, list, count);

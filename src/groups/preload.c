@@ -93,18 +93,16 @@ static int fastest(const struct preload *p)
     return best;
 }
 
-static int settle(const struct preload *p, struct sl_config *config, char *reason)
+static void settle(const struct preload *p, struct sl_config *config, char *reason)
 {
-    char text[32] = "all";
     const int best = fastest(p), all = p->epoch.most;
-    if (best < all)
-        snprintf(text, sizeof text, "%d", best);
-    snprintf(reason, SL_PRELOAD_REASON,
-             "%s: %.2g s of computing and %.2g s of messages predicted for an epoch; one hop: %.2g "
-             "s and %.2g s; all hops: %.2g s and %.2g s",
-             text, p->computing[best], p->messages[best], p->computing[1], p->messages[1],
-             p->computing[all], p->messages[all]);
-    return sl_config_set_text(&config->preload_hops, text);
+    config->preload_hops = best < all ? best : SL_PRELOAD_ALL;
+    snprintf(
+        reason, SL_PRELOAD_REASON,
+        "%.8s: %.2g s of computing and %.2g s of messages predicted for an epoch; one hop: %.2g "
+        "s and %.2g s; all hops: %.2g s and %.2g s",
+        sl_config_text(config, "preload-hops").text, p->computing[best], p->messages[best],
+        p->computing[1], p->messages[1], p->computing[all], p->messages[all]);
 }
 
 static int choose(struct sl_batches *b, struct sl_config *config, char *reason)
@@ -118,7 +116,7 @@ static int choose(struct sl_batches *b, struct sl_config *config, char *reason)
     if (!code)
         predict(b, &p);
     if (!code)
-        code = sl_runtime_agree(b->rt, settle(&p, config, reason));
+        settle(&p, config, reason);
     close_preload(&p);
     return code;
 }
@@ -128,10 +126,11 @@ static int choose(struct sl_batches *b, struct sl_config *config, char *reason)
 static bool may_refresh(const struct sl_batches *b)
 {
     const char *name = b->config->distribution;
-    const bool cuts = b->config->grid || strcmp(name, "2d") == 0 || strcmp(name, "3d") == 0;
+    const bool cuts =
+        b->config->grid.rows > 0 || strcmp(name, "2d") == 0 || strcmp(name, "3d") == 0;
     const int64_t least = sl_runtime_least(b->rt, b->own.ranks),
                   most = -sl_runtime_least(b->rt, -b->own.ranks);
-    return sl_config_delay(b->config) != SL_DELAY_NEVER && (!cuts || least == most);
+    return b->config->delay != SL_DELAY_NEVER && (!cuts || least == most);
 }
 
 int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
@@ -145,7 +144,7 @@ int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
     if (!code && b.groups.count > 1 && may_refresh(&b))
         code = choose(&b, config, reason);
     else if (!code)
-        code = sl_runtime_agree(rt, sl_config_set_text(&config->preload_hops, "all"));
+        config->preload_hops = SL_PRELOAD_ALL;
     sl_batches_destroy(&b);
     return code;
 }

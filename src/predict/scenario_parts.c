@@ -110,7 +110,8 @@ bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *sour
                              const struct sl_training *training)
 {
     const struct sl_assembly *how = &training->how;
-    const bool chooses = strcmp(how->distribution, "auto") == 0 && !how->grid && !how->replication;
+    const bool chooses =
+        strcmp(how->distribution, "auto") == 0 && how->grid.rows == 0 && !how->replication;
     const int64_t space = sl_space_find(rt).bytes;
     const enum partition given = kind_of(how->partition);
     return (how->kind->parts || chooses) && (given == NONE || given == METHOD) &&

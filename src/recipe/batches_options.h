@@ -7,13 +7,6 @@
 #include "data/source.h"
 #include "recipe/config.h"
 
-/* A way to make batches: one row in batches_options.c. */
-struct sl_batches_kind {
-    const char *name, *form; /* of --batches: NAME, with its numbers */
-    int numbers;
-    bool alone; /* a batch has the vertices of its sets alone, and is normalised by its own edges */
-};
-
 /* Of --batches and the options beside it. */
 struct sl_batches_options {
     const struct sl_batches_kind *kind;

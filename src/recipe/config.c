@@ -148,8 +148,9 @@ const struct sl_option sl_config_options[] = {
      OPTIMISATION},
     {"schedule", SL_OPTION_CHOICE, FIELD(schedule), "constant", 0, 0, SL_CHOICES(SL_SCHEDULES),
      "NAME", "learning rate over the epochs", OPTIMISATION},
-    {"milestones", SL_OPTION_STRING, FIELD(milestones), NULL, 0, 0, NULL, "E,E",
-     "after each of these epochs, multiply the rate with --step-factor", OPTIMISATION},
+    {"milestones", SL_OPTION_VALUE, FIELD(milestones), NULL, 0, 0, NULL, "E,E",
+     "after each of these epochs, multiply the rate with --step-factor", OPTIMISATION, NULL,
+     &sl_value_milestones},
     {"step-epochs", SL_OPTION_INT, FIELD(step_epochs), "100", 1, 10000000, NULL, "N",
      "epochs between steps of --schedule step", OPTIMISATION},
     {"step-factor", SL_OPTION_REAL, FIELD(step_factor), "0.1", 0, 1, NULL, "F",
@@ -169,16 +170,16 @@ const struct sl_option sl_config_options[] = {
      "the last epoch",
      OPTIMISATION},
 
-    {"batches", SL_OPTION_STRING, FIELD(batches), "full", 0, 0, NULL, "KIND",
+    {"batches", SL_OPTION_VALUE, FIELD(batches), "full", 0, 0, NULL, "KIND",
      "graph of an optimizer step. full: the whole graph. co:R: one of R sets of each group's "
      "vertices, and the vertices that the set depends on. co:auto: the least R that fits into "
      "memory. clusters:K,B: the graph that B of K clusters induce",
-     BATCHES},
-    {"max-hop", SL_OPTION_STRING, FIELD(max_hop), NULL, 0, 0, NULL, "N",
+     BATCHES, NULL, &sl_value_batches},
+    {"max-hop", SL_OPTION_VALUE, FIELD(max_hop), NULL, 0, 0, NULL, "N",
      "with --groups or --batches co:R: sample vertices at most N hops from the set that is trained "
      "on. all: take every vertex that the set depends on, which is exact. Default: 1 with "
      "--fanout, else all",
-     BATCHES},
+     BATCHES, NULL, &sl_value_max_hop},
     {"fanout", SL_OPTION_INT, FIELD(fanout), "-1", -1, INT32_MAX, NULL, "K",
      "sample: each vertex adds at most K of its outer neighbours; 0: all; -1: 15 with --max-hop N, "
      "else no sample",
@@ -206,10 +207,10 @@ const struct sl_option sl_config_options[] = {
      "and each sub-model trains by itself to the end. Its prediction is the mean of their softmax "
      "probabilities",
      SUBMODELS},
-    {"submodel-share", SL_OPTION_STRING, FIELD(submodel_share), "equal", 0, 0, NULL, "N,N",
+    {"submodel-share", SL_OPTION_VALUE, FIELD(submodel_share), "equal", 0, 0, NULL, "N,N",
      "units of each sub-model, in proportion to these numbers. equal: as many each. auto: by the "
      "speed of their groups, which is measured before the run; the log has the numbers",
-     SUBMODELS},
+     SUBMODELS, NULL, &sl_value_unit_shares},
     {"unit-sums", SL_OPTION_CHOICE, FIELD(unit_sums), "published", 0, 0, SL_CHOICES(SL_UNIT_SUMS),
      "KIND",
      "sums over units of a hidden layer in a sub-model. With published: of its units alone, "
@@ -222,17 +223,17 @@ const struct sl_option sl_config_options[] = {
      "how units are cut. With random: anew in each round. With latin: so that all blocks of two "
      "neighbouring layers meet once in M rounds. With fixed: once",
      SUBMODELS},
-    {"split-layers", SL_OPTION_STRING, FIELD(split_layers), "all", 0, 0, NULL, "N,N",
+    {"split-layers", SL_OPTION_VALUE, FIELD(split_layers), "all", 0, 0, NULL, "N,N",
      "hidden layers whose units are cut, from 1; 0: the features. All others are whole in every "
      "sub-model",
-     SUBMODELS},
+     SUBMODELS, NULL, &sl_value_split_layers},
     {"reset-optimizer", SL_OPTION_FLAG, FIELD(reset_optimizer), "no", 0, 0, NULL, NULL,
      "each round begins without optimizer state", SUBMODELS},
 
-    {"split", SL_OPTION_STRING, FIELD(split), NULL, 0, 0, NULL, "RULE",
+    {"split", SL_OPTION_VALUE, FIELD(split), NULL, 0, 0, NULL, "RULE",
      "draw the splits instead of reading them. 20/30/rest trains on 20 vertices of each class, "
      "validates on 30 and tests on the rest; 60/20/20: per cent of the labelled vertices",
-     SPLITS},
+     SPLITS, NULL, &sl_value_split},
     {"split-seed", SL_OPTION_INT, FIELD(split_seed), "0", 0, 9e15, NULL, "N", "seed of --split",
      SPLITS},
 
@@ -240,21 +241,21 @@ const struct sl_option sl_config_options[] = {
      "with --submodels: keep the parameters of all units, the state of the optimizer and sums of "
      "evaluations in files without a name in DIR instead of memory; each rank has its own",
      EXECUTION},
-    {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
+    {"preload-hops", SL_OPTION_VALUE, FIELD(preload_hops), "all", 0, 0, NULL, "N",
      "with --groups: a group preloads the vertices at most N hops from its own vertices. After "
      "every N layers, their rows come anew from other groups. all: as many hops as layers, and no "
      "rows travel. With --cache-aggregate the first layer does not count. auto: the N with the "
      "least predicted time of an epoch",
-     EXECUTION},
+     EXECUTION, NULL, &sl_value_preload},
     {"rows", SL_OPTION_CHOICE, FIELD(rows), "auto", 0, 0, SL_CHOICES(SL_STEP_ROWS), "WHICH",
      "rows that a training step computes. needed: rows the loss depends on. auto: needed, where "
      "that saves time. Results are the same but for rounding",
      EXECUTION},
-    {"groups", SL_OPTION_STRING, FIELD(groups), NULL, 0, 0, NULL, "GxP",
+    {"groups", SL_OPTION_VALUE, FIELD(groups), NULL, 0, 0, NULL, "GxP",
      "groups of ranks that train on graphs of their own: G groups of P ranks each; servers: ranks "
      "that share a node. Each preloads what its vertices depend on, so that only sums travel "
      "between groups. --distribution, --grid and --replication are of a group then",
-     EXECUTION},
+     EXECUTION, NULL, &sl_value_groups},
     {"distribution", SL_OPTION_NAME, FIELD(distribution), "auto", 0, 0,
      "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
@@ -272,10 +273,10 @@ const struct sl_option sl_config_options[] = {
      "together. With vertex-cut: edges follow metis (the default) or random parts "
      "of the vertices; or libra, hdrf, or a file",
      EXECUTION},
-    {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
+    {"delay", SL_OPTION_VALUE, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
      "with --distribution vertex-cut, or --allow-inexact: when clones of a vertex meet: cd-0 in "
      "every aggregation, cd-R a part of them in each epoch, R epochs late, 0c never",
-     EXECUTION},
+     EXECUTION, NULL, &sl_value_delay},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0,
      SL_CHOICES(SL_PARTIAL_SUMS), "KIND",
      "sums of clones that have not met, with --delay cd-R or 0c. With scaled, as DistGNN does: to "
@@ -288,9 +289,9 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
-    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
+    {"grid", SL_OPTION_VALUE, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
      "any grid of ranks instead of --distribution: R cut rows, C features, D sums over neighbours",
-     EXECUTION},
+     EXECUTION, NULL, &sl_value_grid},
     {"cache-adjacency", SL_OPTION_FLAG, FIELD(cache_adjacency), "yes", 0, 0, NULL, NULL,
      "keep tiles of the adjacency that other ranks of a grid sent; without, they travel in every "
      "product",
@@ -359,11 +360,11 @@ const struct sl_option sl_config_options[] = {
     {"stop-after", SL_OPTION_INT, FIELD(stop_after), "0", 0, 10000000, NULL, "N",
      "end after N epochs of this run, as on Ctrl-C: --resume goes on up to --epochs; 0: not",
      EXECUTION},
-    {"recompute", SL_OPTION_STRING, FIELD(recompute), "auto", 0, 0, NULL, "N",
+    {"recompute", SL_OPTION_VALUE, FIELD(recompute), "auto", 0, 0, NULL, "N",
      "of --model resgcn: keep the output of every N-th block alone, and make the others again "
      "going back. none: keep all. auto: keep all if memory allows, else take the N of the least "
      "memory",
-     EXECUTION},
+     EXECUTION, NULL, &sl_value_recompute},
     {"plan", SL_OPTION_FLAG, FIELD(plan), "no", 0, 0, NULL, NULL,
      "print the memory that training will take, by kind, and end", EXECUTION},
     {"profile", SL_OPTION_FLAG, FIELD(profile), "no", 0, 0, NULL, NULL,
@@ -386,8 +387,9 @@ const struct sl_option sl_config_options[] = {
      "write some epochs of all ranks over time into FILE, for Perfetto; tasks and messages, also "
      "for chrome://tracing",
      FILES},
-    {"trace-epochs", SL_OPTION_STRING, FIELD(trace_epochs), NULL, 0, 0, NULL, "A-B",
-     "epochs of --trace; three after the first two unless given", FILES},
+    {"trace-epochs", SL_OPTION_VALUE, FIELD(trace_epochs), NULL, 0, 0, NULL, "A-B",
+     "epochs of --trace; three after the first two unless given", FILES, NULL,
+     &sl_value_epoch_range},
     {"report", SL_OPTION_STRING, FIELD(report), NULL, 0, 0, NULL, "FILE",
      "draw the run as a page of HTML, at the end; needs gnuplot. Without --log, the log is "
      "FILE.jsonl",
@@ -433,6 +435,11 @@ bool sl_config_is_given(const bool *given, const char *name)
         if (strcmp(sl_config_options[o].name, name) == 0)
             return given[o];
     return false;
+}
+
+struct sl_text sl_config_text(const struct sl_config *config, const char *option)
+{
+    return sl_options_text(sl_config_options, config, option);
 }
 
 struct sl_word sl_config_word(const struct sl_config *config, const char *option)

@@ -8,9 +8,9 @@
 #include "core/runtime.h"
 #include "core/spmm_choice.h"
 #include "core/tile.h"
-#include "data/split_rule.h"
 #include "graphs/network.h"
 #include "predict/scenario.h"
+#include "recipe/values.h"
 
 /* ---- Choices: constants and words (core/names.h). The table of options says what they mean. ----
  */
@@ -114,29 +114,35 @@ struct sl_config {
     double lr, momentum, weight_decay, clip_norm;
     bool weight_decay_all;
     enum sl_schedule schedule;
-    char *milestones;
+    struct sl_numbers milestones;
     int64_t step_epochs;
     double step_factor;
     int64_t patience, eval_every;
     enum sl_keep keep;
     /* batches */
-    char *batches, *max_hop, *preload_hops;
+    struct sl_batches_choice batches;
+    int max_hop, preload_hops; /* recipe/values.h */
     int64_t fanout, resample;
     /* sub-models */
     int64_t submodels, local_steps, rounds;
     enum sl_share share;
     enum sl_unit_sums unit_sums;
     enum sl_rounds_kind partition_units;
-    char *submodel_share, *split_layers, *store;
+    struct sl_unit_shares submodel_share;
+    struct sl_split_layers split_layers;
+    char *store;
     int64_t
         panel_bytes; /* no option: the most that a panel of the store has, in tests; 0: default */
     bool reset_optimizer;
     /* splits */
-    char *split;
+    struct sl_split_rule split; /* its seed is: */
     int64_t split_seed;
     /* execution */
     enum sl_step_rows rows;
-    char *groups, *distribution, *grid, *partition, *delay, *order;
+    struct sl_group_shape groups;
+    char *distribution, *partition, *order;
+    struct sl_grid grid; /* rows 0: none is given */
+    int delay;           /* recipe/values.h */
     enum sl_relay_form broadcast;
     enum sl_partial_sums partial_sums;
     enum sl_sum_order sum_order;
@@ -151,10 +157,11 @@ struct sl_config {
     char *scheduler;
     int64_t stop_after;
     bool plan, overlap;
-    char *recompute;
+    int recompute; /* recipe/values.h */
     bool profile;
     /* files */
-    char *config, *log, *dag, *trace, *trace_epochs, *report, *checkpoint, *resume;
+    char *config, *log, *dag, *trace, *report, *checkpoint, *resume;
+    struct sl_epoch_range trace_epochs;
     int64_t checkpoint_every;
     bool quiet, verbose;
 };
@@ -172,6 +179,9 @@ bool sl_config_is_file(const struct sl_option *option);
 
 /* Whether the command line had the option; `given` is as of sl_options_parse, or NULL: none. */
 bool sl_config_is_given(const bool *given, const char *name);
+
+/* Return the text of an option that recipe/values.h reads. */
+struct sl_text sl_config_text(const struct sl_config *config, const char *option);
 
 /* Return the word of a choice, "best" of "keep". */
 struct sl_word sl_config_word(const struct sl_config *config, const char *option);
@@ -194,8 +204,8 @@ const char *sl_config_reads_all(const struct sl_config *config);
  * SL_ERR_USAGE. */
 int sl_config_check_rows(const struct sl_config *config);
 
-/* The rule that splits are drawn by. SL_ERR_USAGE: --split is none. Part of sl_config_check. */
-int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule);
+/* The rule that splits are drawn by. */
+struct sl_split_rule sl_config_split(const struct sl_config *config);
 
 /* Settings that follow from model and aggregator: the norm, whether a vertex is its own neighbour,
  * the kind of layers that aggregate, and the reducer. */
@@ -227,6 +237,12 @@ int sl_config_product_order(const struct sl_config *config); /* of sl_network_cr
 struct sl_training sl_config_training(const struct sl_config *config,
                                       const struct sl_source *source);
 
+/* Whether steps train on batches. */
+static inline bool sl_config_has_batches(const struct sl_config *config)
+{
+    return config->batches.kind->numbers > 0;
+}
+
 /* Whether a run trains sub-models, and whether these are an ensemble: one round is the whole run,
  * and nothing meets but predictions. */
 bool sl_config_has_submodels(const struct sl_config *config);
@@ -241,9 +257,6 @@ int64_t sl_config_epochs(const struct sl_config *config);
 /* Whether a run evaluates at all. */
 bool sl_config_evaluates(const struct sl_config *config);
 
-/* The epochs of --trace-epochs, which is given. SL_ERR_USAGE. */
-int sl_config_trace_epochs(const struct sl_config *config, int64_t *first, int64_t *last);
-
 /* Whether a run keeps the weights of its best epoch, and not the last ones. --keep auto, which
  * programs without the option leave: with --patience. */
 bool sl_config_keeps_best(const struct sl_config *config);
@@ -254,21 +267,12 @@ int64_t sl_config_eval_every(const struct sl_config *config);
 enum sl_row_norm sl_config_row_norm(const struct sl_config *config);
 bool sl_config_standardizes(const struct sl_config *config); /* the columns of features */
 
-/* The kind of distribution, and how late clones meet (graphs/vertex_cut.h). */
+/* The kind of distribution. */
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config);
-int sl_config_delay(const struct sl_config *config);
-
-/* Read "cd-R" or "0c"; "auto", "none" or a number of blocks. Return whether the text is one. */
-enum { SL_MOST_DELAY = 1000 }; /* epochs */
-bool sl_config_parse_delay(const char *text, int *delay);
-bool sl_config_parse_recompute(const char *text, int *blocks);
 
 /* How many of the last epochs of the loop are exact. With --exact-epochs -1 and scaled partial
  * sums: with --delay 0c a fifth of all, with cd-R a tenth, rounded down; else 0. */
 int64_t sl_config_exact_epochs(const struct sl_config *config);
-
-/* Blocks of --recompute N; 0: none, -1: auto. */
-int sl_config_recompute(const struct sl_config *config);
 
 /* SL_ERR_USAGE: an option is given (`given` as above) that the model does not have. */
 int sl_config_check_given(const struct sl_config *config, const bool *given);
@@ -282,7 +286,7 @@ void sl_config_forget_others(const struct sl_config *config, bool *given);
  * SL_ERR_DATA names the file and the line or the option. */
 int sl_config_read_file(struct sl_config *config, bool *given);
 
-/* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */
+/* SL_ERR_USAGE: the delay is none of the aggregator. Part of sl_config_check. */
 int sl_config_check_delay(const struct sl_config *config);
 int sl_config_check_attention(const struct sl_config *config);
 

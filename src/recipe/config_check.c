@@ -12,25 +12,21 @@
 #include "graphs/vertex_cut.h"
 #include "recipe/batches_options.h"
 #include "recipe/config.h"
-#include "recipe/shares.h"
 
 int sl_config_check_delay(const struct sl_config *config)
 {
-    int delay = SL_DELAY_EXACT;
-    if (!sl_config_parse_delay(config->delay, &delay))
-        return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
-                        config->delay, SL_MOST_DELAY);
-    if (sl_config_reducer(config)->outputs > 1 && delay > 0)
+    if (sl_config_reducer(config)->outputs > 1 && config->delay > 0)
         return sl_error(SL_ERR_USAGE,
                         "--delay %s: --aggregator %s has no gradient of a neighbour that was met "
                         "some epochs ago (expected cd-0 or 0c)",
-                        config->delay, config->aggregator);
+                        sl_config_text(config, "delay").text, config->aggregator);
     return 0;
 }
 
 static bool is_auto(const struct sl_config *config)
 {
-    return strcmp(config->distribution, "auto") == 0 && !config->grid && !config->replication;
+    return strcmp(config->distribution, "auto") == 0 && config->grid.rows == 0 &&
+           !config->replication;
 }
 
 static int check_vertex_cut(const struct sl_config *config)
@@ -39,16 +35,15 @@ static int check_vertex_cut(const struct sl_config *config)
         return SL_ERR_USAGE;
     if (config->allow_inexact && !is_auto(config))
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected --distribution auto with it");
-    if (config->exact_epochs > 0 && !config->allow_inexact &&
-        sl_config_delay(config) == SL_DELAY_EXACT)
+    if (config->exact_epochs > 0 && !config->allow_inexact && config->delay == SL_DELAY_EXACT)
         return sl_error(SL_ERR_USAGE,
                         "--exact-epochs %lld: expected --delay cd-R or 0c with it, or "
                         "--allow-inexact: with cd-0 all epochs are exact",
                         (long long)config->exact_epochs);
     if (!sl_config_kind(config)->clones) {
-        if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact && !config->groups)
+        if (config->delay != SL_DELAY_EXACT && !config->allow_inexact && !config->groups.given)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
-                            config->delay);
+                            sl_config_text(config, "delay").text);
         if (config->partial_sums != SL_PARTIAL_SUMS_SCALED && !config->allow_inexact)
             return sl_error(SL_ERR_USAGE,
                             "--partial-sums %s: expected --distribution vertex-cut with it",
@@ -70,18 +65,14 @@ static bool is_probability(double p)
 
 static int check_recompute(const struct sl_config *config)
 {
-    int blocks;
-    if (!sl_config_parse_recompute(config->recompute, &blocks))
-        return sl_error(SL_ERR_USAGE, "--recompute %s: expected auto, none, or 2 to 1000 blocks",
-                        config->recompute);
-    if (blocks > 0 && !config->model->recomputes)
-        return sl_error(SL_ERR_USAGE, "--recompute %s: --model %s has no blocks (expected resgcn)",
+    if (config->recompute > 0 && !config->model->recomputes)
+        return sl_error(SL_ERR_USAGE, "--recompute %d: --model %s has no blocks (expected resgcn)",
                         config->recompute, config->model->name);
-    if (blocks > 0 && sl_config_delay(config) > 0)
+    if (config->recompute > 0 && config->delay > 0)
         return sl_error(SL_ERR_USAGE,
-                        "--recompute %s: with --delay %s, sums are not the same a second time "
+                        "--recompute %d: with --delay %s, sums are not the same a second time "
                         "(expected cd-0 or 0c)",
-                        config->recompute, config->delay);
+                        config->recompute, sl_config_text(config, "delay").text);
     return 0;
 }
 
@@ -126,7 +117,7 @@ const char *sl_config_reads_all(const struct sl_config *config)
     return sl_config_kind(config)->clones ? "clones of few vertices have other gradients"
            : how.sampled                  ? "a sample is drawn around all vertices of a step"
            : how.kind->alone              ? "--batches clusters trains on all rows of its clusters"
-           : config->groups && (how.preload > 0 || how.chooses_preload)
+           : config->groups.given && (how.preload > 0 || how.chooses_preload)
                ? "--preload-hops takes rows that other groups compute"
                : NULL;
 }
@@ -142,13 +133,13 @@ int sl_config_check_batches(const struct sl_config *config)
     struct sl_batches_options how;
     if (sl_batches_parse(config, &how))
         return SL_ERR_USAGE;
-    if (config->groups && config->allow_inexact)
+    if (config->groups.given && config->allow_inexact)
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected no --groups with it");
     if (how.sampled && (how.kind->alone || !sl_batches_differ(config)))
-        return config->max_hop
+        return config->max_hop != SL_NO_HOPS
                    ? sl_error(SL_ERR_USAGE,
                               "--max-hop %s: expected --groups GxP or --batches co:R with it",
-                              config->max_hop)
+                              sl_config_text(config, "max-hop").text)
                    : sl_error(SL_ERR_USAGE,
                               "--fanout %lld: expected --groups GxP or --batches co:R with it",
                               (long long)config->fanout);
@@ -163,58 +154,48 @@ int sl_config_check_batches(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE, "--order double: expected another order with --groups, "
                                       "--batches or --rows needed");
     const bool clones = sl_config_kind(config)->clones;
-    if (sl_config_delay(config) > 0 && (clones || how.preload == 0 || how.chooses_preload))
+    if (config->delay > 0 && (clones || how.preload == 0 || how.chooses_preload))
         return sl_error(SL_ERR_USAGE,
                         "--delay %s: expected --groups GxP and --preload-hops N with it, or cd-0",
-                        config->delay);
-    if (sl_config_delay(config) == SL_DELAY_NEVER && !clones)
+                        sl_config_text(config, "delay").text);
+    if (config->delay == SL_DELAY_NEVER && !clones)
         return sl_error(SL_ERR_USAGE, "--delay 0c: expected --distribution vertex-cut with it");
     return 0;
-}
-
-/* Numbers with commas between them, that rise from `least` on. */
-static bool is_list(const char *text, long least)
-{
-    char *end;
-    for (long before = least - 1, number; *text; before = number, text = *end ? end + 1 : end) {
-        number = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : before;
-        if (number <= before || (*end && (*end != ',' || !end[1])))
-            return false;
-    }
-    return true;
 }
 
 /* Latin squares have blocks of one size, and scaled sums one factor. */
 static int check_shares(const struct sl_config *config)
 {
-    int64_t share[SL_MOST_PARTS];
-    const bool equal = strcmp(config->submodel_share, "equal") == 0;
-    if (!equal && (config->partition_units == SL_ROUNDS_LATIN ||
-                   config->unit_sums == SL_UNIT_SUMS_SCALED || config->share == SL_SHARE_COPIES))
+    const struct sl_unit_shares *shares = &config->submodel_share;
+    if (shares->kind == SL_UNITS_GIVEN && shares->given.count != config->submodels)
+        return sl_error(SL_ERR_USAGE,
+                        "--submodel-share %s: expected equal, auto, or %lld numbers with commas "
+                        "between them",
+                        sl_config_text(config, "submodel-share").text,
+                        (long long)config->submodels);
+    if (shares->kind != SL_UNITS_EQUAL &&
+        (config->partition_units == SL_ROUNDS_LATIN || config->unit_sums == SL_UNIT_SUMS_SCALED ||
+         config->share == SL_SHARE_COPIES))
         return sl_error(SL_ERR_USAGE,
                         "--submodel-share %s: expected no --partition-units latin, no --unit-sums "
                         "scaled and no --share copies with it",
-                        config->submodel_share);
-    return sl_shares_parse(config, share);
+                        sl_config_text(config, "submodel-share").text);
+    return 0;
 }
 
 /* Options of sub-models, and what sub-models do not go with. */
 static int check_submodels(const struct sl_config *config)
 {
-    const char *alone = config->local_steps > 1                        ? "local-steps"
-                        : config->rounds > 0                           ? "rounds"
-                        : config->share != SL_SHARE_BLOCKS             ? "share"
-                        : config->partition_units != SL_ROUNDS_RANDOM  ? "partition-units"
-                        : strcmp(config->split_layers, "all") != 0     ? "split-layers"
-                        : config->store                                ? "store"
-                        : strcmp(config->submodel_share, "equal") != 0 ? "submodel-share"
-                        : config->unit_sums != SL_UNIT_SUMS_PUBLISHED  ? "unit-sums"
-                        : config->reset_optimizer                      ? "reset-optimizer"
-                                                                       : NULL;
-    if (config->milestones && !is_list(config->milestones, 1))
-        return sl_error(SL_ERR_USAGE,
-                        "--milestones %s: expected epochs that rise, with commas between them",
-                        config->milestones);
+    const char *alone = config->local_steps > 1                         ? "local-steps"
+                        : config->rounds > 0                            ? "rounds"
+                        : config->share != SL_SHARE_BLOCKS              ? "share"
+                        : config->partition_units != SL_ROUNDS_RANDOM   ? "partition-units"
+                        : !config->split_layers.all                     ? "split-layers"
+                        : config->store                                 ? "store"
+                        : config->submodel_share.kind != SL_UNITS_EQUAL ? "submodel-share"
+                        : config->unit_sums != SL_UNIT_SUMS_PUBLISHED   ? "unit-sums"
+                        : config->reset_optimizer                       ? "reset-optimizer"
+                                                                        : NULL;
     if (config->eval_every < 0 && config->patience > 0)
         return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --patience 0 with it");
     if (config->eval_every < 0 && config->keep == SL_KEEP_BEST)
@@ -231,7 +212,7 @@ static int check_submodels(const struct sl_config *config)
     if (check_shares(config))
         return SL_ERR_USAGE;
     if (config->share == SL_SHARE_COPIES &&
-        (strcmp(config->split_layers, "all") != 0 || config->partition_units != SL_ROUNDS_RANDOM))
+        (!config->split_layers.all || config->partition_units != SL_ROUNDS_RANDOM))
         return sl_error(SL_ERR_USAGE,
                         "--share copies: no units are cut (expected no --split-layers, no "
                         "--partition-units and no --unit-sums)");
@@ -248,18 +229,13 @@ static int check_submodels(const struct sl_config *config)
     if (config->share == SL_SHARE_NONE && config->keep == SL_KEEP_BEST)
         return sl_error(SL_ERR_USAGE,
                         "--share none: an ensemble keeps its last weights (expected --keep last)");
-    if (strcmp(config->split_layers, "all") != 0 && !is_list(config->split_layers, 0))
-        return sl_error(SL_ERR_USAGE,
-                        "--split-layers %s: expected all, or numbers of hidden layers that rise "
-                        "(0: features), with commas between them",
-                        config->split_layers);
     struct sl_batches_options how;
-    if (sl_batches_parse(config, &how) || how.sampled || strcmp(config->preload_hops, "all") != 0)
+    if (sl_batches_parse(config, &how) || how.sampled || config->preload_hops != SL_PRELOAD_ALL)
         return sl_error(SL_ERR_USAGE,
                         "--submodels %lld: each group has the whole graph (expected no "
                         "--preload-hops, no --max-hop and no --fanout)",
                         (long long)config->submodels);
-    if (config->exact_epochs > 0 || sl_config_delay(config) > 0)
+    if (config->exact_epochs > 0 || config->delay > 0)
         return sl_error(SL_ERR_USAGE, "--submodels %lld: expected --delay cd-0 or 0c",
                         (long long)config->submodels);
     return 0;
@@ -267,15 +243,14 @@ static int check_submodels(const struct sl_config *config)
 
 static int check_trace(const struct sl_config *config)
 {
-    int64_t first, last;
-    return config->trace_epochs ? sl_config_trace_epochs(config, &first, &last) : 0;
+    return config->trace || config->trace_epochs.first == 0
+               ? 0
+               : sl_error(SL_ERR_USAGE, "--trace-epochs %s: expected --trace FILE with it",
+                          sl_config_text(config, "trace-epochs").text);
 }
 
 int sl_config_check(const struct sl_config *config)
 {
-    struct sl_split_rule split;
-    if (sl_config_split(config, &split))
-        return SL_ERR_USAGE;
     if (!is_probability(config->attention_dropout))
         return sl_error(
             SL_ERR_USAGE,
@@ -310,13 +285,14 @@ int sl_config_check(const struct sl_config *config)
     const struct sl_distribution_kind *kind = sl_config_kind(config);
     if (sl_config_check_batches(config) || check_submodels(config))
         return SL_ERR_USAGE;
-    if (config->partition && !config->groups && !kind->parts && !kind->clones)
+    if (config->partition && !config->groups.given && !kind->parts && !kind->clones)
         return sl_error(SL_ERR_USAGE,
                         "--partition %s: expected --distribution halo, cover or vertex-cut with it",
                         config->partition);
-    if (config->grid && sl_distribution_find(config->distribution) != &sl_distribution_block)
+    if (config->grid.rows > 0 &&
+        sl_distribution_find(config->distribution) != &sl_distribution_block)
         return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution %s with it",
-                        config->grid, config->distribution);
+                        sl_config_text(config, "grid").text, config->distribution);
     if (kind->parts && strcmp(config->order, "double") == 0)
         return sl_error(SL_ERR_USAGE,
                         "--order double: rows and columns need the same parts with --distribution "

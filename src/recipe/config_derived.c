@@ -8,16 +8,16 @@
 #include "codelets/optimizer.h"
 #include "graphs/distribution.h"
 #include "graphs/vertex_cut.h"
-#include "recipe/shares.h"
 
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config)
 {
-    return config->grid ? &sl_distribution_block : sl_distribution_find(config->distribution);
+    return config->grid.rows > 0 ? &sl_distribution_block
+                                 : sl_distribution_find(config->distribution);
 }
 
 static bool has_scaled_sums(const struct sl_config *config)
 {
-    return sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT &&
+    return sl_config_kind(config)->clones && config->delay != SL_DELAY_EXACT &&
            config->partial_sums == SL_PARTIAL_SUMS_SCALED && config->submodels == 0;
 }
 
@@ -27,12 +27,14 @@ int64_t sl_config_exact_epochs(const struct sl_config *config)
         return config->exact_epochs;
     if (!has_scaled_sums(config))
         return 0;
-    return sl_config_epochs(config) / (sl_config_delay(config) == SL_DELAY_NEVER ? 5 : 10);
+    return sl_config_epochs(config) / (config->delay == SL_DELAY_NEVER ? 5 : 10);
 }
 
-int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)
+struct sl_split_rule sl_config_split(const struct sl_config *config)
 {
-    return sl_split_rule_parse(config->split, config->split_seed, rule);
+    struct sl_split_rule rule = config->split;
+    rule.seed = (uint64_t)config->split_seed;
+    return rule;
 }
 
 static bool is_gat(const struct sl_config *config)
@@ -97,14 +99,15 @@ bool sl_config_has_own_layer(const struct sl_config *config)
  * alike. */
 static int64_t least_units(const struct sl_config *config)
 {
-    int64_t share[SL_MOST_PARTS], least = INT64_MAX, all = 0;
+    const struct sl_unit_shares *shares = &config->submodel_share;
+    int64_t least = INT64_MAX, all = 0;
     if (config->submodels < 2 || config->share == SL_SHARE_COPIES || is_gat(config) ||
-        strcmp(config->split_layers, "all") != 0 || config->submodels > SL_MOST_PARTS ||
-        sl_shares_parse(config, share))
+        !config->split_layers.all)
         return 0;
     for (int64_t p = 0; p < config->submodels; p++) {
-        least = share[p] < least ? share[p] : least;
-        all += share[p];
+        const int64_t share = shares->kind == SL_UNITS_GIVEN ? shares->given.number[p] : 1;
+        least = share < least ? share : least;
+        all += share;
     }
     return config->hidden * least / all;
 }
@@ -135,7 +138,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .grid = config->grid,
         .replication = config->replication,
         .partition = config->partition,
-        .delay = sl_config_delay(config),
+        .delay = config->delay,
         .scales_partials = config->partial_sums == SL_PARTIAL_SUMS_SCALED,
         .seed = (uint64_t)config->seed,
         .relay = config->broadcast,
@@ -151,7 +154,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                                       int64_t classes)
 {
     return (struct sl_model_shape){
-        .options = {.recompute = sl_config_recompute(config),
+        .options = {.recompute = config->recompute,
                     .states = sl_optimizer_states(config->optimizer),
                     .seed = (uint64_t)config->seed,
                     .keep_best = sl_config_keeps_best(config),
@@ -284,20 +287,18 @@ int64_t sl_config_epochs(const struct sl_config *config)
 }
 
 /* How many milestones are passed after so many epochs. */
-static int passed(const char *milestones, int64_t done)
+static int passed(const struct sl_numbers *milestones, int64_t done)
 {
     int count = 0;
-    for (const char *text = milestones; text && *text; text += strcspn(text, ",")) {
-        text += *text == ',';
-        count += strtoll(text, NULL, 10) <= done;
-    }
+    while (count < milestones->count && milestones->number[count] <= done)
+        count++;
     return count;
 }
 
 double sl_config_rate(const struct sl_config *config, int64_t epoch)
 {
     const int64_t done = (epoch - 1) * sl_config_work(config);
-    const double rate = config->lr * pow(config->step_factor, passed(config->milestones, done));
+    const double rate = config->lr * pow(config->step_factor, passed(&config->milestones, done));
     if (config->schedule == SL_SCHEDULE_STEP)
         return rate * pow(config->step_factor, (double)(done / config->step_epochs));
     if (config->schedule == SL_SCHEDULE_COSINE)

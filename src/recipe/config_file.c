@@ -126,7 +126,7 @@ static bool follows(const struct sl_config *config, const bool *typed, const cha
 /* Exact last epochs of a run that has no others, since its distribution turned out exact. */
 static void drop_exact_epochs(struct sl_config *config, const bool *typed, bool *given)
 {
-    if (config->allow_inexact || sl_config_delay(config) != SL_DELAY_EXACT ||
+    if (config->allow_inexact || config->delay != SL_DELAY_EXACT ||
         sl_config_is_given(typed, "exact-epochs"))
         return;
     for (int o = 0; sl_config_options[o].name; o++)

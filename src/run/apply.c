@@ -136,12 +136,13 @@ static int model_configuration(const struct sl_apply_options *how,
     model->epochs = ensemble ? (updates + 1) * model->submodels : 1;
     model->submodels = ensemble ? model->submodels : 0;
     model->eval_every = 0;
-    code = sl_config_set_text(&model->batches, "full");
+    code = sl_options_set(sl_config_options, model, "batches", "full");
+    model->grid = how->grid;
     if (!code)
         code = sl_config_set_text(&model->distribution, how->distribution);
     if (how->metric)
         model->metric = how->metric;
-    return code ? code : sl_config_set_text(&model->grid, how->grid);
+    return code;
 }
 
 /* Columns of the last layer's parameters; 0 where there are none. */
@@ -223,7 +224,7 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
     struct sl_config *model = &apply->config;
     int code = model_configuration(how, checkpoint, name, model);
     if (!code)
-        code = sl_config_split(model, &source->split_rule);
+        source->split_rule = sl_config_split(model);
     if (!code)
         code = sl_objective_take_labels(
             rt, model, json_object_get(checkpoint->description, "dataset"), source);

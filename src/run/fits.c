@@ -64,7 +64,7 @@ static double more_graphs(const struct sl_runtime *rt, const struct sl_config *c
     if (!sl_batches_differ(config) || sl_batches_parse(config, &how))
         return 1.0;
     const int64_t steps = sl_batches_options_steps(&how);
-    const int groups = config->groups ? rt->ranks : 1;
+    const int groups = config->groups.given ? rt->ranks : 1;
     return 1.0 + (double)groups * (double)(how.each > 1 ? 2 : steps);
 }
 
@@ -118,8 +118,8 @@ static int64_t most_blocks(const struct sl_config *config)
 /* Whether --recompute auto may make rows again. Late messages do not come twice. */
 static bool may_recompute(const struct sl_config *config)
 {
-    return sl_config_recompute(config) < 0 && config->model->recomputes &&
-           sl_config_delay(config) <= 0 && most_blocks(config) > 1;
+    return config->recompute < 0 && config->model->recomputes && config->delay <= 0 &&
+           most_blocks(config) > 1;
 }
 
 /* ---- Batches ---- */
@@ -151,11 +151,11 @@ struct counted {
     struct sl_config *config;
 };
 
-static int set_batches(struct sl_config *config, int64_t batches)
+/* co:auto becomes co:R. */
+static void set_batches(struct sl_config *config, int64_t batches)
 {
-    char text[32];
-    snprintf(text, sizeof text, "co:%lld", (long long)batches);
-    return sl_options_set(sl_config_options, config, "batches", text);
+    config->batches.automatic = false;
+    config->batches.sets = batches;
 }
 
 /* What a run with so many batches takes, or more. Selecting has taken its memory then, also address
@@ -164,12 +164,12 @@ static int take_batches(void *context, int64_t batches, int64_t *space, int64_t 
 {
     const struct counted *run = context;
     struct sl_plan plan;
-    int code = set_batches(run->config, batches);
-    const double rough = code ? 0.0 : rough_bytes(run->rt, run->source, run->config);
+    set_batches(run->config, batches);
+    const double rough = rough_bytes(run->rt, run->source, run->config);
     *bytes = (int64_t)rough;
-    if (code || rough < (double)*space)
-        return code;
-    code = sl_plan_make(run->rt, run->source, run->config, &plan);
+    if (rough < (double)*space)
+        return 0;
+    const int code = sl_plan_make(run->rt, run->source, run->config, &plan);
     if (code)
         return code;
     *bytes = bytes_of_batches(run->rt, &plan);
@@ -217,27 +217,26 @@ static int find_batches(struct sl_runtime *rt, const struct sl_source *source,
     const int code =
         sl_plan_find_batches(take_batches, &run, each < MOST_BATCHES ? each : MOST_BATCHES,
                              space_for_batches(rt), &best);
-    return code ? code : set_batches(config, best);
+    if (!code)
+        set_batches(config, best);
+    return code;
 }
 
 int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
                     char *chosen)
 {
     struct sl_batches_options how;
-    char text[32];
     int code = sl_batches_parse(config, &how);
     if (code || !how.automatic)
         return code;
     const bool recomputes = may_recompute(config);
-    snprintf(text, sizeof text, "%lld", (long long)most_blocks(config));
     if (recomputes)
-        code = sl_options_set(sl_config_options, config, "recompute", text);
+        config->recompute = (int)most_blocks(config);
+    code = find_batches(rt, source, config);
+    if (recomputes)
+        config->recompute = SL_RECOMPUTE_AUTO;
     if (!code)
-        code = find_batches(rt, source, config);
-    if (!code && recomputes)
-        code = sl_options_set(sl_config_options, config, "recompute", "auto");
-    if (!code)
-        sl_defaults_say(chosen, "batches", config->batches);
+        sl_defaults_say(chosen, "batches", sl_config_text(config, "batches").text);
     return code;
 }
 
@@ -247,12 +246,9 @@ int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struc
 static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
                      struct sl_config *config, int64_t blocks, int64_t space, bool *fits)
 {
-    char text[32];
     struct sl_plan plan;
-    snprintf(text, sizeof text, "%lld", (long long)blocks);
-    int code = sl_options_set(sl_config_options, config, "recompute", blocks > 1 ? text : "none");
-    if (!code)
-        code = sl_plan_make(rt, source, config, &plan);
+    config->recompute = blocks > 1 ? (int)blocks : 0;
+    const int code = sl_plan_make(rt, source, config, &plan);
     if (!code)
         *fits = sl_runtime_least(rt, bytes_of_batches(rt, &plan) <= space) > 0;
     return code;
@@ -264,10 +260,12 @@ int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
     const int64_t space = sl_batches_differ(config) ? space_for_batches(rt) : space_for(rt),
                   most = most_blocks(config);
     bool fits = rough_bytes(rt, source, config) < (double)space;
-    if (sl_config_recompute(config) >= 0)
+    if (config->recompute >= 0)
         return 0;
-    if (!may_recompute(config) || fits)
-        return sl_options_set(sl_config_options, config, "recompute", "none");
+    if (!may_recompute(config) || fits) {
+        config->recompute = 0;
+        return 0;
+    }
     int64_t low = 1, high = most; /* `low` does not fit; `high` is taken */
     int code = fits_with(rt, source, config, low, space, &fits);
     while (!code && !fits && high - low > 1) {
@@ -281,8 +279,8 @@ int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
     }
     if (!code && !fits)
         code = fits_with(rt, source, config, high, space, &fits);
-    if (!code && sl_config_recompute(config) > 1)
-        sl_defaults_say(chosen, "recompute", config->recompute);
+    if (!code && config->recompute > 1)
+        sl_defaults_say(chosen, "recompute", sl_config_text(config, "recompute").text);
     return code;
 }
 
@@ -312,8 +310,8 @@ int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct s
     const int64_t space = space_for(rt);
     struct sl_plan plan;
     *fits = false;
-    if (!choice->reason[0] || config->rows != SL_ROWS_NEEDED || config->groups ||
-        strcmp(config->batches, "full") != 0 || rough_bytes(rt, source, config) < (double)space)
+    if (!choice->reason[0] || config->rows != SL_ROWS_NEEDED || config->groups.given ||
+        sl_config_has_batches(config) || rough_bytes(rt, source, config) < (double)space)
         return 0;
     const int code = sl_plan_make(rt, source, config, &plan);
     if (!code)

@@ -230,7 +230,7 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code && run->config.loss)
         code = sl_objective_take_labels(rt, &run->config, trained_on(run), &run->source);
     if (!code)
-        code = sl_config_split(&run->config, &run->source.split_rule);
+        run->source.split_rule = sl_config_split(&run->config);
     if (!code)
         code = sl_runtime_agree(rt, sl_trainer_check(&run->source));
     if (!code)
@@ -291,7 +291,7 @@ static int make_trainer(struct sl_train_run *run)
 
 int sl_train_load(struct sl_train_run *run)
 {
-    const bool measures = strcmp(run->config.submodel_share, "auto") == 0;
+    const bool measures = run->config.submodel_share.kind == SL_UNITS_AUTO;
     int code = run->fits ? 0 : sl_plan_check(&run->rt, &run->source, &run->config);
     if (!code)
         code = sl_shares_measure(&run->rt, &run->source, &run->config, run->chosen);

@@ -12,8 +12,8 @@
 static bool is_1d(const struct sl_runtime *rt, const struct sl_config *config)
 {
     struct sl_grid grid;
-    const bool named = strcmp(config->distribution, "auto") != 0 || config->grid;
-    return rt->ranks > 1 && named && !config->groups &&
+    const bool named = strcmp(config->distribution, "auto") != 0 || config->grid.rows > 0;
+    return rt->ranks > 1 && named && !config->groups.given &&
            sl_config_kind(config) == &sl_distribution_block &&
            !sl_grid_choose(config->distribution, config->replication, config->grid, rt->ranks,
                            &grid) &&
@@ -28,7 +28,7 @@ int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
         return 0;
     const struct sl_training training = sl_config_training(config, source);
     const bool whole =
-        rt->ranks > 1 && !config->groups && sl_scenario_reads_whole(rt, source, &training);
+        rt->ranks > 1 && !config->groups.given && sl_scenario_reads_whole(rt, source, &training);
     struct sl_random_order random = {.counted = false};
     int code = is_1d(rt, config) ? sl_random_order_predict(rt, source, &training, &random) : 0;
     if (!code)
@@ -40,14 +40,15 @@ int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
 }
 
 /* With --allow-inexact, a delay and its sums belong to the inexact choice. */
-static int settle_delay(struct sl_config *config, bool exact)
+static void settle_delay(struct sl_config *config, bool exact)
 {
     config->allow_inexact = false; /* the choice is made */
-    if (!exact)
-        return sl_config_delay(config) == SL_DELAY_EXACT ? sl_config_set_text(&config->delay, "0c")
-                                                         : 0;
-    config->partial_sums = SL_PARTIAL_SUMS_SCALED;
-    return sl_config_set_text(&config->delay, "cd-0");
+    if (exact) {
+        config->partial_sums = SL_PARTIAL_SUMS_SCALED;
+        config->delay = SL_DELAY_EXACT;
+    } else if (config->delay == SL_DELAY_EXACT) {
+        config->delay = SL_DELAY_NEVER;
+    }
 }
 
 /* Decide for the graph that steps train on. Where the first layer's sums come from the whole graph,
@@ -70,18 +71,18 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
                                  struct sl_config *config, struct sl_train_choice *reasons)
 {
     struct sl_decision decision;
-    char name[40];
-    if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication)
+    if (strcmp(config->distribution, "auto") != 0 || config->grid.rows > 0 || config->replication)
         return 0;
-    if (config->groups) /* of a group, whose graph is not there yet */
+    if (config->groups.given) /* of a group, whose graph is not there yet */
         return sl_runtime_agree(rt, sl_config_set_text(&config->distribution, "halo"));
-    if (rt->ranks == 1)
-        return settle_delay(config, true);
+    if (rt->ranks == 1) {
+        settle_delay(config, true);
+        return 0;
+    }
     int code = decide(rt, source, config, &decision);
-    if (!code)
-        code = sl_runtime_agree(rt, settle_delay(config, decision.exact));
     if (code)
         return code;
+    settle_delay(config, decision.exact);
     memcpy(reasons->distribution, decision.reason, sizeof reasons->distribution);
     memcpy(reasons->parts, decision.parts, sizeof reasons->parts);
     /* Leave auto for 1D: auto trains in 1D, and checkpoints equal the checkpoints of one rank. */
@@ -90,8 +91,8 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
     if (is_grid && grid->columns * grid->depth == 1)
         return 0;
     if (is_grid)
-        snprintf(name, sizeof name, "%dx%dx%d", grid->rows, grid->columns, grid->depth);
-    code = is_grid ? sl_config_set_text(&config->grid, name)
-                   : sl_config_set_text(&config->distribution, decision.distribution);
+        config->grid = *grid;
+    else
+        code = sl_config_set_text(&config->distribution, decision.distribution);
     return sl_runtime_agree(rt, code);
 }

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "recipe/defaults.h"
-#include "recipe/shares.h"
 #include "train/steps.h"
 
 enum { MOST_SHARE = 100 /* of the fastest group */ };
@@ -32,19 +31,17 @@ static void raise_least(int groups, const int64_t *of, int64_t units, int64_t *s
 
 static void set_shares(struct sl_config *config, int groups, int64_t *share)
 {
-    char text[SL_MOST_PARTS * 4 + 1];
-    size_t used = 0;
+    struct sl_unit_shares *shares = &config->submodel_share;
     const int64_t count = config->submodels;
     int64_t of[SL_MOST_PARTS];
     for (int g = 0; g < groups; g++)
         of[g] = count * (g + 1) / groups - count * g / groups;
     raise_least(groups, of, config->hidden, share);
-    for (int g = 0; g < groups; g++) /* as sl_submodels_create gives sub-models to groups */
+    shares->kind = groups > 1 ? SL_UNITS_GIVEN : SL_UNITS_EQUAL;
+    shares->given.count = groups > 1 ? (int)count : 0;
+    for (int g = 0; groups > 1 && g < groups; g++) /* as sl_submodels_create gives sub-models */
         for (int64_t p = count * g / groups; p < count * (g + 1) / groups; p++)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", used ? "," : "",
-                                     (long long)share[g]);
-    if (sl_options_set(sl_config_options, config, "submodel-share", groups > 1 ? text : "equal"))
-        sl_fatal("no memory for the shares of %lld sub-models", (long long)count);
+            shares->given.number[p] = share[g];
 }
 
 /* ---- Measuring ---- */
@@ -101,9 +98,8 @@ static void measure_groups(struct sl_trainer *trainer, double *seconds)
  * blocks. */
 static struct sl_config probe_of(const struct sl_config *config)
 {
-    static char equal[] = "equal";
     struct sl_config probe = *config;
-    probe.submodel_share = equal;
+    probe.submodel_share.kind = SL_UNITS_EQUAL;
     if (sl_config_is_ensemble(config))
         probe.share = SL_SHARE_BLOCKS;
     probe.local_steps = INT64_MAX / 2;
@@ -116,13 +112,13 @@ static struct sl_config probe_of(const struct sl_config *config)
 int sl_shares_measure(struct sl_runtime *rt, const struct sl_source *source,
                       struct sl_config *config, char *chosen)
 {
-    if (strcmp(config->submodel_share, "auto") != 0)
+    if (config->submodel_share.kind != SL_UNITS_AUTO)
         return 0;
     struct sl_trainer trainer;
     double seconds[SL_MOST_PARTS];
     int64_t share[SL_MOST_PARTS] = {1};
     int groups = 1;
-    if (config->groups) {
+    if (config->groups.given) {
         const struct sl_config probe = probe_of(config);
         const int code = sl_trainer_create(&trainer, rt, source, &probe, NULL);
         groups = trainer.batches.groups.count;
@@ -135,6 +131,6 @@ int sl_shares_measure(struct sl_runtime *rt, const struct sl_source *source,
             return code;
     }
     set_shares(config, groups, share);
-    sl_defaults_say(chosen, "submodel-share", config->submodel_share);
+    sl_defaults_say(chosen, "submodel-share", sl_config_text(config, "submodel-share").text);
     return 0;
 }

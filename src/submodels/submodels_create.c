@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "core/view.h"
 #include "predict/plan.h"
-#include "recipe/shares.h"
 #include "submodels/submodel_tiles.h"
 #include "submodels/wide.h"
 
@@ -202,36 +201,32 @@ static void destroy_part(struct sl_submodels *s, int part)
 
 static int find_splits(const struct sl_submodels *s, bool *splits)
 {
-    const char *text = s->config->split_layers;
-    const bool all = strcmp(text, "all") == 0, shares = s->config->share != SL_SHARE_COPIES;
+    const struct sl_split_layers *split = &s->config->split_layers;
+    const bool shares = s->config->share != SL_SHARE_COPIES;
     for (int a = 0; a < s->axes.count; a++)
-        splits[a] = all && shares && s->axes.axis[a].hidden;
-    while (!all && *text) {
-        char *end;
-        const long axis = strtol(text, &end, 10);
-        if (end == text || (*end && *end != ',') || axis < 0 || axis > s->axes.count - 2)
+        splits[a] = split->all && shares && s->axes.axis[a].hidden;
+    for (int k = 0; k < split->layers.count; k++) {
+        if (split->layers.number[k] > s->axes.count - 2)
             return sl_error(
                 SL_ERR_USAGE,
                 "--split-layers %s: expected all, or numbers of hidden layers, 1 to %d, and 0 for "
                 "features, with commas between them",
-                s->config->split_layers, s->axes.count - 2);
-        splits[axis] = shares;
-        text = *end ? end + 1 : end;
+                sl_config_text(s->config, "split-layers").text, s->axes.count - 2);
+        splits[split->layers.number[k]] = shares;
     }
     for (int l = 0; l < s->list.count; l++)
         if (splits[0] && s->axes.out[l] == 0 && sl_layer_shape_rows(&s->list.layer[l]) > 0)
             return sl_error(SL_ERR_USAGE,
                             "--split-layers %s: parameters of layer %d are units of the features "
                             "(expected no 0)",
-                            s->config->split_layers, l + 1);
+                            sl_config_text(s->config, "split-layers").text, l + 1);
     return 0;
 }
 
 static int share_units(struct sl_submodels *s)
 {
-    int64_t share[SL_MOST_PARTS];
-    const int code = sl_shares_parse(s->config, share);
-    return code || !sl_shares_given(s->config) ? code : sl_rounds_share(&s->rounds, share);
+    const struct sl_unit_shares *shares = &s->config->submodel_share;
+    return shares->kind == SL_UNITS_GIVEN ? sl_rounds_share(&s->rounds, shares->given.number) : 0;
 }
 
 static int create_rounds(struct sl_submodels *s, const struct sl_model_shape *shape, int64_t steps)

@@ -142,7 +142,7 @@ static void count_traffic(struct sl_epoch_traffic *t, int64_t cycle, bool warmin
 /* Count an epoch whose steps are all submitted. */
 static void count_epoch(struct sl_trainer *trainer, int64_t epoch, const struct sl_traffic sent[2])
 {
-    const int delay = sl_config_delay(trainer->config);
+    const int delay = trainer->config->delay;
     if (delay != SL_DELAY_EXACT && is_exact(trainer->config, epoch))
         count_traffic(&trainer->exact_traffic, 1, false, sent);
     else

@@ -486,10 +486,12 @@ static json_t *end_profile(struct sl_trainer *trainer)
 static void open_trace(const struct sl_trainer *trainer)
 {
     enum { EPOCHS = 3 };
-    int64_t first = first_profiled(trainer), last = first + EPOCHS - 1;
-    if (trainer->config->trace_epochs)
-        sl_config_trace_epochs(trainer->config, &first, &last);
-    sl_trace_open(first, last);
+    const int64_t first = first_profiled(trainer), last = first + EPOCHS - 1;
+    const struct sl_epoch_range *asked = &trainer->config->trace_epochs;
+    if (asked->first > 0)
+        sl_trace_open(asked->first, asked->last);
+    else
+        sl_trace_open(first, last);
 }
 
 static int close_trace(struct sl_trainer *trainer)
