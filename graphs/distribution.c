@@ -6,16 +6,12 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-#define ADDRESS(id, name) &sl_distribution_##id,
-const struct sl_distribution_kind *const sl_distributions[] = {SL_DISTRIBUTIONS(ADDRESS) NULL};
-#undef ADDRESS
-
-const struct sl_distribution_kind *sl_distribution_find(const char *name)
+const struct sl_distribution_name *sl_distribution_find(const char *name)
 {
-    for (int k = 0; sl_distributions[k]; k++)
-        if (strcmp(sl_distributions[k]->name, name) == 0)
-            return sl_distributions[k];
-    return &sl_distribution_block;
+    const struct sl_distribution_name *row = sl_distribution_names;
+    while (row->name && strcmp(row->name, name) != 0)
+        row++;
+    return row->name ? row : NULL;
 }
 
 int sl_distribution_create_nothing(struct sl_distribution *d)

@@ -143,18 +143,30 @@ int sl_distribution_span(const void *distribution, int i, int k);
 SL_DISTRIBUTIONS(SL_DISTRIBUTION_DECLARED)
 #undef SL_DISTRIBUTION_DECLARED
 
-/* ... and NULL. */
-extern const struct sl_distribution_kind *const sl_distributions[];
-
-/* "|halo|cover|vertex-cut". */
-#define SL_DISTRIBUTION_NAMED(id, name) "|" name
-#define SL_DISTRIBUTION_NAMES           SL_DISTRIBUTIONS(SL_DISTRIBUTION_NAMED)
-
 /* All distributions on a grid of ranks (graphs/grid.h). */
 extern const struct sl_distribution_kind sl_distribution_block;
 
-/* Return the kind of that name; `block` if there is none. */
-const struct sl_distribution_kind *sl_distribution_find(const char *name);
+/* What --distribution names: a grid of some shape, or a kind that is not on a grid. */
+struct sl_distribution_name {
+    const char *name;
+    const struct sl_distribution_kind *kind;
+    bool replicates; /* --replication is the depth of its grid */
+    bool cuts;       /* its grid has several columns */
+    int (*shape)(int ranks, int64_t replication, struct sl_grid *grid);
+};
+
+/* All names; a row whose name is NULL ends the table (graphs/grid.c). */
+extern const struct sl_distribution_name sl_distribution_names[];
+
+#define SL_DISTRIBUTION_NAMED(id, name) "|" name
+#define SL_DISTRIBUTION_NAMES           "1d|1.5d|2d|3d" SL_DISTRIBUTIONS(SL_DISTRIBUTION_NAMED)
+
+/* Return the row of a kind on a grid. */
+const struct sl_distribution_name *sl_distribution_name_of(const struct sl_distribution_kind *kind,
+                                                           const struct sl_grid *grid);
+
+/* Return the row of a name, or NULL. */
+const struct sl_distribution_name *sl_distribution_find(const char *name);
 
 /* Functions for kinds without state of their own. */
 int sl_distribution_create_nothing(struct sl_distribution *d);

@@ -169,11 +169,25 @@ const char *sl_grid_name(const struct sl_grid *grid, char text[32])
     return text;
 }
 
-static const struct {
-    const char *name;
-    int (*shape)(int ranks, int64_t replication, struct sl_grid *grid);
-} shapes[] = {
-    {"auto", shape_1d}, {"1d", shape_1d}, {"1.5d", shape_15d}, {"2d", shape_2d}, {"3d", shape_3d}};
+#define ROW(id, name) {name, &sl_distribution_##id, false, false, shape_1d},
+const struct sl_distribution_name sl_distribution_names[] = {
+    {"1d", &sl_distribution_block, false, false, shape_1d},
+    {"1.5d", &sl_distribution_block, true, false, shape_15d},
+    {"2d", &sl_distribution_block, false, true, shape_2d},
+    {"3d", &sl_distribution_block, false, true, shape_3d},
+    SL_DISTRIBUTIONS(ROW){0},
+};
+#undef ROW
+
+const struct sl_distribution_name *sl_distribution_name_of(const struct sl_distribution_kind *kind,
+                                                           const struct sl_grid *grid)
+{
+    const bool deep = grid->depth > 1, cut = grid->columns > 1;
+    const char *name = kind != &sl_distribution_block ? kind->name
+                       : deep                         ? (cut ? "3d" : "1.5d")
+                                                      : (cut ? "2d" : "1d");
+    return sl_distribution_find(name);
+}
 
 static int check_shape(const struct sl_grid *grid, int ranks)
 {
@@ -185,20 +199,15 @@ static int check_shape(const struct sl_grid *grid, int ranks)
                           grid->rows, grid->columns, grid->depth, (long long)product, ranks);
 }
 
-int sl_grid_choose(const char *distribution, int64_t replication, struct sl_grid shape, int ranks,
-                   struct sl_grid *grid)
+int sl_grid_choose(const struct sl_distribution_name *named, int64_t replication,
+                   struct sl_grid shape, int ranks, struct sl_grid *grid)
 {
     const bool given = shape.rows > 0;
     *grid = shape;
-    if (replication && (given || strcmp(distribution, "1.5d") != 0))
+    if (replication && (given || !named || !named->replicates))
         return sl_error(SL_ERR_USAGE, "--replication %lld: expected --distribution 1.5d with it%s",
                         (long long)replication, given ? ", and no --grid" : "");
     if (given)
         return check_shape(grid, ranks);
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        if (strcmp(shapes[s].name, distribution) == 0)
-            return shapes[s].shape(ranks, replication, grid);
-    if (sl_distribution_find(distribution) != &sl_distribution_block) /* rows alone are cut */
-        return shape_1d(ranks, replication, grid);
-    return sl_error(SL_ERR_USAGE, "--distribution %s: expected 1d, 1.5d, 2d or 3d", distribution);
+    return named ? named->shape(ranks, replication, grid) : shape_1d(ranks, replication, grid);
 }

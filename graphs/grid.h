@@ -15,12 +15,13 @@ struct sl_grid {
 struct sl_runtime;
 
 struct sl_distribution;
+struct sl_distribution_name;
 
-/* Choose the grid of `ranks` ranks that the options ask for. `shape`; no rows: the grid of
- * the named distribution. `replication` is the depth of 1.5d; 0: 2. A remaining "auto" is 1d.
- * Return 0, or SL_ERR_USAGE if there is no such grid. */
-int sl_grid_choose(const char *distribution, int64_t replication, struct sl_grid shape, int ranks,
-                   struct sl_grid *grid);
+/* Choose the grid of `ranks` ranks that the options ask for: `shape`; where it has no rows, the
+ * grid of the named distribution (NULL: 1d). `replication` is the depth of 1.5d; 0: 2. Return 0, or
+ * SL_ERR_USAGE if there is no such grid. */
+int sl_grid_choose(const struct sl_distribution_name *named, int64_t replication,
+                   struct sl_grid shape, int ranks, struct sl_grid *grid);
 
 /* "1d", or "RxCxD" with the name of that distribution before it. */
 const char *sl_grid_name(const struct sl_grid *grid, char text[32]);

@@ -20,6 +20,7 @@ static struct entry {
     float start[SL_OWN_VECTORS];
     struct sl_own_layer own;
     struct sl_layer_kind kind;
+    struct sl_block_norm norm;
 } entries[SL_NAMES_ADDED];
 static int count;
 
@@ -107,12 +108,15 @@ static struct entry *find(const char *name)
     return NULL;
 }
 
-const struct sl_layer_kind *sl_layer_block(const char *name)
+const struct sl_block_norm *sl_block_norm_find(const char *name)
 {
+    static const struct sl_block_norm norms[] = {{"row", &sl_layer_row_norm},
+                                                 {"batch", &sl_layer_batch_norm}};
     const struct entry *entry = find(name);
-    return entry                        ? &entry->kind
-           : strcmp(name, "batch") == 0 ? &sl_layer_batch_norm
-                                        : &sl_layer_row_norm;
+    for (size_t n = 0; n < sizeof norms / sizeof *norms; n++)
+        if (strcmp(norms[n].name, name) == 0)
+            return &norms[n];
+    return entry ? &entry->norm : NULL;
 }
 
 /* Names of parameters into the entry; how many of `names`, which has room for `most` and NULL. -1:
@@ -186,6 +190,7 @@ int sl_layer_add(const char *name, const struct starling_layer *layer)
         .backward = backward,
         .aggregations = sl_layer_no_aggregations,
     };
+    entry->norm = (struct sl_block_norm){entry->name, &entry->kind};
     for (int p = 0; p < matrices + vectors; p++)
         *(p < matrices ? &entry->kind.weight[p] : &entry->kind.vector[p - matrices]) =
             entry->parameter[p];

@@ -263,8 +263,14 @@ const struct sl_layer_kind *sl_layer_find(const char *name);
 /* "row|batch", with the names that a program adds. */
 extern char sl_block_names[SL_NAMES_ROOM];
 
-/* Return the kind of layer that --block-norm names. */
-const struct sl_layer_kind *sl_layer_block(const char *name);
+/* What --block-norm names. */
+struct sl_block_norm {
+    const char *name;
+    const struct sl_layer_kind *layer;
+};
+
+/* Return the norm of that name, or NULL. */
+const struct sl_block_norm *sl_block_norm_find(const char *name);
 
 /* Add a layer of a program, or replace the one that it gave this name. No training is on its way.
  * Return 0, or SL_ERR_USAGE: such a name cannot be. */

@@ -18,6 +18,7 @@ static struct entry {
     char name[SL_NAME_ROOM], back_name[SL_NAME_ROOM + 8];
     struct sl_own_reducer own;
     struct sl_reducer forward, back;
+    struct sl_aggregator aggregator;
 } entries[SL_NAMES_ADDED];
 static int count;
 
@@ -89,10 +90,10 @@ static struct entry *find(const char *name)
     return NULL;
 }
 
-const struct sl_reducer *sl_reducer_own_find(const char *name)
+const struct sl_aggregator *sl_aggregator_own_find(const char *name)
 {
     const struct entry *entry = find(name);
-    return entry ? &entry->forward : NULL;
+    return entry ? &entry->aggregator : NULL;
 }
 
 int sl_reducer_own_add(const char *name, const struct starling_reducer *reducer)
@@ -105,6 +106,7 @@ int sl_reducer_own_add(const char *name, const struct starling_reducer *reducer)
     snprintf(entry->name, sizeof entry->name, "%s", name);
     snprintf(entry->back_name, sizeof entry->back_name, "%s-back", name);
     entry->own = (struct sl_own_reducer){*reducer, (uint32_t)(entry - entries)};
+    entry->aggregator = (struct sl_aggregator){entry->name, &entry->forward};
     entry->back = (struct sl_reducer){
         .name = entry->back_name,
         .own = &entry->own,

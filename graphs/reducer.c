@@ -8,16 +8,23 @@
 #include "codelets/pack_rows.h"
 #include "core/error.h"
 
-#define ADDRESS(name) &sl_reduce_##name,
-static const struct sl_reducer *const reducers[] = {SL_REDUCERS(ADDRESS)};
-#undef ADDRESS
+const struct sl_aggregator sl_aggregator_gcn = {"gcn", NULL};
+static const struct sl_aggregator mean = {"mean", NULL};
 
-const struct sl_reducer *sl_reducer_find(const char *name)
+#define ROW(name) {#name, &sl_reduce_##name},
+static const struct sl_aggregator reducers[] = {SL_REDUCERS(ROW)};
+#undef ROW
+
+const struct sl_aggregator *sl_aggregator_find(const char *name)
 {
+    if (strcmp(name, sl_aggregator_gcn.name) == 0)
+        return &sl_aggregator_gcn;
+    if (strcmp(name, mean.name) == 0)
+        return &mean;
     for (size_t r = 0; r < sizeof reducers / sizeof *reducers; r++)
-        if (strcmp(reducers[r]->name, name) == 0)
-            return reducers[r];
-    return sl_reducer_own_find(name);
+        if (strcmp(reducers[r].name, name) == 0)
+            return &reducers[r];
+    return sl_aggregator_own_find(name);
 }
 
 struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,

@@ -141,8 +141,16 @@ SL_REDUCERS(SL_REDUCER_DECLARED)
 #define SL_REDUCER_NAMED(name) "|" #name
 #define SL_REDUCER_NAMES       SL_REDUCERS(SL_REDUCER_NAMED)
 
-/* Return the reducer of that name, or NULL. */
-const struct sl_reducer *sl_reducer_find(const char *name);
+/* What --aggregator names. gcn and mean have no reducer of their own: a norm divides sums. */
+struct sl_aggregator {
+    const char *name;
+    const struct sl_reducer *reducer;
+};
+
+extern const struct sl_aggregator sl_aggregator_gcn;
+
+/* Return the aggregator of that name, or NULL. */
+const struct sl_aggregator *sl_aggregator_find(const char *name);
 
 /* ---- reduce_own.c ---- */
 
@@ -152,7 +160,7 @@ extern char sl_aggregator_names[SL_NAMES_ROOM];
 /* Add a reducer of a program, or replace the one that it gave this name. No training is on its way.
  * Return 0, or SL_ERR_USAGE: such a name cannot be. */
 int sl_reducer_own_add(const char *name, const struct starling_reducer *reducer);
-const struct sl_reducer *sl_reducer_own_find(const char *name);
+const struct sl_aggregator *sl_aggregator_own_find(const char *name);
 
 /* The type of an output's states where matrices of type `moved` are moved; the bytes of one element
  * of all outputs' states. */

@@ -54,6 +54,12 @@ sources src codelets graphs |
     grep -vE '^src/bench/(gemm|spmm)\.c:.*SL_HAVE_CUDA' |
     complain 'MPI and CUDA conditions stay in src/core/message.c and codelets/codelet.h'
 
+# Options are typed values: src/recipe alone reads their text.
+# shellcheck disable=SC2086
+sources src graphs codelets | grep -v '^src/recipe/' | xargs grep -nE 'strcmp\((([a-z]+(\.|->))*)(config|options)(\.|->)' /dev/null |
+    grep -vE 'options->method,|bench->config\.policies,' |
+    complain 'text of an option is compared in src/recipe alone'
+
 # Differences between StarPU 1.3 and 1.4 stay in src/core.
 # shellcheck disable=SC2086
 sources src/data codelets graphs src/assembly src/predict $rooms src/bench src/cli |

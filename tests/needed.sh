@@ -214,6 +214,16 @@ chooses() {
 }
 
 # Groups start from their training vertices.
+# Sums of features, made once, spare a hop: auto makes them where needed rows pay, and leaves them where all rows are computed.
+caches() {
+    data=$SL_SHARED_DATA/amazon_photo
+    [ -d "$data" ] || skip "no amazon_photo in ${SL_SHARED_DATA:-\$SL_SHARED_DATA}"
+    for case in needed:true all:false; do
+        train "caches-${case%:*}" 1 train "$data" --input-dropout 0 --epochs 200 --stop-after 1 --rows "${case%:*}"
+        head -n 1 log | grep -q "\"cache-aggregate\":${case#*:}[,}]" || die "${case%:*} rows: not ${case#*:}"
+    done
+}
+
 groups() {
     # shellcheck disable=SC2086
     alike groups 5 "3:--groups_3x1 4:--groups_2x2_--distribution_cover" "$T/few" $few --layers 3
@@ -303,6 +313,7 @@ check "patience" patience
 check "falls" falls
 check "words" words
 check "chooses" chooses
+check "caches" caches
 check "groups" groups
 check "resumes" resumes
 check "settles" settles

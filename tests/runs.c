@@ -125,7 +125,7 @@ struct sl_run sl_run_train(const struct sl_dataset *data, const char *line,
     struct sl_run run = {0};
     assert_int_equal(sl_source_of(data, &source), 0);
     assert_int_equal(set_form(&source, &config), 0);
-    if (strcmp(config.order, "double") == 0)
+    if (config.order == &sl_order_double)
         assert_int_equal(sl_source_order_double(&sl_running, &source, 1), 0);
     assert_int_equal(sl_config_set_text(&config.resume, around->resume), 0);
     if (around->resume && sl_checkpoint_read(around->resume, &checkpoint))

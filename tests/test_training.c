@@ -48,11 +48,11 @@ static enum sl_reference_norm reference_norm(const struct sl_config *config)
 {
     if (config->model == &sl_model_gcn)
         return config->norm == SL_NORM_ROW ? SL_REFERENCE_ROW : SL_REFERENCE_SYM;
-    return strcmp(config->aggregator, "gcn") == 0    ? SL_REFERENCE_GCN
-           : strcmp(config->aggregator, "mean") == 0 ? SL_REFERENCE_MEAN
-           : strcmp(config->aggregator, "max") == 0  ? SL_REFERENCE_MAX
-           : strcmp(config->aggregator, "min") == 0  ? SL_REFERENCE_MIN
-                                                     : SL_REFERENCE_SUM;
+    return strcmp(config->aggregator->name, "gcn") == 0    ? SL_REFERENCE_GCN
+           : strcmp(config->aggregator->name, "mean") == 0 ? SL_REFERENCE_MEAN
+           : strcmp(config->aggregator->name, "max") == 0  ? SL_REFERENCE_MAX
+           : strcmp(config->aggregator->name, "min") == 0  ? SL_REFERENCE_MIN
+                                                           : SL_REFERENCE_SUM;
 }
 
 static struct sl_reference *make_reference(const struct sl_dataset *data,

@@ -80,8 +80,7 @@ static int start_and_run(const starling_model *model, starling_graph *graph,
                          const struct sl_config *config, const bool *given, bool embeddings,
                          struct starling_prediction *p)
 {
-    const bool chosen = strcmp(config->distribution, "auto") != 0;
-    const struct sl_apply_options how = {.distribution = chosen ? config->distribution : "1d",
+    const struct sl_apply_options how = {.distribution = config->distribution,
                                          .grid = config->grid,
                                          .tiles = config->tiles,
                                          .replication = config->replication,

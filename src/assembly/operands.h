@@ -45,7 +45,7 @@ struct sl_assembly {
     int64_t layers, hidden, heads, out_heads; /* heads of attention; 0: none */
     /* the owners of tiles */
     const struct sl_distribution_kind *kind;
-    const char *distribution; /* of sl_grid_choose, with: */
+    const struct sl_distribution_name *distribution; /* NULL: auto. Of sl_grid_choose, with: */
     struct sl_grid grid;
     int64_t replication;
     const char *partition; /* a method's name, or a file; NULL: METIS */

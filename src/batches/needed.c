@@ -1,6 +1,7 @@
 #include "batches/needed.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "core/error.h"
 #include "data/vertex_set.h"
 #include "graphs/vertex_cut.h"
+#include "predict/plan.h"
 
 /* ---- Vertices of a split ---- */
 
@@ -87,6 +89,7 @@ static const double LEAST_SAVED = 100e-6;
 struct seconds {
     double all, needed, prepare;
     double entries, rows;
+    double features;            /* bytes of the features, or of their sums */
     struct sl_needed_size size; /* of the graph of needed rows */
 };
 
@@ -191,6 +194,9 @@ static int predict(const struct sl_runtime *rt, const struct sl_source *source,
     if (!code) {
         count_shares(source, &e, out);
         out->size = (struct sl_needed_size){e.rows[e.most], e.entries[e.most]};
+        out->features =
+            (double)source->vertices *
+            (e.features > 0.0 ? e.features * (4.0 + e.size) : (double)source->features * e.size);
         out->needed = sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one) / cores +
                       seconds_of_hops(&e, &sl_rates_usual, cores);
         out->prepare = ENTRY_SECONDS * (double)e.entries[e.most] +
@@ -241,13 +247,13 @@ static bool is_refused(const struct sl_config *config)
 static const char *find_reason(const struct sl_config *config)
 {
     const char *reader = sl_config_reads_all(config);
-    return reader                                 ? reader
-           : sl_config_has_submodels(config)      ? "sub-models train on all rows"
-           : sl_batches_differ(config)            ? "groups have graphs of their own"
-           : strcmp(config->order, "double") == 0 ? "--order double"
-           : config->allow_inexact                ? "clones meet late, or never"
-           : is_refused(config)                   ? "an option is for all rows"
-                                                  : NULL;
+    return reader                              ? reader
+           : sl_config_has_submodels(config)   ? "sub-models train on all rows"
+           : sl_batches_differ(config)         ? "groups have graphs of their own"
+           : config->order == &sl_order_double ? "--order double"
+           : config->allow_inexact             ? "clones meet late, or never"
+           : is_refused(config)                ? "an option is for all rows"
+                                               : NULL;
 }
 
 static void settle(struct sl_config *config, const struct seconds *s, bool on_gpus,
@@ -266,10 +272,34 @@ static void settle(struct sl_config *config, const struct seconds *s, bool on_gp
     config->rows = pays ? SL_ROWS_NEEDED : SL_ROWS_ALL;
 }
 
-int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
-                     struct sl_needed_choice *choice)
+/* Â·X, made once, must save this part of a step. */
+static const double MOST_CACHED = 0.7;
+
+/* Take --cache-aggregate where a step with needed rows is faster by far with it, and Â·X takes a
+ * part of the memory alone. Collective. */
+static int settle_cache(struct sl_runtime *rt, const struct sl_source *source,
+                        struct sl_config *config, struct seconds *s)
 {
-    const bool is_auto = config->rows == SL_ROWS_AUTO;
+    enum { PART = 8 }; /* of the memory */
+    struct sl_config other = *config;
+    struct seconds with;
+    other.cache_aggregate = true;
+    if (!sl_config_aggregates(&other))
+        return 0;
+    const double space = (double)sl_space_find(rt).bytes;
+    const int code = predict_together(rt, source, &other, SL_SPLIT_TRAIN, &with);
+    if (code || with.needed > MOST_CACHED * fmin(s->needed, s->all) || with.features > space / PART)
+        return code;
+    config->cache_aggregate = true;
+    with.all = fmin(with.all, s->all);
+    *s = with;
+    return 0;
+}
+
+int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
+                     bool may_cache, struct sl_needed_choice *choice)
+{
+    const bool is_auto = config->rows == SL_ROWS_AUTO, cached = config->cache_aggregate;
     const char *why = is_auto ? find_reason(config) : NULL;
     struct seconds s;
     *choice = (struct sl_needed_choice){0};
@@ -282,12 +312,16 @@ int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_
     int code = sl_runtime_agree(rt, sl_source_settle_splits(source));
     if (!code)
         code = predict_together(rt, source, config, SL_SPLIT_TRAIN, &s);
+    if (!code && may_cache)
+        code = settle_cache(rt, source, config, &s);
     if (code)
         return code;
     choice->entries = s.entries;
     choice->rows = s.rows;
     if (is_auto)
         settle(config, &s, rt->all_gpus > 0, choice);
+    if (config->rows == SL_ROWS_ALL)
+        config->cache_aggregate = cached;
     return 0;
 }
 

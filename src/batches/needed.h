@@ -35,9 +35,11 @@ struct sl_needed_choice {
 /* Settle --rows auto: needed, where fewer rows are predicted to save enough of a step's time. The
  * rates are the usual ones of one core; where GPUs train, of one GPU. So workers, ranks and
  * machines do not change the choice. Count the shares unless --rows is all, or has to be. Splits
- * are drawn then. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks. */
+ * are drawn then. With `may_cache`, settle --cache-aggregate for needed rows: Â·X, made once,
+ * spares the rows one hop further. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM, the same on
+ * all ranks. */
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
-                     struct sl_needed_choice *choice);
+                     bool may_cache, struct sl_needed_choice *choice);
 
 /* Take all rows after all, where auto chose needed ones; say why. */
 void sl_needed_give_up(struct sl_config *config, struct sl_needed_choice *choice, const char *why);

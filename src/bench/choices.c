@@ -238,9 +238,9 @@ static void add_distributions(struct bench *bench)
 {
     const int ranks = runtime(bench)->ranks;
     static const char *const grids[] = {"1x%dx1", "1x1x%d"};
-    add_distribution(bench, "--distribution", "1d");
-    for (int k = 0; sl_distributions[k]; k++)
-        add_distribution(bench, "--distribution", sl_distributions[k]->name);
+    for (int k = 0; sl_distribution_names[k].name; k++)
+        if (k == 0 || sl_distribution_names[k].kind != &sl_distribution_block)
+            add_distribution(bench, "--distribution", sl_distribution_names[k].name);
     for (size_t g = 0; g < sizeof grids / sizeof *grids; g++) {
         char text[40];
         snprintf(text, sizeof text, grids[g], ranks);

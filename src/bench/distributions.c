@@ -199,8 +199,9 @@ static int choose_grids(struct bench *bench)
                                     ranks, MOST_GRIDS - OTHERS);
                 add_grid(bench, &(struct sl_grid){ranks / layers / columns, columns, layers});
             }
-    for (int k = 0; sl_distributions[k]; k++)
-        add(bench, sl_distributions[k]->name, sl_distributions[k]->name)->other = true;
+    for (const struct sl_distribution_name *row = sl_distribution_names; row->name; row++)
+        if (row->kind != &sl_distribution_block)
+            add(bench, row->name, row->name)->other = true;
     add(bench, "auto", "auto");
     return 0;
 }

@@ -32,11 +32,17 @@ struct config {
     struct sl_bench_common common;
     struct sl_bench_input input;
     int64_t vertices, degree, seed, megabytes;
-    char *width, *dataset, *order;
+    char *width, *dataset;
+    const struct sl_order *order;
     enum sl_bench_device device;
     enum sl_instructions instructions;
     bool remember;
 };
+
+static const void *find_order(const char *name)
+{
+    return sl_order_find(name);
+}
 
 static const struct sl_option options[] = {
     {"vertices", SL_OPTION_INT, offsetof(struct config, vertices), "400000", 1, INT32_MAX, NULL,
@@ -47,8 +53,8 @@ static const struct sl_option options[] = {
      "seed of the random graph", "Graph"},
     {"dataset", SL_OPTION_STRING, offsetof(struct config, dataset), NULL, 0, 0, NULL, "DATASET",
      "the adjacency of DATASET instead, in its own order of vertices", "Graph"},
-    {"order", SL_OPTION_NAME, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
-     "NAME", "order of the vertices of --dataset or --like", "Graph"},
+    {"order", SL_OPTION_KIND, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
+     "NAME", "order of the vertices of --dataset or --like", "Graph", find_order},
     SL_BENCH_INPUT_OPTIONS(config),
     {"width", SL_OPTION_STRING, offsetof(struct config, width), "16,64,128,256", 0, 0, NULL, "LIST",
      "columns of the dense operand", "Sizes"},
@@ -213,7 +219,7 @@ static int get_graph(struct bench *bench)
     if (!code && data.adjacency.indptr[data.vertices] == 0)
         code = sl_error(SL_ERR_DATA, "%s: a graph without edges", data.path ? data.path : "--like");
     if (!code)
-        code = sl_dataset_reorder(&data, config->order, 1);
+        code = sl_dataset_reorder(&data, config->order->name, 1);
     if (!code)
         code = take_graph(bench, &data.adjacency);
     sl_dataset_close(&data);

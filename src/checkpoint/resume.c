@@ -39,7 +39,8 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
                grid = sl_config_is_given(given, "grid"),
                replication = sl_config_is_given(given, "replication");
     const char *before = json_string_value(json_object_get(saved, "distribution"));
-    const bool other = distribution && (!before || strcmp(before, config->distribution) != 0);
+    const bool other =
+        distribution && (!before || sl_distribution_find(before) != config->distribution);
     if (distribution || replication)
         leave(skip, "grid");
     if (distribution || grid)
@@ -56,33 +57,35 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
     }
 }
 
-static int choose_anew(struct sl_config *config, int ranks)
+static void choose_anew(struct sl_config *config, int ranks)
 {
     const bool grid = config->grid.rows > 0;
     sl_note("--resume %s: --%s %s of the checkpoint does not fit %d ranks and is chosen anew",
             config->resume, grid ? "grid" : "distribution",
-            grid ? sl_config_text(config, "grid").text : config->distribution, ranks);
+            grid ? sl_config_text(config, "grid").text
+                 : sl_config_word(config, "distribution").text,
+            ranks);
     config->replication = 0;
     config->grid = (struct sl_grid){0, 0, 0};
-    return sl_config_set_text(&config->distribution, "auto");
+    config->distribution = NULL;
 }
 
 /* Where it was left to the program and is no grid, it was 1D, or one rank, which has the same bits.
  */
-static int settle_distribution(struct sl_config *config, const bool *given, int ranks)
+static void settle_distribution(struct sl_config *config, const bool *given, int ranks)
 {
     struct sl_grid grid;
     if (sl_config_is_given(given, "distribution") || sl_config_is_given(given, "grid") ||
-        sl_config_is_given(given, "replication"))
-        return 0;
-    if (config->groups.given) /* whose ranks these are */
-        return 0;
-    if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid))
-        return choose_anew(config, ranks);
+        sl_config_is_given(given, "replication") ||
+        config->groups.given) /* whose ranks these are */
+        return;
+    if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid)) {
+        choose_anew(config, ranks);
+        return;
+    }
     config->allow_inexact = false; /* nothing is left to choose */
-    return ranks > 1 && config->grid.rows == 0 && strcmp(config->distribution, "auto") == 0
-               ? sl_config_set_text(&config->distribution, "1d")
-               : 0;
+    if (ranks > 1 && config->grid.rows == 0 && !config->distribution)
+        config->distribution = sl_distribution_find("1d");
 }
 
 /* Programs without the option computed all rows. A distribution or an order that is given may be
@@ -99,11 +102,12 @@ static void settle_rows(struct sl_config *config, const bool *given, const json_
  * that this processor lacks. */
 static int settle_others(struct sl_config *config, const bool *given, int ranks)
 {
-    const bool clones = sl_config_kind(config)->clones && strcmp(config->order, "none") != 0,
-               parts = sl_config_kind(config)->parts && strcmp(config->order, "double") == 0;
+    const struct sl_distribution_kind *kind = sl_config_kind(config);
+    const bool clones = kind->clones && config->order && !sl_order_is_none(config->order),
+               parts = kind->parts && config->order == &sl_order_double;
     int code = 0;
     if ((clones || parts) && !sl_config_is_given(given, "order"))
-        code = sl_config_set_text(&config->order, "auto");
+        config->order = NULL;
     if (!code && ranks == 1 && !config->groups.given && sl_config_kind(config)->parts &&
         !sl_config_is_given(given, "partition"))
         code = sl_config_set_text(&config->partition, NULL);
@@ -178,10 +182,9 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
         return SL_ERR_USAGE;
     leave_others(config, given, saved, skip);
     code = sl_options_from_json(sl_config_options, config, saved, skip, config->resume);
-    if (!code)
-        code = settle_distribution(config, given, ranks);
     if (code)
         return code;
+    settle_distribution(config, given, ranks);
     settle_partial_sums(config, given, saved);
     settle_keep(config, given);
     code = settle_others(config, given, ranks);

@@ -10,7 +10,8 @@
 
 struct sl_apply_run {
     enum sl_device device;
-    char *scheduler, *distribution;
+    char *scheduler;
+    const struct sl_distribution_name *distribution;
     struct sl_grid grid; /* no rows: not given */
     int64_t tiles, workers, replication;
     struct sl_talk talk;
@@ -24,9 +25,9 @@ struct sl_apply_run {
      "print nothing but errors", "Files"},                                                         \
     {"verbose", SL_OPTION_FLAG, SL_APPLY_RUN_FIELD(offset, talk.verbose), "no", 0, 0, NULL, NULL,  \
      SL_TALK_VERBOSE, "Files"},                                                                    \
-    {"distribution", SL_OPTION_NAME, SL_APPLY_RUN_FIELD(offset, distribution), "1d", 0, 0,         \
-     "1d|1.5d|2d|3d|halo|cover|vertex-cut", "KIND",                                                \
-     "how ranks share the graph, as in starling train", "Execution"},                              \
+    {"distribution", SL_OPTION_KIND, SL_APPLY_RUN_FIELD(offset, distribution), "1d", 0, 0,         \
+     SL_DISTRIBUTION_NAMES, "KIND", "how ranks share the graph, as in starling train",             \
+     "Execution", sl_config_find_distribution},                                                    \
     {"replication", SL_OPTION_INT, SL_APPLY_RUN_FIELD(offset, replication), "0", 0, 65536, NULL,   \
      "C", "layers of --distribution 1.5d; 0: 2", "Execution"},                                     \
     {"grid", SL_OPTION_VALUE, SL_APPLY_RUN_FIELD(offset, grid), NULL, 0, 0, NULL, "RxCxD",        \

@@ -23,11 +23,16 @@ struct config {
     enum sl_weight_column weights;
     char *label_separator, *label, *categorical, *split;
     int64_t first_vertex;
-    char *order;
+    const struct sl_order *order;
     int64_t seed, split_seed;
     bool reverse;
     struct sl_talk talk;
 };
+
+static const void *find_order(const char *name)
+{
+    return sl_order_find(name);
+}
 
 static const struct sl_option options[] = {
     {"symmetrize", SL_OPTION_WAY, offsetof(struct config, symmetrize), NULL, 0, 0,
@@ -68,10 +73,10 @@ static const struct sl_option options[] = {
      "an empty number in a table of vertices; refuse: it is an error; mean: it is the mean of its "
      "column",
      "Conversion"},
-    {"order", SL_OPTION_NAME, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
+    {"order", SL_OPTION_KIND, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
      "NAME",
      "store the vertices in another order, neighbours close together; predictions keep the old one",
-     "Conversion"},
+     "Conversion", find_order},
     {"seed", SL_OPTION_INT, offsetof(struct config, seed), "0", 0, 9e15, NULL, "N",
      "seed of --order metis and random", "Conversion"},
     {"split", SL_OPTION_STRING, offsetof(struct config, split), NULL, 0, 0, NULL, "RULE",
@@ -86,7 +91,6 @@ static const struct sl_option options[] = {
 static void print_result(const struct config *config, const struct sl_dataset *data,
                          const char *source, const char *target)
 {
-    const struct sl_order *order = sl_order_find(config->order);
     const int64_t entries = data->adjacency.indptr[data->vertices];
     printf("%s: %" PRId64 " %s, %" PRId64 " adjacency %s", target, data->vertices,
            sl_vertices(data->vertices), entries, sl_entries(entries));
@@ -94,8 +98,8 @@ static void print_result(const struct config *config, const struct sl_dataset *d
         printf(", directed: v aggregates from u of an edge u -> v");
     if (!data->symmetric && config->reverse)
         printf(", which is v -> u in %s", source);
-    if (order->compute)
-        printf(", ordered %s", order->summary);
+    if (config->order->compute)
+        printf(", ordered %s", config->order->summary);
     printf("\n");
 }
 
@@ -132,7 +136,7 @@ static int convert(const struct config *config, const char *source, const char *
     if (data.merged_edges > 0)
         sl_note("%s: %" PRId64 " duplicate edge%s merged", source, data.merged_edges,
                 sl_plural(data.merged_edges, " was", "s were"));
-    code = sl_dataset_reorder(&data, config->order, (uint64_t)config->seed);
+    code = sl_dataset_reorder(&data, config->order->name, (uint64_t)config->seed);
     if (!code)
         code = sl_dataset_write_as(&data, target);
     if (!code && !config->talk.quiet)

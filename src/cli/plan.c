@@ -30,8 +30,9 @@ enum { MOST_RANKS = 16384 };
 
 struct config {
     int64_t ranks, machine_ranks, rows;
-    int delay; /* recipe/values.h */
-    char *machine, *partition, *distribution, *like, *json;
+    int delay;                                       /* recipe/values.h */
+    const struct sl_distribution_name *distribution; /* NULL: any */
+    char *machine, *partition, *like, *json;
     enum sl_partial_sums partial_sums;
     bool quiet;
 };
@@ -59,10 +60,9 @@ static const struct sl_option options[] = {
      "Distributions", NULL, &sl_value_delay},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0,
      SL_CHOICES(SL_PARTIAL_SUMS), "KIND", "of that delay: as for train", "Distributions"},
-    {"distribution", SL_OPTION_NAME, FIELD(distribution), NULL, 0, 0,
-     "1d|1.5d|2d|3d|halo|cover|vertex-cut", "NAME",
+    {"distribution", SL_OPTION_KIND, FIELD(distribution), NULL, 0, 0, SL_DISTRIBUTION_NAMES, "NAME",
      "with --groups or --batches: inside a group; default: what is predicted to be fastest",
-     "Distributions"},
+     "Distributions", sl_config_find_distribution},
     {"like", SL_OPTION_NAME, FIELD(like), NULL, 0, 0, SL_LIKE_NAMES, "NAME",
      "instead of a DATASET, the published sizes of that one, its vertices in random order",
      "Graph"},
@@ -129,8 +129,9 @@ static int open_graph(struct planning *p, const char *path, int positionals)
         code = sl_defaults_settle(&p->options, &p->source, p->given, NULL);
     if (!code)
         code = sl_objective_check(&p->options, &p->source);
-    if (!code && strcmp(p->options.order, "auto") != 0)
-        code = sl_source_order(&p->rt, &p->source, p->options.order, (uint64_t)p->options.seed);
+    if (!code && p->options.order)
+        code =
+            sl_source_order(&p->rt, &p->source, p->options.order->name, (uint64_t)p->options.seed);
     return code;
 }
 
@@ -145,7 +146,8 @@ static int select_rows(struct planning *p)
 {
     if (p->config.like)
         return 0;
-    int code = sl_needed_choose(&p->rt, &p->source, &p->options, &p->rows);
+    int code = sl_needed_choose(&p->rt, &p->source, &p->options,
+                                sl_defaults_may_cache(&p->options, p->given), &p->rows);
     if (code || p->options.rows != SL_ROWS_NEEDED || sl_config_aggregates(&p->options))
         return code;
     code = sl_source_settle_splits(&p->source);
@@ -330,7 +332,7 @@ static int plan_groups(struct planning *p)
         return sl_error(SL_ERR_USAGE,
                         "--distribution %s: expected --groups, too; the table has all "
                         "distributions",
-                        p->config.distribution);
+                        p->config.distribution->name);
     if (!differs)
         return 0;
     how.inside.cuts.ranks = how.each;

@@ -70,9 +70,11 @@ void sl_train_print_choices(const struct sl_train_run *run)
     const struct sl_partition *partition = run->trainer.whole.operands.partition;
     const struct sl_process *process = run->rt.process;
     printf("choices\n");
-    print_choice("order", config->order, text_of(run->start, "order_reason"));
+    print_choice("order", sl_config_word(config, "order").text,
+                 text_of(run->start, "order_reason"));
     print_rows(run);
-    print_choice("distribution", config->distribution, text_of(run->start, "grid_reason"));
+    print_choice("distribution", sl_config_word(config, "distribution").text,
+                 text_of(run->start, "grid_reason"));
     if (config->groups.given)
         print_choice("preload hops", sl_config_text(config, "preload-hops").text,
                      text_of(run->start, "preload_reason"));

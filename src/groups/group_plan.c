@@ -279,11 +279,11 @@ static void add_sums(const struct planning *p, int steps, struct sl_group_plan *
 
 static int no_distribution(const struct planning *p)
 {
-    const char *name = p->how->inside.distribution;
+    const struct sl_distribution_name *named = p->how->inside.distribution;
     return sl_error(SL_ERR_USAGE,
                     "--distribution %s: not with groups of %d ranks, or not with this --order or "
                     "model",
-                    name ? name : "auto", p->how->each);
+                    named ? named->name : "auto", p->how->each);
 }
 
 static int take_fastest(struct planning *p, int steps, int trained, struct sl_group_plan *out)

@@ -125,9 +125,8 @@ static int choose(struct sl_batches *b, struct sl_config *config, char *reason)
  * unlike ways. */
 static bool may_refresh(const struct sl_batches *b)
 {
-    const char *name = b->config->distribution;
-    const bool cuts =
-        b->config->grid.rows > 0 || strcmp(name, "2d") == 0 || strcmp(name, "3d") == 0;
+    const struct sl_distribution_name *named = b->config->distribution;
+    const bool cuts = b->config->grid.rows > 0 || (named && named->cuts);
     const int64_t least = sl_runtime_least(b->rt, b->own.ranks),
                   most = -sl_runtime_least(b->rt, -b->own.ranks);
     return b->config->delay != SL_DELAY_NEVER && (!cuts || least == most);

@@ -25,11 +25,10 @@ struct grouped {
 static int count_clones(struct sl_runtime *rt, const struct sl_training *training,
                         const struct sl_group_options *options, struct grouped *g)
 {
-    const char *name = options->distribution;
+    const struct sl_distribution_name *named = options->distribution;
     struct sl_source flat = *g->selection;
     flat.hop_cut = NULL;
-    g->has_cut = (!name || strcmp(name, sl_distribution_vertex_cut.name) == 0) &&
-                 sl_scenario_cut_fits(training);
+    g->has_cut = (!named || named->kind->clones) && sl_scenario_cut_fits(training);
     if (!g->has_cut)
         return 0;
     const int code = sl_partition_create(rt, &g->vertices, &flat, &options->cuts);
@@ -72,16 +71,6 @@ static void count_rows(const struct grouped *g, const struct sl_prediction *p, d
     *outer = *rows - inner;
 }
 
-/* Whether a prediction is of a distribution with this name (NULL: any). */
-static bool is_named(const struct sl_prediction *p, const char *name)
-{
-    const bool deep = p->grid.depth > 1, cut = p->grid.columns > 1;
-    const char *own = p->kind != &sl_distribution_block ? p->kind->name
-                      : deep                            ? (cut ? "3d" : "1.5d")
-                                                        : (cut ? "2d" : "1d");
-    return !name || strcmp(own, name) == 0;
-}
-
 static struct sl_group_prediction prediction_of(const struct grouped *g,
                                                 const struct sl_prediction *p)
 {
@@ -97,14 +86,14 @@ static struct sl_group_prediction prediction_of(const struct grouped *g,
     return out;
 }
 
-static int list_all(const struct grouped *g, const char *name, struct sl_group_prediction **list,
-                    int *count)
+static int list_all(const struct grouped *g, const struct sl_distribution_name *named,
+                    struct sl_group_prediction **list, int *count)
 {
     *list = calloc((size_t)g->count + 1, sizeof **list);
     if (!*list)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d predictions", g->count);
     for (const struct sl_prediction *p = g->list; p < g->list + g->count; p++)
-        if (is_named(p, name))
+        if (!named || sl_distribution_name_of(p->kind, &p->grid) == named)
             (*list)[(*count)++] = prediction_of(g, p);
     return 0;
 }

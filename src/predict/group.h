@@ -10,7 +10,7 @@ struct sl_group_options {
     const struct sl_training *training;
     struct sl_partition_options cuts; /* for the ranks of a group */
     const struct sl_rates *rates, *core;
-    const char *distribution; /* a name of --distribution; NULL: any */
+    const struct sl_distribution_name *distribution; /* NULL: any */
     bool parted; /* the parts of --partition are those of the groups, not of their ranks */
     int refresh; /* copies of other groups' vertices come after so many layers; 0: never */
 };

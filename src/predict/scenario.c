@@ -459,7 +459,8 @@ static int decide(const struct sl_source *source, const struct sl_training *trai
             sl_scenario_choose(list, entries, space, training->inexact, out->reason);
         out->grid = chosen->grid;
         out->exact = chosen->exact;
-        snprintf(out->distribution, sizeof out->distribution, "%s", chosen->kind->name);
+        out->named =
+            (int)(sl_distribution_name_of(chosen->kind, &chosen->grid) - sl_distribution_names);
     }
     sl_scenario_free_all(list, entries);
     return code;
@@ -478,7 +479,7 @@ int sl_scenario_decide(struct sl_runtime *rt, struct sl_source *source,
     code = sl_runtime_agree(rt, code);
     if (!code)
         sl_runtime_broadcast(rt, 0, decision, sizeof *decision);
-    const struct sl_distribution_kind *kind = sl_distribution_find(decision->distribution);
+    const struct sl_distribution_kind *kind = sl_distribution_names[decision->named].kind;
     if (!code && kind->parts)
         sl_scenario_halo_hand_over(&d.halo, source);
     if (!code && kind->clones)

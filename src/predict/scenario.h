@@ -16,9 +16,9 @@ struct sl_training {
     bool inexact; /* a vertex-cut with the delay of `how` may be chosen */
     bool no_cut;  /* no vertex-cut may be chosen: a step computes needed rows */
     struct sl_model_shape shape;
-    int product_order; /* of sl_network_create */
-    int stages;        /* of a runtime (core/message.h) */
-    const char *order; /* --order */
+    int product_order;            /* of sl_network_create */
+    int stages;                   /* of a runtime (core/message.h) */
+    const struct sl_order *order; /* --order; NULL: auto */
     int64_t epochs;
 };
 
@@ -130,7 +130,7 @@ const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list,
  * or a vertex-cut, whose parts the source then has. Collective. */
 struct sl_decision {
     struct sl_grid grid;
-    char distribution[32];        /* its name; "block": that grid */
+    int named;                    /* its place in sl_distribution_names */
     bool exact;                   /* else the delay is the training's */
     char reason[256], parts[256]; /* `parts`: whether METIS was asked; "" where nobody needed to */
 };

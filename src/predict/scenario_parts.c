@@ -7,6 +7,7 @@
 #include "assembly/edge_shares.h"
 #include "assembly/operands.h"
 #include "core/error.h"
+#include "data/order/order.h"
 #include "data/partition/vertex_parts.h"
 #include "predict/scenario.h"
 
@@ -110,8 +111,7 @@ bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *sour
                              const struct sl_training *training)
 {
     const struct sl_assembly *how = &training->how;
-    const bool chooses =
-        strcmp(how->distribution, "auto") == 0 && how->grid.rows == 0 && !how->replication;
+    const bool chooses = !how->distribution && how->grid.rows == 0 && !how->replication;
     const int64_t space = sl_space_find(rt).bytes;
     const enum partition given = kind_of(how->partition);
     return (how->kind->parts || chooses) && (given == NONE || given == METHOD) &&
@@ -143,8 +143,7 @@ void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source 
 
 bool sl_scenario_cut_fits(const struct sl_training *training)
 {
-    const bool ordered =
-        strcmp(training->order, "auto") != 0 && strcmp(training->order, "none") != 0;
+    const bool ordered = training->order && !sl_order_is_none(training->order);
     return !training->no_cut && !ordered && kind_of(training->how.partition) != OTHER_FILE;
 }
 

@@ -79,7 +79,7 @@ struct sl_assembly sl_batches_whole(const struct sl_config *config)
     if (!config->groups.given)
         return how;
     how.kind = &sl_distribution_block;
-    how.distribution = "1d";
+    how.distribution = NULL;
     how.grid = (struct sl_grid){0, 0, 0};
     how.partition = NULL;
     how.replication = 0;

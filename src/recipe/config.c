@@ -34,6 +34,31 @@ static const void *find_metric(const char *name)
     return sl_metric_find(name);
 }
 
+static const void *find_aggregator(const char *name)
+{
+    return sl_aggregator_find(name);
+}
+
+static const void *find_block(const char *name)
+{
+    return sl_block_norm_find(name);
+}
+
+const void *sl_config_find_distribution(const char *name)
+{
+    return sl_distribution_find(name);
+}
+
+const struct sl_order sl_order_double = {"double", "rows and columns apart, at random", NULL,
+                                         false};
+
+static const void *find_order(const char *name)
+{
+    return strcmp(name, "auto") == 0                 ? NULL
+           : strcmp(name, sl_order_double.name) == 0 ? &sl_order_double
+                                                     : sl_order_find(name);
+}
+
 #define FIELD(name) offsetof(struct sl_config, name)
 
 const struct sl_option sl_config_options[] = {
@@ -48,10 +73,10 @@ const struct sl_option sl_config_options[] = {
      "hops; jknet: --layers layers, whose outputs the last product reads side by side. "
      "Each has its own defaults (docs/DEFAULTS.md)",
      MODEL, find_model},
-    {"aggregator", SL_OPTION_NAME, FIELD(aggregator), "mean", 0, 0, sl_aggregator_names, "NAME",
+    {"aggregator", SL_OPTION_KIND, FIELD(aggregator), "mean", 0, 0, sl_aggregator_names, "NAME",
      "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
      "sum, maximum or minimum of the neighbours, with a weight for them and one for the vertex",
-     MODEL},
+     MODEL, find_aggregator},
     {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N",
      "number of layers; with --model resgcn of blocks; sgc has one", MODEL},
     {"hidden", SL_OPTION_INT, FIELD(hidden), "64", 1, 1 << 20, NULL, "N",
@@ -60,10 +85,10 @@ const struct sl_option sl_config_options[] = {
      "of --model sgc and appnp: hops along the edges", MODEL},
     {"teleport", SL_OPTION_REAL, FIELD(teleport), "0.1", 0, 1, NULL, "A",
      "of --model appnp: the share of its own values that a vertex keeps in each hop", MODEL},
-    {"block-norm", SL_OPTION_NAME, FIELD(block_norm), "row", 0, 0, sl_block_names, "KIND",
+    {"block-norm", SL_OPTION_KIND, FIELD(block_norm), "row", 0, 0, sl_block_names, "KIND",
      "of --model resgcn: what blocks normalise: row, the values of a vertex (LayerNorm); batch, a "
      "value of all vertices (BatchNorm)",
-     MODEL},
+     MODEL, find_block},
     {"heads", SL_OPTION_INT, FIELD(heads), "8", 1, SL_ATTENTION_HEADS, NULL, "H",
      "of --model gat: heads of the hidden layers, side by side", MODEL},
     {"out-heads", SL_OPTION_INT, FIELD(out_heads), "1", 1, SL_ATTENTION_HEADS, NULL, "K",
@@ -256,13 +281,13 @@ const struct sl_option sl_config_options[] = {
      "that share a node. Each preloads what its vertices depend on, so that only sums travel "
      "between groups. --distribution, --grid and --replication are of a group then",
      EXECUTION, NULL, &sl_value_groups},
-    {"distribution", SL_OPTION_NAME, FIELD(distribution), "auto", 0, 0,
-     "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
+    {"distribution", SL_OPTION_KIND, FIELD(distribution), "auto", 0, 0,
+     "auto|" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
      "features, 3d all three. Without a grid: halo cuts rows where few edges cross. It sends only "
      "rows that edges touch. cover sends rows or sums over them, whichever are fewer. vertex-cut "
      "shares edges and clones vertices. With auto: as starling plan chooses, on one rank 1d",
-     EXECUTION},
+     EXECUTION, sl_config_find_distribution},
     {"allow-inexact", SL_OPTION_FLAG, FIELD(allow_inexact), "no", 0, 0, NULL, NULL,
      "--distribution auto may take a vertex-cut with --delay, or with 0c where that is cd-0: "
      "results are others than on one rank. Maxima and minima: only with --delay 0c",
@@ -308,7 +333,7 @@ const struct sl_option sl_config_options[] = {
      "same bits on any number of ranks. With own-first, rows begin with all tiles of their rank "
      "while other ranks' tiles travel: the same bits in every run on as many ranks",
      EXECUTION},
-    {"order", SL_OPTION_NAME, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
+    {"order", SL_OPTION_KIND, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
      "vertex order in memory, which results do not show; neighbours close together are read "
      "faster. With auto: rabbit where it is predicted to save more in --epochs than it takes and "
      "no "
@@ -318,7 +343,7 @@ const struct sl_option sl_config_options[] = {
      "and columns of the "
      "adjacency in two random orders, which "
      "makes all its tiles equally full",
-     EXECUTION},
+     EXECUTION, find_order},
     {"balance", SL_OPTION_CHOICE, FIELD(balance), "nnz", 0, 0, SL_CHOICES(SL_BALANCES), "NAME",
      "what the row tiles get equal shares of: nonzeros or rows; MG-GCN is --order random --balance "
      "rows",

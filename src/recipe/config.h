@@ -8,6 +8,7 @@
 #include "core/runtime.h"
 #include "core/spmm_choice.h"
 #include "core/tile.h"
+#include "data/order/order.h"
 #include "graphs/network.h"
 #include "predict/scenario.h"
 #include "recipe/values.h"
@@ -89,11 +90,15 @@ enum sl_rounds_kind { SL_ROUNDS_KINDS(SL_CHOICE_CONSTANT) };
 
 enum { SL_MOST_PARTS = 255 };
 
+/* --order double: rows and columns in two orders of their own (MG-GCN). */
+extern const struct sl_order sl_order_double;
+
 struct sl_config {
     /* model */
     enum sl_preset preset;
     const struct sl_model_kind *model;
-    char *aggregator, *block_norm;
+    const struct sl_aggregator *aggregator;
+    const struct sl_block_norm *block_norm;
     int64_t layers, hidden, hops, heads, out_heads;
     double teleport;
     bool bias;
@@ -140,7 +145,9 @@ struct sl_config {
     /* execution */
     enum sl_step_rows rows;
     struct sl_group_shape groups;
-    char *distribution, *partition, *order;
+    const struct sl_distribution_name *distribution; /* NULL: auto */
+    const struct sl_order *order;                    /* NULL: auto */
+    char *partition;
     struct sl_grid grid; /* rows 0: none is given */
     int delay;           /* recipe/values.h */
     enum sl_relay_form broadcast;
@@ -176,6 +183,9 @@ bool sl_config_is_execution(const struct sl_option *option);
 
 /* Rows that name files of a run. */
 bool sl_config_is_file(const struct sl_option *option);
+
+/* sl_distribution_find, for tables of options. */
+const void *sl_config_find_distribution(const char *name);
 
 /* Whether the command line had the option; `given` is as of sl_options_parse, or NULL: none. */
 bool sl_config_is_given(const bool *given, const char *name);

@@ -19,14 +19,13 @@ int sl_config_check_delay(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--delay %s: --aggregator %s has no gradient of a neighbour that was met "
                         "some epochs ago (expected cd-0 or 0c)",
-                        sl_config_text(config, "delay").text, config->aggregator);
+                        sl_config_text(config, "delay").text, config->aggregator->name);
     return 0;
 }
 
 static bool is_auto(const struct sl_config *config)
 {
-    return strcmp(config->distribution, "auto") == 0 && config->grid.rows == 0 &&
-           !config->replication;
+    return !config->distribution && config->grid.rows == 0 && !config->replication;
 }
 
 static int check_vertex_cut(const struct sl_config *config)
@@ -50,11 +49,11 @@ static int check_vertex_cut(const struct sl_config *config)
                             sl_config_word(config, "partial-sums").text);
         return 0;
     }
-    if (strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0)
+    if (config->order && !sl_order_is_none(config->order))
         return sl_error(SL_ERR_USAGE,
                         "--order %s: a vertex-cut takes vertices as the dataset has them (expected "
                         "none; starling convert --order stores another order)",
-                        config->order);
+                        config->order->name);
     return 0;
 }
 
@@ -83,7 +82,7 @@ static int check_reducer(const struct sl_config *config)
         return 0;
     return sl_error(SL_ERR_USAGE,
                     "--precision %s: --aggregator %s has float32 alone (expected fp32 or tf32)",
-                    sl_config_word(config, "precision").text, config->aggregator);
+                    sl_config_word(config, "precision").text, config->aggregator->name);
 }
 
 /* What attention is not defined with. */
@@ -107,7 +106,7 @@ const char *sl_config_reads_all(const struct sl_config *config)
 {
     struct sl_batches_options how;
     const bool normalizes =
-        config->model == &sl_model_resgcn && sl_layer_block(config->block_norm)->averages > 0;
+        config->model == &sl_model_resgcn && config->block_norm->layer->averages > 0;
     if (normalizes)
         return "--block-norm batch has the statistics of all rows";
     if (sl_batches_parse(config, &how))
@@ -150,7 +149,7 @@ int sl_config_check_batches(const struct sl_config *config)
         return 0;
     if (sl_config_check_rows(config))
         return SL_ERR_USAGE;
-    if (strcmp(config->order, "double") == 0)
+    if (config->order == &sl_order_double)
         return sl_error(SL_ERR_USAGE, "--order double: expected another order with --groups, "
                                       "--batches or --rows needed");
     const bool clones = sl_config_kind(config)->clones;
@@ -208,7 +207,7 @@ static int check_submodels(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--submodels %lld: --block-norm %s has parameters of a program, which are "
                         "not cut (expected row or batch)",
-                        (long long)config->submodels, config->block_norm);
+                        (long long)config->submodels, sl_config_word(config, "block-norm").text);
     if (check_shares(config))
         return SL_ERR_USAGE;
     if (config->share == SL_SHARE_COPIES &&
@@ -259,7 +258,7 @@ int sl_config_check(const struct sl_config *config)
     if (check_reducer(config) || sl_config_check_attention(config) || check_recompute(config) ||
         check_trace(config))
         return SL_ERR_USAGE;
-    if (strcmp(config->order, "double") == 0 && config->model->one_order)
+    if (config->order == &sl_order_double && config->model->one_order)
         return sl_error(SL_ERR_USAGE,
                         "--order double: --model %s needs a vertex and its neighbours in one order "
                         "(expected another order)",
@@ -277,11 +276,11 @@ int sl_config_check(const struct sl_config *config)
     const int known = sl_instructions_choose(config->instructions, &level);
     if (known)
         return known;
-    if (strcmp(config->order, "double") == 0 && !sl_config_loops(config))
+    if (config->order == &sl_order_double && !sl_config_loops(config))
         return sl_error(SL_ERR_USAGE,
                         "--order double: --aggregator %s adds a vertex to its neighbours, which "
                         "are in another order then (expected --aggregator gcn, or one order)",
-                        config->aggregator);
+                        config->aggregator->name);
     const struct sl_distribution_kind *kind = sl_config_kind(config);
     if (sl_config_check_batches(config) || check_submodels(config))
         return SL_ERR_USAGE;
@@ -289,11 +288,11 @@ int sl_config_check(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--partition %s: expected --distribution halo, cover or vertex-cut with it",
                         config->partition);
-    if (config->grid.rows > 0 &&
-        sl_distribution_find(config->distribution) != &sl_distribution_block)
+    if (config->grid.rows > 0 && config->distribution &&
+        config->distribution->kind != &sl_distribution_block)
         return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution %s with it",
-                        sl_config_text(config, "grid").text, config->distribution);
-    if (kind->parts && strcmp(config->order, "double") == 0)
+                        sl_config_text(config, "grid").text, config->distribution->name);
+    if (kind->parts && config->order == &sl_order_double)
         return sl_error(SL_ERR_USAGE,
                         "--order double: rows and columns need the same parts with --distribution "
                         "%s (expected another order, or a grid)",

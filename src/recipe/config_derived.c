@@ -11,8 +11,8 @@
 
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config)
 {
-    return config->grid.rows > 0 ? &sl_distribution_block
-                                 : sl_distribution_find(config->distribution);
+    return config->grid.rows > 0 || !config->distribution ? &sl_distribution_block
+                                                          : config->distribution->kind;
 }
 
 static bool has_scaled_sums(const struct sl_config *config)
@@ -50,7 +50,7 @@ static bool is_sage(const struct sl_config *config)
 /* GraphSAGE with the aggregator gcn is a graph convolution with another norm. */
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
 {
-    const bool means = is_sage(config) && strcmp(config->aggregator, "gcn") == 0;
+    const bool means = is_sage(config) && config->aggregator == &sl_aggregator_gcn;
     return means ? &sl_layer_gcn : config->model->neighbours;
 }
 
@@ -61,7 +61,7 @@ bool sl_config_loops(const struct sl_config *config)
 
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 {
-    const struct sl_reducer *named = is_sage(config) ? sl_reducer_find(config->aggregator) : NULL;
+    const struct sl_reducer *named = is_sage(config) ? config->aggregator->reducer : NULL;
     if (is_gat(config))
         return &sl_reduce_attention;
     return named ? named : &sl_reduce_sum;
@@ -69,7 +69,7 @@ const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 
 enum sl_norm sl_config_norm(const struct sl_config *config)
 {
-    if (is_sage(config) && !sl_reducer_find(config->aggregator)) /* gcn and mean */
+    if (is_sage(config) && !config->aggregator->reducer) /* gcn and mean */
         return SL_NORM_COUNT;
     if (!sl_config_layer(config)->normalized || config->model->unscaled)
         return SL_NORM_NONE;
@@ -92,7 +92,7 @@ struct sl_objective sl_config_objective(const struct sl_config *config)
 
 bool sl_config_has_own_layer(const struct sl_config *config)
 {
-    return config->model == &sl_model_resgcn && sl_layer_block(config->block_norm)->own;
+    return config->model == &sl_model_resgcn && config->block_norm->layer->own;
 }
 
 /* Return the units of a hidden layer in the smallest sub-model; of attention, all heads are cut
@@ -163,7 +163,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .kind = sl_config_layer(config),
         .layers = (int)config->layers,
         .hops = (int)config->hops,
-        .block = sl_layer_block(config->block_norm),
+        .block = config->block_norm->layer,
         .teleport = (float)config->teleport,
         .reducer = sl_config_reducer(config),
         .features = features,

@@ -287,6 +287,12 @@ static int settle_keep(struct sl_config *config, const struct sl_source *source)
     return 0;
 }
 
+bool sl_defaults_may_cache(const struct sl_config *config, const bool *given)
+{
+    return !config->resume && !config->cache_aggregate &&
+           !sl_config_is_given(given, "cache-aggregate");
+}
+
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
                        char *chosen)
 {
@@ -325,9 +331,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
                         sl_config_word(config, "normalize-features").text);
     }
     if (!code && !sl_config_is_given(given, "cache-aggregate") && sl_config_aggregates(config) &&
-        source->feature_form != SL_FEATURES_DENSE && !cache_pays(config, source)) {
-        sl_defaults_say(chosen, "no-cache-aggregate", "");
+        source->feature_form != SL_FEATURES_DENSE && !cache_pays(config, source))
         config->cache_aggregate = false;
-    }
     return code;
 }

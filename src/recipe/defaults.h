@@ -21,6 +21,9 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
 
 enum { SL_CHOSEN = 128 };
 
+/* Whether Â·X is made in each step by the program's choice, which the rows of a step may change. */
+bool sl_defaults_may_cache(const struct sl_config *config, const bool *given);
+
 /* Sets what is left to the dataset, and was neither given nor is of a run that is resumed:
  * loss, patience, epochs, biases and the norm of feature rows (docs/DEFAULTS.md). `chosen`
  * (SL_CHOSEN characters, or NULL) tells them as a command line would. Returns 0 or SL_ERR_SYSTEM.

@@ -138,8 +138,7 @@ static int model_configuration(const struct sl_apply_options *how,
     model->eval_every = 0;
     code = sl_options_set(sl_config_options, model, "batches", "full");
     model->grid = how->grid;
-    if (!code)
-        code = sl_config_set_text(&model->distribution, how->distribution);
+    model->distribution = how->distribution;
     if (how->metric)
         model->metric = how->metric;
     return code;

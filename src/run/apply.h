@@ -7,8 +7,8 @@
 
 /* How to run it: as the options of the same names. */
 struct sl_apply_options {
-    const char *distribution;
-    struct sl_grid grid; /* no rows: as the distribution says */
+    const struct sl_distribution_name *distribution; /* NULL: 1d */
+    struct sl_grid grid;                             /* no rows: as the distribution says */
     int64_t tiles, replication;
     const struct sl_metric *metric; /* that is measured; NULL: the model's */
     bool embeddings;                /* the output of the last hidden layer is wanted, too */

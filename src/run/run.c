@@ -112,11 +112,15 @@ static int choose_order(struct sl_train_run *run)
         &run->rt, sl_train_choose_order(&run->rt, &run->source, &run->config, &run->choice)));
 }
 
-static int choose_rows(struct sl_train_run *run)
+static int choose_rows(struct sl_train_run *run, const bool *given)
 {
+    const bool may_cache = sl_defaults_may_cache(&run->config, given);
     sl_progress_begin("choosing rows of a step");
-    return sl_progress_end_with(
-        sl_needed_choose(&run->rt, &run->source, &run->config, &run->choice.rows));
+    const int code = sl_progress_end_with(
+        sl_needed_choose(&run->rt, &run->source, &run->config, may_cache, &run->choice.rows));
+    if (!code && may_cache && !run->config.cache_aggregate)
+        sl_defaults_say(run->chosen, "no-cache-aggregate", "");
+    return code;
 }
 
 static int choose_distribution(struct sl_train_run *run)
@@ -154,9 +158,9 @@ static int cut_vertices(struct sl_train_run *run)
 static int order_vertices(struct sl_train_run *run)
 {
     const uint64_t seed = (uint64_t)run->config.seed;
-    if (strcmp(run->config.order, "double") == 0)
+    if (run->config.order == &sl_order_double)
         return sl_source_order_double(&run->rt, &run->source, seed);
-    return sl_source_order(&run->rt, &run->source, run->config.order, seed);
+    return sl_source_order(&run->rt, &run->source, run->config.order->name, seed);
 }
 
 /* The source is gone when the log tells them. */
@@ -251,7 +255,7 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = sl_runtime_agree(rt, sl_objective_check(&run->config, &run->source));
     if (!code)
-        code = choose_rows(run);
+        code = choose_rows(run, given);
     if (!code && sl_batches_differ(&run->config))
         code = sl_runtime_agree(rt, sl_source_settle_splits(&run->source));
     if (!code)

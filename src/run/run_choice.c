@@ -12,7 +12,7 @@
 static bool is_1d(const struct sl_runtime *rt, const struct sl_config *config)
 {
     struct sl_grid grid;
-    const bool named = strcmp(config->distribution, "auto") != 0 || config->grid.rows > 0;
+    const bool named = config->distribution || config->grid.rows > 0;
     return rt->ranks > 1 && named && !config->groups.given &&
            sl_config_kind(config) == &sl_distribution_block &&
            !sl_grid_choose(config->distribution, config->replication, config->grid, rt->ranks,
@@ -24,7 +24,7 @@ int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
                           struct sl_config *config, struct sl_train_choice *reasons)
 {
     struct sl_order_choice choice;
-    if (strcmp(config->order, "auto") != 0)
+    if (config->order)
         return 0;
     const struct sl_training training = sl_config_training(config, source);
     const bool whole =
@@ -36,7 +36,8 @@ int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
     if (code)
         return code;
     memcpy(reasons->order, choice.reason, sizeof reasons->order);
-    return sl_config_set_text(&config->order, choice.order);
+    config->order = sl_order_find(choice.order);
+    return 0;
 }
 
 /* With --allow-inexact, a delay and its sums belong to the inexact choice. */
@@ -71,10 +72,12 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
                                  struct sl_config *config, struct sl_train_choice *reasons)
 {
     struct sl_decision decision;
-    if (strcmp(config->distribution, "auto") != 0 || config->grid.rows > 0 || config->replication)
+    if (config->distribution || config->grid.rows > 0 || config->replication)
         return 0;
-    if (config->groups.given) /* of a group, whose graph is not there yet */
-        return sl_runtime_agree(rt, sl_config_set_text(&config->distribution, "halo"));
+    if (config->groups.given) { /* of a group, whose graph is not there yet */
+        config->distribution = sl_distribution_find(sl_distribution_halo.name);
+        return 0;
+    }
     if (rt->ranks == 1) {
         settle_delay(config, true);
         return 0;
@@ -87,12 +90,13 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
     memcpy(reasons->parts, decision.parts, sizeof reasons->parts);
     /* Leave auto for 1D: auto trains in 1D, and checkpoints equal the checkpoints of one rank. */
     const struct sl_grid *grid = &decision.grid;
-    const bool is_grid = sl_distribution_find(decision.distribution) == &sl_distribution_block;
+    const struct sl_distribution_name *named = &sl_distribution_names[decision.named];
+    const bool is_grid = named->kind == &sl_distribution_block;
     if (is_grid && grid->columns * grid->depth == 1)
         return 0;
     if (is_grid)
         config->grid = *grid;
     else
-        code = sl_config_set_text(&config->distribution, decision.distribution);
-    return sl_runtime_agree(rt, code);
+        config->distribution = named;
+    return 0;
 }

@@ -25,6 +25,12 @@ struct sl_order {
 /* All orders; a row whose name is NULL ends the table. */
 extern const struct sl_order sl_orders[];
 
+/* Whether an order leaves the vertices as they are. */
+static inline bool sl_order_is_none(const struct sl_order *order)
+{
+    return order == sl_orders; /* the first row */
+}
+
 /* The order of that name; NULL (SL_ERR_USAGE with the names that there are) if there is none. */
 const struct sl_order *sl_order_find(const char *name);
 
