@@ -3,17 +3,6 @@
 #include "codelets/bias.h"
 #include "codelets/codelet.h"
 
-/* bias
- *   argument  int64_t, the row of the bias
- *   buffers   0 R    parameters (> bias row, cols)
- *             1 RW   Z (rows, cols) */
-static void bias_cpu(void *buffers[], void *argument)
-{
-    const struct sl_dense parameters = sl_dense_buffer(buffers[0]), z = sl_dense_buffer(buffers[1]);
-    sl_kernel_bias(z.rows, z.cols, parameters.data + *(const int64_t *)argument * parameters.ld,
-                   z.data, z.ld);
-}
-
 /* bias_gradient
  *   argument  struct bias_gradient_argument
  *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
@@ -30,21 +19,7 @@ static void bias_gradient_cpu(void *buffers[], void *argument)
                             &g, gradient.data + arg->bias_row * gradient.ld);
 }
 
-SL_CODELET(bias, 0xDAA520, 2, STARPU_R, STARPU_RW);
 SL_CODELET(bias_gradient, 0xB8860B, 3, STARPU_R, STARPU_R, STARPU_RW);
-
-void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row,
-                    struct sl_tile *z)
-{
-    sl_task_submit(rt, &(struct sl_task){
-                           .codelet = &bias_codelet,
-                           .count = 2,
-                           .tiles = {parameters, z},
-                           .argument = &bias_row,
-                           .argument_size = sizeof bias_row,
-                           .work = (double)z->rows * (double)z->cols,
-                       });
-}
 
 void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *facts, enum sl_row_fact factor,
                              struct sl_tile *g, bool zero, int64_t bias_row,

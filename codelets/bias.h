@@ -1,25 +1,16 @@
-/* A bias on every row, and its gradient. */
+/* The gradient of a bias on every row. */
 #ifndef SL_CODELETS_BIAS_H
 #define SL_CODELETS_BIAS_H
 
 #include "codelets/operation.h"
-
-/* Z(r, j) += b(j). Z (rows, cols), b (cols). */
-void sl_kernel_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz);
 
 /* db(j) = Σ_r factor(r) · G(r, j), rows summed in order; factor NULL: 1. G (rows, cols) of
  * either type, db (cols). */
 void sl_kernel_bias_gradient(int64_t rows, int64_t cols, const float *factor,
                              const struct sl_rows *g, float *db);
 
-void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz,
-                  struct sl_cuda_queue queue);
 void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *factor, const struct sl_rows *g,
                            float *db, struct sl_cuda_queue queue);
-
-/* Z += row `bias_row` of `parameters`, on every row. */
-void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row,
-                    struct sl_tile *z);
 
 /* Row `bias_row` of `gradient` = sums over the rows of G, multiplied by the fact `factor` of each.
  * `zero`: the row becomes 0 instead. */

@@ -7,21 +7,6 @@ extern "C" {
 namespace
 {
 
-struct biased {
-    const float *b, *z;
-    int64_t ldz;
-
-    template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t count) const
-    {
-        const sl_cuda_vector<V> bias = sl_cuda_load<V>(b + j, count);
-        sl_cuda_vector<V> v = sl_cuda_load<V>(z + r * ldz + j, count);
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            v.at[i] += bias.at[i];
-        return v;
-    }
-};
-
 /* Column sums in a fixed order. The shape alone cuts the rows into chunks. A block sums some
  * columns of one chunk into the workspace: first each thread row, then a tree over the thread rows.
  * A second launch sums the chunks in the same way. */
@@ -78,13 +63,6 @@ __global__ void __launch_bounds__(THREADS)
 
 } // namespace
 
-extern "C" void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz,
-                             struct sl_cuda_queue queue)
-{
-    const bool aligned = sl_cuda_aligned(rows, z, ldz) && sl_cuda_aligned(1, b, cols);
-    sl_cuda_launch_each("bias", rows, cols, aligned, biased{b, z, ldz}, z, ldz, queue.stream);
-}
-
 extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *factor,
                                       const struct sl_rows *g, float *db,
                                       struct sl_cuda_queue queue)
@@ -112,13 +90,6 @@ extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *f
         sl_cuda_launch("bias_gradient, sum", sum_chunks, panels, block, 0, queue.stream, chunks,
                        cols, sl_float_rows(sums, cols), db);
     }
-}
-
-extern "C" void bias_cuda(void *buffers[], void *argument)
-{
-    const sl_dense parameters = sl_dense_buffer(buffers[0]), z = sl_dense_buffer(buffers[1]);
-    sl_cuda_bias(z.rows, z.cols, parameters.data + *(const int64_t *)argument * parameters.ld,
-                 z.data, z.ld, sl_cuda_task_queue());
 }
 
 extern "C" void bias_gradient_cuda(void *buffers[], void *argument)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bipartite.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/tile.h"
+#include "graphs/bipartite.h"
 
 static int no_memory(int64_t items)
 {

@@ -212,11 +212,3 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
     if (shape->kind->start)
         shape->kind->start(model->rt, shape->kind, tile);
 }
-
-void sl_model_init(struct sl_model *model)
-{
-    for (int l = 0; l < model->layers; l++)
-        if (sl_model_learns(&model->layer[l]))
-            sl_model_init_rows(model, l, 0, &model->layer[l].parameters);
-    sl_model_spread(model);
-}

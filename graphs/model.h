@@ -189,11 +189,8 @@ static inline bool sl_model_learns(const struct sl_model_layer *layer)
 /* The row of a layer's parameters that is the bias. */
 int64_t sl_model_bias_row(const struct sl_model_layer *layer);
 
-/* Submits Glorot initialisation of all weights (biases 0), and spreads the parameters. */
-void sl_model_init(struct sl_model *model);
-
-/* The same of rows of a layer's parameters, from row `first` on, and nothing spreads. A layer
- * without weights has all rows in one tile. */
+/* Submit Glorot initialisation of rows of a layer's parameters, from row `first` on; biases are 0.
+ * A layer without weights has all rows in one tile. */
 void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct sl_tile *tile);
 
 /* Sends the parameters from rank 0 to all. */

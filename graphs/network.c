@@ -12,18 +12,6 @@
 #include "graphs/product.h"
 #include "graphs/reach.h"
 
-#define ADDRESS(name) &sl_layer_##name,
-static const struct sl_layer_kind *const kinds[] = {SL_LAYERS(ADDRESS)};
-#undef ADDRESS
-
-const struct sl_layer_kind *sl_layer_find(const char *name)
-{
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (strcmp(kinds[k]->name, name) == 0)
-            return kinds[k];
-    return NULL;
-}
-
 /* ---- Work matrices ---- */
 
 /* `cut` NULL: an even cut of the width, which the distribution makes. */

@@ -255,9 +255,6 @@ void sl_network_destroy(struct sl_network *net);
 SL_LAYERS(SL_LAYER_DECLARED)
 #undef SL_LAYER_DECLARED
 
-/* Return the kind of that name, or NULL. */
-const struct sl_layer_kind *sl_layer_find(const char *name);
-
 /* ---- layer_own.c ---- */
 
 /* "row|batch", with the names that a program adds. */

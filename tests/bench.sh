@@ -192,12 +192,12 @@ for r in rows:
     assert abs(r["share"] * limit * r["seconds"] / r[amount] - 1) < 1e-6, r
     assert abs(r["times_plain"] * r["seconds"] / r["plain_seconds"] - 1) < 1e-6, r
 bytes = {r["kernel"]: r["bytes"] for r in rows}
-assert bytes["gather"] == 4 * (40 * 19 + 120 + 120 * 19) and bytes["relu"] == 8 * 40 * 19, bytes
+assert bytes["gather"] == 4 * (40 * 19 + 120 + 120 * 19) and bytes["accumulate"] == 12 * 40 * 19, bytes
 END
-    exits 0 bench kernels --vertices 40 --degree 3 --width 1,32 --kernel attention,relu --repetitions 1 --json "$T/json"
+    exits 0 bench kernels --vertices 40 --degree 3 --width 1,32 --kernel attention,accumulate --repetitions 1 --json "$T/json"
     verify "$T/json" <<'END'
 levels = {r["instructions"] for r in rows}
-names = {"attention", "attention_back", "attention_gradient", "attention_own", "relu", "relu_back"}
+names = {"attention", "attention_back", "attention_gradient", "attention_own", "accumulate"}
 assert "base" in levels and len(rows) == 2 * len(names) * len(levels), rows
 assert {(r["kernel"], r["width"], r["instructions"]) for r in rows} == \
     {(n, w, l) for n in names for w in (1, 32) for l in levels}
@@ -363,7 +363,7 @@ wrong_words() {
     refused --width spmm --width 0
     refused --width kernels --width 0
     refused --degree kernels --vertices 10 --degree 11
-    refused 'no kernel is "nonsense"' kernels --kernel relu,nonsense
+    refused 'no kernel is "nonsense"' kernels --kernel accumulate,nonsense
     refused --instructions kernels --instructions base,v2
     refused --remember spmm --vertices 10 --degree 3 --remember
     refused --like epoch

@@ -9,22 +9,9 @@ extern "C" {
 #include "codelets/pack_rows.h"
 #include "codelets/paste.h"
 #include "codelets/record.h"
-#include "codelets/relu.h"
 }
 
 /* ---- Elementwise and row operations ---- */
-
-static void test_bias()
-{
-    each_shape([](int64_t rows, int64_t cols, layout how) {
-        matrix want = random_matrix(rows, cols, how, CANARY, REALS);
-        const matrix b = random_matrix(1, cols, other(how), NONE, REALS);
-        const device_matrix dz(want), db(b);
-        sl_cuda_bias(rows, cols, db.at, dz.at, dz.ld, queue);
-        sl_kernel_bias(rows, cols, b.at(), want.at(), want.ld);
-        expect_equal("bias", dz.download(), want);
-    });
-}
 
 static void check_bias_gradient(int64_t rows, int64_t cols, bool has_factor, layout how, kind k)
 {
@@ -67,35 +54,6 @@ static void test_bias_gradient()
             if (!sample.leaves_out())
                 check_bias_gradient(size[0], size[1], how % 2, (layout)how, INTEGERS);
         }
-}
-
-static void test_relu()
-{
-    each_shape([](int64_t rows, int64_t cols, layout how) {
-        matrix want = random_matrix(rows, cols, how, CANARY, INTEGERS);
-        if (rows > 0) {
-            want(rows / 2, cols / 2) = NONE;
-            want(0, cols - 1) = -INFINITY;
-        }
-        const device_matrix dz(want);
-        sl_cuda_relu(rows, cols, dz.at, dz.ld, queue);
-        sl_kernel_relu(rows, cols, want.at(), want.ld);
-        expect_equal("relu", dz.download(), want);
-    });
-}
-
-static void test_relu_backward()
-{
-    each_shape([](int64_t rows, int64_t cols, layout how) {
-        const matrix h = random_matrix(rows, cols, how, NONE, INTEGERS);
-        matrix want = random_matrix(rows, cols, other(how), CANARY, REALS);
-        if (rows > 0)
-            want(rows / 2, cols / 2) = NONE;
-        const device_matrix dh(h), dg(want);
-        sl_cuda_relu_backward(rows, cols, 1.25f, dh.at, dh.ld, dg.at, dg.ld, queue);
-        sl_kernel_relu_backward(rows, cols, 1.25f, h.at(), h.ld, want.at(), want.ld);
-        expect_equal("relu backward", dg.download(), want);
-    });
 }
 
 static void test_accumulate()
@@ -340,9 +298,6 @@ const std::vector<test> rows_tests = {
     {"accumulate", test_accumulate},
     {"add_scaled", test_add_scaled},
     {"metrics_add", test_metrics_add},
-    {"relu", test_relu},
-    {"relu_backward", test_relu_backward},
-    {"bias", test_bias},
     {"bias_gradient", test_bias_gradient},
     {"pack_rows, unpack_rows", test_pack_rows},
     {"glorot", test_glorot},

@@ -1,4 +1,4 @@
-/* The minimum cover of rows and columns (core/bipartite.h). Small graphs are compared with all
+/* The minimum cover of rows and columns (graphs/bipartite.h). Small graphs are compared with all
  * covers, large ones with a flow that searches one path at a time. Both know the one right cover:
  * the one with the most rows. */
 #include <setjmp.h>
@@ -13,9 +13,9 @@
 #include <cmocka.h>
 #include <malloc.h>
 
-#include "core/bipartite.h"
 #include "core/error.h"
 #include "core/rng.h"
+#include "graphs/bipartite.h"
 
 static const struct weights {
     int row, col;

@@ -316,7 +316,7 @@ static int create_model(struct sl_model *model, const struct network *net, uint6
     for (int l = 0; !code && l < net->layers; l++)
         code = sl_model_add(model,
                             &(struct sl_layer_shape){
-                                .kind = sl_layer_find(net->kind[l]),
+                                .kind = is_gat(net, l) ? &sl_layer_gat : &sl_layer_sage,
                                 .reducer = is_gat(net, l) ? &sl_reduce_attention : &sl_reduce_sum,
                                 .in = net->width[l],
                                 .out = net->width[l + 1],

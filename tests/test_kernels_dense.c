@@ -18,7 +18,6 @@
 #include "codelets/gemm.h"
 #include "codelets/init.h"
 #include "codelets/pack_rows.h"
-#include "codelets/relu.h"
 #include "tests/kernels.h"
 
 /* ---- Dense products ---- */
@@ -140,21 +139,6 @@ static void test_gemm_same_in_all_layouts(void **state)
 
 /* ---- Elementwise and row operations ---- */
 
-static void check_bias(int64_t rows, int64_t cols, enum sl_layout layout)
-{
-    struct sl_guarded z = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_REALS),
-                      b = sl_guarded_random(1, cols, SL_EDGE, NAN, SL_REALS);
-    double *want = sl_doubles(rows * cols);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < cols; j++)
-            want[r * cols + j] = (double)(float)((double)*sl_element(&z, r, j) + (double)b.at[j]);
-    sl_kernel_bias(rows, cols, b.at, z.at, z.ld);
-    sl_expect("bias", &z, want, NULL);
-    free(want);
-    sl_guarded_free(&z);
-    sl_guarded_free(&b);
-}
-
 /* Without factors the order is part of the contract: equal, not close. */
 static void check_bias_gradient(int64_t rows, int64_t cols, enum sl_layout layout)
 {
@@ -214,39 +198,6 @@ static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
         sl_guarded_free(&z);
         sl_guarded_epilogue_free(&e);
     }
-}
-
-static void check_relu(int64_t rows, int64_t cols, enum sl_layout layout)
-{
-    struct sl_guarded z = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_INTEGERS);
-    double *want = sl_doubles(rows * cols);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < cols; j++)
-            want[r * cols + j] = fmax((double)*sl_element(&z, r, j), 0.0);
-    sl_kernel_relu(rows, cols, z.at, z.ld);
-    sl_expect("relu", &z, want, NULL);
-    free(want);
-    sl_guarded_free(&z);
-}
-
-static void check_relu_backward(int64_t rows, int64_t cols, enum sl_layout layout)
-{
-    const float scale = 1.25f;
-    struct sl_guarded h = sl_guarded_random(rows, cols, layout, NAN, SL_INTEGERS);
-    struct sl_guarded g =
-        sl_guarded_random(rows, cols, sl_other_layout(layout), SL_CANARY, SL_REALS);
-    double *want = sl_doubles(rows * cols);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < cols; j++)
-            want[r * cols + j] =
-                *sl_element(&h, r, j) > 0.0f
-                    ? (double)(float)((double)scale * (double)*sl_element(&g, r, j))
-                    : 0.0;
-    sl_kernel_relu_backward(rows, cols, scale, h.at, h.ld, g.at, g.ld);
-    sl_expect("relu backward", &g, want, NULL);
-    free(want);
-    sl_guarded_free(&h);
-    sl_guarded_free(&g);
 }
 
 static void check_accumulate(int64_t rows, int64_t cols, enum sl_layout layout)
@@ -369,12 +320,6 @@ static void check_unpack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
     }
 }
 
-static void test_bias(void **state)
-{
-    (void)state;
-    sl_each_shape_and_level(check_bias);
-}
-
 static void test_bias_gradient(void **state)
 {
     (void)state;
@@ -442,50 +387,6 @@ static void test_elu_ends(void **state)
             sl_guarded_free(&z);
             sl_guarded_free(&g);
         }
-}
-
-static void test_relu(void **state)
-{
-    (void)state;
-    sl_each_shape_and_level(check_relu);
-}
-
-static void test_relu_nan(void **state)
-{
-    (void)state;
-    for (int64_t at = 0; at < 41; at++) { /* in the vector part and in the rest */
-        struct sl_guarded z = sl_guarded_random(1, 41, SL_LOOSE, SL_CANARY, SL_INTEGERS);
-        *sl_element(&z, 0, at) = NAN;
-        *sl_element(&z, 0, (at + 1) % 41) = INFINITY;
-        *sl_element(&z, 0, (at + 2) % 41) = -INFINITY;
-        sl_kernel_relu(1, 41, z.at, z.ld);
-        for (int64_t j = 0; j < 41; j++)
-            assert_int_equal(isnan(*sl_element(&z, 0, j)) != 0, j == at);
-        assert_true(*sl_element(&z, 0, (at + 1) % 41) == INFINITY);
-        assert_true(*sl_element(&z, 0, (at + 2) % 41) == 0.0f);
-        sl_guarded_free(&z);
-    }
-}
-
-static void test_relu_backward(void **state)
-{
-    (void)state;
-    sl_each_shape_and_level(check_relu_backward);
-}
-
-/* A NaN gradient passes where the unit was on and stops where it was off. */
-static void test_relu_backward_nan(void **state)
-{
-    (void)state;
-    for (int64_t at = 0; at < 41; at++) {
-        struct sl_guarded h = sl_guarded_random(1, 41, SL_EDGE, NAN, SL_INTEGERS),
-                          g = sl_guarded_random(1, 41, SL_LOOSE, SL_CANARY, SL_INTEGERS);
-        *sl_element(&g, 0, at) = NAN;
-        sl_kernel_relu_backward(1, 41, 2.0f, h.at, h.ld, g.at, g.ld);
-        assert_int_equal(isnan(*sl_element(&g, 0, at)) != 0, *sl_element(&h, 0, at) > 0.0f);
-        sl_guarded_free(&h);
-        sl_guarded_free(&g);
-    }
 }
 
 static void test_accumulate(void **state)
@@ -578,15 +479,10 @@ int main(void)
         cmocka_unit_test(test_gemm_epilogue),
         cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_gemm_same_in_all_layouts),
-        cmocka_unit_test(test_bias),
         cmocka_unit_test(test_bias_gradient),
         cmocka_unit_test(test_epilogue),
         cmocka_unit_test(test_epilogue_nan),
         cmocka_unit_test(test_elu_ends),
-        cmocka_unit_test(test_relu),
-        cmocka_unit_test(test_relu_nan),
-        cmocka_unit_test(test_relu_backward),
-        cmocka_unit_test(test_relu_backward_nan),
         cmocka_unit_test(test_accumulate),
         cmocka_unit_test(test_add_scaled),
         cmocka_unit_test(test_fill),

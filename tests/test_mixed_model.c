@@ -183,7 +183,7 @@ static int create_model(struct sl_model *model, const struct mixed *m)
                              &(struct sl_model_options){.layers = LAYERS, .states = 1, .seed = 1});
     for (int l = 0; !code && l < LAYERS; l++)
         code = sl_model_add(
-            model, &(struct sl_layer_shape){.kind = sl_layer_find(m->kind[l]),
+            model, &(struct sl_layer_shape){.kind = is_sage(m, l) ? &sl_layer_sage : &sl_layer_gcn,
                                             .reducer = &sl_reduce_sum,
                                             .in = m->width[l],
                                             .out = m->width[l + 1],

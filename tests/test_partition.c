@@ -14,8 +14,8 @@
 #include "assembly/partition.h"
 #include "core/error.h"
 #include "core/rng.h"
-#include "core/scotch.h"
 #include "data/generate/generate_rmat.h"
+#include "data/partition/scotch.h"
 #include "predict/tile_counts.h"
 #include "tests/running.h"
 

@@ -40,7 +40,7 @@ static void create_model(struct sl_model *model, int states, bool counts)
     const struct sl_model_options options = {.layers = LAYERS, .states = states, .seed = 1};
     assert_int_equal(sl_model_open(model, &sl_running, &options), 0);
     for (int l = 0; l < LAYERS; l++) {
-        const struct sl_layer_shape shape = {.kind = sl_layer_find("sage"),
+        const struct sl_layer_shape shape = {.kind = &sl_layer_sage,
                                              .reducer = &sl_reduce_sum,
                                              .in = widths[l],
                                              .out = widths[l + 1],
@@ -49,7 +49,9 @@ static void create_model(struct sl_model *model, int states, bool counts)
                                              .counted = counts && is_counted(l)};
         assert_int_equal(sl_model_add(model, &shape), 0);
     }
-    sl_model_init(model);
+    for (int l = 0; l < LAYERS; l++)
+        sl_model_init_rows(model, l, 0, &model->layer[l].parameters);
+    sl_model_spread(model);
 }
 
 /* ---- Copies ---- */

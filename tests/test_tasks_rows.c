@@ -16,19 +16,10 @@
 #include "codelets/pack_rows.h"
 #include "codelets/paste.h"
 #include "codelets/record.h"
-#include "codelets/relu.h"
 #include "tests/operands.h"
 #include "tests/running.h"
 
 /* ---- Element by element ---- */
-
-static void check_bias(int64_t rows, int64_t cols)
-{
-    struct sl_operand parameters = sl_operand_reals(4, cols), z = sl_operand_reals(rows, cols);
-    sl_submit_bias(&sl_running, &parameters.tile, 2, &z.tile);
-    sl_kernel_bias(rows, cols, sl_copied_row(&parameters, 2), z.copy, z.tile.ld);
-    sl_settle("bias", &parameters, &z, NULL);
-}
 
 static void check_bias_gradient(int64_t rows, int64_t cols)
 {
@@ -48,22 +39,6 @@ static void check_bias_gradient(int64_t rows, int64_t cols)
                                 sl_copied_row(&gradient, 2));
         sl_settle("bias gradient", &facts, &g, &gradient, NULL);
     }
-}
-
-static void check_relu(int64_t rows, int64_t cols)
-{
-    struct sl_operand z = sl_operand_reals(rows, cols);
-    sl_submit_relu(&sl_running, &z.tile);
-    sl_kernel_relu(rows, cols, z.copy, z.tile.ld);
-    sl_settle("relu", &z, NULL);
-}
-
-static void check_relu_backward(int64_t rows, int64_t cols)
-{
-    struct sl_operand h = sl_operand_reals(rows, cols), g = sl_operand_reals(rows, cols);
-    sl_submit_relu_backward(&sl_running, 1.25f, &h.tile, &g.tile);
-    sl_kernel_relu_backward(rows, cols, 1.25f, h.copy, h.tile.ld, g.copy, g.tile.ld);
-    sl_settle("relu backward", &h, &g, NULL);
 }
 
 /* Numbers of columns have 32 bits. */
@@ -245,13 +220,13 @@ static void check_unpack_rows(int64_t rows, int64_t cols)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SL_OPERATION(check_bias),      SL_OPERATION(check_bias_gradient),
-        SL_OPERATION(check_relu),      SL_OPERATION(check_relu_backward),
-        SL_OPERATION(check_dropout),   SL_OPERATION(check_accumulate),
-        SL_OPERATION(check_fill),      SL_OPERATION(check_glorot),
-        SL_OPERATION(check_copy),      SL_OPERATION(check_paste),
-        SL_OPERATION(check_pack_rows), SL_OPERATION(check_unpack_rows),
-        SL_OPERATION(check_types),     SL_OPERATION(check_add_scaled),
+        SL_OPERATION(check_bias_gradient),
+
+        SL_OPERATION(check_dropout),       SL_OPERATION(check_accumulate),
+        SL_OPERATION(check_fill),          SL_OPERATION(check_glorot),
+        SL_OPERATION(check_copy),          SL_OPERATION(check_paste),
+        SL_OPERATION(check_pack_rows),     SL_OPERATION(check_unpack_rows),
+        SL_OPERATION(check_types),         SL_OPERATION(check_add_scaled),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

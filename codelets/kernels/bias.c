@@ -2,16 +2,6 @@
 
 #include "codelets/bfloat16.h"
 
-SL_KERNEL(sl_kernel_bias, (int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz),
-          (rows, cols, b, z, ldz))
-{
-    for (int64_t r = 0; r < rows; r++) {
-        float *restrict const to = z + r * ldz;
-        for (int64_t j = 0; j < cols; j++)
-            to[j] += b[j];
-    }
-}
-
 SL_KERNEL(sl_kernel_bias_gradient,
           (int64_t rows, int64_t cols, const float *factor, const struct sl_rows *g, float *db),
           (rows, cols, factor, g, db))

@@ -109,12 +109,6 @@ int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows
     return choose_block(rt, rows, last ? row : fmin(row, SLICE_BYTES), &cache);
 }
 
-double sl_partition_gather_cost(double table_bytes, double cache_bytes)
-{
-    const double hit = table_bytes > 0.0 ? fmin(1.0, CACHE_PART * cache_bytes / table_bytes) : 1.0;
-    return 1.0 - hit + hit / CACHE_SPEED;
-}
-
 /* ---- Cuts ---- */
 
 /* What a rank knows of the weights of rows: those of an equal share of all rows. The weight of a

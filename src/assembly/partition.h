@@ -86,9 +86,6 @@ struct sl_clone_hops {
 int sl_partition_recut_evenly(const struct sl_partition *partition, const int64_t *bounds,
                               const struct sl_clone_hops *hops, struct sl_partition *out);
 
-/* What a random row of a table costs beside that cache, where one of memory costs 1. */
-double sl_partition_gather_cost(double table_bytes, double cache_bytes);
-
 void sl_partition_destroy(struct sl_partition *partition);
 
 #endif

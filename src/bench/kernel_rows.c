@@ -11,7 +11,6 @@
 #include "codelets/optimizer.h"
 #include "codelets/own_reduce.h"
 #include "codelets/pack_rows.h"
-#include "codelets/relu.h"
 #include "codelets/spmm.h"
 #include "codelets/value_loss.h"
 #include "codelets/weighted_softmax.h"
@@ -202,10 +201,7 @@ KERNEL(unpack, sl_kernel_unpack_rows(SHAPE, k->index, false, &h, &z))
 KERNEL(unpack_add, sl_kernel_unpack_rows(SHAPE, k->index, true, &h, &z))
 KERNEL(accumulate, sl_kernel_accumulate(SHAPE, k->h, k->ld, k->z, k->ld))
 KERNEL(add_scaled, sl_kernel_add_scaled(SHAPE, 0.5f, k->factor, &half, &z))
-KERNEL(bias, sl_kernel_bias(SHAPE, k->bias, k->z, k->ld))
 KERNEL(bias_gradient, sl_kernel_bias_gradient(SHAPE, k->factor, &g, k->z))
-KERNEL(relu, sl_kernel_relu(SHAPE, k->z, k->ld))
-KERNEL(relu_back, sl_kernel_relu_backward(SHAPE, 1.0f, k->mask, k->ld, k->z, k->ld))
 
 /* ---- The table ---- */
 
@@ -258,10 +254,7 @@ const struct sl_kernel_row sl_kernel_rows[] = {
     {"unpack_add", "rows added to them",       unpack_add,         {12, 0, 0, 0},  {1, 0, 0, 0},    Z, 0, false},
     {"accumulate", "sum of two matrices",      accumulate,         {12, 0, 0, 0},  {1, 0, 0, 0},    Z, 0, false},
     {"add_scaled", "plus scaled bfloat16",     add_scaled,         {10, 0, 0, 0},  {2, 0, 0, 0},    Z, 1e-6, true},
-    {"bias", "plus a row",                     bias,               {8, 0, 0, 0},   {1, 0, 0, 0},    Z, 0, false},
     {"bias_gradient", "sums of columns",       bias_gradient,      {4, 0, 0, 0},   {2, 0, 0, 0},    Z, 1e-4, true},
-    {"relu", "relu in place",                  relu,               {8, 0, 0, 0},   {1, 0, 0, 0},    Z, 0, false},
-    {"relu_back", "its gradient",              relu_back,          {12, 0, 0, 0},  {1, 0, 0, 0},    Z, 0, false},
     {0},
 };
 /* clang-format on */

@@ -132,9 +132,6 @@ SL_KERNEL(sl_loop_peak, (int64_t count, float *x), (count, x))
 /* clang-format off */
 
 /* Elements */
-LOOP(relu, ROWS COLUMNS k.z[i] = k.z[i] < 0.0f ? 0.0f : k.z[i];)
-LOOP(relu_back, ROWS COLUMNS k.z[i] = k.mask[i] > 0.0f ? k.z[i] : 0.0f;)
-LOOP(bias, ROWS COLUMNS k.z[i] += k.bias[j];)
 LOOP(accumulate, ROWS COLUMNS k.z[i] += k.h[i];)
 LOOP(add_scaled, ROWS COLUMNS k.z[i] += 0.5f * k.factor[r] * sl_widen(k.half_h[i]);)
 LOOP(pack, ROWS COLUMNS k.z[i] = k.h[k.index[r] * k.ld + j];)
@@ -370,7 +367,7 @@ static const struct {
     const char *name;
     sl_kernel_call *loop;
 } loops[] = {
-    NAME(relu), NAME(relu_back), NAME(bias), NAME(accumulate), NAME(add_scaled), NAME(pack), NAME(unpack),
+    NAME(accumulate), NAME(add_scaled), NAME(pack), NAME(unpack),
     NAME(unpack_add), NAME(bf16_narrow), NAME(bf16_widen), NAME(square_sum), NAME(bias_gradient), NAME(epilogue),
     NAME(epilogue_dropout), NAME(epilogue_dropout16), NAME(epilogue_mask), NAME(epilogue_elu), NAME(adam), NAME(sgd),
     NAME(gather), NAME(gather_values), NAME(gather_bf16), NAME(features), NAME(features_back), NAME(scatter),

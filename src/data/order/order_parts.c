@@ -4,10 +4,10 @@
 
 #include "core/error.h"
 #include "core/free_memory.h"
-#include "core/scotch.h"
 #include "core/words.h"
 #include "data/csr.h"
 #include "data/partition/parallel_parts.h"
+#include "data/partition/scotch.h"
 #include "data/partition/vertex_parts.h"
 #include "data/source.h"
 

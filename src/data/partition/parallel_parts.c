@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/scotch.h"
+#include "data/partition/scotch.h"
 #include "data/partition/vertex_parts.h"
 
 /* The rows of this rank in the symmetric pattern of the graph, without loops. */

@@ -1,5 +1,5 @@
 #include "core/error.h"
-#include "core/scotch.h"
+#include "data/partition/scotch.h"
 
 bool sl_scotch_exists(void)
 {

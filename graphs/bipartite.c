@@ -11,7 +11,7 @@
  *     cover = rows without a level, columns with a level
  *
  * A path goes from a row to a column along any entry, and back to a row that feeds the column. */
-#include "core/bipartite.h"
+#include "graphs/bipartite.h"
 
 #include <stdlib.h>
 

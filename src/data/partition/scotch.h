@@ -1,7 +1,7 @@
 /* PT-Scotch, which partitions a graph whose rows all ranks share: scotch.c, or no_scotch.c in a
  * program without it. */
-#ifndef SL_CORE_SCOTCH_H
-#define SL_CORE_SCOTCH_H
+#ifndef SL_DATA_PARTITION_SCOTCH_H
+#define SL_DATA_PARTITION_SCOTCH_H
 
 #include "core/runtime.h"
 

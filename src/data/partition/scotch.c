@@ -1,4 +1,4 @@
-#include "core/scotch.h"
+#include "data/partition/scotch.h"
 
 #include <math.h>
 #include <stdio.h>

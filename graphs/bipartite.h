@@ -1,6 +1,6 @@
 /* The minimum vertex cover of a bipartite graph. */
-#ifndef SL_CORE_BIPARTITE_H
-#define SL_CORE_BIPARTITE_H
+#ifndef SL_GRAPHS_BIPARTITE_H
+#define SL_GRAPHS_BIPARTITE_H
 
 #include <stdbool.h>
 #include <stdint.h>
