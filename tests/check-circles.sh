@@ -1,8 +1,18 @@
 #!/bin/sh
 # No circle of object files in the rooms of a run: each file can be read, and tested, with the files below it.
-# Usage: check-circles.sh [BUILD-TREE]. Prints the files of each circle.
-cd "${1:-${top_builddir:-.}}" || exit 1
-objects=$(for room in recipe checkpoint log batches groups submodels train run; do ls src/$room/.libs/*.o; done) || exit 1
+# Prints the files of each circle; exit status 77 in a build without objects for a shared library.
+top=${top_srcdir:-$(dirname "$0")/..}
+build=${top_builddir:-.}
+[ -d "$build/src/recipe/.libs" ] || exit 77
+objects=$(
+    for room in recipe checkpoint log batches groups submodels train run; do
+        for source in "$top/src/$room"/*.c; do
+            object=$build/src/$room/.libs/$(basename "$source" .c).o
+            [ -f "$object" ] || { echo "no $object" >&2; exit 1; }
+            echo "$object"
+        done
+    done
+) || exit 1
 
 # "USER DEFINER" for each symbol that one object takes from another.
 # shellcheck disable=SC2086

@@ -56,7 +56,7 @@ sources src codelets graphs |
 
 # Options are typed values: src/recipe alone reads their text.
 # shellcheck disable=SC2086
-sources src graphs codelets | grep -v '^src/recipe/' | xargs grep -nE 'strcmp\((([a-z]+(\.|->))*)(config|options)(\.|->)' /dev/null |
+sources src graphs codelets | grep -v '^src/recipe/' | xargs grep -nE 'str(n|case)*cmp\(.*\b(config|options)(\.|->)|str(n|case)*cmp\(.*sl_config_(text|word)' /dev/null |
     grep -vE 'options->method,|bench->config\.policies,' |
     complain 'text of an option is compared in src/recipe alone'
 

@@ -213,17 +213,23 @@ chooses() {
     done
 }
 
-# Groups start from their training vertices.
-# Sums of features, made once, spare a hop: auto makes them where needed rows pay, and leaves them where all rows are computed.
+# Sums of features, made once, spare a hop. They are made where a step has needed rows, by choice or by option, and made in each
+# step where it has all rows.
 caches() {
     data=$SL_SHARED_DATA/amazon_photo
     [ -d "$data" ] || skip "no amazon_photo in ${SL_SHARED_DATA:-\$SL_SHARED_DATA}"
-    for case in needed:true all:false; do
-        train "caches-${case%:*}" 1 train "$data" --input-dropout 0 --epochs 200 --stop-after 1 --rows "${case%:*}"
-        head -n 1 log | grep -q "\"cache-aggregate\":${case#*:}[,}]" || die "${case%:*} rows: not ${case#*:}"
+    for case in "auto needed true" "needed needed true" "all all false" "auto all false --split 90/5/5"; do
+        # shellcheck disable=SC2086
+        set -- $case
+        asked=$1 rows=$2 cached=$3
+        shift 3
+        train caches 1 train "$data" --input-dropout 0 --epochs 200 --stop-after 1 --rows "$asked" "$@"
+        head -n 1 log | grep -q "\"rows\":\"$rows\"" || die "$case: $(head -n 1 log)"
+        head -n 1 log | grep -q "\"cache-aggregate\":$cached[,}]" || die "$case: sums are not $cached"
     done
 }
 
+# Groups start from their training vertices.
 groups() {
     # shellcheck disable=SC2086
     alike groups 5 "3:--groups_3x1 4:--groups_2x2_--distribution_cover" "$T/few" $few --layers 3

@@ -1,6 +1,5 @@
 /* Predictions: a model applied to a graph. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/api.h"
 #include "core/alike.h"

@@ -1,7 +1,6 @@
 #include "batches/batch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "batches/needed.h"
 #include "batches/sets.h"

@@ -1,8 +1,6 @@
 #include "batches/batches.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "batches/batch.h"
 #include "batches/sets.h"

@@ -4,13 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "batches/group_epoch.h"
 #include "core/error.h"
 #include "data/vertex_set.h"
 #include "graphs/vertex_cut.h"
-#include "predict/plan.h"
 
 /* ---- Vertices of a split ---- */
 
@@ -272,23 +270,22 @@ static void settle(struct sl_config *config, const struct seconds *s, bool on_gp
     config->rows = pays ? SL_ROWS_NEEDED : SL_ROWS_ALL;
 }
 
-/* Â·X, made once, must save this part of a step. */
-static const double MOST_CACHED = 0.7;
+/* Â·X, made once, must bring a step to this part of its time, since rates of machines differ. Bytes
+ * of Â·X: so many, or as often those of the features. The bound depends on the data alone. */
+static const double MOST_OF_UNCACHED = 0.7, MOST_BYTES = 0x1p28, MOST_TIMES = 2.0;
 
-/* Take --cache-aggregate where a step with needed rows is faster by far with it, and Â·X takes a
- * part of the memory alone. Collective. */
+/* Take --cache-aggregate where a step with needed rows is faster by far with it. Collective. */
 static int settle_cache(struct sl_runtime *rt, const struct sl_source *source,
                         struct sl_config *config, struct seconds *s)
 {
-    enum { PART = 8 }; /* of the memory */
     struct sl_config other = *config;
     struct seconds with;
     other.cache_aggregate = true;
     if (!sl_config_aggregates(&other))
         return 0;
-    const double space = (double)sl_space_find(rt).bytes;
     const int code = predict_together(rt, source, &other, SL_SPLIT_TRAIN, &with);
-    if (code || with.needed > MOST_CACHED * fmin(s->needed, s->all) || with.features > space / PART)
+    if (code || with.needed > MOST_OF_UNCACHED * fmin(s->needed, s->all) ||
+        with.features > fmax(MOST_BYTES, MOST_TIMES * s->features))
         return code;
     config->cache_aggregate = true;
     with.all = fmin(with.all, s->all);
@@ -299,10 +296,10 @@ static int settle_cache(struct sl_runtime *rt, const struct sl_source *source,
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
                      bool may_cache, struct sl_needed_choice *choice)
 {
-    const bool is_auto = config->rows == SL_ROWS_AUTO, cached = config->cache_aggregate;
+    const bool is_auto = config->rows == SL_ROWS_AUTO;
     const char *why = is_auto ? find_reason(config) : NULL;
     struct seconds s;
-    *choice = (struct sl_needed_choice){0};
+    *choice = (struct sl_needed_choice){.cached = config->cache_aggregate};
     if (config->rows == SL_ROWS_ALL)
         return 0;
     if (why) {
@@ -321,13 +318,14 @@ int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_
     if (is_auto)
         settle(config, &s, rt->all_gpus > 0, choice);
     if (config->rows == SL_ROWS_ALL)
-        config->cache_aggregate = cached;
+        config->cache_aggregate = choice->cached;
     return 0;
 }
 
 void sl_needed_give_up(struct sl_config *config, struct sl_needed_choice *choice, const char *why)
 {
-    *choice = (struct sl_needed_choice){0};
+    *choice = (struct sl_needed_choice){.cached = choice->cached};
     snprintf(choice->reason, sizeof choice->reason, "all: %s", why);
     config->rows = SL_ROWS_ALL;
+    config->cache_aggregate = choice->cached;
 }

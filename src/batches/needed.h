@@ -30,6 +30,7 @@ int sl_needed_validation(struct sl_runtime *rt, const struct sl_source *source,
 struct sl_needed_choice {
     char reason[256];     /* why auto chose as it did; "": it was no auto */
     double entries, rows; /* shares of the graph's, in the mean of the layers; 0: not counted */
+    bool cached;          /* --cache-aggregate with all rows */
 };
 
 /* Settle --rows auto: needed, where fewer rows are predicted to save enough of a step's time. The

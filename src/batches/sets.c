@@ -1,6 +1,5 @@
 #include "batches/sets.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

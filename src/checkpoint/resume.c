@@ -162,7 +162,7 @@ static int check_norm(const struct sl_config *config, const bool *given, const j
     static const char name[] = "normalize-features";
     const char *before = json_string_value(json_object_get(saved, name));
     if (!sl_config_is_given(given, name) || !before ||
-        strcmp(before, sl_config_word(config, name).text) == 0)
+        sl_choice_find(SL_CHOICES(SL_FEATURE_NORMS), before) == (int)config->normalize_features)
         return 0;
     return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", name,
                     sl_config_word(config, name).text, config->resume, before);

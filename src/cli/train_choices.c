@@ -1,7 +1,6 @@
 #include "cli/train_choices.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void sl_train_print_memory(const struct sl_plan *plan)
 {

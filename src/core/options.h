@@ -24,9 +24,9 @@ enum sl_option_type {
                          `const char *name`. NULL: the first choice, which has no row */
 };
 
-/* The text of any option; a longer text is cut. */
+/* The text of any option: 255 numbers of 8 digits, with commas between them, are the longest. */
 struct sl_text {
-    char text[2200];
+    char text[255 * 9 + 1];
 };
 
 /* How a text and a value of `size` bytes become each other. The value points to nothing that must
@@ -34,8 +34,8 @@ struct sl_text {
 struct sl_option_value {
     size_t size;
     const char *expected; /* for an error, after "expected" */
-    /* Return whether the text is a value. NULL: the value of an option that is not given and has no
-     * default. */
+    /* Return whether the text is a value; if not, the value may have changed. NULL: the value of an
+     * option that is not given and has no default. */
     bool (*read)(const char *text, void *value);
     /* Append to the text; nothing where the option is not given. */
     void (*write)(const void *value, struct sl_text *text);

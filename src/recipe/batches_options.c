@@ -1,7 +1,6 @@
 #include "recipe/batches_options.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/error.h"
 #include "graphs/vertex_cut.h"

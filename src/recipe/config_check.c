@@ -1,7 +1,4 @@
 /* What no single row of the table of options can check: options that depend on one another. */
-#include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

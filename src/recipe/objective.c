@@ -1,7 +1,5 @@
 #include "recipe/objective.h"
 
-#include <string.h>
-
 #include "core/error.h"
 
 static const char *describe(enum sl_label_kind kind)

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "graphs/vertex_cut.h"
 
 /* ---- Text ---- */
 
 /* Read a whole number of at most `most` at *text, which moves past it. */
-static bool take(const char **text, int64_t least, int64_t most, int64_t *number)
+static bool take_number(const char **text, int64_t least, int64_t most, int64_t *number)
 {
     char *end;
     if (!isdigit((unsigned char)**text))
@@ -34,19 +35,19 @@ static bool take_character(const char **text, char wanted)
 static bool read_number(const char *text, int64_t least, int64_t most, int *number)
 {
     int64_t wide;
-    const bool reads = take(&text, least, most, &wide) && !*text;
+    const bool reads = take_number(&text, least, most, &wide) && !*text;
     if (reads)
         *number = (int)wide;
     return reads;
 }
 
-static bool is(const char *text, const char *word)
+static bool is_word(const char *text, const char *word)
 {
     return strcmp(text, word) == 0;
 }
 
-__attribute__((format(printf, 2, 3))) static void print(struct sl_text *text, const char *format,
-                                                        ...)
+__attribute__((format(printf, 2, 3))) static void append(struct sl_text *text, const char *format,
+                                                         ...)
 {
     va_list arguments;
     const size_t used = strlen(text->text);
@@ -60,7 +61,7 @@ __attribute__((format(printf, 2, 3))) static void print(struct sl_text *text, co
 static bool read_delay(const char *text, void *value)
 {
     int *delay = value;
-    *delay = is(text, "0c") ? SL_DELAY_NEVER : SL_DELAY_EXACT;
+    *delay = is_word(text, "0c") ? SL_DELAY_NEVER : SL_DELAY_EXACT;
     return *delay == SL_DELAY_NEVER ||
            (strncmp(text, "cd-", 3) == 0 && read_number(text + 3, 0, SL_MOST_DELAY, delay));
 }
@@ -69,9 +70,9 @@ static void write_delay(const void *value, struct sl_text *text)
 {
     const int delay = *(const int *)value;
     if (delay == SL_DELAY_NEVER)
-        print(text, "0c");
+        append(text, "0c");
     else
-        print(text, "cd-%d", delay);
+        append(text, "cd-%d", delay);
 }
 
 const struct sl_option_value sl_value_delay = {sizeof(int), "cd-0, cd-1 … cd-1000, or 0c",
@@ -80,17 +81,17 @@ const struct sl_option_value sl_value_delay = {sizeof(int), "cd-0, cd-1 … cd-1
 static bool read_recompute(const char *text, void *value)
 {
     int *blocks = value;
-    *blocks = is(text, "auto") ? SL_RECOMPUTE_AUTO : 0;
-    return *blocks || is(text, "none") || read_number(text, 2, 1000, blocks);
+    *blocks = is_word(text, "auto") ? SL_RECOMPUTE_AUTO : 0;
+    return *blocks || is_word(text, "none") || read_number(text, 2, 1000, blocks);
 }
 
 static void write_recompute(const void *value, struct sl_text *text)
 {
     const int blocks = *(const int *)value;
     if (blocks > 0)
-        print(text, "%d", blocks);
+        append(text, "%d", blocks);
     else
-        print(text, blocks == SL_RECOMPUTE_AUTO ? "auto" : "none");
+        append(text, blocks == SL_RECOMPUTE_AUTO ? "auto" : "none");
 }
 
 const struct sl_option_value sl_value_recompute = {sizeof(int), "auto, none, or 2 to 1000 blocks",
@@ -99,17 +100,17 @@ const struct sl_option_value sl_value_recompute = {sizeof(int), "auto, none, or 
 static bool read_preload(const char *text, void *value)
 {
     int *hops = value;
-    *hops = is(text, "auto") ? SL_PRELOAD_AUTO : SL_PRELOAD_ALL;
-    return *hops == SL_PRELOAD_AUTO || is(text, "all") || read_number(text, 1, 1000, hops);
+    *hops = is_word(text, "auto") ? SL_PRELOAD_AUTO : SL_PRELOAD_ALL;
+    return *hops == SL_PRELOAD_AUTO || is_word(text, "all") || read_number(text, 1, 1000, hops);
 }
 
 static void write_preload(const void *value, struct sl_text *text)
 {
     const int hops = *(const int *)value;
     if (hops > 0)
-        print(text, "%d", hops);
+        append(text, "%d", hops);
     else
-        print(text, hops == SL_PRELOAD_AUTO ? "auto" : "all");
+        append(text, hops == SL_PRELOAD_AUTO ? "auto" : "all");
 }
 
 const struct sl_option_value sl_value_preload = {sizeof(int), "all, auto, or 1 to 1000 hops",
@@ -119,16 +120,16 @@ static bool read_max_hop(const char *text, void *value)
 {
     int *hops = value;
     *hops = text ? SL_ALL_HOPS : SL_NO_HOPS;
-    return !text || is(text, "all") || read_number(text, 0, 1000, hops);
+    return !text || is_word(text, "all") || read_number(text, 0, 1000, hops);
 }
 
 static void write_max_hop(const void *value, struct sl_text *text)
 {
     const int hops = *(const int *)value;
     if (hops == SL_ALL_HOPS)
-        print(text, "all");
+        append(text, "all");
     else if (hops >= 0)
-        print(text, "%d", hops);
+        append(text, "%d", hops);
 }
 
 const struct sl_option_value sl_value_max_hop = {sizeof(int), "all, or 0 to 1000 hops",
@@ -143,9 +144,9 @@ static bool read_groups(const char *text, void *value)
     *shape = (struct sl_group_shape){.given = text != NULL};
     if (!text)
         return true;
-    shape->servers = is(text, "servers");
-    const bool numbers = take(&text, 1, INT32_MAX, &groups) && take_character(&text, 'x') &&
-                         take(&text, 1, INT32_MAX, &each) && !*text;
+    shape->servers = is_word(text, "servers");
+    const bool numbers = take_number(&text, 1, INT32_MAX, &groups) && take_character(&text, 'x') &&
+                         take_number(&text, 1, INT32_MAX, &each) && !*text;
     shape->groups = (int)groups;
     shape->each = (int)each;
     return shape->servers || numbers;
@@ -155,9 +156,9 @@ static void write_groups(const void *value, struct sl_text *text)
 {
     const struct sl_group_shape *shape = value;
     if (shape->servers)
-        print(text, "servers");
+        append(text, "servers");
     else if (shape->given)
-        print(text, "%dx%d", shape->groups, shape->each);
+        append(text, "%dx%d", shape->groups, shape->each);
 }
 
 const struct sl_option_value sl_value_groups = {sizeof(struct sl_group_shape),
@@ -169,9 +170,10 @@ static bool read_grid(const char *text, void *value)
     enum { MOST = 99999 };
     struct sl_grid *grid = value;
     int64_t rows = 0, columns = 0, depth = 0;
-    const bool reads = !text || (take(&text, 1, MOST, &rows) && take_character(&text, 'x') &&
-                                 take(&text, 1, MOST, &columns) && take_character(&text, 'x') &&
-                                 take(&text, 1, MOST, &depth) && !*text);
+    const bool reads =
+        !text || (take_number(&text, 1, MOST, &rows) && take_character(&text, 'x') &&
+                  take_number(&text, 1, MOST, &columns) && take_character(&text, 'x') &&
+                  take_number(&text, 1, MOST, &depth) && !*text);
     *grid = (struct sl_grid){(int)rows, (int)columns, (int)depth};
     return reads;
 }
@@ -180,7 +182,7 @@ static void write_grid(const void *value, struct sl_text *text)
 {
     const struct sl_grid *grid = value;
     if (grid->rows > 0)
-        print(text, "%dx%dx%d", grid->rows, grid->columns, grid->depth);
+        append(text, "%dx%dx%d", grid->rows, grid->columns, grid->depth);
 }
 
 const struct sl_option_value sl_value_grid = {sizeof(struct sl_grid), "RxCxD, as 2x2x1", read_grid,
@@ -189,9 +191,9 @@ const struct sl_option_value sl_value_grid = {sizeof(struct sl_grid), "RxCxD, as
 /* ---- Batches ---- */
 
 static const struct sl_batches_kind kinds[] = {
-    {"full", "full", 0, false},
-    {"co", "co:R", 1, false},
-    {"clusters", "clusters:K,B", 2, true},
+    {"full", 0, false},
+    {"co", 1, false},
+    {"clusters", 2, true},
 };
 
 static const char automatic[] = "co:auto";
@@ -203,7 +205,8 @@ static bool read_kind(const struct sl_batches_kind *kind, const char *text, int6
     bool reads = strncmp(text, kind->name, length) == 0;
     text += reads ? length : 0;
     for (int n = 0; reads && n < kind->numbers; n++)
-        reads = take_character(&text, n ? ',' : ':') && take(&text, 1, INT32_MAX, &number[n]);
+        reads =
+            take_character(&text, n ? ',' : ':') && take_number(&text, 1, INT32_MAX, &number[n]);
     return reads && !*text;
 }
 
@@ -211,7 +214,7 @@ static bool read_batches(const char *text, void *value)
 {
     struct sl_batches_choice *choice = value;
     int64_t number[2] = {1, 1};
-    *choice = (struct sl_batches_choice){.automatic = is(text, automatic)};
+    *choice = (struct sl_batches_choice){.automatic = is_word(text, automatic)};
     for (size_t k = 0; !choice->kind && k < sizeof kinds / sizeof *kinds; k++)
         if (read_kind(&kinds[k], choice->automatic ? "co:1" : text, number))
             choice->kind = &kinds[k];
@@ -223,11 +226,11 @@ static bool read_batches(const char *text, void *value)
 static void write_batches(const void *value, struct sl_text *text)
 {
     const struct sl_batches_choice *choice = value;
-    print(text, "%s", choice->automatic ? automatic : choice->kind->name);
+    append(text, "%s", choice->automatic ? automatic : choice->kind->name);
     if (!choice->automatic && choice->kind->numbers > 0)
-        print(text, ":%lld", (long long)choice->sets);
+        append(text, ":%lld", (long long)choice->sets);
     if (choice->kind->numbers > 1)
-        print(text, ",%lld", (long long)choice->each);
+        append(text, ",%lld", (long long)choice->each);
 }
 
 const struct sl_option_value sl_value_batches = {
@@ -243,10 +246,11 @@ static bool read_epoch_range(const char *text, void *value)
     *range = (struct sl_epoch_range){0, 0};
     if (!text)
         return true;
-    bool reads = take(&text, 1, INT64_MAX, &range->first);
+    bool reads = take_number(&text, 1, INT64_MAX, &range->first);
     range->last = range->first;
     if (reads && *text == '-')
-        reads = take_character(&text, '-') && take(&text, range->first, INT64_MAX, &range->last);
+        reads =
+            take_character(&text, '-') && take_number(&text, range->first, INT64_MAX, &range->last);
     return reads && !*text;
 }
 
@@ -254,9 +258,9 @@ static void write_epoch_range(const void *value, struct sl_text *text)
 {
     const struct sl_epoch_range *range = value;
     if (range->first > 0)
-        print(text, "%lld", (long long)range->first);
+        append(text, "%lld", (long long)range->first);
     if (range->last > range->first)
-        print(text, "-%lld", (long long)range->last);
+        append(text, "-%lld", (long long)range->last);
 }
 
 const struct sl_option_value sl_value_epoch_range = {
@@ -265,13 +269,17 @@ const struct sl_option_value sl_value_epoch_range = {
 
 /* ---- Lists ---- */
 
+/* Numbers of at most 8 digits: struct sl_text has room for all. */
+enum { MOST_EPOCHS = 10000000, MOST_LAYERS = 1000 };
+_Static_assert(SL_MOST_NUMBERS * 9 < sizeof(struct sl_text), "a list has no room in a text");
+
 static bool read_numbers(const char *text, int64_t least, int64_t most, bool rise,
                          struct sl_numbers *list)
 {
     bool reads = true;
     for (list->count = 0; reads && (list->count == 0 || *text); list->count++) {
         reads = list->count < SL_MOST_NUMBERS && (list->count == 0 || take_character(&text, ',')) &&
-                take(&text, least, most, &list->number[list->count]);
+                take_number(&text, least, most, &list->number[list->count]);
         least = reads && rise ? list->number[list->count] + 1 : least;
     }
     return reads;
@@ -280,14 +288,14 @@ static bool read_numbers(const char *text, int64_t least, int64_t most, bool ris
 static void write_numbers(const struct sl_numbers *list, struct sl_text *text)
 {
     for (int k = 0; k < list->count; k++)
-        print(text, "%s%lld", k ? "," : "", (long long)list->number[k]);
+        append(text, "%s%lld", k ? "," : "", (long long)list->number[k]);
 }
 
 static bool read_milestones(const char *text, void *value)
 {
     struct sl_numbers *list = value;
     list->count = 0;
-    return !text || read_numbers(text, 1, INT32_MAX, true, list);
+    return !text || read_numbers(text, 1, MOST_EPOCHS, true, list);
 }
 
 static void write_milestones(const void *value, struct sl_text *text)
@@ -302,16 +310,16 @@ const struct sl_option_value sl_value_milestones = {
 static bool read_split_layers(const char *text, void *value)
 {
     struct sl_split_layers *split = value;
-    split->all = is(text, "all");
+    split->all = is_word(text, "all");
     split->layers.count = 0;
-    return split->all || read_numbers(text, 0, INT32_MAX, true, &split->layers);
+    return split->all || read_numbers(text, 0, MOST_LAYERS, true, &split->layers);
 }
 
 static void write_split_layers(const void *value, struct sl_text *text)
 {
     const struct sl_split_layers *split = value;
     if (split->all)
-        print(text, "all");
+        append(text, "all");
     write_numbers(&split->layers, text);
 }
 
@@ -324,9 +332,9 @@ static bool read_unit_shares(const char *text, void *value)
 {
     enum { MOST = 1000000 };
     struct sl_unit_shares *shares = value;
-    shares->kind = is(text, "equal")  ? SL_UNITS_EQUAL
-                   : is(text, "auto") ? SL_UNITS_AUTO
-                                      : SL_UNITS_GIVEN;
+    shares->kind = is_word(text, "equal")  ? SL_UNITS_EQUAL
+                   : is_word(text, "auto") ? SL_UNITS_AUTO
+                                           : SL_UNITS_GIVEN;
     shares->given.count = 0;
     return shares->kind != SL_UNITS_GIVEN || read_numbers(text, 1, MOST, false, &shares->given);
 }
@@ -335,7 +343,7 @@ static void write_unit_shares(const void *value, struct sl_text *text)
 {
     const struct sl_unit_shares *shares = value;
     if (shares->kind != SL_UNITS_GIVEN)
-        print(text, shares->kind == SL_UNITS_AUTO ? "auto" : "equal");
+        append(text, shares->kind == SL_UNITS_AUTO ? "auto" : "equal");
     write_numbers(&shares->given, text);
 }
 
@@ -351,13 +359,27 @@ static bool read_split(const char *text, void *value)
     return sl_split_rule_read(text, value);
 }
 
+/* Append the shortest text that reads as the same number. */
+static void append_real(struct sl_text *text, const char *before, double number)
+{
+    char digits[40];
+    const locale_t own = uselocale(sl_number_locale());
+    for (int d = 15; d <= 17; d++) {
+        snprintf(digits, sizeof digits, "%.*g", d, number);
+        if (strtod(digits, NULL) == number)
+            break;
+    }
+    uselocale(own);
+    append(text, "%s%s", before, digits);
+}
+
 static void write_split(const void *value, struct sl_text *text)
 {
     const struct sl_split_rule *rule = value;
     if (rule->given && rule->per_class)
-        print(text, "%lld/%lld/rest", (long long)rule->counts[0], (long long)rule->counts[1]);
-    else if (rule->given)
-        print(text, "%.15g/%.15g/%.15g", rule->shares[0], rule->shares[1], rule->shares[2]);
+        append(text, "%lld/%lld/rest", (long long)rule->counts[0], (long long)rule->counts[1]);
+    for (int s = 0; rule->given && !rule->per_class && s < 3; s++)
+        append_real(text, s > 0 ? "/" : "", rule->shares[s]);
 }
 
 const struct sl_option_value sl_value_split = {sizeof(struct sl_split_rule), SL_SPLIT_RULE_FORM,

@@ -1,6 +1,5 @@
 #include "run/run_choice.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"

@@ -1,7 +1,6 @@
 /* The events of starling train in the log: start and end. Epochs are the trainer's. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/error.h"
 #include "core/memory.h"

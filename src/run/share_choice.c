@@ -1,9 +1,7 @@
 #include "run/share_choice.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/error.h"
 #include "recipe/defaults.h"

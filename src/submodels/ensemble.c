@@ -2,7 +2,6 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "codelets/mean_probabilities.h"
 #include "codelets/record.h"

@@ -1,6 +1,5 @@
 /* How sub-models are made, and what they take. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/error.h"
 #include "core/view.h"

@@ -1,7 +1,6 @@
 /* How a training run is made. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "checkpoint/late_messages.h"
 #include "checkpoint/meaning.h"
