@@ -148,7 +148,7 @@ static int select_rows(struct planning *p)
         return 0;
     int code = sl_needed_choose(&p->rt, &p->source, &p->options,
                                 sl_defaults_may_cache(&p->options, p->given), &p->rows);
-    if (code || p->options.rows != SL_ROWS_NEEDED || sl_config_aggregates(&p->options))
+    if (code || p->options.rows != SL_ROWS_NEEDED)
         return code;
     code = sl_source_settle_splits(&p->source);
     if (!code && sl_config_evaluates(&p->options))
@@ -502,8 +502,6 @@ static void print_rows(const struct planning *p)
         printf("\nrows needed: %.2g of the rows and %.2g of the adjacency entries, in the mean of "
                "the layers\n",
                p->rows.rows, p->rows.entries);
-    if (!p->needed.row && p->options.rows == SL_ROWS_NEEDED)
-        printf("figures are of all rows: what is aggregated once is of the whole graph\n");
     if (!p->needed.row)
         return;
     printf("figures are of the %" PRId64

@@ -56,7 +56,7 @@ static void settle_delay(struct sl_config *config, bool exact)
 static int decide(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config,
                   struct sl_decision *decision)
 {
-    const bool needed = config->rows == SL_ROWS_NEEDED && !sl_config_aggregates(config);
+    const bool needed = config->rows == SL_ROWS_NEEDED;
     struct sl_selection graph = {0};
     int code = needed ? sl_runtime_agree(rt, sl_needed_select(source, config, &graph)) : 0;
     struct sl_source *trained = needed ? &graph.source : source;
