@@ -174,6 +174,27 @@ static void test_parts_of_gradients_stay_idle(void **state)
     sl_fixture_close(&data);
 }
 
+/* A layer writes its output while it reads the output of the layer before. The output of the layer
+ * before that one is free: an evaluation needs two places. */
+static void test_outputs_take_turns(void **state)
+{
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    struct sl_opened run;
+    int again = 0;
+    (void)state;
+    open_run(&run, &data, "--dropout 0 --layers 5", "co:2");
+    const struct sl_network *net = &run.trainer.whole.network;
+    for (int l = 1; l < net->layers; l++) {
+        const struct sl_place *own = net->layer[l].output.place;
+        assert_non_null(own);
+        assert_ptr_not_equal(own, net->layer[l - 1].output.place);
+        again += l > 1 && own == net->layer[l - 2].output.place;
+    }
+    assert_true(again > 0);
+    sl_opened_close(&run);
+    sl_fixture_close(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_parts_of_gradients_are_shared),
         cmocka_unit_test(test_parts_of_gradients_wait),
         cmocka_unit_test(test_parts_of_gradients_stay_idle),
+        cmocka_unit_test(test_outputs_take_turns),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }
