@@ -11,11 +11,18 @@
 
 #include <cmocka.h>
 
+#include "batches/group_epoch.h"
 #include "core/rates.h"
 #include "core/remembered.h"
 #include "graphs/layer.h"
 #include "predict/scenario.h"
 #include "recipe/defaults.h"
+
+static void assert_near(double got, double wanted)
+{
+    if (!(fabs(got - wanted) <= 1e-9 * fabs(wanted)))
+        fail_msg("%.12g, expected %.12g", got, wanted);
+}
 
 /* ---- Seconds ---- */
 
@@ -34,6 +41,48 @@ static void test_gather_grows(void **state)
     for (double row = 64.0; row < 1e5; row *= 2.0)
         assert_true(sl_rates_gather_seconds(rates, 1e6, 2.0 * row, 1e9) >
                     sl_rates_gather_seconds(rates, 1e6, row, 1e9));
+}
+
+/* Formulas, by hand: a link of 1 ms and 1 MB/s, a core of 1 Gflop/s. A factor that changes is seen.
+ */
+static void test_formulas(void **state)
+{
+    (void)state;
+    const struct sl_link link = {1e-3, 1e6};
+    assert_near(sl_link_seconds(&link, 5000.0, 3.0), 8e-3);
+    assert_near(sl_link_tree_seconds(&link, 2000.0, 2.0), 2.0 * 3e-3);
+    assert_near(sl_link_tree_seconds(&link, 2000.0, 5.0), 6.0 * 3e-3);
+    assert_near(sl_link_tree_seconds(&link, 2000.0, 1.0), 0.0);
+    assert_near(sl_rates_usual.task, 9e-6);
+}
+
+/* Two graph convolutions of 100 and 50 columns, all products dense, messages and passes free. Each
+ * layer has a product forward and another one for its weights; the second has a third one, for the
+ * gradient of its input. */
+static void test_step_of_a_group(void **state)
+{
+    struct sl_layer_shape layer[] = {{.kind = &sl_layer_gcn, .in = 200, .out = 100},
+                                     {.kind = &sl_layer_gcn, .in = 100, .out = 50}};
+    int64_t rows[] = {10, 20, 40}, entries[] = {0, 0, 0};
+    const struct sl_group_epoch e = {.model = {.count = 2, .layer = layer},
+                                     .layers = 2,
+                                     .most = 2,
+                                     .size = 4.0,
+                                     .kept = 1.0,
+                                     .rows = rows,
+                                     .entries = entries};
+    struct sl_rates rates = sl_rates_usual;
+    (void)state;
+    rates.gemm = 1e9;
+    rates.stream = 1e30;
+    for (int level = 0; level < SL_LEVELS; level++)
+        rates.gather[level][0] = rates.gather[level][1] = 1e30;
+    const double first = 2.0 * 2.0 * 40.0 * 200.0 * 100.0 / 1e9,
+                 second = 3.0 * 2.0 * 20.0 * 100.0 * 50.0 / 1e9;
+    assert_near(sl_group_epoch_computing(&e, &rates, 2, (struct sl_group_ranks){1.0, 1.0}),
+                first + second);
+    assert_near(sl_group_epoch_computing(&e, &rates, 2, (struct sl_group_ranks){2.0, 1.0}),
+                0.5 * (first + second));
 }
 
 static void test_dropout_halves_a_product(void **state)
@@ -286,7 +335,8 @@ static void test_distribution(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gather_grows),     cmocka_unit_test(test_dropout_halves_a_product),
+        cmocka_unit_test(test_gather_grows),     cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_step_of_a_group),  cmocka_unit_test(test_dropout_halves_a_product),
         cmocka_unit_test(test_remembered),       cmocka_unit_test(test_product_order),
         cmocka_unit_test(test_cached_aggregate), cmocka_unit_test(test_feature_form),
         cmocka_unit_test(test_distribution),     cmocka_unit_test(test_inexact),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/rates.h"
 #include "core/tile.h"
 
 /* ---- What an epoch costs ---- */
@@ -13,7 +14,7 @@
  * the same at any width, beside its multiplications. The rate of a GPU is for 4 bytes at 4 TB/s: an
  * H100 took 3.5 TB/s of gathered rows, some of them from its cache. */
 static const double MULTIPLY_ADD_SECONDS[] = {0.04e-9, 1e-12}, ENTRY_SECONDS[] = {0.5e-9, 0.0},
-                    TASK_SECONDS = 9e-6, BUFFER_SECONDS = 0.5e-6;
+                    BUFFER_SECONDS = 0.5e-6;
 /* A row of the output costs as much as this many more entries. */
 static const double ENTRIES_PER_ROW = 1.5;
 /* Part of a task's length for which workers, if there are several, idle at the end of an operation.
@@ -91,7 +92,7 @@ enum { OPERATIONS = 16 }; /* of an epoch */
 /* The seconds of the tasks of T row tiles, beside their work. A task has T tiles of its row. */
 static double task_seconds(double t)
 {
-    return OPERATIONS * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
+    return OPERATIONS * t * sl_rates_usual.task + 8.0 * t * t * BUFFER_SECONDS;
 }
 
 /* Modelled seconds of an epoch with T row tiles, each of which meets `met` tiles of other ranks.

@@ -139,10 +139,10 @@ static double seconds_of_weights(const struct sl_group_epoch *e, const struct sl
                                  double groups)
 {
     double seconds = 0.0;
-    for (int l = 0; l < e->model.count; l++)
-        if (sl_group_epoch_weight_bytes(&e->model.layer[l]) > 0.0)
-            seconds += 2.0 * ceil(log2(groups)) *
-                       sl_link_seconds(link, sl_group_epoch_weight_bytes(&e->model.layer[l]), 1.0);
+    for (int l = 0; l < e->model.count; l++) {
+        const double bytes = sl_group_epoch_weight_bytes(&e->model.layer[l]);
+        seconds += bytes > 0.0 ? sl_link_tree_seconds(link, bytes, groups) : 0.0;
+    }
     return seconds;
 }
 

@@ -56,6 +56,10 @@ struct sl_link sl_rates_link(const struct sl_rates *rates, int ranks);
 double sl_link_seconds(const struct sl_link *link, double bytes, double messages);
 double sl_link_busy_seconds(const struct sl_link *link, double bytes, double messages);
 
+/* Return the seconds in which so many bytes go from all ranks to one along a binomial tree, and
+ * back along another tree: the gradient of a layer's weights, and the weights. */
+double sl_link_tree_seconds(const struct sl_link *link, double bytes, double ranks);
+
 /* ---- Seconds of operations ---- */
 
 /* `rows` random rows of `row_bytes` each, from a table of `table_bytes`. */

@@ -453,11 +453,10 @@ static double tree_seconds(const struct predicting *f, const struct sl_link *lin
     double seconds = 0.0;
     for (int l = 0; l < f->net->layers; l++) {
         const struct sl_layer *layer = &f->net->layer[l];
-        const double bytes =
-            4.0 * (double)(layer->model->parameters.rows * layer->model->parameters.cols);
-        if (!sl_model_learns(layer->model))
-            continue;
-        seconds += 2.0 * ceil(log2(f->d->ranks)) * (link->seconds + bytes / link->bytes_per_second);
+        const struct sl_tile *weights = &layer->model->parameters;
+        if (sl_model_learns(layer->model))
+            seconds += sl_link_tree_seconds(link, 4.0 * (double)(weights->rows * weights->cols),
+                                            f->d->ranks);
     }
     return seconds;
 }
