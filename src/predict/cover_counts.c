@@ -159,7 +159,7 @@ static int compare(const void *a, const void *b)
                             : (x->col > y->col) - (x->col < y->col);
 }
 
-/* The same entries of the transpose, where `from` has the rows. */
+/* Count the entries of the transpose: rank `from` has their rows. */
 static int count_transposed(struct sl_cover_counts *c, int to, int from, int64_t count,
                             struct sl_crossing *entry)
 {

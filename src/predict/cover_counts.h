@@ -9,8 +9,8 @@
 #include "predict/tile_counts.h"
 
 struct sl_cover_counts {
-    struct sl_halo_counts rows;  /* those that travel; their halos have the covers */
-    struct sl_tile_counts tiles; /* of entries that are served by row, or meet own rows */
+    struct sl_halo_counts rows;  /* rows that travel; their halos have the covers */
+    struct sl_tile_counts tiles; /* entries that are served by row, or meet own rows */
     /* While counting: */
     const struct sl_assembly *how;
     const int32_t *tile; // (rows): of each vertex

@@ -9,9 +9,9 @@
 
 /* A clone whose root is elsewhere. */
 struct sl_cut_leaf {
-    int32_t root, rank; /* where both are */
-    int32_t hop;        /* of their vertex */
-    int64_t original;   /* its number in the whole graph */
+    int32_t root, rank; /* ranks of the root and of the clone */
+    int32_t hop;        /* hop of the vertex */
+    int64_t original;   /* the vertex in the whole graph */
 };
 
 struct sl_cut_counts {
@@ -19,23 +19,23 @@ struct sl_cut_counts {
     struct sl_clone_hops hops; /* one hop where none are known */
     int64_t *bounds;           // (ranks + 1): rank r has the clones bounds[r] … bounds[r + 1] - 1
     int64_t *entries; // (ranks, hops, hops): of S = A + I, or A, by the hops of row and column
-    int64_t feature_entries; /* of sparse features, of all clones */
+    int64_t feature_entries; /* entries of sparse features, over all clones */
     bool symmetric, has_values;
     int64_t leaves;           /* counted, */
     struct sl_cut_leaf *leaf; // (leaves): by the ranks of their roots
     double expected;          /* or as many on each rank */
 };
 
-/* Of a graph, all of it, in the order of the source's files, whose entries are in parts (entries),
- * 0 … ranks - 1. Of the assembly, loops and seed count. SL_ERR_SYSTEM; sl_cut_counts_destroy in
- * either case. */
+/* Count the clones of a whole graph, in the order of the source's files, whose entries are in parts
+ * (entries), 0 … ranks - 1. The assembly's loops and seed count. Return 0 or SL_ERR_SYSTEM;
+ * sl_cut_counts_destroy in either case. */
 int sl_cut_counts_create(struct sl_cut_counts *counts, const struct sl_source *source,
                          const struct sl_dataset *graph, int ranks, const int32_t *part,
                          const struct sl_assembly *how);
 
-/* Those that are expected where edges are in random parts, as PowerGraph's (Gonzalez et al., OSDI
- * 2012, theorem 5.2): an upper limit of better ones. Of a source of which only the sizes are there,
- * vertices have equal degrees. Hops are not told apart. */
+/* Estimate the clones of edges in random parts (Gonzalez et al., PowerGraph, OSDI 2012, theorem
+ * 5.2): an upper limit of clones of better parts. Vertices of a source that has its sizes alone
+ * have equal degrees. Hops are not told apart. */
 int sl_cut_counts_expect(struct sl_cut_counts *counts, const struct sl_source *source, int ranks,
                          const struct sl_assembly *how);
 

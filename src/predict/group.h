@@ -1,11 +1,11 @@
-/* What travels inside a group of ranks, before there is the group. A group trains on a selection
+/* Messages inside a group of ranks, before there is the group. A group trains on a selection
  * (data/select.h), cut among its ranks by some distribution. */
 #ifndef SL_PREDICT_GROUP_H
 #define SL_PREDICT_GROUP_H
 
 #include "predict/scenario.h"
 
-/* What all groups have in common. */
+/* Options that all groups have in common. */
 struct sl_group_options {
     const struct sl_training *training;
     struct sl_partition_options cuts; /* for the ranks of a group */
@@ -21,8 +21,8 @@ struct sl_group_prediction {
     const struct sl_distribution_kind *kind; /* NULL: nothing travels inside */
     struct sl_grid grid;
     char name[32];
-    double bytes, messages; /* that all ranks receive */
-    double seconds;         /* of messages that no work hides, of the rank with most */
+    double bytes, messages; /* received by all ranks together */
+    double seconds;         /* messages that no work hides, on the rank with most */
     double rows, outer; /* on all ranks: rows of vertices, and of other groups' vertices; clones,
                            where vertices have clones */
 };

@@ -115,7 +115,7 @@ void sl_halo_counts_sum(struct sl_runtime *rt, struct sl_halo_counts *c)
     }
 }
 
-/* Of n rows, so many entries miss each with the same probability. */
+/* Estimate the rows that `entries` random entries meet, among equally likely rows. */
 static void expect(struct sl_halo_counts *c, int to, int k, double entries)
 {
     const double rows = (double)(c->partition->row_cut[k + 1] - c->partition->row_cut[k]);
@@ -127,7 +127,7 @@ static void expect(struct sl_halo_counts *c, int to, int k, double entries)
 void sl_halo_counts_expect(struct sl_halo_counts *c, const int64_t *nnz)
 {
     const struct sl_partition *p = c->partition;
-    sl_halo_destroy(&c->halo[1]); /* that of a symmetric one is the first */
+    sl_halo_destroy(&c->halo[1]); /* a symmetric graph has one */
     for (int r = 0; r < p->ranks; r++)
         for (int k = 0; k < p->tiles; k++) {
             double entries = 0.0;

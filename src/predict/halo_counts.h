@@ -7,7 +7,7 @@
 #include "graphs/halo.h"
 
 struct sl_halo_counts {
-    struct sl_halo halo[2]; /* of S, and of its transpose unless that is the same */
+    struct sl_halo halo[2]; /* S, and its transpose unless S is symmetric */
     const struct sl_partition *partition;
     int numbers;
     int *rank, *message; // (tiles): whose it is, and which message it goes in
@@ -17,8 +17,8 @@ struct sl_halo_counts {
     int *back;           // (ranks): the last message that the rank got back, plus one
 };
 
-/* Of a partition, which stays the caller's; messages are those of the distribution. SL_ERR_SYSTEM;
- * sl_halo_counts_destroy in either case. */
+/* Count the halos of a partition, which stays the caller's. Messages are the distribution's. Return
+ * 0 or SL_ERR_SYSTEM; sl_halo_counts_destroy in either case. */
 int sl_halo_counts_create(struct sl_halo_counts *counts, const struct sl_runtime *rt,
                           const struct sl_partition *partition, int64_t row_bytes);
 void sl_halo_counts_destroy(struct sl_halo_counts *counts);
@@ -35,7 +35,7 @@ void sl_halo_counts_message(struct sl_halo_counts *counts, bool transposed, int6
 /* Makes them those of the rows of all ranks. Collective. */
 void sl_halo_counts_sum(struct sl_runtime *rt, struct sl_halo_counts *counts);
 
-/* Those that are expected where vertices are in random order: nnz (tiles, tiles) of S, which is
+/* Estimate the halos of vertices in random order: nnz (tiles, tiles) entries of S, which is
  * symmetric. */
 void sl_halo_counts_expect(struct sl_halo_counts *counts, const int64_t *nnz);
 

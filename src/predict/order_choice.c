@@ -27,8 +27,8 @@
 #include "core/error.h"
 #include "core/rates.h"
 
-/* Of a core, per entry: to find the order, to gather rows in it and to sort them; and what one core
- * does while the others wait. */
+/* Seconds of a core for each entry: to find the order, gather rows and sort them, on all cores; and
+ * on one core, for which the others wait. */
 static const double ENTRY_SECONDS = 90e-9, ALONE_SECONDS = 10e-9;
 /* For a graph of any size. */
 static const double START_SECONDS = 5e-3;

@@ -18,7 +18,7 @@ struct sl_order_choice {
 struct sl_random_order {
     bool counted;
     double stages[2];  /* how long stages take, 1: as long as if all ranks had as much to do */
-    double seconds[2]; /* of an epoch, predicted, without what random order does to caches */
+    double seconds[2]; /* predicted for an epoch, without the effect of random order on caches */
 };
 
 /* Predict 1D on these ranks in both orders. Leave `counted` false where a rank's share of the

@@ -161,7 +161,7 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
     add_pass(net, plan);
     sl_plan_add_model(net->model, plan);
-    if (!net->places->shared) /* else the plan of batches has them */
+    if (!net->places->shared) /* the plan of batches has shared ones */
         sl_plan_add_places(net->places, plan);
 }
 

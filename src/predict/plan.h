@@ -1,4 +1,4 @@
-/* What training takes of the host's memory on a rank, before it is taken. */
+/* The host memory that training will take on a rank. */
 #ifndef SL_PREDICT_PLAN_H
 #define SL_PREDICT_PLAN_H
 
@@ -14,22 +14,23 @@ enum sl_plan_kind {
     SL_PLAN_WORK,        /* matrices that all layers share */
     SL_PLAN_RECEIVED,    /* tiles of other ranks, and parts of their sums */
     SL_PLAN_PARAMETERS,  /* with the optimizer's state, the best ones and those of rank 0 */
-    SL_PLAN_GRADIENTS,   /* of parameters, a part for each row tile, and those that are received */
+    SL_PLAN_GRADIENTS,   /* gradients of parameters, a part for each row tile, and received parts */
     SL_PLAN_ROWS,        /* degrees, vertex numbers, labels, splits, metrics */
     SL_PLAN_KINDS,
 };
 
 struct sl_plan {
     int64_t bytes[SL_PLAN_KINDS];
-    int64_t passing; /* of what is received: networks that run in turn take it in turn */
+    int64_t passing; /* received rows: networks that run in turn share their memory */
     int64_t total;
-    int64_t handles;       /* of StarPU, about, in networks of batches; not part of the total */
-    int64_t block_columns; /* of hidden layers in an evaluation by blocks; 0: it is not */
+    int64_t handles; /* StarPU's, about, in networks of batches; not part of the total */
+    int64_t
+        block_columns; /* columns of hidden layers in an evaluation by blocks; 0: by whole rows */
 };
 
 extern const char *const sl_plan_names[SL_PLAN_KINDS];
 
-/* What the tiles of a training take on this rank, whether they have memory or not. */
+/* Return the bytes of the tiles of a training on this rank, whether they have memory or not. */
 struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *net);
 
 /* Add a network that runs in turn with the planned one, on the model of the planned one: all but
@@ -53,7 +54,7 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan);
 void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
                    const struct sl_distribution *d, int64_t own, int64_t width);
 
-/* What a rank of this machine can have, the least of all ranks', and who bounds it. Collective. */
+/* Find the memory that each rank can have, the least over all ranks, and its bound. Collective. */
 struct sl_space {
     int64_t bytes;
     enum sl_memory_bound bound;

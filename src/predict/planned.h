@@ -9,7 +9,7 @@
  * memory for its tiles. */
 struct sl_planned {
     struct sl_runtime rt;
-    struct sl_sparse_matrix adjacency; /* its sizes */
+    struct sl_sparse_matrix adjacency; /* sizes alone */
     struct sl_partials partials;
     struct sl_distribution d;
     struct sl_graph graph;

@@ -73,7 +73,7 @@ static int count_walk(struct predicting *f, const struct sl_counted_walk *is)
                : sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d ranks", f->d->ranks);
 }
 
-/* Of all layers, and of the whole matrices, which ranks have in memory. */
+/* Count the walks of all layers, and of matrices that each rank has whole. */
 static int count_walks(struct predicting *f)
 {
     const int layers = f->net->layers;
@@ -157,8 +157,8 @@ static int64_t merged_columns(const struct predicting *f, const struct sl_aggreg
     return sl_cut_width(sl_aggregation_merged(aggregation, f->d->kind->clones), column);
 }
 
-/* What a rank receives in all passes of an aggregation: rows and row operands, from the start;
- * sums, and rows that replace others, when they have been made. */
+/* The bytes that a rank receives in all passes of an aggregation: rows and row operands, from the
+ * start; sums, and rows that replace others, once they are made. */
 struct payload {
     int64_t bytes, messages;
 };
@@ -230,8 +230,8 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
     }
 }
 
-/* What is received inside a group of more than one column: for products with weights, and for the
- * logits, whole and cut again. */
+/* Add the bytes that ranks of one grid row receive from one another: for products with weights, and
+ * for the logits, which become whole and are cut again. */
 static void add_columns(const struct predicting *f, int r, struct sl_rank_prediction *rank)
 {
     const struct sl_network *net = f->net;

@@ -1,4 +1,4 @@
-/* What a training step will cost on a distribution, before there is a task of it. Walks are counted
+/* The cost of a training step on a distribution, before there is a task of it. Walks are counted
  * beside the code that walks (graphs/counts.h), products and gradients here. Times follow an
  * alpha-beta model of messages (CAGNET, section 4) and rates of kernels. Words and messages are
  * exact, but for the padding and heavy rows of adjacency tiles. Those of delayed vertex-cuts are
@@ -15,28 +15,29 @@ struct sl_rank_prediction {
     int64_t rows, sums, adjacency; /* bytes, in stages */
     int64_t received;              /* bytes in all */
     int64_t messages;
-    int64_t weights, weight_messages; /* of these: gradients and values of parameters */
+    int64_t weights, weight_messages; /* part of the received: gradients and values of parameters */
     double compute, communication;    /* seconds */
-    double hidden;   /* of these, seconds of messages while the rank works on sparse products */
-    double own_last; /* of `compute`, seconds of own tiles that sums in the order of tiles meet
+    double hidden;   /* seconds of messages while the rank works on sparse products */
+    double own_last; /* part of `compute`: seconds of own tiles that sums in the order of tiles meet
                         after other ranks' tiles (--sum-order) */
 };
 
 struct sl_prediction {
     const struct sl_distribution_kind *kind;
     struct sl_grid grid;
-    char name[32];                   /* that of the distribution, of its grid, of its delay */
+    char name[32];                   /* the distribution's, with its grid or its delay */
     bool exact;                      /* results are those of one rank, but for rounding */
     struct sl_rank_prediction *rank; // (ranks)
     struct sl_rank_prediction most;  /* every figure's largest over the ranks */
     struct sl_rank_prediction mean;
-    int64_t adjacency_bytes; /* of the tiles that the rank with most keeps */
-    struct sl_plan memory;   /* of the rank with most; that of a grid alone */
+    int64_t adjacency_bytes; /* tiles that the rank with most keeps */
+    struct sl_plan memory;   /* on the rank with most; known for grids alone */
     double seconds;
 };
 
-/* Of a network that was planned, for the distribution `d`, which may be another one than the
- * network's own with the same columns. SL_ERR_SYSTEM; sl_prediction_free in either case. */
+/* Predict a planned network on the distribution `d`, which may be another distribution than the
+ * network's, with the same columns. Return 0 or SL_ERR_SYSTEM; sl_prediction_free in either case.
+ */
 int sl_predict_network(const struct sl_network *net, const struct sl_distribution *d,
                        const struct sl_tile_counts *counts, const struct sl_rates *rates,
                        struct sl_prediction *out);

@@ -1,4 +1,4 @@
-/* What `starling plan` and `starling bench distributions` show of a prediction. */
+/* The rows of `starling plan` and `starling bench distributions` for a prediction. */
 #ifndef SL_PREDICT_PREDICTION_VIEW_H
 #define SL_PREDICT_PREDICTION_VIEW_H
 

@@ -67,7 +67,7 @@ static int64_t feature_bytes(const struct sl_planned *g, const struct sl_input *
                                (int64_t)sl_type_size(g->net.graph->type);
 }
 
-/* What a rank keeps of others' rows, as graphs/partials.h does: a matrix for each of these. */
+/* Matrices in which a rank keeps rows of other ranks, as graphs/partials.h does. */
 struct kept {
     int64_t width;
     enum sl_type type;
@@ -83,7 +83,8 @@ static bool is_known(const struct kept *list, int count, const struct kept *one)
     return known;
 }
 
-/* Those of a layer's aggregations that are not in the list yet; bytes of a row of them. */
+/* Add the matrices of a layer's aggregations that are not in the list yet. Return the bytes of a
+ * row of the added ones. */
 static int64_t add_kept(const struct sl_network *net, const struct sl_layer *layer, bool clones,
                         struct kept *list, int *count)
 {
@@ -359,7 +360,7 @@ static const struct sl_prediction *find_best(const struct sl_prediction *list, i
     return is_hardly_slower(exact, late, space) ? exact : late;
 }
 
-/* What the winner has less of than 1D. */
+/* Name the resource of which the winner takes less than 1D. */
 static const char *advantage(const struct sl_prediction *best, const struct sl_prediction *one)
 {
     const double bytes =
@@ -402,11 +403,11 @@ const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list,
 
 /* ---- On the ranks that there are ---- */
 
-/* What is counted for it. */
+/* The counts that a decision needs. */
 struct deciding {
-    struct sl_source shares; /* of every hop, where hops are known */
+    struct sl_source shares; /* shares of every hop, where hops are known */
     struct sl_partition partition,
-        vertices; /* of these; with hops, of vertices before they have clones */
+        vertices; /* the shares'; with hops, the vertices' before they have clones */
     struct sl_tile_counts counts;
     struct sl_scenario_halo halo;
     struct sl_scenario_cut cut;

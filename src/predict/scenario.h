@@ -10,14 +10,14 @@
 #include "predict/halo_counts.h"
 #include "predict/prediction.h"
 
-/* What a training is, as far as predictions go. Strings are borrowed. */
+/* The options of a training that predictions need. Strings are borrowed. */
 struct sl_training {
     struct sl_assembly how;
     bool inexact; /* a vertex-cut with the delay of `how` may be chosen */
     bool no_cut;  /* no vertex-cut may be chosen: a step computes needed rows */
     struct sl_model_shape shape;
-    int product_order;            /* of sl_network_create */
-    int stages;                   /* of a runtime (core/message.h) */
+    int product_order;            /* as sl_network_create takes it */
+    int stages;                   /* the runtime's (core/message.h) */
     const struct sl_order *order; /* --order; NULL: auto */
     int64_t epochs;
 };
@@ -26,15 +26,15 @@ struct sl_training {
 struct sl_scenario {
     const struct sl_training *training;
     const struct sl_rates *rates;
-    const struct sl_rates *core; /* those of one core, which training orders products by */
+    const struct sl_rates *core; /* one core's, which training orders products by */
     const struct sl_partition *partition;
     const struct sl_tile_counts *counts;
     const struct sl_distribution_kind *kind;
     void *own;                           /* the distribution's, as counted */
     int64_t vertices, features, classes; /* vertices: or clones, where rows are these */
-    int64_t feature_entries;             /* of sparse features; 0: dense ones */
-    int64_t row_bytes;                   /* of the widest dense matrix */
-    bool sums_are_read; /* where the first layer's sums are made once, from another graph */
+    int64_t feature_entries;             /* entries of sparse features; 0: features are dense */
+    int64_t row_bytes;                   /* bytes of a row of the widest dense matrix */
+    bool sums_are_read; /* the first layer's sums are made once, from another graph */
     int refresh;        /* layers that aggregate before a group's copies are refreshed; 0: never */
 };
 
@@ -60,7 +60,7 @@ struct sl_scenario_halo {
     struct sl_cover_counts cover;
     bool has_cover;           /* covers are counted where parts are found soon */
     struct sl_source ordered; /* the source, its rows part by part, if there are parts */
-    const char *parts;        /* which parts: what is told */
+    const char *parts;        /* the name of the parts, for messages */
     char why[256];            /* whether METIS was asked; "" where --partition has the parts */
 };
 
@@ -83,7 +83,7 @@ void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source 
 /* What a vertex-cut would be. */
 struct sl_scenario_cut {
     struct sl_cut_counts clones;
-    struct sl_partition partition; /* of the clones */
+    struct sl_partition partition; /* cut of the clones */
     struct sl_tile_counts counts;
     struct sl_vertex_cut exact, late; /* with --delay cd-0; as --delay says, if that is another */
     bool has_late;
@@ -130,8 +130,8 @@ const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list,
  * or a vertex-cut, whose parts the source then has. Collective. */
 struct sl_decision {
     struct sl_grid grid;
-    int named;                    /* its place in sl_distribution_names */
-    bool exact;                   /* else the delay is the training's */
+    int named;                    /* place in sl_distribution_names */
+    bool exact;                   /* false: the delay is the training's */
     char reason[256], parts[256]; /* `parts`: whether METIS was asked; "" where nobody needed to */
 };
 int sl_scenario_decide(struct sl_runtime *rt, struct sl_source *source,

@@ -7,7 +7,7 @@
 #include "data/source.h"
 #include "recipe/config.h"
 
-/* Of --batches and the options beside it. */
+/* The graphs that --batches and the options beside it ask for. */
 struct sl_batches_options {
     const struct sl_batches_kind *kind;
     int64_t sets, each;   /* sets of a group's vertices; sets of a step */

@@ -140,7 +140,7 @@ struct sl_config {
         panel_bytes; /* no option: the most that a panel of the store has, in tests; 0: default */
     bool reset_optimizer;
     /* splits */
-    struct sl_split_rule split; /* its seed is: */
+    struct sl_split_rule split; /* with seed 0; the seed: */
     int64_t split_seed;
     /* execution */
     enum sl_step_rows rows;
@@ -243,7 +243,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config);
 /* The network, and all that a prediction needs to know; strings are the configuration's. */
 struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t features,
                                       int64_t classes);
-int sl_config_product_order(const struct sl_config *config); /* of sl_network_create */
+int sl_config_product_order(const struct sl_config *config); /* as sl_network_create takes it */
 struct sl_training sl_config_training(const struct sl_config *config,
                                       const struct sl_source *source);
 
@@ -300,7 +300,7 @@ int sl_config_read_file(struct sl_config *config, bool *given);
 int sl_config_check_delay(const struct sl_config *config);
 int sl_config_check_attention(const struct sl_config *config);
 
-/* What features and activations are stored as, and how many stages of received tiles there are. */
+/* Return the type that stores features and activations, and the stages of received tiles. */
 enum sl_type sl_config_type(const struct sl_config *config);
 int sl_config_stages(const struct sl_config *config);
 

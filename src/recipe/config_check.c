@@ -1,4 +1,4 @@
-/* What no single row of the table of options can check: options that depend on one another. */
+/* Checks of options that depend on one another, which no single row of the table can check. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static int check_reducer(const struct sl_config *config)
                     sl_config_word(config, "precision").text, config->aggregator->name);
 }
 
-/* What attention is not defined with. */
+/* Refuse options that attention is not defined with. */
 int sl_config_check_attention(const struct sl_config *config)
 {
     if (config->model != &sl_model_gat)

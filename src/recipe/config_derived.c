@@ -1,4 +1,4 @@
-/* What follows from options: models, distributions, rates, numbers of epochs. */
+/* Values that follow from options: models, distributions, rates, numbers of epochs. */
 #include "recipe/config.h"
 
 #include <math.h>

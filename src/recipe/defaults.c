@@ -31,7 +31,7 @@ static const struct {
     {"epochs", "200"},        {"patience", "0"},
 };
 
-/* What a model alone means. gat: Velickovic et al., Graph Attention Networks, ICLR 2018, section
+/* Options that a model sets. gat: Velickovic et al., Graph Attention Networks, ICLR 2018, section
  * 3.3, transductive learning. There, training stops 100 epochs after the best, too, and rows of
  * features have a sum of 1. sgc, appnp: as published but for sgc's decay (docs/DEFAULTS.md). */
 static const struct {

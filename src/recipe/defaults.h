@@ -1,4 +1,4 @@
-/* What options are that the command line does not give: of a preset, and from the data. */
+/* Values of options that the command line does not give: from a preset, and from the data. */
 #ifndef SL_RECIPE_DEFAULTS_H
 #define SL_RECIPE_DEFAULTS_H
 

@@ -66,7 +66,7 @@ static int check_decision(const struct sl_objective *o)
     return 0;
 }
 
-/* Of classes, sigmoids and squares decide label by label. */
+/* Refuse a metric that the labels do not have. Sigmoids and squares decide label by label. */
 static int check_metric(const struct sl_objective *o, enum sl_label_kind kind, const char *path)
 {
     const struct sl_metric *metric = o->metric;

@@ -35,7 +35,7 @@ extern const struct sl_option_value sl_value_grid;
 
 /* A way to make batches: one row in values.c. */
 struct sl_batches_kind {
-    const char *name; /* of --batches NAME:N,M */
+    const char *name; /* NAME of --batches NAME:N,M */
     int numbers;      /* so many after the name */
     bool alone; /* a batch has the vertices of its sets alone, and is normalised by its own edges */
 };

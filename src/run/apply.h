@@ -10,7 +10,7 @@ struct sl_apply_options {
     const struct sl_distribution_name *distribution; /* NULL: 1d */
     struct sl_grid grid;                             /* no rows: as the distribution says */
     int64_t tiles, replication;
-    const struct sl_metric *metric; /* that is measured; NULL: the model's */
+    const struct sl_metric *metric; /* measured on the dataset; NULL: the model's */
     bool embeddings;                /* the output of the last hidden layer is wanted, too */
     struct sl_identities *named;    /* set on rank 0, for sl_identities_free; NULL: not wanted */
 };
@@ -32,7 +32,7 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
                     const struct sl_apply_options *how);
 void sl_apply_destroy(struct sl_apply *apply);
 
-/* Of the dataset: rows of every matrix below. */
+/* Return the vertices of the dataset: rows of every matrix below. */
 int64_t sl_apply_vertices(const struct sl_apply *apply);
 
 /* Return a whole matrix (vertices, cols) on rank 0; the caller frees it. NULL on other ranks, and

@@ -70,7 +70,7 @@ static double more_graphs(const struct sl_runtime *rt, const struct sl_config *c
 static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_config *config)
 {
-    enum { MOST_PARTS = 64 }; /* of a gradient, unless --tiles says more */
+    enum { MOST_PARTS = 64 }; /* parts of a gradient, unless --tiles says more */
     const double n = (double)source->vertices, f = (double)source->features,
                  c = (double)source->classes;
     const double h = (double)sl_config_hidden(config);
@@ -134,7 +134,7 @@ static int64_t space_for_batches(struct sl_runtime *rt)
     return space_for(rt) - (int64_t)SL_PENDING_TASKS * TASK - LISTS;
 }
 
-/* What the tiles of batches take, with StarPU's handles. */
+/* Return the bytes of the tiles of batches, and of StarPU's handles of them. */
 static int64_t bytes_of_batches(struct sl_runtime *rt, const struct sl_plan *plan)
 {
     enum { HANDLE = 4500 };
@@ -156,8 +156,8 @@ static void set_batches(struct sl_config *config, int64_t batches)
     config->batches.sets = batches;
 }
 
-/* What a run with so many batches takes, or more. Selecting has taken its memory then, also address
- * space of threads, which stays: less of the space may be left. */
+/* Set *bytes to the bytes of a run with so many batches, or more. Planning selects graphs, and its
+ * threads keep address space: *space may fall. */
 static int take_batches(void *context, int64_t batches, int64_t *space, int64_t *bytes)
 {
     const struct counted *run = context;

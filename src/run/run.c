@@ -146,7 +146,7 @@ static int plan_memory(struct sl_train_run *run, const bool *given)
     return sl_progress_end_with(code);
 }
 
-/* Of parts or the hops of vertices. */
+/* Order the rows by the parts of a partition, or by hops. */
 static int cut_vertices(struct sl_train_run *run)
 {
     const struct sl_assembly how = sl_batches_whole(&run->config);
@@ -180,7 +180,7 @@ static int choose_form(struct sl_train_run *run)
     return sl_defaults_form(&run->rt, &run->source, &core, &run->config);
 }
 
-/* What a column is called: its name, or its number. */
+/* Return the name of a column of the features, or its number. */
 static const char *name_column(const struct sl_source *source, int64_t c, char text[48])
 {
     if (source->feature_names)
@@ -266,7 +266,7 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     return code ? code : plan_memory(run, given);
 }
 
-/* What cannot be known before the data are read. */
+/* Check the options against the data. */
 static int check_inputs(const struct sl_train_run *run)
 {
     const struct sl_trainer *trainer = &run->trainer;
@@ -333,7 +333,7 @@ static double replication(const struct sl_train_run *run)
     return (double)partition->row_cut[partition->tiles] / (double)run->source.vertices;
 }
 
-/* Of 1D, with two orders of vertices the less even one. */
+/* Return how even the stages of 1D are; with two orders of vertices, those of the less even one. */
 static struct sl_stage_balance measure_stages(const struct sl_train_run *run)
 {
     const struct sl_operands *operands = &run->trainer.whole.operands;

@@ -15,14 +15,14 @@
 /* The log has the names of so many classes at most. */
 enum { SL_NAMED_CLASSES = 1000 };
 
-/* What the batches in memory of one group have together. All figures are int64_t. */
+/* Sums over the batches in memory of one group. All members are int64_t. */
 struct sl_train_group {
     int64_t ranks, batches;
     int64_t inner, outer;       /* vertices */
-    int64_t entries, redundant; /* of the adjacency; of them, in rows of outer vertices */
+    int64_t entries, redundant; /* entries of the adjacency; entries in rows of outer vertices */
 };
 
-/* Of a run that trains on other graphs than the whole one. */
+/* The groups of a run that trains on other graphs than the whole one. */
 struct sl_train_groups {
     int count;                    /* 0: it does not */
     struct sl_train_group *group; // (count)
@@ -30,20 +30,20 @@ struct sl_train_groups {
                           groups, then inside, on all ranks */
 };
 
-/* What all steps of one run share. */
+/* A run: its options, its dataset, its choices and its trainer. */
 struct sl_train_run {
     struct sl_config config;
-    const char *path;              /* of the dataset, also for errors */
+    const char *path;              /* the dataset's, also for errors */
     const struct sl_source *graph; /* the dataset; NULL: it is to be opened */
     struct sl_runtime rt;
     struct sl_source source;
     struct sl_checkpoint resumed;
     struct sl_trainer trainer;
     struct sl_report report;
-    struct sl_file_lock locks[2]; /* of the log and the checkpoint, on rank 0 */
+    struct sl_file_lock locks[2]; /* the log's and the checkpoint's, on rank 0 */
     struct sl_outcome outcome;
     double opened_at, load_seconds; /* from the dataset to the tiles */
-    struct sl_stage_balance stages; /* of 1D on several ranks; else 0 */
+    struct sl_stage_balance stages; /* 1D on several ranks; other runs: 0 */
     double replication;             /* clones of a vertex on average, of a vertex-cut; else 0 */
     struct sl_plan plan;
     bool fits;              /* needed rows were planned, and fit into memory */
@@ -85,8 +85,8 @@ void sl_train_report_end(struct sl_train_run *run);
 json_t *sl_train_gather(struct sl_runtime *rt, int64_t value);
 json_t *sl_train_gather_seconds(struct sl_runtime *rt, int64_t time);
 
-/* Of groups and batches (train_groups.c). To find and to sum is collective, and to log traffic; all
- * do nothing where the run has none. */
+/* Find, sum, print and log groups and batches (run_groups.c). Finding, summing and logging traffic
+ * are collective. All do nothing in a run without groups and batches. */
 void sl_train_find_groups(struct sl_train_run *run);
 void sl_train_sum_traffic(struct sl_train_run *run);
 void sl_train_log_groups(const struct sl_train_run *run, json_t *event);

@@ -1,5 +1,5 @@
-/* What starling train chooses for a dataset where an option is auto. The options then say what was
- * chosen, and nothing after them knows an auto. */
+/* The choices of starling train where an option is auto. The options then say what was chosen, and
+ * nothing after them knows an auto. */
 #ifndef SL_RUN_RUN_CHOICE_H
 #define SL_RUN_RUN_CHOICE_H
 
@@ -11,7 +11,7 @@
 /* A sentence for each choice; "" where the user chose. */
 struct sl_train_choice {
     char order[256], distribution[256], preload[256];
-    char parts[256]; /* what METIS had to do for the distribution */
+    char parts[256]; /* the work of METIS for the distribution */
     struct sl_needed_choice rows;
 };
 

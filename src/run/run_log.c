@@ -28,7 +28,7 @@ static bool is_predicted(const struct sl_train_run *run)
            (!d->hop || d->kind == &sl_distribution_block || d->kind == &sl_distribution_halo);
 }
 
-/* What a training step will send, and how long it takes, from the tiles as they are. */
+/* Predict the messages and the seconds of a training step from the tiles in memory. */
 static json_t *predict(const struct sl_train_run *run)
 {
     const struct sl_pass *pass = pass_of_steps(&run->trainer);
@@ -148,7 +148,7 @@ static void set_finite(json_t *object, const char *key, double value)
     json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
-/* Of the splits: "test_accuracy", "val_accuracy", "train_accuracy". */
+/* Set "test_accuracy", "val_accuracy" and "train_accuracy", or the same of another metric. */
 static void set_scores(json_t *object, const char *name, const struct sl_scores *scores)
 {
     static const char *const splits[] = {

@@ -37,7 +37,8 @@ static void set_shares(struct sl_config *config, int groups, int64_t *share)
     raise_least(groups, of, config->hidden, share);
     shares->kind = groups > 1 ? SL_UNITS_GIVEN : SL_UNITS_EQUAL;
     shares->given.count = groups > 1 ? (int)count : 0;
-    for (int g = 0; groups > 1 && g < groups; g++) /* as sl_submodels_create gives sub-models */
+    for (int g = 0; groups > 1 && g < groups; g++) /* groups have sub-models as in
+ sl_submodels_create */
         for (int64_t p = count * g / groups; p < count * (g + 1) / groups; p++)
             shares->given.number[p] = share[g];
 }
@@ -92,8 +93,8 @@ static void measure_groups(struct sl_trainer *trainer, double *seconds)
     share_seconds(trainer, train_epochs(trainer, (int64_t)epochs), seconds);
 }
 
-/* One round that does not end, without evaluations. An ensemble's would end; its steps are those of
- * blocks. */
+/* Return the options of a run of one round without end and without evaluations. Blocks stand for an
+ * ensemble, whose steps are alike and whose round would end. */
 static struct sl_config probe_of(const struct sl_config *config)
 {
     struct sl_config probe = *config;
