@@ -139,6 +139,7 @@ struct sl_config {
     int64_t
         panel_bytes; /* no option: the most that a panel of the store has, in tests; 0: default */
     bool reset_optimizer;
+    bool predicts; /* no option: a trained model is applied, and nothing is trained */
     /* splits */
     struct sl_split_rule split; /* with seed 0; the seed: */
     int64_t split_seed;

@@ -136,6 +136,7 @@ static int model_configuration(const struct sl_apply_options *how,
     model->epochs = ensemble ? (updates + 1) * model->submodels : 1;
     model->submodels = ensemble ? model->submodels : 0;
     model->eval_every = 0;
+    model->predicts = true;
     code = sl_options_set(sl_config_options, model, "batches", "full");
     model->grid = how->grid;
     model->distribution = how->distribution;

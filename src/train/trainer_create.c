@@ -80,12 +80,12 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
 {
     struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
-    trainer->whole.network.evaluates =
+    const bool trains_others =
         sl_batches_differ(trainer->config) || sl_config_has_submodels(trainer->config);
+    trainer->whole.network.evaluates = trains_others || trainer->config->predicts;
     trainer->whole.network.logits_only =
-        trainer->whole.network.evaluates &&
-        (!sl_config_evaluates(trainer->config) || sl_config_is_ensemble(trainer->config) ||
-         is_wide(trainer, &shape));
+        trains_others && (!sl_config_evaluates(trainer->config) ||
+                          sl_config_is_ensemble(trainer->config) || is_wide(trainer, &shape));
     int code = create_model(trainer, &shape);
     if (shares_places(trainer))
         trainer->whole.network.places = &trainer->batches.places;
@@ -196,6 +196,8 @@ static int create_batches(struct sl_trainer *trainer, const struct sl_checkpoint
 {
     if (sl_config_has_submodels(trainer->config))
         return create_submodels(trainer, checkpoint);
+    if (trainer->config->predicts)
+        return 0;
     struct sl_model **model = calloc(1, sizeof *model);
     int code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a list of one model");
     code = sl_runtime_agree(trainer->rt, code);
@@ -220,6 +222,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     struct sl_assembly how = sl_batches_whole(config);
     const struct sl_batches_tiles tiles = sl_state_tiles(config, checkpoint, rt->ranks);
     how.tiles = tiles.whole;
+    how.forward_only = config->predicts && !sl_config_has_submodels(config);
     int code = sl_records_create(&trainer->records, rt);
     enum sl_instructions level;
     if (!code)
