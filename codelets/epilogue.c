@@ -94,7 +94,7 @@ uint32_t sl_epilogue_kind(const struct epilogue_argument *arg)
 
 /* epilogue
  *   argument  struct epilogue_argument
- *   buffers   …       R    what it needs of: rows' facts, factors, parameters with the bias, mask
+ *   buffers   …       R    rows' facts, factors, parameters with the bias, mask, as far as needed
  *             before  R    SUM (rows, cols), unless it is Z
  *             last    W    Z (rows, cols), or RW */
 static void epilogue_cpu(void *buffers[], void *argument)

@@ -7,8 +7,8 @@
 #include <starling.h>
 
 struct sl_own_reducer {
-    struct starling_reducer of; /* without the name */
-    uint32_t number;            /* among the reducers of the program */
+    struct starling_reducer of; /* the program's functions, without the name */
+    uint32_t number;            /* number among the reducers of the program */
 };
 
 /* States of rows (…, width), float32. */
@@ -28,7 +28,7 @@ void sl_kernel_own_merge(const struct sl_own_reducer *own, int64_t rows, int64_t
                          const uint32_t *index, const struct sl_own_states *other,
                          const struct sl_own_states *states);
 
-/* A = the result, B = what the gradient needs of it. */
+/* Finish the states: A = the result, B = values that its gradient needs. */
 void sl_kernel_own_finish(const struct sl_own_reducer *own, int64_t rows, int64_t width,
                           const struct sl_own_states *states);
 
@@ -46,7 +46,7 @@ struct sl_own_differentiate {
 void sl_kernel_own_differentiate(const struct sl_own_reducer *own,
                                  const struct sl_own_differentiate *d);
 
-/* Submit these. All tiles are float32. The tile A is the output. */
+/* Tiles of sl_kernel_own_combine. All tiles are float32. The tile A is the output. */
 struct sl_own_combine_tiles {
     struct sl_sparse_tile *s;
     struct sl_tile *h, *b, *a;
@@ -55,8 +55,8 @@ struct sl_own_combine_tiles {
 void sl_submit_own_combine(struct sl_runtime *rt, const struct sl_own_reducer *own,
                            const struct sl_own_combine_tiles *tiles);
 
-/* Rows first … first + rows - 1 of the other tiles. index: (1, any) of uint32; NULL: consecutive
- * rows. */
+/* Tiles of a merge of rows first … first + rows - 1 of the other tiles into rows index[first …].
+ * index: (1, any) of uint32; NULL: consecutive rows. */
 struct sl_own_merge_tiles {
     struct sl_tile *other_a, *other_b, *index;
     int64_t first, rows;

@@ -22,7 +22,7 @@ struct sl_softmax {
 void sl_kernel_softmax_loss(const struct sl_softmax *softmax, double *loss, double *correct);
 
 /* Loss, correct count of the training rows (into the training split's metrics) and gradient in one
- * pass. metrics: SL_METRICS doubles, all overwritten, here and below. */
+ * pass. metrics (SL_METRICS), all overwritten. */
 void sl_cuda_softmax_loss(const struct sl_softmax *softmax, double *metrics,
                           struct sl_cuda_queue queue);
 
@@ -41,7 +41,7 @@ void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct s
                             enum sl_row_fact factor, struct sl_tile *target,
                             struct sl_tile *metrics, struct sl_tile *z);
 
-/* metrics = this tile's loss sums and correct counts of every split. */
+/* Submit metrics = this tile's loss sums and correct counts of every split. */
 void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z,
                         struct sl_tile *metrics);
 
