@@ -17,11 +17,11 @@ namespace
 {
 
 enum {
-    THREADS = 128,   /* of a block */
-    MOST_LANES = 32, /* of a team */
-    COLUMNS = 4,     /* of a lane at a time */
-    STEPS = 4,       /* entries of a lane in a chunk; as many as heads share a draw */
-    PER_DRAW = 4,    /* as in attention.c */
+    THREADS = 128,   /* threads, or rows, of a block */
+    MOST_LANES = 32, /* lanes of a team */
+    COLUMNS = 4,     /* columns of a lane at a time */
+    STEPS = 4,       /* entries of a lane in a chunk; equals PER_DRAW */
+    PER_DRAW = 4,    /* heads that share a draw, as in attention.c */
     DROPOUT_BITS = 16,
     LARGEST_POWER = 88, /* e to this power is finite */
 };
@@ -61,16 +61,16 @@ struct pair {
 struct block_memory {
     pair weight[THREADS * STEPS];     // (teams, entries, slots)
     uint32_t col[THREADS * STEPS];    // (teams, entries)
-    float scale[THREADS];             // (teams, slots), of the sums before a chunk
+    float scale[THREADS];             // (teams, slots): factors of the sums before a chunk
     float product[THREADS * COLUMNS]; // (teams, columns)
 };
 
-/* What a lane knows of its team. */
+/* A lane's view of its team. */
 struct team {
     unsigned mask;
     int lane, slots, heads;
-    int slot, entry, entries; /* this lane's; entries at a time */
-    int first, head;          /* of the team; of this lane, whose slot may be behind the last */
+    int slot, entry, entries; /* slot and entry of this lane; entries of the team at a time */
+    int first, head; /* the team's first head; this lane's head, the last one for slots behind it */
     pair *weight;
     uint32_t *col;
     float *scale, *product;
@@ -117,19 +117,19 @@ template <int LANES> __device__ __forceinline__ float total(const team &t, float
 
 /* ---- The weights of a chunk ---- */
 
-/* Entries of a lane. Those behind the last have weight 0. */
+/* Entries of a lane. Entries behind the row's last one have weight 0. */
 struct entries {
     float x[STEPS], slope[STEPS], weight[STEPS];
     uint32_t to[STEPS], from[STEPS]; /* vertices: row and column of A */
 };
 
 struct chunk {
-    int64_t column; /* of the block of columns */
+    int64_t column; /* first column of the block of columns */
     uint32_t e;
     int count;
 };
 
-/* Reads what A has of the lane's entry number `step`; the row that the entry meets, or -1. */
+/* Read the lane's entry number `step` of A. Return the row that the entry meets, or -1. */
 __device__ __forceinline__ int64_t read_entry(const sl_sparse &a, const team &t, const chunk &c,
                                               int step, entries *of)
 {
@@ -176,7 +176,7 @@ __device__ __forceinline__ void drop(const sl_attention &how, const team &t, con
     uint32_t low = 0, high = 0;
     static_assert((int)STEPS == (int)PER_DRAW, "a lane draws for one of its entries");
     if (together) {
-        uint32_t to = 0, from = 0; /* of one entry, while all entries stay in registers */
+        uint32_t to = 0, from = 0; /* vertices of one entry, while all entries stay in registers */
 #pragma unroll
         for (int i = 0; i < STEPS; i++) {
             const uint32_t own = t.lane % PER_DRAW == i ? 0xFFFFFFFFu : 0;
@@ -215,12 +215,12 @@ __device__ __forceinline__ void publish(const team &t, int count, const pair (&p
 
 /* Columns of a lane: four neighbours, or four that lie a team apart. */
 template <int LANES, bool VECTOR> struct columns {
-    int64_t column[COLUMNS]; /* of the row */
-    int within[COLUMNS];     /* of the team's */
-    int slot[COLUMNS];       /* whose head */
+    int64_t column[COLUMNS]; /* columns in the row */
+    int within[COLUMNS];     /* columns among the team's columns */
+    int slot[COLUMNS];       /* slot of the column's head */
     bool any, is[COLUMNS];
 
-    /* Of the team's columns, those from `piece` on. */
+    /* Find this lane's columns among the team's columns from `piece` on. */
     __device__ __forceinline__ columns(const sl_attention &how, const team &t, int64_t piece)
     {
         any = false;
@@ -471,7 +471,7 @@ __device__ __forceinline__ void meet_row_back(const meeting &w, const team &t, i
     }
 }
 
-/* This lane's part of P·U, for the columns of the team from `piece` on. */
+/* Return this lane's part of P·U, for the columns of the team from `piece` on. */
 template <int LANES, bool VECTOR>
 __device__ __forceinline__ float product_of(const meeting &w, const team &t, int64_t r,
                                             int64_t piece, const columns<LANES, VECTOR> &at,
@@ -506,7 +506,7 @@ template <int LANES, bool VECTOR> __global__ void __launch_bounds__(THREADS) bac
         sums sum = {};
         if (w.accumulate)
             sum.plain = at.load(d, w.out_aligned);
-        v = 0.0f; /* the same in each piece */
+        v = 0.0f; /* every piece sums v anew, with equal results */
         meet_row_back<LANES, VECTOR>(w, t, r, at, &v, &sum);
         at.store(sum.plain, d, w.out_aligned);
         product += product_of<LANES, VECTOR>(w, t, r, piece, at, sum);
@@ -550,13 +550,13 @@ bool rows_aligned(const sl_attention &how, int64_t rows, const sl_floats_at &at)
  *
  * A warp has a row: first a lane has a head, then a column. */
 
-enum { ROWS = 4 }; /* of a block */
+enum { ROWS = 4 }; /* threads, or rows, of a block */
 
 struct factors {
     float own[ROWS][SL_ATTENTION_HEADS], other[ROWS][SL_ATTENTION_HEADS];
 };
 
-/* Where the parts of a state begin. */
+/* Pointers to the parts of a row's state. */
 struct parts {
     float *z, *m, *l, *sloped, *q;
 };

@@ -13,7 +13,7 @@ enum {
     THREADS = 256,
     WIDE = 16, /* columns of a head from which on 32 lanes have it, else 8 */
     SUM_LANES = 32,
-    SUM_ROWS = 16, /* of a block that sums columns: its columns, and rows at a time */
+    SUM_ROWS = 16, /* columns of a block that sums columns, and rows at a time */
 };
 
 /* sl_attention_all on the device. */

@@ -13,8 +13,8 @@ namespace
 enum {
     THREADS = 256,
     MOST_CHUNKS = 512,
-    LEAST_ROWS = 64,      /* of a chunk */
-    CHUNK_SUMS = 1 << 16, /* of all chunks together */
+    LEAST_ROWS = 64,      /* least rows of a chunk */
+    CHUNK_SUMS = 1 << 16, /* most sums of all chunks together */
 };
 static_assert(CHUNK_SUMS * sizeof(float) <= SL_RUNTIME_WORKSPACE, "the chunks' sums have room");
 

@@ -1,4 +1,4 @@
-/* Which class is taken for which: a block for each class, without atomic operations. */
+/* Counts of true and predicted classes: a block for each class, without atomic operations. */
 #include "codelets/cuda.h"
 
 extern "C" {

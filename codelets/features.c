@@ -14,8 +14,8 @@ struct part {
     struct sl_rows rows;
 };
 
-/* One block's operands, in either direction: transposed, H has the block's rows and Z those of its
- * columns. */
+/* Return the operands of block b. Transposed: H has the block's rows, and Z has the rows of the
+ * block's columns. */
 static struct sl_gather operands(const struct part *p, int64_t b)
 {
     const struct sl_features *f = p->f;

@@ -18,7 +18,7 @@ struct columns {
     const float *values; /* NULL: all 1 */
     sl_dropout drop;
     const uint32_t *vertex;
-    uint32_t column0; /* of the block */
+    uint32_t column0; /* first column of the block */
 
     __device__ void find(int64_t r, uint32_t from, uint32_t to, uint32_t *begin,
                          uint32_t *end) const

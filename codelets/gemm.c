@@ -29,15 +29,15 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A product in pieces. Of bfloat16, each piece is dense: oneDNN is faster at rows without padding,
- * and its sums do not depend on ld then. */
+/* A product in pieces. A piece of bfloat16 is dense: oneDNN is faster at rows without padding, and
+ * its sums then do not depend on ld. */
 struct pieces {
     const struct sl_gemm *g;
-    enum sl_type type;         /* of the operands when they are multiplied */
-    int64_t rows, cols, inner; /* of a piece, at most: of C, of C, of the sum */
-    int64_t b_inner, b_col;    /* which piece of B is in `room_b`; -1: none */
-    void *room_a, *room_b;     /* for pieces that are converted */
-    float *room_c;             /* for sums; NULL: they are made in C */
+    enum sl_type type;         /* type to which operands are converted */
+    int64_t rows, cols, inner; /* most rows and columns of a piece of C, and terms of its sum */
+    int64_t b_inner, b_col;    /* place of the piece of B in `room_b`; -1: none */
+    void *room_a, *room_b;     /* room for converted pieces */
+    float *room_c;             /* room for sums; NULL: sums are made in C */
 };
 
 /* C = [C +] op(A)·op(B), operands of one type, sums in float32. */
@@ -160,7 +160,8 @@ static void choose_sizes(struct pieces *p)
     }
 }
 
-/* The same of bfloat16, which takes half the room. All types of operands have the same sizes. */
+/* Choose the sizes of pieces of bfloat16, which take half the room. The sizes do not depend on the
+ * operands' types. */
 static void choose_sizes_of_halves(struct pieces *p)
 {
     const struct sl_gemm *g = p->g;

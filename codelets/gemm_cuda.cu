@@ -73,7 +73,7 @@ void convert(int64_t rows, int64_t cols, const sl_rows &from, const sl_rows &to,
     sl_cuda_epilogue(rows, cols, &identity, &from, &to, queue);
 }
 
-/* A piece (rows, cols) of A or B as bfloat16. */
+/* Return a piece (rows, cols) of A or B as bfloat16. */
 sl_rows narrow(const sl_rows &from, int64_t rows, int64_t cols, struct sl_cuda_queue queue)
 {
     if (from.type == SL_BFLOAT16)
@@ -83,7 +83,7 @@ sl_rows narrow(const sl_rows &from, int64_t rows, int64_t cols, struct sl_cuda_q
     return to;
 }
 
-/* Element (r, j) of op(X) on. */
+/* Return the rows from element (r, j) of op(X) on. */
 sl_rows at(const sl_rows &x, bool transposed, int64_t r, int64_t j)
 {
     return transposed ? sl_rows_at(&x, j, r) : sl_rows_at(&x, r, j);
@@ -96,12 +96,13 @@ sl_rows narrow_at(const sl_rows &x, bool transposed, int64_t r, int64_t rows, in
                   queue);
 }
 
-/* A side of C that a converted operand has `side` of, in the terms [i, i + inner) of the sum. */
+/* A piece of a product: `side` rows or columns of C from `first` on, and terms [i, i + inner) of
+ * the sum. */
 struct extent {
     int64_t first, side, i, inner;
 };
 
-/* Where A is converted, these rows of C, and where B is, these columns. */
+/* Multiply a piece: rows of C where A is converted, columns of C where B is converted. */
 void multiply_piece(const product &p, const extent &e)
 {
     const bool by_rows = p.a.type == SL_FLOAT32;
@@ -120,7 +121,8 @@ bool is_narrow(const product &p)
     return p.a.type == SL_BFLOAT16 || p.b.type == SL_BFLOAT16;
 }
 
-/* One operand is bfloat16, the other one float32. Where C is float32 the sum is cut, too. */
+/* Multiply a bfloat16 operand and a float32 operand, in pieces. Where C is float32, the sum is cut,
+ * too. */
 void multiply_mixed(const product &p)
 {
     const bool cut_sum = p.c.type == SL_FLOAT32;

@@ -238,7 +238,7 @@ static void start(void)
     blas_likes_small = has(dnnl_cpu_isa_avx512_core);
 }
 
-/* This thread's programs. OpenMP starts no other threads for this one. */
+/* Return the calling thread's programs. OpenMP starts no other threads for it. */
 static struct programs *programs_of_thread(void)
 {
     if (own)

@@ -40,7 +40,7 @@ static void take_rows(const struct sl_rows *x, int64_t r, int64_t count, int64_t
     }
 }
 
-/* Where each parameter begins. */
+/* List the address of each parameter's first element. */
 static void list_parameters(const struct sl_own_layer *own, int64_t cols, float *first,
                             float **list)
 {

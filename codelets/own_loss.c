@@ -117,7 +117,7 @@ void sl_kernel_own_loss(const struct sl_own_loss *own, const struct sl_own_loss_
 
 /* ---- Tasks ---- */
 
-/* Of all splits; the losses of these kernels are not wanted. */
+/* Count the correct rows of all splits. The losses of the kernels are dropped. */
 static void count_correct(const struct sl_own_loss *own, const struct sl_dense *z,
                           const int32_t *target, double correct[SL_SPLITS])
 {

@@ -23,7 +23,7 @@ namespace
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
-    ROUNDS = 16, /* of THREADS entries in a block, at least */
+    ROUNDS = 16, /* least rounds of THREADS entries in a block */
     MOST_BLOCKS = 1024,
     DIGIT = 8,
     DIGITS = 1 << DIGIT,
@@ -34,7 +34,7 @@ static_assert(PASSES % 2 == 0, "sorted entries end where they began");
 
 /* A block of threads has a run of entries. */
 struct entry_runs {
-    int64_t count, run; /* of all, and of a block: a multiple of THREADS */
+    int64_t count, run; /* entries in all; entries of a block: a multiple of THREADS */
     int blocks;
 };
 
@@ -69,7 +69,8 @@ __device__ __forceinline__ unsigned lanes_below()
 
 /* ---- Sort ---- */
 
-/* Entries without a score come last. */
+/* Gather entries of one label. Entries without a score get the largest number, so that they sort
+ * last. */
 __global__ void __launch_bounds__(THREADS)
     gather_kernel(int64_t rows, int64_t labels, const uint64_t *scores, uint64_t *entries)
 {
@@ -80,7 +81,8 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* The lanes of the warp that have an entry with the same digit; of lanes with an entry. */
+/* Return the lanes of the warp whose entries have this digit. `has`: the calling lane has an entry.
+ */
 __device__ __forceinline__ unsigned same_digit(bool has, unsigned digit)
 {
     unsigned same = __ballot_sync(0xFFFFFFFFu, has);
@@ -92,7 +94,7 @@ __device__ __forceinline__ unsigned same_digit(bool has, unsigned digit)
     return same;
 }
 
-/* Count the digits of a warp: its first lane with a digit does. */
+/* Count the digits of a warp: the first lane with a digit adds all lanes with it. */
 __device__ __forceinline__ void count_digit(bool has, unsigned digit, unsigned same, uint32_t *bins)
 {
     if (has && (same & lanes_below()) == 0)
@@ -158,7 +160,8 @@ __global__ void __launch_bounds__(THREADS)
     auto &bins = sl_cuda_shared<digit_bins>();
     const int64_t first = (int64_t)blockIdx.x * runs.run;
     const int warp = (int)threadIdx.x / 32;
-    uint32_t next = counts[threadIdx.x * gridDim.x + blockIdx.x]; /* of the thread's digit */
+    uint32_t next =
+        counts[threadIdx.x * gridDim.x + blockIdx.x]; /* next place for the thread's digit */
     for (int64_t from = first; from < first + runs.run; from += THREADS) {
         const int64_t k = from + threadIdx.x;
         const bool has = k < runs.count;
@@ -292,7 +295,7 @@ __global__ void __launch_bounds__(THREADS)
         sums[blockIdx.x * SL_RANKINGS + i] = own[i];
 }
 
-/* One block. */
+/* Add up the sums of all blocks, in one block, and write the result of a split. */
 __global__ void __launch_bounds__(THREADS)
     finish_kernel(int blocks, const uint64_t *before, const double *sums, double *result)
 {
@@ -328,7 +331,8 @@ void sort_entries(const entry_runs &runs, uint64_t *entries, uint64_t *other, co
 
 } // namespace
 
-/* Without entries there is one block of none: results are undefined. */
+/* Rank the entries of one label. Without entries, one block without entries runs: results are NaN.
+ */
 extern "C" void sl_cuda_ranking(int64_t count, uint64_t *entries, uint64_t *scratch, double *result,
                                 struct sl_cuda_queue queue)
 {

@@ -62,7 +62,7 @@ struct logits {
     int64_t ldz;
 };
 
-/* Where the gradient goes, and what it is multiplied by. */
+/* The gradient's address and factors. */
 struct gradient {
     float scale;
     const float *factor; // (rows), or NULL: all 1

@@ -220,8 +220,9 @@ static bool has_room(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
            sl_spmm_choice_reserve(&rt->spmm, rt->process->gpu_sharers, count, need);
 }
 
-/* What cuSPARSE can do, and is wanted to for tiles of the mean shape: float32, and each tile meets
- * one of H, which is contiguous on a GPU, too. */
+/* Return whether cuSPARSE can multiply these tiles, and is chosen for their mean shape. It needs
+ * float32, and a single tile of H for each sparse tile: only a single tile is contiguous on a GPU.
+ */
 static bool is_for_cusparse(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
 {
     if (rt->process->gpus == 0 || rt->spmm.kernel == SL_SPMM_OWN)

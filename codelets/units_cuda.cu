@@ -82,7 +82,7 @@ unit_lists list_block(const sl_unit_block &block, int64_t all_rows, const sl_par
     return lists;
 }
 
-/* Threads of a row, then rows. */
+/* Return the grid: blocks of threads along the columns, then rows. */
 dim3 grid_of(int64_t rows, int64_t cols)
 {
     return dim3((unsigned)sl_cuda_divide_up(cols, THREADS),
@@ -98,7 +98,7 @@ struct move {
     sl_unit_block block;
     sl_parameters whole, part, last;
     int64_t moved;
-    float factor; /* of rows that are units */
+    float factor; /* factor of rows that are units */
     unit_lists lists;
 };
 

@@ -16,7 +16,7 @@ struct entry {
     bool right;
 };
 
-/* Of a value that is known. */
+/* Return loss, gradient and correctness of a known value y at logit z. */
 template <int KIND>
 __device__ __forceinline__ entry entry_of(const sl_value_loss &v, float z, float y, int64_t j,
                                           bool plain)

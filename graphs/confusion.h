@@ -1,4 +1,4 @@
-/* Which class the last evaluation took for which, counted over all ranks. */
+/* Counts of true and predicted classes in the last evaluation, over all ranks. */
 #ifndef SL_GRAPHS_CONFUSION_H
 #define SL_GRAPHS_CONFUSION_H
 

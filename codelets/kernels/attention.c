@@ -246,7 +246,7 @@ SL_INLINE void add_rest(const struct chunk *c, int64_t per, const float *alpha, 
         }
 }
 
-/* The same where rows go on for a vector. */
+/* Add rows to `count` columns, fewer than a vector, where rows have room for a whole vector. */
 SL_INLINE void add_lanes(const struct chunk *c, int64_t per, const float *alpha,
                          const float *sloped, int64_t j, int64_t count, bool both, float *x,
                          float *y)
@@ -283,7 +283,7 @@ SL_INLINE void add_rows(const struct sl_attention *how, struct chunk *c, int64_t
 
 /* ---- Forward ---- */
 
-/* Where the parts of a state begin. */
+/* Pointers to the parts of a row's state. */
 struct parts {
     float *z, *m, *l, *sloped, *q;
 };

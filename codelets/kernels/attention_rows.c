@@ -58,7 +58,7 @@ SL_INLINE void add(int64_t count, float by, const float *restrict from, float *r
         to[j] += by * from[j];
 }
 
-/* What one row of W gives. */
+/* Add the gradient of row r of W, and its share of the gradients of a_src and a_dst, to BACK. */
 SL_INLINE void give_back(const struct sl_attention *how, const struct sl_attention_shape *shape,
                          const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
                          int64_t r, const struct sl_floats_at *back)

@@ -10,7 +10,7 @@
 #include "codelets/exponential.h"
 
 enum {
-    DRAWN_BLOCKS = 256, /* of 64 bits, which are made together */
+    DRAWN_BLOCKS = 256, /* blocks of 64 bits that are drawn together */
     RUN = 4096,         /* most columns of a run */
     CHAINS = 4,         /* vectors of blocks at a time, so that none waits for the one before it */
 };
@@ -19,13 +19,13 @@ static const float zeros[RUN + SL_LANES];
 
 /* ---- Random words ---- */
 
-/* How many bits decide on an element. */
+/* How dropout draws: not at all, by one bit, or by sixteen bits of each element. */
 enum draw { DRAW_NOTHING, DRAW_BITS, DRAW_HALVES };
 
-/* A place says where the bits of some columns of a row are. */
+/* The place of the random bits for some columns of a row. */
 struct place {
     uint32_t first; /* block of the first column */
-    int64_t blocks; /* of the columns */
+    int64_t blocks; /* blocks that the columns need */
     int64_t word;   /* 16-bit word of the first column in its block, and the bits before it there */
     int shift;
 };
@@ -117,12 +117,13 @@ enum form { FLOATS, HALVES, NOTHING };
 /* A run: elements of a row, and the operands that they have in common. */
 struct run {
     int64_t count;
-    float factor, lowest, kept;    /* kept: by what an element is multiplied that is not dropped */
-    const float *bias, *last_bias; /* last_bias: of the last elements, fewer than a vector */
-    bool padded;                   /* these, too, have room for a vector in all operands */
+    float factor, lowest, kept;    /* kept: factor of elements that are not dropped */
+    const float *bias, *last_bias; /* last_bias: bias of the last elements, fewer than a vector */
+    bool padded;                   /* the last elements have room for a vector in all operands */
     const void *mask, *sum;
     void *z;
-    const uint16_t *word; /* of its first element, which is behind `shift` bits of it */
+    const uint16_t *word; /* random word of the first element, whose bits follow the word's first
+                             `shift` bits */
     int shift;
     uint32_t threshold;
 };
@@ -133,7 +134,7 @@ SL_INLINE sl_floats clear(sl_ints mask, sl_floats x)
     return (sl_floats)((sl_ints)x & ~mask);
 }
 
-/* Return a mask of SL_LANES elements, from element j on: which are dropped. */
+/* Return the mask of dropped elements among SL_LANES elements from element j on. */
 SL_INLINE sl_ints find_dropped(const struct run *run, int64_t j, enum draw draw)
 {
     if (draw == DRAW_BITS) {

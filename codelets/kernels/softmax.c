@@ -8,15 +8,15 @@
 #include "codelets/exponential.h"
 #include "core/split.h"
 
-/* Logits of one row. The last 1 … 8 classes are apart: lanes behind them are -infinity there, which
- * adds nothing to a sum of exponentials. */
+/* Logits of one row. The last 1 … 8 classes are apart, in `last`. Its lanes behind the last class
+ * are -infinity, which adds nothing to a sum of exponentials. */
 struct row {
     const float *z;
     int64_t whole; /* classes before the last ones */
     int64_t rest;  /* the last ones */
     sl_short last[SL_EIGHT_VECTORS];
     float largest;
-    float sum; /* of exp(z - largest) */
+    float sum; /* sum of exp(z - largest) */
 };
 
 SL_INLINE struct row row_of(const float *z, int64_t classes, int64_t ldz)
@@ -108,15 +108,15 @@ SL_INLINE bool is_right(const struct row *row, int32_t label)
     return !any;
 }
 
-/* Rows of one split. A row's loss is log(sum) + largest - z[label]; logarithms are taken of
- * products of sums. */
+/* Rows of one split. A row's loss is log(sum) + largest - z[label]; `product` collects sums, so
+ * that one logarithm serves many. */
 struct tally {
     double loss, product, correct;
 };
 
-static const double LARGE_PRODUCT = 0x1p900; /* times a number of classes, it is finite */
+static const double LARGE_PRODUCT = 0x1p900; /* finite even after another factor of a row's sum */
 
-/* What depends on the logits themselves, and what on the sum of their exponentials. */
+/* Count the parts of a row's loss: its logits and correctness, then the sum of its exponentials. */
 SL_INLINE void count_logits(const struct row *row, int32_t label, struct tally *tally)
 {
     tally->loss += (double)row->largest - (double)row->z[label];
@@ -185,7 +185,7 @@ SL_KERNEL(sl_kernel_softmax_loss, (const struct sl_softmax *s, double *loss, dou
         struct row row = row_of(s->z + r * s->ldz, s->classes, s->ldz);
         find_largest(&row);
         count_logits(&row, label, &tally);
-        add_exponentials(&row, out); /* which may be where the logits were */
+        add_exponentials(&row, out); /* `out` may be the row's logits */
         count_sum(&row, &tally);
         finish_gradient(&row, label, s->factor ? s->scale * s->factor[r] : s->scale, out);
     }
@@ -263,7 +263,7 @@ SL_KERNEL(sl_kernel_weighted_softmax,
         if (each > 0.0)
             *loss += each * (sum * largest - (weights ? sum_weighted(s->classes, weights, z)
                                                       : sum_weighted(s->classes, NULL, z)));
-        add_exponentials(&row, out); /* which may be where the logits were */
+        add_exponentials(&row, out); /* `out` may be the row's logits */
         *loss += all * log((double)row.sum);
         const float by = (float)(times * all / (double)row.sum);
         if (weights)
