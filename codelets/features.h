@@ -20,11 +20,11 @@ struct sl_features {
 void sl_kernel_features(const struct sl_features *features);
 void sl_cuda_features(const struct sl_features *features, struct sl_cuda_queue queue);
 
-/* Submit Z = [Z +] X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL; of Z,
- * only as many rows as the product has. Types as above. */
+/* Submit Z = [Z +] X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL. Z gets
+ * only as many rows as the product has. Types as for sl_kernel_features. */
 struct sl_features_tiles {
     bool transposed, accumulate;
-    bool keeps; /* further rows of Z are kept; else they are lost where Z is a GPU's */
+    bool keeps; /* further rows of Z are kept; else they are lost on a GPU */
     struct sl_sparse_tile *x;
     const struct sl_dropout *drop;
     struct sl_tile *facts, *h;
@@ -41,7 +41,7 @@ struct features_argument {
     int64_t h_row, h_col;
 };
 
-/* Return the operands of such a task; X is put into `x`. */
+/* Return the operands of a features task; put X into `x`. */
 struct sl_features sl_features_of_task(const struct features_argument *argument, void **buffers,
                                        struct sl_sparse *x);
 

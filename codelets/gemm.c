@@ -135,7 +135,7 @@ static int64_t power_of_two_within(int64_t bound)
     return power;
 }
 
-/* Whether sums are made beside C. */
+/* Return whether sums are made beside C. */
 static bool wants_sums(const struct pieces *p)
 {
     const struct sl_gemm *g = p->g;

@@ -7,7 +7,7 @@
 
 /* The vertices, 0 … 2^31 - 2, that belong to the rows, or columns, of a sparse operand. */
 struct sl_numbering {
-    int32_t first;         /* where `number` is NULL: row r belongs to vertex first + r */
+    int32_t first;         /* used if `number` is NULL: row r belongs to vertex first + r */
     const int32_t *number; // (rows, or columns), or NULL: the vertex of each
 };
 

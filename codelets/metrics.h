@@ -1,4 +1,4 @@
-/* What the loss, accuracy and record tasks of an epoch count. */
+/* Metrics: the numbers that the loss, accuracy and record tasks of an epoch count. */
 #ifndef SL_CODELETS_METRICS_H
 #define SL_CODELETS_METRICS_H
 
@@ -12,7 +12,7 @@ enum {
      * the result of its step; 0: none. */
     SL_METRIC_BAD_GRADIENT = 10,
     SL_METRIC_BAD_UPDATE = 11,
-    SL_METRIC_VALUE = 12, /* + split: the metric of labels that --metric names */
+    SL_METRIC_VALUE = 12, /* + split: value of the metric of labels that --metric names */
     SL_METRICS = 16,
 };
 

@@ -2,7 +2,7 @@
 
 struct sl_adam {
     float l2, keep, rate, unbias, beta1, beta2, epsilon;
-    float plain_rate, local, log1, log2; /* where parameters have step counts of their own */
+    float plain_rate, local, log1, log2; /* used where parameters have step counts of their own */
 };
 
 static inline struct sl_adam sl_adam_open(const struct sl_optimizer_step *s)
@@ -61,7 +61,7 @@ SL_EVERYWHERE float sl_adam_correction(float x)
     return (1.0f - power) - power * p;
 }
 
-/* The same for a parameter that has had `count` steps before this round. */
+/* Return the values of a step for a parameter with `count` steps before this round. */
 SL_EVERYWHERE struct sl_adam sl_adam_counted(const struct sl_adam *s, float count)
 {
     struct sl_adam adam = *s;

@@ -5,8 +5,7 @@
  *
  * Both sums are over the vertices with the label.
  *
- *   area      = Σ vertices without it that score less, and half of those that score the same
- *
+ *   area      = Σ vertices without it that score less, and half the vertices that score equally
  *   precision = Σ share of vertices with it among all that score as much or more
  *
  * A block of threads has a run of entries. Sums of counts are exact, and sums of shares have one
@@ -130,7 +129,8 @@ __global__ void __launch_bounds__(THREADS)
     counts[threadIdx.x * gridDim.x + blockIdx.x] = all;
 }
 
-/* Numbers become the sums of those before them; the sum of all comes behind them. One block. */
+/* Replace numbers by the sums of the numbers before them, and append the total. Runs in one block.
+ */
 template <class T> __global__ void __launch_bounds__(THREADS) scan_kernel(int64_t count, T *numbers)
 {
     auto &sums = sl_cuda_shared<T[THREADS]>();

@@ -55,7 +55,7 @@ struct sl_cuda_rows {
     int64_t rows;
 };
 
-/* One A(p)·H(p) of a sum. The columns of `a` ascend within a row of a block. */
+/* A term A(p)·H(p) of a sum. The columns of `a` ascend within a row of a block. */
 struct sl_cuda_part {
     struct sl_sparse a;
     int64_t nnz;                  /* the entries of `a`, whose number only the device can read */

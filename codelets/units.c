@@ -7,8 +7,8 @@
 #include "codelets/codelet.h"
 #include "codelets/metrics.h"
 
-/* Columns are listed in runs, rows after rows: a mapped file is read from its beginning to its end.
- */
+/* Most columns of a run. Columns are listed run by run, and each run goes over all rows: a mapped
+ * file is read from its beginning to its end. */
 enum { RUN = 1 << 15 };
 
 struct run {

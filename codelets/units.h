@@ -115,8 +115,8 @@ void sl_cuda_metrics_join(const double *x, double *y, struct sl_cuda_queue queue
 /* Bytes of a GPU's workspace for parts of past rounds; as many are left for lists. */
 enum { SL_UNITS_HISTORY = SL_RUNTIME_WORKSPACE / 2 };
 
-/* Whether a task still counts: it does nothing in epochs after the last one of the run, which
- * `end`, a (1, 1) tile of double, holds (codelets/optimizer.h). Epoch 0 always counts. */
+/* The epoch of a task, and the run's last epoch in `end`, a (1, 1) tile of double
+ * (codelets/optimizer.h). The task does nothing in later epochs. Epoch 0 always counts. */
 struct sl_units_moment {
     int epoch;
     struct sl_tile *end;

@@ -37,8 +37,8 @@
 /* A row of the result on its way. */
 struct row {
     struct sl_state *state;
-    int start; /* its first column tile */
-    int next;  /* the step that comes */
+    int start; /* column tile with which the row starts */
+    int next;  /* next step */
 };
 
 /* The walk on this rank. */
@@ -47,22 +47,23 @@ struct walk {
     const struct sl_distribution *d;
     const struct sl_reduction *reduction;
     const struct sl_sparse_matrix *a;
-    int matrices; /* that are moved */
+    int matrices; /* moved matrices */
     struct sl_grid grid;
-    int r, c, l;            /* this rank's place on it */
-    struct sl_tile_run own; /* row tiles of its group */
-    int others, count;      /* rows that this rank combines: of other groups, of all */
+    int r, c, l;            /* this rank's row, column and depth */
+    struct sl_tile_run own; /* row tiles of this rank's group */
+    int others, count; /* rows of other groups that this rank combines; all rows that it combines */
     struct row *row;
     struct sl_states rows;
     struct sl_tile **met[SL_MOVED]; /* room for the tiles of a meeting */
     struct sl_tile **asked;         /* room for the tiles of a stage */
-    int *from;                      /* and for the ranks that send them */
+    int *from;                      /* room for the senders of these tiles */
     struct sl_relay relay;
 };
 
 /* ---- Rows ---- */
 
-/* Column tile number `step` of a row, and the other way round. */
+/* Return the column tile that a row meets in step `step`; return the step in which it meets a
+ * column tile. */
 static int column(const struct walk *w, const struct row *row, int step)
 {
     return (row->start + step) % w->a->tile_cols;
@@ -78,14 +79,14 @@ static struct sl_tile *moved_tile(const struct walk *w, int m, int k)
     return sl_matrix_tile(w->reduction->moved[m], k, w->c);
 }
 
-/* Whether row tile i is needed, and whether H(k) is not 0 (graphs/reach.h). */
+/* Return whether row tile i is needed and H(k) is not 0 (graphs/reach.h). */
 static bool is_wanted(const struct walk *w, int i, int k)
 {
     return !sl_matrix_tile(w->reduction->out[0], i, w->c)->idle && !moved_tile(w, 0, k)->idle;
 }
 
-/* ε: whether tile (i, k) has entries and meets H(k) at this depth, the depth of the group that has
- * H(k). */
+/* ε: return whether tile (i, k) has entries and meets H(k) at this depth, the depth of the group
+ * that has H(k). */
 static bool is_met(const struct walk *w, int i, int k)
 {
     const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, i, k);
@@ -110,7 +111,7 @@ static void meet(struct walk *w, struct row *row, struct sl_sparse_tile *tile, i
     w->reduction->reducer->meet(row->state, &meeting);
 }
 
-/* Meets the tiles up to before step `to`, in tasks of their own. */
+/* Meet the tiles before step `to`, in tasks of their own. */
 static void advance(struct walk *w, struct row *row, int to)
 {
     for (; row->next < to; row->next++) {
@@ -137,7 +138,7 @@ static struct run stage_run(const struct sl_runtime *rt, const struct sl_distrib
     return (struct run){run.rank, run.from, run.to, false};
 }
 
-/* Whether tiles of the adjacency travel: the own run is a stage for them, too. */
+/* Return whether tiles of the adjacency travel: the own run is a stage for them, too. */
 static bool adjacency_travels(const struct walk *w)
 {
     return w->d->drops_adjacency && w->grid.columns > 1;
@@ -162,7 +163,7 @@ static struct run run_at(const struct walk *w, int s)
     return (struct run){w->rt->rank, w->own.from, w->own.to, s > 0};
 }
 
-/* Whether rank `rank`, of this layer, has a row that meets H(k). */
+/* Return whether rank `rank`, of this layer, has a row that meets H(k). */
 static bool has_row(const struct walk *w, int rank, int k)
 {
     const struct sl_tile_run rows = sl_grid_panel(w->d, rank);
@@ -319,7 +320,7 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
 {
     (void)before; /* nothing is packed */
     const int64_t row =
-        sl_leading((now->row + 3) / 4, SL_FLOAT32) * 4; /* of float32, the wider type */
+        sl_leading((now->row + 3) / 4, SL_FLOAT32) * 4; /* row bytes in float32, the wider type */
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     const int stages = sl_stages_count(rt, d);
     int64_t most = 0;
@@ -329,13 +330,15 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
             bytes += now->matrices * stage_bytes(rt, d, s % stages, row);
         most = larger(most, bytes);
     }
-    const int sums = (own.to - own.from) * (d->grid.depth - 1) + 1; /* of a walk, and the next */
+    const int sums = (own.to - own.from) * (d->grid.depth - 1) +
+                     1; /* stages of sums in a walk, and one of the next */
     const int ahead = sums < rt->stages ? sums : rt->stages;
     for (int i = own.from; d->grid.depth > 1 && i < own.to; i++)
         most =
             larger(most, ahead * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
                                                        sl_leading(now->state / 4, SL_FLOAT32) * 4));
-    if (now->operands > 0) /* of other depths, as many rows as the own ones; during the walk */
+    if (now->operands >
+        0) /* other depths' operands stay during the walk, as many rows as the own rows */
         most += (d->grid.depth - 1) *
                 sl_distribution_taken(d, own, sl_leading(now->operands / 4, SL_FLOAT32) * 4);
     return most;
@@ -349,7 +352,7 @@ static int block_visits(const struct sl_runtime *rt, const struct sl_distributio
 
 /* ---- Sums over layers ---- */
 
-/* Whether layer `layer` has part of the sum of row i. */
+/* Return whether depth `layer` has part of the sum of row i. */
 static bool contributes(const struct walk *w, int i, int layer)
 {
     for (int k = 0; k < w->a->tile_cols; k++) {
@@ -361,7 +364,7 @@ static bool contributes(const struct walk *w, int i, int layer)
     return false;
 }
 
-/* What layer `layer` has of row i: a tile for each output. */
+/* Find the partial sums that depth `layer` has of row i, a tile for each output. */
 static void find_partials(const struct walk *w, int i, int layer, struct sl_tile **tile)
 {
     const struct sl_reduction *r = w->reduction;
@@ -381,7 +384,7 @@ static void send_partials(struct walk *w)
     }
 }
 
-/* Merges what another layer has of the own rows: a stage each. */
+/* Merge the partial sums of another depth into the own rows, a stage for each row. */
 static void merge_partials(struct walk *w, int layer)
 {
     for (int r = w->others; r < w->count; r++) {
@@ -398,7 +401,8 @@ static void merge_partials(struct walk *w, int layer)
     }
 }
 
-/* The reduce-scatter: each rank merges the rows of its group, each in a fixed order. */
+/* Reduce-scatter over the depths: each rank merges the partial sums of its group's rows in a fixed
+ * order. */
 static void merge_depths(struct walk *w)
 {
     send_partials(w);
@@ -470,7 +474,7 @@ static void add_row(struct walk *w, int start, struct sl_state state)
     w->row[w->count++] = row;
 }
 
-/* The first column tile of all sums, or of those for other groups: the first own one. */
+/* Return the first column tile of sums: the first own one. */
 static int first_own(const struct walk *w)
 {
     return w->own.from % w->a->tile_cols;
@@ -516,7 +520,7 @@ static void add_rows(struct walk *w, bool apart)
 static void open_walk(struct walk *w)
 {
     const size_t rows = (size_t)w->a->tile_rows, cols = (size_t)w->a->tile_cols;
-    const size_t most = (rows + (size_t)w->matrices) * cols; /* of a stage */
+    const size_t most = (rows + (size_t)w->matrices) * cols; /* most tiles of a stage */
     w->row = malloc(rows * sizeof *w->row);
     w->met[0] = malloc((size_t)w->matrices * cols * sizeof *w->met[0]);
     w->asked = malloc(most * sizeof *w->asked);

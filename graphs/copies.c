@@ -79,7 +79,7 @@ static int compare_vertices(const void *a, const void *b)
     return (x->vertex > y->vertex) - (x->vertex < y->vertex);
 }
 
-/* This rank's rows with a role. */
+/* List this rank's rows that have the role. Return how many. */
 static int64_t list_rows(const struct sl_copies *copies, const struct sl_copies_rows *rows,
                          enum sl_copies_role role, struct place *list)
 {
@@ -96,7 +96,7 @@ static int64_t list_rows(const struct sl_copies *copies, const struct sl_copies_
     return count;
 }
 
-/* At home: find the owner of each copy. */
+/* Pair each copy with the owner of its vertex, on the vertices' home rank. */
 static int match(int columns, struct place *owner, int64_t owners, const struct place *copy,
                  int64_t count, struct pair *pair)
 {
@@ -329,7 +329,8 @@ static bool is_exact(const struct sl_copies *copies, const struct sl_copies_mome
     return copies->delay == 0 || moment->exact || moment->step < copies->delay;
 }
 
-/* Where the messages of a period of `delay` steps are. Place 0 has those that are read at once. */
+/* Return the exchange's place for the messages of a period of `delay` steps. Messages that are read
+ * at once have place 0. */
 static int place_of(const struct sl_copies_moment *moment, int64_t period)
 {
     return 1 + 2 * moment->number + (int)(period % 2);

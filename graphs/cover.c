@@ -15,7 +15,8 @@
 #include "core/error.h"
 #include "graphs/halo.h"
 
-/* Whether a layer needs the rows of result message `number` for `rank`, which are of one hop. */
+/* Return whether a layer needs the rows of result message `number` for `rank`, which are of one
+ * hop. */
 static bool is_needed(const struct sl_cover_walk *w, int rank, int number)
 {
     const int tile = sl_halo_run(w->d, w->cover->results.numbers, rank, number).from;

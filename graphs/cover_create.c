@@ -1,5 +1,5 @@
-/* Find which entries are served by row and which by result (graphs/cover.h), and hand the latter
- * over. Each rank decides for its own rows; no rank has the graph. */
+/* Find the entries that are served by row and by result (graphs/cover.h), and hand over the entries
+ * served by result. Each rank decides for its own rows; no rank has the graph. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ struct finding {
     int numbers;
     int64_t first, end;       /* rows of this rank */
     int64_t *bounds;          // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
-    struct sl_crossings sent; /* of own rows, served by result on the ranks of their columns */
-    struct sl_crossing *came; // (came_count): of own columns, to serve
+    struct sl_crossings sent; /* entries of own rows that other ranks serve */
+    struct sl_crossing *came; // (came_count): entries that this rank serves
     int64_t came_count;
     int64_t *result_first; // (ranks · numbers + 1): results of each message
     int64_t *row_entry;    // (results + 1): the first entry of each result
@@ -67,7 +67,7 @@ static int find_covers(struct finding *f)
 
 /* ---- Results and their messages ---- */
 
-/* Which run of rank `rank`'s row tiles has the row. */
+/* Return the number of the run of rank `rank`'s row tiles that has the row. */
 static int number_of(const struct finding *f, int rank, int64_t row)
 {
     int number = 0;
@@ -76,7 +76,7 @@ static int number_of(const struct finding *f, int rank, int64_t row)
     return number;
 }
 
-/* Entries that came are in the order of ranks, then of rows: so are results and messages. */
+/* Number results and messages. They come by rank, then by row, as the received entries do. */
 static int number_results(struct finding *f)
 {
     const int runs = f->rt->ranks * f->numbers;
@@ -203,7 +203,7 @@ static int list_vertices(struct finding *f)
 
 /* ---- The matrix ---- */
 
-/* What the rows of the matrix are read with. */
+/* Context of result_row, from which the matrix's rows are read. */
 struct reading {
     const struct finding *f;
     const int64_t *row_cut; // (results.sends + 1)

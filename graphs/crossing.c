@@ -69,7 +69,7 @@ struct pair {
     struct sl_bipartite graph;
     int64_t *indptr;  // (columns + 1)
     int32_t *indices; // (crossings): numbers of rows
-    int32_t *column;  // (columns): of the matrix
+    int32_t *column;  // (columns): columns of the matrix
     bool *by_row, *by_result;
 };
 

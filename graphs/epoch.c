@@ -98,8 +98,8 @@ static void need(struct sl_network *net, struct sl_layer *layer)
 
 /* ---- Backward ---- */
 
-/* Of rows of the gradient of a layer's pre-activation, what turns them into rows for another layer.
- */
+/* Return the fact that turns rows of the gradient of one layer's pre-activation into rows for
+ * another layer. */
 static enum sl_row_fact factor_between(const struct sl_layer *from, const struct sl_layer *to)
 {
     return from->gradient_factor == to->gradient_factor ? SL_ROW_NONE
@@ -107,7 +107,8 @@ static enum sl_row_fact factor_between(const struct sl_layer *from, const struct
                                                         : SL_ROW_LEFT;
 }
 
-/* G, the gradient of a layer's output, += weight · the gradients of outputs that it is added to. */
+/* Submit G += weight · gradients of the outputs to which the layer's output is added. G is the
+ * gradient of the layer's output. */
 static void add_later(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *g)
 {
     for (struct sl_layer *later = layer + 1; later < net->layer + net->layers; later++)

@@ -1,15 +1,15 @@
 /* Groups of ranks that train one model together. Each group has a view and a graph of its own, and
- * trains a network on it. What groups agree on is summed inside each group first, then over the
- * groups, in a fixed order. Only sums and what follows from them travel between groups. */
+ * trains a network on it. A sum is made inside each group first, then over the groups, in a fixed
+ * order. Only sums and their consequences travel between groups. */
 #ifndef SL_GRAPHS_GROUPS_H
 #define SL_GRAPHS_GROUPS_H
 
 #include "graphs/collective.h"
 
 struct sl_groups {
-    struct sl_runtime *all; /* the ranks of all groups: of the model */
-    struct sl_runtime *own; /* the ranks of this rank's group: of its network */
-    int count, index;       /* groups; this rank's */
+    struct sl_runtime *all; /* the ranks of all groups, which hold the model */
+    struct sl_runtime *own; /* the ranks of this rank's group, which hold its network */
+    int count, index;       /* number of groups; this rank's group */
     int *first; // (count + 1): group g has the ranks first[g] … first[g + 1] - 1 of `all`
 };
 
@@ -22,7 +22,7 @@ void sl_groups_destroy(struct sl_groups *groups);
 
 /* Sums over groups of tiles with one shape. */
 struct sl_group_sums {
-    struct sl_tile *of; // (count): of each group; of[0] holds the total
+    struct sl_tile *of; // (count): one for each group; of[0] holds the total
 };
 
 /* Make the sums of tiles like `summed`, a tile of this group: of one shape, each with its group's

@@ -43,7 +43,8 @@ int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d
                     int64_t row_bytes);
 
 /* Return the row tiles of sender `rank` whose rows go into message `number` of `numbers`. Where
- * hops are known, all are of one hop: where a layer does not need its rows, no message is sent. */
+ * hops are known, all these tiles have one hop: no message is sent where a layer does not need its
+ * rows. */
 struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number);
 
 /* Make the exchange and the sparse matrix. Each rank reads its own rows of the adjacency. The

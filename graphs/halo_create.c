@@ -91,7 +91,7 @@ struct making {
     const struct sl_distribution *d;
     sl_row_function *row;
     const void *context;
-    const bool *by_row; // (rows of the graph): of other ranks, alone; NULL: all
+    const bool *by_row; // (rows of the graph): other ranks' rows to receive; NULL: all
     int numbers;
     int64_t first, end;  /* rows of this rank */
     int32_t *place;      // (rows of the graph): the column here; 0: not needed
@@ -99,7 +99,7 @@ struct making {
     int32_t *columns;    // (longest row)
     float *values;       // (longest row)
     int64_t *run_first;  // (ranks · numbers + 1): the needs of each message that comes
-    int64_t *rank_first; // (ranks + 1): those of each rank
+    int64_t *rank_first; // (ranks + 1): first need of each rank
     struct need *needs;  // (run_first[ranks · numbers])
 };
 
@@ -191,7 +191,7 @@ static int number_columns(struct making *m)
 
 /* ---- Lists ---- */
 
-/* What comes, round from the next rank. */
+/* List the messages that this rank receives, round from the next rank. */
 static int list_receives(const struct making *m, struct sl_exchange_list *list)
 {
     int count = 0;
@@ -226,7 +226,8 @@ static int list_sends(const struct making *m, const int64_t *rows, const int64_t
     return count;
 }
 
-/* From what came: needs of rank 0, of rank 1, …, each in ascending order. */
+/* Make the exchange from the received needs: rows that rank 0, rank 1, … need, each in ascending
+ * order. */
 static int create_exchange(const struct making *m, const struct need *came, int64_t count,
                            struct sl_halo *halo)
 {
@@ -256,7 +257,7 @@ static int create_exchange(const struct making *m, const struct need *came, int6
 /* Tell all ranks the rows of each message, where layers need the messages of some hops alone. */
 static int count_messages(const struct making *m, struct sl_halo *halo)
 {
-    enum { MOST = 1 << 22 }; /* else each is small */
+    enum { MOST = 1 << 22 }; /* with more messages, each is small */
     const int64_t ranks = m->d->ranks, all = ranks * m->numbers * ranks;
     const struct sl_exchange *x = &halo->exchange;
     if (!m->d->hop || all > MOST)
@@ -289,7 +290,7 @@ static int exchange_needs(struct making *m, struct sl_halo *halo)
     return count_messages(m, halo);
 }
 
-/* List the graph's row numbers of each message that comes. */
+/* List the graph's row numbers for each received message. */
 static int list_numbers(const struct making *m, struct sl_halo *halo)
 {
     const struct sl_exchange *x = &halo->exchange;

@@ -234,7 +234,7 @@ static int gat_aggregations(const struct sl_network *net, const struct sl_layer 
 
 /* ---- Forward ---- */
 
-/* What this pass is: the layer's dropout of attention, where it trains. */
+/* Return the attention of this pass: with the layer's dropout where it trains. */
 static struct sl_attention pass_of(const struct sl_network *net, const struct sl_layer *layer,
                                    bool training)
 {

@@ -9,8 +9,8 @@ struct sl_norm_blocks {
     int tiles;
     struct sl_tile
         *moments;          // (T) tiles (SL_NORM_MOMENTS, rows), on this rank: of all blocks so far
-    struct sl_tile *block; // (T) likewise: of one block
-    struct sl_tile *parts; // (T, C): of the columns of a rank
+    struct sl_tile *block; // (T): moments of one block
+    struct sl_tile *parts; // (T, C): moments of each rank's columns
     int64_t cols;          /* so far; the caller sets 0 before the first block */
 };
 

@@ -23,8 +23,8 @@
 
 enum { OWN, NEIGHBOURS };
 
-/* Whether the reducer keeps another matrix for its gradient: the argmax of a maximum or minimum, or
- * a program's. */
+/* Return whether the reducer keeps another matrix for its gradient: the argmax of a maximum or
+ * minimum, or a program's. */
 static bool has_argmax(const struct sl_layer *layer)
 {
     return layer->reducer->outputs > 1;
@@ -69,7 +69,7 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     return code ? code : sl_layer_plan_dropped(net, layer);
 }
 
-/* What the own weight multiplies. */
+/* Return the input of the vertex's own weight. */
 static struct sl_product_input own_input(const struct sl_network *net, const struct sl_layer *layer,
                                          bool training)
 {
@@ -83,7 +83,7 @@ static struct sl_product_input own_input(const struct sl_network *net, const str
     return h;
 }
 
-/* What the neighbours' weight multiplies. */
+/* Return the input of the neighbours' weight. */
 static struct sl_product_input neighbours_input(const struct sl_network *net,
                                                 const struct sl_layer *layer, bool training)
 {
@@ -92,7 +92,7 @@ static struct sl_product_input neighbours_input(const struct sl_network *net,
     return h;
 }
 
-/* L. */
+/* Return the epilogue that scales rows by the left factor, before all else. */
 static struct sl_epilogue_tiles scale(void)
 {
     struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
@@ -100,7 +100,7 @@ static struct sl_epilogue_tiles scale(void)
     return e;
 }
 
-/* The SpMM comes first, or comes not. */
+/* Aggregate H into `aggregated`, where the SpMM comes first. */
 static void aggregate(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h)
 {
     const struct sl_epilogue_tiles mean = scale();

@@ -114,7 +114,8 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
     return sums;
 }
 
-/* One rank goes row tile by row tile: its sums are temporary (graphs/reduce_sum.c). */
+/* Plan no matrix of sums on one rank: it works row tile by row tile, with temporary sums
+ * (graphs/reduce_sum.c). */
 int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width)
 {
     const bool needed = net->graph->type != SL_FLOAT32 && net->rt->ranks > 1;
@@ -189,7 +190,7 @@ int64_t sl_network_tags(struct sl_network *net)
     return net->tags + net->tags_taken++ % most_taken(net) * tags_at_a_time(net);
 }
 
-/* What layers before it allow. */
+/* Return 0 if the layers before it allow the layer, else SL_ERR_SYSTEM. */
 static int check_layer(const struct sl_network *net, const struct sl_layer *layer)
 {
     const struct sl_layer_shape *shape = &layer->model->shape;
@@ -210,7 +211,7 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
                                layer->index + 1);
 }
 
-/* The input is cut as the output of the layer before. */
+/* Cut the layer's columns: the input as the output of the layer before. */
 static int cut_layer(struct sl_layer *layer, const struct sl_distribution *d)
 {
     const int columns = d->grid.columns;
@@ -322,7 +323,7 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
     return count;
 }
 
-/* Whether the graph has the features as the first layer needs them. */
+/* Return whether the graph has the features as the first layer needs them. */
 static bool fits_first_layer(const struct sl_network *net)
 {
     const struct sl_layer_kind *first = net->model->layer[0].shape.kind;

@@ -24,7 +24,7 @@
 struct sl_network;
 struct sl_layer;
 
-/* Which product of a layer comes first. */
+/* Order of a layer's products. */
 enum sl_product_order {
     SL_GEMM_FIRST, /* Z = Â·(H·W): two aggregations at the width of the output */
     SL_SPMM_FIRST, /* Z = (Â·H)·W: aggregations at the width of the input; ÂH is kept for the
@@ -341,8 +341,8 @@ struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, 
 int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int last,
                     struct sl_matrix *matrix);
 
-/* A matrix is written next: it gets its place, if it shares one. Rows over `hops` hops away are
- * not needed, and 0 (graphs/reach.h). */
+/* Prepare a matrix that is written next: give it its place, if it shares one. Rows over `hops` hops
+ * away are not needed, and become 0 (graphs/reach.h). */
 void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix, int hops);
 
 /* Return a planned work matrix, to write its rows up to `hops` hops away. The matrix that had its
@@ -383,7 +383,7 @@ void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *e
 const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
                                         int weight);
 
-/* The row of a layer's parameters that is the bias. */
+/* Return the row of a layer's parameters that is the bias. */
 static inline int64_t sl_layer_bias_row(const struct sl_layer *layer)
 {
     return sl_model_bias_row(layer->model);

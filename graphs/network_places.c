@@ -1,4 +1,5 @@
-/* Which matrices of a network share places: by what is in use at the same time. */
+/* Assign places to a network's matrices. Matrices that are never in use at the same time share a
+ * place. */
 #include "graphs/network_places.h"
 
 #include <stdlib.h>

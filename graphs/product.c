@@ -33,20 +33,20 @@
 struct product {
     struct sl_runtime *rt;
     struct sl_network *net;
-    const struct sl_distribution *d; /* of its rows */
-    struct sl_tile *facts;           /* of these */
+    const struct sl_distribution *d; /* distribution of the rows */
+    struct sl_tile *facts;           /* facts of the rows */
     struct sl_layer *layer;
     int weight;
-    const struct sl_matrix *h;        /* NULL: */
-    const struct sl_sparse_matrix *x; /* sparse features */
-    struct sl_dropout drop;           /* of these */
-    bool keeps;                       /* the bias's row of gradients */
+    const struct sl_matrix *h;        /* dense input, or NULL */
+    const struct sl_sparse_matrix *x; /* sparse features, where `h` is NULL */
+    struct sl_dropout drop;           /* dropout of the sparse features */
+    bool keeps;                       /* a gradient tile keeps its row of the bias */
     int c;
     struct sl_tile_run rows;
     int64_t tags;
-    struct sl_tile *sum;   // (rows), of float32
-    struct sl_tile **sums; // (rows): the addresses of these
-    int summed;            /* of them open */
+    struct sl_tile *sum;   // (rows): temporary sums, float32
+    struct sl_tile **sums; // (rows): addresses of the sums
+    int summed;            /* number of open sums */
     struct sl_tile *arrived;
     struct sl_tile **asked;
     int *from;
@@ -105,7 +105,7 @@ static struct sl_sparse_tile *features(const struct product *p, int i)
     return sl_sparse_matrix_tile(p->x, i, p->c);
 }
 
-/* Where the rows of the weights for column tile k of H begin in the parameters. */
+/* Return the first row, in the parameters, of the weights for column tile k of H. */
 static int64_t weight_row(const struct product *p, int k)
 {
     return p->weight * p->layer->in + p->layer->in_cut[k];
@@ -113,13 +113,13 @@ static int64_t weight_row(const struct product *p, int k)
 
 /* ---- Terms ---- */
 
-/* A block W(k, j) of the weights, transposed on the way back, and the rows i that it is for. */
+/* A product of row tile i with block W(k, j) of the weights, transposed on the way back. */
 struct term {
     bool back;
     int i, k, j;
 };
 
-/* OUT = [OUT +] A·W(k, j), or, going back, A·W(k, j)ᵀ. */
+/* Submit OUT = [OUT +] A·W(k, j), or, going back, A·W(k, j)ᵀ. */
 static void submit_weights(struct product *p, const struct term *t, struct sl_tile *a, bool add,
                            struct sl_tile *out, const struct sl_epilogue_tiles *epilogue)
 {
@@ -277,7 +277,7 @@ static void add_column(struct product *p, int k, void *context)
         submit_term(p, i, k, p->c, k != p->c, sum_of(p, i), NULL);
 }
 
-/* Of whole rows: without sums apart, where that can be. */
+/* Multiply whole rows, without separate sums where possible. */
 static void multiply_whole(struct product *p, const struct sl_matrix *added,
                            const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
 {
@@ -373,7 +373,7 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
 
 struct back {
     const struct sl_matrix *v;
-    bool sums; /* of Y, too */
+    bool sums; /* terms of Y are summed, too */
 };
 
 static void use_v(struct product *p, int j, void *context)
@@ -393,7 +393,8 @@ static void use_h(struct product *p, int k, void *context)
         submit_gradient(p, back->v, i, k, p->c);
 }
 
-/* The rows of G may be in another order than those of H: they are all added. */
+/* Add all rows of G to the gradient of the bias. Rows of G may be in another order than rows of H.
+ */
 static void differentiate_bias(struct product *p, const struct sl_matrix *g)
 {
     struct sl_tile *facts = p->net->graph->facts[g->row_order];

@@ -149,7 +149,8 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     return others ? bytes : 0;
 }
 
-/* On the last column of the grid, which is the widest. */
+/* Return the sizes of rows that travel in an aggregation, on the last column of the grid, which is
+ * the widest. */
 static struct sl_passage passage_of(const struct sl_distribution *d,
                                     const struct sl_aggregation *aggregation)
 {
@@ -170,7 +171,8 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
     };
 }
 
-/* Those of a step whose rows travel, by their width: the widest counts 1. */
+/* Return how many aggregations of a step have rows that travel, weighted by width: the widest
+ * counts 1. */
 static double count_widest(const struct sl_distribution *d, const struct sl_aggregation *list,
                            int count)
 {
@@ -184,7 +186,8 @@ static double count_widest(const struct sl_distribution *d, const struct sl_aggr
     return sum / widest;
 }
 
-/* Steps follow one another. */
+/* Return the peak bytes of received and packed rows in the aggregations of a training step. Steps
+ * follow one another, so the last aggregation precedes the first. */
 static int64_t aggregation_bytes(const struct sl_network *net, const struct sl_runtime *rt,
                                  const struct sl_distribution *d)
 {

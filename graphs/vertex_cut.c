@@ -108,7 +108,7 @@ typedef void take_function(const struct shared *shared, struct sl_exchange *exch
 
 /* ---- E, exact ---- */
 
-/* Whether a layer needs the rows of message `number`, which are of one hop. */
+/* Return whether a layer needs the rows of message `number`, which are of one hop. */
 static bool is_needed(const struct shared *shared, const struct sl_vertex_cut *cut, int number)
 {
     return !sl_matrix_tile(shared->rows, cut->hop[number % cut->hops].tile, 0)->idle;
@@ -271,7 +271,8 @@ static void cut_walk(struct sl_runtime *rt, const struct sl_distribution *d,
 
 /* ---- Memory ---- */
 
-/* What a rank receives in one direction, of vertices at most `hops` hops away. */
+/* Return the rows and messages that a rank receives in one direction, for vertices at most `hops`
+ * hops away. */
 static struct sl_cut_flow flow_within(const struct sl_vertex_cut *cut,
                                       const struct sl_cut_flow *flow, int rank, int hops)
 {
@@ -283,7 +284,8 @@ static struct sl_cut_flow flow_within(const struct sl_vertex_cut *cut,
     return all;
 }
 
-/* The same for one bin of several: rows of all bins in messages of one. */
+/* Return the rows of all bins that a rank receives in one direction, and the messages of one bin.
+ */
 static struct sl_cut_flow flow_of_bin(const struct sl_vertex_cut *cut,
                                       const struct sl_cut_flow *flow, int rank)
 {
@@ -292,7 +294,7 @@ static struct sl_cut_flow flow_of_bin(const struct sl_vertex_cut *cut,
     return (struct sl_cut_flow){all.rows, (all.messages + bins - 1) / bins};
 }
 
-/* Messages of equal size. */
+/* Return the bytes that `m->messages` messages of equal size take. */
 static int64_t taken(const struct sl_cut_flow *m, int64_t row)
 {
     return m->messages > 0
@@ -300,7 +302,7 @@ static int64_t taken(const struct sl_cut_flow *m, int64_t row)
                : 0;
 }
 
-/* All but as many as there are stages. */
+/* Return the bytes of all messages but as many as there are stages. */
 static int64_t beyond(const struct sl_cut_flow *m, int stages, int64_t bytes)
 {
     return m->messages > stages ? bytes - bytes * stages / m->messages : 0;
@@ -319,8 +321,9 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
                              both = {to_root.rows + to_leaves.rows,
                                      to_root.messages + to_leaves.messages};
     const int64_t goes_to_leaves = taken(&to_root, now->state),
-                  goes_to_root = taken(&to_leaves, now->state); /* what a rank
-                      gets from others goes back to them with as many rows */
+                  goes_to_root =
+                      taken(&to_leaves,
+                            now->state); /* rows that a rank receives go back in equal number */
     const int64_t all = goes_to_leaves + goes_to_root;
     const int64_t when_to_root = goes_to_root + taken(&to_root, before->state),
                   when_to_leaves = goes_to_leaves + beyond(&to_leaves, rt->stages, goes_to_root);

@@ -81,7 +81,7 @@ struct sl_vertex_cut {
     struct sl_cut_flow *to_root, *to_leaves; // (ranks, hops): received rows of all bins
     /* Exchanges of this rank, for training. */
     struct sl_cut_exchange all;  /* all bins */
-    struct sl_cut_exchange *bin; // (delay), where there is one
+    struct sl_cut_exchange *bin; // (delay): one bin each; NULL without delay
     /* Factors of this rank's row tiles, (rows, 1) each; NULL: all are 1 */
     int own_tiles;
     struct sl_tile *factor;      // (own_tiles): factors where no clone meets

@@ -43,7 +43,7 @@ struct clones {
 
 /* The clones of one peer and hop, in the same order on both sides. */
 struct run {
-    int peer, hop;       /* number `hop` of those that are told apart */
+    int peer, hop;       /* number `hop` among the hops that are told apart */
     const int64_t *rows; // (count)
     int64_t count;
 };

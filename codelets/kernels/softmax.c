@@ -87,7 +87,7 @@ SL_INLINE void add_exponentials(struct row *row, float *terms)
     row->sum = lane[0];
 }
 
-/* Whether the label is the first largest logit; a NaN at the start is the largest. */
+/* Return whether the label is the first largest logit; a NaN at the start is the largest. */
 SL_INLINE bool is_right(const struct row *row, int32_t label)
 {
     static const int32_t numbers[SL_EIGHT] = {0, 1, 2, 3, 4, 5, 6, 7};
