@@ -34,7 +34,7 @@
 #include "graphs/partials.h"
 #include "graphs/stages.h"
 
-/* A row of the result on its way. */
+/* A row of the result and its progress. */
 struct row {
     struct sl_state *state;
     int start; /* column tile with which the row starts */
@@ -124,9 +124,10 @@ static void advance(struct walk *w, struct row *row, int to)
 
 /* ---- Stages ---- */
 
-/* Row tiles [from, to) of one rank, worked on at a time. Where the own run is a stage, it comes
- * twice. The first time, each row meets its tiles from its start on; the second time (`before`),
- * the tiles before its start. Where rows start at the first own tile, it comes once. */
+/* Row tiles [from, to) of one rank, worked on at a time. If the own run is a stage, it comes twice.
+ * The first time, each row meets the run's tiles from the row's start on; the second time
+ * (`before`), the tiles before the start. If rows start at the first own tile, the own run comes
+ * once. */
 struct run {
     int rank, from, to;
     bool before;
@@ -144,7 +145,7 @@ static bool adjacency_travels(const struct walk *w)
     return w->d->drops_adjacency && w->grid.columns > 1;
 }
 
-/* How often the own run is a stage, where tiles of the adjacency travel. */
+/* Return how often the own run is a stage, where tiles of the adjacency travel. */
 static int own_stages(const struct sl_distribution *d)
 {
     return d->own_first ? 1 : 2;
@@ -157,13 +158,13 @@ static int count_runs(const struct walk *w)
 
 static struct run run_at(const struct walk *w, int s)
 {
-    const int first = adjacency_travels(w); /* stage of another rank */
+    const int first = adjacency_travels(w); /* first stage of another rank */
     if (first <= s && s < first + sl_stages_count(w->rt, w->d))
         return stage_run(w->rt, w->d, s - first);
     return (struct run){w->rt->rank, w->own.from, w->own.to, s > 0};
 }
 
-/* Return whether rank `rank`, of this layer, has a row that meets H(k). */
+/* Return whether rank `rank`, of this depth, has a row that meets H(k). */
 static bool has_row(const struct walk *w, int rank, int k)
 {
     const struct sl_tile_run rows = sl_grid_panel(w->d, rank);
@@ -206,7 +207,7 @@ static int parent_of(const struct walk *w, int owner, int position, int k)
     return sl_relay_parent(&w->relay, owner, position, needs, &(struct way){w, k});
 }
 
-/* The tiles for the run that this rank needs. */
+/* Return the stage of a run: the run's tiles that this rank needs. */
 static struct sl_stage stage_of(const struct walk *w, const struct run *run)
 {
     struct sl_stage stage = {.tiles = w->asked, .from = w->from};
@@ -262,7 +263,7 @@ static void send_adjacency(const struct walk *w)
         }
 }
 
-/* Meets the tiles up to column tile `to`. */
+/* Let all rows meet the tiles up to column tile `to`. */
 static void work_up_to(struct walk *w, int to)
 {
     for (int r = 0; r < w->count; r++)
@@ -444,9 +445,9 @@ static void drop_row_operands(struct walk *w)
 
 /* ---- The walk ---- */
 
-/* The ring: ranks with the same column and depth need one another's tiles. A rank drops a stage
- * when rt->stages - 1 later stages have been asked for. Until then the rank can hand its tiles on.
- */
+/* Return the ring: ranks with the same column and depth need one another's tiles. A rank drops a
+ * stage when rt->stages - 1 later stages have been asked for. Until then the rank can hand its
+ * tiles on. */
 static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     const int stride = d->grid.columns * d->grid.depth;
@@ -474,13 +475,14 @@ static void add_row(struct walk *w, int start, struct sl_state state)
     w->row[w->count++] = row;
 }
 
-/* Return the first column tile of sums: the first own one. */
+/* Return the column tile with which sums for other groups begin, and with own-first all sums: the
+ * first own column tile. */
 static int first_own(const struct walk *w)
 {
     return w->own.from % w->a->tile_cols;
 }
 
-/* A row of another group, unless this rank has nothing for it. */
+/* Add a row of another group, if this rank has terms for it. */
 static void add_partial_row(struct walk *w, int i)
 {
     struct sl_state state = {.i = i, .part = true, .apart = true};

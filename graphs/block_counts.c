@@ -91,7 +91,8 @@ static void meet_row(struct counting *c, int i)
     const int64_t tiles = c->counts->tiles, first = flipped ? i : i * tiles;
     const int64_t step = flipped ? tiles : 1;
     const int *hop = c->d->hop;
-    int piece = -1, at = 0; /* the rank whose tiles, of one hop, are one at present; the last one */
+    int piece = -1,
+        at = 0; /* rank whose tiles, of one hop, currently join into one tile; its last tile */
     for (int k = 0; k < tiles; k++) {
         const int64_t nnz = nnz_of[first + k * step];
         const bool joins = c->at[k].row == c->at[i].row && !c->d->tiles_alone;

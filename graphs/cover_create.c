@@ -24,7 +24,7 @@ struct finding {
     int64_t came_count;
     int64_t *result_first; // (ranks · numbers + 1): results of each message
     int64_t *row_entry;    // (results + 1): the first entry of each result
-    int64_t *rows;         // (results): rows of the graph
+    int64_t *rows;         // (results): the graph's row of each result
     int64_t *own_rows;     // rows here whose results come, message by message
     int64_t *own_first;    // (ranks · numbers + 1)
     int32_t *columns;      // (longest result)
@@ -110,7 +110,7 @@ static int number_results(struct finding *f)
     return f->columns && f->values ? 0 : no_memory(f, longest);
 }
 
-/* Rows of this rank whose results come, from the entries that it sent. */
+/* List the rows of this rank whose results other ranks make, from the entries that it sent. */
 static int number_own(struct finding *f)
 {
     const int runs = f->rt->ranks * f->numbers;
@@ -133,8 +133,8 @@ static int number_own(struct finding *f)
     return 0;
 }
 
-/* Messages between this rank and others, round from the next rank or to the one before. Own rows
- * have places in tiles; results for others have none. */
+/* List the messages of results, round over the ranks: forward for own rows, which have places in
+ * tiles, backward for others' rows, which have none. */
 static int list_messages(const struct finding *f, bool own, struct sl_exchange_list *list)
 {
     const int ranks = f->rt->ranks;
@@ -240,7 +240,8 @@ static int joined(const void *context, int i, int k)
     return ((const struct finding *)context)->d->tiles_alone ? k : 0;
 }
 
-/* Tiles of this rank alone. Each rank has another number of them, so all take as many tags. */
+/* Make the matrix, whose tiles belong to this rank alone. Ranks have unlike numbers of tiles, so
+ * all take equally many tags. */
 static int create_matrix(struct finding *f)
 {
     const struct sl_exchange *x = &f->cover->results;

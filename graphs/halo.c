@@ -182,7 +182,7 @@ static void meet_stage(struct walk *w, int s)
     sl_stage_drop(w->rt, &stage);
 }
 
-/* Results of other ranks, into rows that are complete here. */
+/* Merge other ranks' results into the own rows, which are complete. */
 static void merge_results(struct walk *w)
 {
     const int ahead = w->rt->stages - 1;
@@ -280,7 +280,7 @@ struct messages {
     size_t kept;     /* bytes of a kept block of pages, which also serves smaller messages */
     size_t pages;    /* bytes of the smallest message that takes such a block */
     int64_t all;     /* bytes */
-    int64_t largest; /* message */
+    int64_t largest; /* bytes of the largest message */
 };
 
 static void add_message(struct messages *m, int64_t rows)

@@ -110,7 +110,7 @@ static int create_row_tiles(struct sl_network *net, int64_t rows, int columns,
     return code;
 }
 
-/* The first layer whose rows are normalised. */
+/* Return the data of the first layer that normalises rows. */
 static struct cut_rows *first_rows(const struct sl_network *net)
 {
     const struct sl_layer *layer = net->layer;
@@ -278,8 +278,8 @@ static void take_statistics(struct sl_network *net, struct sl_layer *layer)
     sl_network_broadcast(net, &batch->statistics);
 }
 
-/* Send the parts of row tile i, of columns cut at `cut`, to the group, and add them up, in the
- * order of columns. */
+/* Send the parts of row tile i to the group, and merge them in the order of columns, which are cut
+ * at `cut`. */
 static void combine(struct sl_network *net, const int64_t *cut, int i, struct sl_tile *parts,
                     struct sl_tile *whole)
 {
@@ -328,7 +328,7 @@ static void forward(struct sl_network *net, struct sl_layer *layer, bool trainin
 
 /* ---- Backward ---- */
 
-/* The gradient of the parameters, which all ranks need. */
+/* Return the summed gradient of the parameters, broadcast to all ranks, which need it. */
 static struct sl_tile *sum_batch(struct sl_network *net, struct sl_layer *layer)
 {
     struct batch *batch = layer->own;
@@ -342,7 +342,7 @@ static struct sl_tile *sum_batch(struct sl_network *net, struct sl_layer *layer)
     return batch->summed;
 }
 
-/* The products of whole rows (T). */
+/* Return the products of whole rows (T). */
 static struct sl_tile *sum_products(struct sl_network *net, struct sl_layer *layer,
                                     const struct sl_matrix *g)
 {
@@ -358,7 +358,7 @@ static struct sl_tile *sum_products(struct sl_network *net, struct sl_layer *lay
     return first->products;
 }
 
-/* The parts of the others of the group, forward and back. */
+/* Count the parts of the group's other ranks, forward and back. */
 int64_t sl_layer_count_norm(const struct sl_distribution *d, int rank, int64_t *messages)
 {
     const struct sl_tile_run run = sl_grid_group(d, rank);
@@ -486,7 +486,7 @@ const struct sl_layer_kind sl_layer_row_norm = {
 const struct sl_layer_kind sl_layer_batch_norm = {
     .name = "batch-norm",
     .vectors = 2 + AVERAGES,
-    .vector = {"weight", "bias", "running_mean", "running_var"}, /* PyTorch's names */
+    .vector = {"weight", "bias", "running_mean", "running_var"}, /* names in PyTorch */
     .averages = AVERAGES,
     .alone = true,
     .start = start,

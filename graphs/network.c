@@ -14,7 +14,8 @@
 
 /* ---- Work matrices ---- */
 
-/* `cut` NULL: an even cut of the width, which the distribution makes. */
+/* Return whether a matrix is cut at `cut`. NULL: an even cut of the width, which the distribution
+ * makes. */
 static bool is_cut(const struct sl_matrix *matrix, const int64_t *cut)
 {
     return !cut || memcmp(matrix->col_cut, cut, (size_t)(matrix->tile_cols + 1) * sizeof *cut) == 0;
@@ -135,7 +136,7 @@ static bool has_blocks(const struct sl_sparse_matrix *a)
     return blocks;
 }
 
-/* Each worker has one at a time. */
+/* Count one temporary sum for each worker. */
 int64_t sl_network_temporary_bytes(const struct sl_network *net)
 {
     const struct sl_graph *graph = net->graph;
@@ -175,8 +176,8 @@ static int64_t tags_at_a_time(const struct sl_network *net)
     return (int64_t)net->graph->distribution->tiles * net->rt->ranks;
 }
 
-/* An epoch takes some for each weight, forward, again, back and forward to evaluate, and for the
- * loss. */
+/* Return the most takings of tags in SL_EPOCHS_IN_FLIGHT epochs. An epoch takes tags for each
+ * weight forward, again, back and in the evaluation, and for the loss. */
 static int64_t most_taken(const struct sl_network *net)
 {
     int64_t weights = 0;
@@ -264,8 +265,9 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     if (!code)
         code = layer->kind->plan(net, layer, wanted);
     if (!code && !net->evaluates)
-        code = sl_product_create_gradients(net, layer); /* follows from the order */
-    struct sl_tile summed = model->parameters; /* the layer gives a tile like it to be summed, or */
+        code = sl_product_create_gradients(net, layer); /* gradients follow from the order */
+    struct sl_tile summed =
+        model->parameters; /* the groups sum a tile shaped as the parameters, or */
     summed.owner = 0;
     if (!layer->kind->differentiate && !layer->gradient.rows && layer->gradients.tiles)
         summed.ld = layer->gradients.tiles[0].ld; /* a tile of the gradients themselves */
@@ -276,7 +278,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     return code;
 }
 
-/* Every few layers that aggregate in an epoch, but the last one. */
+/* Refresh copies after every few layers that aggregate in an epoch, but not after the last one. */
 static void plan_refreshing(struct sl_network *net)
 {
     int done = 0;
@@ -360,7 +362,8 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
                                     net->total.rows ? &net->total : &net->metrics[0]);
     if (!code && !net->unmeasured)
         code = sl_evaluation_create(net);
-    net->rt->shapes_alone = net->logits_only; /* networks of the same logits look at their size */
+    net->rt->shapes_alone =
+        net->logits_only; /* without forward pass, only the size of matrices counts */
     for (int l = 0; !code && l < layers; l++)
         code = create_layer(net, l, orders ? orders[l] : order);
     net->rt->shapes_alone = false;

@@ -151,7 +151,8 @@ static void sum_merge(struct sl_state *s, struct sl_tile *const *other,
 static void sum_close(struct sl_state *s)
 {
     const struct sl_reduction *r = s->states->reduction;
-    const bool finished = s->started && !s->pieces && !s->apart; /* by the last task */
+    const bool finished =
+        s->started && !s->pieces && !s->apart; /* the last task has written out[0] */
     struct sl_epilogue_tiles *epilogue = &((struct sum *)s->own)->epilogue;
     epilogue->factor = s->factor;
     if (!finished && (r->epilogue || s->factor || s->held != s->out[0]))
