@@ -17,7 +17,7 @@ namespace
 {
 
 enum {
-    THREADS = 128,   /* threads, or rows, of a block */
+    THREADS = 128,   /* threads of a block */
     MOST_LANES = 32, /* lanes of a team */
     COLUMNS = 4,     /* columns of a lane at a time */
     STEPS = 4,       /* entries of a lane in a chunk; equals PER_DRAW */
@@ -26,7 +26,7 @@ enum {
     LARGEST_POWER = 88, /* e to this power is finite */
 };
 
-/* sl_attention_all on the device. */
+/* Return the columns of all heads: sl_attention_all on the device. */
 __device__ __forceinline__ int64_t all_of(const sl_attention &how)
 {
     return how.heads * how.width;
@@ -152,7 +152,7 @@ __device__ __forceinline__ void leak(float x, float negative, int step, entries 
     of->x[step] = x > 0.0f ? x : x * negative;
 }
 
-/* e^x, which is finite: an entry of weight 0 may have any x. NaN stays. */
+/* Return e^x, bounded to a finite value, because an entry of weight 0 may have any x. NaN stays. */
 __device__ __forceinline__ float power(float x)
 {
     const float most = LARGEST_POWER;
@@ -164,7 +164,7 @@ __device__ __forceinline__ uint32_t vertex_at(const float *at)
     return __float_as_uint(*at) ^ SL_ATTENTION_VERTEX;
 }
 
-/* The factors of dropout. Where the lanes of four heads need the same draws, each lane draws for
+/* Apply the factors of dropout. Where the lanes of four heads need equal draws, each lane draws for
  * one of its entries. */
 __device__ __forceinline__ void drop(const sl_attention &how, const team &t, const entries &of,
                                      pair (&p)[STEPS])
@@ -293,19 +293,19 @@ struct meeting {
     sl_attention how;
     division d;
     sl_sparse a;
-    sl_floats_at dense, scores; /* `dense` is met and added up */
+    sl_floats_at dense, scores; /* dense: rows that entries meet and add up */
     sl_floats_at own, out;
     bool accumulate;
-    bool own_aligned, out_aligned, sloped_aligned; /* if VECTOR */
+    bool own_aligned, out_aligned, sloped_aligned; /* whether rows are aligned, for VECTOR */
 };
 
-/* A head's part of a state, as far as this lane knows it: the maximum is the team's, the sums have
- * the lane's entries. */
+/* This lane's view of a head's state: the maximum of the team's entries, the sums of the lane's
+ * entries. */
 struct head_state {
     float m, l, q;
 };
 
-/* Compute the chunk's weights, and by how much a larger maximum scales the sums. */
+/* Compute the chunk's weights, and the factor by which a larger maximum scales the sums. */
 template <int LANES, bool TRAINING>
 __device__ __forceinline__ void weigh(const meeting &w, const team &t, const chunk &c, float score,
                                       uint32_t vertex, head_state *s)
@@ -361,7 +361,7 @@ __device__ __forceinline__ void meet_row(const meeting &w, const team &t, int64_
         const uint32_t end = w.a.row_ptr[b * w.a.rows + r + 1];
         for (uint32_t e = w.a.row_ptr[b * w.a.rows + r]; e < end;) {
             const chunk c = {b * w.a.block_cols, e, (int)(end - e < most ? end - e : most)};
-            __syncwarp(t.mask); /* the chunk before has been added */
+            __syncwarp(t.mask); /* all lanes have added the previous chunk */
             weigh<LANES, TRAINING>(w, t, c, score, vertex, s);
             __syncwarp(t.mask);
 #pragma unroll
@@ -419,7 +419,7 @@ __global__ void __launch_bounds__(THREADS) forward(meeting w)
 
 /* ---- Backward ---- */
 
-/* Compute the chunk's weights; v += Σ alpha · slope · r. */
+/* Compute the chunk's weights, and add Σ alpha · slope · r to v. */
 __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, const chunk &c,
                                            float score, uint32_t vertex, float *v)
 {
@@ -441,7 +441,8 @@ __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, cons
             }
         }
         const float alpha = of.weight[i] * power(of.x[i] - log_sum);
-        p[i].alpha = alpha > 1.0f ? 1.0f : alpha; /* by rounding, or with the L of an old epoch */
+        p[i].alpha =
+            alpha > 1.0f ? 1.0f : alpha; /* above 1 by rounding, or with the L of an old epoch */
         p[i].sloped = p[i].alpha * of.slope[i];
         *v = fmaf(p[i].sloped, product, *v);
     }
@@ -462,7 +463,7 @@ __device__ __forceinline__ void meet_row_back(const meeting &w, const team &t, i
         const uint32_t end = w.a.row_ptr[b * w.a.rows + r + 1];
         for (uint32_t e = w.a.row_ptr[b * w.a.rows + r]; e < end;) {
             const chunk c = {b * w.a.block_cols, e, (int)(end - e < most ? end - e : most)};
-            __syncwarp(t.mask); /* the chunk before has been added */
+            __syncwarp(t.mask); /* all lanes have added the previous chunk */
             weigh_back(w, t, c, score, vertex, v);
             __syncwarp(t.mask);
             add_rows<LANES, VECTOR, true>(t, c.count, w.dense, at, sum);
@@ -478,7 +479,7 @@ __device__ __forceinline__ float product_of(const meeting &w, const team &t, int
                                             const sums &sum)
 {
     const sl_cuda_vector<COLUMNS> own = at.load(w.own.data + r * w.own.ld, w.own_aligned);
-    __syncwarp(t.mask); /* the piece before has been added */
+    __syncwarp(t.mask); /* all lanes have added the previous piece */
 #pragma unroll
     for (int i = 0; i < COLUMNS; i++)
         t.product[at.within[i]] = own.at[i] * sum.sloped.at[i];
@@ -550,7 +551,7 @@ bool rows_aligned(const sl_attention &how, int64_t rows, const sl_floats_at &at)
  *
  * A warp has a row: first a lane has a head, then a column. */
 
-enum { ROWS = 4 }; /* threads, or rows, of a block */
+enum { ROWS = 4 }; /* rows of a block */
 
 struct factors {
     float own[ROWS][SL_ATTENTION_HEADS], other[ROWS][SL_ATTENTION_HEADS];
@@ -568,7 +569,8 @@ __device__ __forceinline__ parts parts_of(const sl_attention &how, float *state)
             state + 2 * all + 2 * heads};
 }
 
-/* Merge the head's m, l, q. A factor 0 of the other state: it is empty. */
+/* Merge the head's m, l, q, and set the factors of both states. An empty other state has factor 0.
+ */
 __device__ __forceinline__ void merge_head(const sl_attention &how, const parts &from,
                                            const parts &to, int h, float *own, float *other)
 {

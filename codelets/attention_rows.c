@@ -27,7 +27,7 @@ void sl_kernel_attention_scores(const struct sl_attention *how, int64_t rows,
     }
 }
 
-/* X (rows, F) = the mean of the heads of `rows` rows of Z. */
+/* Set X (rows, F) to the mean of the heads in `rows` rows of Z. */
 static void average(const struct sl_attention *how, int64_t rows, const struct sl_floats_at *state,
                     float *restrict x)
 {
@@ -191,7 +191,7 @@ void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_att
                                          .work = size_of(back)});
 }
 
-/* A task on tiles of the same rows, with no argument but `how`. */
+/* Submit a task on tiles with equal rows, with no argument but `how`. */
 static void submit_rows(struct sl_runtime *rt, const struct sl_attention *how,
                         struct starpu_codelet *codelet, struct sl_tile *x, struct sl_tile *y,
                         struct sl_tile *out)

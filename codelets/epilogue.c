@@ -85,7 +85,7 @@ int sl_epilogue_buffers(const struct epilogue_argument *arg, void **buffers, str
     return used;
 }
 
-/* A pass, a matrix that is read besides, random numbers. */
+/* The bits: there is an epilogue, it reads a mask, it draws random numbers. */
 uint32_t sl_epilogue_kind(const struct epilogue_argument *arg)
 {
     return (uint32_t)arg->present | (uint32_t)(arg->has_mask || arg->masked_by_z) << 1 |

@@ -1,4 +1,4 @@
-/* Right and wrong labels of every label and split. */
+/* Counts of right and wrong labels, for every label and split. */
 #include <math.h>
 #include <string.h>
 

@@ -101,7 +101,7 @@ void sl_norm_buffers(const struct norm_argument *arg, void **buffers, struct nor
 
 /* norm
  *   argument  struct norm_argument
- *   buffers   …       R    what the epilogue needs of: rows' facts, factors
+ *   buffers   …       R    rows' facts and factors, as far as the epilogue needs them
  *             …       R    parameters (2 or 4, width)
  *             …       R    statistics (2, width) or moments (3, rows), if there are
  *             before  R    H (rows, cols), unless it is Z

@@ -1,4 +1,4 @@
-/* Normalised rows that are cut: moments of parts meet, and the tasks. */
+/* Normalisation of rows that are cut: the merging of parts' moments, and the tasks. */
 #include "codelets/norm_parts.h"
 
 #include "codelets/codelet.h"

@@ -9,7 +9,7 @@ extern "C" {
 namespace
 {
 
-/* The methods, as in the CPU's loop. */
+/* Define a struct for each method, with the functions that cores use, too. */
 #define METHOD(constant, name, states_, state)                                  \
     struct name {                                                               \
         static constexpr int states = states_;                                  \
@@ -45,7 +45,7 @@ __device__ __forceinline__ bool is_left_alone(const sl_cuda_moment &moment)
 
 enum { THREADS = 256 };
 
-/* A block has the columns [256·x, 256·x + 256) of the rows y, y + gridDim.y, … */
+/* Make a step. A block has the columns [256·x, 256·x + 256) of the rows y, y + gridDim.y, … */
 template <class Method>
 __global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Method method)
 {

@@ -28,7 +28,7 @@ void sl_own_layer_free(struct sl_own_layer_arrays *arrays)
     free(arrays->parameters);
 }
 
-/* Rows r … r + count - 1, side by side. */
+/* Copy rows r … r + count - 1 of X side by side, as float32. */
 static void take_rows(const struct sl_rows *x, int64_t r, int64_t count, int64_t cols, float *out)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -80,7 +80,7 @@ void sl_kernel_own_layer(const struct sl_own_layer *own, int64_t rows, int64_t c
     }
 }
 
-/* Y = after · the gradients of rows r … r + count - 1. */
+/* Write Y = after · the gradients of rows r … r + count - 1. */
 static void put_rows(const struct sl_own_layer_back *b, int64_t r, int64_t count, const float *from)
 {
     for (int64_t i = 0; i < count; i++) {

@@ -185,7 +185,8 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- Vertices before an entry ---- */
 
-/* Vertices without the label in the low half, with the label in the upper one. */
+/* Return 1 in the low half for a vertex of the split without the label, in the upper half for a
+ * vertex with the label, else 0. */
 __device__ __forceinline__ uint64_t counts_as(uint64_t entry, int split)
 {
     const uint32_t what = (uint32_t)entry;
@@ -202,7 +203,7 @@ __device__ __forceinline__ double with(uint64_t vertices)
     return (double)(vertices >> 32);
 }
 
-/* The sum of a warp's numbers of lanes below, and of all lanes. */
+/* Return the sum of the numbers of the warp's lower lanes, and set the sum of all lanes. */
 __device__ __forceinline__ uint64_t sum_below(uint64_t own, uint64_t *all)
 {
     const unsigned low = __ballot_sync(0xFFFFFFFFu, own == 1),
@@ -211,7 +212,7 @@ __device__ __forceinline__ uint64_t sum_below(uint64_t own, uint64_t *all)
     return (uint64_t)__popc(high & lanes_below()) << 32 | (uint64_t)__popc(low & lanes_below());
 }
 
-/* Count the vertices of each block; or, with `prefix`, those before each entry. */
+/* Count the vertices of each block; with `prefix`, write the count before each entry instead. */
 __global__ void __launch_bounds__(THREADS)
     before_kernel(entry_runs runs, int split, const uint64_t *entries, uint64_t *before,
                   uint64_t *prefix)
@@ -241,7 +242,7 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- Sums ---- */
 
-/* The first entry whose score is at least `score`, 33 bits. */
+/* Return the first entry whose score is at least `score`, a number of 33 bits. */
 __device__ __forceinline__ int64_t find(const uint64_t *entries, int64_t count, uint64_t score)
 {
     int64_t from = 0, to = count;
@@ -255,7 +256,8 @@ __device__ __forceinline__ int64_t find(const uint64_t *entries, int64_t count, 
     return from;
 }
 
-/* Sums of the block's threads, in its first thread: lanes by a tree, then warps in order. */
+/* Add the sums of the block's threads into its first thread: lanes by a tree, then warps in order.
+ */
 __device__ void sum_block(double (&sums)[SL_RANKINGS])
 {
     auto &parts = sl_cuda_shared<double[WARPS][SL_RANKINGS]>();

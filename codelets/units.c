@@ -12,9 +12,9 @@
 enum { RUN = 1 << 15 };
 
 struct run {
-    int64_t first; /* column of the block that list[0] is */
+    int64_t first; /* column of the block for list[0] */
     int count;
-    int32_t list[RUN]; /* columns of the whole */
+    int32_t list[RUN]; /* listed columns of the whole */
 };
 
 static bool is_in(const struct sl_units *units, int64_t unit, int part)

@@ -104,7 +104,7 @@ static uint32_t take_rows(struct sl_kept_walk *walk, const uint32_t *row_ptr, st
     return walk->entry - begin;
 }
 
-/* column[e] = column0 + that of entry begin + e. */
+/* Set column[e] = column0 + the column of entry begin + e. */
 static void read_columns(const struct sl_sparse *x, uint32_t begin, uint32_t count,
                          uint32_t column0, uint32_t *restrict column)
 {
@@ -118,14 +118,15 @@ static void read_columns(const struct sl_sparse *x, uint32_t begin, uint32_t cou
             column[e] = column0 + wide[e];
 }
 
-/* An entry of the block as one of the batch that begins with entry `begin`. */
+/* Return the number of a block's entry in the batch that begins with entry `begin`, at most
+ * `count`. */
 static uint32_t clip(uint32_t entry, uint32_t begin, uint32_t count)
 {
     const uint32_t from = entry > begin ? entry - begin : 0;
     return from < count ? from : count;
 }
 
-/* Draws for all entries of the batch, whose rows begin at row_ptr. */
+/* Draw for all entries of the batch, whose rows begin at row_ptr. */
 static void draw(const struct sl_kept_walk *walk, const struct sl_kept *batch,
                  const uint32_t *row_ptr, uint32_t begin, uint32_t column0, struct entries *all)
 {
@@ -153,7 +154,7 @@ static void draw(const struct sl_kept_walk *walk, const struct sl_kept *batch,
 /* ---- What is kept ---- */
 
 #ifdef __AVX512F__
-/* keep of 16 entries at a time. */
+/* Copy kept entries into the batch, 16 entries at a time. */
 static void keep(struct entries *all, uint32_t column0, float scale, struct sl_kept *batch)
 {
     uint32_t kept = 0;
@@ -194,7 +195,7 @@ static void keep(struct entries *all, uint32_t column0, float scale, struct sl_k
 }
 #endif
 
-/* Kept entries before entry e of the batch. */
+/* Return how many kept entries precede entry e of the batch. */
 static uint32_t kept_before(const struct entries *all, const struct sl_kept *batch, uint32_t e)
 {
     if (e == all->count)

@@ -127,7 +127,7 @@ SL_KERNEL(sl_kernel_norm_gradient,
     }
 }
 
-/* The means of wG and wG·X of rows, whose other moments are there. */
+/* Find the means of wG and wG·X of rows whose other moments are known. */
 SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, int64_t rows, float *x,
                              struct moments *of)
 {
@@ -141,7 +141,7 @@ SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, int64_t ro
     }
 }
 
-/* The gradient of H in place of X, without `after`. */
+/* Replace X by the gradient of H, without `after`. */
 SL_INLINE void turn_back(const struct sl_norm_back *b, bool half, const struct moments *of,
                          int64_t r, int64_t j, int64_t count, const float *restrict inverse,
                          float *restrict x)

@@ -13,7 +13,7 @@
 struct row {
     const float *z;
     int64_t whole; /* classes before the last ones */
-    int64_t rest;  /* the last ones */
+    int64_t rest;  /* number of last classes */
     sl_short last[SL_EIGHT_VECTORS];
     float largest;
     float sum; /* sum of exp(z - largest) */
@@ -60,8 +60,8 @@ SL_INLINE void find_largest(struct row *row)
     row->largest = lane[0];
 }
 
-/* `terms` gets the exponentials of all but the last classes, row->last those of the last; NULL:
- * only their sum is wanted. */
+/* Sum the exponentials of a row. Write them to row->last for the last classes, to `terms` for all
+ * others; `terms` NULL: only sum them. */
 SL_INLINE void add_exponentials(struct row *row, float *terms)
 {
     sl_short sum[SL_EIGHT_VECTORS];
@@ -156,7 +156,7 @@ SL_KERNEL(sl_kernel_accuracy,
     }
 }
 
-/* out = factor · (softmax(z) - onehot(label)), where `out` has the exponentials. */
+/* Turn the exponentials in `out` into factor · (softmax(z) - onehot(label)). */
 SL_INLINE void finish_gradient(const struct row *row, int32_t label, float factor, float *out)
 {
     const float times = factor / row->sum;
@@ -195,7 +195,7 @@ SL_KERNEL(sl_kernel_softmax_loss, (const struct sl_softmax *s, double *loss, dou
 
 /* ---- Class weights and label smoothing ---- */
 
-/* Σ_j weights(j)·z(j). WEIGHTS NULL: all 1. */
+/* Return Σ_j weights(j)·z(j). WEIGHTS NULL: all 1. */
 SL_INLINE double sum_weighted(int64_t classes, const float *weights, const float *z)
 {
     sl_reals sum[SL_DOUBLE_VECTORS];
@@ -213,7 +213,7 @@ SL_INLINE double sum_weighted(int64_t classes, const float *weights, const float
     return sl_fold_reals(sum, false) + rest;
 }
 
-/* out = by · out - each · weights, where `out` has the exponentials. */
+/* Turn the exponentials in `out` into by · out - each · weights. */
 SL_INLINE void finish_weighted(const struct row *row, float by, float each, const float *weights,
                                float *out)
 {
