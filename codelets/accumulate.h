@@ -37,7 +37,7 @@ struct sl_add_scaled {
 };
 void sl_submit_add_scaled(struct sl_runtime *rt, const struct sl_add_scaled *sum);
 
-/* add_scaled */
+/* Argument of the task add_scaled. */
 struct add_scaled_argument {
     float scale;
     enum sl_row_fact factor;

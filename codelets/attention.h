@@ -19,7 +19,7 @@
  * would be subnormal, which processors multiply slowly. */
 #define SL_ATTENTION_VERTEX 0x40000000u
 
-enum { SL_ATTENTION_HEADS = 256, SL_ATTENTION_COLUMNS = 16384 }; /* at most, H and H·F */
+enum { SL_ATTENTION_HEADS = 256, SL_ATTENTION_COLUMNS = 16384 }; /* most heads H and columns H·F */
 
 struct sl_attention {
     int32_t heads;
@@ -63,7 +63,8 @@ struct sl_floats_at {
 };
 
 /* Meet the entries of A (rows, cols), whose weights are >= 0: PROJECTED (cols), SCORES and STATE
- * (rows). `accumulate`: the state goes on. Else it is new. A row without entries has l = 0. */
+ * (rows). `accumulate`: continue the state; else begin a new state. A row without entries has l =
+ * 0. */
 void sl_kernel_attention(const struct sl_attention *how, const struct sl_sparse *a,
                          const struct sl_floats_at *projected, const struct sl_floats_at *scores,
                          bool accumulate, const struct sl_floats_at *state);
@@ -130,14 +131,14 @@ struct sl_attention_back_tiles {
 void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *how,
                               const struct sl_attention_back_tiles *tiles);
 
-/* attention, attention_back */
+/* Argument of the tasks attention and attention_back. */
 struct attention_argument {
     struct sl_attention how;
     struct sl_sparse_shape shape;
     bool accumulate;
 };
 
-/* attention_merge */
+/* Argument of the task attention_merge. */
 struct attention_merge_argument {
     struct sl_attention how;
     int64_t first, rows;

@@ -73,7 +73,7 @@ static struct sl_floats_at floats_of(void *buffer)
 /* attention_weights
  *   argument  struct attention_weights_argument
  *   buffers   0 R    PARAMETERS
- *             1 W    WEIGHTS; RW where the part is a further one */
+ *             1 W    WEIGHTS; RW for a further part */
 static void attention_weights_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
@@ -85,7 +85,7 @@ static void attention_weights_cpu(void *buffers[], void *argument)
  *   argument  struct attention_weights_argument
  *   buffers   0 R    PARAMETERS
  *             1 R    GRADIENT of the weights
- *             2 W    BACK, likewise */
+ *             2 W    BACK; RW for a further part */
 static void attention_weights_back_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;

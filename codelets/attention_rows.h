@@ -98,14 +98,14 @@ void sl_submit_attention_gradient(struct sl_runtime *rt, const struct sl_attenti
 void sl_submit_attention_own(struct sl_runtime *rt, const struct sl_attention *how,
                              struct sl_tile *gradient, struct sl_tile *state, struct sl_tile *back);
 
-/* attention_weights, attention_weights_back */
+/* Argument of the tasks attention_weights and attention_weights_back. */
 struct attention_weights_argument {
     struct sl_attention how;
     struct sl_attention_shape shape;
     bool further;
 };
 
-/* attention_output */
+/* Argument of the task attention_output. */
 struct attention_output_argument {
     struct sl_attention how;
     struct epilogue_argument epilogue;

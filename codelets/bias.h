@@ -18,7 +18,7 @@ void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *facts, enum 
                              struct sl_tile *g, bool zero, int64_t bias_row,
                              struct sl_tile *gradient);
 
-/* bias_gradient */
+/* Argument of the task bias_gradient. */
 struct bias_gradient_argument {
     int64_t bias_row;
     enum sl_row_fact factor;

@@ -28,13 +28,13 @@ void sl_submit_square_sum(struct sl_runtime *rt, bool accumulate, int averages, 
 void sl_submit_clip(struct sl_runtime *rt, double limit, int averages, struct sl_tile *sum,
                     struct sl_tile *g);
 
-/* square_sum */
+/* Argument of the task square_sum. */
 struct square_sum_argument {
     bool accumulate;
     int averages;
 };
 
-/* clip */
+/* Argument of the task clip. */
 struct clip_argument {
     double limit;
     int averages;

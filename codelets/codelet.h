@@ -40,7 +40,7 @@ uint32_t sl_codelet_footprint(struct starpu_task *task);
         .color = color_,                                                                    \
     }
 
-/* Defines `<operation>_codelet`, which runs `<operation>_cpu` and, in a CUDA build,
+/* Define `<operation>_codelet`, which runs `<operation>_cpu` and, in a CUDA build,
  * `<operation>_cuda` of the twin file: name, colour in traces (0xRRGGBB), number of buffers, access
  * mode of each. */
 #define SL_CODELET(operation, color_, count_, ...) \

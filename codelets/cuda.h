@@ -19,7 +19,7 @@ extern "C" {
 
 #ifdef STARPU_USE_CUDA
 #include <starpu_cublas_v2.h>
-#else /* a StarPU without CUDA: the kernels compile all the same */
+#else /* a StarPU without CUDA: kernels compile with these declarations */
 extern "C" cudaStream_t starpu_cuda_get_local_stream(void);
 extern "C" cublasHandle_t starpu_cublas_get_local_handle(void);
 #endif
@@ -206,7 +206,7 @@ __device__ __forceinline__ uint32_t sl_cuda_sparse_col(const void *col, bool nar
     return narrow ? __ldg((const uint16_t *)col + e) : __ldg((const uint32_t *)col + e);
 }
 
-/* v(i) *= sl_dropout_factor(drop, vertex, column + i). */
+/* Multiply v(i) by sl_dropout_factor(drop, vertex, column + i). */
 template <int V>
 __device__ __forceinline__ void sl_cuda_drop(const sl_dropout &drop, uint32_t vertex,
                                              uint32_t column, sl_cuda_vector<V> *v)
@@ -264,8 +264,7 @@ __global__ void __launch_bounds__(SL_CUDA_EACH_THREADS)
     }
 }
 
-/* out = operation over (rows, cols); `aligned`: every operand is, in the sense of sl_cuda_aligned.
- */
+/* Launch out = operation over (rows, cols). `aligned`: sl_cuda_aligned holds for every operand. */
 template <class Operation, class T>
 static void sl_cuda_launch_each(const char *name, int64_t rows, int64_t cols, bool aligned,
                                 const Operation &operation, T *out, int64_t ldo,

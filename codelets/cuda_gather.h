@@ -136,8 +136,8 @@ struct sl_cuda_gather_place {
     uint32_t group, groups, vertex;
 };
 
-/* sum += Σ value(e)·H(column(e), slice) over the group's share of the entries [begin, end) of a
- * block that starts at `column0`. WIDE: a lane has the slice's four columns from 4·lane on;
+/* Add Σ value(e)·H(column(e), slice) to `sum`, over the group's share of the entries [begin, end)
+ * of a block that starts at `column0`. WIDE: a lane has the slice's four columns from 4·lane on;
  * otherwise every LANES-th column, PER in all. MANY: a piece may have several runs. DROP: entries
  * are dropped out. */
 template <class T, int LANES, int PER, bool WIDE, bool MANY, bool DROP>
@@ -270,7 +270,7 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS, SL_CUDA_GATHER_BLOCKS)
     const int64_t first_row = (int64_t)blockIdx.x * ROWS;
     sl_cuda_gather_place at;
     at.runs = p.run;
-    if constexpr (MANY) { /* parameters are read fast only where a warp reads the same one */
+    if constexpr (MANY) { /* parameters are fast only where all lanes of a warp read one address */
         auto &runs = sl_cuda_shared<sl_cuda_run[SL_CUDA_GATHER_RUNS]>();
         for (int i = (int)threadIdx.x; i < p.runs; i += SL_CUDA_GATHER_THREADS)
             runs[i] = p.run[i];
@@ -292,7 +292,7 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS, SL_CUDA_GATHER_BLOCKS)
         at.vertex = DROP ? p.vertex[at.r] : 0;
         float sum[PER] = {};
         sl_cuda_gather_row<T, LANES, PER, WIDE, MANY, DROP>(p, at, sum);
-        if (TEAM > LANES) /* then the team is the warp, which has come here as a whole */
+        if (TEAM > LANES) /* the team is then a whole warp, so its groups add up */
             sl_cuda_add_groups<LANES, PER>(TEAM, sum);
         if (at.group == 0)
             sl_cuda_gather_write_slice<LANES, PER, WIDE>(p, at, sum);

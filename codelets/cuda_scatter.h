@@ -41,7 +41,7 @@ template <int S>
 __device__ __forceinline__ void sl_scatter_consume(const sl_scatter &p, const sl_scatter_list &list,
                                                    int count, int64_t first, float *sums)
 {
-    constexpr int AT_ONCE = S == 4 ? 4 : 8; /* loads under way */
+    constexpr int AT_ONCE = S == 4 ? 4 : 8; /* loads in flight */
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     for (int base = 0; base < count; base += 32) {
         const int own = base + (int)lane;

@@ -18,7 +18,7 @@ void sl_cuda_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop,
 void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, struct sl_tile *facts,
                        int64_t column0, struct sl_tile *x, struct sl_tile *y);
 
-/* dropout */
+/* Argument of the task dropout. */
 struct dropout_argument {
     struct sl_dropout drop;
     uint32_t column0;

@@ -86,10 +86,10 @@ struct sl_epilogue_tiles {
 void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *epilogue,
                         struct sl_tile *sum, struct sl_tile *z);
 
-/* epilogue; a part of gemm_argument and spmm_argument */
+/* Argument of the task epilogue, and a part of gemm_argument and spmm_argument. */
 struct epilogue_argument {
     bool present;
-    bool has_facts, has_factor, has_bias, has_mask; /* which buffers come along, in this order */
+    bool has_facts, has_factor, has_bias, has_mask; /* buffers that come along, in this order */
     bool relu, elu;
     bool apart;       /* SUM and Z are two tiles */
     bool masked_by_z; /* the mask is Z before the task */

@@ -7,7 +7,8 @@
 /* Z = X·H, or Xᵀ·H if transposed (accumulate: Z + …), X (m, k) sparse, its element (r, c)
  * multiplied by sl_dropout_factor(drop, vertex[r], c) if `drop` is not NULL and drops anything. H
  * (k, width), Z (m, width); transposed: H (m, width), Z (k, width). The matrix with a row for each
- * row of X is of either type, the other one is float32; accumulate: both are. Sums are float32. */
+ * row of X is float32 or bfloat16, the other matrix is float32; accumulate: both are float32. Sums
+ * are float32. */
 struct sl_features {
     bool transposed, accumulate;
     const struct sl_sparse *x;
@@ -33,7 +34,7 @@ struct sl_features_tiles {
 };
 void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *tiles);
 
-/* features */
+/* Argument of the task features. */
 struct features_argument {
     struct sl_sparse_shape shape;
     struct sl_dropout drop;

@@ -1,4 +1,4 @@
-/* Rows of sparse x dense, and of its transpose. */
+/* Rows of products of a sparse block, or its transpose, with a dense matrix. */
 #ifndef SL_CODELETS_GATHER_H
 #define SL_CODELETS_GATHER_H
 

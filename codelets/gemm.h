@@ -32,12 +32,12 @@ struct sl_gemm_tiles {
     int64_t b_row, b_col; /* where B begins in its tile */
     bool accumulate;
     bool keeps; /* further rows of C are kept; else they are lost on a GPU */
-    const struct sl_epilogue_tiles *epilogue; /* NULL: none; the mask may be C as it was */
+    const struct sl_epilogue_tiles *epilogue; /* NULL: none; the mask may be C before the task */
     struct sl_tile *c;
 };
 void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles);
 
-/* gemm_set, gemm_add */
+/* Argument of the tasks gemm_set and gemm_add. */
 struct gemm_argument {
     int64_t m, n, k;
     int64_t b_row, b_col;

@@ -26,7 +26,7 @@ struct sl_glorot {
     float limit, others_limit;
 };
 
-/* Return the first row of W, which has `rows`, that is row `row` of the matrix or a later one. */
+/* Return the first of W's `rows` rows that is row `row` of the matrix or a later row. */
 static inline int64_t sl_glorot_row(const struct sl_glorot *how, int64_t row, int64_t rows)
 {
     const int64_t at = row - how->first;
@@ -38,7 +38,7 @@ void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *how, struct
 void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w);
 void sl_submit_fill_rows(struct sl_runtime *rt, float value, int64_t rows, struct sl_tile *w);
 
-/* fill */
+/* Argument of the task fill. */
 struct fill_argument {
     float value;
     int64_t rows;

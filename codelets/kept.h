@@ -15,8 +15,8 @@ struct sl_kept {
     bool continued;    /* an earlier batch has the beginning of the batch's only row */
     uint32_t count;    /* kept entries */
     uint32_t row_ptr[SL_KEPT_ENTRIES + 1];
-    uint32_t col[SL_KEPT_ENTRIES + SL_KEPT_ROOM]; /* from the start of the block */
-    float value[SL_KEPT_ENTRIES + SL_KEPT_ROOM];  /* scaled by dropout */
+    uint32_t col[SL_KEPT_ENTRIES + SL_KEPT_ROOM]; /* columns from the start of the block */
+    float value[SL_KEPT_ENTRIES + SL_KEPT_ROOM];  /* values, scaled by dropout */
 };
 
 /* A walk over rows of block `block` of `x`. */

@@ -34,7 +34,7 @@ void sl_kernel_label_counts(const struct sl_label_counts *c, double *counts);
 void sl_cuda_label_counts(const struct sl_label_counts *c, double *counts,
                           struct sl_cuda_queue queue);
 
-/* label_counts */
+/* Argument of the task label_counts. */
 struct label_counts_argument {
     enum sl_target_form form;
     enum sl_label_decision decision;

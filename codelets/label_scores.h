@@ -30,7 +30,7 @@ void sl_kernel_label_scores(const struct sl_label_scores *s, uint64_t *scores);
 void sl_cuda_label_scores(const struct sl_label_scores *s, uint64_t *scores,
                           struct sl_cuda_queue queue);
 
-/* label_scores */
+/* Argument of the task label_scores. */
 struct label_scores_argument {
     enum sl_target_form form;
     int64_t first, count;

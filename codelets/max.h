@@ -20,18 +20,18 @@ struct sl_argmax {
 };
 
 /* Z(r, j) = the largest of value(e)·H(col(e), j) over the entries e of row r of A (accumulate: and
- * of Z), 0 where there is none. A (m, k) sparse, no entry twice, without values: all 1. H (k,
- * width), Z (m, width), of either type. ARGMAX (m, width) has one of the vertices that the columns
- * of A are; it is accumulated to with Z. Of equal values the least vertex wins, so that the order
- * of tiles does not matter. NaN wins over any number. Where Z is bfloat16, values are compared
- * as bfloat16. */
+ * of Z), 0 without entries. A (m, k) sparse, no entry twice, without values: all 1. H (k, width), Z
+ * (m, width), of either type. ARGMAX (m, width) names the vertex of each value among the vertices
+ * of A's columns; it accumulates with Z. Of equal values the least vertex wins, so that the order
+ * of tiles does not matter. NaN wins over any number. Where Z is bfloat16, values are compared as
+ * bfloat16. */
 void sl_kernel_max(const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
                    bool accumulate, const struct sl_rows *z, const struct sl_numbering *columns,
                    const struct sl_argmax *argmax);
 
 /* Merge X into Z by the rule of sl_kernel_max: (Z, ARGMAX)(index[r], j) becomes the larger of
  * itself and (X, FROM)(r, j), r < rows. Where FROM is negative, nothing happens. index NULL:
- * index[r] = r. No row of Z is there twice. X (rows, width) and Z are of one type. */
+ * index[r] = r. No row of Z is listed twice. X (rows, width) and Z are of one type. */
 void sl_kernel_max_merge(int64_t rows, int64_t width, const uint32_t *index,
                          const struct sl_rows *x, const struct sl_argmax *from,
                          const struct sl_rows *z, const struct sl_argmax *argmax);
@@ -70,9 +70,8 @@ void sl_submit_max_back(struct sl_runtime *rt, const struct sl_max_tiles *tiles)
 
 /* Merge two results of sl_submit_max for the same vertices: (Z, ARGMAX)(index[r]) = the larger
  * (minimum: the smaller) of it and (X, FROM)(r), for the rows first … first + rows - 1 of X. No row
- * of Z is there twice. index is (1, rows of X) of uint32; NULL: index[r] = r. X and Z are of one
- * type.
- */
+ * of Z is listed twice. index is (1, rows of X) of uint32; NULL: index[r] = r. X and Z are of one
+ * type. */
 struct sl_max_merge_tiles {
     struct sl_tile *x, *from;
     struct sl_tile *index;
@@ -82,7 +81,7 @@ struct sl_max_merge_tiles {
 };
 void sl_submit_max_merge(struct sl_runtime *rt, const struct sl_max_merge_tiles *tiles);
 
-/* max, max_back */
+/* Argument of the tasks max and max_back. */
 struct max_argument {
     struct sl_sparse_shape shape;
     bool accumulate;
@@ -91,7 +90,7 @@ struct max_argument {
     float sign;
 };
 
-/* max_merge; `first` and `rows` are rows of X */
+/* Argument of the task max_merge. `first` and `rows` are rows of X. */
 struct max_merge_argument {
     int64_t first, rows;
     bool listed; /* a list comes along, with the row of Z for each row of X */

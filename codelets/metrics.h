@@ -7,7 +7,7 @@ enum {
     SL_METRIC_LOSS = 0,    /* + split: summed cross-entropy over the split's vertices */
     SL_METRIC_CORRECT = 4, /* + split: vertices predicted right */
     SL_METRIC_STOP = 8,    /* rank 0 was asked to stop */
-    SL_METRIC_SECONDS = 9, /* from the epoch before to this one, on rank 0 */
+    SL_METRIC_SECONDS = 9, /* seconds from the previous epoch to this epoch, on rank 0 */
     /* The first layer of the epoch, from 1, with a number that is not finite in its gradient, or in
      * the result of its step; 0: none. */
     SL_METRIC_BAD_GRADIENT = 10,

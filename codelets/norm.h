@@ -120,8 +120,8 @@ void sl_submit_norm_back(struct sl_runtime *rt, const struct sl_norm_tiles *tile
                          struct sl_tile *g, struct sl_tile *d, int64_t count,
                          enum sl_row_fact after, struct sl_tile *y);
 
-/* norm, norm_gradient, norm_products, norm_back: the tiles that come along, and values beside them.
- */
+/* Argument of the tasks norm, norm_gradient, norm_products and norm_back: the tiles that come
+ * along, and other values. */
 struct norm_argument {
     float epsilon;
     bool facts, statistics, moments, running, d, g;
@@ -160,7 +160,7 @@ static inline struct sl_norm_back sl_norm_back_of(const struct norm_argument *ar
     };
 }
 
-/* norm_statistics */
+/* Argument of the task norm_statistics. */
 struct norm_statistics_argument {
     double count;
     int64_t column;

@@ -43,7 +43,7 @@ void sl_submit_norm_merge(struct sl_runtime *rt, int64_t cols, int64_t more, str
 void sl_submit_norm_products(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
                              struct sl_tile *g, struct sl_tile *products);
 
-/* norm_merge: columns of Y and of X. */
+/* Argument of the task norm_merge: columns of Y, and of X. */
 struct norm_merge_argument {
     double cols, more;
 };

@@ -96,13 +96,14 @@ void sl_cuda_optimizer(const struct sl_optimizer_step *step,
  * double holds the epoch after the last step, 0 before it is known; later steps do nothing. The
  * tile counts epochs: 2.5 is the step in the middle of the third epoch, 3 its last step. */
 
-/* Submit one optimizer step on parameters W with gradient G and state M, V (V: where there are
- * two), unless `end` holds a step before `now`. W stays, too, if `metrics` hold a training loss or
- * the number of a layer before this one that is not finite. If a number of this layer is not
- * finite, the step writes the layer into `metrics`. The last `averages` rows of W are running
- * averages: they move towards G by step->average_rate, without decay, and their state stays.
+/* Submit one optimizer step on parameters W with gradient G and state M, V (V: only with two
+ * numbers of state), unless `end` holds a step before `now`. W stays, too, if `metrics` hold a
+ * training loss or the number of a layer before this one that is not finite. If a number of this
+ * layer is not finite, the step writes the layer into `metrics`. The last `averages` rows of W are
+ * running averages: they move towards G by step->average_rate, without decay, and their state
+ * stays.
  *
- * Counts (or NULL): steps of each entry of W before this round; this is then its step counts +
+ * Counts (or NULL): steps of each entry of W before this round; the entry's step number is counts +
  * step->local. Methods with one number of state ignore counts. */
 struct sl_optimizer_tiles {
     double now;
@@ -113,7 +114,7 @@ struct sl_optimizer_tiles {
 void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
                          const struct sl_optimizer_tiles *tiles);
 
-/* Argument of the codelet `optimizer`. */
+/* Argument of the task optimizer. */
 struct optimizer_argument {
     struct sl_optimizer_step step;
     double now;

@@ -39,10 +39,10 @@ SL_EVERYWHERE uint32_t sl_adam_bits(float x)
     return bits;
 }
 
-/* Return 1 - e^x of x <= 0, to a relative error of 2^-23. No call and no comparison: the compiler
- * makes vectors of it. With x = n ln 2 + r and |r| <= ln 2 / 2 it is (1 - 2^n) - 2^n (e^r - 1). The
- * first term is 0 for small x, else more than twice the second: little cancels. The polynomial is
- * that of codelets/exponential.h. */
+/* Return 1 - e^x for x <= 0, to a relative error of 2^-23. It has no call and no comparison, so
+ * that the compiler makes vectors. With x = n ln 2 + r and |r| <= ln 2 / 2 the result is (1 - 2^n)
+ * - 2^n (e^r - 1). The first term is 0 for small x, else more than twice the second: little
+ * cancels. codelets/exponential.h has the polynomial, too. */
 SL_EVERYWHERE float sl_adam_correction(float x)
 {
     const float round = 0x1.8p23f; /* adding it leaves no bits behind the point */

@@ -152,7 +152,7 @@ static void own_layer_cpu(void *buffers[], void *argument)
  *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
  *             1 R    parameters (matrices · cols + vectors, cols)
  *             2 R    G (rows, cols)
- *             3 W    their gradient, likewise
+ *             3 W    gradient of the parameters, of this shape
  *             4 RW   H (rows, cols), then its gradient */
 static void own_layer_back_cpu(void *buffers[], void *argument)
 {

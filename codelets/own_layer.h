@@ -62,13 +62,13 @@ void sl_submit_own_layer_back(struct sl_runtime *rt, const struct sl_own_layer *
                               struct sl_tile *parameters, struct sl_tile *g,
                               struct sl_tile *gradient, struct sl_tile *h);
 
-/* own_layer */
+/* Argument of the task own_layer. */
 struct own_layer_argument {
     const struct sl_own_layer *own;
     struct epilogue_argument epilogue;
 };
 
-/* own_layer_back */
+/* Argument of the task own_layer_back. */
 struct own_layer_back_argument {
     const struct sl_own_layer *own;
     enum sl_row_fact after;

@@ -49,7 +49,7 @@ void sl_own_loss_free(struct sl_own_loss_arrays *arrays);
 void sl_kernel_own_loss(const struct sl_own_loss *own, const struct sl_own_loss_rows *rows,
                         const struct sl_own_loss_arrays *arrays, double loss[SL_SPLITS]);
 
-/* own_loss, own_count */
+/* Argument of the tasks own_loss and own_count. */
 struct own_loss_argument {
     const struct sl_own_loss *own;
     float scale;

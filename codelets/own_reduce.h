@@ -18,7 +18,8 @@ struct sl_own_states {
 };
 
 /* Combine the neighbours' rows of H (columns of S, width) into the states of the rows of S. The
- * entries of S are weights; without values all 1. accumulate: else the states start anew. */
+ * entries of S are weights; without values all 1. accumulate: continue the states; else begin new
+ * states. */
 void sl_kernel_own_combine(const struct sl_own_reducer *own, const struct sl_sparse *s,
                            int64_t width, const float *h, int64_t ldh, bool accumulate,
                            const struct sl_own_states *states);
@@ -32,8 +33,8 @@ void sl_kernel_own_merge(const struct sl_own_reducer *own, int64_t rows, int64_t
 void sl_kernel_own_finish(const struct sl_own_reducer *own, int64_t rows, int64_t width,
                           const struct sl_own_states *states);
 
-/* DH (rows of ST, width) = the gradient of H (accumulate: DH + …), from G and B (columns of ST,
- * width), the gradient of A and B itself. ST is S transposed. */
+/* DH (rows of ST, width) = the gradient of H (accumulate: DH + …), from G, the gradient of the
+ * result A, and B, both (columns of ST, width). ST is S transposed. */
 struct sl_own_differentiate {
     const struct sl_sparse *st;
     int64_t width;
@@ -76,7 +77,7 @@ struct sl_own_differentiate_tiles {
 void sl_submit_own_differentiate(struct sl_runtime *rt, const struct sl_own_reducer *own,
                                  const struct sl_own_differentiate_tiles *tiles);
 
-/* own_combine, own_differentiate, own_merge, own_finish */
+/* Argument of the tasks own_combine, own_differentiate, own_merge and own_finish. */
 struct own_reduce_argument {
     const struct sl_own_reducer *own;
     struct sl_sparse_shape shape;

@@ -1,4 +1,4 @@
-/* Rows of a list: out of tiles, and into a tile. */
+/* Copies of listed rows out of tiles, and into a tile. */
 #ifndef SL_CODELETS_PACK_ROWS_H
 #define SL_CODELETS_PACK_ROWS_H
 
@@ -40,13 +40,13 @@ struct sl_unpack_tiles {
 };
 void sl_submit_unpack_rows(struct sl_runtime *rt, const struct sl_unpack_tiles *tiles);
 
-/* pack_rows; rows first[t] … first[t + 1] - 1 of the list come from tile t */
+/* Argument of the task pack_rows. Rows first[t] … first[t + 1] - 1 of the list come from tile t. */
 struct pack_argument {
     int tiles;
     int64_t first[]; // (tiles + 1)
 };
 
-/* unpack_rows; rows of the list */
+/* Argument of the task unpack_rows. `first` and `count` are rows of the list. */
 struct unpack_argument {
     int64_t first, count;
     bool accumulate;

@@ -20,7 +20,7 @@ struct sl_paste_tiles {
 };
 void sl_submit_paste(struct sl_runtime *rt, const struct sl_paste_tiles *tiles);
 
-/* paste */
+/* Argument of the task paste. */
 struct paste_argument {
     int64_t x_row, x_col, y_row, y_col, rows, cols;
 };

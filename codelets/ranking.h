@@ -23,7 +23,7 @@ void sl_kernel_ranking(int64_t count, uint64_t *entries, uint64_t *scratch,
 void sl_cuda_ranking(int64_t count, uint64_t *entries, uint64_t *scratch, double *result,
                      struct sl_cuda_queue queue);
 
-/* entries (rows) = the first column of scores (rows, labels), to be ranked. */
+/* Set entries (rows) to the first column of scores (rows, labels), to be ranked. */
 void sl_cuda_ranking_gather(int64_t rows, int64_t labels, const uint64_t *scores, uint64_t *entries,
                             struct sl_cuda_queue queue);
 

@@ -16,8 +16,8 @@ typedef bool sl_record_function(void *context, double now, double *values);
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, double now,
                       struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end);
 
-/* Return whether an evaluated epoch is the best so far: its value is larger than that of the best
- * epoch, or there is none yet. */
+/* Return whether an evaluated epoch is the best so far: its value is larger than the best epoch's,
+ * or no epoch is the best yet. */
 SL_EVERYWHERE bool sl_is_better(double value, double best, int64_t best_epoch)
 {
     return value > best || (best_epoch == 0 && !isnan(value));

@@ -31,7 +31,7 @@ void sl_cusparse_spmm(struct sl_cusparse *cusparse, int64_t parts, const struct 
                       const int64_t *key, int64_t width, bool accumulate,
                       const struct sl_epilogue *epilogue, const struct sl_rows *z);
 
-/* Allocations and preparations so far: tests look whether they end. */
+/* Numbers of allocations and preparations so far. Tests check that they stop growing. */
 struct sl_cusparse_counts {
     int64_t allocations, preparations;
 };

@@ -5,8 +5,7 @@
  * The parameters of a layer are `weights` matrices, one after the other, whose rows are units of
  * the layer's input, then other rows: vectors and biases. Columns are units of its output. Blocks
  * have the same rows, of fewer units, in the same order. Where a block has all rows, rows of other
- * parts' units are zero: its network reads the features of other parts, but they do not change its
- * results. */
+ * parts' units are zero: its network reads the features of other parts, without effect. */
 #ifndef SL_CODELETS_UNITS_H
 #define SL_CODELETS_UNITS_H
 
@@ -60,7 +59,8 @@ void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameter
 void sl_kernel_take_block(const struct sl_unit_block *block, bool first,
                           const struct sl_parameters *whole, const struct sl_parameters *part);
 
-/* Copy the block `part` back into the whole, and its shared rows into `kept`. */
+/* Copy the block `part` back into the whole, and its shared rows into `kept` (shared rows, cols).
+ */
 void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
                    const struct sl_parameters *kept, const struct sl_parameters *whole);
 
@@ -75,7 +75,8 @@ void sl_kernel_merge(int before, const struct sl_parameters *kept,
 
 /* The part of each unit in the `round` rounds before this round, one round after the other,
  * `stride` apart for each unit; NULL: all units are in all parts. The caller keeps the history
- * until all tasks are done. */
+ * until all tasks are done. sl_kernel_count_steps sets each entry of the block's counts to `steps`
+ * times the rounds in which one sub-model had both its units. */
 struct sl_rounds_past {
     int64_t round, steps, stride;
     const uint8_t *in, *out; // (units, stride)
@@ -103,7 +104,7 @@ void sl_cuda_clear_others(const struct sl_unit_block *block, const struct sl_par
                           struct sl_cuda_queue queue);
 void sl_cuda_merge(const struct sl_units_end *when, int before, const struct sl_parameters *kept,
                    const struct sl_parameters *whole, struct sl_cuda_queue queue);
-/* Y = X; X without data is zero. */
+/* Copy X to Y; X without data counts as zeros. */
 void sl_cuda_copy_parameters(const struct sl_units_end *when, const struct sl_parameters *x,
                              const struct sl_parameters *y, struct sl_cuda_queue queue);
 /* Counts = [counts +] the counts of sl_kernel_count_steps. */
@@ -112,7 +113,7 @@ void sl_cuda_count_steps(const struct sl_unit_block *block, const struct sl_roun
                          struct sl_cuda_queue queue);
 void sl_cuda_metrics_join(const double *x, double *y, struct sl_cuda_queue queue);
 
-/* Bytes of a GPU's workspace for parts of past rounds; as many are left for lists. */
+/* Bytes of a GPU's workspace for parts of past rounds; the other half is for lists. */
 enum { SL_UNITS_HISTORY = SL_RUNTIME_WORKSPACE / 2 };
 
 /* The epoch of a task, and the run's last epoch in `end`, a (1, 1) tile of double
@@ -162,7 +163,8 @@ void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_
  * the smaller of both. */
 void sl_submit_metrics_join(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* take, put, clear_others, merge, share, rows_in, rows_out, count_steps */
+/* Argument of the tasks take, put, clear_others, merge, share, rows_in, rows_out and count_steps.
+ */
 struct units_argument {
     struct sl_unit_block block;
     int epoch, before;

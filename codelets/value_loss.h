@@ -1,4 +1,5 @@
-/* Losses on values: a number for each column of a row, each loss on a logit and its value alone. */
+/* Losses on values. A row has a value for each column; the loss of a value depends on its logit
+ * alone. */
 #ifndef SL_CODELETS_VALUE_LOSS_H
 #define SL_CODELETS_VALUE_LOSS_H
 
@@ -11,7 +12,7 @@ enum sl_value_loss_kind {
     SL_VALUE_SQUARE,  /* (z - y)² */
 };
 
-/* The loss of a row is the mean over the columns, to which a value that is not known adds 0. */
+/* The loss of a row is the mean over the columns, to which an unknown value adds 0. */
 struct sl_value_loss {
     enum sl_value_loss_kind kind;
     int64_t rows, cols;
@@ -40,7 +41,7 @@ void sl_cuda_value_loss(const struct sl_value_loss *v, double *metrics, struct s
 void sl_cuda_value_count(const struct sl_value_loss *v, double *metrics,
                          struct sl_cuda_queue queue);
 
-/* value_loss, value_count */
+/* Argument of the tasks value_loss and value_count. */
 struct value_loss_argument {
     enum sl_value_loss_kind kind;
     float scale, smoothing;

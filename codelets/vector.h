@@ -1,7 +1,7 @@
 /* Vectors and levels: kernels have one source for every instruction level. The build compiles the
  * sources of kernels once for each level, with the level's flags and its name as SL_LEVEL
- * (Makefile.am). A vector is as wide as the level it is compiled for: 16, 32 or 64 bytes. So the
- * same source has no vector that the processor lacks. */
+ * (Makefile.am). A vector is as wide as the level it is compiled for: 16, 32 or 64 bytes. So no
+ * vector needs instructions that the processor lacks. */
 #ifndef SL_CODELETS_VECTOR_H
 #define SL_CODELETS_VECTOR_H
 
@@ -86,7 +86,7 @@ SL_INLINE void sl_join_rows(bool joined, int64_t *rows, int64_t *cols)
 #define SL_VECTOR_BYTES 16
 #endif
 
-/* Flags that follow the level's own could take its instructions away. */
+/* Check that later flags of CFLAGS have not taken the level's instructions away. */
 #define SL_LEVEL_IS_v3   1
 #define SL_LEVEL_IS_v4   2
 #define SL_LEVEL_IS_bf16 3
@@ -152,7 +152,7 @@ typedef int32_t sl_short_ints __attribute__((vector_size(SL_SHORT_BYTES), aligne
 #define SL_UPPER(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
-/* The number of each lane. */
+/* A vector with the number of each lane. */
 #if SL_VECTOR_BYTES == 64
 #define SL_LANE_NUMBERS                                      \
     (sl_words)                                               \
@@ -187,14 +187,14 @@ SL_INLINE sl_floats sl_load_lanes(const float *x, int64_t lanes)
     return vector;
 }
 
-/* Store the first `lanes` lanes. */
+/* Store the first `lanes` lanes of a vector at X. */
 SL_INLINE void sl_store_lanes(sl_floats vector, int64_t lanes, float *x)
 {
     SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) x[j] = vector[j];
 }
 
-/* Return SUM + x · y, rounded once where the level fuses both. A loop of `sum += x · y` would be
- * fused or not, as the compiler likes: GCC multiplies vectors, and adds their lanes one after the
+/* Return SUM + x · y, rounded once where the level fuses both. In a loop of `sum += x · y` the
+ * compiler chooses whether to fuse: GCC multiplies vectors, and adds their lanes one after the
  * other. */
 SL_INLINE float sl_add_product(float sum, float x, float y)
 {

@@ -21,7 +21,7 @@ void sl_kernel_weighted_softmax(const struct sl_weighted_softmax *w, double *los
 void sl_cuda_weighted_softmax(const struct sl_weighted_softmax *w, double *metrics,
                               struct sl_cuda_queue queue);
 
-/* weighted_softmax */
+/* Argument of the task weighted_softmax. */
 struct weighted_softmax_argument {
     float scale, smoothing;
     enum sl_row_fact factor;

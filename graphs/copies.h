@@ -26,10 +26,10 @@
 
 struct sl_copies {
     const struct sl_groups *groups;
-    int hops;                                /* h */
-    int delay;                               /* r; 0: none */
+    int hops;                                /* hops h that copies reach */
+    int delay;                               /* delay r; 0: none */
     int column;                              /* this rank's column of matrices that are cut */
-    struct sl_exchange to_copies, to_owners; /* between ranks of all groups */
+    struct sl_exchange to_copies, to_owners; /* exchanges between ranks of all groups */
     struct sl_tile *zero;                    // (zeros): tiles of zeros, one for each width
     int zeros;
 };
@@ -68,7 +68,7 @@ struct sl_copies_moment {
 };
 
 /* Submit H(copy) = H(owner), and G(owner) += Σ G(copy), G(copy) = 0, for a matrix of the group's
- * view. All ranks call them in the same order. */
+ * view. All ranks call both functions in the same order. */
 void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *moment,
                        const struct sl_matrix *h);
 void sl_copies_return(struct sl_copies *copies, const struct sl_copies_moment *moment,

@@ -27,7 +27,8 @@ int sl_crossings_list(struct sl_crossings *crossings, int ranks, const int64_t *
                       const bool *by_row);
 void sl_crossings_free(struct sl_crossings *crossings);
 
-/* Bytes that travel for a row of H and for a result, or anything in proportion. At least 1. */
+/* Weights of a row of H and of a result: bytes that travel, or numbers in proportion; at least 1.
+ */
 struct sl_cover_weights {
     int row, result;
 };

@@ -1,5 +1,5 @@
-/* Distributions: how one group of ranks cuts the vertices and who owns which tile. One file each.
- */
+/* Distributions: each cuts the vertices among one group of ranks, and chooses the owner of each
+ * tile. Each has a file. */
 #ifndef SL_GRAPHS_DISTRIBUTION_H
 #define SL_GRAPHS_DISTRIBUTION_H
 
@@ -112,7 +112,7 @@ struct sl_distribution {
     int row_order; /* vertex order of the rows that it cuts */
     int ranks;
     struct sl_grid grid;
-    enum sl_relay_form relay; /* how tiles of dense matrices get to other ranks */
+    enum sl_relay_form relay; /* form of the broadcasts of dense tiles */
     bool own_first;           /* --sum-order: sums begin with all tiles of the own rank */
     bool tiles_alone;         /* sparse tiles of one row are not joined into one tile */
     bool drops_adjacency;     /* tiles of the adjacency travel in every product, and are not kept */

@@ -17,7 +17,7 @@ struct sl_exchange_list {
     int peer;            /* the other rank */
     int number;          /* number of this list among all lists from one rank to the other */
     int from, to;        /* row tiles from … to - 1 of this rank */
-    const int64_t *rows; // (count), ascending; NULL: rows come and are not unpacked
+    const int64_t *rows; // (count), ascending; NULL: rows are received and not unpacked
     int64_t count;
 };
 
@@ -34,7 +34,7 @@ struct sl_exchange {
     int sends, receives;
     struct sl_exchange_part *send, *receive; /* messages with rows, in the order of the lists */
     int numbers;                             /* most lists from one rank to another */
-    struct sl_exchange_buffers *buffers;     /* for each cut of columns, type and place */
+    struct sl_exchange_buffers *buffers;     /* a list, for each cut, type and place */
 };
 
 /* Make an exchange of the listed rows. Rows are numbered as in `row_cut`. A rank may have any

@@ -1,6 +1,6 @@
 /* Groups of ranks that train one model together. Each group has a view and a graph of its own, and
  * trains a network on it. A sum is made inside each group first, then over the groups, in a fixed
- * order. Only sums and their consequences travel between groups. */
+ * order. Only sums, and values that follow from sums, travel between groups. */
 #ifndef SL_GRAPHS_GROUPS_H
 #define SL_GRAPHS_GROUPS_H
 
@@ -25,8 +25,8 @@ struct sl_group_sums {
     struct sl_tile *of; // (count): one for each group; of[0] holds the total
 };
 
-/* Make the sums of tiles like `summed`, a tile of this group: of one shape, each with its group's
- * owner and distance between rows. Collective in `all`. Return 0 or SL_ERR_SYSTEM;
+/* Make the sums of tiles like `summed`, a tile of this group. All have one shape; each has its
+ * group's owner and distance between rows. Collective in `all`. Return 0 or SL_ERR_SYSTEM;
  * sl_group_sums_destroy in either case, before the summed tiles are destroyed. */
 int sl_group_sums_create(const struct sl_groups *groups, struct sl_group_sums *sums,
                          const struct sl_tile *summed);

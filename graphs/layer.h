@@ -70,7 +70,8 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 /* Submit `dropped` again, going back, where another matrix has taken its memory. */
 void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer);
 
-/* Return the mask of the activation before: the output of the layer before. NULL: it has none. */
+/* Return the mask of the previous layer's activation, which is its output. NULL: it has no
+ * activation. */
 struct sl_matrix *sl_layer_mask(const struct sl_layer *layer);
 
 /* Return the dense matrix that the layer multiplies or aggregates. NULL: the sparse features. */

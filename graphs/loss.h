@@ -36,8 +36,8 @@ struct sl_loss {
     void (*count)(struct sl_runtime *rt, const struct sl_loss_tiles *tiles);
 };
 
-/* The losses: one entry and one file loss_<id>.c with sl_loss_<id> each. --loss offers them by the
- * name in quotes.
+/* The losses. Each has an entry and a file loss_<id>.c with sl_loss_<id>. --loss takes the name in
+ * quotes.
  *
  *   softmax   cross-entropy of the softmax over classes
  *   sigmoid   mean over labels of the cross-entropy of each label's sigmoid

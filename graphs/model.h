@@ -36,7 +36,7 @@ struct sl_layer_shape {
     bool passing; /* its output is made again going back: it has no memory of its own */
     bool block;   /* its output may be made again (--recompute) */
     int heads;    /* heads of attention; 0: the kind has none */
-    bool mean;    /* the output is the mean of the heads; else they are side by side */
+    bool mean;    /* the output is the mean of the heads; else the heads are side by side */
     double attention_dropout;
     float slope;  /* slope of LeakyReLU for negative logits of attention */
     bool counted; /* each parameter has a number of optimizer steps of its own */
@@ -78,7 +78,7 @@ enum sl_model_holds { SL_MODEL_HOLDS_ALL, SL_MODEL_HOLDS_COPIES, SL_MODEL_HOLDS_
 
 /* Options that all layers of a model share. */
 struct sl_model_options {
-    int layers;    /* at most */
+    int layers;    /* most layers of the model */
     int recompute; /* number of blocks whose outputs, but the last, are made again going back; 0, 1:
                       none */
     int states;    /* numbers of optimizer state for each parameter */

@@ -39,16 +39,16 @@ struct sl_aggregation {
     const int64_t *cut; /* cuts of `width` among the columns of the grid (columns + 1) */
     enum sl_type type;  /* type of H's elements */
     const struct sl_reducer *reducer;
-    /* Cuts (columns + 1) of further matrices. NULL: H has no such matrix, and a state is cut as H
-     * is. */
+    /* Cuts (columns + 1) of further matrices. NULL: there is no such matrix; a state is then cut as
+     * H is. */
     const int64_t *others;        /* the other moved matrices together, float32 */
     const int64_t *state;         /* the state */
     const int64_t *operands;      /* the row operands together, float32 */
     const struct sl_layer *layer; /* the layer, set by sl_network_aggregations */
 };
 
-/* Return the cut of the rows that ranks merge: states. Clones merge gradients before these are
- * aggregated, so their cut is that of the gradients. */
+/* Return the cut of the rows that ranks merge: states. Clones merge gradients, before the
+ * aggregation, so the cut is then the gradients'. */
 static inline const int64_t *sl_aggregation_merged(const struct sl_aggregation *aggregation,
                                                    bool clones)
 {
@@ -96,8 +96,8 @@ struct sl_layer_kind {
     int (*cut)(const struct sl_layer_shape *shape, const struct sl_grid *grid, int64_t *output,
                int64_t *product);
     /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
-     * matrices for this order. Every layer has `output` and the gradient of the pre-activation
-     * without this. Return 0 or SL_ERR_SYSTEM. */
+     * matrices for this order. `output` and the gradient of the pre-activation exist without this
+     * call. Return 0 or SL_ERR_SYSTEM. */
     int (*plan)(struct sl_network *net, struct sl_layer *layer, int wanted);
     /* Submit output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
@@ -220,17 +220,17 @@ struct sl_network {
     bool evaluates;     /* never trains: a matrix is kept as long as later layers need it */
     bool logits_only; /* set by the caller: no forward pass, whose matrices have no memory; somebody
                          else makes the last output */
-    bool aggregated;  /* set by the caller: a layer whose SpMM comes first has its input aggregated
-                         already, by the forward pass before */
+    bool aggregated;  /* set by the caller: a layer whose SpMM comes first finds its input
+                         aggregated, by the previous forward pass */
     struct sl_places *places; /* memory of matrices; set by the caller where networks share it, else
                                  &own_places */
     struct sl_places own_places; /* places where the network shares none */
     int kept_count, kept_room;
     struct sl_kept {
         struct sl_matrix *matrix;
-        int first, last; /* layers whose forward passes write and read it */
+        int first, last; /* layers whose forward passes write the matrix, and read it last */
     } * kept;           // (kept_count): matrices with memory of their own, unless places are shared
-    bool again;         /* outputs are made again */
+    bool again;         /* outputs are being made again */
     int64_t steps;      /* training steps that were submitted */
     int64_t late_steps; /* submitted training steps in which clones do not meet exactly */
     int aggregations;   /* aggregations so far in the step that is being submitted; -1: no step */
@@ -318,7 +318,7 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
 /* Return the bytes of temporary sums on one rank. */
 int64_t sl_network_temporary_bytes(const struct sl_network *net);
 
-/* For layer files: */
+/* Functions for the files of layers. */
 
 /* Broadcast a tile of the model's ranks, whose owner is in the first group, to all of them. */
 void sl_network_broadcast(const struct sl_network *net, struct sl_tile *tile);

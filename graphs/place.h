@@ -1,5 +1,6 @@
 /* Places: memory of matrices that are never in use at the same time. A place is as large as its
- * largest matrix. Small matrices have memory of their own: to wait for each other costs more. */
+ * largest matrix. Small matrices have memory of their own, because waiting for each other costs
+ * more. */
 #ifndef SL_GRAPHS_PLACE_H
 #define SL_GRAPHS_PLACE_H
 

@@ -3,7 +3,7 @@
  * has the hop of its nearest row (sl_distribution.hop). An output of layer l is needed as far as
  * layers after l read it: one hop further for each of them that aggregates. Tiles beyond are idle
  * (core/tile.h): no task writes them. Idle tiles of matrices with a row per vertex are zero, so
- * that a reader needs not know. */
+ * that readers need not know about hops. */
 #ifndef SL_GRAPHS_REACH_H
 #define SL_GRAPHS_REACH_H
 

@@ -1,4 +1,4 @@
-/* Reducers: what happens when tiles meet. An aggregation is
+/* Reducers combine tiles that meet. An aggregation is
  *
  *     OUT(i) = close( ⊕ₖ A(i, k) ∘ MOVED(k) )
  *
@@ -66,8 +66,8 @@ struct sl_state {
     int64_t first;            /* row of the graph of the tile's first row */
     int terms;                /* tiles still to be met */
     struct sl_tile *held;     /* the tile of the state: tasks on met tiles write here */
-    struct sl_tile *factor;   // (rows, 1): rows are multiplied by it in close, where the reducer is
-                              // linear; NULL: they are not
+    struct sl_tile *factor;   // (rows, 1): factor of rows that close applies, if the reducer is
+                              // linear; NULL: none
     bool started;             /* some tile was met */
     void *own;                /* data of the reducer (row_size bytes) */
 };
@@ -98,12 +98,12 @@ struct sl_reducer {
     const char *name;
     const struct sl_own_reducer *own; /* a program's reducer; NULL: built in */
     const struct sl_reducer *back;    /* combines gradients, with the transpose of A; NULL: none */
-    bool linear;                      /* weights may come before: A ∘ (H·W) = (A ∘ H)·W */
-    bool numbered;                    /* a meeting says which rows of the graph meet */
+    bool linear;   /* weights may be multiplied before: A ∘ (H·W) = (A ∘ H)·W */
+    bool numbered; /* a meeting says which rows of the graph meet */
     bool alone;  /* a meeting has one tile of each moved matrix: sparse tiles of a row stay apart */
     bool narrow; /* states of out[0] have the type of moved[0]; else float32, as all other states */
-    int moved, row_operands, outputs; /* matrices; every rank that combines a row has the row's
-                                         operands before anything meets */
+    int moved, row_operands, outputs; /* numbers of matrices; each rank that combines a row has the
+                                         row's operands before tiles meet */
     size_t walk_size, row_size;       /* bytes of the reducer's data, zero before `open` */
     /* Set `held` of the state. */
     void (*open)(struct sl_state *state);
