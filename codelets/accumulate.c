@@ -1,4 +1,4 @@
-/* Sums of tiles: the step of every reduction. */
+/* Sums of two tiles, the step of every reduction. */
 #include "codelets/accumulate.h"
 #include "codelets/codelet.h"
 

@@ -5,7 +5,7 @@
 #include "codelets/metrics.h"
 #include "codelets/operation.h"
 
-/* Y += X over (rows, cols). */
+/* Y += X, (rows, cols) each. */
 void sl_kernel_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y,
                           int64_t ldy);
 
@@ -23,20 +23,21 @@ void sl_cuda_add_scaled(int64_t rows, int64_t cols, float scale, const float *fa
 /* Y(i) += X(i), i < count, of doubles. */
 void sl_cuda_metrics_add(int count, const double *x, double *y, struct sl_cuda_queue queue);
 
-/* Y += X, float32 or metrics tiles. */
+/* Submit Y += X, tiles of float32 or of metrics. */
 void sl_submit_accumulate(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 void sl_submit_metrics_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* Y += scale·factor·X, each of either type; `factor` is a fact of the rows, or SL_ROW_NONE. */
+/* Submit Y += scale·factor·X, each of either type; `factor` is a fact of the rows, or SL_ROW_NONE.
+ */
 struct sl_add_scaled {
     struct sl_tile *x, *y;
     float scale;
-    struct sl_tile *facts; /* of the rows; not read where there is no factor */
+    struct sl_tile *facts; /* facts of the rows; not read without a factor */
     enum sl_row_fact factor;
 };
 void sl_submit_add_scaled(struct sl_runtime *rt, const struct sl_add_scaled *sum);
 
-/* add_scaled */
+/* Argument of the task add_scaled. */
 struct add_scaled_argument {
     float scale;
     enum sl_row_fact factor;

@@ -1,5 +1,6 @@
-/* Graph attention: what happens when tiles meet, and to the rows before and after. The formulas are
- * in graphs/reduce_attention.c. A row of each matrix has, for heads h = 0 … H - 1 of width F,
+/* Graph attention: kernels and tasks for tiles that meet, and for the merging and closing of rows.
+ * The formulas are in graphs/reduce_attention.c. A row of each matrix has, for heads h = 0 … H - 1
+ * of width F,
  *
  *     projected   P (H·F)   t (H)     s (H), of which the first element becomes the vertex's number
  *     scores      s (H)     L (H)     the vertex's number, as bits
@@ -18,15 +19,15 @@
  * would be subnormal, which processors multiply slowly. */
 #define SL_ATTENTION_VERTEX 0x40000000u
 
-enum { SL_ATTENTION_HEADS = 256, SL_ATTENTION_COLUMNS = 16384 }; /* at most, H and H·F */
+enum { SL_ATTENTION_HEADS = 256, SL_ATTENTION_COLUMNS = 16384 }; /* most heads H and columns H·F */
 
 struct sl_attention {
     int32_t heads;
-    int32_t first_head;     /* of the layer's: dropout counts them on */
+    int32_t first_head;     /* number of the first head in the layer, which dropout uses */
     int64_t width;          /* F */
-    float slope;            /* of LeakyReLU for negative logits, 0 … 1 */
-    struct sl_dropout drop; /* of attention; its element (i, j, h) is that of two vertices */
-    bool training;          /* with Z', q, and dropout */
+    float slope;            /* slope of LeakyReLU for negative logits, 0 … 1 */
+    struct sl_dropout drop; /* element (i, j, h) belongs to vertices i, j and head h */
+    bool training;          /* the pass makes Z' and q, and drops attention out */
 };
 
 static inline int64_t sl_attention_all(const struct sl_attention *how)
@@ -34,7 +35,7 @@ static inline int64_t sl_attention_all(const struct sl_attention *how)
     return how->heads * how->width;
 }
 
-/* Columns of the matrices above. */
+/* Return the columns of the matrices above, in this order: projected, scores, state, gradient. */
 static inline int64_t sl_attention_projected(const struct sl_attention *how)
 {
     return sl_attention_all(how) + 2 * how->heads;
@@ -62,12 +63,14 @@ struct sl_floats_at {
 };
 
 /* Meet the entries of A (rows, cols), whose weights are >= 0: PROJECTED (cols), SCORES and STATE
- * (rows). `accumulate`: the state goes on. Else it is new. A row without entries has l = 0. */
+ * (rows). `accumulate`: continue the state; else begin a new state. A row without entries has l =
+ * 0. */
 void sl_kernel_attention(const struct sl_attention *how, const struct sl_sparse *a,
                          const struct sl_floats_at *projected, const struct sl_floats_at *scores,
                          bool accumulate, const struct sl_floats_at *state);
 
-/* Merge OTHER (rows) into the states of rows index[0 … rows - 1]; index NULL: row r into row r. */
+/* Merge OTHER (rows) into the states of rows index[0 … rows - 1]; index NULL: merge row r into row
+ * r. */
 void sl_kernel_attention_merge(const struct sl_attention *how, int64_t rows, const uint32_t *index,
                                const struct sl_floats_at *other, const struct sl_floats_at *state);
 
@@ -108,7 +111,8 @@ struct sl_attention_tiles {
 void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *how,
                          const struct sl_attention_tiles *tiles);
 
-/* Of OTHER the rows first … first + rows - 1. index (1, any) of uint32; NULL: row r. */
+/* Tiles of a merge. Rows first … first + rows - 1 of OTHER merge into the states of rows
+ * index[first …]; index (1, any) of uint32; NULL: row r of OTHER merges into row r. */
 struct sl_attention_merge_tiles {
     struct sl_tile *other, *index, *state;
     int64_t first, rows;
@@ -120,21 +124,21 @@ void sl_submit_attention_close(struct sl_runtime *rt, const struct sl_attention 
                                struct sl_tile *scores, struct sl_tile *state);
 
 struct sl_attention_back_tiles {
-    struct sl_sparse_tile *a; /* of the transpose */
+    struct sl_sparse_tile *a; /* a tile of the transpose */
     struct sl_tile *gradient, *scores, *projected, *back;
     bool accumulate;
 };
 void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *how,
                               const struct sl_attention_back_tiles *tiles);
 
-/* attention, attention_back */
+/* Argument of the tasks attention and attention_back. */
 struct attention_argument {
     struct sl_attention how;
     struct sl_sparse_shape shape;
     bool accumulate;
 };
 
-/* attention_merge */
+/* Argument of the task attention_merge. */
 struct attention_merge_argument {
     struct sl_attention how;
     int64_t first, rows;

@@ -17,16 +17,16 @@ namespace
 {
 
 enum {
-    THREADS = 128,   /* of a block */
-    MOST_LANES = 32, /* of a team */
-    COLUMNS = 4,     /* of a lane at a time */
-    STEPS = 4,       /* entries of a lane in a chunk; as many as heads share a draw */
-    PER_DRAW = 4,    /* as in attention.c */
+    THREADS = 128,   /* threads of a block */
+    MOST_LANES = 32, /* lanes of a team */
+    COLUMNS = 4,     /* columns of a lane at a time */
+    STEPS = 4,       /* entries of a lane in a chunk; equals PER_DRAW */
+    PER_DRAW = 4,    /* heads that share a draw, as in attention.c */
     DROPOUT_BITS = 16,
     LARGEST_POWER = 88, /* e to this power is finite */
 };
 
-/* sl_attention_all on the device. */
+/* Return the columns of all heads: sl_attention_all on the device. */
 __device__ __forceinline__ int64_t all_of(const sl_attention &how)
 {
     return how.heads * how.width;
@@ -61,16 +61,16 @@ struct pair {
 struct block_memory {
     pair weight[THREADS * STEPS];     // (teams, entries, slots)
     uint32_t col[THREADS * STEPS];    // (teams, entries)
-    float scale[THREADS];             // (teams, slots), of the sums before a chunk
+    float scale[THREADS];             // (teams, slots): factors of the sums before a chunk
     float product[THREADS * COLUMNS]; // (teams, columns)
 };
 
-/* What a lane knows of its team. */
+/* A lane's view of its team. */
 struct team {
     unsigned mask;
     int lane, slots, heads;
-    int slot, entry, entries; /* this lane's; entries at a time */
-    int first, head;          /* of the team; of this lane, whose slot may be behind the last */
+    int slot, entry, entries; /* slot and entry of this lane; entries of the team at a time */
+    int first, head; /* the team's first head; this lane's head, the last one for slots behind it */
     pair *weight;
     uint32_t *col;
     float *scale, *product;
@@ -117,19 +117,19 @@ template <int LANES> __device__ __forceinline__ float total(const team &t, float
 
 /* ---- The weights of a chunk ---- */
 
-/* Entries of a lane. Those behind the last have weight 0. */
+/* Entries of a lane. Entries behind the row's last one have weight 0. */
 struct entries {
     float x[STEPS], slope[STEPS], weight[STEPS];
     uint32_t to[STEPS], from[STEPS]; /* vertices: row and column of A */
 };
 
 struct chunk {
-    int64_t column; /* of the block of columns */
+    int64_t column; /* first column of the block of columns */
     uint32_t e;
     int count;
 };
 
-/* Reads what A has of the lane's entry number `step`; the row that the entry meets, or -1. */
+/* Read the lane's entry number `step` of A. Return the row that the entry meets, or -1. */
 __device__ __forceinline__ int64_t read_entry(const sl_sparse &a, const team &t, const chunk &c,
                                               int step, entries *of)
 {
@@ -152,7 +152,7 @@ __device__ __forceinline__ void leak(float x, float negative, int step, entries 
     of->x[step] = x > 0.0f ? x : x * negative;
 }
 
-/* e^x, which is finite: an entry of weight 0 may have any x. NaN stays. */
+/* Return e^x, bounded to a finite value, because an entry of weight 0 may have any x. NaN stays. */
 __device__ __forceinline__ float power(float x)
 {
     const float most = LARGEST_POWER;
@@ -164,7 +164,7 @@ __device__ __forceinline__ uint32_t vertex_at(const float *at)
     return __float_as_uint(*at) ^ SL_ATTENTION_VERTEX;
 }
 
-/* The factors of dropout. Where the lanes of four heads need the same draws, each lane draws for
+/* Apply the factors of dropout. Where the lanes of four heads need equal draws, each lane draws for
  * one of its entries. */
 __device__ __forceinline__ void drop(const sl_attention &how, const team &t, const entries &of,
                                      pair (&p)[STEPS])
@@ -176,7 +176,7 @@ __device__ __forceinline__ void drop(const sl_attention &how, const team &t, con
     uint32_t low = 0, high = 0;
     static_assert((int)STEPS == (int)PER_DRAW, "a lane draws for one of its entries");
     if (together) {
-        uint32_t to = 0, from = 0; /* of one entry, while all entries stay in registers */
+        uint32_t to = 0, from = 0; /* vertices of one entry, while all entries stay in registers */
 #pragma unroll
         for (int i = 0; i < STEPS; i++) {
             const uint32_t own = t.lane % PER_DRAW == i ? 0xFFFFFFFFu : 0;
@@ -215,12 +215,12 @@ __device__ __forceinline__ void publish(const team &t, int count, const pair (&p
 
 /* Columns of a lane: four neighbours, or four that lie a team apart. */
 template <int LANES, bool VECTOR> struct columns {
-    int64_t column[COLUMNS]; /* of the row */
-    int within[COLUMNS];     /* of the team's */
-    int slot[COLUMNS];       /* whose head */
+    int64_t column[COLUMNS]; /* columns in the row */
+    int within[COLUMNS];     /* columns among the team's columns */
+    int slot[COLUMNS];       /* slot of the column's head */
     bool any, is[COLUMNS];
 
-    /* Of the team's columns, those from `piece` on. */
+    /* Find this lane's columns among the team's columns from `piece` on. */
     __device__ __forceinline__ columns(const sl_attention &how, const team &t, int64_t piece)
     {
         any = false;
@@ -293,19 +293,19 @@ struct meeting {
     sl_attention how;
     division d;
     sl_sparse a;
-    sl_floats_at dense, scores; /* `dense` is met and added up */
+    sl_floats_at dense, scores; /* dense: rows that entries meet and add up */
     sl_floats_at own, out;
     bool accumulate;
-    bool own_aligned, out_aligned, sloped_aligned; /* if VECTOR */
+    bool own_aligned, out_aligned, sloped_aligned; /* whether rows are aligned, for VECTOR */
 };
 
-/* A head's part of a state, as far as this lane knows it: the maximum is the team's, the sums have
- * the lane's entries. */
+/* This lane's view of a head's state: the maximum of the team's entries, the sums of the lane's
+ * entries. */
 struct head_state {
     float m, l, q;
 };
 
-/* Compute the chunk's weights, and by how much a larger maximum scales the sums. */
+/* Compute the chunk's weights, and the factor by which a larger maximum scales the sums. */
 template <int LANES, bool TRAINING>
 __device__ __forceinline__ void weigh(const meeting &w, const team &t, const chunk &c, float score,
                                       uint32_t vertex, head_state *s)
@@ -361,7 +361,7 @@ __device__ __forceinline__ void meet_row(const meeting &w, const team &t, int64_
         const uint32_t end = w.a.row_ptr[b * w.a.rows + r + 1];
         for (uint32_t e = w.a.row_ptr[b * w.a.rows + r]; e < end;) {
             const chunk c = {b * w.a.block_cols, e, (int)(end - e < most ? end - e : most)};
-            __syncwarp(t.mask); /* the chunk before has been added */
+            __syncwarp(t.mask); /* all lanes have added the previous chunk */
             weigh<LANES, TRAINING>(w, t, c, score, vertex, s);
             __syncwarp(t.mask);
 #pragma unroll
@@ -419,7 +419,7 @@ __global__ void __launch_bounds__(THREADS) forward(meeting w)
 
 /* ---- Backward ---- */
 
-/* Compute the chunk's weights; v += Σ alpha · slope · r. */
+/* Compute the chunk's weights, and add Σ alpha · slope · r to v. */
 __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, const chunk &c,
                                            float score, uint32_t vertex, float *v)
 {
@@ -441,7 +441,8 @@ __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, cons
             }
         }
         const float alpha = of.weight[i] * power(of.x[i] - log_sum);
-        p[i].alpha = alpha > 1.0f ? 1.0f : alpha; /* by rounding, or with the L of an old epoch */
+        p[i].alpha =
+            alpha > 1.0f ? 1.0f : alpha; /* above 1 by rounding, or with the L of an old epoch */
         p[i].sloped = p[i].alpha * of.slope[i];
         *v = fmaf(p[i].sloped, product, *v);
     }
@@ -462,7 +463,7 @@ __device__ __forceinline__ void meet_row_back(const meeting &w, const team &t, i
         const uint32_t end = w.a.row_ptr[b * w.a.rows + r + 1];
         for (uint32_t e = w.a.row_ptr[b * w.a.rows + r]; e < end;) {
             const chunk c = {b * w.a.block_cols, e, (int)(end - e < most ? end - e : most)};
-            __syncwarp(t.mask); /* the chunk before has been added */
+            __syncwarp(t.mask); /* all lanes have added the previous chunk */
             weigh_back(w, t, c, score, vertex, v);
             __syncwarp(t.mask);
             add_rows<LANES, VECTOR, true>(t, c.count, w.dense, at, sum);
@@ -471,14 +472,14 @@ __device__ __forceinline__ void meet_row_back(const meeting &w, const team &t, i
     }
 }
 
-/* This lane's part of P·U, for the columns of the team from `piece` on. */
+/* Return this lane's part of P·U, for the columns of the team from `piece` on. */
 template <int LANES, bool VECTOR>
 __device__ __forceinline__ float product_of(const meeting &w, const team &t, int64_t r,
                                             int64_t piece, const columns<LANES, VECTOR> &at,
                                             const sums &sum)
 {
     const sl_cuda_vector<COLUMNS> own = at.load(w.own.data + r * w.own.ld, w.own_aligned);
-    __syncwarp(t.mask); /* the piece before has been added */
+    __syncwarp(t.mask); /* all lanes have added the previous piece */
 #pragma unroll
     for (int i = 0; i < COLUMNS; i++)
         t.product[at.within[i]] = own.at[i] * sum.sloped.at[i];
@@ -506,7 +507,7 @@ template <int LANES, bool VECTOR> __global__ void __launch_bounds__(THREADS) bac
         sums sum = {};
         if (w.accumulate)
             sum.plain = at.load(d, w.out_aligned);
-        v = 0.0f; /* the same in each piece */
+        v = 0.0f; /* every piece sums v anew, with equal results */
         meet_row_back<LANES, VECTOR>(w, t, r, at, &v, &sum);
         at.store(sum.plain, d, w.out_aligned);
         product += product_of<LANES, VECTOR>(w, t, r, piece, at, sum);
@@ -550,13 +551,13 @@ bool rows_aligned(const sl_attention &how, int64_t rows, const sl_floats_at &at)
  *
  * A warp has a row: first a lane has a head, then a column. */
 
-enum { ROWS = 4 }; /* of a block */
+enum { ROWS = 4 }; /* rows of a block */
 
 struct factors {
     float own[ROWS][SL_ATTENTION_HEADS], other[ROWS][SL_ATTENTION_HEADS];
 };
 
-/* Where the parts of a state begin. */
+/* Pointers to the parts of a row's state. */
 struct parts {
     float *z, *m, *l, *sloped, *q;
 };
@@ -568,7 +569,8 @@ __device__ __forceinline__ parts parts_of(const sl_attention &how, float *state)
             state + 2 * all + 2 * heads};
 }
 
-/* Merge the head's m, l, q. A factor 0 of the other state: it is empty. */
+/* Merge the head's m, l, q, and set the factors of both states. An empty other state has factor 0.
+ */
 __device__ __forceinline__ void merge_head(const sl_attention &how, const parts &from,
                                            const parts &to, int h, float *own, float *other)
 {

@@ -27,7 +27,7 @@ void sl_kernel_attention_scores(const struct sl_attention *how, int64_t rows,
     }
 }
 
-/* X (rows, F) = the mean of the heads of `rows` rows of Z. */
+/* Set X (rows, F) to the mean of the heads in `rows` rows of Z. */
 static void average(const struct sl_attention *how, int64_t rows, const struct sl_floats_at *state,
                     float *restrict x)
 {
@@ -73,7 +73,7 @@ static struct sl_floats_at floats_of(void *buffer)
 /* attention_weights
  *   argument  struct attention_weights_argument
  *   buffers   0 R    PARAMETERS
- *             1 W    WEIGHTS; RW where the part is a further one */
+ *             1 W    WEIGHTS; RW for a further part */
 static void attention_weights_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
@@ -85,7 +85,7 @@ static void attention_weights_cpu(void *buffers[], void *argument)
  *   argument  struct attention_weights_argument
  *   buffers   0 R    PARAMETERS
  *             1 R    GRADIENT of the weights
- *             2 W    BACK, likewise */
+ *             2 W    BACK; RW for a further part */
 static void attention_weights_back_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
@@ -191,7 +191,7 @@ void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_att
                                          .work = size_of(back)});
 }
 
-/* A task on tiles of the same rows, with no argument but `how`. */
+/* Submit a task on tiles with equal rows, with no argument but `how`. */
 static void submit_rows(struct sl_runtime *rt, const struct sl_attention *how,
                         struct starpu_codelet *codelet, struct sl_tile *x, struct sl_tile *y,
                         struct sl_tile *out)

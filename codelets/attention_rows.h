@@ -1,40 +1,41 @@
-/* Graph attention, row by row and on parameters. Rows are those of codelets/attention.h. */
+/* Graph attention, row by row and on parameters. codelets/attention.h describes the rows. */
 #ifndef SL_CODELETS_ATTENTION_ROWS_H
 #define SL_CODELETS_ATTENTION_ROWS_H
 
 #include "codelets/attention.h"
 
-/* What a layer's parameters are: rows of `columns`, W (in), a_src, a_dst, and the bias (`bias`: 0
- * or 1). The weights that products see are W, then a column W·a_src and then a column W·a_dst for
- * each head.
+/* The parameters of a layer: rows of `columns` columns: W (in rows), a_src, a_dst, and the bias
+ * (`bias`: 0 or 1 row). The weights that products see are W, then a column W·a_src and then a
+ * column W·a_dst for each head.
  *
- * Ranks that share rows have some of the columns each. Such a part has heads first_head … of the
- * layer's, and of each head the columns first_column … first_column + F - 1 of head_width. Its
- * weights begin at column `at`. The first `out` columns of its bias count: out_column … of the
- * layer's. */
+ * Ranks that share rows have some of the columns each. A rank's part has the layer's heads from
+ * first_head on, with columns first_column … first_column + F - 1 of each head's head_width. Its
+ * weights begin at column `at`. The first `out` columns of its bias count: the layer's columns from
+ * out_column on. */
 struct sl_attention_shape {
     int64_t in, columns;
     bool bias;
-    int64_t head_width, first_column; /* of a head */
+    int64_t head_width,
+        first_column; /* columns of a whole head; first column of the part in each head */
     int64_t at;
     int64_t out, out_column;
 };
 
-/* The columns of WEIGHTS (in) that a part has, from PARAMETERS. */
+/* Make the part's columns of WEIGHTS (in rows) from PARAMETERS. */
 void sl_kernel_attention_weights(const struct sl_attention *how,
                                  const struct sl_attention_shape *shape,
                                  const struct sl_floats_at *parameters,
                                  const struct sl_floats_at *weights);
 
-/* BACK = [BACK +] what a part gives to the gradient of the parameters, from PARAMETERS and the
- * gradient of the weights, whose last row is that of the bias. */
+/* BACK = [BACK +] the part's share of the gradient of the parameters, from PARAMETERS and the
+ * gradient of the weights, whose last row is the bias's gradient. */
 void sl_kernel_attention_weights_back(const struct sl_attention *how,
                                       const struct sl_attention_shape *shape,
                                       const struct sl_floats_at *parameters,
                                       const struct sl_floats_at *gradient, bool accumulate,
                                       const struct sl_floats_at *back);
 
-/* SCORES from PROJECTED, and vertices into both; `vertex` (rows). L is 0. */
+/* Make SCORES from PROJECTED, with L = 0, and write `vertex` (rows) into both. */
 void sl_kernel_attention_scores(const struct sl_attention *how, int64_t rows,
                                 const uint32_t *vertex, const struct sl_floats_at *projected,
                                 const struct sl_floats_at *scores);
@@ -77,7 +78,7 @@ void sl_cuda_attention_own(const struct sl_attention *how, int64_t rows,
                            const struct sl_floats_at *gradient, const struct sl_floats_at *state,
                            const struct sl_floats_at *back, struct sl_cuda_queue queue);
 
-/* Of the parts of a layer the first one is not `further`. */
+/* Submit the kernels above. `further`: the part is not the first of its layer. */
 void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attention *how,
                                  const struct sl_attention_shape *shape, bool further,
                                  struct sl_tile *parameters, struct sl_tile *weights);
@@ -97,14 +98,14 @@ void sl_submit_attention_gradient(struct sl_runtime *rt, const struct sl_attenti
 void sl_submit_attention_own(struct sl_runtime *rt, const struct sl_attention *how,
                              struct sl_tile *gradient, struct sl_tile *state, struct sl_tile *back);
 
-/* attention_weights, attention_weights_back */
+/* Argument of the tasks attention_weights and attention_weights_back. */
 struct attention_weights_argument {
     struct sl_attention how;
     struct sl_attention_shape shape;
     bool further;
 };
 
-/* attention_output */
+/* Argument of the task attention_output. */
 struct attention_output_argument {
     struct sl_attention how;
     struct epilogue_argument epilogue;

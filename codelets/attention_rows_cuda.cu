@@ -1,5 +1,5 @@
-/* The parts of graph attention in which rows do not meet. A product of two heads' rows is a group
- * of lanes, which adds up every LANES-th term, and then by a tree. */
+/* The parts of graph attention in which rows do not meet. A group of lanes multiplies two heads'
+ * rows: each lane adds every LANES-th term, then a tree adds the lanes. */
 #include "codelets/cuda_epilogue.h"
 
 extern "C" {
@@ -11,19 +11,19 @@ namespace
 
 enum {
     THREADS = 256,
-    WIDE = 16, /* columns of a head from which on 32 lanes have it, else 8 */
+    WIDE = 16, /* least columns of a head that 32 lanes share; 8 lanes share a narrower head */
     SUM_LANES = 32,
-    SUM_ROWS = 16, /* of a block that sums columns: its columns, and rows at a time */
+    SUM_ROWS = 16, /* columns of a block that sums columns, and rows at a time */
 };
 
-/* sl_attention_all on the device. */
+/* Return the columns of all heads: sl_attention_all on the device. */
 __device__ __forceinline__ int64_t all_of(const sl_attention &how)
 {
     return how.heads * how.width;
 }
 
-/* An operation on a head of a row. The sums that `at` returns are added over the lanes. One lane
- * gives the totals to `end`. */
+/* Run an operation on each head of each row. Add the sums that `at` returns over the lanes; one
+ * lane gives the totals to `end`. */
 template <int LANES, class Operation>
 __global__ void __launch_bounds__(THREADS) each_head(int64_t rows, int heads, Operation operation)
 {
@@ -93,7 +93,7 @@ struct weights {
     }
 };
 
-/* The gradient of W. */
+/* The gradient of W, as an operation on each element. */
 struct weights_back {
     sl_attention how;
     sl_attention_shape shape;
@@ -101,7 +101,8 @@ struct weights_back {
     bool accumulate;
     sl_floats_at back;
 
-    /* The part's head of a column of the parameters; below 0 or how.heads and more: none. */
+    /* Return the part's head for a column of the parameters. A number below 0, or at least
+     * how.heads, is no head. */
     __device__ int64_t head(int64_t j) const
     {
         const int64_t h = j / shape.head_width - how.first_head;
@@ -139,7 +140,7 @@ struct column_sums {
     float source[SUM_ROWS][SUM_LANES], target[SUM_ROWS][SUM_LANES];
 };
 
-/* The gradients of a_src and a_dst: sums over the rows of W. */
+/* Make the gradients of a_src and a_dst: sums over the rows of W. */
 __global__ void __launch_bounds__(SUM_LANES *SUM_ROWS) sum_columns(weights_back w)
 {
     column_sums &part = sl_cuda_shared<column_sums>();
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(THREADS)
         s[0] = number;
 }
 
-/* The mean of the heads through the epilogue. */
+/* The mean of the heads, with the epilogue, as an operation on each element. */
 struct mean {
     sl_attention how;
     sl_floats_at state;

@@ -1,5 +1,4 @@
-/* bfloat16, the upper half of a float32: a form in which dense operands are stored, not one to
- * compute in. */
+/* bfloat16, the upper half of a float32: a type to store dense operands in, not to compute in. */
 #ifndef SL_CODELETS_BFLOAT16_H
 #define SL_CODELETS_BFLOAT16_H
 
@@ -21,7 +20,7 @@ SL_INLINE float sl_widen(uint16_t x)
     return y;
 }
 
-/* To nearest, ties to even; NaN stays NaN. */
+/* Round to nearest, ties to even; NaN stays NaN. */
 SL_INLINE uint16_t sl_narrow(float x)
 {
     uint32_t bits;
@@ -30,8 +29,8 @@ SL_INLINE uint16_t sl_narrow(float x)
     return (uint16_t)((bits & 0x7FFFFFFF) > 0x7F800000 ? quiet : rounded);
 }
 
-/* Halves to words of the same numbers, and back; GCC 12 takes several instructions for what
- * processors have one for. */
+/* Convert halves to words of equal numbers, and back. Processors have one instruction; GCC 12 takes
+ * several. */
 SL_INLINE sl_words sl_extend(const sl_halves *halves)
 {
 #if SL_VECTOR_BYTES == 64
@@ -63,7 +62,7 @@ SL_INLINE sl_floats sl_load(const void *row, int64_t j, bool half)
     return (sl_floats)(sl_extend((const sl_halves *)((const uint16_t *)row + j)) << 16);
 }
 
-/* Return the even or the odd ones of 2 * SL_LANES bfloat16 elements at `pairs`. */
+/* Return the even or the odd elements of 2 * SL_LANES bfloat16 elements at `pairs`. */
 SL_INLINE sl_floats sl_load_pairs(const void *pairs, bool odd)
 {
     const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
@@ -80,7 +79,7 @@ SL_INLINE sl_words sl_narrow_lanes(sl_floats x)
     return (quiet & nan) | (rounded & ~nan);
 }
 
-/* Return the numbers that bfloat16 keeps of X. */
+/* Return each lane of X rounded to bfloat16. */
 SL_INLINE sl_floats sl_round_lanes(sl_floats x)
 {
     return (sl_floats)(sl_narrow_lanes(x) << 16);

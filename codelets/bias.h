@@ -12,13 +12,13 @@ void sl_kernel_bias_gradient(int64_t rows, int64_t cols, const float *factor,
 void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *factor, const struct sl_rows *g,
                            float *db, struct sl_cuda_queue queue);
 
-/* Row `bias_row` of `gradient` = sums over the rows of G, multiplied by the fact `factor` of each.
+/* Submit row `bias_row` of `gradient` = the sum over the rows of G, each times its fact `factor`.
  * `zero`: the row becomes 0 instead. */
 void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *facts, enum sl_row_fact factor,
                              struct sl_tile *g, bool zero, int64_t bias_row,
                              struct sl_tile *gradient);
 
-/* bias_gradient */
+/* Argument of the task bias_gradient. */
 struct bias_gradient_argument {
     int64_t bias_row;
     enum sl_row_fact factor;

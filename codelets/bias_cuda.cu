@@ -13,12 +13,12 @@ namespace
 enum {
     THREADS = 256,
     MOST_CHUNKS = 512,
-    LEAST_ROWS = 64,      /* of a chunk */
-    CHUNK_SUMS = 1 << 16, /* of all chunks together */
+    LEAST_ROWS = 64,      /* least rows of a chunk */
+    CHUNK_SUMS = 1 << 16, /* most sums of all chunks together */
 };
 static_assert(CHUNK_SUMS * sizeof(float) <= SL_RUNTIME_WORKSPACE, "the chunks' sums have room");
 
-/* out(j) = Σ factor(r)·G(r, j) over r in [begin, end), for the block's columns. */
+/* Set out(j) = Σ factor(r)·G(r, j) over r in [begin, end), for the block's columns. */
 __device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const float *factor,
                             const sl_rows &g, float *out)
 {

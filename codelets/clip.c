@@ -1,5 +1,5 @@
-/* The gradient of all parameters is made shorter where its norm exceeds a limit (Pascanu, Mikolov,
- * Bengio: On the difficulty of training recurrent neural networks, 2013, section 3.2). */
+/* Clip the gradient of all parameters where its norm exceeds a limit (Pascanu, Mikolov, Bengio: On
+ * the difficulty of training recurrent neural networks, 2013, section 3.2). */
 #include "codelets/clip.h"
 #include "codelets/codelet.h"
 

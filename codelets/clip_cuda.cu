@@ -1,4 +1,4 @@
-/* Sums of squares in a fixed order, and what a norm above the limit shortens. */
+/* Sums of squares in a fixed order, and the clipping of gradients by their norm. */
 #include "codelets/cuda.h"
 
 extern "C" {
@@ -8,10 +8,15 @@ extern "C" {
 namespace
 {
 
-enum { THREADS = 256, WARPS = THREADS / 32, MOST_BLOCKS = 1024, ENTRIES = 4096 /* of a block */ };
+enum {
+    THREADS = 256,
+    WARPS = THREADS / 32,
+    MOST_BLOCKS = 1024,
+    ENTRIES = 4096 /* threads and warps of a block; most blocks */
+};
 static_assert(MOST_BLOCKS * sizeof(double) <= SL_RUNTIME_WORKSPACE, "all sums have room");
 
-/* The block's sum, in thread (0, 0): lanes by a tree, then warps in order. */
+/* Return the block's sum in thread (0, 0): add lanes by a tree, then warps in order. */
 __device__ __forceinline__ double sum_block(double sum)
 {
     auto &part = sl_cuda_shared<double[WARPS]>();
@@ -29,7 +34,8 @@ __device__ __forceinline__ double sum_block(double sum)
     return total;
 }
 
-/* Block (x, y) has the rows x·d + …, of which d are worked on at a time, and the columns y·a + … */
+/* Sum the squares of a block's elements. Block (x, y) has the rows x·d + …, d at a time, and the
+ * columns y·a + … */
 __global__ void __launch_bounds__(THREADS)
     square_part(int64_t rows, int64_t cols, const float *x, int64_t ldx, double *sums)
 {

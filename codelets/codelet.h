@@ -1,5 +1,5 @@
-/* What every codelet file starts from: the StarPU types, the macro that makes a codelet of its
- * kernels' wrappers, and the performance model they share. */
+/* Basis of every codelet file: the StarPU types, the macro that makes a codelet from its kernels'
+ * wrappers, and the performance model that codelets share. */
 #ifndef SL_CODELETS_CODELET_H
 #define SL_CODELETS_CODELET_H
 
@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/task.h"
 
-/* sl_task_footprint of a submitted task. */
+/* Return sl_task_footprint of a submitted task. */
 uint32_t sl_codelet_footprint(struct starpu_task *task);
 
 #ifdef SL_HAVE_CUDA
@@ -40,19 +40,20 @@ uint32_t sl_codelet_footprint(struct starpu_task *task);
         .color = color_,                                                                    \
     }
 
-/* Defines `<operation>_codelet`, which runs `<operation>_cpu` and, in a CUDA build,
+/* Define `<operation>_codelet`, which runs `<operation>_cpu` and, in a CUDA build,
  * `<operation>_cuda` of the twin file: name, colour in traces (0xRRGGBB), number of buffers, access
  * mode of each. */
 #define SL_CODELET(operation, color_, count_, ...) \
     SL_DECLARE_CUDA(operation)                     \
     SL_DEFINE_CODELET(operation, color_, SL_CODELET_CUDA(operation), count_, __VA_ARGS__)
 
-/* The same with any number of buffers, whose modes the task says (core/task.h). */
+/* Define a codelet as SL_CODELET does, with any number of buffers. The task gives their access
+ * modes (core/task.h). */
 #define SL_CODELET_ANY(operation, color_) \
     SL_DECLARE_CUDA(operation)            \
     SL_DEFINE_CODELET(operation, color_, SL_CODELET_CUDA(operation), STARPU_VARIABLE_NBUFFERS, 0)
 
-/* The same for an operation that belongs to the host. */
+/* Define a codelet as SL_CODELET does, for an operation that runs on the host alone. */
 #define SL_HOST_CODELET(operation, color_, count_, ...) \
     SL_DEFINE_CODELET(operation, color_, , count_, __VA_ARGS__)
 
@@ -72,27 +73,27 @@ static inline struct sl_dense sl_dense_buffer(void *buffer)
     };
 }
 
-/* The same of either type. */
+/* Return the rows of a dense buffer of float32 or bfloat16. */
 static inline struct sl_rows sl_rows_buffer(void *buffer)
 {
     return sl_rows_of_type((void *)STARPU_MATRIX_GET_PTR(buffer), STARPU_MATRIX_GET_LD(buffer),
                            STARPU_MATRIX_GET_ELEMSIZE(buffer) == 2 ? SL_BFLOAT16 : SL_FLOAT32);
 }
 
-/* The first byte of a buffer of another type. */
+/* Return the first byte of a buffer whose elements have another type. */
 static inline void *sl_raw_buffer(void *buffer)
 {
     return (void *)STARPU_MATRIX_GET_PTR(buffer);
 }
 
-/* One of the facts of a tile's rows, (rows); NULL for SL_ROW_NONE. */
+/* Return one fact of a tile's rows, (rows); NULL for SL_ROW_NONE. */
 static inline const float *sl_row_fact(void *buffer, enum sl_row_fact fact)
 {
     const struct sl_dense facts = sl_dense_buffer(buffer);
     return fact == SL_ROW_NONE ? NULL : facts.data + fact * facts.ld;
 }
 
-/* The vertices of a tile's rows, (rows). */
+/* Return the vertices of a tile's rows, (rows). */
 static inline const uint32_t *sl_vertices(void *buffer)
 {
     return (const uint32_t *)sl_row_fact(buffer, SL_ROW_VERTEX);

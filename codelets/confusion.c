@@ -1,4 +1,4 @@
-/* Which class is taken for which. */
+/* Counts of true and predicted classes. */
 #include "codelets/confusion.h"
 
 #include "codelets/codelet.h"

@@ -1,4 +1,4 @@
-/* Which class is taken for which: a count for each pair of a vertex's class and its predicted
+/* Counts of true and predicted classes: one for each pair of a vertex's class and its predicted
  * class. */
 #ifndef SL_CODELETS_CONFUSION_H
 #define SL_CODELETS_CONFUSION_H
@@ -14,11 +14,11 @@ struct sl_confusion {
     int64_t ldz;
 };
 
-/* counts (classes, SL_SPLITS, classes) += the rows with a label: class, split, prediction. */
+/* counts (classes, SL_SPLITS, classes) += rows with a label, by class, split and prediction. */
 void sl_kernel_confusion(const struct sl_confusion *c, double *counts);
 void sl_cuda_confusion(const struct sl_confusion *c, double *counts, struct sl_cuda_queue queue);
 
-/* counts (classes, SL_SPLITS · classes) of double. */
+/* Submit counts (classes, SL_SPLITS · classes) of double += this tile's rows. */
 void sl_submit_confusion(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z,
                          struct sl_tile *counts);
 

@@ -1,4 +1,4 @@
-/* Which class is taken for which: a block for each class, without atomic operations. */
+/* Counts of true and predicted classes: a block for each class, without atomic operations. */
 #include "codelets/cuda.h"
 
 extern "C" {
@@ -10,7 +10,7 @@ namespace
 
 enum { THREADS = 128 };
 
-/* The CPU's first largest. */
+/* Return the column of the first largest logit, as the CPU's kernel finds it. */
 __device__ int64_t first_largest(const float *z, int64_t count)
 {
     int64_t best = 0;
@@ -20,7 +20,8 @@ __device__ int64_t first_largest(const float *z, int64_t count)
     return best;
 }
 
-/* Each thread looks at a row of THREADS; then each adds the rows that belong to its columns. */
+/* Count the rows of a class, THREADS at a time. Each thread reads one row; then each adds the rows
+ * that predict its columns. */
 __global__ void __launch_bounds__(THREADS)
     count_confusion(sl_confusion c, int64_t width, double *counts)
 {
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(THREADS)
                 if (seen > 0)
                     counts[label * columns + j] += (double)seen;
             }
-            __syncthreads(); /* the columns have been read */
+            __syncthreads(); /* all threads have read the columns */
         }
 }
 

@@ -1,6 +1,5 @@
-/* What every CUDA file starts from: what a task's function needs of the runtime beside
- * codelets/codelet.h, launches, pieces of operands, and the kernel that all elementwise operations
- * share. */
+/* Basis of every CUDA file: the queue of a task, launches, pieces of operands, and the kernel that
+ * all elementwise operations share. */
 #ifndef SL_CODELETS_CUDA_H
 #define SL_CODELETS_CUDA_H
 
@@ -20,7 +19,7 @@ extern "C" {
 
 #ifdef STARPU_USE_CUDA
 #include <starpu_cublas_v2.h>
-#else /* a StarPU without CUDA: the kernels compile all the same */
+#else /* a StarPU without CUDA: kernels compile with these declarations */
 extern "C" cudaStream_t starpu_cuda_get_local_stream(void);
 extern "C" cublasHandle_t starpu_cublas_get_local_handle(void);
 #endif
@@ -42,13 +41,13 @@ static inline struct sl_cuda_queue sl_cuda_task_queue(void)
  * The two things that C++ has no words for. A compiler that does not know CUDA has
  * tests/software_gpu do them, with the same sources. */
 
-/* The type itself, not to be deduced. */
+/* The type T in a place from which the compiler does not deduce T. */
 template <class T> struct sl_cuda_exactly {
     typedef T type;
 };
 
-/* Launches kernel(arguments...) and stops the run if that is refused. Arguments are converted to
- * what the kernel takes. */
+/* Launch kernel(arguments...), and stop the run if CUDA refuses the launch. Arguments are converted
+ * to the kernel's parameters. */
 template <class... Parameters>
 static void sl_cuda_launch(const char *name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
                            size_t shared, cudaStream_t stream,
@@ -64,7 +63,7 @@ static void sl_cuda_launch(const char *name, void (*kernel)(Parameters...), dim3
         sl_fatal("CUDA kernel %s: %s", name, cudaGetErrorString(code));
 }
 
-/* The block's T in shared memory, of which there is one. What it holds at first is not said. */
+/* Return the block's only T in shared memory. Its first contents are undefined. */
 template <class T> __device__ __forceinline__ T &sl_cuda_shared()
 {
 #ifdef __CUDACC__
@@ -75,7 +74,7 @@ template <class T> __device__ __forceinline__ T &sl_cuda_shared()
 #endif
 }
 
-/* The bytes of shared memory that the launch asked for. */
+/* Return the shared memory whose bytes the launch asked for. */
 template <class T> __device__ __forceinline__ T *sl_cuda_launched_shared()
 {
 #ifdef __CUDACC__
@@ -93,7 +92,7 @@ static inline int64_t sl_cuda_divide_up(int64_t a, int64_t b)
 
 /* ---- Pieces of operands ---- */
 
-/* One to four elements of a row, as floats whatever they are stored as. */
+/* One to four elements of a row, as floats, whatever their type in memory. */
 template <int V> struct sl_cuda_vector {
     float at[V];
 };
@@ -101,7 +100,7 @@ template <int V> struct sl_cuda_vector {
 /* Four elements of type T, float or __nv_bfloat16, in one piece of memory. */
 template <class T> using sl_cuda_four = std::conditional_t<sizeof(T) == 4, float4, uint2>;
 
-/* Whether rows can be read and written four elements at a time. */
+/* Return whether rows can be read and written four elements at a time. */
 static inline bool sl_cuda_aligned(int64_t rows, const struct sl_rows &a)
 {
     return (uintptr_t)a.data % (4 * sl_type_size(a.type)) == 0 && (rows == 1 || a.ld % 4 == 0);
@@ -117,7 +116,7 @@ __device__ __forceinline__ sl_cuda_vector<4> sl_cuda_widen(float4 x)
     return {{x.x, x.y, x.z, x.w}};
 }
 
-/* A bfloat16 is the upper half of a float. */
+/* Widen four bfloat16, each of which is the upper half of a float. */
 __device__ __forceinline__ sl_cuda_vector<4> sl_cuda_widen(uint2 x)
 {
     return {{__uint_as_float(x.x << 16), __uint_as_float(x.x & 0xFFFF0000u),
@@ -129,7 +128,7 @@ __device__ __forceinline__ void sl_cuda_store_four(float *to, const sl_cuda_vect
     *(float4 *)to = make_float4(v.at[0], v.at[1], v.at[2], v.at[3]);
 }
 
-/* To nearest, ties to even, as sl_narrow. */
+/* Store four elements, rounded to nearest, ties to even, as sl_narrow rounds. */
 __device__ __forceinline__ void sl_cuda_store_four(__nv_bfloat16 *to, const sl_cuda_vector<4> &v)
 {
     union {
@@ -139,8 +138,8 @@ __device__ __forceinline__ void sl_cuda_store_four(__nv_bfloat16 *to, const sl_c
     *(uint2 *)to = x.four;
 }
 
-/* Reads the first `count` elements, at most V; the others are 0. Four at a time only if `aligned`.
- */
+/* Read the first `count` elements, at most V; the others are 0. Read four at a time only if
+ * `aligned`. */
 template <int V, class T>
 __device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const T *from, int64_t count,
                                                           bool aligned = true)
@@ -170,7 +169,7 @@ __device__ __forceinline__ void sl_cuda_store(T *to, const sl_cuda_vector<V> &v,
             to[i] = T(v.at[i]);
 }
 
-/* Element (r, j) of rows of either type. */
+/* Return element (r, j) of rows of either type. */
 __device__ __forceinline__ float sl_cuda_element(const sl_rows &from, int64_t r, int64_t j)
 {
     const int64_t at = r * from.ld + j;
@@ -178,7 +177,7 @@ __device__ __forceinline__ float sl_cuda_element(const sl_rows &from, int64_t r,
                                     : ((const float *)from.data)[at];
 }
 
-/* The same from element (r, j) of rows of either type on. */
+/* Read elements from (r, j) on, of rows of either type. */
 template <int V>
 __device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const sl_rows &from, int64_t r, int64_t j,
                                                           int64_t count, bool aligned)
@@ -201,13 +200,13 @@ __device__ __forceinline__ void sl_cuda_store(const sl_rows &to, int64_t r, int6
         sl_cuda_store<V>((float *)to.data + first, v, count, aligned);
 }
 
-/* sl_sparse_col on the device. */
+/* Return the column of entry e: sl_sparse_col on the device. */
 __device__ __forceinline__ uint32_t sl_cuda_sparse_col(const void *col, bool narrow, uint32_t e)
 {
     return narrow ? __ldg((const uint16_t *)col + e) : __ldg((const uint32_t *)col + e);
 }
 
-/* v(i) *= sl_dropout_factor(drop, vertex, column + i). */
+/* Multiply v(i) by sl_dropout_factor(drop, vertex, column + i). */
 template <int V>
 __device__ __forceinline__ void sl_cuda_drop(const sl_dropout &drop, uint32_t vertex,
                                              uint32_t column, sl_cuda_vector<V> *v)
@@ -239,7 +238,7 @@ __device__ __forceinline__ void sl_cuda_drop(const sl_dropout &drop, uint32_t ve
 
 enum {
     SL_CUDA_EACH_THREADS = 256,
-    SL_CUDA_EACH_ROWS = 4 /* of one thread: that many independent loads */
+    SL_CUDA_EACH_ROWS = 4 /* rows of one thread, which are independent loads */
 };
 
 template <int V, class Operation, class T>
@@ -265,8 +264,7 @@ __global__ void __launch_bounds__(SL_CUDA_EACH_THREADS)
     }
 }
 
-/* out = operation over (rows, cols); `aligned`: every operand is, in the sense of sl_cuda_aligned.
- */
+/* Launch out = operation over (rows, cols). `aligned`: sl_cuda_aligned holds for every operand. */
 template <class Operation, class T>
 static void sl_cuda_launch_each(const char *name, int64_t rows, int64_t cols, bool aligned,
                                 const Operation &operation, T *out, int64_t ldo,
@@ -288,7 +286,8 @@ static void sl_cuda_launch_each(const char *name, int64_t rows, int64_t cols, bo
                    grid, block, 0, stream, rows, cols, operation, out, ldo);
 }
 
-/* An operation that is the same everywhere sees a matrix without padding as one long row. */
+/* Turn a matrix without padding into one long row, for an operation that does not depend on row and
+ * column. */
 static inline void sl_cuda_flatten(int64_t *rows, int64_t *cols, bool contiguous)
 {
     if (contiguous && *rows > 0) {

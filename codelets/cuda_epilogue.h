@@ -10,15 +10,15 @@ extern "C" {
 #include "codelets/epilogue.h"
 }
 
-/* Whether the epilogue's operands can be read four elements at a time. */
+/* Return whether the epilogue's operands can be read four elements at a time. */
 static inline bool sl_cuda_epilogue_aligned(const sl_epilogue &e, int64_t rows, int64_t cols)
 {
     return sl_cuda_aligned(1, e.bias, cols) && sl_cuda_aligned(rows, e.mask);
 }
 
-/* Elements (r, j) … (r, j + V - 1) of Z, of which the first `count` exist; `aligned` is what
- * sl_cuda_epilogue_aligned says. Factor and bias are one operation wherever they are, so that all
- * kernels round alike. */
+/* Apply the epilogue to elements (r, j) … (r, j + V - 1) of Z; the first `count` exist. `aligned`:
+ * the result of sl_cuda_epilogue_aligned. Factor and bias are one operation wherever they are, so
+ * that all kernels round alike. */
 template <int V>
 __device__ __forceinline__ void sl_cuda_finish(const sl_epilogue &e, bool aligned, int64_t r,
                                                int64_t j, int64_t count, sl_cuda_vector<V> *z)

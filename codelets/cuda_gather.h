@@ -21,7 +21,7 @@ extern "C" {
 
 enum {
     SL_CUDA_GATHER_THREADS = 128,
-    SL_CUDA_GATHER_BLOCKS = 8, /* on a multiprocessor: at most 64 registers a thread */
+    SL_CUDA_GATHER_BLOCKS = 8, /* blocks on a multiprocessor: at most 64 registers a thread */
     SL_CUDA_GATHER_WARPS = SL_CUDA_GATHER_THREADS / 32,
     SL_CUDA_GATHER_LONG = 64, /* entries per thread of a team from which the block takes the row */
     SL_CUDA_GATHER_FULL = 16, /* mean entries of a row in a block from which a warp has a row */
@@ -29,7 +29,8 @@ enum {
     SL_CUDA_GATHER_RUNS = SL_SPMM_TILES,
 };
 
-/* Rows of H with one address: from the one that column `first` meets to the next run's. */
+/* Rows of H with one address, from the row that column `first` meets to the first row of the next
+ * run. */
 struct sl_cuda_run {
     const void *data;
     uint32_t ld, first;
@@ -41,7 +42,7 @@ struct sl_cuda_piece {
     const void *col;
     const float *value; /* NULL: all 1 */
     uint32_t block_cols, from, to;
-    uint32_t first_block, last_block; /* those that have the columns; without the last */
+    uint32_t first_block, last_block; /* blocks [first_block, last_block) have the columns */
     uint16_t first_run, runs;
     bool narrow, whole;
 };
@@ -49,13 +50,13 @@ struct sl_cuda_piece {
 struct sl_cuda_gather {
     int64_t rows;
     int width, pieces, runs;
-    sl_type type; /* of H */
+    sl_type type; /* type of H's elements */
     bool finish;
-    bool aligned; /* SUM, Z and the epilogue's operands are */
-    sl_rows sum;  /* what the sum begins with; none: 0 */
+    bool aligned; /* SUM, Z and the epilogue's operands are aligned */
+    sl_rows sum;  /* first term of the sum; without data: 0 */
     sl_rows z;
     sl_epilogue epilogue;
-    sl_dropout drop; /* of the entries, as for sl_kernel_features */
+    sl_dropout drop; /* dropout of the entries, as in sl_kernel_features */
     const uint32_t *vertex;
     sl_cuda_piece piece[SL_CUDA_GATHER_PIECES];
     sl_cuda_run run[SL_CUDA_GATHER_RUNS];
@@ -64,12 +65,12 @@ static_assert(sizeof(sl_cuda_gather) <= 4096, "a launch has 4 KiB of parameters"
 
 /* ---- On the device ---- */
 
-/* Entries of a group whose rows are under way together: as many as 64 registers hold. */
+/* Entries of a group whose rows are loaded at the same time: as many as 64 registers hold. */
 template <int PER, bool WIDE, bool MANY, bool DROP>
 constexpr int SL_CUDA_GATHER_AT_ONCE = MANY || DROP || (!WIDE && PER > 3) ? 4 : 8;
 
-/* Entries [begin, end) are one row of one block. Return the first entry whose column is `column` or
- * more. Columns count from the start of the block. */
+/* Return the first entry, among entries [begin, end) of one row of one block, whose column is
+ * `column` or more. Columns count from the block's start. */
 __device__ __forceinline__ uint32_t sl_cuda_lower_bound(const void *col, bool narrow,
                                                         uint32_t begin, uint32_t end,
                                                         uint32_t column)
@@ -84,7 +85,7 @@ __device__ __forceinline__ uint32_t sl_cuda_lower_bound(const void *col, bool na
     return begin;
 }
 
-/* The entries of row r in block b of the piece. */
+/* Set [*begin, *end) to the entries of row r in block b of the piece. */
 __device__ __forceinline__ void sl_cuda_gather_range(const sl_cuda_piece &a, int64_t rows,
                                                      uint32_t b, int64_t r, uint32_t *begin,
                                                      uint32_t *end)
@@ -101,7 +102,7 @@ __device__ __forceinline__ void sl_cuda_gather_range(const sl_cuda_piece &a, int
         *end = sl_cuda_lower_bound(a.col, a.narrow, *begin, *end, a.to - column0);
 }
 
-/* The entries of row r. */
+/* Return how many entries row r has in all pieces. */
 __device__ __forceinline__ uint32_t sl_cuda_gather_count(const sl_cuda_gather &p, int64_t r)
 {
     uint32_t count = 0;
@@ -114,7 +115,7 @@ __device__ __forceinline__ uint32_t sl_cuda_gather_count(const sl_cuda_gather &p
     return count;
 }
 
-/* run[u]: the run of the piece that column[u] meets, by bisection of all at once. */
+/* Set run[u] to the run of the piece that column[u] meets, by bisection for all u at once. */
 template <int AT_ONCE>
 __device__ __forceinline__ void sl_cuda_find_runs(const sl_cuda_run *all, const sl_cuda_piece &a,
                                                   const uint32_t (&column)[AT_ONCE],
@@ -131,14 +132,14 @@ __device__ __forceinline__ void sl_cuda_find_runs(const sl_cuda_run *all, const 
 struct sl_cuda_gather_place {
     const sl_cuda_run *runs;
     int64_t r;
-    int first, lane; /* first: column of the slice */
+    int first, lane; /* first column of the slice; lane in the group */
     uint32_t group, groups, vertex;
 };
 
-/* sum += Σ value(e)·H(column(e), slice) over the group's share of the entries [begin, end) of a
- * block that starts at `column0`. Of the slice a lane has, WIDE, the four columns from 4·lane on;
- * otherwise PER columns, every LANES-th. MANY: a piece may have several runs. DROP: its values are
- * dropped out. */
+/* Add Σ value(e)·H(column(e), slice) to `sum`, over the group's share of the entries [begin, end)
+ * of a block that starts at `column0`. WIDE: a lane has the slice's four columns from 4·lane on;
+ * otherwise every LANES-th column, PER in all. MANY: a piece may have several runs. DROP: entries
+ * are dropped out. */
 template <class T, int LANES, int PER, bool WIDE, bool MANY, bool DROP>
 __device__ __forceinline__ void
 sl_cuda_gather_entries(const sl_cuda_gather &p, const sl_cuda_piece &a,
@@ -187,11 +188,12 @@ sl_cuda_gather_entries(const sl_cuda_gather &p, const sl_cuda_piece &a,
         for (int u = 0; u < AT_ONCE; u++)
 #pragma unroll
             for (int i = 0; i < PER; i++)
-                sum[i] = fmaf(value[u], x[u].at[i], sum[i]); /* of what is not there: + 0·0 */
+                sum[i] =
+                    fmaf(value[u], x[u].at[i], sum[i]); /* adds 0·0 for entries that are missing */
     }
 }
 
-/* The group's share of all entries of row r. */
+/* Add the group's share of all entries of row r to `sum`. */
 template <class T, int LANES, int PER, bool WIDE, bool MANY, bool DROP>
 __device__ __forceinline__ void
 sl_cuda_gather_row(const sl_cuda_gather &p, const sl_cuda_gather_place &at, float (&sum)[PER])
@@ -207,7 +209,8 @@ sl_cuda_gather_row(const sl_cuda_gather &p, const sl_cuda_gather_place &at, floa
     }
 }
 
-/* Adds up the sums of groups of LANES lanes, `threads` in all: the same result in all of them. */
+/* Add up the sums of groups of LANES lanes, `threads` threads in all. Every group gets the total.
+ */
 template <int LANES, int PER>
 __device__ __forceinline__ void sl_cuda_add_groups(int threads, float (&sum)[PER])
 {
@@ -220,7 +223,7 @@ __device__ __forceinline__ void sl_cuda_add_groups(int threads, float (&sum)[PER
         }
 }
 
-/* Z(r, j …) = epilogue([SUM +] v). */
+/* Write Z(r, j …) = epilogue([SUM +] v). */
 template <int V>
 __device__ __forceinline__ void sl_cuda_gather_write(const sl_cuda_gather &p, int64_t r, int j,
                                                      sl_cuda_vector<V> v)
@@ -240,7 +243,7 @@ __device__ __forceinline__ void sl_cuda_gather_write(const sl_cuda_gather &p, in
     sl_cuda_store<V>(p.z, r, j, v, count, p.aligned);
 }
 
-/* The slice of row r. */
+/* Write the lane's columns of the slice of row r. */
 template <int LANES, int PER, bool WIDE>
 __device__ __forceinline__ void sl_cuda_gather_write_slice(const sl_cuda_gather &p,
                                                            const sl_cuda_gather_place &at,
@@ -256,8 +259,8 @@ __device__ __forceinline__ void sl_cuda_gather_write_slice(const sl_cuda_gather 
     }
 }
 
-/* A block has THREADS / TEAM rows, blockIdx.y is the slice of LANES·PER columns. TEAM is LANES
- * or 32. */
+/* Make rows of Z. A block has SL_CUDA_GATHER_THREADS / TEAM rows; blockIdx.y is the slice of
+ * LANES·PER columns. TEAM is LANES or 32. */
 template <class T, int LANES, int PER, int TEAM, bool WIDE, bool MANY, bool DROP>
 __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS, SL_CUDA_GATHER_BLOCKS)
     sl_cuda_gather_kernel(const __grid_constant__ sl_cuda_gather p)
@@ -267,7 +270,7 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS, SL_CUDA_GATHER_BLOCKS)
     const int64_t first_row = (int64_t)blockIdx.x * ROWS;
     sl_cuda_gather_place at;
     at.runs = p.run;
-    if constexpr (MANY) { /* parameters are read fast only where a warp reads the same one */
+    if constexpr (MANY) { /* parameters are fast only where all lanes of a warp read one address */
         auto &runs = sl_cuda_shared<sl_cuda_run[SL_CUDA_GATHER_RUNS]>();
         for (int i = (int)threadIdx.x; i < p.runs; i += SL_CUDA_GATHER_THREADS)
             runs[i] = p.run[i];
@@ -277,7 +280,7 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS, SL_CUDA_GATHER_BLOCKS)
     at.first = (int)blockIdx.y * (LANES * PER);
     at.lane = (int)threadIdx.x % LANES;
 
-    bool is_long = false; /* a row of the block, which every warp finds out for itself */
+    bool is_long = false; /* some row of the block is long; every warp finds out for itself */
     for (int i = (int)threadIdx.x % 32; i < ROWS && first_row + i < p.rows; i += 32)
         is_long = is_long || sl_cuda_gather_count(p, first_row + i) > LONG;
     const bool are_long = __any_sync(0xFFFFFFFFu, is_long);
@@ -289,7 +292,7 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS, SL_CUDA_GATHER_BLOCKS)
         at.vertex = DROP ? p.vertex[at.r] : 0;
         float sum[PER] = {};
         sl_cuda_gather_row<T, LANES, PER, WIDE, MANY, DROP>(p, at, sum);
-        if (TEAM > LANES) /* then the team is the warp, which has come here as a whole */
+        if (TEAM > LANES) /* the team is then a whole warp, so its groups add up */
             sl_cuda_add_groups<LANES, PER>(TEAM, sum);
         if (at.group == 0)
             sl_cuda_gather_write_slice<LANES, PER, WIDE>(p, at, sum);
@@ -335,7 +338,7 @@ static inline int64_t sl_cuda_gather_add(sl_cuda_gather *g, const struct sl_spar
                                          int tiles, const struct sl_cuda_rows *h)
 {
     const int first_run = g->runs;
-    sl_rows behind = {}; /* the run so far */
+    sl_rows behind = {}; /* the row after the last run */
     int64_t to = from;
     for (int t = 0; t < tiles; t++) {
         const sl_rows *next = &h[t].at;
@@ -374,7 +377,7 @@ static void sl_cuda_gather_launch_team(const char *name, const sl_cuda_gather &p
                    SL_CUDA_GATHER_THREADS, 0, stream, p);
 }
 
-/* A slice of up to 4·LANES columns; of up to 3·LANES where that is enough: fewer idle lanes.
+/* Launch with slices of 4·LANES columns, or 3·LANES where H is no wider, for fewer idle lanes.
  * `full`: a warp per row. */
 template <class T, int LANES, bool MANY, bool DROP>
 static void sl_cuda_gather_launch_lanes(const char *name, const sl_cuda_gather &p, bool wide,
@@ -396,8 +399,8 @@ static void sl_cuda_gather_launch_lanes(const char *name, const sl_cuda_gather &
         sl_cuda_gather_launch_team<T, LANES, 4, LANES, false, MANY, DROP>(name, p, stream);
 }
 
-/* Which lanes add which entries does not depend on what is aligned. `entries`: of the whole sum, to
- * which `segments` blocks belong. */
+/* Choose lanes and slices by the width, and launch. Alignment does not decide which lane adds which
+ * entry. The whole sum has `entries` entries in `segments` blocks. */
 template <class T, bool MANY, bool DROP>
 static void sl_cuda_gather_launch(const char *name, const sl_cuda_gather &p, int64_t entries,
                                   int64_t segments, cudaStream_t stream)

@@ -1,5 +1,5 @@
-/* What CUDA kernels of normalisation share: a group of lanes has a row, four elements of each lane
- * at a time. */
+/* Functions that CUDA kernels of normalisation share. A group of lanes has a row; each lane reads
+ * four elements at a time. */
 #ifndef SL_CODELETS_CUDA_NORM_H
 #define SL_CODELETS_CUDA_NORM_H
 
@@ -19,7 +19,7 @@ enum {
 
 /* ---- X ---- */
 
-/* As on cores: X = ((h - mean) - rest) · inverse of a row. */
+/* Moments of a row, as on cores: X = ((h - mean) - rest) · inverse. */
 struct moments {
     float mean, rest, inverse;
 };
@@ -29,13 +29,13 @@ __device__ __forceinline__ float normal(const moments &of, float h)
     return (h - of.mean - of.rest) * of.inverse;
 }
 
-/* The same of a column, without a rest. */
+/* Return the moments of column j; the rest is 0. */
 __device__ __forceinline__ moments moments_of_column(const sl_norm &n, int64_t j)
 {
     return {n.mean[j], 0.0f, 1.0f / sqrtf(n.variance[j] + n.epsilon)};
 }
 
-/* Over a group of lanes, all of which get the sum. */
+/* Return the sum over a group of lanes, in all lanes of the group. */
 template <int LANES> __device__ __forceinline__ float sum_lanes(float sum)
 {
     const unsigned lane = threadIdx.x % LANES;
@@ -46,7 +46,7 @@ template <int LANES> __device__ __forceinline__ float sum_lanes(float sum)
     return sum;
 }
 
-/* Return the variance, which rounding may make negative. */
+/* Set mean and rest of row r. Return its variance, which rounding may make negative. */
 template <int LANES>
 __device__ float spread_of_row(const sl_rows &rows, int64_t r, int64_t cols, int lane, bool aligned,
                                moments *to)
@@ -74,7 +74,7 @@ __device__ float spread_of_row(const sl_rows &rows, int64_t r, int64_t cols, int
     return fmaf(-to->rest, to->rest, sum_lanes<LANES>(square) * share);
 }
 
-/* Those of a cut row are there. */
+/* Return the moments of row r. A cut row's moments are in n.moments. */
 template <int LANES>
 __device__ moments moments_of_row(const sl_norm &n, int64_t r, int lane, bool aligned)
 {
@@ -91,7 +91,7 @@ __device__ moments moments_of_row(const sl_norm &n, int64_t r, int lane, bool al
     return of;
 }
 
-/* The sums of wG and of wG·X over a row. */
+/* Set *first and *second to the sums of wG and of wG·X over row r. */
 template <int LANES>
 __device__ void products_of_row(const sl_norm &n, const sl_rows &rows, const moments &of, int64_t r,
                                 int lane, bool aligned, float *first, float *second)
@@ -113,7 +113,7 @@ __device__ void products_of_row(const sl_norm &n, const sl_rows &rows, const mom
     *second = sum_lanes<LANES>(*second);
 }
 
-/* A group of lanes for each row, in blocks of so many threads. */
+/* Return the grid with a group of lanes for each row, in blocks of `threads` threads. */
 inline dim3 grid_of_rows(int64_t rows, int64_t cols, int threads)
 {
     return dim3((unsigned)sl_cuda_divide_up(rows, threads / (cols > NARROW ? 32 : 8)));

@@ -14,11 +14,11 @@ enum {
     SL_SCATTER_WARPS = SL_SCATTER_THREADS / 32,
     SL_SCATTER_HITS = 1024,  /* length of the list */
     SL_SCATTER_SUMS = 8192,  /* floats of Z in shared memory, at most */
-    SL_SCATTER_BLOCKS = 512, /* to have where Z has so many rows */
+    SL_SCATTER_BLOCKS = 512, /* blocks to launch where Z has enough rows */
 };
 
 struct sl_scatter {
-    int64_t rows; /* of entries, and of H */
+    int64_t rows; /* rows of entries, and of H */
     int64_t z_rows;
     int64_t width;
     sl_rows h;
@@ -31,17 +31,17 @@ struct sl_scatter {
 /* The list of entries of one block. */
 struct sl_scatter_list {
     uint32_t row[SL_SCATTER_HITS],
-        target[SL_SCATTER_HITS]; /* of H; of Z, from the first of the range */
+        target[SL_SCATTER_HITS]; /* rows of H; rows of Z, from the first row of the range */
     float value[SL_SCATTER_HITS];
 };
 
-/* Adds the first `count` entries of the list to the sums (range, 32·S). Lane l has the columns
- * first + l + 32·s. */
+/* Add the first `count` entries of the list to the sums (range, 32·S). Lane l has the columns first
+ * + l + 32·s. */
 template <int S>
 __device__ __forceinline__ void sl_scatter_consume(const sl_scatter &p, const sl_scatter_list &list,
                                                    int count, int64_t first, float *sums)
 {
-    constexpr int AT_ONCE = S == 4 ? 4 : 8; /* loads under way */
+    constexpr int AT_ONCE = S == 4 ? 4 : 8; /* loads in flight */
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     for (int base = 0; base < count; base += 32) {
         const int own = base + (int)lane;
@@ -53,7 +53,7 @@ __device__ __forceinline__ void sl_scatter_consume(const sl_scatter &p, const sl
 #pragma unroll
             for (int u = 0; u < AT_ONCE; u++) {
                 hit[u] = mine ? base + __ffs((int)mine) - 1 : -1;
-                mine &= mine - 1; /* of 0: 0 */
+                mine &= mine - 1; /* 0 stays 0 */
 #pragma unroll
                 for (int s = 0; s < S; s++) {
                     const int64_t j = first + lane + 32 * s;
@@ -73,9 +73,9 @@ __device__ __forceinline__ void sl_scatter_consume(const sl_scatter &p, const sl
     }
 }
 
-/* `entries` has, on the device,
+/* Scatter `entries`, a class that has, on the device,
  *     void find(int64_t r, uint32_t from, uint32_t to, uint32_t *begin, uint32_t *end) const
- *         which entries of row r have a target in [from, to),
+ *         entries [*begin, *end) of row r have a target in [from, to),
  *     uint32_t target(uint32_t e) const
  *     float value(int64_t r, uint32_t e) const. */
 template <int S, class Entries>
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(SL_SCATTER_THREADS)
         uint32_t begin = 0, end = 0;
         if (r < p.rows)
             entries.find(r, (uint32_t)from, (uint32_t)to, &begin, &end);
-        /* Also the barrier between reading the counts below and writing them anew. */
+        /* This call is also the barrier between reading warp_count below and writing it anew. */
         if (!__syncthreads_or(end > begin))
             continue;
 
@@ -164,7 +164,7 @@ static void sl_scatter_launch_slices(const char *name, sl_scatter p, const Entri
                    entries);
 }
 
-/* p.range is chosen here. */
+/* Choose p.range and the slices, and launch. */
 template <class Entries>
 static void sl_scatter_launch(const char *name, const sl_scatter &p, const Entries &entries,
                               cudaStream_t stream)

@@ -1,5 +1,5 @@
-/* Metrics of a tile, which several CUDA operations sum: a block's sums, then the blocks', in a
- * fixed order. */
+/* Sums of a tile's metrics, for several CUDA operations: first within each block, then over the
+ * blocks, in a fixed order. */
 #ifndef SL_CODELETS_CUDA_SUMS_H
 #define SL_CODELETS_CUDA_SUMS_H
 
@@ -14,18 +14,18 @@ enum {
     SL_CUDA_SUMS = 2 * SL_SPLITS, /* losses, then correct counts, as in a metrics tile */
     SL_CUDA_SUM_THREADS = 256,
     SL_CUDA_SUM_WARPS = SL_CUDA_SUM_THREADS / 32,
-    SL_CUDA_SUM_BLOCKS = 1024, /* at most */
+    SL_CUDA_SUM_BLOCKS = 1024, /* most blocks */
 };
 static_assert((int)SL_METRIC_LOSS == 0 && (int)SL_METRIC_CORRECT == (int)SL_SPLITS &&
                   (int)SL_METRICS >= (int)SL_CUDA_SUMS,
               "sums are laid out like metrics");
 
-/* Of every block, in the workspace. */
+/* The sums of one block; the workspace holds the sums of all blocks. */
 typedef double sl_cuda_block_sums[SL_CUDA_SUMS];
 static_assert(SL_CUDA_SUM_BLOCKS * sizeof(sl_cuda_block_sums) <= SL_RUNTIME_WORKSPACE,
               "all sums have room");
 
-/* The block's sums into out[SL_CUDA_SUMS]: lanes by a tree, then warps in order. */
+/* Write the block's sums to out (SL_CUDA_SUMS): add lanes by a tree, then warps in order. */
 __device__ __forceinline__ void sl_cuda_sum_block(double (&sums)[SL_CUDA_SUMS], double *out)
 {
     auto &part = sl_cuda_shared<double[SL_CUDA_SUM_WARPS][SL_CUDA_SUMS]>();
@@ -48,7 +48,7 @@ __device__ __forceinline__ void sl_cuda_sum_block(double (&sums)[SL_CUDA_SUMS], 
     }
 }
 
-/* metrics = the blocks' sums: thread t adds those of blocks t, t + threads, … */
+/* Set metrics to the sums over `count` blocks: thread t adds blocks t, t + threads, … */
 static __global__ void __launch_bounds__(SL_CUDA_SUM_THREADS)
     sl_cuda_sum_blocks(int count, const sl_cuda_block_sums *blocks, double *metrics)
 {
@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(SL_CUDA_SUM_THREADS)
         metrics[threadIdx.x] = 0.0;
 }
 
-/* Return how many blocks work on that many threads' work. */
+/* Return how many blocks to launch for the work of `threads` threads. */
 static inline int sl_cuda_sum_count(int64_t threads)
 {
     const int64_t wanted = sl_cuda_divide_up(threads, SL_CUDA_SUM_THREADS);

@@ -1,4 +1,4 @@
-/* As on the CPU, dropout is one of the steps after a sum. */
+/* Dropout on a GPU: a step of the epilogue, as on the CPU. */
 #include "codelets/cuda.h"
 
 extern "C" {

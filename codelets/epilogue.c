@@ -85,7 +85,7 @@ int sl_epilogue_buffers(const struct epilogue_argument *arg, void **buffers, str
     return used;
 }
 
-/* A pass, a matrix that is read besides, random numbers. */
+/* The bits: there is an epilogue, it reads a mask, it draws random numbers. */
 uint32_t sl_epilogue_kind(const struct epilogue_argument *arg)
 {
     return (uint32_t)arg->present | (uint32_t)(arg->has_mask || arg->masked_by_z) << 1 |
@@ -94,7 +94,7 @@ uint32_t sl_epilogue_kind(const struct epilogue_argument *arg)
 
 /* epilogue
  *   argument  struct epilogue_argument
- *   buffers   …       R    what it needs of: rows' facts, factors, parameters with the bias, mask
+ *   buffers   …       R    rows' facts, factors, parameters with the bias, mask, as far as needed
  *             before  R    SUM (rows, cols), unless it is Z
  *             last    W    Z (rows, cols), or RW */
 static void epilogue_cpu(void *buffers[], void *argument)

@@ -1,4 +1,5 @@
-/* What happens to the rows of a result once their sums are complete. */
+/* The epilogue: bias, activation, dropout and scaling of the rows of a result once their sums are
+ * complete. */
 #ifndef SL_CODELETS_EPILOGUE_H
 #define SL_CODELETS_EPILOGUE_H
 
@@ -23,14 +24,14 @@ struct sl_epilogue {
     bool relu, elu;
     struct sl_rows mask; // (rows, cols), relu's or elu's output, possibly after dropout: 0 where
                          // it was dropped
-    float elu_back;      /* 1 / the scale of this dropout, where the mask is elu's; else 0 */
+    float elu_back;      /* 1 / scale of the mask's dropout, if the mask is elu's; else 0 */
     struct sl_dropout drop;
     const uint32_t *vertex; // (rows), for `drop`
-    uint32_t column0;       /* for `drop`: what column 0 is there */
+    uint32_t column0;       /* number of column 0 in the matrix that `drop` counts */
     const float *after;     // (rows)
 };
 
-/* Nothing happens. */
+/* An epilogue that leaves a result as it is. */
 #define SL_EPILOGUE_IDENTITY \
     (struct sl_epilogue)     \
     {                        \
@@ -47,7 +48,8 @@ static inline bool sl_epilogue_has_steps(const struct sl_epilogue *e)
 void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
                         const struct sl_rows *sum, const struct sl_rows *z);
 
-/* Rows [from, to) of Z, of SUM and of the operands of `epilogue`. Of bfloat16, SUM has no mask. */
+/* Apply the epilogue to rows [from, to) of SUM, and write them to Z. Where SUM is bfloat16, there
+ * is no mask. */
 void sl_epilogue_rows(const struct sl_epilogue *epilogue, int64_t from, int64_t to, int64_t cols,
                       const struct sl_rows *sum, const struct sl_rows *z);
 
@@ -61,53 +63,55 @@ void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epil
 
 /* struct sl_epilogue on tiles. */
 struct sl_epilogue_tiles {
-    struct sl_tile *facts; /* of the rows; NULL: no before, after, dropout */
+    struct sl_tile *facts; /* facts of the rows; NULL: no before, after, dropout */
     enum sl_row_fact before, after;
     struct sl_tile *factor; // (rows, 1); NULL: none
     float scale;
-    struct sl_tile *parameters; /* whose row `bias_row` is the bias; NULL: none */
-    int64_t bias_row, bias_col; /* where it begins */
+    struct sl_tile *parameters; /* a tile whose row `bias_row` is the bias; NULL: none */
+    int64_t bias_row, bias_col; /* where the bias begins in `parameters` */
     bool relu, elu;
     struct sl_tile *mask; /* NULL: none */
     float elu_back;
     struct sl_dropout drop;
 };
 
-/* Nothing happens. */
+/* An epilogue that leaves a result as it is. */
 #define SL_EPILOGUE_NONE                                           \
     (struct sl_epilogue_tiles)                                     \
     {                                                              \
         .before = SL_ROW_NONE, .after = SL_ROW_NONE, .scale = 1.0f \
     }
 
-/* Z = epilogue(SUM), which may be one tile; the mask may be Z as it was. */
+/* Submit Z = epilogue(SUM). Z and SUM may be one tile. The mask may be Z before the task. */
 void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *epilogue,
                         struct sl_tile *sum, struct sl_tile *z);
 
-/* epilogue; a part of gemm_argument and spmm_argument */
+/* Argument of the task epilogue, and a part of gemm_argument and spmm_argument. */
 struct epilogue_argument {
     bool present;
-    bool has_facts, has_factor, has_bias, has_mask; /* which buffers come along, in this order */
+    bool has_facts, has_factor, has_bias, has_mask; /* buffers that come along, in this order */
     bool relu, elu;
     bool apart;       /* SUM and Z are two tiles */
-    bool masked_by_z; /* Z before is the mask */
+    bool masked_by_z; /* the mask is Z before the task */
     enum sl_row_fact before, after;
     float scale, elu_back;
     int64_t bias_row, bias_col;
     struct sl_dropout drop;
 };
 
-enum { SL_EPILOGUE_TILES = 4 }; /* at most */
+enum { SL_EPILOGUE_TILES = 4 }; /* most tiles of an epilogue */
 
-/* An epilogue on its way into a task: what it takes from `from` (NULL: there is none) goes into
- * `to` and `tiles`; the number of tiles. The output Z, where the mask may be it, is not one of
- * them: the mask is set by hand then. And out again, inside the task: the number of buffers. */
+/* sl_epilogue_pack: put the values of `from` (NULL: no epilogue) into `to`, and its tiles into
+ * `tiles`. Return the number of tiles. A mask that is the output Z is not among the tiles; the
+ * caller sets such a mask inside the task. sl_epilogue_buffers: make the epilogue again from a
+ * task's buffers. Return the number of buffers. */
 int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile *z,
                      struct epilogue_argument *to, struct sl_tile **tiles);
 int sl_epilogue_buffers(const struct epilogue_argument *argument, void **buffers,
                         struct sl_epilogue *epilogue);
 
-/* In sl_task.kind: what of an epilogue takes time. The other bits are the codelet's. */
+/* Return the bits of sl_task.kind for the steps of an epilogue that take time. The other bits are
+ * the codelet's. */
 enum { SL_EPILOGUE_KINDS = 3 }; /* bits */
 uint32_t sl_epilogue_kind(const struct epilogue_argument *argument);
 

@@ -1,4 +1,4 @@
-/* The steps after a sum, as a pass of their own. */
+/* The epilogue, as a pass of its own. */
 #include "codelets/cuda_epilogue.h"
 
 extern "C" {

@@ -1,4 +1,4 @@
-/* A sparse tile as a dense one. */
+/* Copies of a sparse tile into a dense one. */
 #include "codelets/expand.h"
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
@@ -9,7 +9,7 @@ static void zero_row(const struct sl_rows *z, int64_t r, int64_t cols)
     memset(sl_rows_at(z, r, 0).data, 0, (size_t)cols * sl_type_size(z->type));
 }
 
-/* Entries [from, to) of row r. */
+/* Write entries [from, to) of row r into its dense row. */
 static void spread(const struct sl_rows *z, int64_t r, uint32_t from, uint32_t to,
                    const uint32_t *col, const float *value)
 {

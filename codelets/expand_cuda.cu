@@ -1,4 +1,4 @@
-/* A sparse tile as a dense one. */
+/* Copies of a sparse tile into a dense one. */
 #include "codelets/cuda.h"
 
 extern "C" {
@@ -10,7 +10,8 @@ namespace
 
 enum { THREADS = 256 };
 
-/* A warp has the rows w, w + warps, …: zeros, then the entries of one block after the other. */
+/* Expand rows. A warp has the rows w, w + warps, …; it writes zeros, then the entries of one block
+ * after the other. */
 template <class T>
 __global__ void __launch_bounds__(THREADS) expand_kernel(struct sl_sparse x, struct sl_dropout drop,
                                                          const uint32_t *vertex, T *z, int64_t ldz)

@@ -4,7 +4,7 @@
 
 #include "codelets/vector.h"
 
-/* Return e^x for x < 88; for x <= 0 within 1.1 units in the last place. What is below 2^-126 may
+/* Return e^x for x < 88; for x <= 0 within 1.1 units in the last place. Results below 2^-126 may
  * become 0; NaN stays.
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2, e^x = 2^n e^r. The first part of ln 2 has so few bits that n

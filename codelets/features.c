@@ -7,15 +7,15 @@
 #include "codelets/kept.h"
 #include "core/memory.h"
 
-/* Rows from … to - 1 of X, and the matrix with a row for each of them, in float32. */
+/* Rows from … to - 1 of X, and the float32 matrix with a row for each of these rows. */
 struct part {
     const struct sl_features *f;
     int64_t from, to;
     struct sl_rows rows;
 };
 
-/* One block's operands, in either direction: transposed, H has the block's rows and Z those of its
- * columns. */
+/* Return the operands of block b. Transposed: H has the block's rows, and Z has the rows of the
+ * block's columns. */
 static struct sl_gather operands(const struct part *p, int64_t b)
 {
     const struct sl_features *f = p->f;
@@ -37,7 +37,7 @@ static void multiply_block(const struct sl_gather *g, int64_t rows, bool transpo
         sl_gather_slices(g, rows);
 }
 
-/* A block without the entries that are dropped. */
+/* Multiply a block without its dropped entries. */
 static void dropped_block(const struct part *p, int64_t b, const struct sl_gather *g)
 {
     const struct sl_features *f = p->f;
@@ -75,7 +75,7 @@ static void multiply_part(const struct part *p)
     }
 }
 
-/* Some rows at a time go through float32 memory that stays in the cache. */
+/* Multiply some rows at a time through float32 memory that stays in the cache. */
 static void multiply_narrow(const struct sl_features *f)
 {
     enum { PIECE = 64 * 1024 };
@@ -95,7 +95,7 @@ static void multiply_narrow(const struct sl_features *f)
     }
 }
 
-/* Columns that fit into that memory. */
+/* Multiply slices of columns that fit into the memory of multiply_narrow. */
 static void multiply_slices(const struct sl_features *f)
 {
     enum { SLICE = 4096 };
@@ -108,8 +108,8 @@ static void multiply_slices(const struct sl_features *f)
     }
 }
 
-/* The product with the stored transpose has the sums of the scatter in the same order, and writes
- * each row of Z once. */
+/* Multiply by the stored transpose. It adds in the order of the scatter, and writes each row of Z
+ * once. */
 static void multiply_mirror(const struct sl_features *f)
 {
     const struct sl_sparse *x = f->x, mirror = {

@@ -7,7 +7,8 @@
 /* Z = X·H, or Xᵀ·H if transposed (accumulate: Z + …), X (m, k) sparse, its element (r, c)
  * multiplied by sl_dropout_factor(drop, vertex[r], c) if `drop` is not NULL and drops anything. H
  * (k, width), Z (m, width); transposed: H (m, width), Z (k, width). The matrix with a row for each
- * row of X is of either type, the other one is float32; accumulate: both are. Sums are float32. */
+ * row of X is float32 or bfloat16, the other matrix is float32; accumulate: both are float32. Sums
+ * are float32. */
 struct sl_features {
     bool transposed, accumulate;
     const struct sl_sparse *x;
@@ -20,11 +21,11 @@ struct sl_features {
 void sl_kernel_features(const struct sl_features *features);
 void sl_cuda_features(const struct sl_features *features, struct sl_cuda_queue queue);
 
-/* Submit Z = [Z +] X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL; of Z,
- * only as many rows as the product has. Types as above. */
+/* Submit Z = [Z +] X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL. Z gets
+ * only as many rows as the product has. Types as for sl_kernel_features. */
 struct sl_features_tiles {
     bool transposed, accumulate;
-    bool keeps; /* further rows of Z are kept; else they are lost where Z is a GPU's */
+    bool keeps; /* further rows of Z are kept; else they are lost on a GPU */
     struct sl_sparse_tile *x;
     const struct sl_dropout *drop;
     struct sl_tile *facts, *h;
@@ -33,7 +34,7 @@ struct sl_features_tiles {
 };
 void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *tiles);
 
-/* features */
+/* Argument of the task features. */
 struct features_argument {
     struct sl_sparse_shape shape;
     struct sl_dropout drop;
@@ -41,7 +42,7 @@ struct features_argument {
     int64_t h_row, h_col;
 };
 
-/* Return the operands of such a task; X is put into `x`. */
+/* Return the operands of a features task; put X into `x`. */
 struct sl_features sl_features_of_task(const struct features_argument *argument, void **buffers,
                                        struct sl_sparse *x);
 

@@ -18,7 +18,7 @@ struct columns {
     const float *values; /* NULL: all 1 */
     sl_dropout drop;
     const uint32_t *vertex;
-    uint32_t column0; /* of the block */
+    uint32_t column0; /* first column of the block */
 
     __device__ void find(int64_t r, uint32_t from, uint32_t to, uint32_t *begin,
                          uint32_t *end) const
@@ -40,7 +40,7 @@ struct columns {
     }
 };
 
-/* Z = [Z +] Xᵀ·H: the rows of Z that belong to one block after the other. */
+/* Make Z = [Z +] Xᵀ·H, for the rows of Z that belong to one block after the other. */
 void scatter(const sl_features &f, const sl_dropout &drop, cudaStream_t stream)
 {
     const struct sl_sparse *x = f.x;
@@ -61,7 +61,7 @@ void scatter(const sl_features &f, const sl_dropout &drop, cudaStream_t stream)
     }
 }
 
-/* Z = [Z +] X·H, dropped out. */
+/* Make Z = [Z +] X·H, with X dropped out. */
 void gather(const sl_features &f, const sl_dropout &drop, cudaStream_t stream)
 {
     const struct sl_cuda_rows rows = {f.h, f.x->cols};
@@ -96,8 +96,9 @@ extern "C" void sl_cuda_features(const struct sl_features *f, struct sl_cuda_que
     }
 }
 
-/* Z may have rows after those of Xᵀ·H: a gradient's last one is the bias's, which bias_gradient
- * writes afterwards. StarPU's copy of it on this device holds anything until then. */
+/* Run a features task. Z may have rows behind the product: the last row of a gradient is the
+ * bias's, which bias_gradient writes afterwards. Until then its contents on this device are
+ * undefined. */
 extern "C" void features_cuda(void *buffers[], void *argument)
 {
     struct sl_sparse x;

@@ -1,7 +1,7 @@
 #include "codelets/gather.h"
 #include "codelets/instructions.h"
 
-enum { CACHED_BYTES = 512 * 1024 }; /* dense rows below this are in the L2 cache anyway */
+enum { CACHED_BYTES = 512 * 1024 }; /* dense matrices below this size are in the L2 cache anyway */
 
 int64_t sl_gather_ahead(int64_t row_bytes)
 {

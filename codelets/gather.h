@@ -1,16 +1,16 @@
-/* Rows of sparse x dense, and of its transpose. */
+/* Rows of products of a sparse block, or its transpose, with a dense matrix. */
 #ifndef SL_CODELETS_GATHER_H
 #define SL_CODELETS_GATHER_H
 
 #include "codelets/operation.h"
 
-/* One block of a sparse tile and what it meets. */
+/* A block of a sparse tile, and the dense rows that it meets. */
 struct sl_gather {
     const uint32_t *row_ptr; // (rows + 1)
     const void *col;
     const float *value; /* NULL: all 1 */
     bool narrow;
-    struct sl_rows h; /* row 0 of the block */
+    struct sl_rows h; /* rows of H, from the block's first column on */
     float *z;
     int64_t ldz;
     int64_t room; /* elements of a row of Z from `z` on, which may be written */
@@ -27,14 +27,14 @@ enum { SL_GATHER_MOST_AHEAD = 48, SL_GATHER_SLICE_BYTES = 256 };
  * the number for long and short rows. */
 int64_t sl_gather_ahead(int64_t row_bytes);
 
-/* Block b of `a`, meeting the rows of `h`. Z is float32. */
+/* Return the operands for block b of `a` and the rows of `h`. Z is float32. */
 struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t width,
                                 const struct sl_rows *h, bool accumulate, const struct sl_rows *z);
 
-/* Columns [first, first + width) of the operands of G. */
+/* Return G with columns [first, first + width) of its operands. */
 struct sl_gather sl_gather_columns(const struct sl_gather *g, int64_t first, int64_t width);
 
-/* The first `rows` rows of the block, in slices of columns. */
+/* Multiply the first `rows` rows of the block, in slices of columns. */
 void sl_gather_slices(const struct sl_gather *g, int64_t rows);
 
 /* Return how many columns to multiply at a time, for all rows of a block: SL_GATHER_SLICE_BYTES of

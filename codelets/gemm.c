@@ -16,7 +16,7 @@
  */
 enum { PIECE = 64 * 1024, PIECE_B = 128 * 1024, PIECE_COLS = 2048 };
 
-/* Fewer rows than this are not cut any more. */
+/* Pieces with at most so many rows are not made smaller. */
 enum { FEW_ROWS = 16 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -29,15 +29,15 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A product in pieces. Of bfloat16, each piece is dense: oneDNN is faster at rows without padding,
- * and its sums do not depend on ld then. */
+/* A product in pieces. A piece of bfloat16 is dense: oneDNN is faster at rows without padding, and
+ * its sums then do not depend on ld. */
 struct pieces {
     const struct sl_gemm *g;
-    enum sl_type type;         /* of the operands when they are multiplied */
-    int64_t rows, cols, inner; /* of a piece, at most: of C, of C, of the sum */
-    int64_t b_inner, b_col;    /* which piece of B is in `room_b`; -1: none */
-    void *room_a, *room_b;     /* for pieces that are converted */
-    float *room_c;             /* for sums; NULL: they are made in C */
+    enum sl_type type;         /* type to which operands are converted */
+    int64_t rows, cols, inner; /* most rows and columns of a piece of C, and terms of its sum */
+    int64_t b_inner, b_col;    /* place of the piece of B in `room_b`; -1: none */
+    void *room_a, *room_b;     /* room for converted pieces */
+    float *room_c;             /* room for sums; NULL: sums are made in C */
 };
 
 /* C = [C +] op(A)·op(B), operands of one type, sums in float32. */
@@ -60,7 +60,8 @@ static void copy(int64_t rows, int64_t cols, const struct sl_rows *from, const s
     sl_epilogue_rows(&identity, 0, rows, cols, from, to);
 }
 
-/* A piece (rows, cols) of `x` as `type`: where it is, or in `room`, which is filled if `fill`. */
+/* Return a piece (rows, cols) of `x` as `type`: in place, or in `room`, which is filled if `fill`.
+ */
 static struct sl_rows converted(const struct sl_rows *x, int64_t rows, int64_t cols,
                                 enum sl_type type, void *room, bool fill)
 {
@@ -72,7 +73,7 @@ static struct sl_rows converted(const struct sl_rows *x, int64_t rows, int64_t c
     return to;
 }
 
-/* The terms [i, i + inner) of rows [r, r + rows) of the sum. */
+/* Return the terms [i, i + inner) of rows [r, r + rows) of op(A). */
 static struct sl_rows piece_of_a(const struct pieces *p, int64_t r, int64_t rows, int64_t i,
                                  int64_t inner)
 {
@@ -81,7 +82,8 @@ static struct sl_rows piece_of_a(const struct pieces *p, int64_t r, int64_t rows
     return converted(&from, across ? inner : rows, across ? rows : inner, p->type, p->room_a, true);
 }
 
-/* The terms [i, i + inner) of columns [j, j + cols). What is in the room is not converted again. */
+/* Return the terms [i, i + inner) of columns [j, j + cols) of op(B). A piece that is in `room_b`
+ * already is not converted again. */
 static struct sl_rows piece_of_b(struct pieces *p, int64_t i, int64_t inner, int64_t j,
                                  int64_t cols)
 {
@@ -93,7 +95,8 @@ static struct sl_rows piece_of_b(struct pieces *p, int64_t i, int64_t inner, int
                      !there);
 }
 
-/* Few different sizes occur: every one wants a program of its own from oneDNN. */
+/* Return the size of the next piece, with `left` left. Sizes are few, because oneDNN needs a
+ * program for each. */
 static int64_t cut(const struct pieces *p, int64_t left, int64_t at_once)
 {
     if (left >= at_once)
@@ -103,7 +106,7 @@ static int64_t cut(const struct pieces *p, int64_t left, int64_t at_once)
     return least(left, at_once);
 }
 
-/* A piece (rows, cols) of C from element (r, j) on. */
+/* Multiply the piece (rows, cols) of C from element (r, j) on. */
 static void multiply_piece(struct pieces *p, int64_t r, int64_t rows, int64_t j, int64_t cols)
 {
     const struct sl_gemm *g = p->g;
@@ -135,7 +138,7 @@ static int64_t power_of_two_within(int64_t bound)
     return power;
 }
 
-/* Whether sums are made beside C. */
+/* Return whether sums are made beside C. */
 static bool wants_sums(const struct pieces *p)
 {
     const struct sl_gemm *g = p->g;
@@ -143,7 +146,7 @@ static bool wants_sums(const struct pieces *p)
            (p->type == SL_BFLOAT16 && g->c.ld != p->cols);
 }
 
-/* Sizes of float32 pieces. Of A transposed (k, m) the sum is cut, otherwise the rows are. */
+/* Choose the sizes of float32 pieces. With A transposed, the sum is cut, else the rows. */
 static void choose_sizes(struct pieces *p)
 {
     const struct sl_gemm *g = p->g;
@@ -160,7 +163,8 @@ static void choose_sizes(struct pieces *p)
     }
 }
 
-/* The same of bfloat16, which takes half the room. All types of operands have the same sizes. */
+/* Choose the sizes of pieces of bfloat16, which take half the room. The sizes do not depend on the
+ * operands' types. */
 static void choose_sizes_of_halves(struct pieces *p)
 {
     const struct sl_gemm *g = p->g;
@@ -194,7 +198,7 @@ static void multiply_in_pieces(const struct sl_gemm *g, enum sl_type type)
     }
 }
 
-/* A sum of nothing. */
+/* Write C for a sum without terms (k = 0). */
 static void without_terms(const struct sl_gemm *g)
 {
     static const float zeros[PIECE_COLS];
@@ -251,7 +255,7 @@ struct sl_gemm sl_gemm_of_task(const struct gemm_argument *arg, void **buffers,
  *   argument  struct gemm_argument
  *   buffers   0 R       A (m, k), transposed: (k, m); of either type
  *             1 R       B (k, n), transposed: (n, k), part of a tile; of either type
- *             …  R      what the epilogue needs (codelet.h)
+ *             …  R      tiles of the epilogue
  *             last W/RW C (m, n); of either type, where A is not transposed */
 static void gemm_set_cpu(void *buffers[], void *argument)
 {

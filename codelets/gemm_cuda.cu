@@ -1,10 +1,11 @@
-/* Dense products: cuBLAS. Of float32 in full float32 unless TF32 is asked for.
+/* Dense products by cuBLAS. Float32 operands are multiplied in full float32, unless TF32 is asked
+ * for.
  *
  * The tensor cores multiply two operands of bfloat16 and add in float32. So where one operand is
- * bfloat16, the other one becomes bfloat16, too, in pieces that fit the workspace. Each piece reads
- * the first operand where it is. Where A is not transposed, B is the weights, in general one piece.
- * Where A is transposed, A and B have a row per vertex. Then C is float32, and the products of the
- * pieces are added to C.
+ * bfloat16, the other operand becomes bfloat16, too, in pieces that fit the workspace. Each piece
+ * reads the first operand in place. Where A is not transposed, B is the weights, in general one
+ * piece. Where A is transposed, A and B have a row per vertex. Then C is float32, and the products
+ * of the pieces are added to C.
  *
  * Where there is an epilogue, or only C is bfloat16, the product is float32 in the workspace, some
  * rows at a time. */
@@ -19,8 +20,8 @@ extern "C" {
 namespace
 {
 
-/* Elements of a piece of A or B, in the first half of the workspace, its side along C where the sum
- * is cut, and elements of a piece of C, in the second half. */
+/* Sizes of pieces: elements of a piece of A or B, in the first half of the workspace; its side
+ * along C where the sum is cut; elements of a piece of C, in the second half. */
 enum {
     PIECE = SL_RUNTIME_WORKSPACE / 4,
     PIECE_SIDE = 2048,
@@ -51,7 +52,7 @@ cudaDataType_t cublas_type(const sl_rows &rows)
 }
 
 /* Row-major C = op(A)·op(B) is column-major Cᵀ = op(B)ᵀ·op(A)ᵀ on the same memory: the operands
- * change places. A and B are of one type, and C is of that or float32. */
+ * change places. A and B have one type; C has this type or float32. */
 void multiply(const product &p)
 {
     const float one = 1.0f, add = p.accumulate ? 1.0f : 0.0f;
@@ -73,7 +74,7 @@ void convert(int64_t rows, int64_t cols, const sl_rows &from, const sl_rows &to,
     sl_cuda_epilogue(rows, cols, &identity, &from, &to, queue);
 }
 
-/* A piece (rows, cols) of A or B as bfloat16. */
+/* Return a piece (rows, cols) of A or B as bfloat16. */
 sl_rows narrow(const sl_rows &from, int64_t rows, int64_t cols, struct sl_cuda_queue queue)
 {
     if (from.type == SL_BFLOAT16)
@@ -83,7 +84,7 @@ sl_rows narrow(const sl_rows &from, int64_t rows, int64_t cols, struct sl_cuda_q
     return to;
 }
 
-/* Element (r, j) of op(X) on. */
+/* Return the rows from element (r, j) of op(X) on. */
 sl_rows at(const sl_rows &x, bool transposed, int64_t r, int64_t j)
 {
     return transposed ? sl_rows_at(&x, j, r) : sl_rows_at(&x, r, j);
@@ -96,12 +97,13 @@ sl_rows narrow_at(const sl_rows &x, bool transposed, int64_t r, int64_t rows, in
                   queue);
 }
 
-/* A side of C that a converted operand has `side` of, in the terms [i, i + inner) of the sum. */
+/* A piece of a product: `side` rows or columns of C from `first` on, and terms [i, i + inner) of
+ * the sum. */
 struct extent {
     int64_t first, side, i, inner;
 };
 
-/* Where A is converted, these rows of C, and where B is, these columns. */
+/* Multiply a piece: rows of C where A is converted, columns of C where B is converted. */
 void multiply_piece(const product &p, const extent &e)
 {
     const bool by_rows = p.a.type == SL_FLOAT32;
@@ -120,7 +122,8 @@ bool is_narrow(const product &p)
     return p.a.type == SL_BFLOAT16 || p.b.type == SL_BFLOAT16;
 }
 
-/* One operand is bfloat16, the other one float32. Where C is float32 the sum is cut, too. */
+/* Multiply a bfloat16 operand and a float32 operand, in pieces. Where C is float32, the sum is cut,
+ * too. */
 void multiply_mixed(const product &p)
 {
     const bool cut_sum = p.c.type == SL_FLOAT32;
@@ -147,7 +150,7 @@ void multiply_any(const product &p)
         multiply(p);
 }
 
-/* Through the workspace and the epilogue. */
+/* Multiply some rows at a time into the workspace, then run the epilogue to C. */
 void multiply_rows(const product &p, const struct sl_epilogue *epilogue)
 {
     if (p.n > PIECE_C)
@@ -194,8 +197,8 @@ extern "C" void sl_cuda_gemm(const struct sl_gemm *gemm, struct sl_cuda_queue qu
         multiply_any(p);
 }
 
-/* C may have rows after the m that are written here: a gradient's last one is the bias's, which
- * bias_gradient writes afterwards. StarPU's copy of it on this device holds anything until then. */
+/* Run a gemm task. C may have rows behind its first m: the last row of a gradient is the bias's,
+ * which bias_gradient writes afterwards. Until then its contents on this device are undefined. */
 extern "C" void gemm_set_cuda(void *buffers[], void *argument)
 {
     struct sl_epilogue epilogue;

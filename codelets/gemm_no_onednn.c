@@ -1,4 +1,4 @@
-/* A build without oneDNN multiplies in float32, by the BLAS. */
+/* Stubs for a build without oneDNN, which multiplies in float32, by the BLAS. */
 #include "codelets/gemm_onednn.h"
 
 bool sl_gemm_bfloat16_is_fast(void)

@@ -16,7 +16,7 @@
 #include "config.h"
 #include "core/error.h"
 
-/* The facts that a program depends on. The struct has no padding: it is compared byte by byte. */
+/* The shape on which a program depends. The struct has no padding: it is compared byte by byte. */
 struct shape {
     int64_t m, n, k;
     int64_t transpose_a, transpose_b, accumulate;
@@ -42,13 +42,14 @@ struct programs {
 
 static _Thread_local struct programs *own;
 
-/* Set once for the process. */
+/* State that start() sets once for the process. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
-static void (*set_threads)(int); /* OpenMP's; NULL: there is none */
-static bool able;                /* the processor multiplies bfloat16 */
-static bool able_float32;        /* oneDNN has code of its own for the processor's vectors */
-static bool blas_likes_small;    /* OpenBLAS has kernels for small products on this processor */
+static void (*set_threads)(
+    int);                 /* function of OpenMP that sets the number of threads; NULL: no OpenMP */
+static bool able;         /* the processor multiplies bfloat16 */
+static bool able_float32; /* oneDNN has code of its own for the processor's vectors */
+static bool blas_likes_small; /* OpenBLAS has kernels for small products on this processor */
 
 static void check(const char *call, dnnl_status_t status)
 {
@@ -146,7 +147,7 @@ static description describe_operand(int64_t rows, int64_t cols, bool transposed,
     return describe(dims, type, strides);
 }
 
-/* Make the program of a shape. A failure leaves no half of it in its place. */
+/* Make the program of a shape. After a failure, its place stays free. */
 static struct program make_program(const struct programs *programs, const struct shape *s)
 {
     description d[OPERANDS] = {
@@ -193,7 +194,8 @@ static uint64_t hash_of(const struct shape *shape)
     return hash >> 32;
 }
 
-/* The program for a shape. Where all its places are taken, it takes the first one. */
+/* Return the program for a shape. If all its places are taken, a new program replaces the first
+ * one. */
 static const struct program *find_program(struct programs *programs, const struct shape *shape)
 {
     struct program *first = &programs->place[hash_of(shape) % PLACES], *at = first;
@@ -225,12 +227,12 @@ static bool has(dnnl_cpu_isa_t wanted)
     return ((unsigned)dnnl_get_effective_cpu_isa() & wanted) == (unsigned)wanted;
 }
 
-/* oneDNN runs in order or by OpenMP (m4/sl_onednn.m4). OpenMP has to be told the number of threads.
- */
+/* Set the process's state. oneDNN runs in order or by OpenMP (m4/sl_onednn.m4), which must be told
+ * the number of threads. */
 static void start(void)
 {
     if (pthread_key_create(&key, destroy))
-        return; /* the BLAS multiplies */
+        return; /* without a key, the BLAS multiplies */
     *(void **)&set_threads = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
     const bool alone = set_threads || DNNL_CPU_RUNTIME == DNNL_RUNTIME_SEQ;
     able = alone && has(dnnl_cpu_isa_avx512_core_bf16);
@@ -238,7 +240,7 @@ static void start(void)
     blas_likes_small = has(dnnl_cpu_isa_avx512_core);
 }
 
-/* This thread's programs. OpenMP starts no other threads for this one. */
+/* Return the calling thread's programs. OpenMP starts no other threads for it. */
 static struct programs *programs_of_thread(void)
 {
     if (own)
@@ -281,10 +283,10 @@ void sl_gemm_bfloat16(const struct sl_gemm *g)
 
 /* ---- Products of float32 ---- */
 
-/* OpenBLAS 0.3.21 takes 1.05 to 2 times as long for most shapes, with AVX2 and with AVX-512. It is
- * as fast or faster where a transposed A has many columns. It has kernels of AVX-512 for products
- * of up to 10^6 terms, which are slow only where B is transposed. Bits of a product with a vector
- * would depend on the distance between its elements. */
+/* OpenBLAS 0.3.21 takes 1.05 to 2 times as long as oneDNN for most shapes, with AVX2 and with
+ * AVX-512. It is as fast or faster where a transposed A has many columns. It has kernels of AVX-512
+ * for products of up to 10^6 terms, which are slow only where B is transposed. Bits of a product
+ * with a vector would depend on the distance between its elements. */
 bool sl_gemm_float32_is_fast(const struct sl_gemm *g)
 {
     enum { MANY = 512, SMALL = 1000000 };

@@ -1,4 +1,4 @@
-/* Initial values. */
+/* Tasks that set initial values. */
 #include "codelets/init.h"
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"

@@ -1,4 +1,4 @@
-/* First values: Glorot's, or all the same. */
+/* First values: Glorot's, or one value everywhere. */
 #ifndef SL_CODELETS_INIT_H
 #define SL_CODELETS_INIT_H
 
@@ -12,7 +12,7 @@ void sl_kernel_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uin
 /* W = value. */
 void sl_kernel_fill(int64_t rows, int64_t cols, float value, float *w, int64_t ldw);
 
-/* The CPU's numbers, bit for bit. */
+/* Make the values of sl_kernel_glorot and sl_kernel_fill on a GPU, bit for bit. */
 void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,
                     uint32_t column0, const struct sl_rows *w, struct sl_cuda_queue queue);
 void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows *w,
@@ -26,7 +26,7 @@ struct sl_glorot {
     float limit, others_limit;
 };
 
-/* Return the first row of W, which has `rows`, that is row `row` of the matrix or a later one. */
+/* Return the first of W's `rows` rows that is row `row` of the matrix or a later row. */
 static inline int64_t sl_glorot_row(const struct sl_glorot *how, int64_t row, int64_t rows)
 {
     const int64_t at = row - how->first;
@@ -34,11 +34,11 @@ static inline int64_t sl_glorot_row(const struct sl_glorot *how, int64_t row, in
 }
 void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *how, struct sl_tile *w);
 
-/* W = value; or of its first rows, whose other rows are kept. */
+/* Submit W = value; or set its first `rows` rows, and keep the others. */
 void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w);
 void sl_submit_fill_rows(struct sl_runtime *rt, float value, int64_t rows, struct sl_tile *w);
 
-/* fill */
+/* Argument of the task fill. */
 struct fill_argument {
     float value;
     int64_t rows;

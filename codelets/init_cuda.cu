@@ -18,7 +18,8 @@ struct uniform {
 #pragma unroll
         for (int i = 0; i < V; i++) {
             const double u = sl_rng_uniform(key, row0 + (uint32_t)r, column0 + (uint32_t)(j + i));
-            v.at[i] = limit * (float)(2.0 * u - 1.0); /* 2u is exact: the same bits, fused or not */
+            v.at[i] =
+                limit * (float)(2.0 * u - 1.0); /* 2u is exact, so fusing does not change bits */
         }
         return v;
     }

@@ -11,10 +11,10 @@
 
 const char *const sl_instructions_names[SL_INSTRUCTIONS] = {"base", "v3", "v4", "v4-bf16"};
 
-static enum sl_instructions level = SL_INSTRUCTIONS; /* not looked at yet */
+static enum sl_instructions level = SL_INSTRUCTIONS; /* SL_INSTRUCTIONS: not chosen yet */
 
 #ifdef SL_X86_LEVELS
-/* Clang's __builtin_cpu_supports knows neither. */
+/* Ask the processor for F16C and LZCNT. Clang's __builtin_cpu_supports knows neither. */
 static bool has_f16c_and_lzcnt(void)
 {
     unsigned a, b, c, d;
@@ -43,7 +43,7 @@ enum sl_instructions sl_instructions_best(void)
 
 enum sl_instructions sl_instructions_get(void)
 {
-    /* Workers that ask at the same time for the first time write the same. */
+    /* Workers that ask first at the same time all write one value. */
     if (__atomic_load_n(&level, __ATOMIC_RELAXED) == SL_INSTRUCTIONS)
         __atomic_store_n(&level, sl_instructions_best(), __ATOMIC_RELAXED);
     return __atomic_load_n(&level, __ATOMIC_RELAXED);

@@ -11,12 +11,12 @@ enum {
 
 /* A batch: the kept entries of some rows, or of a piece of a row that alone does not fit. */
 struct sl_kept {
-    int64_t row, rows; /* the first row, and how many */
-    bool continued;    /* an earlier batch has the beginning of the row, the only one here */
+    int64_t row, rows; /* the first row, and number of rows */
+    bool continued;    /* an earlier batch has the beginning of the batch's only row */
     uint32_t count;    /* kept entries */
     uint32_t row_ptr[SL_KEPT_ENTRIES + 1];
-    uint32_t col[SL_KEPT_ENTRIES + SL_KEPT_ROOM]; /* from the start of the block */
-    float value[SL_KEPT_ENTRIES + SL_KEPT_ROOM];  /* scaled by dropout */
+    uint32_t col[SL_KEPT_ENTRIES + SL_KEPT_ROOM]; /* columns from the start of the block */
+    float value[SL_KEPT_ENTRIES + SL_KEPT_ROOM];  /* values, scaled by dropout */
 };
 
 /* A walk over rows of block `block` of `x`. */
@@ -25,17 +25,18 @@ struct sl_kept_walk {
     const struct sl_dropout *drop;
     const uint32_t *vertex; // (rows)
     int64_t block;
-    int64_t row;    /* where the next batch begins */
-    int64_t end;    /* where the last one ends */
-    uint32_t entry; /* and with which entry of the block */
+    int64_t row;    /* first row of the next batch */
+    int64_t end;    /* row after the last batch */
+    uint32_t entry; /* first entry of the next batch in the block */
 };
 
-/* The walk over rows from … to - 1. */
+/* Return a walk over rows from … to - 1. */
 struct sl_kept_walk sl_kept_walk(const struct sl_sparse *x, int64_t block,
                                  const struct sl_dropout *drop, const uint32_t *vertex,
                                  int64_t from, int64_t to);
 
-/* Fills the next batch; false after the last. Every row is in a batch, an empty one too. */
+/* Fill the next batch; return false after the last batch. Every row is in a batch, even an empty
+ * row. */
 bool sl_kept_next(struct sl_kept_walk *walk, struct sl_kept *batch);
 
 #endif

@@ -1,17 +1,17 @@
-/* Right and wrong labels of every label and split. */
+/* Counts of right and wrong labels, for every label and split. */
 #include <math.h>
 #include <string.h>
 
 #include "codelets/codelet.h"
 #include "codelets/label_counts.h"
 
-/* What is known of a row. */
+/* Logits and labels of a row. */
 struct row {
     const float *z;
-    const float *value; // (labels), of SL_TARGET_VALUES
+    const float *value; // (labels), for SL_TARGET_VALUES
     int64_t labels;
     int32_t label;
-    int64_t first_largest; /* of SL_TARGET_CLASS */
+    int64_t first_largest; /* predicted class, for SL_TARGET_CLASS */
     int64_t wanted;        /* labels that the vertex has */
 };
 
@@ -40,7 +40,7 @@ static struct row row_of(const struct sl_label_counts *c, int64_t r)
     return row;
 }
 
-/* Of equal logits, the first one comes first. */
+/* Return whether label k ranks before label j. Labels with equal logits keep their order. */
 static bool is_before(const struct row *row, int64_t k, int64_t j)
 {
     return k < j ? row->z[k] >= row->z[j] : row->z[k] > row->z[j];

@@ -1,4 +1,4 @@
-/* Right and wrong labels, label by label: what F1 and accuracies of labels are made of. */
+/* Counts of right and wrong labels, label by label, for F1 and accuracies of labels. */
 #ifndef SL_CODELETS_LABEL_COUNTS_H
 #define SL_CODELETS_LABEL_COUNTS_H
 
@@ -14,7 +14,7 @@
     ENTRY(SL_DECIDE_TOP, "top")   /* the largest logits, as many as the vertex has labels */
 enum sl_label_decision { SL_LABEL_DECISIONS(SL_CHOICE_CONSTANT) };
 
-/* Of a label and a split. */
+/* Counts of a label in a split. */
 enum { SL_TRUE_POSITIVE, SL_FALSE_POSITIVE, SL_FALSE_NEGATIVE, SL_TRUE_NEGATIVE, SL_LABEL_COUNTS };
 
 /* Numbers of a label in a table (labels, SL_TABLE_COUNTS): SL_LABEL_COUNTS for each split. */
@@ -29,19 +29,18 @@ struct sl_label_counts {
     int64_t ldz;
 };
 
-/* counts (labels, SL_TABLE_COUNTS), overwritten: of rows with a label, and labels that are known.
- */
+/* Set counts (labels, SL_TABLE_COUNTS) over rows with a label, and labels that are known. */
 void sl_kernel_label_counts(const struct sl_label_counts *c, double *counts);
 void sl_cuda_label_counts(const struct sl_label_counts *c, double *counts,
                           struct sl_cuda_queue queue);
 
-/* label_counts */
+/* Argument of the task label_counts. */
 struct label_counts_argument {
     enum sl_target_form form;
     enum sl_label_decision decision;
 };
 
-/* counts (labels, SL_TABLE_COUNTS) of double. */
+/* Submit counts (labels, SL_TABLE_COUNTS) of double of this tile's rows. */
 void sl_submit_label_counts(struct sl_runtime *rt, enum sl_target_form form,
                             enum sl_label_decision decision, struct sl_tile *target,
                             struct sl_tile *z, struct sl_tile *counts);

@@ -1,4 +1,5 @@
-/* Right and wrong labels: a block for each label, so that nothing is added out of order. */
+/* Counts of right and wrong labels: a block for each label, so that the order of additions is
+ * fixed. */
 #include "codelets/cuda.h"
 
 extern "C" {
@@ -12,7 +13,7 @@ enum { THREADS = 128 };
 
 struct row {
     const float *z;
-    const int32_t *value; /* bits of floats; NULL: of a class */
+    const int32_t *value; /* values as bits of floats; NULL: the target is a class */
     int64_t labels;
     int32_t label;
 
@@ -26,7 +27,8 @@ struct row {
         return value ? __uint_as_float((uint32_t)value[j]) > 0.5f : j == label;
     }
 
-    /* The CPU's first largest: a NaN at the start is the largest. */
+    /* Return whether label j is the first largest logit, as on the CPU: a NaN at the start is the
+     * largest. */
     __device__ bool is_first_largest(int64_t j) const
     {
         int64_t best = 0;
@@ -53,11 +55,11 @@ struct row {
     }
 };
 
-/* The block's sums into counts(SL_TABLE_COUNTS): lanes by a tree, then warps in order. */
+/* Write the block's sums to counts (SL_TABLE_COUNTS): add lanes by a tree, then warps in order. */
 __device__ __forceinline__ void sum_counts(uint32_t (&seen)[SL_TABLE_COUNTS], double *counts)
 {
     auto &part = sl_cuda_shared<uint32_t[THREADS / 32][SL_TABLE_COUNTS]>();
-    __syncthreads(); /* the label before has been read */
+    __syncthreads(); /* all threads have read the previous label */
 #pragma unroll
     for (int i = 0; i < SL_TABLE_COUNTS; i++)
 #pragma unroll

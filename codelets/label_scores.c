@@ -1,11 +1,11 @@
-/* Scores of labels as integers that sort like them. */
+/* Scores of labels, as integers that sort as the scores do. */
 #include <math.h>
 #include <string.h>
 
 #include "codelets/codelet.h"
 #include "codelets/label_scores.h"
 
-/* Larger for a larger score; -0 is 0. */
+/* Return an integer that is larger for a larger score; -0 counts as 0. */
 static uint32_t sortable(float score)
 {
     uint32_t bits;
@@ -14,7 +14,7 @@ static uint32_t sortable(float score)
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-/* What is subtracted from the logits of a row. */
+/* Return the number that scores subtract from the logits of a row. */
 static double level_of(const struct sl_label_scores *s, const float *z)
 {
     double largest = (double)z[0], sum = 0.0;

@@ -1,4 +1,4 @@
-/* Scores of labels as integers that sort like them: a thread per row. */
+/* Scores of labels, as integers that sort as the scores do: a thread per row. */
 #include "codelets/cuda.h"
 
 extern "C" {

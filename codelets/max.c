@@ -19,7 +19,7 @@ static struct sl_argmax argmax_of(void *buffer, int64_t first, float sign)
  *   argument  struct max_argument
  *   buffers   0    R      A, sparse tile (rows, cols)
  *             1    R      H (cols, width)
- *             2    R      listed: VERTICES (any, cols) of int32, row 0: those of the columns
+ *             2    R      listed: VERTICES (any, cols) of int32, row 0: vertices of the columns
  *             -2   W/RW   ARGMAX (rows, width) of int32
  *             -1   W/RW   Z (rows, width) */
 static void max_cpu(void *buffers[], void *argument)
@@ -58,7 +58,7 @@ static void max_merge_cpu(void *buffers[], void *argument)
  *   buffers   0    R      Aᵀ, sparse tile (rows, cols)
  *             1    R      G (cols, width)
  *             2    R      ARGMAX (cols, width) of int32
- *             3    R      listed: VERTICES (any, rows) of int32, row 0: those of the rows
+ *             3    R      listed: VERTICES (any, rows) of int32, row 0: vertices of the rows
  *             -1   W/RW   DH (rows, width) */
 static void max_back_cpu(void *buffers[], void *argument)
 {

@@ -1,4 +1,4 @@
-/* The largest of what neighbours send: a thread has an element of the result and walks over the
+/* The largest value of the neighbours: a thread has an element of the result and walks over the
  * row's entries, in their order. */
 #include "codelets/cuda.h"
 
@@ -9,7 +9,7 @@ extern "C" {
 namespace
 {
 
-enum { LANES = 32, ROWS = 8 }; /* of a block */
+enum { LANES = 32, ROWS = 8 }; /* threads of a block: columns, rows */
 
 struct walk {
     sl_sparse a;
@@ -17,7 +17,7 @@ struct walk {
     sl_numbering vertices;
 };
 
-/* Rows go along the dimension of a grid that has most room. */
+/* Return the grid. Rows go along its first dimension, which has most room. */
 dim3 grid_of(int64_t rows, int64_t columns)
 {
     return dim3((unsigned)sl_cuda_divide_up(rows, ROWS), (unsigned)columns);
@@ -38,7 +38,7 @@ __device__ float send(const sl_sparse &a, uint32_t e, float x)
     return a.value ? x * a.value[e] : x;
 }
 
-/* As in max.c. */
+/* Return whether value m of vertex c replaces value `old` of vertex `had`, as in max.c. */
 __device__ bool takes(float m, int32_t c, float old, int32_t had)
 {
     const bool nan = m != m, was_nan = old != old, same = m == old || (nan && was_nan);

@@ -1,4 +1,4 @@
-/* Logarithms, so that no probability is rounded to 0. */
+/* Means of probabilities, computed in logarithms, so that no probability is rounded to 0. */
 #include "codelets/mean_probabilities.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* log Σ exp(row), which one network's logits exceed their log-probabilities by. */
+/* Return log Σ exp(row): logits less this number are log-probabilities. */
 static double log_of_sum(const float *row, int64_t count)
 {
     double largest = row[0], sum = 0.0;
@@ -21,7 +21,7 @@ static double log_of_sum(const float *row, int64_t count)
     return largest + log(sum);
 }
 
-/* log((before·exp(y) + exp(x)) / (before + 1)) */
+/* Return log((before·exp(y) + exp(x)) / (before + 1)). */
 static double join(int before, double y, double x)
 {
     const double largest = larger(y, x);

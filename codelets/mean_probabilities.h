@@ -10,19 +10,19 @@ struct sl_logits {
     int64_t rows, classes, ld;
 };
 
-/* Y = log of the mean probabilities of `before` networks, which exp(Y) is, and of one more, which
- * softmax(X) is. With before == 0, Y is only written. Each row of exp(Y) has the sum 1, so
- * softmax(Y) = exp(Y): Y are logits. */
+/* Set Y = log of the mean probabilities of `before` + 1 networks: exp(Y) is the mean of the first
+ * `before` networks, softmax(X) are the probabilities of one more network. With before == 0, Y is
+ * only written. Each row of exp(Y) has the sum 1, so softmax(Y) = exp(Y): Y are logits. */
 void sl_kernel_mean_probabilities(int before, const struct sl_logits *x, const struct sl_logits *y);
 
 void sl_cuda_mean_probabilities(int before, const struct sl_logits *x, const struct sl_logits *y,
                                 struct sl_cuda_queue queue);
 
-/* X and Y: (rows, classes) of float32. */
+/* Submit the mean of sl_kernel_mean_probabilities. X and Y: (rows, classes) of float32. */
 void sl_submit_mean_probabilities(struct sl_runtime *rt, int before, struct sl_tile *x,
                                   struct sl_tile *y);
 
-/* mean_probabilities */
+/* Argument of the task mean_probabilities. */
 struct mean_probabilities_argument {
     int before;
 };

@@ -1,4 +1,5 @@
-/* A warp has a row, in double precision. Logarithms, so that no probability is rounded to 0. */
+/* Means of probabilities: a warp has a row, in double precision, and in logarithms, so that no
+ * probability is rounded to 0. */
 #include "codelets/cuda.h"
 
 extern "C" {
@@ -15,7 +16,7 @@ __device__ __forceinline__ double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* log Σ exp(row), the same in all lanes. */
+/* Return log Σ exp(row) in all lanes. */
 __device__ double log_of_sum(const float *row, int64_t count, int lane)
 {
     double largest = row[0], sum = 0.0;

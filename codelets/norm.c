@@ -101,7 +101,7 @@ void sl_norm_buffers(const struct norm_argument *arg, void **buffers, struct nor
 
 /* norm
  *   argument  struct norm_argument
- *   buffers   …       R    what the epilogue needs of: rows' facts, factors
+ *   buffers   …       R    rows' facts and factors, as far as the epilogue needs them
  *             …       R    parameters (2 or 4, width)
  *             …       R    statistics (2, width) or moments (3, rows), if there are
  *             before  R    H (rows, cols), unless it is Z
@@ -196,7 +196,8 @@ static bool of_columns(const struct sl_norm_tiles *tiles)
     return tiles->running || tiles->statistics;
 }
 
-/* Which differ in time: columns, rows, and rows whose moments are there. */
+/* Return the kind of task for performance models: 0 for rows, 1 for columns, 2 for rows with given
+ * moments. */
 static uint32_t kind_of(const struct sl_norm_tiles *tiles)
 {
     return tiles->moments ? 2 : of_columns(tiles);
@@ -269,7 +270,7 @@ void sl_submit_norm_averages(struct sl_runtime *rt, int64_t count, struct sl_til
                        });
 }
 
-/* Of columns, the gradient of H waits for it. */
+/* Submit the gradient. For a norm of columns it is urgent: the gradient of H waits for it. */
 void sl_submit_norm_gradient(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
                              struct sl_tile *g, struct sl_tile *gradient)
 {

@@ -1,20 +1,20 @@
 /* Normalisation of rows (LayerNorm: Ba, Kiros & Hinton 2016) or of columns (BatchNorm: Ioffe &
- * Szegedy 2015), and its gradient. H, G, Y and Z are of either type. */
+ * Szegedy 2015), and its gradient. H, G, Y and Z are float32 or bfloat16. */
 #ifndef SL_CODELETS_NORM_H
 #define SL_CODELETS_NORM_H
 
 #include "codelets/epilogue.h"
 
-/* X(r, j) = (H(r, j) - mean) / sqrt(variance + epsilon), with the mean and the variance (divided by
- * the count) of row r. Where `mean` and `variance` are given: of column j. Where `moments` are
+/* X(r, j) = (H(r, j) - mean) / sqrt(variance + epsilon), with mean and variance (divided by the
+ * count) of row r, or, where `mean` and `variance` are given, of column j. Where `moments` are
  * given, H has some columns of rows that are cut (codelets/norm_parts.h). */
 struct sl_norm {
     int64_t rows, cols;
     float epsilon;
     struct sl_rows h;             // (rows, cols)
-    const float *mean, *variance; // (cols); NULL: of each row
+    const float *mean, *variance; // (cols); NULL: rows are normalised
     const float *moments;         // (3, rows) of the whole rows; NULL: H has whole rows
-    int64_t ldm, whole;           /* columns of whole rows that are cut */
+    int64_t ldm, whole;           /* distance between rows of `moments`; columns of whole rows */
     const float *weight, *bias;   // (cols)
     const float *root;            // (rows), 1, or 0 for a copy of a row; NULL: all 1
 };
@@ -32,8 +32,8 @@ void sl_kernel_norm_sums(int64_t rows, int64_t cols, const float *root, const st
 void sl_kernel_norm_statistics(int64_t cols, double count, const double *sums, int64_t ld,
                                float *statistics, int64_t lds);
 
-/* averages(0, j) = the mean, averages(1, j) = variance·count / (count - 1), the unbiased one. Of
- * one row: the variance. */
+/* averages(0, j) = the mean, averages(1, j) = variance·count / (count - 1), the unbiased variance.
+ * With one row: the variance. */
 void sl_kernel_norm_averages(int64_t cols, double count, const float *statistics, int64_t lds,
                              float *averages, int64_t lda);
 
@@ -47,9 +47,9 @@ void sl_kernel_norm_gradient(const struct sl_norm *norm, const struct sl_rows *g
  *     rows      (wG - mean_j(wG) - X·mean_j(wG·X)) / sqrt(variance + epsilon)
  *     columns   w / sqrt(variance + epsilon) · (G - root(r)·(D(1, j) + X·D(0, j)) / count)
  *
- * D: of columns the sum of all rows' gradients (sl_kernel_norm_gradient), of cut rows the sum of
- * all products (sl_kernel_norm_products), else NULL. `count` rows: each once. `after` NULL: 1. Y
- * may be H or G. Of columns, D NULL: the statistics do not depend on H. */
+ * D: for columns the sum of all rows' gradients (sl_kernel_norm_gradient); for cut rows the sum of
+ * all products (sl_kernel_norm_products); else NULL. `count`: all rows, each once. `after` NULL: 1.
+ * Y may be H or G. Columns with D NULL: the statistics do not depend on H. */
 struct sl_norm_back {
     const struct sl_norm *norm;
     struct sl_rows g;
@@ -73,65 +73,66 @@ void sl_cuda_norm_gradient(const struct sl_norm *norm, const struct sl_rows *g, 
                            int64_t ld, struct sl_cuda_queue queue);
 void sl_cuda_norm_back(const struct sl_norm_back *back, struct sl_cuda_queue queue);
 
-/* What is normalised and with what. The layer's parameters: row 0 is the weight, row 1 the bias.
- * The norm is of columns if there are statistics or if it is `running`. H has all `width` columns,
- * or those from `column` on. */
+/* The tiles of a normalisation. Row 0 of the layer's parameters is the weight, row 1 the bias.
+ * Columns are normalised if there are statistics or if the norm is `running`, else rows. H has all
+ * `width` columns, or columns from `column` on. */
 struct sl_norm_tiles {
-    struct sl_tile *facts;      /* of the rows: the root, and `after` of sl_submit_norm_back */
-    struct sl_tile *h;          // (rows, cols)
-    struct sl_tile *parameters; // (2, width); of columns (4, width)
-    struct sl_tile *statistics; // (2, width), mean and variance; NULL: of each row
-    struct sl_tile *moments;    // (3, rows), of rows that are cut; NULL: H has whole rows
+    struct sl_tile *facts; /* facts of the rows: the root, and `after` of sl_submit_norm_back */
+    struct sl_tile *h;     // (rows, cols)
+    struct sl_tile *parameters; // (2, width); a norm of columns: (4, width)
+    struct sl_tile *statistics; // (2, width), mean and variance of columns; NULL: rows
+    struct sl_tile *moments;    // (3, rows): moments of rows that are cut; NULL: H has whole rows
     int64_t column;
-    bool running; /* instead of `statistics`, rows 2 and 3 of the parameters */
+    bool running; /* rows 2 and 3 of the parameters take the place of `statistics` */
     float epsilon;
 };
 
-/* Z = epilogue(weight·X + bias); Z may be the tile H. The epilogue (NULL: none) has neither
+/* Submit Z = epilogue(weight·X + bias); Z may be the tile H. The epilogue (NULL: none) has neither
  * parameters nor a mask. The facts of the norm are not read. */
 void sl_submit_norm(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
                     const struct sl_epilogue_tiles *epilogue, struct sl_tile *z);
 
-/* SUMS (2, cols) of double, from H; a vertex counts at its root. Y += X of sums has the form that
- * sl_reduce takes. */
+/* Submit SUMS (2, cols) of double, from H; a vertex counts at its root. sl_submit_norm_sums_add
+ * submits Y += X, for sl_reduce. */
 void sl_submit_norm_sums(struct sl_runtime *rt, struct sl_tile *facts, struct sl_tile *h,
                          struct sl_tile *sums);
 void sl_submit_norm_sums_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* STATISTICS (2, width), from column `column` on, from the sums (2, cols) over `count` vertices.
- * Columns from 0 on are written first. */
+/* Submit STATISTICS (2, width), from column `column` on, from the sums (2, cols) over `count`
+ * vertices. Columns from 0 on are written first. */
 void sl_submit_norm_statistics(struct sl_runtime *rt, int64_t count, struct sl_tile *sums,
                                int64_t column, struct sl_tile *statistics);
 
-/* Rows 0 and 1 of GRADIENT (…, cols) = the gradients of weight and bias; the other rows are 0. */
+/* Submit rows 0 and 1 of GRADIENT (…, cols) = the gradients of weight and bias; the other rows
+ * become 0. */
 void sl_submit_norm_gradient(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
                              struct sl_tile *g, struct sl_tile *gradient);
 
-/* Rows 2 and 3 of GRADIENT = mean and unbiased variance of `count` vertices: what the running
- * averages move to. */
+/* Submit rows 2 and 3 of GRADIENT = mean and unbiased variance of `count` vertices. Running
+ * averages move towards these rows. */
 void sl_submit_norm_averages(struct sl_runtime *rt, int64_t count, struct sl_tile *statistics,
                              struct sl_tile *gradient);
 
-/* Y = after · the gradient of H; Y may be the tile H or G. D, of columns: the gradient tile of
- * sl_submit_norm_gradient, summed over all of the graph's rows, which have `count` vertices, and
- * over all columns of the grid. Of cut rows: the sum of all products. Of whole rows NULL. */
+/* Submit Y = after · the gradient of H; Y may be the tile H or G. D for columns: the gradient tile
+ * of sl_submit_norm_gradient, summed over all of the graph's rows, which have `count` vertices, and
+ * over all columns of the grid. D for cut rows: the sum of all products. D for whole rows: NULL. */
 void sl_submit_norm_back(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
                          struct sl_tile *g, struct sl_tile *d, int64_t count,
                          enum sl_row_fact after, struct sl_tile *y);
 
-/* norm, norm_gradient, norm_products, norm_back: which tiles there are, and what is known beside
- * them. */
+/* Argument of the tasks norm, norm_gradient, norm_products and norm_back: the tiles that come
+ * along, and other values. */
 struct norm_argument {
     float epsilon;
     bool facts, statistics, moments, running, d, g;
     int64_t column, whole;
-    bool z_is_h, z_is_g; /* Z: the output */
+    bool z_is_h, z_is_g; /* Z is the task's output */
     enum sl_row_fact after;
     double count;
     struct epilogue_argument epilogue;
 };
 
-/* Their operands. */
+/* Operands of norm, norm_gradient, norm_products and norm_back. */
 struct norm_operands {
     struct sl_norm norm;
     struct sl_epilogue epilogue;
@@ -144,12 +145,12 @@ struct norm_operands {
 void sl_norm_buffers(const struct norm_argument *argument, void **buffers,
                      struct norm_operands *operands);
 
-/* List all tiles but the output, which the next is unless it is H or G, and say so in the argument.
- * Return how many. */
+/* List all tiles of a task but its output Z, and note them in the argument. If Z is H or G, leave
+ * that tile out. Return how many. */
 int sl_norm_pack(const struct sl_norm_tiles *from, struct sl_tile *g, struct sl_tile *d,
                  const struct sl_tile *z, struct norm_argument *to, struct sl_tile **tiles);
 
-/* The one of norm_back. */
+/* Return the operands of norm_back. */
 static inline struct sl_norm_back sl_norm_back_of(const struct norm_argument *argument,
                                                   const struct norm_operands *operands)
 {
@@ -159,7 +160,7 @@ static inline struct sl_norm_back sl_norm_back_of(const struct norm_argument *ar
     };
 }
 
-/* norm_statistics */
+/* Argument of the task norm_statistics. */
 struct norm_statistics_argument {
     double count;
     int64_t column;

@@ -14,7 +14,7 @@ namespace
 enum {
     THREADS = 256,
     BATCH = 32,   /* rows whose moments a block has at a time */
-    CHUNKS = 512, /* at most */
+    CHUNKS = 512, /* most chunks */
 };
 
 /* ---- Row by row ---- */
@@ -123,7 +123,7 @@ template <class T> struct pair {
     T first, second;
 };
 
-/* Terms of sl_cuda_norm_sums. */
+/* Terms of sl_cuda_norm_sums: values and squares. */
 struct powers {
     typedef double type;
     const float *root;
@@ -143,7 +143,8 @@ struct powers {
     }
 };
 
-/* Terms of sl_cuda_norm_gradient. Of rows, the block finds the moments of a batch. */
+/* Terms of sl_cuda_norm_gradient. In a norm of rows, the block first finds the moments of a batch.
+ */
 struct products {
     typedef float type;
     sl_norm n;
@@ -186,7 +187,7 @@ struct products {
     }
 };
 
-/* The sums of the block's thread rows, in the first of them. */
+/* Add the sums of the block's thread rows into the first thread row. */
 template <class T> __device__ void add_thread_rows(int across, int down, pair<T> *sum)
 {
     auto &part = sl_cuda_shared<pair<T>[THREADS]>();
@@ -203,7 +204,8 @@ template <class T> __device__ void add_thread_rows(int across, int down, pair<T>
     *sum = part[own];
 }
 
-/* Block b sums chunk b into rows 0 and 1 of to + b·apart: `across` columns at a time. */
+/* Sum chunks. Block b sums chunk b into rows 0 and 1 of to + b·apart, `across` columns at a time.
+ */
 template <class Terms>
 __global__ void __launch_bounds__(THREADS)
     sum_chunk(int64_t rows, int64_t chunk, int64_t cols, int across, Terms terms,
@@ -255,7 +257,8 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* The shape alone says what is added to what. */
+/* Sum all rows: chunks first, then the chunks' sums. The shape alone decides the order of
+ * additions. */
 template <class Terms>
 void sum_rows(const char *name, int64_t rows, int64_t cols, const Terms &terms,
               typename Terms::type *to, int64_t ld, const struct sl_cuda_queue &queue)

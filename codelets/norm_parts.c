@@ -1,4 +1,4 @@
-/* Normalised rows that are cut: moments of parts meet, and the tasks. */
+/* Normalisation of rows that are cut: the merging of parts' moments, and the tasks. */
 #include "codelets/norm_parts.h"
 
 #include "codelets/codelet.h"
@@ -35,7 +35,7 @@ static void norm_moments_cpu(void *buffers[], void *argument)
 /* norm_merge
  *   argument  struct norm_merge_argument
  *   buffers   0 R    X, moments (3, rows)
- *             1 RW   Y, likewise */
+ *             1 RW   Y, moments (3, rows) */
 static void norm_merge_cpu(void *buffers[], void *argument)
 {
     const struct norm_merge_argument *arg = argument;

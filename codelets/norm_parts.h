@@ -1,6 +1,6 @@
-/* Rows that are normalised, and cut: each rank of a group has some columns. Of such a part come
- * three numbers for each row, and two more for the gradient. Those of all parts together are those
- * of whole rows. */
+/* Normalisation of rows that are cut: each rank of a group has some columns. A part of a row gives
+ * three numbers, and two more for the gradient. The numbers of all parts, merged, are those of the
+ * whole row. */
 #ifndef SL_CODELETS_NORM_PARTS_H
 #define SL_CODELETS_NORM_PARTS_H
 
@@ -12,15 +12,16 @@ enum {
     SL_NORM_PRODUCTS = 2, /* Σ_j wG and Σ_j wG·X of a row */
 };
 
-/* MOMENTS (3, rows) of H (rows, cols). */
+/* Set MOMENTS (3, rows) of H (rows, cols). */
 void sl_kernel_norm_moments(int64_t rows, int64_t cols, const struct sl_rows *h, float *moments,
                             int64_t ld);
 
-/* Y = the moments of both, X of `more` columns and Y of `cols` (Chan, Golub & LeVeque 1983). */
+/* Merge moments: Y = moments of the `more` columns of X and the `cols` columns of Y (Chan, Golub &
+ * LeVeque 1983). */
 void sl_kernel_norm_merge(int64_t rows, double cols, double more, const float *x, int64_t ldx,
                           float *y, int64_t ldy);
 
-/* PRODUCTS (2, rows) of G (rows, cols); NORM has the moments of whole rows. */
+/* Set PRODUCTS (2, rows) of G (rows, cols); NORM has the moments of whole rows. */
 void sl_kernel_norm_products(const struct sl_norm *norm, const struct sl_rows *g, float *products,
                              int64_t ld);
 
@@ -31,18 +32,18 @@ void sl_cuda_norm_merge(int64_t rows, double cols, double more, const float *x, 
 void sl_cuda_norm_products(const struct sl_norm *norm, const struct sl_rows *g, float *products,
                            int64_t ld, struct sl_cuda_queue queue);
 
-/* MOMENTS of H, a tile of either type. */
+/* Submit MOMENTS of H, a tile of either type. */
 void sl_submit_norm_moments(struct sl_runtime *rt, struct sl_tile *h, struct sl_tile *moments);
 
-/* Y = the moments of both, X of `more` columns and Y of `cols`. */
+/* Submit Y = moments of the `more` columns of X and the `cols` columns of Y. */
 void sl_submit_norm_merge(struct sl_runtime *rt, int64_t cols, int64_t more, struct sl_tile *x,
                           struct sl_tile *y);
 
-/* PRODUCTS of G; `tiles` has moments. */
+/* Submit PRODUCTS of G; `tiles` has moments. */
 void sl_submit_norm_products(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
                              struct sl_tile *g, struct sl_tile *products);
 
-/* norm_merge: columns of Y and of X. */
+/* Argument of the task norm_merge: columns of Y, and of X. */
 struct norm_merge_argument {
     double cols, more;
 };

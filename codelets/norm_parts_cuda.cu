@@ -1,4 +1,4 @@
-/* Normalised rows that are cut, on a GPU. */
+/* Normalisation of rows that are cut, on a GPU. */
 #include "codelets/cuda.h"
 #include "codelets/cuda_norm.h"
 

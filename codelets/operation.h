@@ -1,16 +1,15 @@
-/* What all operations share. An operation has a header of its own, with up to four parts:
+/* Types that all operations share. An operation has a header of its own, with up to four parts:
  *
  *     sl_kernel_…   the CPU kernel, a plain function on pointers, callable without the runtime
- *     sl_cuda_…     the same on a GPU, in a build with CUDA
+ *     sl_cuda_…     the kernel on a GPU, in a build with CUDA
  *     sl_submit_…   one task on tiles; does nothing on ranks that do not own the output tile
- *     …_argument    what the task says to its kernels beside its tiles
+ *     …_argument    values that the task gives its kernels beside its tiles
  *
  * All matrices are row-major float32, or bfloat16 where the operand is a struct sl_rows. The
  * leading dimension `ld` is in elements (ld >= columns). Kernels may read ld elements of every row,
  * also of the last one. Kernels write only the `columns` elements of a row. Sparse products,
  * epilogues, norms and dropout may also write the padding up to the next multiple of 16. Sums are
- * float32.
- * Sparse operands have at least one column. No kernel allocates, waits or fails.
+ * float32. Sparse operands have at least one column. No kernel allocates, waits or fails.
  *
  * CUDA kernels are host functions that enqueue the work on a queue and return at once. They take
  * the same operands, in device memory; nothing in them allocates, synchronizes or knows the
@@ -26,7 +25,7 @@
 #include "core/sparse.h"
 #include "core/tile.h"
 
-/* Cores and GPUs share such a function. */
+/* Declare a function that cores and GPUs share. */
 #ifdef __CUDACC__
 #define SL_EVERYWHERE static __host__ __device__ __forceinline__
 #else
@@ -35,12 +34,12 @@
 
 struct sl_runtime;
 
-/* Where a GPU's worker enqueues: a cudaStream_t and a cublasHandle_t, without CUDA's headers. */
+/* The queue of a GPU's worker: a cudaStream_t and a cublasHandle_t, without CUDA's headers. */
 struct sl_cuda_queue {
     struct CUstream_st *stream;
     struct cublasContext *blas; /* bound to `stream` */
-    void *workspace; /* SL_RUNTIME_WORKSPACE bytes of device memory, whatever is in them. Calls that
-                        may run at the same time on one device need different ones. */
+    void *workspace; /* SL_RUNTIME_WORKSPACE bytes of device memory, contents undefined. Calls that
+                        may run at the same time on one device need different workspaces. */
 };
 
 /* Rows of a dense operand that may be stored in bfloat16. */
@@ -61,7 +60,7 @@ static inline struct sl_rows sl_float_rows(const float *data, int64_t ld)
     return sl_rows_of_type((void *)data, ld, SL_FLOAT32);
 }
 
-/* From element (r, j) on; of no rows, none. */
+/* Return the rows from element (r, j) on. Rows without data stay without data. */
 static inline struct sl_rows sl_rows_at(const struct sl_rows *rows, int64_t r, int64_t j)
 {
     struct sl_rows part = *rows;
@@ -71,9 +70,9 @@ static inline struct sl_rows sl_rows_at(const struct sl_rows *rows, int64_t r, i
     return part;
 }
 
-/* What is known of each row of a tile: a (SL_ROW_FACTS, rows) tile, a row of it per fact. The
- * normalised adjacency is Â = diag(left)·S·diag(right) with S = A + I, whose values are 1 on a
- * graph without weights. */
+/* Facts of each row of a tile: a (SL_ROW_FACTS, rows) tile with a row per fact. The normalised
+ * adjacency is Â = diag(left)·S·diag(right) with S = A + I, whose values are 1 on a graph without
+ * weights. */
 enum sl_row_fact {
     SL_ROW_NONE = -1,
     SL_ROW_VERTEX, /* the vertex's number in the dataset, uint32_t; the others are float */

@@ -26,14 +26,15 @@ int sl_optimizer_states(enum sl_optimizer method)
     return optimizers[method].states;
 }
 
-/* Whether the epoch has broken down before this layer's step, which would spoil parameters. */
+/* Return whether the epoch broke down before this layer's step, so that the step would spoil
+ * parameters. */
 static bool is_broken(const double *metrics)
 {
     return !isfinite(metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN]) ||
            metrics[SL_METRIC_BAD_GRADIENT] > 0.0 || metrics[SL_METRIC_BAD_UPDATE] > 0.0;
 }
 
-/* One step on buffers 0 … 4 of `optimizer`; V and counts (rows, cols), or of no data. */
+/* Make one step on buffers 0 … 4 of `optimizer`; V and counts are (rows, cols), or have no data. */
 static void step_on(void *buffers[], const struct optimizer_argument *arg, struct sl_dense counts,
                     struct sl_dense v)
 {
@@ -43,7 +44,7 @@ static void step_on(void *buffers[], const struct optimizer_argument *arg, struc
                           w = sl_dense_buffer(buffers[4]);
     if ((end > 0.0 && arg->now > end) || is_broken(metrics))
         return;
-    /* Without padding, all rows are one: those of a narrow layer are short. */
+    /* Without padding, all rows are one long row: the rows of a narrow layer are short. */
     const bool one =
         w.ld == w.cols && counts.ld == w.cols && g.ld == w.cols && m.ld == w.cols && v.ld == w.cols;
     const int64_t learned = w.rows - arg->averages, rows = one ? 1 : learned,

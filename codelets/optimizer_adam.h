@@ -2,7 +2,7 @@
 
 struct sl_adam {
     float l2, keep, rate, unbias, beta1, beta2, epsilon;
-    float plain_rate, local, log1, log2; /* where parameters have step counts of their own */
+    float plain_rate, local, log1, log2; /* used where parameters have step counts of their own */
 };
 
 static inline struct sl_adam sl_adam_open(const struct sl_optimizer_step *s)
@@ -39,10 +39,10 @@ SL_EVERYWHERE uint32_t sl_adam_bits(float x)
     return bits;
 }
 
-/* Return 1 - e^x of x <= 0, to a relative error of 2^-23. No call and no comparison: the compiler
- * makes vectors of it. With x = n ln 2 + r and |r| <= ln 2 / 2 it is (1 - 2^n) - 2^n (e^r - 1). The
- * first term is 0 for small x, else more than twice the second: little cancels. The polynomial is
- * that of codelets/exponential.h. */
+/* Return 1 - e^x for x <= 0, to a relative error of 2^-23. It has no call and no comparison, so
+ * that the compiler makes vectors. With x = n ln 2 + r and |r| <= ln 2 / 2 the result is (1 - 2^n)
+ * - 2^n (e^r - 1). The first term is 0 for small x, else more than twice the second: little
+ * cancels. codelets/exponential.h has the polynomial, too. */
 SL_EVERYWHERE float sl_adam_correction(float x)
 {
     const float round = 0x1.8p23f; /* adding it leaves no bits behind the point */
@@ -61,7 +61,7 @@ SL_EVERYWHERE float sl_adam_correction(float x)
     return (1.0f - power) - power * p;
 }
 
-/* The same for a parameter that has had `count` steps before this round. */
+/* Return the values of a step for a parameter with `count` steps before this round. */
 SL_EVERYWHERE struct sl_adam sl_adam_counted(const struct sl_adam *s, float count)
 {
     struct sl_adam adam = *s;

@@ -9,7 +9,7 @@ extern "C" {
 namespace
 {
 
-/* The methods, as in the CPU's loop. */
+/* Define a struct for each method, with the functions that cores use, too. */
 #define METHOD(constant, name, states_, state)                                  \
     struct name {                                                               \
         static constexpr int states = states_;                                  \
@@ -25,13 +25,14 @@ namespace
     };
 SL_OPTIMIZERS(METHOD)
 
-/* Infinite or NaN. */
+/* Return whether x is infinite or NaN. */
 template <class T> __device__ __forceinline__ bool is_odd(T x)
 {
     return isnan(x - x);
 }
 
-/* What is not finite in this layer may be known already to other blocks. */
+/* Return whether the step does nothing. A number of this layer that another block has found not
+ * finite does not count. */
 __device__ __forceinline__ bool is_left_alone(const sl_cuda_moment &moment)
 {
     const double *metrics = moment.metrics;
@@ -44,7 +45,7 @@ __device__ __forceinline__ bool is_left_alone(const sl_cuda_moment &moment)
 
 enum { THREADS = 256 };
 
-/* A block has the columns [256·x, 256·x + 256) of the rows y, y + gridDim.y, … */
+/* Make a step. A block has the columns [256·x, 256·x + 256) of the rows y, y + gridDim.y, … */
 template <class Method>
 __global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Method method)
 {
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Met
         const float g = p.g[r * p.ldg + j];
         const Method own = p.counts ? method.counted(p.counts[r * p.ldc + j]) : method;
         own(g, &w, &m, &v);
-        if (is_odd(g)) /* all who write, write the same */
+        if (is_odd(g)) /* all writers write one value */
             p.moment.metrics[SL_METRIC_BAD_GRADIENT] = p.moment.layer;
         if (is_odd(w) || is_odd(m) || is_odd(v))
             p.moment.metrics[SL_METRIC_BAD_UPDATE] = p.moment.layer;
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Met
     }
 }
 
-/* The same of running averages, rows [0, rows). */
+/* Move running averages, rows [0, rows). A block has the columns and rows of step_kernel. */
 __global__ void __launch_bounds__(THREADS) average_kernel(sl_cuda_parameters p, float rate)
 {
     const int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;

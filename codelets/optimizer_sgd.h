@@ -10,7 +10,7 @@ static inline struct sl_sgd sl_sgd_open(const struct sl_optimizer_step *s)
     return sgd;
 }
 
-/* Nothing depends on how many steps there were. */
+/* Return the common values: they do not depend on a parameter's step count. */
 SL_EVERYWHERE struct sl_sgd sl_sgd_counted(const struct sl_sgd *s, float count)
 {
     (void)count;

@@ -28,7 +28,7 @@ void sl_own_layer_free(struct sl_own_layer_arrays *arrays)
     free(arrays->parameters);
 }
 
-/* Rows r … r + count - 1, side by side. */
+/* Copy rows r … r + count - 1 of X side by side, as float32. */
 static void take_rows(const struct sl_rows *x, int64_t r, int64_t count, int64_t cols, float *out)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -40,7 +40,7 @@ static void take_rows(const struct sl_rows *x, int64_t r, int64_t count, int64_t
     }
 }
 
-/* Where each parameter begins. */
+/* List the address of each parameter's first element. */
 static void list_parameters(const struct sl_own_layer *own, int64_t cols, float *first,
                             float **list)
 {
@@ -80,7 +80,7 @@ void sl_kernel_own_layer(const struct sl_own_layer *own, int64_t rows, int64_t c
     }
 }
 
-/* Y = after · the gradients of rows r … r + count - 1. */
+/* Write Y = after · the gradients of rows r … r + count - 1. */
 static void put_rows(const struct sl_own_layer_back *b, int64_t r, int64_t count, const float *from)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -152,7 +152,7 @@ static void own_layer_cpu(void *buffers[], void *argument)
  *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
  *             1 R    parameters (matrices · cols + vectors, cols)
  *             2 R    G (rows, cols)
- *             3 W    their gradient, likewise
+ *             3 W    gradient of the parameters, of this shape
  *             4 RW   H (rows, cols), then its gradient */
 static void own_layer_back_cpu(void *buffers[], void *argument)
 {

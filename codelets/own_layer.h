@@ -6,24 +6,27 @@
 #include "codelets/epilogue.h"
 #include <starling.h>
 
-enum { SL_OWN_MATRICES = 2, SL_OWN_VECTORS = 4 }; /* at most */
+enum {
+    SL_OWN_MATRICES = 2,
+    SL_OWN_VECTORS = 4
+}; /* most matrices and vectors of a program's layer */
 
 struct sl_own_layer {
     starling_layer_function *forward, *backward;
     void *context;
     int matrices, vectors;
-    uint32_t number; /* among the layers of the program */
+    uint32_t number; /* number among the layers of the program */
 };
 
-/* Arrays for some rows at a time, which the function gets. */
+/* Arrays for some rows at a time, which the program's function receives. */
 struct sl_own_layer_arrays {
     float *input, *output, *gradient; // (SL_OWN_ROWS, cols)
-    float *parameters;                // (matrices · cols + vectors, cols): their gradients
+    float *parameters; // (matrices · cols + vectors, cols): gradients of the parameters
 };
 enum { SL_OWN_ROWS = 256 };
 
-/* `parameters`: rows of them; 0: no gradients. Return 0, or -1 without memory; sl_own_layer_free in
- * either case. */
+/* Allocate the arrays. `parameters`: rows of the layer's parameters; 0: no gradients. Return 0, or
+ * -1 without memory; sl_own_layer_free in either case. */
 int sl_own_layer_open(struct sl_own_layer_arrays *arrays, int64_t cols, int64_t parameters);
 void sl_own_layer_free(struct sl_own_layer_arrays *arrays);
 
@@ -34,14 +37,14 @@ void sl_kernel_own_layer(const struct sl_own_layer *own, int64_t rows, int64_t c
                          const struct sl_epilogue *epilogue,
                          const struct sl_own_layer_arrays *arrays, const struct sl_rows *z);
 
-/* From G, the gradient of forward(H): Y = after(r) · the gradient of H, D = that of the parameters,
- * summed over the rows. Y may be H. `after` NULL: 1. */
+/* Make, from G, the gradient of forward(H): Y = after(r) · the gradient of H, and D = the gradient
+ * of the parameters, summed over the rows. Y may be H. `after` NULL: 1. */
 struct sl_own_layer_back {
     int64_t rows, cols;
     const float *parameters;
     struct sl_rows h, g;
     const float *after; // (rows)
-    float *d;           // like the parameters
+    float *d;           // (matrices · cols + vectors, cols), as the parameters
     int64_t ldd;
     struct sl_rows y;
 };
@@ -59,13 +62,13 @@ void sl_submit_own_layer_back(struct sl_runtime *rt, const struct sl_own_layer *
                               struct sl_tile *parameters, struct sl_tile *g,
                               struct sl_tile *gradient, struct sl_tile *h);
 
-/* own_layer */
+/* Argument of the task own_layer. */
 struct own_layer_argument {
     const struct sl_own_layer *own;
     struct epilogue_argument epilogue;
 };
 
-/* own_layer_back */
+/* Argument of the task own_layer_back. */
 struct own_layer_back_argument {
     const struct sl_own_layer *own;
     enum sl_row_fact after;

@@ -1,6 +1,6 @@
-/* A program's loss: rows that count are copied side by side, and the function sees these alone. A
- * row's loss and gradient depend on no other row, so how many are copied at a time changes no bit.
- */
+/* A program's loss: rows that count are copied side by side, and the function sees only copied
+ * rows. A row's loss and gradient depend on no other row, so how many are copied at a time changes
+ * no bit. */
 #include "codelets/own_loss.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "codelets/value_loss.h"
 #include "core/error.h"
 
-enum { MOST_ROWS = 1024, MOST_LOGITS = 1 << 16 }; /* at a time */
+enum { MOST_ROWS = 1024, MOST_LOGITS = 1 << 16 }; /* most rows and logits copied at a time */
 
 int sl_own_loss_open(struct sl_own_loss_arrays *arrays, int64_t cols)
 {
@@ -117,7 +117,7 @@ void sl_kernel_own_loss(const struct sl_own_loss *own, const struct sl_own_loss_
 
 /* ---- Tasks ---- */
 
-/* Of all splits; the losses of these kernels are not wanted. */
+/* Count the correct rows of all splits. The losses of the kernels are dropped. */
 static void count_correct(const struct sl_own_loss *own, const struct sl_dense *z,
                           const int32_t *target, double correct[SL_SPLITS])
 {

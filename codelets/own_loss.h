@@ -13,7 +13,7 @@ struct sl_own_loss {
     starling_loss *function;
     void *context;
     enum sl_target_form form;
-    uint32_t number; /* among the losses of the program */
+    uint32_t number; /* number among the losses of the program */
 };
 
 /* Rows of a tile. */
@@ -23,32 +23,33 @@ struct sl_own_loss_rows {
     const int32_t *target;  // (rows, sl_target_width)
     const float *z;         // (rows, cols), logits
     int64_t ldz;
-    float scale;         /* of the gradient of a row's loss */
+    float scale;         /* factor of the gradient of a row's loss */
     const float *factor; // (rows); NULL: 1
     float *g;            // (rows, cols); may be Z; NULL: no gradient
     int64_t ldg;
 };
 
-/* Arrays for some rows at a time, which the function gets. */
+/* Arrays for some rows at a time, which the program's function receives. */
 struct sl_own_loss_arrays {
     int64_t room;                      /* rows */
-    int64_t *row;                      // (room): of the tile
+    int64_t *row;                      // (room): numbers of the rows in the tile
     int64_t *vertex;                   // (room)
     double *loss;                      // (room)
     float *logits, *labels, *gradient; // (room, cols)
     int32_t *classes;                  // (room)
 };
 
-/* Return 0, or -1 without memory; sl_own_loss_free in either case. */
+/* Allocate the arrays for rows of `cols` columns. Return 0, or -1 without memory; sl_own_loss_free
+ * in either case. */
 int sl_own_loss_open(struct sl_own_loss_arrays *arrays, int64_t cols);
 void sl_own_loss_free(struct sl_own_loss_arrays *arrays);
 
-/* loss[s] = the summed loss of the rows of split s that have a label. Where G is given: only of
- * training rows, and G = factor · scale · d loss / dZ on these, 0 on others. */
+/* loss[s] = the summed loss of the rows of split s that have a label. Where G is given: only the
+ * loss of training rows; G = factor · scale · d loss / dZ on training rows, 0 on others. */
 void sl_kernel_own_loss(const struct sl_own_loss *own, const struct sl_own_loss_rows *rows,
                         const struct sl_own_loss_arrays *arrays, double loss[SL_SPLITS]);
 
-/* own_loss, own_count */
+/* Argument of the tasks own_loss and own_count. */
 struct own_loss_argument {
     const struct sl_own_loss *own;
     float scale;
@@ -57,7 +58,7 @@ struct own_loss_argument {
 
 /* Submit Z = the gradient of the mean loss over `train_count` training vertices, from logits Z. The
  * fact `factor` multiplies the rows. metrics = this tile's training loss sum and correct count, all
- * else 0. A row is correct as of sl_kernel_accuracy, or of sl_kernel_value_count. */
+ * else 0. A row is correct as in sl_kernel_accuracy, or as in sl_kernel_value_count. */
 void sl_submit_own_loss(struct sl_runtime *rt, const struct sl_own_loss *own, int64_t train_count,
                         enum sl_row_fact factor, struct sl_tile *facts, struct sl_tile *target,
                         struct sl_tile *metrics, struct sl_tile *z);

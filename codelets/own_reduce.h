@@ -7,8 +7,8 @@
 #include <starling.h>
 
 struct sl_own_reducer {
-    struct starling_reducer of; /* without the name */
-    uint32_t number;            /* among the reducers of the program */
+    struct starling_reducer of; /* the program's functions, without the name */
+    uint32_t number;            /* number among the reducers of the program */
 };
 
 /* States of rows (…, width), float32. */
@@ -18,7 +18,8 @@ struct sl_own_states {
 };
 
 /* Combine the neighbours' rows of H (columns of S, width) into the states of the rows of S. The
- * entries of S are weights; without values all 1. accumulate: else the states start anew. */
+ * entries of S are weights; without values all 1. accumulate: continue the states; else begin new
+ * states. */
 void sl_kernel_own_combine(const struct sl_own_reducer *own, const struct sl_sparse *s,
                            int64_t width, const float *h, int64_t ldh, bool accumulate,
                            const struct sl_own_states *states);
@@ -28,12 +29,12 @@ void sl_kernel_own_merge(const struct sl_own_reducer *own, int64_t rows, int64_t
                          const uint32_t *index, const struct sl_own_states *other,
                          const struct sl_own_states *states);
 
-/* A = the result, B = what the gradient needs of it. */
+/* Finish the states: A = the result, B = values that its gradient needs. */
 void sl_kernel_own_finish(const struct sl_own_reducer *own, int64_t rows, int64_t width,
                           const struct sl_own_states *states);
 
-/* DH (rows of ST, width) = the gradient of H (accumulate: DH + …), from G and B (columns of ST,
- * width), the gradient of A and B itself. ST is S transposed. */
+/* DH (rows of ST, width) = the gradient of H (accumulate: DH + …), from G, the gradient of the
+ * result A, and B, both (columns of ST, width). ST is S transposed. */
 struct sl_own_differentiate {
     const struct sl_sparse *st;
     int64_t width;
@@ -46,7 +47,7 @@ struct sl_own_differentiate {
 void sl_kernel_own_differentiate(const struct sl_own_reducer *own,
                                  const struct sl_own_differentiate *d);
 
-/* Submit these. All tiles are float32. The tile A is the output. */
+/* Tiles of sl_kernel_own_combine. All tiles are float32. The tile A is the output. */
 struct sl_own_combine_tiles {
     struct sl_sparse_tile *s;
     struct sl_tile *h, *b, *a;
@@ -55,8 +56,8 @@ struct sl_own_combine_tiles {
 void sl_submit_own_combine(struct sl_runtime *rt, const struct sl_own_reducer *own,
                            const struct sl_own_combine_tiles *tiles);
 
-/* Rows first … first + rows - 1 of the other tiles. index: (1, any) of uint32; NULL: consecutive
- * rows. */
+/* Tiles of a merge of rows first … first + rows - 1 of the other tiles into rows index[first …].
+ * index: (1, any) of uint32; NULL: consecutive rows. */
 struct sl_own_merge_tiles {
     struct sl_tile *other_a, *other_b, *index;
     int64_t first, rows;
@@ -76,7 +77,7 @@ struct sl_own_differentiate_tiles {
 void sl_submit_own_differentiate(struct sl_runtime *rt, const struct sl_own_reducer *own,
                                  const struct sl_own_differentiate_tiles *tiles);
 
-/* own_combine, own_differentiate, own_merge, own_finish */
+/* Argument of the tasks own_combine, own_differentiate, own_merge and own_finish. */
 struct own_reduce_argument {
     const struct sl_own_reducer *own;
     struct sl_sparse_shape shape;

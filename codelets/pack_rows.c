@@ -1,4 +1,4 @@
-/* Rows that travel: some rows of tiles become one buffer, and rows of a buffer rows of tiles. */
+/* Rows that travel: copy rows of tiles into one buffer, and rows of a buffer into tiles. */
 #include <stdlib.h>
 
 #include "codelets/codelet.h"

@@ -1,4 +1,4 @@
-/* Rows of a list: out of tiles, and into a tile. */
+/* Copies of listed rows out of tiles, and into a tile. */
 #ifndef SL_CODELETS_PACK_ROWS_H
 #define SL_CODELETS_PACK_ROWS_H
 
@@ -8,7 +8,7 @@
 void sl_kernel_pack_rows(int64_t count, int64_t cols, const uint32_t *index,
                          const struct sl_rows *x, const struct sl_rows *y);
 
-/* Y(index[r], :) = X(r, :), or, accumulating, +=, r < count, of one type; no row of Y is there
+/* Y(index[r], :) = X(r, :), or, accumulating, +=, r < count, of one type; no row of Y is listed
  * twice. X (count, cols). */
 void sl_kernel_unpack_rows(int64_t count, int64_t cols, const uint32_t *index, bool accumulate,
                            const struct sl_rows *x, const struct sl_rows *y);
@@ -30,7 +30,7 @@ struct sl_pack_tiles {
 };
 void sl_submit_pack_rows(struct sl_runtime *rt, const struct sl_pack_tiles *tiles);
 
-/* Submit Y(index[r], :) = X(r, :), or +=, for r = first … first + rows - 1. No row of Y is there
+/* Submit Y(index[r], :) = X(r, :), or +=, for r = first … first + rows - 1. No row of Y is listed
  * twice. index is (1, rows of X) of uint32. */
 struct sl_unpack_tiles {
     struct sl_tile *index, *x;
@@ -40,13 +40,13 @@ struct sl_unpack_tiles {
 };
 void sl_submit_unpack_rows(struct sl_runtime *rt, const struct sl_unpack_tiles *tiles);
 
-/* pack_rows; rows first[t] … first[t + 1] - 1 of the list are of tile t */
+/* Argument of the task pack_rows. Rows first[t] … first[t + 1] - 1 of the list come from tile t. */
 struct pack_argument {
     int tiles;
     int64_t first[]; // (tiles + 1)
 };
 
-/* unpack_rows; rows of the list */
+/* Argument of the task unpack_rows. `first` and `count` are rows of the list. */
 struct unpack_argument {
     int64_t first, count;
     bool accumulate;

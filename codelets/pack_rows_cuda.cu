@@ -1,4 +1,4 @@
-/* Rows that travel. */
+/* Rows that travel, on a GPU. */
 #include "codelets/cuda.h"
 
 extern "C" {
@@ -8,8 +8,8 @@ extern "C" {
 namespace
 {
 
-/* Y(r) = X(index[r]) if PACKS, else Y(index[r]) = [Y(index[r]) +] X(r), where no row is twice: a
- * thread for each V elements of a row. */
+/* Set Y(r) = X(index[r]) if PACKS, else Y(index[r]) = [Y(index[r]) +] X(r), where no row is listed
+ * twice. A thread has V elements of a row. */
 template <int V, bool PACKS>
 __global__ void move(int64_t count, int64_t cols, const uint32_t *index, bool accumulate, sl_rows x,
                      sl_rows y)

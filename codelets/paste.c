@@ -1,4 +1,4 @@
-/* Parts of tiles: rows that are put together from columns of several ranks, or cut into them. */
+/* Copies of parts of tiles, which join rows from columns of several ranks, or cut them. */
 #include <string.h>
 
 #include "codelets/codelet.h"

@@ -1,4 +1,4 @@
-/* Parts of tiles. */
+/* Copies of parts of tiles, on a GPU. */
 #include "codelets/cuda.h"
 
 extern "C" {

@@ -15,7 +15,8 @@
 
 enum { DIGIT = 11, DIGITS = 1 << DIGIT, PASSES = 3 };
 
-/* Sort by the upper halves. The result is in `other`: the number of passes is odd. */
+/* Sort entries by their upper halves. The result is in `other`, because the number of passes is
+ * odd. */
 static void sort_entries(int64_t count, uint64_t *entries, uint64_t *other)
 {
     for (int pass = 0; pass < PASSES; pass++) {
@@ -33,7 +34,7 @@ static void sort_entries(int64_t count, uint64_t *entries, uint64_t *other)
     }
 }
 
-/* Vertices of a split without the label [0], with the label [1]. */
+/* Numbers of vertices of a split without the label [0] and with the label [1]. */
 struct tally {
     double of[SL_SPLITS][2];
 };

@@ -5,8 +5,7 @@
  *
  * Both sums are over the vertices with the label.
  *
- *   area      = Σ vertices without it that score less, and half of those that score the same
- *
+ *   area      = Σ vertices without it that score less, and half the vertices that score equally
  *   precision = Σ share of vertices with it among all that score as much or more
  *
  * A block of threads has a run of entries. Sums of counts are exact, and sums of shares have one
@@ -23,7 +22,7 @@ namespace
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
-    ROUNDS = 16, /* of THREADS entries in a block, at least */
+    ROUNDS = 16, /* least rounds of THREADS entries in a block */
     MOST_BLOCKS = 1024,
     DIGIT = 8,
     DIGITS = 1 << DIGIT,
@@ -34,7 +33,7 @@ static_assert(PASSES % 2 == 0, "sorted entries end where they began");
 
 /* A block of threads has a run of entries. */
 struct entry_runs {
-    int64_t count, run; /* of all, and of a block: a multiple of THREADS */
+    int64_t count, run; /* entries in all; entries of a block: a multiple of THREADS */
     int blocks;
 };
 
@@ -69,7 +68,8 @@ __device__ __forceinline__ unsigned lanes_below()
 
 /* ---- Sort ---- */
 
-/* Entries without a score come last. */
+/* Gather entries of one label. Entries without a score get the largest number, so that they sort
+ * last. */
 __global__ void __launch_bounds__(THREADS)
     gather_kernel(int64_t rows, int64_t labels, const uint64_t *scores, uint64_t *entries)
 {
@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* The lanes of the warp that have an entry with the same digit; of lanes with an entry. */
+/* Return the lanes of the warp whose entries have this digit. `has`: the calling lane has an entry.
+ */
 __device__ __forceinline__ unsigned same_digit(bool has, unsigned digit)
 {
     unsigned same = __ballot_sync(0xFFFFFFFFu, has);
@@ -92,7 +93,7 @@ __device__ __forceinline__ unsigned same_digit(bool has, unsigned digit)
     return same;
 }
 
-/* Count the digits of a warp: its first lane with a digit does. */
+/* Count the digits of a warp: the first lane with a digit adds all lanes with it. */
 __device__ __forceinline__ void count_digit(bool has, unsigned digit, unsigned same, uint32_t *bins)
 {
     if (has && (same & lanes_below()) == 0)
@@ -128,7 +129,8 @@ __global__ void __launch_bounds__(THREADS)
     counts[threadIdx.x * gridDim.x + blockIdx.x] = all;
 }
 
-/* Numbers become the sums of those before them; the sum of all comes behind them. One block. */
+/* Replace numbers by the sums of the numbers before them, and append the total. Runs in one block.
+ */
 template <class T> __global__ void __launch_bounds__(THREADS) scan_kernel(int64_t count, T *numbers)
 {
     auto &sums = sl_cuda_shared<T[THREADS]>();
@@ -158,7 +160,8 @@ __global__ void __launch_bounds__(THREADS)
     auto &bins = sl_cuda_shared<digit_bins>();
     const int64_t first = (int64_t)blockIdx.x * runs.run;
     const int warp = (int)threadIdx.x / 32;
-    uint32_t next = counts[threadIdx.x * gridDim.x + blockIdx.x]; /* of the thread's digit */
+    uint32_t next =
+        counts[threadIdx.x * gridDim.x + blockIdx.x]; /* next place for the thread's digit */
     for (int64_t from = first; from < first + runs.run; from += THREADS) {
         const int64_t k = from + threadIdx.x;
         const bool has = k < runs.count;
@@ -182,7 +185,8 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- Vertices before an entry ---- */
 
-/* Vertices without the label in the low half, with the label in the upper one. */
+/* Return 1 in the low half for a vertex of the split without the label, in the upper half for a
+ * vertex with the label, else 0. */
 __device__ __forceinline__ uint64_t counts_as(uint64_t entry, int split)
 {
     const uint32_t what = (uint32_t)entry;
@@ -199,7 +203,7 @@ __device__ __forceinline__ double with(uint64_t vertices)
     return (double)(vertices >> 32);
 }
 
-/* The sum of a warp's numbers of lanes below, and of all lanes. */
+/* Return the sum of the numbers of the warp's lower lanes, and set the sum of all lanes. */
 __device__ __forceinline__ uint64_t sum_below(uint64_t own, uint64_t *all)
 {
     const unsigned low = __ballot_sync(0xFFFFFFFFu, own == 1),
@@ -208,7 +212,7 @@ __device__ __forceinline__ uint64_t sum_below(uint64_t own, uint64_t *all)
     return (uint64_t)__popc(high & lanes_below()) << 32 | (uint64_t)__popc(low & lanes_below());
 }
 
-/* Count the vertices of each block; or, with `prefix`, those before each entry. */
+/* Count the vertices of each block; with `prefix`, write the count before each entry instead. */
 __global__ void __launch_bounds__(THREADS)
     before_kernel(entry_runs runs, int split, const uint64_t *entries, uint64_t *before,
                   uint64_t *prefix)
@@ -238,7 +242,7 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- Sums ---- */
 
-/* The first entry whose score is at least `score`, 33 bits. */
+/* Return the first entry whose score is at least `score`, a number of 33 bits. */
 __device__ __forceinline__ int64_t find(const uint64_t *entries, int64_t count, uint64_t score)
 {
     int64_t from = 0, to = count;
@@ -252,7 +256,8 @@ __device__ __forceinline__ int64_t find(const uint64_t *entries, int64_t count, 
     return from;
 }
 
-/* Sums of the block's threads, in its first thread: lanes by a tree, then warps in order. */
+/* Add the sums of the block's threads into its first thread: lanes by a tree, then warps in order.
+ */
 __device__ void sum_block(double (&sums)[SL_RANKINGS])
 {
     auto &parts = sl_cuda_shared<double[WARPS][SL_RANKINGS]>();
@@ -292,7 +297,7 @@ __global__ void __launch_bounds__(THREADS)
         sums[blockIdx.x * SL_RANKINGS + i] = own[i];
 }
 
-/* One block. */
+/* Add up the sums of all blocks, in one block, and write the result of a split. */
 __global__ void __launch_bounds__(THREADS)
     finish_kernel(int blocks, const uint64_t *before, const double *sums, double *result)
 {
@@ -328,7 +333,8 @@ void sort_entries(const entry_runs &runs, uint64_t *entries, uint64_t *other, co
 
 } // namespace
 
-/* Without entries there is one block of none: results are undefined. */
+/* Rank the entries of one label. Without entries, one block without entries runs: results are NaN.
+ */
 extern "C" void sl_cuda_ranking(int64_t count, uint64_t *entries, uint64_t *scratch, double *result,
                                 struct sl_cuda_queue queue)
 {

@@ -1,4 +1,4 @@
-/* What leaves the task graph: metrics handed to the host, the best weights kept. */
+/* Records: tasks that hand metrics to the host, and that keep the best weights. */
 #include <string.h>
 
 #include "codelets/codelet.h"

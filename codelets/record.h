@@ -1,4 +1,4 @@
-/* What a run keeps of its epochs: values for the host, and the best model. */
+/* Records of epochs: values for the host, and the best model. */
 #ifndef SL_CODELETS_RECORD_H
 #define SL_CODELETS_RECORD_H
 
@@ -16,20 +16,21 @@ typedef bool sl_record_function(void *context, double now, double *values);
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, double now,
                       struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end);
 
-/* Whether an evaluated epoch is the best so far: its value is larger than that of the best epoch,
- * or there is none yet. */
+/* Return whether an evaluated epoch is the best so far: its value is larger than the best epoch's,
+ * or no epoch is the best yet. */
 SL_EVERYWHERE bool sl_is_better(double value, double best, int64_t best_epoch)
 {
     return value > best || (best_epoch == 0 && !isnan(value));
 }
 
-/* best = {best value, its epoch}: if metrics[index], or its negative if it `falls`, is better,
- * replaces both; if not, and `patience` epochs have passed since the best one, the run ends with
- * this epoch. Nothing after the end. */
+/* Submit the update of best = {best value, its epoch}. If metrics[index], or its negative if it
+ * `falls`, is better, it replaces both. If not, and `patience` epochs have passed since the best
+ * epoch, the run ends with this epoch. The task does nothing after the end. */
 void sl_submit_keep_best(struct sl_runtime *rt, int index, bool falls, int epoch, int patience,
                          struct sl_tile *metrics, struct sl_tile *best, struct sl_tile *end);
 
-/* The same in memory of a GPU: metrics (SL_METRICS), best (2), end (1). */
+/* Argument of keep_best. On a GPU, metrics (SL_METRICS), best (2) and end (1) are in device memory.
+ */
 struct keep_argument {
     int index, epoch, patience;
     bool falls;
@@ -52,7 +53,7 @@ SL_EVERYWHERE void sl_keep_best(const struct keep_argument *keep, const double *
     }
 }
 
-/* copy = W if best[1] == epoch. */
+/* Submit copy = W if best[1] == epoch. */
 void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best,
                             struct sl_tile *w, struct sl_tile *copy);
 
@@ -63,7 +64,7 @@ void sl_submit_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
 void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy,
                   struct sl_cuda_queue queue);
 
-/* Y = X if best (2), on the device, is of that epoch. X and Y are float32. */
+/* Y = X if best (2), on the device, has that epoch. X and Y are float32. */
 void sl_cuda_copy_if_best(int64_t rows, int64_t cols, const double *best, int epoch,
                           const struct sl_rows *x, const struct sl_rows *y,
                           struct sl_cuda_queue queue);

@@ -1,4 +1,4 @@
-/* Copies, and the best epoch; what leaves the task graph belongs to the host. */
+/* Copies of tiles, and the best epoch. The record task itself runs on the host. */
 #include "codelets/cuda.h"
 
 extern "C" {

@@ -6,7 +6,7 @@
 #include "codelets/operation.h"
 
 /* Softmax cross-entropy over the rows whose split is SL_SPLIT_TRAIN (= 1) and whose label is not
- * -1. G = factor(r) · scale · (softmax(Z_r) - onehot(label)) on those rows, 0 on all others. */
+ * -1. G = factor(r) · scale · (softmax(Z_r) - onehot(label)) on these rows, 0 on all others. */
 struct sl_softmax {
     int64_t rows, classes;
     float scale;
@@ -21,8 +21,8 @@ struct sl_softmax {
 /* *loss = Σ -log softmax(Z_r)[label]; *correct = rows whose first largest logit is the label. */
 void sl_kernel_softmax_loss(const struct sl_softmax *softmax, double *loss, double *correct);
 
-/* Loss, correct count of the training rows (into the training split's metrics) and gradient in one
- * pass. metrics: SL_METRICS doubles, all overwritten, here and below. */
+/* Make loss and correct count of the training rows (in the training split's metrics) and the
+ * gradient in one pass on a GPU. metrics (SL_METRICS), all overwritten. */
 void sl_cuda_softmax_loss(const struct sl_softmax *softmax, double *metrics,
                           struct sl_cuda_queue queue);
 
@@ -41,11 +41,11 @@ void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct s
                             enum sl_row_fact factor, struct sl_tile *target,
                             struct sl_tile *metrics, struct sl_tile *z);
 
-/* metrics = this tile's loss sums and correct counts of every split. */
+/* Submit metrics = this tile's loss sums and correct counts of every split. */
 void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z,
                         struct sl_tile *metrics);
 
-/* softmax_loss */
+/* Argument of the task softmax_loss. */
 struct softmax_argument {
     float scale; /* 1 / number of training vertices */
     enum sl_row_fact factor;

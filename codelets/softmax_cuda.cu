@@ -20,8 +20,8 @@ __device__ __forceinline__ candidate better(candidate a, candidate b)
     return b.value > a.value || (b.value == a.value && b.column < a.column) ? b : a;
 }
 
-/* The first largest of the logits as the CPU's loop finds it: a NaN is never larger than what is
- * before it, and nothing is larger than a NaN at the start. The same in all lanes of the team. */
+/* Return the first largest logit, as the CPU's loop finds it, in all lanes of the team. A NaN is
+ * never larger than a logit before it, and no logit is larger than a NaN at the start. */
 template <int LANES>
 __device__ __forceinline__ candidate first_largest(int64_t classes, const float *z, unsigned lane,
                                                    unsigned team)
@@ -41,7 +41,7 @@ __device__ __forceinline__ candidate first_largest(int64_t classes, const float 
     return best;
 }
 
-/* Σ exp(z - largest), the same in all lanes of the team. */
+/* Return Σ exp(z - largest) in all lanes of the team. */
 template <int LANES>
 __device__ __forceinline__ double exp_sum(int64_t classes, const float *z, float largest,
                                           unsigned lane, unsigned team)
@@ -62,7 +62,7 @@ struct logits {
     int64_t ldz;
 };
 
-/* Where the gradient goes, and what it is multiplied by. */
+/* The gradient's address and factors. */
 struct gradient {
     float scale;
     const float *factor; // (rows), or NULL: all 1
@@ -70,8 +70,8 @@ struct gradient {
     int64_t ldg;
 };
 
-/* Sums of each block over its rows. GRADIENT: the rows of the training split only, and G = (softmax
- * - onehot) · scale · factor there, 0 elsewhere. */
+/* Sum each block's rows. GRADIENT: sum only training rows, and write G = (softmax - onehot) · scale
+ * · factor there, 0 elsewhere. */
 template <int LANES, bool GRADIENT>
 __global__ void __launch_bounds__(SL_CUDA_SUM_THREADS)
     walk_rows(logits p, gradient out, sl_cuda_block_sums *blocks)

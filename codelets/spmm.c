@@ -11,11 +11,11 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-/* Sums between product and epilogue: as many as stay in the second-level cache. Each change between
- * the two costs the rows that are under way from memory. */
+/* Sums between product and epilogue: as many as stay in the second-level cache. Each change from
+ * product to epilogue loses the prefetched rows. */
 enum { CHUNK = 32768 };
 
-/* The last block of a sum that is in Z: as many rows at a time as stay in the cache. */
+/* Multiply and finish the last block of a sum in Z, as many rows at a time as stay in the cache. */
 static void finish_here(const struct sl_gather *g, int64_t rows, const struct sl_epilogue *epilogue,
                         const struct sl_rows *z)
 {
@@ -27,13 +27,14 @@ static void finish_here(const struct sl_gather *g, int64_t rows, const struct sl
     }
 }
 
-/* Columns [first, first + cols) of the last block of a sum, which goes to Z elsewhere. */
+/* Multiply and finish columns [first, first + cols) of the last block of a sum that is not in Z. */
 static void finish_columns(const struct sl_gather *g, int64_t rows, int64_t first, int64_t cols,
                            const struct sl_epilogue *epilogue, const struct sl_rows *z)
 {
     float *sums = sl_memory_of_thread(CHUNK * sizeof *sums);
     const int64_t ld = sl_padded(cols), chunk = CHUNK / ld;
-    memset(sums, 0, (size_t)((rows < chunk ? rows : chunk) * ld) * sizeof *sums); /* the padding */
+    memset(sums, 0,
+           (size_t)((rows < chunk ? rows : chunk) * ld) * sizeof *sums); /* clears the padding */
     const struct sl_rows from = sl_float_rows(sums, ld);
     struct sl_gather part = *g;
     part.h = sl_rows_at(&g->h, 0, first);
@@ -73,7 +74,7 @@ struct columns {
 
 static void multiply_columns(const struct columns *c)
 {
-    const bool here = c->z.type == SL_FLOAT32; /* the sums are in Z */
+    const bool here = c->z.type == SL_FLOAT32; /* sums are made in Z */
     const struct sl_epilogue e = sl_epilogue_at(c->epilogue, 0, c->first);
     for (int64_t p = 0; p < c->parts; p++)
         for (int64_t b = 0; b < c->a[p].blocks; b++) {
@@ -91,7 +92,7 @@ static void multiply_columns(const struct columns *c)
 }
 
 /* Return how many columns to multiply and finish at a time. Slices make the epilogue slower, so
- * rows must have entries enough. */
+ * they pay only where rows have enough entries. */
 static int64_t slice_columns(int64_t parts, const struct sl_sparse *a, enum sl_type type,
                              int64_t width)
 {
@@ -167,7 +168,7 @@ static void spmm_set_cpu(void *buffers[], void *argument)
 SL_CODELET_ANY(spmm_set, 0x2E8B57);
 SL_CODELET_ANY(spmm_add, 0x3CB371);
 
-/* The tiles of the task, in the order of its buffers, into a list that the caller frees. */
+/* Return the tiles of the task, in the order of its buffers, in a list that the caller frees. */
 static struct sl_tile **list_tiles(const struct sl_spmm_tiles *tiles, struct sl_tile *sum,
                                    struct spmm_argument *arg, struct sl_task *task)
 {
@@ -220,8 +221,9 @@ static bool has_room(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
            sl_spmm_choice_reserve(&rt->spmm, rt->process->gpu_sharers, count, need);
 }
 
-/* What cuSPARSE can do, and is wanted to for tiles of the mean shape: float32, and each tile meets
- * one of H, which is contiguous on a GPU, too. */
+/* Return whether cuSPARSE can multiply these tiles, and is chosen for their mean shape. It needs
+ * float32, and a single tile of H for each sparse tile: only a single tile is contiguous on a GPU.
+ */
 static bool is_for_cusparse(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
 {
     if (rt->process->gpus == 0 || rt->spmm.kernel == SL_SPMM_OWN)

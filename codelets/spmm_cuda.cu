@@ -1,5 +1,5 @@
 /* Aggregation: one row of sparse tiles times dense tiles, which StarPU keeps anywhere on a device.
- * As few launches as there is room for tiles in their parameters, usually one. */
+ * A launch takes as many tiles as its parameters have room for; one launch usually suffices. */
 #include <stdlib.h>
 
 #include "codelets/cuda_gather.h"
@@ -13,10 +13,10 @@ extern "C" {
 namespace
 {
 
-/* A sum on its way into launches. */
+/* A sum whose parts are being distributed among launches. */
 struct aggregation {
-    sl_cuda_gather next; /* what the next launch will do */
-    int tiles;           /* of H in it */
+    sl_cuda_gather next; /* parameters of the next launch */
+    int tiles;           /* tiles of H in the next launch */
     int64_t entries, segments;
 };
 
@@ -39,7 +39,8 @@ void launch(const aggregation *s, cudaStream_t stream)
         launch_type<float>(s, stream);
 }
 
-/* What goes into which launch depends on the number of tiles alone, not on where they lie. */
+/* Add a part to the next launch; launch first if there is no room. The number of tiles alone
+ * decides on launches, not the tiles' places. */
 void add_part(aggregation *s, const sl_cuda_part *part, const sl_rows &sum, cudaStream_t stream)
 {
     sl_cuda_gather *g = &s->next;
@@ -95,7 +96,7 @@ extern "C" void sl_cuda_spmm(int64_t parts, const struct sl_cuda_part *part, int
     launch(&s, queue.stream);
 }
 
-/* The parts of a task, from its buffers on; their tiles are put into `h`. Returns the number of
+/* Make the parts of a task from its buffers; put their tiles into `h`. Return the number of
  * buffers. */
 static int unpack_parts(const spmm_argument *arg, void **buffers, struct sl_cuda_part *part,
                         struct sl_cuda_rows *h)
@@ -120,7 +121,7 @@ static void destroy_cusparse(void *kept)
     sl_cusparse_destroy((struct sl_cusparse *)kept);
 }
 
-/* This worker's, on its queue. */
+/* Return this worker's struct sl_cusparse, on its queue. */
 static struct sl_cusparse *own_cusparse(struct sl_cuda_queue queue, int64_t most_ones)
 {
     void **kept = sl_runtime_kept(destroy_cusparse);

@@ -16,19 +16,19 @@ extern "C" {
 namespace
 {
 
-/* A tile as cuSPARSE takes it. */
+/* A sparse tile in the form that cuSPARSE takes. */
 struct form {
     uint32_t *row_ptr; // (rows + 1)
     uint32_t *col;     // (nnz)
     float *value;      // (nnz), NULL: all 1
 };
 
-/* One tile with rows of one width. */
+/* The product of one sparse tile with rows of one width. */
 struct product {
     cusparseSpMatDescr_t a;
     cusparseDnMatDescr_t h, z;
     int64_t ldh, ldz;
-    form prepared; /* the addresses that it was prepared with */
+    form prepared; /* addresses for which the product was prepared */
     void *workspace;
 };
 
@@ -46,8 +46,8 @@ struct sl_cusparse {
     cusparseHandle_t handle;
     struct sl_cuda_queue queue;
     cusparseSpMMAlg_t algorithm;
-    std::map<int64_t, form> copies;                          /* by key, where it takes one */
-    std::map<std::pair<int64_t, int64_t>, product> products; /* by key and width */
+    std::map<int64_t, form> copies; /* copies of tiles, by key, where cuSPARSE needs a copy */
+    std::map<std::pair<int64_t, int64_t>, product> products; /* products, by key and width */
     float *ones;
     int64_t most_ones;
     struct sl_cusparse_counts counts;
@@ -66,7 +66,7 @@ template <class T> T *allocate(struct sl_cusparse *c, size_t count)
     return (T *)memory;
 }
 
-/* Entries of row r, which all blocks have some of, one behind the other. */
+/* Copy the entries of row r, of all blocks, one behind the other. */
 template <class Col>
 __global__ void join_blocks(int64_t rows, int64_t blocks, uint32_t block_cols,
                             const uint32_t *row_ptr, const Col *col, const float *value, form to)
@@ -122,7 +122,8 @@ float *ones(struct sl_cusparse *c, int64_t count)
     return c->ones;
 }
 
-/* Where the tile is, unless it takes a copy. */
+/* Return the tile in the form that cuSPARSE takes: its own arrays, or a copy where these do not
+ * suit. */
 form form_of(struct sl_cusparse *c, const struct sl_cuda_part &part, int64_t key)
 {
     form f = {(uint32_t *)part.a.row_ptr, (uint32_t *)part.a.col, (float *)part.a.value};
@@ -136,7 +137,7 @@ form form_of(struct sl_cusparse *c, const struct sl_cuda_part &part, int64_t key
     return f;
 }
 
-/* Whether it is another one than before. */
+/* Describe a dense matrix to cuSPARSE. Return whether the descriptor is new. */
 bool describe_dense(cusparseDnMatDescr_t *dense, int64_t *ld, int64_t rows, int64_t cols,
                     const sl_rows &at)
 {
@@ -152,7 +153,7 @@ bool describe_dense(cusparseDnMatDescr_t *dense, int64_t *ld, int64_t rows, int6
     return true;
 }
 
-/* What it may prepare for a matrix at these addresses. */
+/* Let cuSPARSE prepare a product for a sparse matrix at its addresses. */
 void prepare(struct sl_cusparse *c, product *p)
 {
     if (!p->workspace) {

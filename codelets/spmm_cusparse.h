@@ -1,6 +1,6 @@
 /* Sparse products by cuSPARSE. cuSPARSE takes a tile as one block with 32-bit columns and values.
- * The first product of a tile makes this form, descriptors and a workspace, and prepares the
- * product. All of them are kept. */
+ * The first product of a tile makes this form, descriptors and a workspace, prepares the product,
+ * and keeps all of them. */
 #ifndef SL_CODELETS_SPMM_CUSPARSE_H
 #define SL_CODELETS_SPMM_CUSPARSE_H
 
@@ -23,15 +23,15 @@ struct sl_cusparse *sl_cusparse_create(struct sl_cuda_queue queue,
                                        enum sl_cusparse_algorithm algorithm, int64_t most_ones);
 void sl_cusparse_destroy(struct sl_cusparse *cusparse);
 
-/* As sl_cuda_spmm, where H and Z are float32 and each part meets one tile and has 1 … INT32_MAX
- * entries. Parts have the same key if, and only if, they have the same entries: what is kept is
- * found by it. The first product of a key and a width allocates, and one whose part lies elsewhere
- * than at the last one prepares anew; any other enqueues the product alone. */
+/* Do the work of sl_cuda_spmm, where H and Z are float32 and each part meets one tile and has 1 …
+ * INT32_MAX entries. Parts have equal keys if, and only if, they have equal entries: the key finds
+ * kept data. The first product of a key and a width allocates. A product whose part has moved since
+ * the last product prepares anew. Any other enqueues the product alone. */
 void sl_cusparse_spmm(struct sl_cusparse *cusparse, int64_t parts, const struct sl_cuda_part *part,
                       const int64_t *key, int64_t width, bool accumulate,
                       const struct sl_epilogue *epilogue, const struct sl_rows *z);
 
-/* Allocations and preparations so far: tests look whether they end. */
+/* Numbers of allocations and preparations so far. Tests check that they stop growing. */
 struct sl_cusparse_counts {
     int64_t allocations, preparations;
 };

@@ -7,14 +7,14 @@
 #include "codelets/codelet.h"
 #include "codelets/metrics.h"
 
-/* Columns are listed in runs, rows after rows: a mapped file is read from its beginning to its end.
- */
+/* Most columns of a run. Columns are listed run by run, and each run goes over all rows: a mapped
+ * file is read from its beginning to its end. */
 enum { RUN = 1 << 15 };
 
 struct run {
-    int64_t first; /* column of the block that list[0] is */
+    int64_t first; /* column of the block for list[0] */
     int count;
-    int32_t list[RUN]; /* columns of the whole */
+    int32_t list[RUN]; /* listed columns of the whole */
 };
 
 static bool is_in(const struct sl_units *units, int64_t unit, int part)
@@ -22,7 +22,8 @@ static bool is_in(const struct sl_units *units, int64_t unit, int part)
     return !units->part || units->part[unit] == part;
 }
 
-/* The units among the next RUN ones from `from` on. Return where the run after it begins. */
+/* List the block's units among the next RUN columns from `from` on. Return the first column of the
+ * next run. */
 static int64_t list_run(const struct sl_unit_block *block, int64_t from, int64_t cols,
                         struct run *run)
 {
@@ -35,7 +36,7 @@ static int64_t list_run(const struct sl_unit_block *block, int64_t from, int64_t
     return to;
 }
 
-/* Of a row of the layer: its unit, or -1 for a row that belongs to no unit of the input. */
+/* Return the unit of a row of the layer; -1 for a row that belongs to no unit of the input. */
 static int64_t unit_of(const struct sl_unit_block *block, int64_t row)
 {
     return row < block->weights * block->in.width ? row % block->in.width : -1;
@@ -78,7 +79,7 @@ static void put_run(const struct run *run, float factor, float *listed, float *d
         listed[run->list[k]] = dense[k] / factor;
 }
 
-/* Rows of the whole, from the first one to those that are shared, meet rows of the block. */
+/* Move rows between the whole and the block: all rows before the shared ones. */
 static void move(const struct sl_unit_block *block, const struct sl_parameters *whole,
                  const struct sl_parameters *part, move_function *move_one)
 {
@@ -172,8 +173,8 @@ void sl_kernel_merge(int before, const struct sl_parameters *kept,
         }
 }
 
-/* How many of two lists' bytes are the same. A byte counts the next ones: the compiler compares
- * many at a time. */
+/* Return how many bytes of two lists are equal. A byte counts up to UINT8_MAX of them, so that the
+ * compiler compares many at a time. */
 static int64_t count_same(int64_t count, const uint8_t *a, const uint8_t *b)
 {
     int64_t all = 0;
@@ -187,7 +188,7 @@ static int64_t count_same(int64_t count, const uint8_t *a, const uint8_t *b)
     return all;
 }
 
-/* Rounds in which the column's sub-model had the row's unit, too. */
+/* Return the number of rounds in which one sub-model had the units of both row and column. */
 static int64_t rounds_together(const struct sl_rounds_past *past, int64_t unit, int32_t column)
 {
     if (unit < 0 || !past->in || !past->out)
@@ -309,7 +310,7 @@ static void rows_out_cpu(void *buffers[], void *argument)
 
 /* clear_others
  *   argument  struct units_argument
- *   buffers   0 RW   like the block */
+ *   buffers   0 RW   a matrix like the block */
 static void clear_others_cpu(void *buffers[], void *argument)
 {
     const struct units_argument *arg = argument;
@@ -394,8 +395,8 @@ SL_CODELET(count_steps, 0x9ACD32, 1, STARPU_W);
 SL_CODELET(metrics_copy, 0x5F9EA0, 2, STARPU_R, STARPU_W);
 SL_CODELET(metrics_join, 0x5F9EA0, 2, STARPU_R, STARPU_RW);
 
-/* Whether a GPU's workspace has room for the parts of all units, and for lists of as many as the
- * tiles have rows and columns. */
+/* Return whether a GPU's workspace has room for the parts of all units, and for lists of the tiles'
+ * rows and columns. */
 static bool has_room(const struct units_argument *arg, const struct sl_task *task)
 {
     const int64_t units = arg->block.in.width + arg->block.out.width;
@@ -431,7 +432,7 @@ static struct units_argument argument_of(const struct sl_unit_take *take)
                                    .shared = take->shared};
 }
 
-/* A tile that a take fills in any case need not have been written before. */
+/* Submit a take. A tile that the take fills in any case need not have been written before. */
 void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *whole,
                     struct sl_tile *part)
 {

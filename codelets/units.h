@@ -4,18 +4,20 @@
  *
  * The parameters of a layer are `weights` matrices, one after the other, whose rows are units of
  * the layer's input, then other rows: vectors and biases. Columns are units of its output. Blocks
- * have the same rows, of fewer units, in the same order. Where a block has all rows, those of other
- * parts' units are zero: its network reads the features of other parts, and nothing comes of it. */
+ * have the same rows, of fewer units, in the same order. Where a block has all rows, rows of other
+ * parts' units are zero: its network reads the features of other parts, without effect. */
 #ifndef SL_CODELETS_UNITS_H
 #define SL_CODELETS_UNITS_H
 
 #include "codelets/operation.h"
 #include "core/runtime.h"
 
-/* The units of an axis, and whose they are. Parts stay the caller's until all tasks are done. */
+/* The units of an axis, and the part that each unit belongs to. The caller keeps `part` until all
+ * tasks are done. */
 struct sl_units {
     int64_t width;
-    const uint8_t *part; // (width): the sub-model that has each unit; NULL: all have all units
+    const uint8_t
+        *part; // (width): the sub-model that has each unit; NULL: all sub-models have all units
 };
 
 /* The block of one sub-model. */
@@ -23,9 +25,9 @@ struct sl_unit_block {
     int weights;
     struct sl_units in, out;
     int part;      /* the sub-model */
-    int shift;     /* the block's weights are 2^shift times those of the whole */
-    bool all_rows; /* of the input's units */
-    int64_t first; /* row of the layer's parameters that the first row of the whole is */
+    int shift;     /* the block's weights are 2^shift times the whole's weights */
+    bool all_rows; /* the block has the rows of all units of the input */
+    int64_t first; /* number of the whole's first row among the rows of the layer's parameters */
 };
 
 /* A matrix (rows, cols) of parameters. */
@@ -34,44 +36,47 @@ struct sl_parameters {
     int64_t rows, cols, ld;
 };
 
-/* Entries that all sub-models have, because no axis splits them: the last rows of a block, and as
- * many of the whole, which has `rows`. Each sub-model keeps its own values of them, `kept`, until
- * they meet. */
+/* Return how many last rows of a block, and of the whole (`rows` rows), all sub-models share,
+ * because no axis splits them. Each sub-model keeps its own values of shared rows, `kept`, until
+ * they are merged. */
 int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows);
 
-/* Return how many of the last rows belong to no unit of the input, where it is cut; else what all
- * parts have. */
+/* Return how many of the last rows belong to no unit of the input, where the input is cut; else
+ * return the shared rows. */
 int64_t sl_unit_block_apart(const struct sl_unit_block *block, int64_t rows);
 
 /* Return the rows that the block has of a whole of `rows` rows. */
 int64_t sl_unit_block_rows(const struct sl_unit_block *block, int64_t rows);
 
-/* Block = those entries of the whole, and of `kept` (rows shared, cols), where there are any. */
+/* Copy the block's entries from the whole into `part`, and shared rows from `kept` (shared rows,
+ * cols), where `kept` has data. */
 void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
                     const struct sl_parameters *kept, const struct sl_parameters *part);
 
-/* The same of one of the blocks that make a sum, whose shared entries are in the first block alone.
- * Where the input is cut, so are all rows of no unit of the input. Others have zeros there. */
+/* Copy the block's entries from the whole into `part`, one of several blocks that are summed.
+ * Shared entries are in the `first` block; other blocks have zeros there and, where the input is
+ * cut, in all rows that belong to no unit of the input. */
 void sl_kernel_take_block(const struct sl_unit_block *block, bool first,
                           const struct sl_parameters *whole, const struct sl_parameters *part);
 
-/* The same back. */
+/* Copy the block `part` back into the whole, and its shared rows into `kept` (shared rows, cols).
+ */
 void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
                    const struct sl_parameters *kept, const struct sl_parameters *whole);
 
-/* Rows of a matrix like the block, which has all rows of the whole, become zero where the unit of
- * the input is another part's. */
+/* Set rows of `part`, a matrix like the block with all rows of the whole, to zero where another
+ * part has the unit of the input. */
 void sl_kernel_clear_others(const struct sl_unit_block *block, const struct sl_parameters *part);
 
-/* The last rows of the whole become the mean of `before` sub-models that were merged before and of
- * this one. They stay the same to the bit where all are equal. */
+/* Set the last rows of the whole to the mean of `before` sub-models that were merged before and of
+ * this sub-model's `kept`. Rows that are equal in all sub-models keep their bits. */
 void sl_kernel_merge(int before, const struct sl_parameters *kept,
                      const struct sl_parameters *whole);
 
-/* Parts that units had in the `round` rounds before this one, one round after the other, `stride`
- * apart for each unit; NULL: all units are in all parts. Counts, of the block's entries, = `steps`
- * · the rounds in which one sub-model had both units. The history stays the caller's until all
- * tasks are done. */
+/* The part of each unit in the `round` rounds before this round, one round after the other,
+ * `stride` apart for each unit; NULL: all units are in all parts. The caller keeps the history
+ * until all tasks are done. sl_kernel_count_steps sets each entry of the block's counts to `steps`
+ * times the rounds in which one sub-model had both its units. */
 struct sl_rounds_past {
     int64_t round, steps, stride;
     const uint8_t *in, *out; // (units, stride)
@@ -79,9 +84,9 @@ struct sl_rounds_past {
 void sl_kernel_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
                            const struct sl_parameters *counts);
 
-/* The same on a GPU, whose memory has parts of units and of rounds, too. Lists of the rows and
- * columns of a block are in the workspace. Nothing is done in an epoch after the one that `end` (1)
- * holds; `end` NULL: in none. */
+/* Kernels on a GPU, whose memory also has the parts of units and of rounds. The workspace holds
+ * lists of a block's rows and columns. Kernels do nothing in epochs after the epoch in `end` (1);
+ * `end` NULL: the run has no end. */
 struct sl_units_end {
     const double *end;
     int epoch;
@@ -99,38 +104,39 @@ void sl_cuda_clear_others(const struct sl_unit_block *block, const struct sl_par
                           struct sl_cuda_queue queue);
 void sl_cuda_merge(const struct sl_units_end *when, int before, const struct sl_parameters *kept,
                    const struct sl_parameters *whole, struct sl_cuda_queue queue);
-/* Y = X; X without data is zero. */
+/* Copy X to Y; X without data counts as zeros. */
 void sl_cuda_copy_parameters(const struct sl_units_end *when, const struct sl_parameters *x,
                              const struct sl_parameters *y, struct sl_cuda_queue queue);
-/* Counts = [counts +] those of sl_kernel_count_steps. */
+/* Counts = [counts +] the counts of sl_kernel_count_steps. */
 void sl_cuda_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
                          bool accumulate, const struct sl_parameters *counts,
                          struct sl_cuda_queue queue);
 void sl_cuda_metrics_join(const double *x, double *y, struct sl_cuda_queue queue);
 
-/* Bytes of a GPU's workspace for parts of past rounds; as many are left for lists. */
+/* Bytes of a GPU's workspace for parts of past rounds; the other half is for lists. */
 enum { SL_UNITS_HISTORY = SL_RUNTIME_WORKSPACE / 2 };
 
-/* Whether a task still counts: it does nothing in epochs after the last one of the run, which
- * `end`, a (1, 1) tile of double, holds (codelets/optimizer.h). Epoch 0 always counts. */
+/* The epoch of a task, and the run's last epoch in `end`, a (1, 1) tile of double
+ * (codelets/optimizer.h). The task does nothing in later epochs. Epoch 0 always counts. */
 struct sl_units_moment {
     int epoch;
     struct sl_tile *end;
 };
 
-/* A block takes rows of the whole, which become rows of a tile. */
+/* A copy of a block's entries from the whole into rows of a tile. */
 struct sl_unit_take {
     struct sl_unit_block block;
     struct sl_units_moment moment;
-    int64_t at, rows; /* the first of the rows of the tile that the block becomes, and how many */
-    bool zero;        /* zeros are taken, of what is shared too */
-    struct sl_tile *kept; /* shared entries; without rows, there are none; NULL: the whole's */
-    bool shared;          /* with `kept` NULL; or they are zero */
+    int64_t at, rows;     /* first row of the tile to write, and number of rows */
+    bool zero;            /* write zeros, also for shared entries */
+    struct sl_tile *kept; /* this sub-model's shared entries; no rows: none; NULL: take shared
+                             entries from the whole */
+    bool shared; /* with `kept` NULL: take shared entries from the whole; else write zeros */
 };
 
-/* Tasks on parameters that no GPU has room for are for the cores (core/tile.h: `on_cores`).
- * sl_submit_share gives a sub-model the values of the whole, or zeros, to keep. `part` is a tile of
- * a sub-model, or rows of one that travel. */
+/* Submit tasks on parameters. Tasks that no GPU has room for run on the cores (core/tile.h:
+ * `on_cores`). sl_submit_share gives a sub-model the values of the whole, or zeros, to keep. `part`
+ * is a tile of a sub-model, or rows of such a tile that travel. */
 void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *whole,
                     struct sl_tile *part);
 void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *part,
@@ -141,7 +147,7 @@ void sl_submit_share(struct sl_runtime *rt, const struct sl_units_moment *moment
                      struct sl_tile *whole, struct sl_tile *kept);
 void sl_submit_clear_others(struct sl_runtime *rt, const struct sl_unit_block *block,
                             struct sl_tile *part);
-/* Rows that travel: rows of `tile` from row `at` on become `rows`, or the other way round. */
+/* Copy rows that travel: `rows` into `tile` from row `at` on (in), or back (out). */
 void sl_submit_rows_in(struct sl_runtime *rt, const struct sl_units_moment *moment, int64_t at,
                        struct sl_tile *rows, struct sl_tile *tile);
 void sl_submit_rows_out(struct sl_runtime *rt, int64_t at, struct sl_tile *tile,
@@ -150,19 +156,20 @@ void sl_submit_rows_out(struct sl_runtime *rt, int64_t at, struct sl_tile *tile,
 void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
                            const struct sl_rounds_past *past, struct sl_tile *counts);
 
-/* Metrics (1, SL_METRICS) of a step, copied before the next step overwrites them. */
+/* Copy the metrics (1, SL_METRICS) of a step before the next step overwrites them. */
 void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* Metrics of two sub-models (1, SL_METRICS): Y += X, but a layer that broke is the first of both.
- */
+/* Add the metrics (1, SL_METRICS) of two sub-models: Y += X. The number of the layer that broke is
+ * the smaller of both. */
 void sl_submit_metrics_join(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* take, put, clear_others, merge, share, rows_in, rows_out, count_steps */
+/* Argument of the tasks take, put, clear_others, merge, share, rows_in, rows_out and count_steps.
+ */
 struct units_argument {
     struct sl_unit_block block;
     int epoch, before;
     int64_t at, rows;
-    bool zero, kept, whole, shared; /* with kept entries; with entries of the whole, or zeros */
+    bool zero, kept, whole, shared; /* sources of the block's entries */
     struct sl_rounds_past past;
 };
 

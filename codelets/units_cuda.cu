@@ -34,13 +34,14 @@ __device__ __forceinline__ bool has_ended(const sl_units_end &when)
 
 /* ---- Lists ---- */
 
-/* Rows of the whole that the block has, and columns. */
+/* Lists of the rows and columns of the whole that a block has. */
 struct unit_lists {
     int64_t rows, cols;
     int32_t *row, *col; // (rows), (cols)
 };
 
-/* A block of threads lists rows, among `all_rows` of the whole, and another one columns. */
+/* List rows and columns: one block of threads lists rows, among `all_rows` of the whole, the other
+ * one columns. */
 __global__ void __launch_bounds__(LISTING)
     list_kernel(sl_unit_block block, int64_t all_rows, unit_lists lists)
 {
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(LISTING)
     }
 }
 
-/* The lists stay until the next task of the queue. */
+/* Return the lists of a block, which stay valid until the next task of the queue. */
 unit_lists list_block(const sl_unit_block &block, int64_t all_rows, const sl_parameters &part,
                       const sl_cuda_queue &queue)
 {
@@ -82,7 +83,7 @@ unit_lists list_block(const sl_unit_block &block, int64_t all_rows, const sl_par
     return lists;
 }
 
-/* Threads of a row, then rows. */
+/* Return the grid: blocks of threads along the columns, then rows. */
 dim3 grid_of(int64_t rows, int64_t cols)
 {
     return dim3((unsigned)sl_cuda_divide_up(cols, THREADS),
@@ -91,14 +92,14 @@ dim3 grid_of(int64_t rows, int64_t cols)
 
 /* ---- Moves ---- */
 
-/* Rows of the block up to `moved` are listed rows of the whole. The last ones are rows of `last`;
- * without data, they are zero. */
+/* A move of entries. Rows of the block before `moved` are listed rows of the whole. Its last rows
+ * are rows of `last`; zero if `last` has no data. */
 struct move {
     sl_units_end when;
     sl_unit_block block;
     sl_parameters whole, part, last;
     int64_t moved;
-    float factor; /* of rows that are units */
+    float factor; /* factor of rows that are units */
     unit_lists lists;
 };
 
@@ -156,7 +157,7 @@ bool is_empty(const sl_parameters *of)
     return of->rows == 0 || of->cols == 0;
 }
 
-/* The last rows of all. */
+/* Return the last `rows` rows of a matrix. */
 sl_parameters last_rows(const sl_parameters &of, int64_t rows)
 {
     return {of.data + (of.rows - rows) * of.ld, rows, of.cols, of.ld};
@@ -210,19 +211,19 @@ __global__ void join_kernel(const double *x, double *y)
 
 enum { SIDE = 16, ROUNDS = 32 };
 
-/* Parts in ROUNDS rounds of the units of SIDE rows, and of SIDE columns. */
+/* The parts, in ROUNDS rounds, of the units of SIDE rows and SIDE columns. */
 struct history {
     uint8_t in[SIDE][ROUNDS + 4], out[SIDE][ROUNDS + 4];
 };
 
-/* Rounds of no unit, and behind the last one, have no part. */
+/* Return a unit's part in a round; UINT8_MAX for no unit and behind the last round. */
 __device__ __forceinline__ uint8_t part_in(const uint8_t *parts, int64_t unit, int64_t round,
                                            const sl_rounds_past &past)
 {
     return unit < 0 || round >= past.round ? UINT8_MAX : parts[unit * past.stride + round];
 }
 
-/* A block has SIDE x SIDE entries of the counts. */
+/* Count steps. A block has SIDE x SIDE entries of the counts. */
 __global__ void __launch_bounds__(SIDE *SIDE)
     count_kernel(sl_unit_block block, sl_rounds_past past, bool accumulate, sl_parameters counts,
                  unit_lists lists)
@@ -347,7 +348,7 @@ static sl_units_end end_of(void *buffer, const units_argument *arg)
     return {(const double *)sl_raw_buffer(buffer), arg->epoch};
 }
 
-/* Return the first bytes of the queue's workspace, which gets shorter. */
+/* Take the first `bytes` bytes of the queue's workspace, and return their address. */
 static void *take_workspace(sl_cuda_queue *queue, int64_t bytes)
 {
     void *const room = queue->workspace;
@@ -355,7 +356,8 @@ static void *take_workspace(sl_cuda_queue *queue, int64_t bytes)
     return room;
 }
 
-/* Rows of `width` bytes of the host, side by side in the workspace. */
+/* Copy rows of `width` bytes from the host side by side into the workspace. Return their address.
+ */
 static const uint8_t *upload(const uint8_t *from, int64_t rows, int64_t stride, int64_t width,
                              sl_cuda_queue *queue)
 {
@@ -370,7 +372,7 @@ static const uint8_t *upload(const uint8_t *from, int64_t rows, int64_t stride, 
     return (const uint8_t *)room;
 }
 
-/* The parts of units are the host's. */
+/* Return the block with its parts of units copied from the host to the device. */
 static sl_unit_block upload_block(const sl_unit_block &block, sl_cuda_queue *queue)
 {
     sl_unit_block copy = block;
@@ -452,7 +454,7 @@ extern "C" void share_cuda(void *buffers[], void *argument)
     sl_cuda_copy_parameters(&when, &from, &kept, sl_cuda_task_queue());
 }
 
-/* Rounds come in pieces that the workspace has room for. */
+/* Run a count_steps task, in pieces of rounds that the workspace has room for. */
 extern "C" void count_steps_cuda(void *buffers[], void *argument)
 {
     const units_argument *arg = (const units_argument *)argument;

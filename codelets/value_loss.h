@@ -1,4 +1,5 @@
-/* Losses on values: a number for each column of a row, each loss on a logit and its value alone. */
+/* Losses on values. A row has a value for each column; the loss of a value depends on its logit
+ * alone. */
 #ifndef SL_CODELETS_VALUE_LOSS_H
 #define SL_CODELETS_VALUE_LOSS_H
 
@@ -11,14 +12,14 @@ enum sl_value_loss_kind {
     SL_VALUE_SQUARE,  /* (z - y)² */
 };
 
-/* The loss of a row is the mean over the columns, to which a value that is not known adds 0. */
+/* The loss of a row is the mean over the columns, to which an unknown value adds 0. */
 struct sl_value_loss {
     enum sl_value_loss_kind kind;
     int64_t rows, cols;
-    float scale;           /* of the gradient of a row's loss */
-    float smoothing;       /* of SL_VALUE_SIGMOID */
-    const float *weights;  // (2, cols), of SL_VALUE_SIGMOID: of 0, of 1; NULL: 1
-    const float *factor;   // (rows); NULL: 1
+    float scale;          /* factor of the gradient of a row's loss */
+    float smoothing;      /* label smoothing, for SL_VALUE_SIGMOID */
+    const float *weights; // (2, cols), for SL_VALUE_SIGMOID: weights of the values 0 and 1; NULL: 1
+    const float *factor;  // (rows); NULL: 1
     const int32_t *target; // (rows, 2 + cols), SL_TARGET_VALUES
     const float *z;        // (rows, cols), logits
     int64_t ldz;
@@ -26,19 +27,21 @@ struct sl_value_loss {
     int64_t ldg;
 };
 
-/* *loss = the summed loss of the training rows; *correct = rows of these with z > 0 where the value
- * is over 1/2, and nowhere else. G = factor · scale · d loss / dZ on these rows, 0 on others. */
+/* *loss = the summed loss of the training rows; *correct = training rows with z > 0 exactly where
+ * the value is over 1/2. G = factor · scale · d loss / dZ on training rows, 0 on other rows. */
 void sl_kernel_value_loss(const struct sl_value_loss *v, double *loss, double *correct);
 
-/* The same sums of the rows of every split, without weights and smoothing; no gradient. */
+/* loss[s] and correct[s] = summed loss and correct rows of split s, without weights and smoothing.
+ * The gradient is not made. */
 void sl_kernel_value_count(const struct sl_value_loss *v, double correct[4], double loss[4]);
 
-/* The same into metrics: SL_METRICS doubles, all overwritten. */
+/* Do the work of sl_kernel_value_loss and sl_kernel_value_count on a GPU. The sums go into
+ * `metrics` (SL_METRICS), all overwritten. */
 void sl_cuda_value_loss(const struct sl_value_loss *v, double *metrics, struct sl_cuda_queue queue);
 void sl_cuda_value_count(const struct sl_value_loss *v, double *metrics,
                          struct sl_cuda_queue queue);
 
-/* value_loss, value_count */
+/* Argument of the tasks value_loss and value_count. */
 struct value_loss_argument {
     enum sl_value_loss_kind kind;
     float scale, smoothing;

@@ -16,7 +16,7 @@ struct entry {
     bool right;
 };
 
-/* Of a value that is known. */
+/* Return loss, gradient and correctness of a known value y at logit z. */
 template <int KIND>
 __device__ __forceinline__ entry entry_of(const sl_value_loss &v, float z, float y, int64_t j,
                                           bool plain)
@@ -35,7 +35,8 @@ __device__ __forceinline__ entry entry_of(const sl_value_loss &v, float z, float
             (z > 0.0f) == (y > 0.5f)};
 }
 
-/* GRADIENT: training rows alone, and G. Else: all rows with a label. */
+/* Sum each block's rows. GRADIENT: training rows alone, and their gradient G; else all rows with a
+ * label. */
 template <int KIND, bool GRADIENT>
 __global__ void __launch_bounds__(SL_CUDA_SUM_THREADS)
     walk_values(sl_value_loss v, sl_cuda_block_sums *blocks)

@@ -1,7 +1,7 @@
-/* One source for every instruction level. The build compiles the sources of kernels once for each
- * level, with the level's flags and its name as SL_LEVEL (Makefile.am). A vector is as wide as the
- * level it is compiled for: 16, 32 or 64 bytes. So the same source has no vector that the
- * processor lacks. */
+/* Vectors and levels: kernels have one source for every instruction level. The build compiles the
+ * sources of kernels once for each level, with the level's flags and its name as SL_LEVEL
+ * (Makefile.am). A vector is as wide as the level it is compiled for: 16, 32 or 64 bytes. So no
+ * vector needs instructions that the processor lacks. */
 #ifndef SL_CODELETS_VECTOR_H
 #define SL_CODELETS_VECTOR_H
 
@@ -30,8 +30,8 @@
  *     }
  *
  * with its name, its parameters, and the names of the parameters; its body follows. The kernel runs
- * the body that was compiled for the level in force. At the level v4-bf16, kernels of the last
- * macro have a body of their own; all other kernels take the body of v4 there. */
+ * the body that was compiled for the level in force. At the level v4-bf16, kernels of
+ * SL_KERNEL_BF16 have a body of their own; all other kernels take the body of v4. */
 #define SL_KERNEL(name, parameters, arguments) \
     SL_KERNEL_OF(void, name, parameters, arguments, SL_OF_LEVEL(name, v4))
 #define SL_KERNEL_RETURNS(type, name, parameters, arguments) \
@@ -67,7 +67,7 @@
 #define SL_KERNEL_OF(type, name, parameters, arguments, best) type name parameters
 #endif
 
-/* Make one long row of rows that lie one behind the other. */
+/* Turn rows that lie one behind the other into one long row. */
 SL_INLINE void sl_join_rows(bool joined, int64_t *rows, int64_t *cols)
 {
     if (joined) {
@@ -86,7 +86,7 @@ SL_INLINE void sl_join_rows(bool joined, int64_t *rows, int64_t *cols)
 #define SL_VECTOR_BYTES 16
 #endif
 
-/* Flags that follow the level's own could take its instructions away. */
+/* Check that later flags of CFLAGS have not taken the level's instructions away. */
 #define SL_LEVEL_IS_v3   1
 #define SL_LEVEL_IS_v4   2
 #define SL_LEVEL_IS_bf16 3
@@ -98,8 +98,8 @@ SL_INLINE void sl_join_rows(bool joined, int64_t *rows, int64_t *cols)
 #endif
 #endif
 
-/* Sums whose lanes meet in the end have SL_SIXTEEN or SL_EIGHT lanes at every level. So levels that
- * multiply and add alike give the same bits. */
+/* Lanes of vectors. Sums whose lanes meet in the end have SL_SIXTEEN or SL_EIGHT lanes at every
+ * level. So levels that multiply and add alike give the same bits. */
 enum {
     SL_LANES = SL_VECTOR_BYTES / 4,
     SL_SIXTEEN = 16,
@@ -152,7 +152,7 @@ typedef int32_t sl_short_ints __attribute__((vector_size(SL_SHORT_BYTES), aligne
 #define SL_UPPER(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
-/* The number of each lane. */
+/* A vector with the number of each lane. */
 #if SL_VECTOR_BYTES == 64
 #define SL_LANE_NUMBERS                                      \
     (sl_words)                                               \
@@ -176,7 +176,7 @@ typedef int32_t sl_short_ints __attribute__((vector_size(SL_SHORT_BYTES), aligne
 /* -1 in the lanes whose first bit is set, 0 in the others. */
 #define SL_SIGN(ints, lanes) ((ints)(lanes) >> 31)
 
-/* The lanes of `yes` where the mask is -1, those of `no` where it is 0. */
+/* Lanes of `yes` where the mask is -1, lanes of `no` where it is 0. */
 #define SL_SELECT(ints, mask, yes, no) (((mask) & (ints)(yes)) | (~(mask) & (ints)(no)))
 
 /* Return the first `lanes` elements at X, and 0 in the other lanes. */
@@ -187,14 +187,15 @@ SL_INLINE sl_floats sl_load_lanes(const float *x, int64_t lanes)
     return vector;
 }
 
-/* Store the first `lanes` lanes. */
+/* Store the first `lanes` lanes of a vector at X. */
 SL_INLINE void sl_store_lanes(sl_floats vector, int64_t lanes, float *x)
 {
     SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) x[j] = vector[j];
 }
 
-/* SUM + x · y, rounded once where the level fuses both. A loop of `sum += x · y` would be fused or
- * not, as the compiler likes: GCC multiplies vectors, and adds their lanes one after the other. */
+/* Return SUM + x · y, rounded once where the level fuses both. In a loop of `sum += x · y` the
+ * compiler chooses whether to fuse: GCC multiplies vectors, and adds their lanes one after the
+ * other. */
 SL_INLINE float sl_add_product(float sum, float x, float y)
 {
 #if defined(__FMA__) || defined(__aarch64__)
@@ -211,7 +212,8 @@ typedef int64_t sl_longs __attribute__((vector_size(SL_SHORT_BYTES)));
 typedef float sl_narrow_floats
     __attribute__((vector_size(SL_SHORT_BYTES / 2), aligned(4), may_alias));
 
-/* Vector v of eight floats, as doubles. GCC 12 converts a vector in halves. */
+/* Return vector v of eight floats, as doubles. Without intrinsics, GCC 12 converts a vector in
+ * halves. */
 SL_INLINE sl_reals sl_reals_at(const float *x, int v)
 {
 #ifdef __AVX2__
@@ -220,7 +222,7 @@ SL_INLINE sl_reals sl_reals_at(const float *x, int v)
     return __builtin_convertvector(((const sl_narrow_floats *)x)[v], sl_reals);
 }
 
-/* The sum, or the product, of eight doubles, half by half. */
+/* Return the sum, or the product, of eight doubles, half by half. */
 SL_INLINE double sl_fold_reals(const sl_reals *x, bool multiplied)
 {
     double lane[SL_EIGHT];
@@ -231,7 +233,7 @@ SL_INLINE double sl_fold_reals(const sl_reals *x, bool multiplied)
     return lane[0];
 }
 
-/* The sum of sixteen lanes, one after the other. */
+/* Return the sum of sixteen lanes, added one after the other. */
 SL_INLINE float sl_add_sixteen(const sl_floats *x)
 {
     float sum = 0.0f;

@@ -1,5 +1,5 @@
-/* Softmax cross-entropy with class weights and label smoothing. Without both: codelets/softmax.h.
- */
+/* Softmax cross-entropy with class weights and label smoothing. codelets/softmax.h has the loss
+ * without both. */
 #ifndef SL_CODELETS_WEIGHTED_SOFTMAX_H
 #define SL_CODELETS_WEIGHTED_SOFTMAX_H
 
@@ -13,15 +13,15 @@ struct sl_weighted_softmax {
     const float *weights; // (classes); NULL: 1
 };
 
-/* *loss = the summed loss of the training rows, *correct as of sl_kernel_softmax_loss. G = factor ·
- * scale · d loss / dZ on these rows, 0 on all others. */
+/* *loss = the summed loss of the training rows, *correct as in sl_kernel_softmax_loss. G = factor ·
+ * scale · d loss / dZ on training rows, 0 on all others. */
 void sl_kernel_weighted_softmax(const struct sl_weighted_softmax *w, double *loss, double *correct);
 
-/* The same; metrics: SL_METRICS doubles, all overwritten. */
+/* Do the work of sl_kernel_weighted_softmax on a GPU; metrics (SL_METRICS), all overwritten. */
 void sl_cuda_weighted_softmax(const struct sl_weighted_softmax *w, double *metrics,
                               struct sl_cuda_queue queue);
 
-/* weighted_softmax */
+/* Argument of the task weighted_softmax. */
 struct weighted_softmax_argument {
     float scale, smoothing;
     enum sl_row_fact factor;
@@ -29,7 +29,7 @@ struct weighted_softmax_argument {
 };
 
 /* Submit Z = the gradient of the mean loss over `train_count` training vertices, from logits Z. The
- * fact `factor` multiplies the rows. weights (2, classes), of which the second row counts; or NULL.
+ * fact `factor` multiplies the rows. weights (2, classes): the second row weighs classes; NULL: 1.
  * metrics = this tile's training loss sum and correct count, all else 0. */
 void sl_submit_weighted_softmax(struct sl_runtime *rt, int64_t train_count, float smoothing,
                                 enum sl_row_fact factor, struct sl_tile *facts,

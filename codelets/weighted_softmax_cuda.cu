@@ -26,7 +26,7 @@ __device__ __forceinline__ double sum_team(double x, unsigned team)
     return x;
 }
 
-/* Whether the label is the first largest logit, as the CPU's kernel finds it. */
+/* Return whether the label is the first largest logit, as the CPU's kernel finds it. */
 __device__ __forceinline__ bool is_right(const sl_softmax &s, const float *z, int32_t label,
                                          unsigned lane, unsigned team)
 {

@@ -5,7 +5,8 @@
 #include "core/error.h"
 #include "graphs/network.h"
 
-/* Each output begins with an axis of its own; some are the axis of an earlier one. */
+/* Return the first place that shares the axis of a place. `same` holds, for each place, an earlier
+ * or the same place with its axis. */
 static int first_of(const int *same, int place)
 {
     while (same[place] != place)
@@ -20,7 +21,8 @@ static void join(int *same, int a, int b)
     same[a > b ? a : b] = a > b ? b : a;
 }
 
-/* Place 0 is the features', place l + 1 the output of layer l. */
+/* Join the places that share an axis. Place 0 is the features, place l + 1 the output of layer l.
+ */
 static void join_places(const struct sl_layer_list *list, int *same)
 {
     for (int p = 0; p <= list->count; p++)

@@ -1,7 +1,7 @@
 /* Axes of a model: between two layers lies an axis of units, along which parameters split. The
- * units of a layer's output are those of the next layer's input. A layer without weights, such as a
- * norm, keeps its axis, and outputs that are added share one. So a residual network has one axis
- * for its whole stream. */
+ * units of a layer's output are the units of the next layer's input. A layer without weights, such
+ * as a norm, keeps its axis, and outputs that are added share one. So a residual network has one
+ * axis for its whole stream. */
 #ifndef SL_GRAPHS_AXES_H
 #define SL_GRAPHS_AXES_H
 
@@ -9,7 +9,7 @@
 
 struct sl_axis {
     int64_t width; /* units */
-    int heads;     /* of equally many units, which split alike; 1: none */
+    int heads;     /* heads with equally many units, which split alike; 1: none */
     bool hidden;   /* neither features nor classes */
 };
 

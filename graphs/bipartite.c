@@ -24,11 +24,11 @@ struct row {
 };
 
 struct column {
-    int64_t first;  /* of its shares */
+    int64_t first;  /* place of its first share */
     int32_t shares; /* rows that feed the column */
     int32_t next;   /* the share to try next in this phase */
     int32_t room;   /* units that may still go to the sink */
-    int32_t level;  /* of the row before it; -1: no path */
+    int32_t level;  /* level of the row before it; -1: no path */
 };
 
 /* Flow along an entry. A column has places for as many shares as its entries, or its units where
@@ -148,7 +148,8 @@ struct start {
 static void transpose(struct start *start)
 {
     const struct sl_bipartite *graph = start->flow->graph;
-    int64_t *end = start->first + 1; /* of each column, so far: at first the end before it */
+    int64_t *end = start->first +
+                   1; /* end of each column's rows so far; at first the end of the column before */
     for (int64_t e = 0; e < graph->indptr[graph->rows]; e++)
         end[graph->columns[e] + 1]++;
     for (int64_t c = 1; c <= graph->cols; c++)

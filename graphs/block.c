@@ -34,11 +34,11 @@
 #include "graphs/partials.h"
 #include "graphs/stages.h"
 
-/* A row of the result on its way. */
+/* A row of the result and its progress. */
 struct row {
     struct sl_state *state;
-    int start; /* its first column tile */
-    int next;  /* the step that comes */
+    int start; /* column tile with which the row starts */
+    int next;  /* next step */
 };
 
 /* The walk on this rank. */
@@ -47,22 +47,23 @@ struct walk {
     const struct sl_distribution *d;
     const struct sl_reduction *reduction;
     const struct sl_sparse_matrix *a;
-    int matrices; /* that are moved */
+    int matrices; /* moved matrices */
     struct sl_grid grid;
-    int r, c, l;            /* this rank's place on it */
-    struct sl_tile_run own; /* row tiles of its group */
-    int others, count;      /* rows that this rank combines: of other groups, of all */
+    int r, c, l;            /* this rank's row, column and depth */
+    struct sl_tile_run own; /* row tiles of this rank's group */
+    int others, count; /* rows of other groups that this rank combines; all rows that it combines */
     struct row *row;
     struct sl_states rows;
     struct sl_tile **met[SL_MOVED]; /* room for the tiles of a meeting */
     struct sl_tile **asked;         /* room for the tiles of a stage */
-    int *from;                      /* and for the ranks that send them */
+    int *from;                      /* room for the senders of these tiles */
     struct sl_relay relay;
 };
 
 /* ---- Rows ---- */
 
-/* Column tile number `step` of a row, and the other way round. */
+/* Return the column tile that a row meets in step `step`; return the step in which it meets a
+ * column tile. */
 static int column(const struct walk *w, const struct row *row, int step)
 {
     return (row->start + step) % w->a->tile_cols;
@@ -78,14 +79,14 @@ static struct sl_tile *moved_tile(const struct walk *w, int m, int k)
     return sl_matrix_tile(w->reduction->moved[m], k, w->c);
 }
 
-/* Whether row tile i is needed, and whether H(k) is not 0 (graphs/reach.h). */
+/* Return whether row tile i is needed and H(k) is not 0 (graphs/reach.h). */
 static bool is_wanted(const struct walk *w, int i, int k)
 {
     return !sl_matrix_tile(w->reduction->out[0], i, w->c)->idle && !moved_tile(w, 0, k)->idle;
 }
 
-/* ε: whether tile (i, k) has entries and meets H(k) at this depth, the depth of the group that has
- * H(k). */
+/* ε: return whether tile (i, k) has entries and meets H(k) at this depth, the depth of the group
+ * that has H(k). */
 static bool is_met(const struct walk *w, int i, int k)
 {
     const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, i, k);
@@ -110,7 +111,7 @@ static void meet(struct walk *w, struct row *row, struct sl_sparse_tile *tile, i
     w->reduction->reducer->meet(row->state, &meeting);
 }
 
-/* Meets the tiles up to before step `to`, in tasks of their own. */
+/* Meet the tiles before step `to`, in tasks of their own. */
 static void advance(struct walk *w, struct row *row, int to)
 {
     for (; row->next < to; row->next++) {
@@ -123,9 +124,10 @@ static void advance(struct walk *w, struct row *row, int to)
 
 /* ---- Stages ---- */
 
-/* Row tiles [from, to) of one rank, worked on at a time. Where the own run is a stage, it comes
- * twice. The first time, each row meets its tiles from its start on; the second time (`before`),
- * the tiles before its start. Where rows start at the first own tile, it comes once. */
+/* Row tiles [from, to) of one rank, worked on at a time. If the own run is a stage, it comes twice.
+ * The first time, each row meets the run's tiles from the row's start on; the second time
+ * (`before`), the tiles before the start. If rows start at the first own tile, the own run comes
+ * once. */
 struct run {
     int rank, from, to;
     bool before;
@@ -137,13 +139,13 @@ static struct run stage_run(const struct sl_runtime *rt, const struct sl_distrib
     return (struct run){run.rank, run.from, run.to, false};
 }
 
-/* Whether tiles of the adjacency travel: the own run is a stage for them, too. */
+/* Return whether tiles of the adjacency travel: the own run is a stage for them, too. */
 static bool adjacency_travels(const struct walk *w)
 {
     return w->d->drops_adjacency && w->grid.columns > 1;
 }
 
-/* How often the own run is a stage, where tiles of the adjacency travel. */
+/* Return how often the own run is a stage, where tiles of the adjacency travel. */
 static int own_stages(const struct sl_distribution *d)
 {
     return d->own_first ? 1 : 2;
@@ -156,13 +158,13 @@ static int count_runs(const struct walk *w)
 
 static struct run run_at(const struct walk *w, int s)
 {
-    const int first = adjacency_travels(w); /* stage of another rank */
+    const int first = adjacency_travels(w); /* first stage of another rank */
     if (first <= s && s < first + sl_stages_count(w->rt, w->d))
         return stage_run(w->rt, w->d, s - first);
     return (struct run){w->rt->rank, w->own.from, w->own.to, s > 0};
 }
 
-/* Whether rank `rank`, of this layer, has a row that meets H(k). */
+/* Return whether rank `rank`, of this depth, has a row that meets H(k). */
 static bool has_row(const struct walk *w, int rank, int k)
 {
     const struct sl_tile_run rows = sl_grid_panel(w->d, rank);
@@ -205,7 +207,7 @@ static int parent_of(const struct walk *w, int owner, int position, int k)
     return sl_relay_parent(&w->relay, owner, position, needs, &(struct way){w, k});
 }
 
-/* The tiles for the run that this rank needs. */
+/* Return the stage of a run: the run's tiles that this rank needs. */
 static struct sl_stage stage_of(const struct walk *w, const struct run *run)
 {
     struct sl_stage stage = {.tiles = w->asked, .from = w->from};
@@ -261,7 +263,7 @@ static void send_adjacency(const struct walk *w)
         }
 }
 
-/* Meets the tiles up to column tile `to`. */
+/* Let all rows meet the tiles up to column tile `to`. */
 static void work_up_to(struct walk *w, int to)
 {
     for (int r = 0; r < w->count; r++)
@@ -319,7 +321,7 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
 {
     (void)before; /* nothing is packed */
     const int64_t row =
-        sl_leading((now->row + 3) / 4, SL_FLOAT32) * 4; /* of float32, the wider type */
+        sl_leading((now->row + 3) / 4, SL_FLOAT32) * 4; /* row bytes in float32, the wider type */
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     const int stages = sl_stages_count(rt, d);
     int64_t most = 0;
@@ -329,13 +331,15 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
             bytes += now->matrices * stage_bytes(rt, d, s % stages, row);
         most = larger(most, bytes);
     }
-    const int sums = (own.to - own.from) * (d->grid.depth - 1) + 1; /* of a walk, and the next */
+    const int sums = (own.to - own.from) * (d->grid.depth - 1) +
+                     1; /* stages of sums in a walk, and one of the next */
     const int ahead = sums < rt->stages ? sums : rt->stages;
     for (int i = own.from; d->grid.depth > 1 && i < own.to; i++)
         most =
             larger(most, ahead * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
                                                        sl_leading(now->state / 4, SL_FLOAT32) * 4));
-    if (now->operands > 0) /* of other depths, as many rows as the own ones; during the walk */
+    if (now->operands >
+        0) /* other depths' operands stay during the walk, as many rows as the own rows */
         most += (d->grid.depth - 1) *
                 sl_distribution_taken(d, own, sl_leading(now->operands / 4, SL_FLOAT32) * 4);
     return most;
@@ -349,7 +353,7 @@ static int block_visits(const struct sl_runtime *rt, const struct sl_distributio
 
 /* ---- Sums over layers ---- */
 
-/* Whether layer `layer` has part of the sum of row i. */
+/* Return whether depth `layer` has part of the sum of row i. */
 static bool contributes(const struct walk *w, int i, int layer)
 {
     for (int k = 0; k < w->a->tile_cols; k++) {
@@ -361,7 +365,7 @@ static bool contributes(const struct walk *w, int i, int layer)
     return false;
 }
 
-/* What layer `layer` has of row i: a tile for each output. */
+/* Find the partial sums that depth `layer` has of row i, a tile for each output. */
 static void find_partials(const struct walk *w, int i, int layer, struct sl_tile **tile)
 {
     const struct sl_reduction *r = w->reduction;
@@ -381,7 +385,7 @@ static void send_partials(struct walk *w)
     }
 }
 
-/* Merges what another layer has of the own rows: a stage each. */
+/* Merge the partial sums of another depth into the own rows, a stage for each row. */
 static void merge_partials(struct walk *w, int layer)
 {
     for (int r = w->others; r < w->count; r++) {
@@ -398,7 +402,8 @@ static void merge_partials(struct walk *w, int layer)
     }
 }
 
-/* The reduce-scatter: each rank merges the rows of its group, each in a fixed order. */
+/* Reduce-scatter over the depths: each rank merges the partial sums of its group's rows in a fixed
+ * order. */
 static void merge_depths(struct walk *w)
 {
     send_partials(w);
@@ -440,9 +445,9 @@ static void drop_row_operands(struct walk *w)
 
 /* ---- The walk ---- */
 
-/* The ring: ranks with the same column and depth need one another's tiles. A rank drops a stage
- * when rt->stages - 1 later stages have been asked for. Until then the rank can hand its tiles on.
- */
+/* Return the ring: ranks with the same column and depth need one another's tiles. A rank drops a
+ * stage when rt->stages - 1 later stages have been asked for. Until then the rank can hand its
+ * tiles on. */
 static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     const int stride = d->grid.columns * d->grid.depth;
@@ -470,13 +475,14 @@ static void add_row(struct walk *w, int start, struct sl_state state)
     w->row[w->count++] = row;
 }
 
-/* The first column tile of all sums, or of those for other groups: the first own one. */
+/* Return the column tile with which sums for other groups begin, and with own-first all sums: the
+ * first own column tile. */
 static int first_own(const struct walk *w)
 {
     return w->own.from % w->a->tile_cols;
 }
 
-/* A row of another group, unless this rank has nothing for it. */
+/* Add a row of another group, if this rank has terms for it. */
 static void add_partial_row(struct walk *w, int i)
 {
     struct sl_state state = {.i = i, .part = true, .apart = true};
@@ -516,7 +522,7 @@ static void add_rows(struct walk *w, bool apart)
 static void open_walk(struct walk *w)
 {
     const size_t rows = (size_t)w->a->tile_rows, cols = (size_t)w->a->tile_cols;
-    const size_t most = (rows + (size_t)w->matrices) * cols; /* of a stage */
+    const size_t most = (rows + (size_t)w->matrices) * cols; /* most tiles of a stage */
     w->row = malloc(rows * sizeof *w->row);
     w->met[0] = malloc((size_t)w->matrices * cols * sizeof *w->met[0]);
     w->asked = malloc(most * sizeof *w->asked);

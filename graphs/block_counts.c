@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "graphs/distribution.h"
 
-/* Where on the grid the owner of a whole row tile is. */
+/* The place on the grid of a whole row tile's owner. */
 struct place {
     int rank, row, column, layer;
 };
@@ -31,19 +31,19 @@ static int64_t rows_of(const struct counting *c, int i)
     return c->d->row_cut[i + 1] - c->d->row_cut[i];
 }
 
-/* The first rank of a group, which stands for all of them. */
+/* Return the counts of a group's first rank, which stands for all its ranks. */
 static struct sl_walk_counts *group(const struct counting *c, int row, int layer)
 {
     return &c->rank[sl_grid_rank(&c->d->grid, row, 0, layer)];
 }
 
-/* Whether row tile i is needed, and H(k) is not 0. */
+/* Return whether row tile i is needed and H(k) is not 0. */
 static bool is_wanted(const struct counting *c, int i, int k)
 {
     return !c->d->hop || (c->d->hop[i] <= c->walk->to && c->d->hop[k] <= c->walk->from);
 }
 
-/* Row tile i with entries in column tile k. */
+/* Count tile (i, k), which has `nnz` entries. */
 static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
 {
     const struct place *row = &c->at[i], *column = &c->at[k];
@@ -91,7 +91,8 @@ static void meet_row(struct counting *c, int i)
     const int64_t tiles = c->counts->tiles, first = flipped ? i : i * tiles;
     const int64_t step = flipped ? tiles : 1;
     const int *hop = c->d->hop;
-    int piece = -1, at = 0; /* the rank whose tiles, of one hop, are one at present; the last one */
+    int piece = -1,
+        at = 0; /* rank whose tiles, of one hop, currently join into one tile; its last tile */
     for (int k = 0; k < tiles; k++) {
         const int64_t nnz = nnz_of[first + k * step];
         const bool joins = c->at[k].row == c->at[i].row && !c->d->tiles_alone;

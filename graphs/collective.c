@@ -5,8 +5,8 @@
 #include "codelets/accumulate.h"
 #include "core/error.h"
 
-/* Counted from the root, round:
- *   for step = 1, 2, 4, …: rank i sends to rank i + step for all i < step */
+/* Ranks count from the root, round. For step = 1, 2, 4, …: rank i sends to rank i + step, for all i
+ * < step. */
 void sl_broadcast_from(struct sl_runtime *rt, struct sl_tile *tile, int root, int first, int count)
 {
     const int from = root - first;
@@ -20,7 +20,7 @@ void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, int first, int co
     sl_broadcast_from(rt, tile, tile->owner, first, count);
 }
 
-/* for distance = 1, 2, 4, …: i += i + distance for i = 0, 2·distance, 4·distance, … */
+/* For distance = 1, 2, 4, …: term i += term i + distance, for i = 0, 2·distance, 4·distance, … */
 bool sl_reduce_next(struct sl_reduce_step *step, int count)
 {
     int distance = step->from - step->to;

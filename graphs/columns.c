@@ -17,7 +17,7 @@ void sl_columns_join(struct sl_runtime *rt, const struct sl_distribution *d,
         }
 }
 
-/* A part on its way to another rank. */
+/* Cut a part out of a row tile, and send it to its owner. */
 static void cut_elsewhere(struct sl_runtime *rt, const struct sl_distribution *d,
                           struct sl_tile *row, int64_t column, int64_t tag, struct sl_tile *part)
 {
@@ -78,7 +78,7 @@ int sl_columns_rank(const struct sl_runtime *rt, const struct sl_distribution *d
     return rt->rank - sl_grid_column(&d->grid, rt->rank) + column;
 }
 
-/* Ranks of a group need all columns. */
+/* Return the ring of a group, whose ranks need all columns. */
 static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     return (struct sl_relay){

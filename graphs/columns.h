@@ -22,7 +22,7 @@ int64_t sl_columns_count(const struct sl_distribution *d, const int64_t *cut, in
 /* Send a tile from its owner to the other ranks of the owner's group. They keep the tile. */
 void sl_columns_share(struct sl_runtime *rt, const struct sl_distribution *d, struct sl_tile *tile);
 
-/* Return the column that is `hop` after this rank's, round. */
+/* Return the column `hop` places after this rank's column, round. */
 int sl_columns_after(const struct sl_runtime *rt, const struct sl_distribution *d, int hop);
 
 /* Return the rank in this rank's group that has the column. */

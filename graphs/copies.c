@@ -12,7 +12,7 @@
 /* A row of a rank. Each column of a matrix has vertices of its own. */
 struct place {
     int64_t vertex, row;
-    int32_t rank, tile; /* tile: of the rank's, from 0 */
+    int32_t rank, tile; /* tile: number among the rank's row tiles, from 0 */
 };
 
 /* A copy and its owner. */
@@ -20,7 +20,7 @@ struct pair {
     struct place copy, owner;
 };
 
-/* The vertices that a rank keeps the directory for. */
+/* Return a vertex's home: the rank that keeps its entry of the directory. */
 static int home_of(const struct sl_runtime *all, int64_t vertex)
 {
     return (int)(vertex % all->ranks);
@@ -79,7 +79,7 @@ static int compare_vertices(const void *a, const void *b)
     return (x->vertex > y->vertex) - (x->vertex < y->vertex);
 }
 
-/* This rank's rows with a role. */
+/* List this rank's rows that have the role. Return how many. */
 static int64_t list_rows(const struct sl_copies *copies, const struct sl_copies_rows *rows,
                          enum sl_copies_role role, struct place *list)
 {
@@ -96,7 +96,7 @@ static int64_t list_rows(const struct sl_copies *copies, const struct sl_copies_
     return count;
 }
 
-/* At home: find the owner of each copy. */
+/* Pair each copy with the owner of its vertex, on the vertices' home rank. */
 static int match(int columns, struct place *owner, int64_t owners, const struct place *copy,
                  int64_t count, struct pair *pair)
 {
@@ -112,7 +112,8 @@ static int match(int columns, struct place *owner, int64_t owners, const struct 
     return 0;
 }
 
-/* Tell owners and copies of one another: pairs of this rank's copies, and of its owned rows. */
+/* Find the pairs of this rank's copies, and the pairs of the rows that it owns, through the home
+ * ranks. */
 static int find_pairs(const struct sl_copies *copies, const struct sl_copies_rows *rows,
                       struct pair *of_copies[1], int64_t *n_copies, struct pair *of_owners[1],
                       int64_t *n_owners)
@@ -150,8 +151,8 @@ static int find_pairs(const struct sl_copies *copies, const struct sl_copies_row
 
 /* ---- Lists of rows ---- */
 
-/* A message for each rank of copies and each of its tiles: its rows are in one tile there, and in
- * ascending order at the owner. Both ends sort alike. */
+/* Order pairs by message, alike on both ends. A message goes to one tile of a rank with copies; its
+ * rows ascend at the owner. */
 static int compare_pairs(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
@@ -171,8 +172,8 @@ static bool one_message(const struct pair *x, const struct pair *y)
            x->copy.tile == y->copy.tile;
 }
 
-/* Lists of one end. `at_copies`: rows of copies, in one tile; else rows of owners, in any of this
- * rank's tiles. */
+/* Make the lists of one end. `at_copies`: a list has rows of copies, in one tile; else rows of
+ * owners, in any of this rank's tiles. */
 static struct sl_exchange_list *make_lists(const struct sl_copies_rows *rows, struct pair *pair,
                                            int64_t count, bool at_copies, int *lists,
                                            int64_t **numbers)
@@ -200,7 +201,7 @@ static struct sl_exchange_list *make_lists(const struct sl_copies_rows *rows, st
     return list;
 }
 
-/* Groups of unlike sizes may have unlike grids. */
+/* Return SL_ERR_USAGE on all ranks if groups have unlike columns, as groups of unlike sizes may. */
 static int check_columns(struct sl_runtime *all, int columns)
 {
     const int64_t least = sl_runtime_least(all, columns), most = -sl_runtime_least(all, -columns);
@@ -304,8 +305,8 @@ int64_t sl_copies_list_bytes(const struct sl_copies *copies)
 
 /* ---- Exchange ---- */
 
-/* The matrix as the view of all groups sees it: this rank has its own tiles, nobody the others. The
- * caller frees the tiles. */
+/* Return the matrix as the view of all groups sees it: this rank owns its tiles, and no rank owns
+ * the others. The caller frees the tiles. */
 static struct sl_matrix seen_by_all(const struct sl_groups *groups, const struct sl_matrix *matrix)
 {
     const int count = matrix->tile_rows * matrix->tile_cols;
@@ -329,7 +330,8 @@ static bool is_exact(const struct sl_copies *copies, const struct sl_copies_mome
     return copies->delay == 0 || moment->exact || moment->step < copies->delay;
 }
 
-/* Where the messages of a period of `delay` steps are. Place 0 has those that are read at once. */
+/* Return the exchange's place for the messages of a period of `delay` steps. Messages that are read
+ * at once have place 0. */
 static int place_of(const struct sl_copies_moment *moment, int64_t period)
 {
     return 1 + 2 * moment->number + (int)(period % 2);
@@ -360,7 +362,7 @@ void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *
     free(seen.tiles);
 }
 
-/* Zeros for the rows of any message. */
+/* Return zeros for the rows of any message, made on the first call for a width and type. */
 static struct sl_tile *zeros_like(struct sl_copies *copies, const struct sl_matrix *g)
 {
     const int64_t rows = most_rows(&copies->to_copies), width = own_width(copies, g);
@@ -372,19 +374,20 @@ static struct sl_tile *zeros_like(struct sl_copies *copies, const struct sl_matr
         sl_fatal("no memory for %d tiles of zeros", copies->zeros + 1);
     copies->zero = longer;
     struct sl_tile *zero = &copies->zero[copies->zeros++];
-    *zero = (struct sl_tile){.rows = rows,
-                             .cols = width,
-                             .ld = width,
-                             .element_size = sl_type_size(g->type),
-                             .tag = -1, /* ranks may have unlike columns, and so other zeros */
-                             .owner = copies->groups->all->rank};
+    *zero =
+        (struct sl_tile){.rows = rows,
+                         .cols = width,
+                         .ld = width,
+                         .element_size = sl_type_size(g->type),
+                         .tag = -1, /* no tag: ranks may have unlike columns, and so unlike zeros */
+                         .owner = copies->groups->all->rank};
     zero->memory = sl_memory_alloc((size_t)sl_tile_bytes(zero));
     if (!zero->memory)
         sl_fatal("no memory for %lld zeros", (long long)(rows * width));
     return zero;
 }
 
-/* Copies are cleared when their gradients are packed, before owners add those of others. */
+/* Clear copies when their gradients are packed, before owners add other groups' gradients. */
 void sl_copies_return(struct sl_copies *copies, const struct sl_copies_moment *moment,
                       const struct sl_matrix *g)
 {

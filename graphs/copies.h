@@ -26,11 +26,11 @@
 
 struct sl_copies {
     const struct sl_groups *groups;
-    int hops;                                /* h */
-    int delay;                               /* r; 0: none */
-    int column;                              /* of matrices that are cut: this rank's */
-    struct sl_exchange to_copies, to_owners; /* between ranks of all groups */
-    struct sl_tile *zero;                    // (zeros): of one width each
+    int hops;                                /* hops h that copies reach */
+    int delay;                               /* delay r; 0: none */
+    int column;                              /* this rank's column of matrices that are cut */
+    struct sl_exchange to_copies, to_owners; /* exchanges between ranks of all groups */
+    struct sl_tile *zero;                    // (zeros): tiles of zeros, one for each width
     int zeros;
 };
 
@@ -42,7 +42,7 @@ enum sl_copies_role { SL_COPIES_COPY, SL_COPIES_OWNER, SL_COPIES_LEAF };
  * vertex have the same column of as many columns. */
 struct sl_copies_rows {
     int from, to;           /* row tiles from … to - 1 are this rank's */
-    int column, columns;    /* of the grid of ranks */
+    int column, columns;    /* this rank's column, and the columns, of the grid of ranks */
     const int64_t *row_cut; // (tiles + 1)
     uint32_t *vertex;       // (rows)
     uint8_t *role;          // (rows): enum sl_copies_role
@@ -54,21 +54,21 @@ int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, i
                      const struct sl_copies_rows *rows);
 void sl_copies_destroy(struct sl_copies *copies);
 
-/* Return the bytes of the messages and zeros of a matrix on this rank, and those of the lists of
- * rows. Received messages stay; sent ones go. `again`: there is another matrix of this width
- * already. Their exact exchanges have the same messages. */
+/* Return the bytes of a matrix's messages and zeros on this rank, and the bytes of the lists of
+ * rows. Received messages stay; sent messages are freed. `again`: another matrix of this width
+ * shares the messages of exact exchanges. */
 int64_t sl_copies_bytes(const struct sl_copies *copies, const struct sl_matrix *matrix, bool again);
 int64_t sl_copies_list_bytes(const struct sl_copies *copies);
 
-/* The place of an exchange in a training. */
+/* The place of an exchange in a training run. */
 struct sl_copies_moment {
-    int number;   /* of the layer among those that are refreshed */
-    int64_t step; /* training steps before this one */
-    bool exact;   /* whatever the delay */
+    int number;   /* number of the layer among refreshed layers */
+    int64_t step; /* training steps before this step */
+    bool exact;   /* the exchange is exact, whatever the delay */
 };
 
 /* Submit H(copy) = H(owner), and G(owner) += Σ G(copy), G(copy) = 0, for a matrix of the group's
- * view. All ranks call them in the same order. */
+ * view. All ranks call both functions in the same order. */
 void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *moment,
                        const struct sl_matrix *h);
 void sl_copies_return(struct sl_copies *copies, const struct sl_copies_moment *moment,

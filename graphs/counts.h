@@ -10,9 +10,9 @@
 /* Entries of the tiles of a graph. */
 struct sl_tile_counts {
     int tiles;
-    int64_t *nnz;    // (tiles, tiles): of S = A + I, or A
-    int64_t *back;   // likewise, of its transpose; NULL: follows from `nnz`
-    int64_t entries; /* of S */
+    int64_t *nnz;    // (tiles, tiles): entries of S = A + I, or A
+    int64_t *back;   // (tiles, tiles): entries of its transpose; NULL: follows from `nnz`
+    int64_t entries; /* entries of S */
     bool symmetric;  /* S is its transpose */
     bool has_values;
 };
@@ -45,28 +45,27 @@ struct sl_flow {
     double rows, messages;
 };
 
-/* Entries of sparse tiles that meet on a rank: before rows of other ranks come, and after. */
+/* Entries of sparse tiles that meet on a rank: before rows of other ranks arrive, and after. */
 struct sl_met {
     int64_t early, late;
 };
 
-/* A walk on one rank. */
+/* Counts of a walk on one rank. */
 struct sl_walk_counts {
-    struct sl_flow moved;                /* of each moved matrix */
-    struct sl_flow merged, replaced;     /* of each output's states: merged, or replacing rows */
-    struct sl_flow made;                 /* rows whose states are made here for other ranks, which
-                                            send their row operands before */
-    double packed;                       /* rows of states, or of moved matrices, that are copied
-                                            into messages, and out of messages */
-    double table;                        /* rows that own rows may meet */
-    struct sl_met own, others;           /* entries of own rows; of rows whose sums are made here
-                                            for other ranks, before those of own rows */
-    int64_t tiles, row_tiles;            /* sparse tiles that meet here; rows with such */
-    int64_t own_last;                    /* of own.early, entries of tiles (i, k), k < i: sums in
-                                            the order of tiles meet them after other ranks' tiles,
-                                            if there are such */
-    int64_t own_bytes, own_tiles, bytes; /* of the sparse tiles that the rank owns; of those that
-                                            meet here */
+    struct sl_flow moved;            /* received rows of each moved matrix */
+    struct sl_flow merged, replaced; /* received states of each output: merged, or replacing rows */
+    struct sl_flow made; /* rows whose states this rank makes for other ranks, which first send
+                            their row operands */
+    double packed;       /* rows of states, or of moved matrices, that are copied
+                            into messages, and out of messages */
+    double table;        /* rows that own rows may meet */
+    struct sl_met own, others; /* entries of own rows; entries of rows whose sums this rank makes
+                                  for other ranks, before its own rows */
+    int64_t tiles, row_tiles;  /* sparse tiles that meet here; row tiles in which some meet */
+    int64_t own_last; /* entries in own.early of tiles (i, k), k < i: sums in the order of tiles
+                         meet them after other ranks' tiles, if any */
+    int64_t own_bytes, own_tiles, bytes; /* bytes and number of the sparse tiles that the rank owns;
+                                            bytes of the sparse tiles that meet here */
 };
 
 static inline int64_t sl_counts_nnz(const struct sl_walk_counts *c)

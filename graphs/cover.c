@@ -15,7 +15,8 @@
 #include "core/error.h"
 #include "graphs/halo.h"
 
-/* Whether a layer needs the rows of result message `number` for `rank`, which are of one hop. */
+/* Return whether a layer needs the rows of result message `number` for `rank`, which are of one
+ * hop. */
 static bool is_needed(const struct sl_cover_walk *w, int rank, int number)
 {
     const int tile = sl_halo_run(w->d, w->cover->results.numbers, rank, number).from;
@@ -29,7 +30,7 @@ static const struct sl_matrix *state_of(const struct sl_cover_walk *w, int outpu
     return sl_reduction_state(w->reduction, output);
 }
 
-/* The buffers of row operand m that come. */
+/* Return the stage of all received row operands. */
 static struct sl_stage stage_of_operands(const struct sl_cover_walk *w, struct sl_tile **tiles)
 {
     struct sl_stage stage = {.tiles = tiles};
@@ -40,7 +41,8 @@ static struct sl_stage stage_of_operands(const struct sl_cover_walk *w, struct s
     return stage;
 }
 
-/* The operands of message p: both exchanges list the same rows, in another order. */
+/* Find the row operands of result message p. Both exchanges list the same rows, in different
+ * orders. */
 static void find_operands(const struct sl_cover_walk *w, int p, struct sl_tile *const *tiles,
                           struct sl_state *state)
 {
@@ -104,7 +106,7 @@ void sl_cover_send(const struct sl_cover_walk *w)
     const struct sl_stage stage = stage_of_operands(w, operands);
     sl_stage_ask(w->rt, &stage, 0, NULL);
     sl_states_open(&states, w->rt, w->reduction, w->d->temporaries, count);
-    for (int o = 0; o < reducer->outputs; o++) /* the same buffers on all ranks, in this order */
+    for (int o = 0; o < reducer->outputs; o++) /* all ranks make the same buffers in this order */
         sl_exchange_outgoing(w->rt, &w->cover->results, state_of(w, o), 0, o);
     for (int p = 0; p < count; p++) {
         if (!is_needed(w, w->cover->results.send[p].peer, w->cover->results.send[p].number))
@@ -133,7 +135,7 @@ bool sl_cover_merges(const struct sl_cover *cover, int i)
     return merges;
 }
 
-/* A message for rank `to`, of results that rank `from` makes. */
+/* Count a message of results that rank `from` makes for rank `to`. */
 static void count_message(const struct sl_cover *cover, int64_t message, int from, int to,
                           struct sl_walk_counts *rank)
 {
@@ -154,7 +156,7 @@ static void count_all(const struct sl_cover *cover, int r, struct sl_walk_counts
     rank->others.early += cover->nnz[r];
 }
 
-/* Row operands travel for results that a layer does not need, too. */
+/* `made` counts all results: row operands travel even for results that a layer does not need. */
 void sl_cover_count(const struct sl_cover *cover, const struct sl_distribution *d,
                     const struct sl_counted_walk *walk, int numbers, struct sl_walk_counts *rank)
 {
@@ -187,7 +189,7 @@ static bool comes(const struct sl_cover_walk *w, int p)
     return is_needed(w, w->rt->rank, w->cover->results.receive[p].number);
 }
 
-/* The messages of a stage, if they come: [from, to). */
+/* Return the messages [from, to) of a stage; unneeded messages do not come. */
 static struct sl_tile_run messages_of(const struct sl_cover_walk *w, int s)
 {
     const int64_t count = w->cover->results.receives, stages = sl_cover_stages(w->rt, w->cover);
@@ -241,7 +243,7 @@ static void cover_describe(const struct sl_distribution *d, char text[32])
     snprintf(text, 32, "cover");
 }
 
-/* A rank has the rows that come by row alone. */
+/* Make the cover first: a rank receives only the rows that travel by row. */
 static int cover_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
                                   const struct sl_adjacency_source *source,
                                   struct sl_sparse_matrix *matrix)

@@ -19,14 +19,14 @@
  * run of row tiles of its receiver (sl_halo_run). */
 struct sl_cover {
     int64_t *received, *sent;     // (ranks): results that each rank receives, and makes for others
-    int64_t *messages, *made;     // (ranks): of results that each rank receives, and sends
-    int64_t *nnz, *tiles, *bytes; // (ranks): of each rank's matrix
-    /* For a prediction: */
+    int64_t *messages, *made;     // (ranks): messages of results that each rank receives, and sends
+    int64_t *nnz, *tiles, *bytes; // (ranks): size of each rank's matrix
+    /* Counts for a prediction. */
     int64_t *rows, *entries; // (ranks, ranks · numbers): results that each rank makes for each
-                             // receiver's messages, and entries of these; NULL: not counted
-    /* For training, of this rank: */
-    struct sl_exchange results;     /* from the ranks of the columns to the ranks of the rows */
-    struct sl_exchange operands;    /* the other way: row operands of the same rows */
+                             // receiver's messages, and their entries; NULL: not counted
+    /* Exchanges and matrix of this rank, for training. */
+    struct sl_exchange results;     /* from ranks of columns to ranks of rows */
+    struct sl_exchange operands;    /* row operands of the result rows, in the opposite direction */
     struct sl_sparse_matrix matrix; /* a tile row for each message of results that this rank sends,
                                        a column for each own row; its tiles never travel */
     struct sl_tile *listed; // (results.sends): (1, rows) of int32, the graph's numbers of the rows;
@@ -64,8 +64,9 @@ void sl_cover_send(const struct sl_cover_walk *walk);
 /* Return whether results come for row tile i. */
 bool sl_cover_merges(const struct sl_cover *cover, int i);
 
-/* Return the number of stages in which results come; list the tiles of a stage in `tiles`
- * (outputs · results.receives); merge them into complete states of the own row tiles. */
+/* sl_cover_stages: return the number of stages in which results come. sl_cover_stage: list the
+ * tiles of stage s in `tiles` (outputs · results.receives). sl_cover_merge: merge them into
+ * complete states of the own row tiles. */
 int sl_cover_stages(const struct sl_runtime *rt, const struct sl_cover *cover);
 struct sl_stage sl_cover_stage(const struct sl_cover_walk *walk, int s, struct sl_tile **tiles);
 void sl_cover_merge(const struct sl_cover_walk *walk, int s, struct sl_states *states,

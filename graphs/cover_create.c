@@ -1,5 +1,5 @@
-/* Find which entries are served by row and which by result (graphs/cover.h), and hand the latter
- * over. Each rank decides for its own rows; no rank has the graph. */
+/* Find the entries that are served by row and by result (graphs/cover.h), and hand over the entries
+ * served by result. Each rank decides for its own rows; no rank has the graph. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,12 +19,12 @@ struct finding {
     int numbers;
     int64_t first, end;       /* rows of this rank */
     int64_t *bounds;          // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
-    struct sl_crossings sent; /* of own rows, served by result on the ranks of their columns */
-    struct sl_crossing *came; // (came_count): of own columns, to serve
+    struct sl_crossings sent; /* entries of own rows that other ranks serve */
+    struct sl_crossing *came; // (came_count): entries that this rank serves
     int64_t came_count;
     int64_t *result_first; // (ranks · numbers + 1): results of each message
     int64_t *row_entry;    // (results + 1): the first entry of each result
-    int64_t *rows;         // (results): rows of the graph
+    int64_t *rows;         // (results): the graph's row of each result
     int64_t *own_rows;     // rows here whose results come, message by message
     int64_t *own_first;    // (ranks · numbers + 1)
     int32_t *columns;      // (longest result)
@@ -67,7 +67,7 @@ static int find_covers(struct finding *f)
 
 /* ---- Results and their messages ---- */
 
-/* Which run of rank `rank`'s row tiles has the row. */
+/* Return the number of the run of rank `rank`'s row tiles that has the row. */
 static int number_of(const struct finding *f, int rank, int64_t row)
 {
     int number = 0;
@@ -76,7 +76,7 @@ static int number_of(const struct finding *f, int rank, int64_t row)
     return number;
 }
 
-/* Entries that came are in the order of ranks, then of rows: so are results and messages. */
+/* Number results and messages. They come by rank, then by row, as the received entries do. */
 static int number_results(struct finding *f)
 {
     const int runs = f->rt->ranks * f->numbers;
@@ -110,7 +110,7 @@ static int number_results(struct finding *f)
     return f->columns && f->values ? 0 : no_memory(f, longest);
 }
 
-/* Rows of this rank whose results come, from the entries that it sent. */
+/* List the rows of this rank whose results other ranks make, from the entries that it sent. */
 static int number_own(struct finding *f)
 {
     const int runs = f->rt->ranks * f->numbers;
@@ -133,8 +133,8 @@ static int number_own(struct finding *f)
     return 0;
 }
 
-/* Messages between this rank and others, round from the next rank or to the one before. Own rows
- * have places in tiles; results for others have none. */
+/* List the messages of results, round over the ranks: forward for own rows, which have places in
+ * tiles, backward for others' rows, which have none. */
 static int list_messages(const struct finding *f, bool own, struct sl_exchange_list *list)
 {
     const int ranks = f->rt->ranks;
@@ -203,7 +203,7 @@ static int list_vertices(struct finding *f)
 
 /* ---- The matrix ---- */
 
-/* What the rows of the matrix are read with. */
+/* Context of result_row, from which the matrix's rows are read. */
 struct reading {
     const struct finding *f;
     const int64_t *row_cut; // (results.sends + 1)
@@ -240,7 +240,8 @@ static int joined(const void *context, int i, int k)
     return ((const struct finding *)context)->d->tiles_alone ? k : 0;
 }
 
-/* Tiles of this rank alone. Each rank has another number of them, so all take as many tags. */
+/* Make the matrix, whose tiles belong to this rank alone. Ranks have unlike numbers of tiles, so
+ * all take equally many tags. */
 static int create_matrix(struct finding *f)
 {
     const struct sl_exchange *x = &f->cover->results;

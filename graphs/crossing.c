@@ -17,7 +17,7 @@ static int no_memory(int64_t items)
 
 /* ---- Lists ---- */
 
-/* Two passes: count, and list. */
+/* The first pass counts crossings, the second pass lists them. */
 int sl_crossings_list(struct sl_crossings *c, int ranks, const int64_t *bounds, int64_t first,
                       int64_t end, sl_row_function *row, const void *context, const bool *by_row)
 {
@@ -69,12 +69,12 @@ struct pair {
     struct sl_bipartite graph;
     int64_t *indptr;  // (columns + 1)
     int32_t *indices; // (crossings): numbers of rows
-    int32_t *column;  // (columns): of the matrix
+    int32_t *column;  // (columns): columns of the matrix
     bool *by_row, *by_result;
 };
 
-/* Number the columns, and count their crossings in indptr[2 + number]. Return how many there are.
- */
+/* Number the columns, and count their crossings in indptr[2 + number]. Return the number of
+ * columns. */
 static int32_t number_columns(const struct sl_crossing *entry, int64_t count, int32_t *place,
                               struct pair *pair)
 {
@@ -143,7 +143,7 @@ int sl_crossings_cover(const struct sl_crossing *entry, int64_t count,
     return code;
 }
 
-/* Each column is of one rank, so no two ranks write one place. */
+/* Parallel covers. Each column belongs to one rank, so no two threads write one place. */
 struct covering {
     const struct sl_crossings *crossings;
     struct sl_cover_weights weights;

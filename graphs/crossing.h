@@ -1,5 +1,5 @@
 /* Crossings: entries of S whose rows are of one rank and whose columns are of another rank. A
- * minimum vertex cover says which of the two ranks serves each of them (graphs/cover.h). */
+ * minimum vertex cover says which of the two ranks serves each entry (graphs/cover.h). */
 #ifndef SL_GRAPHS_CROSSING_H
 #define SL_GRAPHS_CROSSING_H
 
@@ -10,7 +10,8 @@ struct sl_crossing {
     float value;
 };
 
-/* Those of rows first … end - 1: rank by rank of the column, then by row, then by column. */
+/* The crossings of rows first … end - 1: rank by rank of the column, then by row, then by column.
+ */
 struct sl_crossings {
     int ranks;
     int64_t first, end;
@@ -26,7 +27,8 @@ int sl_crossings_list(struct sl_crossings *crossings, int ranks, const int64_t *
                       const bool *by_row);
 void sl_crossings_free(struct sl_crossings *crossings);
 
-/* Bytes that travel for a row of H and for a result, or anything in proportion. At least 1. */
+/* Weights of a row of H and of a result: bytes that travel, or numbers in proportion; at least 1.
+ */
 struct sl_cover_weights {
     int row, result;
 };
@@ -37,7 +39,8 @@ struct sl_cover_weights {
 int sl_crossings_cover(const struct sl_crossing *entry, int64_t count,
                        struct sl_cover_weights weights, int32_t *place, bool *by_row);
 
-/* The same for all ranks of the columns, in parallel on all cores. */
+/* Find the covers for all ranks of the columns, in parallel on all cores. Set place and by_row, and
+ * return, as sl_crossings_cover does. */
 int sl_crossings_cover_all(const struct sl_crossings *crossings, struct sl_cover_weights weights,
                            int32_t *place, bool *by_row);
 

@@ -1,5 +1,5 @@
-/* Distributions: how one group of ranks cuts the vertices and who owns which tile. One file each.
- */
+/* Distributions: each cuts the vertices among one group of ranks, and chooses the owner of each
+ * tile. Each has a file. */
 #ifndef SL_GRAPHS_DISTRIBUTION_H
 #define SL_GRAPHS_DISTRIBUTION_H
 
@@ -12,23 +12,24 @@
 #include "graphs/reducer.h"
 #include "graphs/relay.h"
 
-/* The place of an aggregation in a training. */
+/* The place of an aggregation in a training run. */
 struct sl_moment {
-    bool back;    /* aggregates gradients */
-    int number;   /* in its training step, from 0; -1: outside of a training step */
-    int64_t step; /* training steps before this one, without exact ones */
+    bool back;  /* aggregates gradients */
+    int number; /* the aggregation's number in its training step, from 0; -1: outside of a training
+                   step */
+    int64_t step; /* training steps before this step, without exact ones */
     bool exact;   /* clones meet in this step, whatever the delay */
 };
 
 /* The size of the rows that travel in an aggregation. */
 struct sl_passage {
     bool transposed;
-    int64_t row;         /* bytes of a moved row; 0: there is no such aggregation */
+    int64_t row;         /* bytes of a moved row; 0: no aggregation */
     int matrices;        /* moved matrices with such rows */
     int64_t state;       /* bytes of a row of all outputs' states, which are merged */
-    int64_t operands;    /* bytes of the operands of a row */
-    double aggregations; /* of a training step, whose rows travel, the widest counting 1; 0: before
-                            training */
+    int64_t operands;    /* bytes of a row's operands */
+    double aggregations; /* aggregations of a training step whose rows travel, weighted by width,
+                            the widest counting 1; 0: before training */
 };
 
 /* The source of the tiles of the adjacency, or of its transpose (sl_sparse_matrix_create). */
@@ -45,13 +46,13 @@ struct sl_adjacency_source {
 };
 
 struct sl_distribution_kind {
-    const char *name; /* of --distribution */
+    const char *name; /* name for --distribution */
     bool parts;  /* vertices come in the parts of a partition (METIS), a rank after the other */
     bool clones; /* edges are cut among the ranks, and rows are clones of vertices: clones of one
                     vertex have one value, and their gradients add up */
     /* Write the name with the grid, or with the delay, to `text`. */
     void (*describe)(const struct sl_distribution *d, char text[32]);
-    /* Whether results equal the results of one rank, but for rounding. */
+    /* Return whether results equal the results of one rank, but for rounding. */
     bool (*exact)(const struct sl_distribution *d);
     /* Return the share of a walk's rows that travel in a training step, on average. 0: clones never
      * meet in walks of this direction. */
@@ -75,9 +76,10 @@ struct sl_distribution_kind {
      * packed for aggregation `before` may still be in use. */
     int64_t (*received_bytes)(const struct sl_runtime *rt, const struct sl_distribution *d,
                               const struct sl_passage *now, const struct sl_passage *before);
-    /* Whether rank `rank` keeps a copy of `owner`'s tiles of the adjacency and facts of rows. */
+    /* Return whether rank `rank` keeps a copy of `owner`'s tiles of the adjacency and facts of
+     * rows. */
     bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
-    /* Return in how many turns copies of a dropped adjacency come. */
+    /* Return in how many rounds copies of a dropped adjacency arrive. */
     int (*visits)(const struct sl_runtime *rt, const struct sl_distribution *d);
     /* Set rank (ranks) to the counts of a walk on each rank. Return 0 or SL_ERR_SYSTEM. A
      * vertex-cut counts all rows, whatever their hops. */
@@ -107,23 +109,23 @@ static inline int sl_row_order_after(int orders, int row_order)
 
 struct sl_distribution {
     const struct sl_distribution_kind *kind;
-    int row_order; /* of the rows that it cuts */
+    int row_order; /* vertex order of the rows that it cuts */
     int ranks;
     struct sl_grid grid;
-    enum sl_relay_form relay;           /* how tiles of dense matrices get to other ranks */
-    bool own_first;                     /* --sum-order: sums begin with all tiles of the own rank */
-    bool tiles_alone;                   /* sparse ones of one row are not one tile */
-    bool drops_adjacency;               /* tiles of it travel in every product, and are not kept */
+    enum sl_relay_form relay; /* form of the broadcasts of dense tiles */
+    bool own_first;           /* --sum-order: sums begin with all tiles of the own rank */
+    bool tiles_alone;         /* sparse tiles of one row are not joined into one tile */
+    bool drops_adjacency;     /* tiles of the adjacency travel in every product, and are not kept */
     struct sl_partials *partials;       /* the caller's; not needed with one layer */
-    struct sl_temporaries *temporaries; /* the caller's, of all walks and products; NULL: each has
-                                           handles of its own */
-    void *own;                          /* the kind's */
+    struct sl_temporaries *temporaries; /* the caller's, shared by all walks and products; NULL:
+                                           each walk makes its own */
+    void *own;                          /* data of the kind */
     int tiles;                          /* row tiles T */
     const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
                          // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed
-    const int *hop; // (T): hops from the inner vertices to the nearest row (graphs/reach.h), 0 of
-                    // the first tile; borrowed; NULL: all rows are needed
+    const int *hop; // (T): hops from the inner vertices to the tile's nearest row (graphs/reach.h),
+                    // 0 for the first tile; borrowed; NULL: all rows are needed
 };
 
 /* Owner functions with the signature that sl_matrix_create and sl_sparse_matrix_create take; the
@@ -133,8 +135,8 @@ int sl_distribution_dense_owner(const void *distribution, int i, int j);
 int sl_distribution_sparse_owner(const void *distribution, int i, int k);
 int sl_distribution_span(const void *distribution, int i, int k);
 
-/* The distributions that are not on a grid: one entry and one file with sl_distribution_<id> each.
- * --distribution offers them by the name in quotes. */
+/* The distributions that are not on a grid. Each has an entry and a file with sl_distribution_<id>.
+ * --distribution takes the name in quotes. */
 #define SL_DISTRIBUTIONS(ENTRY) \
     ENTRY(halo, "halo") ENTRY(cover, "cover") ENTRY(vertex_cut, "vertex-cut")
 
@@ -146,7 +148,7 @@ SL_DISTRIBUTIONS(SL_DISTRIBUTION_DECLARED)
 /* All distributions on a grid of ranks (graphs/grid.h). */
 extern const struct sl_distribution_kind sl_distribution_block;
 
-/* What --distribution names: a grid of some shape, or a kind that is not on a grid. */
+/* A name of --distribution: a grid of some shape, or a kind that is not on a grid. */
 struct sl_distribution_name {
     const char *name;
     const struct sl_distribution_kind *kind;
@@ -212,7 +214,8 @@ int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribut
                                 struct sl_matrix *matrix, enum sl_type type, int64_t width);
 int sl_distribution_describe_rows(struct sl_runtime *rt, const struct sl_distribution *d,
                                   struct sl_matrix *matrix, enum sl_type type, int64_t width);
-/* The same, cut along the columns at `cut` (columns of the grid + 1), which is copied. */
+/* Make a matrix with a row per vertex, cut along its columns at `cut` (columns of the grid + 1),
+ * which is copied; or describe it, without memory. Return 0 or SL_ERR_SYSTEM. */
 int sl_distribution_create_cut(struct sl_runtime *rt, const struct sl_distribution *d,
                                struct sl_matrix *matrix, enum sl_type type, const int64_t *cut);
 int sl_distribution_describe_cut(struct sl_runtime *rt, const struct sl_distribution *d,

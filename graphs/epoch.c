@@ -27,13 +27,13 @@
 
 /* ---- Forward ---- */
 
-/* Rows of an output are stored with the factor R where the next layer wants them so. */
+/* Return whether rows of an output are stored times R, because the next layer needs them so. */
 static bool is_scaled(const struct sl_layer *layer)
 {
     return !layer->last && (layer + 1)->kind->scaled_input;
 }
 
-/* output += weight · the output of an earlier layer. */
+/* Submit output += weight · the output of an earlier layer. */
 static void add_earlier(struct sl_network *net, struct sl_layer *layer)
 {
     const struct sl_matrix *y = &layer->output;
@@ -76,8 +76,7 @@ void sl_network_forward(struct sl_network *net, bool training)
     }
 }
 
-/* Make an output again if its place holds another one. The aggregations have the numbers that they
- * had. */
+/* Make an output again if its place holds another one. Its aggregations keep their numbers. */
 static void need(struct sl_network *net, struct sl_layer *layer)
 {
     const struct sl_place *place = layer->output.place;
@@ -98,8 +97,8 @@ static void need(struct sl_network *net, struct sl_layer *layer)
 
 /* ---- Backward ---- */
 
-/* Of rows of the gradient of a layer's pre-activation, what turns them into rows for another layer.
- */
+/* Return the fact that turns rows of the gradient of one layer's pre-activation into rows for
+ * another layer. */
 static enum sl_row_fact factor_between(const struct sl_layer *from, const struct sl_layer *to)
 {
     return from->gradient_factor == to->gradient_factor ? SL_ROW_NONE
@@ -107,7 +106,8 @@ static enum sl_row_fact factor_between(const struct sl_layer *from, const struct
                                                         : SL_ROW_LEFT;
 }
 
-/* G, the gradient of a layer's output, += weight · the gradients of outputs that it is added to. */
+/* Submit G += weight · gradients of the outputs to which the layer's output is added. G is the
+ * gradient of the layer's output. */
 static void add_later(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *g)
 {
     for (struct sl_layer *later = layer + 1; later < net->layer + net->layers; later++)
@@ -129,7 +129,7 @@ void sl_network_broadcast(const struct sl_network *net, struct sl_tile *tile)
         sl_broadcast(net->rt, tile, 0, net->rt->ranks);
 }
 
-/* Other networks may share the place of the parts. */
+/* Take the place of the parts of the gradients, which other networks may share. */
 static void take_gradients(struct sl_network *net, struct sl_layer *layer)
 {
     if (!layer->gradients.place)
@@ -215,7 +215,7 @@ struct sl_tile *sl_network_total(struct sl_network *net)
     return net->total.rows ? &net->total : &net->metrics[0];
 }
 
-/* The last layer's gradient is the first that is there. */
+/* Clip all gradients, last layer first: its gradient is made first. */
 static void clip_gradients(struct sl_network *net)
 {
     bool add = false;
@@ -255,7 +255,7 @@ static struct sl_loss_tiles loss_tiles(struct sl_network *net, const struct sl_m
                                   .z = sl_matrix_tile(logits, i, 0)};
 }
 
-/* The logits with whole rows, which the loss needs. */
+/* Return the logits with whole rows, as the loss needs them. */
 static const struct sl_matrix *whole_rows(struct sl_network *net, const struct sl_matrix *output)
 {
     if (output->tile_cols == 1)
@@ -265,7 +265,8 @@ static const struct sl_matrix *whole_rows(struct sl_network *net, const struct s
     return &net->logits;
 }
 
-/* The gradients of a layer's parameters are there once its input furthest back has its own. */
+/* Sum the gradients, and update, of each layer whose furthest input is layer l. They are complete
+ * once layer l has gone back. */
 static void finish_gradients(struct sl_network *net, int l, const struct sl_optimizer_step *step)
 {
     for (int k = l; k < net->layers; k++) {
@@ -340,7 +341,7 @@ void sl_network_record(struct sl_network *net, sl_record_function *record, void 
     struct sl_tile *parameters = net->model->options.holds == SL_MODEL_HOLDS_NOTHING
                                      ? NULL
                                      : &net->layer[0].model->parameters;
-    /* After the optimizer, which reads `end`: weights need not come from a GPU for that. */
+    /* The record follows the optimizer, which reads `end`, so weights need not leave a GPU. */
     sl_submit_record(net->model->rt, record, context, now_of(net), total, NULL,
                      &net->model->end[0]);
     sl_network_broadcast(net, total);

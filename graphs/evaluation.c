@@ -18,7 +18,7 @@
 #include "graphs/collective.h"
 #include "graphs/network.h"
 
-enum { GROUPS_OF_RANK = 4 }; /* most, if there are labels enough: workers share them */
+enum { GROUPS_OF_RANK = 4 }; /* most groups of labels on a rank, so that its workers share them */
 
 static enum sl_target_form form_of(const struct sl_network *net)
 {
@@ -127,7 +127,7 @@ void sl_evaluation_destroy(struct sl_network *net)
     *e = (struct sl_evaluation){.groups = 0};
 }
 
-/* Scores of this rank's rows; scores of all rows, and room to sort them, for its groups. */
+/* Count scores of this rank's rows, and for its groups scores of all rows and room to sort them. */
 int64_t sl_evaluation_bytes(const struct sl_network *net)
 {
     const struct sl_evaluation *e = &net->evaluation;

@@ -8,7 +8,8 @@
 
 struct sl_network;
 
-/* Only what the graph's metric needs is there. Labels are ranked in groups; a rank has some. */
+/* Tiles of the graph's metric; tiles that it does not need do not exist. Labels are ranked in
+ * groups; a rank has some groups. */
 struct sl_evaluation {
     struct sl_tile *counts; // T tiles (labels, SL_TABLE_COUNTS) of double
     int groups;
@@ -26,7 +27,7 @@ void sl_evaluation_destroy(struct sl_network *net);
 /* Submit the metric of labels, if the graph's metric is one, into sl_network_total. */
 void sl_evaluation_submit(struct sl_network *net, const struct sl_matrix *logits);
 
-/* Return the bytes of these tiles on this rank, with those that it receives. */
+/* Return the bytes of the evaluation's tiles on this rank, with received tiles. */
 int64_t sl_evaluation_bytes(const struct sl_network *net);
 
 #endif

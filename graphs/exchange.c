@@ -8,16 +8,16 @@
 #include "core/memory.h"
 #include "core/temporary.h"
 
-/* One buffer for each message. Buffers stay from exchange to exchange: a message is packed after
- * the previous message in the buffer has been sent. Each column of a matrix may be on ranks of its
- * own. The cut is the same on all ranks, and the width is that of the rank's column. */
+/* Buffers, one for each message. They stay from exchange to exchange: a message is packed after the
+ * previous message in the buffer has been sent. Each column of a matrix may be on ranks of its own.
+ * All ranks have one cut; `width` is the width of this rank's column. */
 struct sl_exchange_buffers {
     struct sl_exchange_buffers *next;
     int columns;
     int64_t *col_cut; // (columns + 1)
     int64_t width;
     size_t element_size;
-    int place;                      /* of sl_exchange_post; of the others: -1, -2, … */
+    int place; /* place of sl_exchange_post; places of other functions are -1, -2, … */
     struct sl_tile *send, *receive; // (sends), (receives)
 };
 
@@ -196,7 +196,8 @@ static struct sl_exchange_buffers *find_buffers(struct sl_runtime *rt, struct sl
         sl_fatal("no memory for the buffers of an exchange");
     *buffers = *like;
     buffers->col_cut = memcpy(cut, like->col_cut, cut_bytes);
-    create_buffers(rt, x, buffers); /* which may leave (sl_fatal): none of the list is half made */
+    create_buffers(rt, x, buffers); /* may stop the run (sl_fatal), so buffers join the list only
+                                       when they are complete */
     buffers->next = x->buffers;
     x->buffers = buffers;
     return buffers;

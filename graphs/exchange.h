@@ -15,9 +15,9 @@
 /* Rows that travel to one rank, or from one rank. */
 struct sl_exchange_list {
     int peer;            /* the other rank */
-    int number;          /* of this list among all lists from the one rank to the other */
+    int number;          /* number of this list among all lists from one rank to the other */
     int from, to;        /* row tiles from … to - 1 of this rank */
-    const int64_t *rows; // (count), ascending; NULL: rows come and are not unpacked
+    const int64_t *rows; // (count), ascending; NULL: rows are received and not unpacked
     int64_t count;
 };
 
@@ -34,7 +34,7 @@ struct sl_exchange {
     int sends, receives;
     struct sl_exchange_part *send, *receive; /* messages with rows, in the order of the lists */
     int numbers;                             /* most lists from one rank to another */
-    struct sl_exchange_buffers *buffers;     /* for each cut of columns, type and place */
+    struct sl_exchange_buffers *buffers;     /* a list, for each cut, type and place */
 };
 
 /* Make an exchange of the listed rows. Rows are numbered as in `row_cut`. A rank may have any
@@ -58,7 +58,8 @@ void sl_exchange_destroy(struct sl_exchange *exchange);
 void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *exchange,
                       const struct sl_matrix *h, int j, int place);
 
-/* The same for message p alone. The buffers are there: sl_exchange_outgoing made them. */
+/* Submit the packing and sending of message p alone, as sl_exchange_send does. sl_exchange_outgoing
+ * has made the buffers. */
 void sl_exchange_send_part(struct sl_runtime *rt, struct sl_exchange *exchange,
                            const struct sl_matrix *h, int j, int place, int p);
 
@@ -68,8 +69,8 @@ struct sl_stage sl_exchange_stage(struct sl_runtime *rt, struct sl_exchange *exc
                                   const struct sl_matrix *h, int j, int place, int from, int to,
                                   struct sl_tile **tiles);
 
-/* The buffers (sends) of sl_exchange_send for a matrix like H, for tasks of the caller that write
- * whole messages; then send message p. */
+/* Return the buffers (sends) of sl_exchange_send for a matrix like H, so that tasks of the caller
+ * write whole messages. sl_exchange_send_buffer then sends message p. */
 struct sl_tile *sl_exchange_outgoing(struct sl_runtime *rt, struct sl_exchange *exchange,
                                      const struct sl_matrix *h, int j, int place);
 void sl_exchange_send_buffer(struct sl_runtime *rt, struct sl_exchange *exchange, int p,

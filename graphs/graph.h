@@ -12,7 +12,7 @@ struct sl_input {
     int row_order;
     int64_t width;
     struct sl_matrix dense;      // (n, f)
-    struct sl_sparse_matrix csr; // (n, f), cut like that
+    struct sl_sparse_matrix csr; // (n, f), cut as `dense`
 };
 
 struct sl_graph {
@@ -21,11 +21,10 @@ struct sl_graph {
      * order's. */
     int row_orders;
     const struct sl_distribution *distribution; // (row_orders)
-    /* S = A, or A + I, of Â = diag(left)·S·diag(right); rows in this order, columns in the other
-     * one
-     */
+    /* S = A or A + I, where Â = diag(left)·S·diag(right); rows in this vertex order, columns in the
+     * other */
     const struct sl_sparse_matrix *adjacency;            // (row_orders)
-    const struct sl_sparse_matrix *adjacency_transposed; /* the same where S is symmetric */
+    const struct sl_sparse_matrix *adjacency_transposed; /* `adjacency` where S is symmetric */
     struct sl_tile *const *facts; // (row_orders) x T tiles (SL_ROW_FACTS, rows)
     struct sl_input input;
     bool scaled; /* rows of the features are stored multiplied by diag(right) */
@@ -33,8 +32,8 @@ struct sl_graph {
         own; /* the features, where a layer multiplies them beside the aggregated input */
     struct sl_objective objective;
     struct sl_tile *const *target; // (row_orders) x T tiles (rows, sl_target_width) of int32
-    struct sl_tile *weights;       // (2, columns), of this rank: of the values 0 and 1; NULL: 1
-    enum sl_type type; /* of the features, of what layers hand on and of its gradients */
+    struct sl_tile *weights; // (2, columns): weights of the values 0 and 1, on this rank; NULL: 1
+    enum sl_type type;       /* type of the features, of layers' outputs and of their gradients */
     int64_t vertices;
     int64_t train_count;
 };

@@ -31,7 +31,7 @@ int sl_grid_depth_of(const struct sl_grid *grid, int rank)
 
 /* ---- Owners ---- */
 
-/* The ranks share the row tiles in their order. Runs of equal length are found at once. */
+/* Find the owner: ranks have runs of row tiles in order. Runs of equal length need no search. */
 int sl_grid_whole_owner(const struct sl_distribution *d, int i)
 {
     int rank = (int)((int64_t)i * d->ranks / d->tiles);
@@ -104,7 +104,7 @@ int64_t *sl_grid_cut(const struct sl_grid *grid, int64_t width)
 
 /* ---- Shapes ---- */
 
-/* The number whose power is `ranks`, or 0. */
+/* Return the number whose power is `ranks`, or 0. */
 static int root_of(int ranks, double power)
 {
     const int root = (int)lround(pow((double)ranks, 1.0 / power));

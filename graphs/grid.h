@@ -23,10 +23,11 @@ struct sl_distribution_name;
 int sl_grid_choose(const struct sl_distribution_name *named, int64_t replication,
                    struct sl_grid shape, int ranks, struct sl_grid *grid);
 
-/* "1d", or "RxCxD" with the name of that distribution before it. */
+/* Return "1d", or "RxCxD" after the name of its distribution. */
 const char *sl_grid_name(const struct sl_grid *grid, char text[32]);
 
-/* Ranks are numbered along columns first, then along the depth. */
+/* Return the rank at a place, and the place of a rank. Ranks are numbered along columns first, then
+ * along the depth. */
 int sl_grid_rank(const struct sl_grid *grid, int row, int column, int depth);
 int sl_grid_row(const struct sl_grid *grid, int rank);
 int sl_grid_column(const struct sl_grid *grid, int rank);

@@ -9,7 +9,8 @@
 
 /* ---- Groups ---- */
 
-/* first[g + 1] - first[g] ranks say g, one after the other. */
+/* Set `first` from each rank's group. The ranks of a group must be neighbours, and groups in order.
+ */
 static int find_first(struct sl_groups *groups, const int64_t *group)
 {
     const int ranks = groups->all->ranks;
@@ -83,7 +84,7 @@ int sl_group_sums_create(const struct sl_groups *groups, struct sl_group_sums *s
     return code;
 }
 
-/* The owner's handle is the summed tile's. */
+/* Forget the own tile's handle on its owner: the handle belongs to the summed tile. */
 static void give_back(const struct sl_groups *groups, struct sl_group_sums *sums)
 {
     struct sl_tile *own = &sums->of[groups->index];
@@ -120,7 +121,7 @@ struct sl_tile *sl_groups_sum(const struct sl_groups *groups, struct sl_group_su
     return &sums->of[0];
 }
 
-/* The rank that hands a tile of `root` on inside group g. */
+/* Return the rank that broadcasts a tile of `root` inside group g. */
 static int head(const struct sl_groups *groups, int g, int root)
 {
     return g == 0 ? root : groups->first[g];

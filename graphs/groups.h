@@ -1,15 +1,15 @@
 /* Groups of ranks that train one model together. Each group has a view and a graph of its own, and
- * trains a network on it. What groups agree on is summed inside each group first, then over the
- * groups, in a fixed order. Only sums and what follows from them travel between groups. */
+ * trains a network on it. A sum is made inside each group first, then over the groups, in a fixed
+ * order. Only sums, and values that follow from sums, travel between groups. */
 #ifndef SL_GRAPHS_GROUPS_H
 #define SL_GRAPHS_GROUPS_H
 
 #include "graphs/collective.h"
 
 struct sl_groups {
-    struct sl_runtime *all; /* the ranks of all groups: of the model */
-    struct sl_runtime *own; /* the ranks of this rank's group: of its network */
-    int count, index;       /* groups; this rank's */
+    struct sl_runtime *all; /* the ranks of all groups, which hold the model */
+    struct sl_runtime *own; /* the ranks of this rank's group, which hold its network */
+    int count, index;       /* number of groups; this rank's group */
     int *first; // (count + 1): group g has the ranks first[g] … first[g + 1] - 1 of `all`
 };
 
@@ -22,11 +22,11 @@ void sl_groups_destroy(struct sl_groups *groups);
 
 /* Sums over groups of tiles with one shape. */
 struct sl_group_sums {
-    struct sl_tile *of; // (count): of each group; of[0] holds the total
+    struct sl_tile *of; // (count): one for each group; of[0] holds the total
 };
 
-/* Make the sums of tiles like `summed`, a tile of this group: of one shape, each with its group's
- * owner and distance between rows. Collective in `all`. Return 0 or SL_ERR_SYSTEM;
+/* Make the sums of tiles like `summed`, a tile of this group. All have one shape; each has its
+ * group's owner and distance between rows. Collective in `all`. Return 0 or SL_ERR_SYSTEM;
  * sl_group_sums_destroy in either case, before the summed tiles are destroyed. */
 int sl_group_sums_create(const struct sl_groups *groups, struct sl_group_sums *sums,
                          const struct sl_tile *summed);

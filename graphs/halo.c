@@ -27,7 +27,8 @@
 
 /* ---- Owners ---- */
 
-/* All own column tiles are joined: own tiles of H are neighbours in memory. */
+/* Return the first joined tile. All own column tiles are joined: own tiles of H are neighbours in
+ * memory. */
 int sl_halo_span_of(const struct sl_distribution *d, int i, int k)
 {
     const int rank = sl_grid_whole_owner(d, k);
@@ -53,7 +54,7 @@ static struct sl_halo *halo_of(const struct sl_distribution *d, const struct sl_
 
 /* ---- The walk ---- */
 
-/* On this rank. */
+/* A walk on this rank. */
 struct walk {
     struct sl_runtime *rt;
     const struct sl_distribution *d;
@@ -61,20 +62,21 @@ struct walk {
     struct sl_halo *halo;
     struct sl_exchange *exchange;
     struct sl_tile_run own;
-    int matrices; /* that are moved */
-    int *part;    // (parts): the messages that come, by their numbers in the exchange
+    int matrices; /* moved matrices */
+    int *part;    // (parts): numbers in the exchange of the messages to receive
     int parts;
     int stages;
     struct sl_states rows;
-    struct sl_tile **h[SL_MOVED]; // (own) each: own tiles of what is moved
+    struct sl_tile **h[SL_MOVED]; // (own) each: own tiles of the moved matrices
     struct sl_tile **received; // (matrices · receives): the messages of a stage, one matrix after
                                // the other
-    struct sl_cover_walk results; /* of a cover */
-    int all_stages;               /* with those in which results come */
-    struct sl_tile **result;      // (outputs · receives): likewise
+    struct sl_cover_walk results; /* results of a cover */
+    int all_stages;               /* stages of messages and of results */
+    struct sl_tile **result;      // (outputs · receives): the results of a stage
 };
 
-/* Whether some layer reads H(k), or the rows of a message whose run of tiles begins with k. */
+/* Return whether some layer reads H(k), or the rows of a message whose run of tiles begins with k.
+ */
 static bool is_read(const struct sl_reduction *reduction, int k)
 {
     return !sl_matrix_tile(reduction->moved[0], k, 0)->idle;
@@ -88,7 +90,8 @@ static void list_parts(struct walk *w)
     w->stages = w->rt->stages > 1 && w->parts > SL_HALO_STAGES ? SL_HALO_STAGES : w->parts;
 }
 
-/* All ranks make the buffers, whether they send or not. */
+/* Send the messages of moved matrix m. All ranks make the buffers, even without messages to send.
+ */
 static void send_parts(struct walk *w, int m)
 {
     const struct sl_matrix *h = w->reduction->moved[m];
@@ -98,7 +101,7 @@ static void send_parts(struct walk *w, int m)
             sl_exchange_send_part(w->rt, w->exchange, h, 0, m, p);
 }
 
-/* The messages of a stage, as places in `part`: [from, to). */
+/* Return the messages of a stage, as places [from, to) in `part`. */
 static struct sl_tile_run stage_run(const struct walk *w, int s)
 {
     const int64_t count = w->parts;
@@ -126,7 +129,8 @@ static void ask(struct walk *w, int s)
     sl_stage_ask(w->rt, &stage, w->rows.count, w->rows.held);
 }
 
-/* Whether sparse tile (i, k) has entries, row tile i is needed, and H(k) is not 0 (graphs/reach.h).
+/* Return whether sparse tile (i, k) has entries, row tile i is needed, and H(k) is not 0
+ * (graphs/reach.h).
  */
 static bool is_met(const struct walk *w, int i, int k)
 {
@@ -178,7 +182,7 @@ static void meet_stage(struct walk *w, int s)
     sl_stage_drop(w->rt, &stage);
 }
 
-/* Results of other ranks, into rows that are complete here. */
+/* Merge other ranks' results into the own rows, which are complete. */
 static void merge_results(struct walk *w)
 {
     const int ahead = w->rt->stages - 1;
@@ -270,13 +274,13 @@ void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
 
 /* ---- Memory ---- */
 
-/* What a rank packs, or what comes. */
+/* Sizes of the messages that a rank packs, or receives. */
 struct messages {
     int64_t row;     /* bytes */
     size_t kept;     /* bytes of a kept block of pages, which also serves smaller messages */
     size_t pages;    /* bytes of the smallest message that takes such a block */
     int64_t all;     /* bytes */
-    int64_t largest; /* message */
+    int64_t largest; /* bytes of the largest message */
 };
 
 static void add_message(struct messages *m, int64_t rows)
@@ -295,7 +299,7 @@ static void add_parts(struct messages *m, int count, const struct sl_exchange_pa
         add_message(m, part[p].rows);
 }
 
-/* Where there is no list of messages, they are equal. */
+/* Add `messages` messages of equal size, where no list says their rows. */
 static void add_equal(struct messages *m, int64_t messages, int64_t rows)
 {
     for (int64_t k = 0; k < messages; k++)
@@ -307,7 +311,7 @@ static void add_packed(struct messages *m, const struct sl_halo *halo, int rank,
     const int64_t own = (int64_t)halo->numbers * ranks;
     if (halo->exchange.numbers)
         add_parts(m, halo->exchange.sends, halo->exchange.send);
-    else if (!halo->rows) /* as many as come */
+    else if (!halo->rows) /* as many messages as are received */
         add_equal(m, halo->messages[rank], halo->sent[rank]);
     for (int64_t k = rank * own; halo->rows && k < (rank + 1) * own; k++)
         add_message(m, halo->rows[k]);
@@ -361,8 +365,8 @@ int sl_halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
 
 /* ---- Counts ---- */
 
-/* Rows that rank `to` receives, and `sent` of each rank, where rows of the moved matrices are 0 if
- * they are over `from` hops away. */
+/* Return the rows and messages that rank `to` receives, and add their rows to each sender's
+ * `packed`. Rows over `from` hops away do not travel. */
 static struct sl_flow flow_to(const struct sl_halo *halo, const struct sl_distribution *d, int from,
                               int to, struct sl_walk_counts *rank)
 {
@@ -380,7 +384,7 @@ static struct sl_flow flow_to(const struct sl_halo *halo, const struct sl_distri
     return flow;
 }
 
-/* As in 1D, with messages in the place of whole tiles. */
+/* Count a walk as in 1D, with messages in place of whole tiles. */
 int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
                   const struct sl_counted_walk *walk, struct sl_walk_counts *rank)
 {

@@ -18,12 +18,12 @@
 struct sl_halo {
     int64_t *received, *sent; // (ranks): rows that each rank receives, and sends
     int64_t *messages;        // (ranks): messages that each rank receives
-    /* For a prediction: */
+    /* Counts for a prediction. */
     int numbers;   /* most messages from one rank to another */
     int64_t *rows; // (ranks · numbers, ranks): rows of each sender's messages for each receiver;
                    // NULL: too many
-    struct sl_cover *cover; /* the halo's: entries that are served by result; NULL: none */
-    /* For training, of this rank: */
+    struct sl_cover *cover; /* owned by the halo: entries that are served by result; NULL: none */
+    /* Matrix and exchange of this rank, for training. */
     struct sl_sparse_matrix *matrix;
     struct sl_exchange exchange;
     struct sl_tile *listed; // (exchange.receives): (1, rows) of int32, the graph's numbers of the
@@ -43,14 +43,15 @@ int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d
                     int64_t row_bytes);
 
 /* Return the row tiles of sender `rank` whose rows go into message `number` of `numbers`. Where
- * hops are known, all are of one hop: where a layer does not need its rows, no message is sent. */
+ * hops are known, all these tiles have one hop: no message is sent where a layer does not need its
+ * rows. */
 struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number);
 
 /* Make the exchange and the sparse matrix. Each rank reads its own rows of the adjacency. The
  * matrix has a column for each own row and for each received row. All columns of a message are in
- * the column tile of the first row tile of its run (sl_halo_run). Of other ranks' columns, only
- * those in `by_row` (rows of the graph; NULL: all) are in the matrix. All ranks call this. Return 0
- * or SL_ERR_SYSTEM; sl_halo_destroy in either case. */
+ * the column tile of the first row tile of its run (sl_halo_run). Other ranks' columns are in the
+ * matrix only if `by_row` has them (rows of the graph; NULL: all). All ranks call this. Return 0 or
+ * SL_ERR_SYSTEM; sl_halo_destroy in either case. */
 int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
                    const struct sl_adjacency_source *source, const bool *by_row,
                    struct sl_halo *halo, struct sl_sparse_matrix *matrix);

@@ -8,7 +8,7 @@
 
 /* ---- What travels ---- */
 
-/* Hops that a tile may have: 0 alone, where none are known. */
+/* Return how many hops tiles may have; 1 where hops are not known. */
 static int count_hops(const struct sl_distribution *d)
 {
     int most = 0;
@@ -17,7 +17,7 @@ static int count_hops(const struct sl_distribution *d)
     return most + 1;
 }
 
-/* The first tile of a rank that is so many hops away, or further. */
+/* Return the first tile of a rank that is at least `hop` hops away. */
 static int find_hop(const struct sl_distribution *d, int rank, int hop)
 {
     int t = hop > 0 && !d->hop ? d->rank_cut[rank + 1] : d->rank_cut[rank];
@@ -28,7 +28,8 @@ static int find_hop(const struct sl_distribution *d, int rank, int hop)
 
 int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes)
 {
-    static const int64_t MOST_BYTES = 1 << 30; /* tiles are cut where they end: under 2 GiB */
+    static const int64_t MOST_BYTES =
+        1 << 30; /* runs end where tiles end, so messages stay under 2 GiB */
     int64_t most = 0;
     for (int r = 0; r < d->ranks; r++) {
         const int64_t rows = d->row_cut[d->rank_cut[r + 1]] - d->row_cut[d->rank_cut[r]];
@@ -43,7 +44,8 @@ int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d
 struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number)
 {
     const int hops = count_hops(d), hop = number * hops / numbers;
-    const int first = (hop * numbers + hops - 1) / hops, /* message of the hop, and of the next */
+    const int first = (hop * numbers + hops - 1) /
+                      hops, /* first message of the hop; first message of the next hop */
         next = ((hop + 1) * numbers + hops - 1) / hops;
     const int from = find_hop(d, rank, hop);
     const int64_t count = find_hop(d, rank, hop + 1) - from;
@@ -91,15 +93,15 @@ struct making {
     const struct sl_distribution *d;
     sl_row_function *row;
     const void *context;
-    const bool *by_row; // (rows of the graph): of other ranks, alone; NULL: all
+    const bool *by_row; // (rows of the graph): other ranks' rows to receive; NULL: all
     int numbers;
     int64_t first, end;  /* rows of this rank */
-    int32_t *place;      // (rows of the graph): the column here; 0: not needed
+    int32_t *place;      // (rows of the graph): column number on this rank; 0: not needed
     int64_t *col_cut;    // (tiles + 1)
     int32_t *columns;    // (longest row)
     float *values;       // (longest row)
-    int64_t *run_first;  // (ranks · numbers + 1): the needs of each message that comes
-    int64_t *rank_first; // (ranks + 1): those of each rank
+    int64_t *run_first;  // (ranks · numbers + 1): first need of each received message
+    int64_t *rank_first; // (ranks + 1): first need of each rank
     struct need *needs;  // (run_first[ranks · numbers])
 };
 
@@ -137,7 +139,7 @@ static int mark(struct making *m)
     return m->columns && m->values ? 0 : no_memory(m);
 }
 
-/* Columns that are in a message, from column `next` on. */
+/* Number the columns of a message from `next` on. Return the next free number. */
 static int64_t number_run(struct making *m, int rank, int number, int64_t next)
 {
     const struct sl_tile_run run = sl_halo_run(m->d, m->numbers, rank, number);
@@ -153,7 +155,7 @@ static int64_t number_run(struct making *m, int rank, int number, int64_t next)
     return next;
 }
 
-/* All own columns, whether they are needed or not: H has them. */
+/* Number all own columns, needed or not, because H has them. Return the next free number. */
 static int64_t number_own(struct making *m, int64_t next)
 {
     const int from = m->d->rank_cut[m->rt->rank], to = m->d->rank_cut[m->rt->rank + 1];
@@ -191,7 +193,7 @@ static int number_columns(struct making *m)
 
 /* ---- Lists ---- */
 
-/* What comes, round from the next rank. */
+/* List the messages that this rank receives, round from the next rank. */
 static int list_receives(const struct making *m, struct sl_exchange_list *list)
 {
     int count = 0;
@@ -226,7 +228,8 @@ static int list_sends(const struct making *m, const int64_t *rows, const int64_t
     return count;
 }
 
-/* From what came: needs of rank 0, of rank 1, …, each in ascending order. */
+/* Make the exchange from the received needs: rows that rank 0, rank 1, … need, each in ascending
+ * order. */
 static int create_exchange(const struct making *m, const struct need *came, int64_t count,
                            struct sl_halo *halo)
 {
@@ -256,7 +259,7 @@ static int create_exchange(const struct making *m, const struct need *came, int6
 /* Tell all ranks the rows of each message, where layers need the messages of some hops alone. */
 static int count_messages(const struct making *m, struct sl_halo *halo)
 {
-    enum { MOST = 1 << 22 }; /* else each is small */
+    enum { MOST = 1 << 22 }; /* with more messages, each is small */
     const int64_t ranks = m->d->ranks, all = ranks * m->numbers * ranks;
     const struct sl_exchange *x = &halo->exchange;
     if (!m->d->hop || all > MOST)
@@ -289,7 +292,7 @@ static int exchange_needs(struct making *m, struct sl_halo *halo)
     return count_messages(m, halo);
 }
 
-/* List the graph's row numbers of each message that comes. */
+/* List the graph's row numbers for each received message. */
 static int list_numbers(const struct making *m, struct sl_halo *halo)
 {
     const struct sl_exchange *x = &halo->exchange;
@@ -318,7 +321,7 @@ static int list_numbers(const struct making *m, struct sl_halo *halo)
 
 /* ---- The matrix ---- */
 
-/* Return a row with the column numbers of this rank, in the same order. */
+/* Read a row, with this rank's column numbers, in the row's order. */
 static void halo_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
                      const float **values)
 {

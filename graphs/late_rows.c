@@ -13,15 +13,15 @@ int64_t sl_late_rows(const struct sl_vertex_cut *cut)
     return rows;
 }
 
-/* An aggregation's rows, one after the other: out of the buffers that they came in, or into them.
- */
+/* A copy of an aggregation's late rows, one after the other, out of their buffers or back into
+ * them. */
 struct passing {
     struct sl_runtime *rt;
     int number;
     int64_t width;
     float *out;
     const float *in;
-    int64_t at; /* numbers so far */
+    int64_t at; /* numbers copied so far */
 };
 
 static void keep_rows(struct passing *p, struct sl_tile *tile)
@@ -46,7 +46,8 @@ static void pass(struct passing *p, struct sl_exchange *x, bool sent)
     }
 }
 
-/* Leaves of a bin have sent since its first turn, and roots since its second one. */
+/* Copy the rows of all bins. Leaves of bin b have sent rows since step b, roots since step b +
+ * delay. */
 static void pass_all(struct passing *p, struct sl_vertex_cut *cut, int64_t steps)
 {
     for (int b = 0; b < cut->delay; b++) {

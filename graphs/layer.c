@@ -170,7 +170,7 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
     }
 }
 
-/* Where the SpMM comes first, only a vertex's own weight needs dense features again. */
+/* If the SpMM comes first, only a vertex's own weight needs dense features again. */
 void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer)
 {
     const bool read = layer->order != SL_SPMM_FIRST || layer->kind->weights > 1;

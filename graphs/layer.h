@@ -1,4 +1,4 @@
-/* What kinds of layers share. */
+/* Functions that kinds of layers share. */
 #ifndef SL_GRAPHS_LAYER_H
 #define SL_GRAPHS_LAYER_H
 
@@ -7,19 +7,19 @@
 #include "graphs/network.h"
 #include "graphs/product.h"
 
-/* Whether a layer's input is sparse: sparse features, or their aggregation. */
+/* Return whether a layer's input is sparse: sparse features, or their aggregation. */
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer);
 
 /* The work of a layer in a training step. */
 struct sl_layer_work {
     const struct sl_rates *rates;
     double n, nnz;     /* vertices, entries of the adjacency */
-    double entries;    /* of sparse input; 0: it is dense */
-    double aggregated; /* entries of Â·X of sparse X; 0: dense */
+    double entries;    /* entries of the sparse input; 0: it is dense */
+    double aggregated; /* entries of Â·X where X is sparse; 0: dense */
     double in, out;    /* widths */
-    double weights;    /* of the kind of layer */
+    double weights;    /* weight matrices of the kind of layer */
     double kept;       /* the share that dropout keeps */
-    double bytes;      /* of an element of the input */
+    double bytes;      /* bytes of an element of the input */
     double back[2];    /* bytes of an element of the aggregated gradient, GEMM and SpMM first */
     bool first;
 };
@@ -27,8 +27,8 @@ struct sl_layer_work {
 /* Return the seconds of the products in that order, without the work that all orders share. */
 double sl_layer_seconds(const struct sl_layer_work *work, enum sl_product_order order);
 
-/* Return the same of an input that is stored dense, with all products of the input and the passes
- * that drop it out. */
+/* Return the seconds of the products in that order for an input that is stored dense, with all
+ * products of the input and the passes that drop it out. */
 double sl_layer_dense_seconds(const struct sl_layer_work *work, enum sl_product_order order);
 
 /* Return the wanted order of products (struct sl_layer_kind), or else the order that takes fewer
@@ -39,12 +39,12 @@ enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
 /* Return the type of the gradients that the layer aggregates. */
 enum sl_type sl_layer_moved_back(const struct sl_network *net, const struct sl_layer *layer);
 
-/* List the aggregations of a step: Â·H or Â·(H·W), and, going back, of the gradient of the same
- * width. Return how many. */
+/* List the aggregations of a step: Â·H or Â·(H·W), and, going back, the aggregation of a gradient
+ * of equal width. Return how many. */
 int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                           struct sl_aggregation list[SL_AGGREGATIONS]);
 
-/* struct sl_layer_kind's list of a layer that does not aggregate: 0 of them. */
+/* Return 0: sl_layer_kind.aggregations of a layer that does not aggregate. */
 int sl_layer_no_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                              struct sl_aggregation list[SL_AGGREGATIONS]);
 
@@ -70,7 +70,8 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 /* Submit `dropped` again, going back, where another matrix has taken its memory. */
 void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer);
 
-/* Return the mask of the activation before: the output of the layer before. NULL: it has none. */
+/* Return the mask of the previous layer's activation, which is its output. NULL: it has no
+ * activation. */
 struct sl_matrix *sl_layer_mask(const struct sl_layer *layer);
 
 /* Return the dense matrix that the layer multiplies or aggregates. NULL: the sparse features. */
@@ -82,14 +83,14 @@ const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
 struct sl_product_input sl_layer_product_input(const struct sl_network *net,
                                                const struct sl_layer *layer, bool training);
 
-/* Return what turns a sum into the layer's output: bias, activation, and dropout and row factor of
- * the next layer. */
+/* Return the epilogue that turns a sum into the layer's output: bias, activation, and dropout and
+ * row factor of the next layer. */
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training);
 
-/* Return what turns the gradient of the layer's input, without the row factor of the input, into
- * the gradient of the pre-activation of the layer before: dropout, activation and row factors. The
- * mask is sl_layer_mask. */
+/* Return the epilogue that turns the gradient of the layer's input, without the row factor of the
+ * input, into the gradient of the pre-activation of the layer before: dropout, activation and row
+ * factors. The mask is sl_layer_mask. */
 struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
                                                   const struct sl_layer *layer);
 

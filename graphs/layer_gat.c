@@ -21,7 +21,7 @@
 #include "graphs/layer.h"
 #include "graphs/reach.h"
 
-/* A part of a layer: of the ranks that share rows, one has a part. */
+/* A part of a layer: each of the ranks that share rows has one part. */
 struct part {
     struct sl_attention how;
     struct sl_attention_shape shape;
@@ -36,15 +36,15 @@ struct cuts {
 struct gat {
     int parts;
     struct part *part;       // (parts): the columns of the grid
-    struct sl_attention how; /* this rank's */
+    struct sl_attention how; /* attention of this rank's part */
     struct cuts cut;
-    struct sl_matrix projected, scores, state; /* rows of codelets/attention.h */
+    struct sl_matrix projected, scores, state; /* rows as in codelets/attention.h */
     struct sl_tile weights;                    // (in, projected), on this rank: it never travels
-    struct sl_tile gradient;                   /* like the parameters, on rank 0 */
+    struct sl_tile gradient;                   /* gradient of the parameters, on rank 0 */
 };
 
-/* Each part has some heads. Where the output is the mean of the heads, it has some columns of each
- * head. */
+/* Return the attention of a part. A part has some heads or, where the output is the mean of the
+ * heads, some columns of each head. */
 static struct sl_attention part_of(const struct sl_layer_shape *shape, int parts,
                                    const int64_t *output, int c)
 {
@@ -234,7 +234,7 @@ static int gat_aggregations(const struct sl_network *net, const struct sl_layer 
 
 /* ---- Forward ---- */
 
-/* What this pass is: the layer's dropout of attention, where it trains. */
+/* Return the attention of this pass: with the layer's dropout where it trains. */
 static struct sl_attention pass_of(const struct sl_network *net, const struct sl_layer *layer,
                                    bool training)
 {
@@ -303,7 +303,7 @@ static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool tra
 
 /* ---- Backward ---- */
 
-/* [D | dt | ds] from g, the gradient of the output before bias and activation. */
+/* Return [D | dt | ds], made from g, the gradient of the output before bias and activation. */
 static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *layer,
                                    const struct sl_matrix *g)
 {
@@ -361,7 +361,7 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
 const struct sl_layer_kind sl_layer_gat = {
     .name = "gat",
     .weights = 1,
-    .weight = {"lin.weight"}, /* PyG's names */
+    .weight = {"lin.weight"}, /* names in PyG */
     .vectors = 2,
     .vector = {"att_src", "att_dst"},
     .bias = "bias",

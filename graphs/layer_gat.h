@@ -1,16 +1,16 @@
-/* The two halves of a layer of attention, for an input and an output in blocks: a block of the
- * output is some heads. Blocks of the input add to what a block of the output attends with. */
+/* The two halves of a layer of attention, for an input and an output in blocks. A block of the
+ * output is some heads. Blocks of the input add up to the projection of a block of the output. */
 #ifndef SL_GRAPHS_LAYER_GAT_H
 #define SL_GRAPHS_LAYER_GAT_H
 
 #include "graphs/network.h"
 
-/* Submit PROJECTED = H·[W | W·a_src | W·a_dst], which is cut at layer->product_cut; `add`: it is
- * added. */
+/* Submit PROJECTED = H·[W | W·a_src | W·a_dst], which is cut at layer->product_cut; `add`: add to
+ * PROJECTED. */
 void sl_gat_project(struct sl_network *net, struct sl_layer *layer, bool training, bool add,
                     struct sl_matrix *projected);
 
-/* Return the matrix that a whole layer projects to. */
+/* Return the matrix PROJECTED of a whole layer. */
 struct sl_matrix *sl_gat_projected(const struct sl_layer *layer);
 
 /* Submit OUTPUT (n, out) = epilogue(attention(PROJECTED)). Vertices' numbers take the place of

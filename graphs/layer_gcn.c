@@ -31,7 +31,7 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const enum sl_type type = net->graph->type;
     layer->order = sl_layer_choose_order(net, layer, wanted);
-    const int from = layer->input_order, to = layer->output.row_order; /* rows */
+    const int from = layer->input_order, to = layer->output.row_order; /* vertex orders of rows */
     int code = sl_layer_plan_aggregations(net, layer);
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (!code && layer->order == SL_GEMM_FIRST) {
@@ -62,7 +62,7 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 
 /* ---- Forward ---- */
 
-/* From the sum to the output: L, bias, relu, dropout of the next layer, R. */
+/* Return the epilogue from the sum to the output: L, bias, relu, dropout of the next layer, R. */
 static struct sl_epilogue_tiles activation(const struct sl_network *net, struct sl_layer *layer,
                                            bool training)
 {

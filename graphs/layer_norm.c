@@ -1,7 +1,5 @@
 /* clang-format off */
-/* Normalised rows (LayerNorm) or columns (BatchNorm): output = drop(activation(w·X + b)), X the
- * input without its mean, divided by its standard deviation. codelets/norm.h has the formulas. Rank
- * (g, c) has column tile c of the rows of group g.
+/* Normalised rows (LayerNorm) or columns (BatchNorm): output = drop(activation(w·X + b)), X the input without its mean, divided by its standard deviation. codelets/norm.h has the formulas. Rank (g, c) has column tile c of the rows of group g.
  *
  *   forward    columns   sums over all vertices, each vertex once   mean, variance -> all ranks
  *              rows      moments of the own columns -> the group, which merges them
@@ -11,9 +9,7 @@
  *              rows      sums of wG and wG·X over the own columns -> the group, which adds them
  *              all       G of the layer before
  *
- * Whole rows stay where they are. Ranks of a group merge in the order of columns, so all have the
- * same bits. What is made again keeps its statistics. An evaluation normalises columns by running
- * averages, which the optimizer's step moves. */
+ * Whole rows stay where they are. Ranks of a group merge in the order of columns, so all have the same bits. An output that is made again keeps its statistics. An evaluation normalises columns by running averages, which the optimizer's step moves. */
 /* clang-format on */
 #include "graphs/layer_norm.h"
 
@@ -31,28 +27,30 @@ static const float EPSILON = 1e-5f;
 
 enum { AVERAGES = 2 };
 
-/* Of normalised columns. */
+/* Data of a layer that normalises columns. */
 struct batch {
-    const struct sl_groups *groups; /* the network's */
+    const struct sl_groups *groups; /* groups of the network */
     int tiles, columns;
     struct sl_tile *sums;             // (T, C) tiles (2, columns) of double
-    struct sl_group_sums *group_sums; // (C): of these over the groups
+    struct sl_group_sums *group_sums; // (C): these sums over the groups
     struct sl_tile statistics;        // (2, width): mean and variance, on all ranks
     struct sl_tile *summed;           /* the gradient of the parameters in this step */
 };
 
-/* Of normalised rows that are cut. The first such layer has what others may use after it. */
+/* Data of a layer that normalises rows that are cut. Later such layers use the `products` and parts
+ * of the first. */
 struct cut_rows {
     int tiles;
     struct sl_tile *moments;  // (T) tiles (SL_NORM_MOMENTS, rows) of whole rows, on this rank
-    struct sl_tile *products; // (T) tiles (SL_NORM_PRODUCTS, rows) likewise; of the first layer
-    struct sl_tile *part_moments, *part_products; // (T, C) tiles: of the columns of a rank
+    struct sl_tile *products; // (T) tiles (SL_NORM_PRODUCTS, rows) of whole rows, on this rank; the
+                              // first layer's
+    struct sl_tile *part_moments, *part_products; // (T, C) tiles, each for one rank's columns
     int64_t received;                             /* bytes of other ranks' parts */
 };
 
 /* ---- Plan ---- */
 
-/* Sums over the groups are where the first group has its own. */
+/* Make sums over the groups, on the ranks where the first group has its own sums. */
 static int create_group_sums(struct sl_network *net, struct sl_layer *layer, struct batch *batch)
 {
     const int columns = net->graph->distribution->grid.columns;
@@ -95,7 +93,8 @@ static int create_batch(struct sl_network *net, struct sl_layer *layer)
     return code ? code : create_group_sums(net, layer, batch);
 }
 
-/* For each row tile `columns` tiles, of the ranks of its group; `columns` 0: one, on this rank. */
+/* Make `columns` tiles for each row tile, one on each rank of its group; `columns` 0: one tile, on
+ * this rank. */
 static int create_row_tiles(struct sl_network *net, int64_t rows, int columns,
                             struct sl_tile *tiles)
 {
@@ -111,7 +110,7 @@ static int create_row_tiles(struct sl_network *net, int64_t rows, int columns,
     return code;
 }
 
-/* The first layer whose rows are normalised. */
+/* Return the data of the first layer that normalises rows. */
 static struct cut_rows *first_rows(const struct sl_network *net)
 {
     const struct sl_layer *layer = net->layer;
@@ -279,8 +278,8 @@ static void take_statistics(struct sl_network *net, struct sl_layer *layer)
     sl_network_broadcast(net, &batch->statistics);
 }
 
-/* Send the parts of row tile i, of columns cut at `cut`, to the group, and add them up, in the
- * order of columns. */
+/* Send the parts of row tile i to the group, and merge them in the order of columns, which are cut
+ * at `cut`. */
 static void combine(struct sl_network *net, const int64_t *cut, int i, struct sl_tile *parts,
                     struct sl_tile *whole)
 {
@@ -329,7 +328,7 @@ static void forward(struct sl_network *net, struct sl_layer *layer, bool trainin
 
 /* ---- Backward ---- */
 
-/* The gradient of the parameters, which all ranks need. */
+/* Return the summed gradient of the parameters, broadcast to all ranks, which need it. */
 static struct sl_tile *sum_batch(struct sl_network *net, struct sl_layer *layer)
 {
     struct batch *batch = layer->own;
@@ -343,7 +342,7 @@ static struct sl_tile *sum_batch(struct sl_network *net, struct sl_layer *layer)
     return batch->summed;
 }
 
-/* The products of whole rows (T). */
+/* Return the products of whole rows (T). */
 static struct sl_tile *sum_products(struct sl_network *net, struct sl_layer *layer,
                                     const struct sl_matrix *g)
 {
@@ -359,7 +358,7 @@ static struct sl_tile *sum_products(struct sl_network *net, struct sl_layer *lay
     return first->products;
 }
 
-/* The parts of the others of the group, forward and back. */
+/* Count the parts of the group's other ranks, forward and back. */
 int64_t sl_layer_count_norm(const struct sl_distribution *d, int rank, int64_t *messages)
 {
     const struct sl_tile_run run = sl_grid_group(d, rank);
@@ -487,7 +486,7 @@ const struct sl_layer_kind sl_layer_row_norm = {
 const struct sl_layer_kind sl_layer_batch_norm = {
     .name = "batch-norm",
     .vectors = 2 + AVERAGES,
-    .vector = {"weight", "bias", "running_mean", "running_var"}, /* PyTorch's names */
+    .vector = {"weight", "bias", "running_mean", "running_var"}, /* names in PyTorch */
     .averages = AVERAGES,
     .alone = true,
     .start = start,

@@ -7,19 +7,18 @@
 /* Moments of rows, from blocks of their columns. */
 struct sl_norm_blocks {
     int tiles;
-    struct sl_tile
-        *moments;          // (T) tiles (SL_NORM_MOMENTS, rows), on this rank: of all blocks so far
-    struct sl_tile *block; // (T) likewise: of one block
-    struct sl_tile *parts; // (T, C): of the columns of a rank
-    int64_t cols;          /* so far; the caller sets 0 before the first block */
+    struct sl_tile *moments; // (T) tiles (SL_NORM_MOMENTS, rows) on this rank, of all blocks so far
+    struct sl_tile *block;   // (T): moments of one block
+    struct sl_tile *parts;   // (T, C): moments of each rank's columns
+    int64_t cols;            /* columns so far; the caller sets 0 before the first block */
 };
 
-/* Make them for rows of the network's graph. Return 0 or SL_ERR_SYSTEM; sl_norm_blocks_destroy in
- * either case. */
+/* Make the moments for rows of the network's graph. Return 0 or SL_ERR_SYSTEM;
+ * sl_norm_blocks_destroy in either case. */
 int sl_norm_blocks_create(struct sl_network *net, struct sl_norm_blocks *b);
 void sl_norm_blocks_destroy(struct sl_norm_blocks *b);
 
-/* Return their bytes on this rank, with those that the group sends. */
+/* Return the bytes of the moments on this rank, with parts that the group sends. */
 int64_t sl_norm_blocks_bytes(const struct sl_network *net, const struct sl_norm_blocks *b);
 
 /* Submit the moments of the next block H (n, cols). */

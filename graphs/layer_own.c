@@ -31,7 +31,7 @@ static const struct entry *entry_of(const struct sl_layer_kind *kind)
 
 /* ---- The kind ---- */
 
-/* Vectors begin with a number; matrices have Glorot's. */
+/* Set the first parameters: a vector has one number everywhere, a matrix Glorot's numbers. */
 static void start(struct sl_runtime *rt, const struct sl_layer_kind *kind, struct sl_tile *tile)
 {
     const struct entry *entry = entry_of(kind);
@@ -119,8 +119,8 @@ const struct sl_block_norm *sl_block_norm_find(const char *name)
     return entry ? &entry->norm : NULL;
 }
 
-/* Names of parameters into the entry; how many of `names`, which has room for `most` and NULL. -1:
- * one cannot be. */
+/* Copy names of parameters into the entry. `names` holds at most `most` names and a NULL. Return
+ * how many; -1 for an impossible name. */
 static int take_names(const char *layer, const char *const *names, int most,
                       char (*to)[SL_NAME_ROOM])
 {

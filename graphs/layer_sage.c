@@ -1,11 +1,5 @@
 /* clang-format off */
-/* GraphSAGE (Hamilton, Ying & Leskovec): output = drop(relu(H·W + L·A·H·N + b)). H is the input of
- * the layer after dropout. W is the vertex's own weight, N the weight of the neighbours. The last
- * layer has no relu and no dropout. L is 1 / number of neighbours for the mean, and 1 for the sum.
- * The aggregator of DistGNN, with one weight for vertex and neighbours, is a GCN layer with other
- * factors. A maximum or minimum (graphs/reduce_extremum.c) takes the place of L·A·H, with the SpMM
- * first, and so does what a program brings (graphs/reduce_own.c). The gradient of the maximum then
- * takes the place of Aᵀ.
+/* GraphSAGE (Hamilton, Ying & Leskovec): output = drop(relu(H·W + L·A·H·N + b)). H is the input of the layer after dropout. W is the vertex's own weight, N the weight of the neighbours. The last layer has no relu and no dropout. L is 1 / number of neighbours for the mean, and 1 for the sum. The aggregator of DistGNN, with one weight for vertex and neighbours, is a GCN layer with other factors. A maximum or minimum (graphs/reduce_extremum.c) takes the place of L·A·H, with the SpMM first, and so does a program's reducer (graphs/reduce_own.c). The gradient of the maximum then takes the place of Aᵀ.
  *
  *   forward   GEMM first   T = H·N      Y = L·(A·T)
  *             SpMM first   U = L·(A·H)  Y = U·N
@@ -23,8 +17,8 @@
 
 enum { OWN, NEIGHBOURS };
 
-/* Whether the reducer keeps another matrix for its gradient: the argmax of a maximum or minimum, or
- * a program's. */
+/* Return whether the reducer keeps another matrix for its gradient: the argmax of a maximum or
+ * minimum, or a program's. */
 static bool has_argmax(const struct sl_layer *layer)
 {
     return layer->reducer->outputs > 1;
@@ -52,7 +46,7 @@ static int plan_spmm_first(struct sl_network *net, struct sl_layer *layer)
 static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const enum sl_type type = net->graph->type;
-    const int from = layer->input_order, to = layer->output.row_order; /* rows */
+    const int from = layer->input_order, to = layer->output.row_order; /* vertex orders of rows */
     layer->order = has_argmax(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
     layer->gradient_factor = SL_ROW_NONE;
     int code = sl_layer_plan_aggregations(net, layer);
@@ -69,7 +63,7 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     return code ? code : sl_layer_plan_dropped(net, layer);
 }
 
-/* What the own weight multiplies. */
+/* Return the input of the vertex's own weight. */
 static struct sl_product_input own_input(const struct sl_network *net, const struct sl_layer *layer,
                                          bool training)
 {
@@ -83,7 +77,7 @@ static struct sl_product_input own_input(const struct sl_network *net, const str
     return h;
 }
 
-/* What the neighbours' weight multiplies. */
+/* Return the input of the neighbours' weight. */
 static struct sl_product_input neighbours_input(const struct sl_network *net,
                                                 const struct sl_layer *layer, bool training)
 {
@@ -92,7 +86,7 @@ static struct sl_product_input neighbours_input(const struct sl_network *net,
     return h;
 }
 
-/* L. */
+/* Return the epilogue that scales rows by the left factor, before all else. */
 static struct sl_epilogue_tiles scale(void)
 {
     struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
@@ -100,7 +94,7 @@ static struct sl_epilogue_tiles scale(void)
     return e;
 }
 
-/* The SpMM comes first, or comes not. */
+/* Aggregate H into `aggregated`, where the SpMM comes first. */
 static void aggregate(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h)
 {
     const struct sl_epilogue_tiles mean = scale();
@@ -141,8 +135,8 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
     sl_product(net, layer, &own, y, &finish, z);
 }
 
-/* Going back: what the layer before gets, and D, float32, on its way there. Y may be the mask: H is
- * read before. NULL for a first layer. */
+/* Matrices on the way back: Y, the gradient for the layer before, and D, its float32 sum. Y may be
+ * the mask, because H is read before. All are NULL for a first layer. */
 struct back {
     struct sl_epilogue_tiles finish;
     struct sl_matrix *y, *mask, *d;
@@ -161,7 +155,7 @@ static struct back back_of(struct sl_network *net, struct sl_layer *layer)
     };
 }
 
-/* dW, db, D = G·Wᵀ; then G becomes L·G; V, dN, Y. */
+/* Submit dW, db and D = G·Wᵀ; then G = L·G; then V, dN and Y. */
 static void back_gemm_first(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *g,
                             const struct back *back)
 {
@@ -184,7 +178,7 @@ static void back_gemm_first(struct sl_network *net, struct sl_layer *layer, stru
                                                   .y = back->y});
 }
 
-/* dN, and D, unless it is NULL. */
+/* Submit dN, and D unless it is NULL. */
 static void differentiate_neighbours(struct sl_network *net, struct sl_layer *layer,
                                      struct sl_matrix *g, struct sl_matrix *d)
 {
@@ -233,7 +227,7 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
 const struct sl_layer_kind sl_layer_sage = {
     .name = "sage",
     .weights = 2,
-    .weight = {"lin_r.weight", "lin_l.weight"}, /* PyG's names */
+    .weight = {"lin_r.weight", "lin_l.weight"}, /* names in PyG */
     .bias = "lin_l.bias",
     .plan = sage_plan,
     .forward = sage_forward,

@@ -1,5 +1,4 @@
-/* Losses: what an epoch does with the outputs of the last layer, its logits, and the targets of
- * vertices. */
+/* Losses compare the outputs of the last layer, its logits, with the targets of vertices. */
 #ifndef SL_GRAPHS_LOSS_H
 #define SL_GRAPHS_LOSS_H
 
@@ -8,26 +7,26 @@
 #include "codelets/target.h"
 #include "core/names.h"
 
-/* Tiles of the same rows. */
+/* Tiles of one row tile's vertices, on which a loss works. */
 struct sl_loss_tiles {
     struct sl_tile *facts, *target, *metrics;
-    const struct sl_own_loss *own; /* of the loss */
-    struct sl_tile *weights;       /* of this rank, (2, columns): of the values 0 and 1; NULL: 1 */
-    struct sl_tile *z;             /* the logits */
+    const struct sl_own_loss *own; /* the program's loss, where it is one */
+    struct sl_tile *weights; /* (2, columns) on this rank: weights of the values 0 and 1; NULL: 1 */
+    struct sl_tile *z;       /* the logits */
 };
 
-/* What a training step reduces, beside the loss itself. */
+/* Parameters of the loss that a training step reduces. */
 struct sl_loss_options {
     int64_t train_count;
-    double smoothing; /* of labels: the part that all classes share */
+    double smoothing; /* share of a label that all classes split evenly */
 };
 
 struct sl_loss {
-    const char *name; /* of --loss */
+    const char *name; /* name for --loss */
     enum sl_target_form form;
     bool classes;                  /* logits decide on labels; else they are numbers */
     bool weighted;                 /* may have weights of classes, and smooth labels */
-    const struct sl_own_loss *own; /* of a program (graphs/loss_own.c); NULL: none */
+    const struct sl_own_loss *own; /* a program's loss (graphs/loss_own.c); NULL: built in */
     /* Submit metrics = the sums over the training vertices, Z = the gradient of their mean loss,
      * times the fact `factor` of each row. */
     void (*differentiate)(struct sl_runtime *rt, const struct sl_loss_options *options,
@@ -37,8 +36,8 @@ struct sl_loss {
     void (*count)(struct sl_runtime *rt, const struct sl_loss_tiles *tiles);
 };
 
-/* The losses: one entry and one file loss_<id>.c with sl_loss_<id> each. --loss offers them by the
- * name in quotes.
+/* The losses. Each has an entry and a file loss_<id>.c with sl_loss_<id>. --loss takes the name in
+ * quotes.
  *
  *   softmax   cross-entropy of the softmax over classes
  *   sigmoid   mean over labels of the cross-entropy of each label's sigmoid
@@ -49,11 +48,11 @@ struct sl_loss {
 SL_LOSSES(SL_LOSS_DECLARED)
 #undef SL_LOSS_DECLARED
 
-/* "|cross-entropy|…". */
+/* Names of built-in losses: "|cross-entropy|…". */
 #define SL_LOSS_NAMED(id, name) "|" name
 #define SL_LOSS_NAMES           SL_LOSSES(SL_LOSS_NAMED)
 
-/* "auto|cross-entropy|…", with the names that a program adds. */
+/* Names that --loss takes: "auto|cross-entropy|…", with the names that a program adds. */
 extern char sl_loss_names[SL_NAMES_ROOM];
 
 /* Return the loss of that name, or NULL. */
@@ -61,8 +60,8 @@ const struct sl_loss *sl_loss_find(const char *name);
 
 /* ---- loss_own.c ---- */
 
-/* Add a loss of a program, or replace the one that it gave this name. No training is on its way.
- * Return 0, or SL_ERR_USAGE: such a name cannot be. */
+/* Add a program's loss, or replace its loss of this name. No training may be running. Return 0, or
+ * SL_ERR_USAGE for an impossible name. */
 int sl_loss_add(const char *name, enum sl_target_form form, bool classes, starling_loss *function,
                 void *context);
 const struct sl_loss *sl_loss_own_find(const char *name);

@@ -1,4 +1,4 @@
-/* Metrics: what an evaluation measures of each split, and what early stopping follows. */
+/* Metrics: an evaluation measures one for each split, and early stopping follows it. */
 #ifndef SL_GRAPHS_METRIC_H
 #define SL_GRAPHS_METRIC_H
 
@@ -7,7 +7,7 @@
 #include "codelets/ranking.h"
 #include "graphs/loss.h"
 
-/* What a metric is made from. */
+/* The data from which a metric is made. */
 enum sl_metric_source {
     SL_METRIC_OF_SUMS,     /* sums that the loss counts anyway, divided by the split's vertices */
     SL_METRIC_OF_COUNTS,   /* right and wrong labels (codelets/label_counts.h) */
@@ -15,16 +15,16 @@ enum sl_metric_source {
 };
 
 struct sl_metric {
-    const char *name; /* of --metric */
+    const char *name; /* name for --metric */
     enum sl_metric_source source;
-    int index;                               /* in sl_network_total, plus the split */
-    bool falls;                              /* smaller is better */
-    bool of_numbers, of_classes, of_several; /* labels that it is defined for (data/labels.h) */
-    struct sl_label_metric labels;           /* unless of sums */
+    int index;  /* place of split 0 in sl_network_total; split s is s further */
+    bool falls; /* smaller is better */
+    bool of_numbers, of_classes, of_several; /* labels that it suits (data/labels.h) */
+    struct sl_label_metric labels;           /* ratio of labels, unless the source is sums */
 };
 
-/* The metrics: one entry and one file metric_<id>.c with sl_metric_<id> each. --metric offers them
- * by the name in quotes.
+/* The metrics. Each has an entry and a file metric_<id>.c with sl_metric_<id>. --metric takes the
+ * name in quotes.
  *
  *   loss              mean loss of the vertices, without class weights and label smoothing
  *   accuracy          share of the vertices whose label is right; of several labels, all of them
@@ -46,22 +46,22 @@ struct sl_metric {
 SL_METRIC_KINDS(SL_METRIC_DECLARED)
 #undef SL_METRIC_DECLARED
 
-/* "|loss|accuracy|…". */
+/* Names that --metric takes: "|loss|accuracy|…". */
 #define SL_METRIC_NAMED(id, name) "|" name
 #define SL_METRIC_NAMES           SL_METRIC_KINDS(SL_METRIC_NAMED)
 
 /* Return the metric of that name, or NULL. */
 const struct sl_metric *sl_metric_find(const char *name);
 
-/* Return the one that suits a loss. */
+/* Return the metric that suits a loss. */
 const struct sl_metric *sl_metric_of_loss(const struct sl_loss *loss);
 
-/* What training reduces and evaluation measures. */
+/* The loss that training reduces, and the metric that evaluation measures. */
 struct sl_objective {
     const struct sl_loss *loss;
     const struct sl_metric *metric;
     enum sl_label_decision decision;
-    double smoothing; /* of labels */
+    double smoothing; /* label smoothing */
     bool balanced;    /* classes weigh as much as each other */
 };
 

@@ -1,7 +1,7 @@
 #include "graphs/metric.h"
 
-/* As scikit-learn: of several labels, a label that is neither there nor predicted has 0; a class
- * that is neither is left out. */
+/* Set the ratio of a label. As in scikit-learn, a label that no vertex has or is predicted to have
+ * counts 0; such a class is left out. */
 static void ratio(enum sl_target_form form, const double *n, double *top, double *bottom)
 {
     *top = 2.0 * n[SL_TRUE_POSITIVE];

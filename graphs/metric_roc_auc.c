@@ -2,7 +2,8 @@
 
 #include "graphs/metric.h"
 
-/* As OGB's evaluators: labels without a vertex that has them, or one that has not, are left out. */
+/* Set the ratio of a label. As in OGB's evaluators, a label that all or no vertices have is left
+ * out. */
 static void ratio(enum sl_target_form form, const double *n, double *top, double *bottom)
 {
     (void)form;

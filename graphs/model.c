@@ -48,7 +48,7 @@ int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape)
     return sl_layer_shape_weights(shape) * shape->in + shape->kind->vectors + shape->bias;
 }
 
-/* Each rank owns its copy. */
+/* Add a layer whose parameters each rank has as its own copy. */
 static int add_copy(struct sl_model *model, struct sl_model_layer *layer)
 {
     const int64_t rows = sl_layer_shape_rows(&layer->shape);
@@ -116,7 +116,7 @@ int sl_model_open(struct sl_model *model, struct sl_runtime *rt,
     if (!code)
         code = sl_tile_create(rt, &model->norm, 1, 1, sizeof(double), 0);
     if (!code && model->best.memory)
-        ((double *)model->best.memory)[0] = -1.0; /* any count beats it */
+        ((double *)model->best.memory)[0] = -1.0; /* smaller than any count */
     return code;
 }
 
@@ -204,7 +204,7 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
         .others = shape->kind->vectors,
         .first = first,
         .limit = (float)sqrt(6.0 / (double)(in + cols)),
-        /* a vector multiplies a head: from its width to one number */
+        /* a vector turns a head's columns into one number */
         .others_limit = shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
     };
     if (shape->kind->weights || !shape->kind->start)

@@ -1,4 +1,4 @@
-/* What is trained: parameters and the optimizer's state. Several networks may share a model. */
+/* A model: parameters and the optimizer's state. Several networks may share a model. */
 #ifndef SL_GRAPHS_MODEL_H
 #define SL_GRAPHS_MODEL_H
 
@@ -9,52 +9,53 @@
 
 struct sl_layer_kind;
 
-/* Of a layer's output. */
+/* Activation of a layer's output. */
 enum sl_activation { SL_ACTIVATION_NONE, SL_ACTIVATION_RELU, SL_ACTIVATION_ELU };
 
 enum {
     SL_WEIGHTS = 2, /* most matrices of a layer's parameters, besides biases */
-    SL_VECTORS = 4, /* most rows, likewise */
+    SL_VECTORS = 4, /* most rows of a layer's parameters, besides weights and biases */
     SL_PARAMETERS = SL_WEIGHTS + SL_VECTORS + 1,
     SL_STATES = 2, /* most numbers of state that an optimizer keeps for each parameter */
 };
 
-/* What a layer is made from. */
+/* The description from which a layer is made. */
 struct sl_layer_shape {
     const struct sl_layer_kind *kind;
-    const struct sl_reducer *reducer; /* of neighbours */
+    const struct sl_reducer *reducer; /* combines neighbours */
     int64_t in, out;
     bool bias;
     bool bias_cancels; /* later layers take a constant of each column out again: the gradient of the
                           bias is 0, and its rounding errors are no gradient */
-    double dropout;    /* on its input */
+    double dropout;    /* dropout of its input */
     float decay;       /* weight decay of its parameters */
     enum sl_activation activation;
     int back;     /* the output of the layer so many before is added to its sums; 0: none */
-    float weight; /* of that output */
-    int inputs;   /* reads the outputs of so many layers before, each `in` wide; 0: one */
+    float weight; /* factor of the added output */
+    int inputs;   /* number of earlier layers whose outputs it reads, each `in` wide; 0: one */
     bool passing; /* its output is made again going back: it has no memory of its own */
     bool block;   /* its output may be made again (--recompute) */
-    int heads;    /* of attention; 0: the kind has none */
-    bool mean;    /* the output is the mean of the heads; else they are side by side */
+    int heads;    /* heads of attention; 0: the kind has none */
+    bool mean;    /* the output is the mean of the heads; else the heads are side by side */
     double attention_dropout;
-    float slope;  /* of LeakyReLU, for negative logits of attention */
+    float slope;  /* slope of LeakyReLU for negative logits of attention */
     bool counted; /* each parameter has a number of optimizer steps of its own */
 };
 
-/* Columns of a layer's parameters. */
+/* Return the columns of a layer's parameters. */
 static inline int64_t sl_layer_shape_columns(const struct sl_layer_shape *shape)
 {
     return shape->mean ? shape->heads * shape->out : shape->out;
 }
 
-/* Matrices of a layer's parameters. */
+/* Return how many weight matrices a layer's parameters hold. */
 int sl_layer_shape_weights(const struct sl_layer_shape *shape);
 
-/* Whether each row tile's part of their gradient is one tile: without products, or of a program. */
+/* Return whether each row tile's part of the parameters' gradient is one tile: the layer has no
+ * products, or a program made it. */
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape);
 
-/* Rows of a layer's parameters. */
+/* Return the rows of a layer's parameters. */
 int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape);
 
 /* A layer of a model. */
@@ -63,37 +64,37 @@ struct sl_model_layer {
     struct sl_layer_shape shape;
     struct sl_tile parameters; // (weights · in + vectors + bias, columns): weights, one after the
                                // other, vectors, then the bias as a last row; owned by rank 0
-    struct sl_tile state[SL_STATES]; // (states) likewise: of the optimizer, on rank 0
-    struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
-    struct sl_tile counts;      // likewise, of a counted layer: steps before this round, on rank 0;
-                                // no rows: none
-    struct sl_unit_block block; /* of a sub-model, in this round; gradients of rows that are zero in
-                                   it stay zero */
+    struct sl_tile state[SL_STATES]; // (states): the optimizer's state, shaped as `parameters`
+    struct sl_tile best;   // shaped as `parameters`: parameters of the best epoch, on rank 0
+    struct sl_tile counts; // shaped as `parameters`, for a counted layer: steps before this round,
+                           // on rank 0; no rows: the layer is not counted
+    struct sl_unit_block block; /* the block of a sub-model in this round; rows that are zero in the
+                                   block keep gradients of zero */
 };
 
-/* What ranks have of a model: all, with the state on rank 0; or, where a store has the state
- * (submodels/store.h), a copy of the parameters on each rank, or shapes alone. */
+/* The part of a model that ranks hold: all, with the state on rank 0; or, where a store has the
+ * state (submodels/store.h), a copy of the parameters on each rank, or shapes alone. */
 enum sl_model_holds { SL_MODEL_HOLDS_ALL, SL_MODEL_HOLDS_COPIES, SL_MODEL_HOLDS_NOTHING };
 
-/* What all layers of a model have in common. */
+/* Options that all layers of a model share. */
 struct sl_model_options {
-    int layers;    /* at most */
-    int recompute; /* of so many blocks, going back, all outputs but the last are made again; 0, 1:
+    int layers;    /* most layers of the model */
+    int recompute; /* number of blocks whose outputs, but the last, are made again going back; 0, 1:
                       none */
     int states;    /* numbers of optimizer state for each parameter */
     uint64_t seed;
     bool keep_best;
     enum sl_model_holds holds;
-    double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
+    double clip_norm; /* largest norm of all parameters' gradient together; 0: no limit */
 };
 
 struct sl_model {
     struct sl_runtime *rt;
-    int layers; /* so far */
+    int layers; /* layers that were added so far */
     struct sl_model_layer *layer;
     struct sl_model_options options;
-    struct sl_tile *end; /* one per rank (1, 1) of double: the epoch after which parameters stay
-                         as they are, 0 for none; that of rank 0 counts */
+    struct sl_tile *end; /* one per rank (1, 1) of double: the epoch after which parameters stay as
+                            they are, 0 for none; the tile of rank 0 decides */
     struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
     struct sl_tile norm; // (1, 1) of double, on rank 0: the squared norm of the gradient
 };
@@ -109,11 +110,11 @@ int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape);
 
 struct sl_model_kind;
 
-/* What a list of layers follows from. */
+/* The shape from which sl_model_kind.list makes layers. */
 struct sl_model_shape {
     struct sl_model_options options;
     const struct sl_model_kind *model;
-    const struct sl_layer_kind *kind; /* of layers that aggregate */
+    const struct sl_layer_kind *kind; /* kind of the layers that aggregate */
     const struct sl_reducer *reducer;
     int layers, hops;                  /* --layers, --hops */
     const struct sl_layer_kind *block; /* the first layer of a residual block */
@@ -122,7 +123,8 @@ struct sl_model_shape {
     bool bias;
     double input_dropout, dropout;
     float decay_first, decay_rest;
-    int heads, out_heads; /* of hidden layers and of the last layer, whose output is their mean */
+    int heads, out_heads; /* heads of hidden layers, and heads of the last layer, whose mean is its
+                             output */
     double attention_dropout;
     float slope;
 };
@@ -131,16 +133,16 @@ struct sl_model_shape {
 struct sl_layer_list {
     int count, room;
     struct sl_layer_shape *layer; // (count)
-    bool failed;                  /* for want of memory */
+    bool failed;                  /* memory ran out */
 };
 
-/* Append a layer. */
+/* Append a copy of the layer. Without memory, set list->failed. */
 void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *layer);
 
 /* A model that --model names: one file model_<name>.c and one entry in SL_MODELS. */
 struct sl_model_kind {
     const char *name;
-    const struct sl_layer_kind *neighbours; /* of the layers that aggregate */
+    const struct sl_layer_kind *neighbours; /* kind of the layers that aggregate */
     bool alone_first;                       /* the first layer does not aggregate */
     bool unscaled;                          /* aggregates A + I as it is, whatever --norm */
     bool one_order;  /* rows of layers that are far apart meet: vertices have one order */
@@ -156,44 +158,45 @@ struct sl_model_kind {
 SL_MODELS(SL_MODEL_DECLARED)
 #undef SL_MODEL_DECLARED
 
-/* "|gcn|sage". */
+/* Names that --model takes: "|gcn|sage|…". */
 #define SL_MODEL_NAMED(name) "|" #name
 #define SL_MODEL_NAMES       SL_MODELS(SL_MODEL_NAMED)
 
 /* Return the model of that name, or NULL. */
 const struct sl_model_kind *sl_model_find(const char *name);
 
-/* Open a model and append all layers of that shape. Errors as for sl_model_open. */
+/* Open a model and append all layers of that shape. Return 0 or SL_ERR_SYSTEM; sl_model_destroy
+ * frees the model in either case. */
 int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
                     const struct sl_model_shape *shape);
 void sl_model_destroy(struct sl_model *model);
 
 /* A named part of a layer's parameters: rows, whose optimizer state has the same rows. Columns are
- * units of the layer's output, of all heads. */
+ * units of the layer's output, for all heads. */
 struct sl_parameter {
     const char *name;
     int64_t row, rows, cols;
     bool by_input; /* rows are units of the input; else it has one row */
 };
 
-/* Lists them from the first row on; returns how many. */
+/* List the named parts of a layer's parameters from the first row on. Return how many. */
 int sl_model_parameters(const struct sl_model_layer *layer,
                         struct sl_parameter list[SL_PARAMETERS]);
 
-/* Whether a layer has parameters. */
+/* Return whether a layer has parameters. */
 static inline bool sl_model_learns(const struct sl_model_layer *layer)
 {
     return layer->parameters.rows > 0;
 }
 
-/* The row of a layer's parameters that is the bias. */
+/* Return the row of a layer's parameters that is the bias. */
 int64_t sl_model_bias_row(const struct sl_model_layer *layer);
 
 /* Submit Glorot initialisation of rows of a layer's parameters, from row `first` on; biases are 0.
  * A layer without weights has all rows in one tile. */
 void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct sl_tile *tile);
 
-/* Sends the parameters from rank 0 to all. */
+/* Submit the broadcast of the parameters from rank 0 to all ranks. */
 void sl_model_spread(struct sl_model *model);
 
 #endif

@@ -1,5 +1,5 @@
-/* Models of layers of one kind: the layer before the last one has --hidden columns, the last one
- * those of the classes. */
+/* Models with layers of one kind. All layers but the last have --hidden columns, the last one a
+ * column per class. */
 #include "graphs/network.h"
 
 static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)

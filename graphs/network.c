@@ -14,7 +14,8 @@
 
 /* ---- Work matrices ---- */
 
-/* `cut` NULL: an even cut of the width, which the distribution makes. */
+/* Return whether a matrix is cut at `cut`. NULL: an even cut of the width, which the distribution
+ * makes. */
 static bool is_cut(const struct sl_matrix *matrix, const int64_t *cut)
 {
     return !cut || memcmp(matrix->col_cut, cut, (size_t)(matrix->tile_cols + 1) * sizeof *cut) == 0;
@@ -114,7 +115,8 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
     return sums;
 }
 
-/* One rank goes row tile by row tile: its sums are temporary (graphs/reduce_sum.c). */
+/* Plan no matrix of sums on one rank: it works row tile by row tile, with temporary sums
+ * (graphs/reduce_sum.c). */
 int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width)
 {
     const bool needed = net->graph->type != SL_FLOAT32 && net->rt->ranks > 1;
@@ -134,7 +136,7 @@ static bool has_blocks(const struct sl_sparse_matrix *a)
     return blocks;
 }
 
-/* Each worker has one at a time. */
+/* Count one temporary sum for each worker. */
 int64_t sl_network_temporary_bytes(const struct sl_network *net)
 {
     const struct sl_graph *graph = net->graph;
@@ -174,8 +176,8 @@ static int64_t tags_at_a_time(const struct sl_network *net)
     return (int64_t)net->graph->distribution->tiles * net->rt->ranks;
 }
 
-/* An epoch takes some for each weight, forward, again, back and forward to evaluate, and for the
- * loss. */
+/* Return the most takings of tags in SL_EPOCHS_IN_FLIGHT epochs. An epoch takes tags for each
+ * weight forward, again, back and in the evaluation, and for the loss. */
 static int64_t most_taken(const struct sl_network *net)
 {
     int64_t weights = 0;
@@ -189,7 +191,7 @@ int64_t sl_network_tags(struct sl_network *net)
     return net->tags + net->tags_taken++ % most_taken(net) * tags_at_a_time(net);
 }
 
-/* What layers before it allow. */
+/* Return 0 if the layers before it allow the layer, else SL_ERR_SYSTEM. */
 static int check_layer(const struct sl_network *net, const struct sl_layer *layer)
 {
     const struct sl_layer_shape *shape = &layer->model->shape;
@@ -210,7 +212,7 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
                                layer->index + 1);
 }
 
-/* The input is cut as the output of the layer before. */
+/* Cut the layer's columns: the input as the output of the layer before. */
 static int cut_layer(struct sl_layer *layer, const struct sl_distribution *d)
 {
     const int columns = d->grid.columns;
@@ -263,8 +265,9 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     if (!code)
         code = layer->kind->plan(net, layer, wanted);
     if (!code && !net->evaluates)
-        code = sl_product_create_gradients(net, layer); /* follows from the order */
-    struct sl_tile summed = model->parameters; /* the layer gives a tile like it to be summed, or */
+        code = sl_product_create_gradients(net, layer); /* gradients follow from the order */
+    struct sl_tile summed =
+        model->parameters; /* the groups sum a tile shaped as the parameters, or */
     summed.owner = 0;
     if (!layer->kind->differentiate && !layer->gradient.rows && layer->gradients.tiles)
         summed.ld = layer->gradients.tiles[0].ld; /* a tile of the gradients themselves */
@@ -275,7 +278,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     return code;
 }
 
-/* Every few layers that aggregate in an epoch, but the last one. */
+/* Refresh copies after every few layers that aggregate in an epoch, but not after the last one. */
 static void plan_refreshing(struct sl_network *net)
 {
     int done = 0;
@@ -322,7 +325,7 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
     return count;
 }
 
-/* Whether the graph has the features as the first layer needs them. */
+/* Return whether the graph has the features as the first layer needs them. */
 static bool fits_first_layer(const struct sl_network *net)
 {
     const struct sl_layer_kind *first = net->model->layer[0].shape.kind;
@@ -359,7 +362,8 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
                                     net->total.rows ? &net->total : &net->metrics[0]);
     if (!code && !net->unmeasured)
         code = sl_evaluation_create(net);
-    net->rt->shapes_alone = net->logits_only; /* networks of the same logits look at their size */
+    net->rt->shapes_alone =
+        net->logits_only; /* without forward pass, only the size of matrices counts */
     for (int l = 0; !code && l < layers; l++)
         code = create_layer(net, l, orders ? orders[l] : order);
     net->rt->shapes_alone = false;

@@ -24,7 +24,7 @@
 struct sl_network;
 struct sl_layer;
 
-/* Which product of a layer comes first. */
+/* Order of a layer's products. */
 enum sl_product_order {
     SL_GEMM_FIRST, /* Z = Â·(H·W): two aggregations at the width of the output */
     SL_SPMM_FIRST, /* Z = (Â·H)·W: aggregations at the width of the input; ÂH is kept for the
@@ -36,17 +36,19 @@ enum sl_product_order {
 struct sl_aggregation {
     bool transposed;
     int64_t width;
-    const int64_t *cut; /* of the width, among the columns of the grid */
-    enum sl_type type;  /* of H */
+    const int64_t *cut; /* cuts of `width` among the columns of the grid (columns + 1) */
+    enum sl_type type;  /* type of H's elements */
     const struct sl_reducer *reducer;
-    /* Cuts likewise. NULL: each is as H, and there are no operands. */
-    const int64_t *others;        /* of the other moved matrices together, float32 */
-    const int64_t *state;         /* of a state */
-    const int64_t *operands;      /* of the row operands together, float32 */
-    const struct sl_layer *layer; /* in sl_network_aggregations */
+    /* Cuts (columns + 1) of further matrices. NULL: there is no such matrix; a state is then cut as
+     * H is. */
+    const int64_t *others;        /* the other moved matrices together, float32 */
+    const int64_t *state;         /* the state */
+    const int64_t *operands;      /* the row operands together, float32 */
+    const struct sl_layer *layer; /* the layer, set by sl_network_aggregations */
 };
 
-/* The cut of what ranks merge: of a state. Clones merge gradients before they are aggregated. */
+/* Return the cut of the rows that ranks merge: states. Clones merge gradients, before the
+ * aggregation, so the cut is then the gradients'. */
 static inline const int64_t *sl_aggregation_merged(const struct sl_aggregation *aggregation,
                                                    bool clones)
 {
@@ -54,29 +56,29 @@ static inline const int64_t *sl_aggregation_merged(const struct sl_aggregation *
                                                                       : aggregation->cut;
 }
 
-/* Columns of a tile in column `column` of the grid; of NULL none. */
+/* Return the columns of a tile in column `column` of the grid; 0 if `cut` is NULL. */
 static inline int64_t sl_cut_width(const int64_t *cut, int column)
 {
     return cut ? cut[column + 1] - cut[column] : 0;
 }
 
-enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
+enum { SL_AGGREGATIONS = 2 }; /* most aggregations of a layer in a training step */
 
-/* What layers of one kind alone have in memory; NULL: nothing. */
+/* Matrices and tiles that only layers of this kind have in memory; NULL: none. */
 struct sl_layer_memory {
     const struct sl_matrix *matrix[3];
     const struct sl_tile *tile[2];
     int tiles;
-    const struct sl_tile *of_rows; // (tiles): of row tiles
+    const struct sl_tile *of_rows; // (tiles): one for each row tile
     int64_t received;              /* bytes of other ranks' tiles */
 };
 
 /* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */
 struct sl_layer_kind {
     const char *name;
-    int weights; /* matrices (in, out) of its parameters. 1: for neighbours and, in a GCN, for the
-                    vertex. 2: for the vertex, for neighbours */
-    const char *weight[SL_WEIGHTS], *bias; /* names of these, and of the row of biases */
+    int weights; /* weight matrices (in, out). 1: for neighbours and, in a GCN, for the vertex. 2:
+                    first for the vertex, then for neighbours */
+    const char *weight[SL_WEIGHTS], *bias; /* names of weight matrices and bias row */
     int vectors; /* rows of parameters between weights and bias, and their names */
     const char *vector[SL_VECTORS];
     bool loops;        /* a vertex is its own neighbour: S = A + I */
@@ -84,17 +86,18 @@ struct sl_layer_kind {
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     bool alone;        /* works on each vertex alone: does not aggregate */
     bool leaves_sums;  /* going back, leaves an input that a jump reads as sums (sl_jump_back) */
-    const struct sl_own_layer *own; /* of a program (graphs/layer_own.c); NULL: none */
-    int averages; /* of the vectors, the last ones are running averages and not learned */
+    const struct sl_own_layer *own; /* a program's layer (layer_own.c); NULL: built in */
+    int averages; /* how many of the last vectors are running averages, which are not learned */
     /* Set the first parameters, all rows, on their owner. NULL: Glorot's. */
     void (*start)(struct sl_runtime *rt, const struct sl_layer_kind *kind, struct sl_tile *tile);
     /* Cut the output and the products with weights among the columns of a grid (columns + 1 each).
-     * Return 0, or SL_ERR_USAGE where that cannot be. NULL: both evenly, and both are as wide. */
+     * Return 0, or SL_ERR_USAGE where the grid cannot cut them. NULL: cut both evenly; both have
+     * `out` columns. */
     int (*cut)(const struct sl_layer_shape *shape, const struct sl_grid *grid, int64_t *output,
                int64_t *product);
     /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
-     * matrices for this order. Every layer has `output` and the gradient of the pre-activation
-     * without this. Return 0 or SL_ERR_SYSTEM. */
+     * matrices for this order. `output` and the gradient of the pre-activation exist without this
+     * call. Return 0 or SL_ERR_SYSTEM. */
     int (*plan)(struct sl_network *net, struct sl_layer *layer, int wanted);
     /* Submit output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
@@ -103,40 +106,41 @@ struct sl_layer_kind {
      * previous layer's output is not needed any more: its memory may hold that gradient. */
     struct sl_matrix *(*backward)(struct sl_network *net, struct sl_layer *layer,
                                   struct sl_matrix *g);
-    /* List the aggregations of a step, forward first; return how many. NULL: of Â·H or Â·(H·W) and
-     * of the gradient. */
+    /* List the aggregations of a step, forward first; return how many. NULL: Â·H or Â·(H·W)
+     * forward, and the gradient's aggregation. */
     int (*aggregations)(const struct sl_network *net, const struct sl_layer *layer,
                         struct sl_aggregation list[SL_AGGREGATIONS]);
     /* Submit the sum of the gradients over the row tiles, on rank 0, and return its tile. NULL:
      * sl_product_sum_gradients. */
     struct sl_tile *(*sum)(struct sl_network *net, struct sl_layer *layer);
     /* Turn `summed`, the gradient of the weights that products see, into the gradient of the
-     * parameters, on rank 0. NULL: it is. */
+     * parameters, on rank 0. NULL: the two gradients are equal. */
     struct sl_tile *(*differentiate)(struct sl_network *net, struct sl_layer *layer,
                                      struct sl_tile *summed);
-    /* Say what the kind alone has in memory; may be NULL. */
+    /* Return the matrices and tiles that only this kind has in memory; may be NULL. */
     struct sl_layer_memory (*memory)(const struct sl_layer *layer);
-    /* Free layer->own; NULL: there is none. */
+    /* Free layer->own. NULL: the kind has no layer->own. */
     void (*destroy)(struct sl_layer *layer);
 };
 
 struct sl_layer {
     const struct sl_layer_kind *kind;
-    const struct sl_reducer *reducer; /* of neighbours */
+    const struct sl_reducer *reducer; /* combines neighbours */
     int index;
-    int input_order; /* vertex order of its input; output.row_order: of its output */
+    int input_order; /* vertex order of its input; output.row_order is the vertex order of its
+                        output */
     int64_t in, out;
     bool bias;
     bool last;
-    double dropout; /* on its input */
+    double dropout; /* dropout of its input */
     enum sl_activation activation;
-    const struct sl_layer *added; /* its output, times `weight`, is added to the sums; NULL: none */
+    const struct sl_layer *added; /* layer whose output, times `weight`, joins the sums; or NULL */
     float weight;
-    int inputs;      /* reads the outputs of so many layers before (graphs/layer_jump.c) */
+    int inputs;      /* number of earlier layers whose outputs it reads (graphs/layer_jump.c) */
     int aggregation; /* the number of its first aggregation in a step */
     bool twice;      /* a training step makes its output twice */
-    bool refreshed;  /* copies of other groups' vertices get its output, with: */
-    int refreshing;  /* its number among such layers */
+    bool refreshed;  /* copies of other groups' vertices receive its output */
+    int refreshing;  /* its number among refreshed layers */
     int hops, read;  /* how many hops away the furthest rows of its output are that it computes, and
                         that are read, where copies have come (graphs/reach.h) */
     const struct sl_matrix *g;    /* the gradient of its pre-activation in this step */
@@ -145,32 +149,32 @@ struct sl_layer {
     enum sl_row_fact gradient_factor; /* the gradient of its pre-activation is stored with this row
                                          scale, which the aggregation of the gradient needs */
     int64_t exchanged;                /* bytes of a row of the widest matrix that it aggregates */
-    struct sl_matrix gradients; /* of the parameters, each row tile's part (graphs/product.h) */
-    struct sl_tile gradient;    // like the parameters, on rank 0: the sum of `gradients`, where the
-                                // sum is in blocks or rank 0 has no part of the first row tile
-    struct sl_group_sums group_sums; /* of `gradients` over the groups */
+    struct sl_matrix gradients;       /* a part for each row tile (graphs/product.h) */
+    struct sl_tile gradient; // shaped as the parameters, on rank 0: the sum of `gradients`, where
+                             // the sum is in blocks or rank 0 has no part of the first row tile
+    struct sl_group_sums group_sums; /* sums of `gradients` over the groups */
     struct sl_tile *summed; /* the sum of `gradients` in the step that is being submitted */
     struct sl_matrix
         output; // (n, out) of the graph's type, logits float32: after activation, the next layer's
                 // dropout and, where its input is scaled, the row scale diag(right)
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from;
-                                 // or of float32: what the gradient of a program's reducer needs
+    struct sl_matrix argmax; // (n, in): int32 rows that a maximum or minimum comes from; or float32
+                             // values that the gradient of a program's reducer needs
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
-    int64_t *in_cut, *out_cut; /* among the columns of the grid */
+    int64_t *in_cut, *out_cut; /* cuts of both among the grid's columns (columns + 1) */
     int64_t product;           /* columns of the products with weights */
-    int64_t *product_cut;      /* likewise cut */
-    struct sl_tile *weights;   // (weights · in, product), on this rank; NULL: the parameters are
-    void *own;                 /* the kind's */
+    int64_t *product_cut;      /* cuts of `product` among the columns of the grid (columns + 1) */
+    struct sl_tile *weights;   // (weights · in, product); NULL: products read the parameters
+    void *own;                 /* data of the layer's kind */
 };
 
-/* Matrices of a layer's parameters. */
+/* Return how many weight matrices the layer's parameters hold. */
 static inline int sl_layer_weight_count(const struct sl_layer *layer)
 {
     return layer->kind->weights * layer->inputs;
 }
 
-/* The weights that products see. */
+/* Return the tile of weights that products read. */
 static inline struct sl_tile *sl_layer_weights(const struct sl_layer *layer)
 {
     return layer->weights ? layer->weights : &layer->model->parameters;
@@ -178,11 +182,11 @@ static inline struct sl_tile *sl_layer_weights(const struct sl_layer *layer)
 
 enum { SL_SCRATCH = 8 }; /* most work matrices of a layer */
 
-/* Places of work matrices. */
+/* Places in memory of work matrices, by use. */
 enum sl_slot {
     SL_SLOT_WORK,     /* products on their way to an aggregation or from one */
     SL_SLOT_GRADIENT, /* a gradient that cannot take the place of the output */
-    SL_SLOT_SUM,      /* a gradient in two terms, of float32 */
+    SL_SLOT_SUM,      /* a gradient that is the sum of two terms, float32 */
     SL_SLOT_NARROW,   /* sums in float32 of a bfloat16 matrix */
     SL_SLOTS
 };
@@ -193,15 +197,15 @@ struct sl_scratch {
 };
 
 struct sl_network {
-    struct sl_runtime *rt; /* the ranks of the graph: the model's, or those of a group of them */
-    const struct sl_groups *groups; /* NULL: there is one */
-    struct sl_copies *copies;       /* of other groups' vertices; NULL: they need no refreshing */
+    struct sl_runtime *rt; /* the ranks of the graph: all ranks of the model, or one group */
+    const struct sl_groups *groups; /* NULL: there is one group */
+    struct sl_copies *copies; /* copies of other groups' vertices; NULL: no copy needs refreshing */
     const struct sl_graph *graph;
     struct sl_model *model;
-    struct sl_tile *metrics;            // T tiles (1, SL_METRICS) of double
-    struct sl_tile total;               // likewise: the sum of `metrics` on rank 0, where the
-                                        // first tile is on another rank
-    struct sl_group_sums group_metrics; /* of these sums over the groups */
+    struct sl_tile *metrics; // T tiles (1, SL_METRICS) of double
+    struct sl_tile total;    // (1, SL_METRICS) of double: the sum of `metrics` on rank 0, where the
+                             // first tile is on another rank
+    struct sl_group_sums group_metrics; /* sums of the metrics over the groups */
     struct sl_evaluation evaluation;
     const struct sl_rates *rates; /* to choose the first product of a layer: rates of one core, so
                                      that bits do not depend on workers and ranks; NULL:
@@ -211,41 +215,43 @@ struct sl_network {
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
     int scratch_count;
     struct sl_scratch **scratch;
-    int64_t widest_sum; /* of bfloat16 results of aggregations */
+    int64_t widest_sum; /* columns of the widest bfloat16 result of an aggregation */
     bool unmeasured;    /* set by the caller: a part of a network, whose output nobody measures */
     bool evaluates;     /* never trains: a matrix is kept as long as later layers need it */
     bool logits_only; /* set by the caller: no forward pass, whose matrices have no memory; somebody
                          else makes the last output */
-    bool aggregated;  /* set by the caller: a layer whose SpMM comes first has its input aggregated
-                         already, by the forward pass before */
-    struct sl_places *places;    /* of matrices; set by the caller: shared with other networks */
-    struct sl_places own_places; /* else these */
+    bool aggregated;  /* set by the caller: a layer whose SpMM comes first finds its input
+                         aggregated, by the previous forward pass */
+    struct sl_places *places; /* memory of matrices; set by the caller where networks share it, else
+                                 &own_places */
+    struct sl_places own_places; /* places where the network shares none */
     int kept_count, kept_room;
     struct sl_kept {
         struct sl_matrix *matrix;
-        int first, last;      /* layers whose forward passes write and read it */
-    } * kept;                 // (kept_count): with memory of their own, unless places are shared
-    bool again;               /* outputs are made again */
-    int64_t steps;            /* training steps that were submitted */
-    int64_t late_steps;       /* of them, those in which clones do not meet exactly */
-    int aggregations;         /* so far in the step that is being submitted; -1: no step */
+        int first, last; /* layers whose forward passes write the matrix, and read it last */
+    } * kept;           // (kept_count): matrices with memory of their own, unless places are shared
+    bool again;         /* outputs are being made again */
+    int64_t steps;      /* training steps that were submitted */
+    int64_t late_steps; /* submitted training steps in which clones do not meet exactly */
+    int aggregations;   /* aggregations so far in the step that is being submitted; -1: no step */
     int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
-    uint32_t epoch;           /* parameters stay as they are after the last one (struct sl_model) */
-    double left;              /* of the epoch after the step, from 0 to below 1 */
-    uint32_t update;          /* the number of the optimizer's step, from 1: keys dropout */
-    bool exact; /* clones meet in the steps that are submitted next, whatever the delay */
+    uint32_t epoch; /* number of the epoch; after the last epoch parameters stay as they are (struct
+                       sl_model) */
+    double left;    /* share of the epoch that is left after the step, from 0 to below 1 */
+    uint32_t update; /* the number of the optimizer's step, from 1: keys dropout */
+    bool exact;      /* clones meet in the steps that are submitted next, whatever the delay */
 };
 
 /* Make layers and work matrices for a pass of the model on the graph. The caller sets net->rt (the
- * model's; with net->groups, those of the group), graph, model and rates, and keeps them. `order`:
- * an enum sl_product_order for all layers where possible, or -1: by cost. `orders` (layers):
- * instead, an order for each layer; NULL: none. With late messages (cd-R), only one network may
- * train on a graph. Return 0 or SL_ERR_SYSTEM; sl_network_destroy in either case. */
+ * model's ranks; with net->groups, the group's ranks), graph, model and rates, and keeps them.
+ * `order`: an enum sl_product_order for all layers where possible, or -1: by cost. `orders`
+ * (layers): instead, an order for each layer; NULL: none. With late messages (cd-R), only one
+ * network may train on a graph. Return 0 or SL_ERR_SYSTEM; sl_network_destroy in either case. */
 int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
-/* The kinds of layer: one entry and one file layer_<name>.c with sl_layer_<name> each. Models are
- * lists of them (graphs/model.h). */
+/* The kinds of layer. Each has an entry and a file layer_<name>.c with sl_layer_<name>. Models are
+ * lists of layers (graphs/model.h). */
 #define SL_LAYERS(ENTRY) \
     ENTRY(gcn)           \
     ENTRY(sage)          \
@@ -257,10 +263,10 @@ SL_LAYERS(SL_LAYER_DECLARED)
 
 /* ---- layer_own.c ---- */
 
-/* "row|batch", with the names that a program adds. */
+/* Names that --block-norm takes: "row|batch", with the names that a program adds. */
 extern char sl_block_names[SL_NAMES_ROOM];
 
-/* What --block-norm names. */
+/* A norm that --block-norm names, and its layer. */
 struct sl_block_norm {
     const char *name;
     const struct sl_layer_kind *layer;
@@ -269,8 +275,8 @@ struct sl_block_norm {
 /* Return the norm of that name, or NULL. */
 const struct sl_block_norm *sl_block_norm_find(const char *name);
 
-/* Add a layer of a program, or replace the one that it gave this name. No training is on its way.
- * Return 0, or SL_ERR_USAGE: such a name cannot be. */
+/* Add a program's layer, or replace its layer of this name. No training may be running. Return 0,
+ * or SL_ERR_USAGE for an impossible name. */
 int sl_layer_add(const char *name, const struct starling_layer *layer);
 
 /* Submit one training step: forward, loss, backward, reductions, update. sl_network_total then
@@ -282,10 +288,11 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
  * all splits into sl_network_total. */
 void sl_network_evaluate(struct sl_network *net);
 
-/* The second part of it: measure the logits in the last layer's output. */
+/* Submit the measurement of the logits in the last layer's output, the second half of
+ * sl_network_evaluate. */
 void sl_network_measure(struct sl_network *net);
 
-/* The logits that were measured last, in whole rows. */
+/* Return the logits that were measured last, in whole rows. */
 const struct sl_matrix *sl_network_logits(struct sl_network *net);
 
 /* Return the sum of all metrics (1, SL_METRICS), on rank 0 of the model. */
@@ -311,7 +318,7 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
 /* Return the bytes of temporary sums on one rank. */
 int64_t sl_network_temporary_bytes(const struct sl_network *net);
 
-/* For layer files: */
+/* Functions for the files of layers. */
 
 /* Broadcast a tile of the model's ranks, whose owner is in the first group, to all of them. */
 void sl_network_broadcast(const struct sl_network *net, struct sl_tile *tile);
@@ -321,7 +328,8 @@ void sl_network_broadcast(const struct sl_network *net, struct sl_tile *tile);
 int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type type, int64_t width,
                             enum sl_slot slot);
 
-/* The same of float32, cut at `cut` (columns of the grid + 1). */
+/* Plan a float32 work matrix cut at `cut` (columns of the grid + 1), as sl_network_plan_scratch
+ * does. Return 0 or SL_ERR_SYSTEM. */
 int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
                                 enum sl_slot slot);
 struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
@@ -333,8 +341,8 @@ struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, 
 int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int last,
                     struct sl_matrix *matrix);
 
-/* A matrix is written next: it gets its place, if it shares one. Rows over `hops` hops away are
- * not needed, and 0 (graphs/reach.h). */
+/* Prepare a matrix that is written next: give it its place, if it shares one. Rows over `hops` hops
+ * away are not needed, and become 0 (graphs/reach.h). */
 void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix, int hops);
 
 /* Return a planned work matrix, to write its rows up to `hops` hops away. The matrix that had its
@@ -375,7 +383,7 @@ void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *e
 const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
                                         int weight);
 
-/* The row of a layer's parameters that is the bias. */
+/* Return the row of a layer's parameters that is the bias. */
 static inline int64_t sl_layer_bias_row(const struct sl_layer *layer)
 {
     return sl_model_bias_row(layer->model);

@@ -1,4 +1,5 @@
-/* Which matrices of a network share places: by what is in use at the same time. */
+/* Assign places to a network's matrices. Matrices that are never in use at the same time share a
+ * place. */
 #include "graphs/network_places.h"
 
 #include <stdlib.h>
@@ -27,8 +28,8 @@ int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int la
     return 0;
 }
 
-/* The last reader of an output, forward: the next layer, a layer that adds the output, or a jump.
- * The loss reads the last output. */
+/* Return the last layer that reads an output, forward: the next layer, a layer that adds it, or a
+ * jump. The loss reads the last output. */
 static int last_reader(const struct sl_network *net, const struct sl_layer *layer)
 {
     int last = layer->index + 1;
@@ -38,8 +39,8 @@ static int last_reader(const struct sl_network *net, const struct sl_layer *laye
     return last;
 }
 
-/* The output whose place `dropped` shares: of the widest layer but the first. Its output comes
- * after the products with `dropped`, forward, and its gradient goes before, back. */
+/* Return the layer with whose output `dropped` shares a place: the widest but the first. Forward,
+ * its output follows the products with `dropped`; back, its gradient is done before. */
 static struct sl_layer *find_shared(struct sl_network *net)
 {
     struct sl_layer *widest = NULL;
@@ -49,9 +50,9 @@ static struct sl_layer *find_shared(struct sl_network *net)
     return widest;
 }
 
-/* Outputs that are made again going back share places: of normalised rows, one; of the blocks of a
- * segment, one each but for the last, which stays. All ranks make the same outputs again, so these
- * places are shared however small they are. */
+/* Give places to outputs that are made again going back. All normalised rows share one place. Each
+ * block of a segment has one, shared with other segments; the last block's output stays. All ranks
+ * make the same outputs again, so they share these places however small. */
 static int share_again(struct sl_network *net)
 {
     const int segment = net->model->options.recompute;
@@ -69,7 +70,8 @@ static int share_again(struct sl_network *net)
         code = sl_network_share(net, SL_PLACE_SEGMENT, number % segment - 1, &layer->output);
         if (!code)
             layer->output.place->shared = true;
-        layer->twice = number + segment <= blocks; /* the last one of a place is still there */
+        layer->twice =
+            number + segment <= blocks; /* the place's last output needs no second pass */
     }
     return code;
 }
@@ -85,11 +87,12 @@ static int share_dropped(struct sl_network *net)
     return code ? code : sl_network_share(net, SL_PLACE_OUTPUTS, 0, &net->layer->dropped);
 }
 
-/* A place holds one matrix at a time: from the layer that writes the matrix to the last layer that
- * reads the matrix. Each matrix gets the first free place. */
+/* Give each matrix the first free place. A place holds one matrix at a time: from the layer that
+ * writes the matrix to the last layer that reads the matrix. */
 static int share_forward(struct sl_network *net)
 {
-    int *busy = calloc((size_t)net->kept_count + 1, sizeof *busy); /* until after this layer */
+    int *busy = calloc((size_t)net->kept_count + 1,
+                       sizeof *busy); /* (places): layer from which the place is free */
     int code = busy ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d matrices", net->kept_count);
     for (int l = 0; !code && l < net->layers; l++)
         for (int k = 0; !code && k < net->kept_count; k++) {

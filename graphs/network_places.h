@@ -8,8 +8,8 @@
 int sl_network_share(struct sl_network *net, enum sl_place_use use, int number,
                      struct sl_matrix *matrix);
 
-/* Give memory to all matrices of the network that were described, or a place where places are
- * shared with other networks: the caller allocates those. Return 0 or SL_ERR_SYSTEM. */
+/* Give memory to all described matrices of the network. Where networks share places, give each
+ * matrix a place, whose memory the caller allocates. Return 0 or SL_ERR_SYSTEM. */
 int sl_network_allocate(struct sl_network *net);
 
 /* Take the network's matrices out of places that other networks share. */

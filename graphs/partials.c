@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "graphs/distribution.h"
 
-/* Row block i·L + l is layer l's part of row tile i. */
+/* Return the owner of tile (block, j). Row block i·D + l is the part of row tile i at depth l. */
 static int own_partial(const void *distribution, int block, int j)
 {
     const struct sl_distribution *d = distribution;
@@ -15,7 +15,8 @@ static int own_partial(const void *distribution, int block, int j)
     return sl_grid_rank(grid, row, j, block % grid->depth);
 }
 
-/* Without rows where the layer has the row tile itself. */
+/* Return the cuts of the row blocks. A block has no rows where its depth has the row tile itself.
+ */
 static int64_t *cut_rows(const struct sl_distribution *d)
 {
     const int layers = d->grid.depth;
@@ -96,7 +97,7 @@ const struct sl_matrix *sl_partials_of(const struct sl_distribution *d,
 
 const struct sl_matrix *sl_partials_totals(const struct sl_distribution *d, int64_t width)
 {
-    const int64_t cut[] = {0, width}; /* clones have whole rows */
+    const int64_t cut[] = {0, width}; /* a vertex-cut has one column of ranks */
     return planned(d, SL_FLOAT32, 0, cut);
 }
 

@@ -42,7 +42,8 @@ static size_t aligned_bytes(const struct sl_runtime *rt, const struct sl_matrix 
     return (sl_matrix_own_bytes(rt, matrix) + LINE - 1) / LINE * LINE;
 }
 
-/* Matrices that were used know the old memory, and messages may still read it: wait for both. */
+/* Forget a place's memory. Wait first for tasks on its matrices, and for messages, which may still
+ * use the memory. */
 static void forget_memory(const struct sl_runtime *rt, struct sl_place *place)
 {
     for (int m = 0; m < place->count; m++) {
@@ -86,8 +87,8 @@ void sl_place_free(struct sl_place *place)
     *place = (struct sl_place){0};
 }
 
-/* A later matrix cannot wait for a matrix without rows on this rank: it has no tasks. It waits for
- * the last one with rows. */
+/* Give the place away. A matrix without rows on this rank has no tasks to wait for, so the next
+ * matrix waits for the last one with rows. */
 void sl_place_take(struct sl_runtime *rt, struct sl_place *place, const struct sl_matrix *matrix)
 {
     if (place->apart)

@@ -33,20 +33,20 @@
 struct product {
     struct sl_runtime *rt;
     struct sl_network *net;
-    const struct sl_distribution *d; /* of its rows */
-    struct sl_tile *facts;           /* of these */
+    const struct sl_distribution *d; /* distribution of the rows */
+    struct sl_tile *facts;           /* facts of the rows */
     struct sl_layer *layer;
     int weight;
-    const struct sl_matrix *h;        /* NULL: */
-    const struct sl_sparse_matrix *x; /* sparse features */
-    struct sl_dropout drop;           /* of these */
-    bool keeps;                       /* the bias's row of gradients */
+    const struct sl_matrix *h;        /* dense input, or NULL */
+    const struct sl_sparse_matrix *x; /* sparse features, where `h` is NULL */
+    struct sl_dropout drop;           /* dropout of the sparse features */
+    bool keeps;                       /* a gradient tile keeps its row of the bias */
     int c;
     struct sl_tile_run rows;
     int64_t tags;
-    struct sl_tile *sum;   // (rows), of float32
-    struct sl_tile **sums; // (rows): the addresses of these
-    int summed;            /* of them open */
+    struct sl_tile *sum;   // (rows): temporary sums, float32
+    struct sl_tile **sums; // (rows): addresses of the sums
+    int summed;            /* number of open sums */
     struct sl_tile *arrived;
     struct sl_tile **asked;
     int *from;
@@ -105,7 +105,7 @@ static struct sl_sparse_tile *features(const struct product *p, int i)
     return sl_sparse_matrix_tile(p->x, i, p->c);
 }
 
-/* Where the rows of the weights for column tile k of H begin in the parameters. */
+/* Return the first row, in the parameters, of the weights for column tile k of H. */
 static int64_t weight_row(const struct product *p, int k)
 {
     return p->weight * p->layer->in + p->layer->in_cut[k];
@@ -113,13 +113,13 @@ static int64_t weight_row(const struct product *p, int k)
 
 /* ---- Terms ---- */
 
-/* A block W(k, j) of the weights, transposed on the way back, and the rows i that it is for. */
+/* A product of row tile i with block W(k, j) of the weights, transposed on the way back. */
 struct term {
     bool back;
     int i, k, j;
 };
 
-/* OUT = [OUT +] A·W(k, j), or, going back, A·W(k, j)ᵀ. */
+/* Submit OUT = [OUT +] A·W(k, j), or, going back, A·W(k, j)ᵀ. */
 static void submit_weights(struct product *p, const struct term *t, struct sl_tile *a, bool add,
                            struct sl_tile *out, const struct sl_epilogue_tiles *epilogue)
 {
@@ -140,7 +140,7 @@ static void submit_weights(struct product *p, const struct term *t, struct sl_ti
                           });
 }
 
-/* OUT = [OUT +] H(i, k)·W(k, j), of H what is here. */
+/* Submit OUT = [OUT +] H(i, k)·W(k, j), with H dense or sparse. */
 static void submit_term(struct product *p, int i, int k, int j, bool add, struct sl_tile *out,
                         const struct sl_epilogue_tiles *epilogue)
 {
@@ -162,7 +162,7 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
         sl_submit_fill(p->rt, 0.0f, out);
 }
 
-/* OUT = [OUT +] V(i, j)·W(k, j)ᵀ. */
+/* Submit OUT = [OUT +] V(i, j)·W(k, j)ᵀ. */
 static void submit_back_term(struct product *p, const struct sl_matrix *v, int i, int k, int j,
                              bool add, struct sl_tile *out,
                              const struct sl_epilogue_tiles *epilogue)
@@ -199,7 +199,7 @@ static void finish_sums(struct product *p, const struct sl_matrix *added,
     }
 }
 
-/* A term for column tile `column` of the result, of rank `rank`. */
+/* Open rank `rank`'s term of column tile `column` of the result. */
 static void open_term(struct product *p, int i, const int64_t *cut, int column, int rank,
                       struct sl_tile *tile)
 {
@@ -208,7 +208,7 @@ static void open_term(struct product *p, int i, const int64_t *cut, int column, 
     sl_temporaries_serve(p->d->temporaries, tile);
 }
 
-/* The reduce-scatter: `v` NULL: terms of H·W, else of V·Wᵀ. */
+/* Reduce-scatter terms of H·W (`v` NULL) or of V·Wᵀ inside the group. */
 static void exchange_terms(struct product *p, const struct sl_matrix *v, const int64_t *cut)
 {
     for (int hop = p->d->grid.columns; hop > 0; hop--) {
@@ -240,7 +240,7 @@ static void exchange_terms(struct product *p, const struct sl_matrix *v, const i
     }
 }
 
-/* Calls `work` on each column of a matrix, the own one first, while it is here. */
+/* Call `work` on each column of a matrix while this rank has it, the own column first. */
 static void each_column(struct product *p, const struct sl_matrix *matrix,
                         void (*work)(struct product *p, int column, void *context), void *context)
 {
@@ -277,7 +277,7 @@ static void add_column(struct product *p, int k, void *context)
         submit_term(p, i, k, p->c, k != p->c, sum_of(p, i), NULL);
 }
 
-/* Of whole rows: without sums apart, where that can be. */
+/* Multiply whole rows, without separate sums where possible. */
 static void multiply_whole(struct product *p, const struct sl_matrix *added,
                            const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
 {
@@ -318,7 +318,7 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
 
 /* ---- Backward ---- */
 
-/* V is what the aggregation of G makes where the product comes before an aggregation, else G. */
+/* V is the aggregation of G where the product comes before an aggregation, else G. */
 int64_t sl_product_gradient_size(const struct sl_network *net, const struct sl_layer *layer,
                                  int weight)
 {
@@ -341,7 +341,7 @@ static struct sl_tile *gradient_block(struct product *p, int i, int block, int c
     return sl_matrix_tile(&p->layer->gradients, i * blocks + block, column);
 }
 
-/* dW(k, j), the part of row tile i. */
+/* Submit the part of row tile i of dW(k, j). */
 static void submit_gradient(struct product *p, const struct sl_matrix *v, int i, int k, int j)
 {
     struct sl_tile *part = sl_matrix_tile(v, i, j);
@@ -373,7 +373,7 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
 
 struct back {
     const struct sl_matrix *v;
-    bool sums; /* of Y, too */
+    bool sums; /* terms of Y are summed, too */
 };
 
 static void use_v(struct product *p, int j, void *context)
@@ -393,7 +393,8 @@ static void use_h(struct product *p, int k, void *context)
         submit_gradient(p, back->v, i, k, p->c);
 }
 
-/* The rows of G may be in another order than those of H: they are all added. */
+/* Add all rows of G to the gradient of the bias. Rows of G may be in another order than rows of H.
+ */
 static void differentiate_bias(struct product *p, const struct sl_matrix *g)
 {
     struct sl_tile *facts = p->net->graph->facts[g->row_order];
@@ -434,7 +435,7 @@ static void back_columns(struct product *p, const struct sl_matrix *v,
     const bool h_comes = !sl_product_sends_gradient(p->net, p->layer, p->weight);
     if (h_comes)
         each_column(p, p->h, use_h, &back);
-    if (y) /* from here on there is something in them whenever a stage comes */
+    if (y) /* opened only now: each following stage adds to these sums */
         open_sums(p, width_of(p->layer->in_cut, p->c));
     if (!h_comes)
         each_column(p, v, use_v, &back);
@@ -492,7 +493,7 @@ static int own_gradient(const void *context, int block, int j)
                                        by_rows ? b % columns : j);
 }
 
-/* Rows of block `b`, where they begin in the parameters, and how many there are. */
+/* Return the first row, and the number of rows, that block `b` has of the parameters. */
 static int64_t block_row(const struct sl_network *net, const struct sl_layer *layer, int b)
 {
     const int columns = net->graph->distribution->grid.columns;

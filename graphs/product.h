@@ -8,10 +8,10 @@
 /* The factor of weight W of a layer: a dense matrix H, or, where `dense` is NULL, sparse features
  * after dropout. */
 struct sl_product_input {
-    int weight; /* of the layer's */
+    int weight; /* its number among the layer's weights */
     const struct sl_matrix *dense;
     const struct sl_sparse_matrix *sparse;
-    struct sl_dropout drop; /* of these */
+    struct sl_dropout drop; /* dropout of the sparse features */
 };
 
 /* Submit Y = epilogue(ADDED + H·W). `epilogue` NULL: none. ADDED is float32 like the sums, is
@@ -30,10 +30,10 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
 struct sl_product_gradient {
     const struct sl_product_input *h;
     const struct sl_matrix *v, *g;
-    bool after_bias;                          /* db is there already, of an earlier product */
+    bool after_bias;                          /* an earlier product has made db */
     const struct sl_matrix *added;            /* NULL: none */
-    const struct sl_epilogue_tiles *epilogue; /* likewise */
-    const struct sl_matrix *mask;             /* likewise */
+    const struct sl_epilogue_tiles *epilogue; /* NULL: none */
+    const struct sl_matrix *mask;             /* NULL: none */
     struct sl_matrix *y;
 };
 void sl_product_back(struct sl_network *net, struct sl_layer *layer,
@@ -57,31 +57,33 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer);
  * or layer->gradient. */
 struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer *layer);
 
-/* Whether H travels in a group for the forward product with a weight; else terms of H·W travel. */
+/* Return whether H travels in a group for the forward product with a weight; else terms of H·W
+ * travel. */
 bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer, int weight);
 
-/* Bytes of an element of V for the backward products with a weight. */
+/* Return the bytes of an element of V for the backward products with a weight. */
 int64_t sl_product_gradient_size(const struct sl_network *net, const struct sl_layer *layer,
                                  int weight);
 
-/* Whether V travels for the backward products; else H and terms of V·Wᵀ travel. */
+/* Return whether V travels for the backward products; else H and terms of V·Wᵀ travel. */
 bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer,
                                int weight);
 
 /* ---- product_counts.c ---- */
 
-/* What a rank receives for products, bytes and messages. */
+/* Bytes and messages that a rank receives for products. */
 struct sl_product_flow {
-    int64_t rows, sums; /* of H and V; of terms and gradients */
+    int64_t rows, sums; /* bytes of rows of H and V; bytes of terms and gradients */
     int64_t messages;
 };
 
-/* Add to FLOW what `rank` receives inside its group for the products with a weight, forward and
- * back. The grid of `d` has the network's columns, and more than one. */
+/* Add to FLOW the bytes and messages that `rank` receives inside its group for the products with a
+ * weight, forward and back. The grid of `d` has the network's columns, and more than one. */
 void sl_product_count(const struct sl_network *net, const struct sl_layer *layer, int weight,
                       const struct sl_distribution *d, int rank, struct sl_product_flow *flow);
 
-/* Add to flow (ranks) what each rank of `d` receives for the sum of a layer's gradients. */
+/* Add to flow (ranks) the bytes and messages that each rank of `d` receives for the sum of a
+ * layer's gradients. */
 void sl_product_count_gradients(const struct sl_network *net, const struct sl_layer *layer,
                                 const struct sl_distribution *d, struct sl_product_flow *flow);
 

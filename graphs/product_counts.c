@@ -36,14 +36,14 @@ void sl_product_count(const struct sl_network *net, const struct sl_layer *layer
     flow->messages += messages * (passes + 1 + terms_back);
 }
 
-/* Blocks of gradients with the same rows, of one column of the grid. */
+/* Blocks of gradients that sum the same rows, on one column of the grid. */
 struct blocks {
     int64_t bytes, messages;
-    int column, hops; /* the furthest rows */
+    int column, hops; /* column of the grid; hops of the furthest summed rows */
 };
 
-/* Count the tree over row tiles whose owners share a column of the grid: what the owner of each
- * sum receives. Then the first rank gets the sum. */
+/* Count the receipts of the tree over row tiles, whose owners share a column of the grid, and of
+ * the first rank, which gets the sum. */
 static void count_tree(const struct sl_distribution *d, const struct blocks *b,
                        struct sl_product_flow *flow)
 {
@@ -65,7 +65,7 @@ static void count_tree(const struct sl_distribution *d, const struct blocks *b,
     free(tile);
 }
 
-/* The blocks of one of the weights. On one column of ranks, the bias is in the tile of the last. */
+/* Count the blocks of one weight. On one column of ranks, the last weight's tile has the bias. */
 static void count_weight(const struct sl_network *net, const struct sl_layer *layer, int weight,
                          const struct sl_distribution *d, struct blocks b,
                          struct sl_product_flow *flow)
@@ -100,7 +100,7 @@ void sl_product_count_gradients(const struct sl_network *net, const struct sl_la
     }
 }
 
-/* The tiles that sl_product_sum_gradients brings here, all of them asked for before any arrives. */
+/* Count all tiles that sl_product_sum_gradients receives: it asks for all before any arrives. */
 int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_layer *layer)
 {
     const struct sl_distribution *d = net->graph->distribution;
@@ -120,11 +120,10 @@ int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_
     return bytes;
 }
 
-/* Returns the bytes of sums, of terms for other ranks, and of stages on their way, on the last and
- * widest column of the grid. The products with two weights may overlap, so both count. Going
- * back, sums of several inputs of a jump may be there, as many as handles rest for; forward, terms
- * of one. Where an aggregation comes between two products, one stage of the next product is there.
- */
+/* Return the bytes of sums, of terms for other ranks, and of stages in flight, on the last and
+ * widest column of the grid. Products with two weights may overlap, so both count. Going back, sums
+ * of up to SL_TEMPORARY_REST inputs of a jump may exist; forward, terms of one input. Where an
+ * aggregation comes between two products, one stage of the next product is in flight. */
 static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
                              const struct sl_grid *grid)
 {
@@ -140,7 +139,7 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     const int stages = grid->rows * grid->depth > 1 && between < most ? between : most;
     int64_t bytes = stages * sl_distribution_taken(d, run, less);
     for (int w = 0; w < weights && w < SL_TEMPORARY_REST; w++) {
-        const bool other = w >= layer->kind->weights; /* input of a jump */
+        const bool other = w >= layer->kind->weights; /* further input of a jump */
         int64_t terms = other || sl_product_sends_input(net, layer, w) ? 0 : out;
         terms = first || sl_product_sends_gradient(net, layer, w) || in < terms ? terms : in;
         bytes += sl_distribution_taken(d, run, first || out > in ? out : in) +
@@ -149,7 +148,8 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     return others ? bytes : 0;
 }
 
-/* On the last column of the grid, which is the widest. */
+/* Return the sizes of rows that travel in an aggregation, on the last column of the grid, which is
+ * the widest. */
 static struct sl_passage passage_of(const struct sl_distribution *d,
                                     const struct sl_aggregation *aggregation)
 {
@@ -170,7 +170,8 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
     };
 }
 
-/* Those of a step whose rows travel, by their width: the widest counts 1. */
+/* Return how many aggregations of a step have rows that travel, weighted by width: the widest
+ * counts 1. */
 static double count_widest(const struct sl_distribution *d, const struct sl_aggregation *list,
                            int count)
 {
@@ -184,7 +185,8 @@ static double count_widest(const struct sl_distribution *d, const struct sl_aggr
     return sum / widest;
 }
 
-/* Steps follow one another. */
+/* Return the peak bytes of received and packed rows in the aggregations of a training step. Steps
+ * follow one another, so the last aggregation precedes the first. */
 static int64_t aggregation_bytes(const struct sl_network *net, const struct sl_runtime *rt,
                                  const struct sl_distribution *d)
 {

@@ -10,7 +10,8 @@ int sl_reach_of_input(const struct sl_layer *layer)
     return layer->hops + aggregates;
 }
 
-/* The input of a first layer is there in all rows, unless the layer drops some of it. */
+/* Return how many hops away the furthest rows are that a walk moves. A first layer's input has all
+ * rows, unless the layer drops it out. */
 static int reach_of_moved(const struct sl_layer *layer)
 {
     const bool input = layer->order == SL_SPMM_FIRST && !layer->dropped.tiles;
@@ -33,8 +34,8 @@ struct sl_counted_walk sl_reach_of_walk(const struct sl_layer *layer,
     return walk;
 }
 
-/* Back from the logits, which are needed of inner vertices alone. Copies that are refreshed come
- * from their owners, and need not be computed. A jump reads inner vertices of its inputs alone. */
+/* Plan backward from the logits, which only inner vertices need. Refreshed copies come from their
+ * owners, and are not computed. A jump reads only inner vertices of its inputs. */
 static void plan_layers(struct sl_network *net)
 {
     for (int l = 0; l < net->layers; l++)

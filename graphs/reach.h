@@ -1,9 +1,9 @@
-/* Which rows a layer computes. A graph that a group has preloaded has inner vertices, which count
- * for the loss, and vertices up to h hops away, on which the inner ones depend. A row tile has the
- * hop of its nearest row (sl_distribution.hop). An output of layer l is needed as far as layers
- * after l read it: one hop further for each of them that aggregates. Tiles beyond are idle
+/* The rows that a layer computes. A graph that a group has preloaded has inner vertices, which
+ * count for the loss, and vertices up to h hops away, on which the inner ones depend. A row tile
+ * has the hop of its nearest row (sl_distribution.hop). An output of layer l is needed as far as
+ * layers after l read it: one hop further for each of them that aggregates. Tiles beyond are idle
  * (core/tile.h): no task writes them. Idle tiles of matrices with a row per vertex are zero, so
- * that a reader needs not know. */
+ * that readers need not know about hops. */
 #ifndef SL_GRAPHS_REACH_H
 #define SL_GRAPHS_REACH_H
 
@@ -18,22 +18,24 @@ void sl_reach_plan(struct sl_network *net);
  * of the input, and the bias is in their tile; all others have the rows of the output. */
 int sl_reach_of_gradient(const struct sl_layer *layer, int block, int columns);
 
-/* The same for the gradients of one layer's parameters alone, once their place was taken. */
+/* Make tiles of one layer's gradients idle if they sum no needed row, and all others active. Call
+ * it once the gradients have their place. */
 void sl_reach_gradients(const struct sl_network *net, const struct sl_layer *layer);
 
-/* How many hops away the furthest rows are that a layer reads of its input. */
+/* Return how many hops away the furthest rows of its input are that a layer reads. */
 int sl_reach_of_input(const struct sl_layer *layer);
 
-/* Return what an aggregation of a layer reads and needs: forward, rows of its input or of their
- * products; back, rows of its output's gradient. Where no hops are known: all rows. */
+/* Return the rows that an aggregation of a layer reads and needs: forward, rows of its input or of
+ * their products; back, rows of its output's gradient. Where no hops are known: all rows. */
 struct sl_counted_walk sl_reach_of_walk(const struct sl_layer *layer,
                                         const struct sl_distribution *d, bool transposed);
 
-/* Submit zeros for row tiles that are over `hops` hops away, and let them be idle; the others are
- * not. */
+/* Submit zeros for row tiles that are over `hops` hops away, and make these tiles idle. Make all
+ * other tiles active. */
 void sl_reach_set(struct sl_network *net, const struct sl_matrix *matrix, int hops);
 
-/* The same rows as of another matrix. */
+/* Make the row tiles of `matrix` idle, and submit zeros for them, that are idle in `from`. Make all
+ * other tiles active. */
 void sl_reach_copy(struct sl_network *net, const struct sl_matrix *from,
                    const struct sl_matrix *matrix);
 

@@ -1,21 +1,17 @@
 /* clang-format off */
-/* Graph attention (Velickovic et al.) without a tensor per edge. For each head, with P = H·W,
- * s_i = a_dst·P_i, t_j = a_src·P_j, entries w_ij of A, and μ_ij = 0 or 1 / (1 - p), dropout:
+/* Graph attention (Velickovic et al.) without a tensor per edge. For each head, with P = H·W, s_i = a_dst·P_i, t_j = a_src·P_j, entries w_ij of A, and μ_ij = 0 or 1 / (1 - p), dropout:
  *
  *     x_ij = s_i + t_j       e_ij = LeakyReLU(x_ij), its slope at x_ij: σ_ij
  *     α_ij = w_ij e^e_ij / Σ_k w_ik e^e_ik                 Z_i = Σ_j α_ij μ_ij P_j
  *
  * Two numbers of a vertex make e_ij, so that forward and back compute α_ij from them.
  *
- * Forward, [P | t] is moved, and s is an operand of the row. A state has, for the maximum m of the
- * e_ij that were met,
+ * Forward, [P | t] is moved, and s is an operand of the row. A state has, for the maximum m of the e_ij that were met,
  *
  *     l = Σ w e^(e - m)      Z = Σ w e^(e - m) μ P_j
  *     q = Σ w e^(e - m) σ    Z' = Σ w e^(e - m) σ μ P_j     for the gradient
  *
- * States merge at the larger maximum: the other state is multiplied by e^(m - max). A state without
- * entries has l = 0, and its m does not count. Closing divides by l, and keeps L = m + log l. So
- * α_ij = w_ij e^(e_ij - L_i).
+ * States merge at the larger maximum: the other state is multiplied by e^(m - max). A state without entries has l = 0, and its m does not count. Closing divides by l, and keeps L = m + log l. So α_ij = w_ij e^(e_ij - L_i).
  *
  * With G_i the gradient of Z_i, and r_i = G_i·Z_i = Σ_k α_ik μ_ik G_i·P_k,
  *
@@ -24,17 +20,11 @@
  *     dt_j = Σ_i dx_ij = P_j·U_j - v_j     U_j = Σ_i α_ij σ_ij μ_ij G_i     v_j = Σ_i α_ij σ_ij r_i
  *     dP_j = D_j + dt_j a_src + ds_j a_dst                 D_j = Σ_i α_ij μ_ij G_i
  *
- * Back, [G | r] and [s | L] are moved along the transpose. P and t are operands of the row, so the
- * state is [D | dt]: U and v end in dt within a task. States add up. ds comes from rows alone
- * (codelets/attention_rows.h). Clones of a vertex add up their parts of G and r before the walk;
- * s and L are the same in all.
+ * Back, [G | r] and [s | L] are moved along the transpose. P and t are operands of the row, so the state is [D | dt]: U and v end in dt within a task. States add up. ds comes from rows alone (codelets/attention_rows.h). Clones of a vertex add up their parts of G and r before the walk; s and L are the same in all.
  *
- * t = H·(W·a_src) and s = H·(W·a_dst) are columns of one product with [W | W·a_src | W·a_dst]. Its
- * gradient, [D | dt | ds], is all that products back need; what a_src and a_dst get follows from
- * the gradient of these weights. So the matrix that moves has s, too, one word more for each head.
+ * t = H·(W·a_src) and s = H·(W·a_dst) are columns of one product with [W | W·a_src | W·a_dst]. Its gradient, [D | dt | ds], is all that products back need; the gradients of a_src and a_dst follow from the gradient of these weights. So the moved matrix has s, too, one word more for each head.
  *
- * A row of [P | t | s] and a row of [s | L] have the vertex's number. It keys the dropout of
- * attention, which is then the same for all distributions and vertex orders. */
+ * A row of [P | t | s] and a row of [s | L] have the vertex's number. It keys the dropout of attention, which is then the same for all distributions and vertex orders. */
 /* clang-format on */
 #include "codelets/attention.h"
 #include "graphs/reducer.h"

@@ -29,8 +29,8 @@ void sl_extremum_meet(struct sl_state *s, const struct sl_meeting *m, bool minim
     s->terms--;
 }
 
-/* A row without neighbours: Z = 0, ARGMAX = -1. ARGMAX is int32, and a fill copies the bits of its
- * float. */
+/* Complete rows without neighbours: Z = 0, ARGMAX = -1. ARGMAX is int32, so the fill's float has
+ * the bits of -1. */
 void sl_extremum_complete(struct sl_state *s)
 {
     const int32_t none = -1;

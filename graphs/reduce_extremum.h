@@ -1,5 +1,5 @@
-/* Reducers that take one neighbour's value for each element, and its row of the graph: maximum
- * and minimum. Functions of struct sl_reducer. */
+/* Functions of struct sl_reducer for the maximum and minimum, which take one neighbour's value for
+ * each element, and that neighbour's row of the graph. */
 #ifndef SL_GRAPHS_REDUCE_EXTREMUM_H
 #define SL_GRAPHS_REDUCE_EXTREMUM_H
 
@@ -10,7 +10,8 @@ void sl_extremum_complete(struct sl_state *state);
 void sl_extremum_merge(struct sl_state *state, struct sl_tile *const *other,
                        const struct sl_listed_rows *rows, bool minimum);
 
-/* The reducer of that name; `meet_it` and `merge_it` call the two above. */
+/* Define the reducer of that name. `meet_it` and `merge_it` call sl_extremum_meet and
+ * sl_extremum_merge. */
 #define SL_EXTREMUM(called, meet_it, merge_it)                                                     \
     {                                                                                              \
         .name = called, .back = &sl_reduce_extremum_back, .numbered = true, .alone = true,         \
@@ -19,8 +20,9 @@ void sl_extremum_merge(struct sl_state *state, struct sl_tile *const *other,
         .close = sl_reducer_nothing                                                                \
     }
 
-/* The gradient of either, with the transpose of A: out[0], the gradient of H, from moved[0], the
- * gradient of the result, and moved[1], what out[1] was. All but moved[1] are float32. */
+/* The gradient of maximum and minimum, with the transpose of A. It makes out[0], the gradient of H,
+ * from moved[0], the gradient of the result, and moved[1], the argmax (int32). All but moved[1] are
+ * float32. */
 extern const struct sl_reducer sl_reduce_extremum_back;
 
 #endif

@@ -1,7 +1,7 @@
-/* Z(i) = epilogue(Σₖ A(i, k)·H(k)). Tiles that meet are put together until they are a task. The
- * last task of a row does the epilogue, too. A hub's row is cut into pieces. Each piece has a sum
- * of its own, and the sums are added in the order of the pieces. Pieces depend on the tiles and
- * their entries alone. */
+/* Z(i) = epilogue(Σₖ A(i, k)·H(k)). Tiles that meet are collected for one task. The last task of a
+ * row also runs the epilogue. A hub's row is cut into pieces. Each piece has a sum of its own, and
+ * the sums are added in the order of the pieces. Pieces depend on the tiles and their entries
+ * alone. */
 #include <stdlib.h>
 
 #include "codelets/accumulate.h"
@@ -13,7 +13,7 @@
 #include "core/temporary.h"
 #include "graphs/reducer.h"
 
-/* The tiles of the task that is being put together, all of one row. */
+/* The tiles collected for the next task, all of one row. */
 struct pending {
     struct sl_state *row;
     struct sl_sparse_tile *a[SL_SPMM_PARTS];
@@ -25,9 +25,9 @@ struct pending {
 /* A row's sum. */
 struct sum {
     bool piece_started;
-    int64_t entries;      /* of the piece so far */
-    struct sl_tile piece; /* of a row in pieces, from the second one on; open: has rows */
-    struct sl_tile own;   /* of a narrow row without a matrix of sums; open: has rows */
+    int64_t entries;      /* entries of the piece so far */
+    struct sl_tile piece; /* sum of a piece, from the second piece on; open if it has rows */
+    struct sl_tile own;   /* sum of a narrow row without a matrix of sums; open if it has rows */
     struct sl_epilogue_tiles epilogue;
 };
 
@@ -56,7 +56,7 @@ static void sum_end(struct sl_states *states)
     free(((struct pending *)states->own)->h);
 }
 
-/* The sum of this rank is the whole sum. */
+/* Return whether the sum of this rank is the whole sum. */
 static bool is_whole(const struct sl_state *s)
 {
     return s->terms == 0 && !s->pieces && !s->apart;
@@ -94,7 +94,7 @@ static void close_piece(struct sl_state *s)
     sl_temporaries_close(s->states->temporaries, &sum->piece);
 }
 
-/* What follows is another piece. */
+/* End a piece of a row's sum, and begin another one. */
 static void end_piece(struct sl_state *s)
 {
     struct sum *sum = s->own;
@@ -151,7 +151,8 @@ static void sum_merge(struct sl_state *s, struct sl_tile *const *other,
 static void sum_close(struct sl_state *s)
 {
     const struct sl_reduction *r = s->states->reduction;
-    const bool finished = s->started && !s->pieces && !s->apart; /* by the last task */
+    const bool finished =
+        s->started && !s->pieces && !s->apart; /* the last task has written out[0] */
     struct sl_epilogue_tiles *epilogue = &((struct sum *)s->own)->epilogue;
     epilogue->factor = s->factor;
     if (!finished && (r->epilogue || s->factor || s->held != s->out[0]))

@@ -20,7 +20,7 @@ int sl_relay_position(const struct sl_relay *relay, int owner, int rank)
     return round_by(relay, index_of(relay, owner), index_of(relay, rank));
 }
 
-/* Whether position q > 0 may hand tiles to position p > q. In the tree, the parent of p is p
+/* Return whether position q > 0 may hand tiles to position p > q. In the tree, the parent of p is p
  * without its lowest bit. So q must be p without some of its lowest bits. */
 static bool hands_on(enum sl_relay_form form, int q, int p)
 {

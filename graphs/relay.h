@@ -1,6 +1,6 @@
-/* Who sends tiles to whom in a ring. Every rank of a ring has tiles that the other ranks need, and
- * all ranks work on these tiles in turn. A tile comes from its owner, or from a rank that received
- * the tile before. */
+/* Relay of tiles in a ring: the sender of each tile to each rank. Every rank of a ring has tiles
+ * that the other ranks need, and all ranks work on these tiles in turn. A tile comes from its
+ * owner, or from a rank that received the tile before. */
 #ifndef SL_GRAPHS_RELAY_H
 #define SL_GRAPHS_RELAY_H
 
@@ -23,14 +23,14 @@ enum sl_relay_form { SL_RELAY_FORMS(SL_CHOICE_CONSTANT) };
 struct sl_relay {
     enum sl_relay_form form;
     int first, stride, count;
-    int reach; /* a rank still has a tile when the next `reach` positions ask for the tile */
+    int reach; /* a rank still has a tile when the next `reach` positions ask for it */
 };
 
 int sl_relay_rank(const struct sl_relay *relay, int owner, int position);
 int sl_relay_position(const struct sl_relay *relay, int owner, int rank);
 
-/* Return the position that sends a tile to position `position` > 0. needs(context, rank): whether a
- * rank needs the tile; NULL: all ranks do. */
+/* Return the position that sends a tile to position `position` > 0. needs(context, rank) returns
+ * whether a rank needs the tile; NULL: all ranks do. */
 typedef bool sl_relay_needs(const void *context, int rank);
 int sl_relay_parent(const struct sl_relay *relay, int owner, int position, sl_relay_needs *needs,
                     const void *context);

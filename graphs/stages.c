@@ -14,7 +14,7 @@ int sl_stages_count(const struct sl_runtime *rt, const struct sl_distribution *d
     return (d->grid.rows - 1) * sl_stages_of_rank(rt, d);
 }
 
-/* The rank that is `hop` rows of the grid after this one, round. */
+/* Return the rank `hop` rows of the grid after this rank, round. */
 static int rank_after(const struct sl_runtime *rt, const struct sl_grid *grid, int hop)
 {
     return (rt->rank + hop * grid->columns * grid->depth) % rt->ranks;

@@ -1,5 +1,5 @@
-/* The stages in which tiles of the other ranks of a ring come to a rank. The tiles of the rank
- * after it come first. */
+/* The stages in which a rank receives the tiles of the other ranks of a ring, beginning with the
+ * next rank. */
 #ifndef SL_GRAPHS_STAGES_H
 #define SL_GRAPHS_STAGES_H
 

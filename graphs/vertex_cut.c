@@ -29,7 +29,7 @@
 
 /* ---- Factors of partial sums ---- */
 
-/* Rows that messages of this exchange complete have the factor 1. */
+/* Set the factor 1 for rows that messages of this exchange complete. */
 static void set_met(struct sl_runtime *rt, struct sl_vertex_cut *cut, struct sl_exchange *exchange,
                     int first)
 {
@@ -46,8 +46,8 @@ static void set_met(struct sl_runtime *rt, struct sl_vertex_cut *cut, struct sl_
     }
 }
 
-/* The factors of this rank's row tiles, `first` and so on, in a training step. NULL: all are 1. The
- * first aggregation of a step makes them. */
+/* Return the factors of this rank's row tiles, from `first` on, in a training step; NULL: all
+ * are 1. The first aggregation of a step makes them. */
 static struct sl_tile *factors_at(struct sl_runtime *rt, struct sl_vertex_cut *cut,
                                   const struct sl_moment *moment, int first)
 {
@@ -70,13 +70,13 @@ static struct sl_tile *factors_at(struct sl_runtime *rt, struct sl_vertex_cut *c
 /* Matrices, cut alike, whose rows clones exchange together. */
 struct shared {
     struct sl_runtime *rt;
-    const struct sl_matrix *rows; /* its idle tiles are not needed */
+    const struct sl_matrix *rows; /* matrix whose idle tiles no layer needs */
     int count;
     const struct sl_matrix *p[SL_OUTPUTS];
-    struct sl_states *states; /* the states in these matrices; NULL: matrices add up */
+    struct sl_states *states; /* states that merge; NULL: matrices add up */
 };
 
-/* Merge a leaf's rows, in `arrived` (count), into the root's. */
+/* Merge a leaf's rows, in `arrived` (count), into the root's rows. */
 static void merge_part(const struct shared *shared, struct sl_exchange *exchange, int part,
                        struct sl_tile *const *arrived)
 {
@@ -108,7 +108,7 @@ typedef void take_function(const struct shared *shared, struct sl_exchange *exch
 
 /* ---- E, exact ---- */
 
-/* Whether a layer needs the rows of message `number`, which are of one hop. */
+/* Return whether a layer needs the rows of message `number`, which are of one hop. */
 static bool is_needed(const struct shared *shared, const struct sl_vertex_cut *cut, int number)
 {
     return !sl_matrix_tile(shared->rows, cut->hop[number % cut->hops].tile, 0)->idle;
@@ -133,7 +133,7 @@ static void receive(const struct shared *shared, const struct sl_vertex_cut *cut
     }
 }
 
-/* All ranks make the buffers, whether they send or not. */
+/* Send messages. All ranks make the buffers, even without messages to send. */
 static void send(const struct shared *shared, const struct sl_vertex_cut *cut,
                  struct sl_exchange *exchange)
 {
@@ -155,7 +155,8 @@ static void exchange_exactly(const struct shared *shared, struct sl_vertex_cut *
 
 /* ---- E, delayed ---- */
 
-/* Each aggregation of a step has its own place. Only sums may be late, so there is one matrix. */
+/* Take the late rows out of their buffers. Each aggregation of a step has its own place. Only sums
+ * may be late, so there is one matrix. */
 static void take_arrived(const struct shared *shared, struct sl_exchange *exchange, int place,
                          take_function *take)
 {
@@ -166,23 +167,23 @@ static void take_arrived(const struct shared *shared, struct sl_exchange *exchan
     }
 }
 
-/* Nothing is merged into rows that leaves send, and nothing replaces rows that roots send. So the
- * order of the two directions does not matter. */
+/* Exchange the step's bin late. No rows merge into rows that leaves send, and none replace rows
+ * that roots send. So the order of the two directions does not matter. */
 static void exchange_delayed(const struct shared *shared, struct sl_vertex_cut *cut,
                              const struct sl_moment *moment)
 {
     struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay]; /* line 9 */
     const int place = moment->number;
-    if (moment->step >= cut->delay) /* 12 to 14 */
+    if (moment->step >= cut->delay) /* lines 12 to 14 */
         take_arrived(shared, &bin->to_root, place, merge_part);
-    sl_exchange_post(shared->rt, &bin->to_root, shared->p[0], 0, place); /* 10, 11 */
-    if (moment->step >= 2 * cut->delay)                                  /* 18 to 20 */
+    sl_exchange_post(shared->rt, &bin->to_root, shared->p[0], 0, place); /* lines 10, 11 */
+    if (moment->step >= 2 * cut->delay)                                  /* lines 18 to 20 */
         take_arrived(shared, &bin->to_leaves, place, copy_part);
-    if (moment->step >= cut->delay) /* 15, 16 */
+    if (moment->step >= cut->delay) /* lines 15, 16 */
         sl_exchange_post(shared->rt, &bin->to_leaves, shared->p[0], 0, place);
 }
 
-/* P = E(P). */
+/* Submit P = E(P). */
 static void exchange(const struct shared *shared, struct sl_vertex_cut *cut,
                      const struct sl_moment *moment)
 {
@@ -197,10 +198,11 @@ static void exchange(const struct shared *shared, struct sl_vertex_cut *cut,
 struct clones_at {
     struct sl_vertex_cut *cut;
     const struct sl_moment *moment;
-    int first; /* row tile of this rank */
+    int first; /* first row tile of this rank */
 };
 
-/* Rows were combined on the own edges alone. */
+/* Exchange clones' states, which so far combine the own edges alone, and set the factors of rows.
+ */
 static void merge_clones(const void *context, struct sl_states *states)
 {
     const struct clones_at *at = context;
@@ -215,8 +217,8 @@ static void merge_clones(const void *context, struct sl_states *states)
         states->state[i].factor = &factor[i];
 }
 
-/* Y = diag(factor)·X on these row tiles, or Y = X. Rows that are not needed of X are not needed of
- * Y. */
+/* Submit Y = diag(factor)·X on the row tiles `run`; `factor` NULL: Y = X. Tiles that are idle in X
+ * become idle in Y. */
 static void scale_rows(struct sl_runtime *rt, struct sl_tile_run run, struct sl_tile *factor,
                        const struct sl_matrix *x, const struct sl_matrix *y)
 {
@@ -230,7 +232,7 @@ static void scale_rows(struct sl_runtime *rt, struct sl_tile_run run, struct sl_
     }
 }
 
-/* All rows travel, an r-th, or none. Scaled gradients do not meet late. */
+/* Return the share of rows that travel: 1, 1 / r or 0. Scaled gradients do not meet late. */
 static double cut_share(const struct sl_distribution *d, bool transposed)
 {
     const struct sl_vertex_cut *cut = d->own;
@@ -239,8 +241,8 @@ static double cut_share(const struct sl_distribution *d, bool transposed)
     return cut->delay > 0 && !(transposed && cut->scaled) ? 1.0 / cut->delay : 0.0;
 }
 
-/* Gradients of clones add up, whatever the reducer. Other moved matrices are the same in all clones
- * already. */
+/* Walk back: add up the gradients of clones, whatever the reducer. Other moved matrices are already
+ * equal in all clones. */
 static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
                     const struct sl_moment *moment, const struct sl_reduction *reduction)
 {
@@ -271,7 +273,8 @@ static void cut_walk(struct sl_runtime *rt, const struct sl_distribution *d,
 
 /* ---- Memory ---- */
 
-/* What a rank receives in one direction, of vertices at most `hops` hops away. */
+/* Return the rows and messages that a rank receives in one direction, for vertices at most `hops`
+ * hops away. */
 static struct sl_cut_flow flow_within(const struct sl_vertex_cut *cut,
                                       const struct sl_cut_flow *flow, int rank, int hops)
 {
@@ -283,7 +286,8 @@ static struct sl_cut_flow flow_within(const struct sl_vertex_cut *cut,
     return all;
 }
 
-/* The same for one bin of several: rows of all bins in messages of one. */
+/* Return the rows of all bins that a rank receives in one direction, and the messages of one bin.
+ */
 static struct sl_cut_flow flow_of_bin(const struct sl_vertex_cut *cut,
                                       const struct sl_cut_flow *flow, int rank)
 {
@@ -292,7 +296,7 @@ static struct sl_cut_flow flow_of_bin(const struct sl_vertex_cut *cut,
     return (struct sl_cut_flow){all.rows, (all.messages + bins - 1) / bins};
 }
 
-/* Messages of equal size. */
+/* Return the bytes that `m->messages` messages of equal size take. */
 static int64_t taken(const struct sl_cut_flow *m, int64_t row)
 {
     return m->messages > 0
@@ -300,16 +304,17 @@ static int64_t taken(const struct sl_cut_flow *m, int64_t row)
                : 0;
 }
 
-/* All but as many as there are stages. */
+/* Return the bytes of all messages but as many as there are stages. */
 static int64_t beyond(const struct sl_cut_flow *m, int stages, int64_t bytes)
 {
     return m->messages > stages ? bytes - bytes * stages / m->messages : 0;
 }
 
-/* A rank asks for as many messages ahead as there are stages. While leaves send to roots, messages
- * of the previous aggregation to leaves may still be there. While roots send to leaves, messages to
- * roots that nobody asked for ahead are there. With a delay, each aggregation whose rows travel
- * keeps its messages, beside those of an exact exchange. */
+/* Return the peak bytes of messages. A rank asks for as many messages ahead as there are stages.
+ * While leaves send to roots, messages of the previous aggregation to leaves may still be there.
+ * While roots send to leaves, messages to roots that nobody asked for ahead are there. With a
+ * delay, each aggregation whose rows travel keeps its messages, beside those of an exact exchange.
+ */
 static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                   const struct sl_passage *now, const struct sl_passage *before)
 {
@@ -319,8 +324,9 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
                              both = {to_root.rows + to_leaves.rows,
                                      to_root.messages + to_leaves.messages};
     const int64_t goes_to_leaves = taken(&to_root, now->state),
-                  goes_to_root = taken(&to_leaves, now->state); /* what a rank
-                      gets from others goes back to them with as many rows */
+                  goes_to_root =
+                      taken(&to_leaves,
+                            now->state); /* rows that a rank receives go back in equal number */
     const int64_t all = goes_to_leaves + goes_to_root;
     const int64_t when_to_root = goes_to_root + taken(&to_root, before->state),
                   when_to_leaves = goes_to_leaves + beyond(&to_leaves, rt->stages, goes_to_root);
@@ -338,9 +344,9 @@ static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution 
 
 /* ---- Counts ---- */
 
-/* All tiles of a rank are its own. States travel to root and to leaves, after all own entries or,
- * going back, before them. Either way they are rows of a layer's output, the fewer of the walk's
- * two. Late states replace older ones, and nothing waits for them. */
+/* Count a walk. All tiles of a rank are its own. States travel to root and to leaves, after all own
+ * entries or, going back, before them. Either way they are rows of a layer's output, the fewer of
+ * the walk's two. Late states replace older ones, and nothing waits for them. */
 static int cut_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
                      const struct sl_counted_walk *walk, struct sl_walk_counts *rank)
 {

@@ -46,22 +46,22 @@
 
 #include "graphs/exchange.h"
 
-enum { SL_DELAY_EXACT = 0, SL_DELAY_NEVER = -1 }; /* cd-0 and 0c; else r */
+enum { SL_DELAY_EXACT = 0, SL_DELAY_NEVER = -1 }; /* delays cd-0 and 0c; else r */
 
 /* A clone on this rank, and the rank of its partner: the root of a leaf, or a leaf of a root. */
 struct sl_clone {
-    int64_t row; /* as in row_cut */
+    int64_t row; /* number of the row, as in row_cut */
     int32_t peer, bin;
-    int32_t hop; /* of its vertex, the same in all clones; 0: not known */
+    int32_t hop; /* hop of its vertex, equal in all clones; 0: not known */
 };
 
-/* Rows of hop `hop`, and of hops up to the next one that is told apart. Where a layer does not need
- * row tile `tile`, of any rank, it needs none of these rows (graphs/reach.h). */
+/* Rows of hop `hop`, and of hops up to the next one that is told apart. A layer that does not need
+ * row tile `tile`, of any rank, needs none of these rows (graphs/reach.h). */
 struct sl_cut_hop {
     int hop, tile;
 };
 
-/* What a rank receives in one direction: rows of a hop that is told apart, and their messages. */
+/* Rows of one hop that a rank receives in one direction, and their messages. */
 struct sl_cut_flow {
     int64_t rows, messages;
 };
@@ -73,20 +73,19 @@ struct sl_cut_exchange {
 
 struct sl_vertex_cut {
     int delay;
-    int hops;               /* that are told apart: a message has rows of one of them */
+    int hops;               /* hops that are told apart: a message has rows of one hop */
     struct sl_cut_hop *hop; // (hops), ascending
     bool scaled;            /* partial sums have factors; false where clones always meet */
-    int64_t row_bytes;      /* of the widest row that travels */
-    uint64_t fingerprint;   /* of the clones of all ranks; for training */
-    struct sl_cut_flow *to_root, *to_leaves; // (ranks, hops): for roots, and for leaves; of all
-                                             // bins together
-    /* For training, of this rank: */
+    int64_t row_bytes;      /* bytes of the widest row that travels */
+    uint64_t fingerprint;   /* hash of the clones of all ranks; for training */
+    struct sl_cut_flow *to_root, *to_leaves; // (ranks, hops): received rows of all bins
+    /* Exchanges of this rank, for training. */
     struct sl_cut_exchange all;  /* all bins */
-    struct sl_cut_exchange *bin; // (delay), where there is one
+    struct sl_cut_exchange *bin; // (delay): one bin each; NULL without delay
     /* Factors of this rank's row tiles, (rows, 1) each; NULL: all are 1 */
     int own_tiles;
-    struct sl_tile *factor;      // (own_tiles): where no clone meets
-    struct sl_tile *step_factor; // (own_tiles): of the step under way; with a delay
+    struct sl_tile *factor;      // (own_tiles): factors where no clone meets
+    struct sl_tile *step_factor; // (own_tiles): factors of the current step; with a delay
     struct sl_tile ones;         // (rows of the longest message of a bin, 1)
 };
 
@@ -102,19 +101,19 @@ int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, bool scaled, in
 /* Return which of the hops that are told apart a clone of hop `hop` has. */
 int sl_vertex_cut_find_hop(const struct sl_vertex_cut *cut, int hop);
 
-/* Return the vertex-cut of a distribution; NULL for a distribution of another kind. */
+/* Return the vertex-cut of a distribution; NULL if it is of another kind. */
 struct sl_distribution;
 struct sl_vertex_cut *sl_vertex_cut_of(const struct sl_distribution *d);
 
-/* What a vertex-cut is made from. Clones are sorted by peer, then by row; rows of a rank, by hop.
- */
+/* The lists from which a vertex-cut is made. Clones are sorted by peer, then by row; rows of a
+ * rank, by hop. */
 struct sl_clone_lists {
     int delay;              /* bins are 0 … delay - 1 */
-    int64_t row_bytes;      /* of the widest row that travels */
-    uint64_t fingerprint;   /* of the clones of all ranks, the same on all ranks */
+    int64_t row_bytes;      /* bytes of the widest row that travels */
+    uint64_t fingerprint;   /* hash of the clones of all ranks, equal on all ranks */
     const int64_t *row_cut; // (tiles + 1)
     const int *rank_cut;    // (ranks + 1)
-    const int *hop;         // (tiles), as of struct sl_distribution; NULL: not known
+    const int *hop;         // (tiles): hops, as in struct sl_distribution; NULL: not known
     int tiles;
     int64_t leaves, roots;
     const struct sl_clone *leaf; // (leaves): rows here whose root is elsewhere

@@ -30,12 +30,12 @@ int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t r
 struct lists {
     struct sl_exchange_list *list; // (count)
     int64_t *rows;
-    int count, most; /* all, and of one run */
+    int count, most; /* lists in all; most lists of one run */
 };
 
 struct clones {
     const struct sl_vertex_cut *cut;
-    int ranks, first; /* the first row tile here */
+    int ranks, first; /* ranks; first row tile of this rank */
     const int64_t *row_cut;
     int64_t leaves, roots;
     const struct sl_clone *leaf, *root;
@@ -43,7 +43,7 @@ struct clones {
 
 /* The clones of one peer and hop, in the same order on both sides. */
 struct run {
-    int peer, hop;       /* number `hop` of those that are told apart */
+    int peer, hop;       /* number `hop` among the hops that are told apart */
     const int64_t *rows; // (count)
     int64_t count;
 };
@@ -79,7 +79,7 @@ static int tile_of(const int64_t *row_cut, int first, int64_t row)
     return first;
 }
 
-/* Message `number` of `count` of a run. Its number in the exchange tells its hop. */
+/* Return message `number` of a run's `count` messages. Its number in the exchange tells its hop. */
 static struct sl_exchange_list cut_run(const struct run *run, int number, int count, int hops,
                                        const int64_t *row_cut, int first)
 {
@@ -139,7 +139,7 @@ static void free_lists(struct lists *lists)
     free(lists->rows);
 }
 
-/* Tags follow from the most messages between two ranks, of all ranks. */
+/* Make the exchanges of a bin. Tags follow from the most messages between any two ranks. */
 static int create_split(struct sl_runtime *rt, const struct clones *c, int bin,
                         struct sl_cut_exchange *split)
 {
@@ -160,7 +160,7 @@ static int create_split(struct sl_runtime *rt, const struct clones *c, int bin,
     return code;
 }
 
-/* Hops of tiles, each once. The first tile is of hop 0. */
+/* List the hops of tiles, each once. The first tile has hop 0. */
 static int list_hops(struct sl_vertex_cut *cut, int tiles, const int *hop)
 {
     cut->hop = calloc((size_t)tiles + 1, sizeof *cut->hop);
@@ -191,7 +191,7 @@ int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, bool scaled, in
                : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
 }
 
-/* Add what a rank receives, by hop. */
+/* Add this rank's received rows and messages, by hop. */
 static void count_received(const struct sl_exchange *x, int hops, struct sl_cut_flow *flow)
 {
     for (int p = 0; p < x->receives; p++) {
@@ -214,7 +214,7 @@ static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
 
 /* ---- Factors of partial sums ---- */
 
-/* A column of this rank alone: it never travels. */
+/* Make a column tile of this rank alone, which never travels. */
 static int create_column(const struct sl_runtime *rt, int64_t rows, struct sl_tile *column)
 {
     float *value = sl_memory_alloc((size_t)rows * sizeof *value);
@@ -235,7 +235,7 @@ static int64_t most_rows(const struct sl_exchange *x, int64_t most)
     return most;
 }
 
-/* After the bins. */
+/* Make the factors, after the bins' exchanges. */
 static int create_factors(struct sl_vertex_cut *cut, struct sl_runtime *rt,
                           const struct sl_clone_lists *made)
 {

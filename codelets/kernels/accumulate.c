@@ -1,4 +1,4 @@
-/* Sums of tiles: the step of every reduction. */
+/* Sums of two matrices, the step of every reduction. */
 #include "codelets/accumulate.h"
 
 #include "codelets/bfloat16.h"
@@ -16,7 +16,7 @@ SL_KERNEL(sl_kernel_accumulate,
     }
 }
 
-/* Elements of one row. */
+/* Add `by` times the elements of one row. */
 SL_INLINE void add_row(int64_t cols, float by, const void *x, bool half_x, void *y, bool half_y)
 {
     const float *restrict from = x;

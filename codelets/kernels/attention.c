@@ -1,5 +1,5 @@
 /* The walks of graph attention. The entries of a row are worked on in chunks. Numbers of a chunk
- * lie entry by entry, and those of an entry head by head. So logits, exponentials and sums are
+ * lie entry by entry, and within an entry head by head. So logits, exponentials and sums are
  * vectors for one head as well as for many. Then the rows of P, or G, are summed head by head, with
  * the sums in registers. */
 #include "codelets/attention.h"
@@ -10,8 +10,8 @@
 #include "codelets/exponential.h"
 
 enum {
-    ENTRIES = 64,  /* most of a chunk */
-    LOGITS = 4096, /* most of a chunk, over all heads */
+    ENTRIES = 64,  /* most entries of a chunk */
+    LOGITS = 4096, /* most logits of a chunk, over all heads */
     PER_DRAW = 4,  /* heads for which 64 random bits suffice */
     DROPOUT_BITS = 16,
 };
@@ -19,12 +19,12 @@ enum {
 static const float MOST_POWER = 80.0f; /* e to this power is finite */
 
 /* Entries of a row. An entry has `per` numbers in each of the last arrays: a power of two below
- * sixteen, or a multiple of sixteen. Those behind its heads' numbers mean nothing. Entries behind
+ * sixteen, or a multiple of sixteen. Numbers behind its heads' numbers mean nothing. Entries behind
  * `count` meet the first row with weight 0, up to `all` numbers, a multiple of sixteen. */
 struct chunk {
     int64_t count, padded, all;
-    const float *row[ENTRIES];           /* the dense row that an entry meets, */
-    int64_t col[ENTRIES];                /* and its number */
+    const float *row[ENTRIES];           /* the dense row that an entry meets */
+    int64_t col[ENTRIES];                /* the number of this row */
     uint32_t to[ENTRIES], from[ENTRIES]; /* the vertices of an entry: row and column of A */
     float weight[LOGITS], alpha[LOGITS];
     float sloped[LOGITS]; /* alpha · the slope of LeakyReLU */
@@ -33,7 +33,8 @@ struct chunk {
 SL_INLINE int64_t numbers_per_entry(int64_t heads)
 {
     int64_t per = 1;
-    SL_UNROLL for (int i = 0; i < 4; i++) per *= per < heads ? 2 : 1; /* up to sixteen */
+    SL_UNROLL for (int i = 0; i < 4; i++) per *=
+        per < heads ? 2 : 1; /* a power of two up to sixteen */
     return heads <= SL_SIXTEEN ? per : (heads + SL_SIXTEEN - 1) / SL_SIXTEEN * SL_SIXTEEN;
 }
 
@@ -43,7 +44,7 @@ SL_INLINE int64_t chunk_entries(int64_t per)
     return most < ENTRIES ? most : ENTRIES;
 }
 
-/* Numbers after which the heads begin anew at a multiple of sixteen. */
+/* Return after how many numbers the heads begin anew at a multiple of sixteen. */
 SL_INLINE int64_t period_of(int64_t per)
 {
     return per > SL_SIXTEEN ? per : SL_SIXTEEN;
@@ -51,8 +52,8 @@ SL_INLINE int64_t period_of(int64_t per)
 
 /* ---- Parts of a chunk ---- */
 
-/* Entries e … e + count - 1 of block `block` meet rows of DENSE. Sums of rows take pairs of
- * entries. */
+/* Read entries e … e + count - 1 of block `block` into a chunk; they meet rows of DENSE. Sums of
+ * rows take pairs of entries. */
 SL_INLINE void read_entries(const struct sl_sparse *a, int64_t block, uint32_t e, int64_t count,
                             const struct sl_floats_at *dense, int64_t per, struct chunk *c)
 {
@@ -76,7 +77,7 @@ SL_INLINE void read_entries(const struct sl_sparse *a, int64_t block, uint32_t e
     }
 }
 
-/* x = LeakyReLU(x), and its slope. */
+/* Set x = LeakyReLU(x), and `slope` to the slope at x. */
 SL_INLINE void leak(int64_t count, float negative, float *x, float *slope)
 {
     const sl_floats one = (sl_floats){0} + 1.0f, other = (sl_floats){0} + negative;
@@ -87,7 +88,7 @@ SL_INLINE void leak(int64_t count, float negative, float *x, float *slope)
     }
 }
 
-/* x = weight · e^(x - top); TOP (period). */
+/* Set x = weight · e^(x - top); TOP (period). */
 SL_INLINE void exponentiate(const struct chunk *c, int64_t per, const float *top, float *restrict x)
 {
     const int64_t period = period_of(per);
@@ -99,8 +100,8 @@ SL_INLINE void exponentiate(const struct chunk *c, int64_t per, const float *top
         }
 }
 
-/* SUM (heads) = the sums of x over the entries. Of few heads, a sum has several of sixteen lanes,
- * which meet one after the other. */
+/* Set SUM (heads) to the sums of x over the entries. With few heads, a sum has several of sixteen
+ * lanes, which are added one after the other. */
 SL_INLINE void sum_heads(const struct chunk *c, int64_t heads, int64_t per, const float *restrict x,
                          float *sum)
 {
@@ -124,7 +125,7 @@ SL_INLINE void sum_heads(const struct chunk *c, int64_t heads, int64_t per, cons
     }
 }
 
-/* x and y times the scale where 16 random bits keep an element, else 0. */
+/* Multiply x and y by the scale where 16 random bits keep an element, else by 0. */
 SL_INLINE void drop_out(const struct sl_dropout *drop, int64_t count, const uint16_t *restrict bits,
                         float *restrict x, float *restrict y)
 {
@@ -143,7 +144,7 @@ SL_INLINE void multiply(int64_t count, const float *by, float *x)
         *(sl_floats *)(x + i) *= *(const sl_floats *)(by + i);
 }
 
-/* x = the lesser of x and `most`; NaN stays. */
+/* Set x to the lesser of x and `most`; NaN stays. */
 SL_INLINE void limit(int64_t count, float most, float *x)
 {
     const sl_floats limits = (sl_floats){0} + most;
@@ -153,7 +154,7 @@ SL_INLINE void limit(int64_t count, float most, float *x)
     }
 }
 
-/* BITS (all) of heads h … h + PER_DRAW - 1, as far as there are such. The layer's head h is a
+/* Draw BITS (all) for heads h … h + PER_DRAW - 1, as far as they exist. The layer's head h is a
  * multiple of PER_DRAW. */
 SL_INLINE void draw_heads(const struct sl_attention *how, const struct chunk *c, int64_t per,
                           int64_t h, uint16_t *restrict bits)
@@ -171,7 +172,7 @@ SL_INLINE void draw_heads(const struct sl_attention *how, const struct chunk *c,
     }
 }
 
-/* Drop out alpha and sloped. */
+/* Drop out alpha and sloped of all entries and heads of a chunk. */
 SL_INLINE void drop_all(const struct sl_attention *how, int64_t per, struct chunk *c)
 {
     uint16_t bits[LOGITS];
@@ -184,7 +185,7 @@ SL_INLINE void drop_all(const struct sl_attention *how, int64_t per, struct chun
     drop_out(&how->drop, c->all, bits, c->alpha, c->sloped);
 }
 
-/* The number of a vertex that a row has as bits. */
+/* Return the number of a vertex, which a row holds as bits. */
 SL_INLINE uint32_t vertex_at(const float *at)
 {
     uint32_t vertex;
@@ -194,9 +195,9 @@ SL_INLINE uint32_t vertex_at(const float *at)
 
 /* ---- Sums of rows ---- */
 
-/* Columns j … of the rows, `vectors` of `type`, of the head whose numbers begin at ALPHA and
- * SLOPED: X += Σ_k alpha(k)·row(k), Y += Σ_k sloped(k)·row(k). Even and odd entries have sums of
- * their own. */
+/* Add a chunk's rows to columns j …, `vectors` vectors of `type`, of the head whose numbers begin
+ * at ALPHA and SLOPED: X += Σ_k alpha(k)·row(k), Y += Σ_k sloped(k)·row(k). Even and odd entries
+ * have sums of their own. */
 #define DEFINE_ADD(name, type, vectors)                                                  \
     SL_INLINE void name(const struct chunk *c, int64_t per, const float *alpha,          \
                         const float *sloped, int64_t j, bool both, float *x, float *y)   \
@@ -229,12 +230,12 @@ SL_INLINE uint32_t vertex_at(const float *at)
                 ((type *)y)[v] = even_y[v] + odd_y[v];                                   \
         }                                                                                \
     }
-enum { WIDE = SL_LANES < SL_SIXTEEN ? 2 : 1 }; /* vectors: 8 sums in registers */
+enum { WIDE = SL_LANES < SL_SIXTEEN ? 2 : 1 }; /* vectors of a slice: 8 sums in registers */
 DEFINE_ADD(add_wide, sl_floats, WIDE)
 DEFINE_ADD(add_short, sl_short, 1)
 #undef DEFINE_ADD
 
-/* The last columns, fewer than a short vector, where rows end with them. */
+/* Add rows to the last columns, fewer than a short vector, where rows end with them. */
 SL_INLINE void add_rest(const struct chunk *c, int64_t per, const float *alpha, const float *sloped,
                         int64_t j, int64_t count, bool both, float *x, float *y)
 {
@@ -246,7 +247,7 @@ SL_INLINE void add_rest(const struct chunk *c, int64_t per, const float *alpha, 
         }
 }
 
-/* The same where rows go on for a vector. */
+/* Add rows to `count` columns, fewer than a vector, where rows have room for a whole vector. */
 SL_INLINE void add_lanes(const struct chunk *c, int64_t per, const float *alpha,
                          const float *sloped, int64_t j, int64_t count, bool both, float *x,
                          float *y)
@@ -283,7 +284,7 @@ SL_INLINE void add_rows(const struct sl_attention *how, struct chunk *c, int64_t
 
 /* ---- Forward ---- */
 
-/* Where the parts of a state begin. */
+/* Pointers to the parts of a row's state. */
 struct parts {
     float *z, *m, *l, *sloped, *q;
 };
@@ -301,7 +302,7 @@ SL_INLINE void scale(int64_t count, float by, float *restrict x)
         x[i] *= by;
 }
 
-/* Everything of head h in the state is for a larger maximum: times `by`. */
+/* Multiply all of head h in the state by `by`, for a larger maximum. */
 SL_INLINE void scale_head(const struct sl_attention *how, const struct parts *to, int64_t h,
                           float by)
 {
@@ -318,7 +319,8 @@ SL_INLINE float larger(float a, float b)
     return b > a ? b : a;
 }
 
-/* TOP (heads) = the largest logits of entries that have a weight; -infinity: there is none. */
+/* Set TOP (heads) to the largest logits of entries with a weight; -infinity without such an entry.
+ */
 SL_INLINE void find_largest(const struct chunk *c, int64_t heads, int64_t per, float *top)
 {
     const int64_t period = period_of(per);
@@ -352,7 +354,7 @@ SL_INLINE void find_largest(const struct chunk *c, int64_t heads, int64_t per, f
     }
 }
 
-/* TOP (period) begins with the heads' numbers. Repeat them, with 0 for heads that there are not. */
+/* Repeat the heads' numbers, with which TOP (period) begins, with 0 for heads that do not exist. */
 SL_INLINE void repeat(int64_t heads, int64_t per, float *top)
 {
     for (int64_t h = heads; h < per; h++)
@@ -361,7 +363,7 @@ SL_INLINE void repeat(int64_t heads, int64_t per, float *top)
         top[i] = top[i - per];
 }
 
-/* Logits to weights e^(x - m). A larger maximum scales the state. */
+/* Turn logits into weights e^(x - m). A larger maximum scales the state. */
 SL_INLINE void weigh(const struct sl_attention *how, struct chunk *c, int64_t per,
                      const struct parts *to)
 {
@@ -390,7 +392,7 @@ SL_INLINE void weigh(const struct sl_attention *how, struct chunk *c, int64_t pe
         to->q[h] += sum[h];
 }
 
-/* The logits of a chunk, of rows of P whose t begins at column `all`. */
+/* Make the logits of a chunk, whose rows of P have t from column `all` on. */
 SL_INLINE void add_scores(struct chunk *c, int64_t heads, int64_t per, const float *scores,
                           int64_t all)
 {
@@ -435,7 +437,7 @@ SL_INLINE void meet_all(const struct sl_attention *how, const struct sl_sparse *
         }
 }
 
-/* `heads`, those of HOW, may be known when this is compiled. */
+/* Meet all entries. `heads` equals how->heads, and may be a constant at compile time. */
 SL_INLINE void meet_heads(const struct sl_attention *how, int32_t heads, const struct sl_sparse *a,
                           const struct sl_floats_at *projected, const struct sl_floats_at *scores,
                           const struct sl_floats_at *state)
@@ -543,8 +545,8 @@ SL_INLINE void read_back(struct chunk *c, int64_t heads, int64_t per, const floa
     }
 }
 
-/* alpha, sloped: the weights of the chunk's entries in the rows that they meet. V (heads): the sums
- * of sloped · r. */
+/* Set alpha and sloped to the weights of the chunk's entries in the rows that they meet. Add the
+ * sums of sloped · r to V (heads). */
 SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64_t per,
                           const float *t, const struct sl_floats_at *scores, float *v)
 {
@@ -558,7 +560,7 @@ SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64
         *(sl_floats *)(x + i) -= *(const sl_floats *)(log_sum + i);
     limit(c->all, MOST_POWER, x);
     exponentiate(c, per, none, x);
-    limit(c->all, 1.0f, x); /* more: by rounding, or with the L of an old epoch */
+    limit(c->all, 1.0f, x); /* above 1 by rounding, or with the L of an old epoch */
     multiply(c->all, x, c->sloped);
     multiply(c->all, c->sloped, r);
     sum_heads(c, how->heads, per, r, v);
@@ -583,7 +585,7 @@ SL_INLINE void back_chunk(const struct sl_attention *how, struct chunk *c, int64
     add_rows(how, c, per, room, true, to, sloped);
 }
 
-/* dt += P·U. */
+/* Add P·U to dt. */
 SL_INLINE void finish_back(const struct sl_attention *how, const float *restrict projected,
                            const float *restrict sloped, float *restrict dt)
 {

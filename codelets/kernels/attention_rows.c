@@ -23,7 +23,7 @@ SL_INLINE float product_of(int64_t count, const float *restrict x, const float *
         SL_UNROLL for (int i = 0; i < SL_EIGHT; i++) sum = sl_add_product(sum, x[j + i], y[j + i]);
     for (; j < count; j++)
         sum = sl_add_product(sum, x[j], y[j]);
-    if (whole) /* else the lanes are 0 */
+    if (whole) /* without whole vectors, the lanes are 0 */
         SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i++) sum += lanes[i / SL_LANES][i % SL_LANES];
     return sum;
 }
@@ -51,14 +51,14 @@ SL_KERNEL(sl_kernel_attention_weights,
     }
 }
 
-/* TO += by · FROM. */
+/* Set TO += by · FROM. */
 SL_INLINE void add(int64_t count, float by, const float *restrict from, float *restrict to)
 {
     for (int64_t j = 0; j < count; j++)
         to[j] += by * from[j];
 }
 
-/* What one row of W gives. */
+/* Add the gradient of row r of W, and its share of the gradients of a_src and a_dst, to BACK. */
 SL_INLINE void give_back(const struct sl_attention *how, const struct sl_attention_shape *shape,
                          const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
                          int64_t r, const struct sl_floats_at *back)
@@ -97,7 +97,7 @@ SL_KERNEL(sl_kernel_attention_weights_back,
 
 /* ---- Rows ---- */
 
-/* TO = share · FROM, whose elements are of either type. */
+/* Set TO = share · FROM. FROM is float32 or bfloat16. */
 SL_INLINE void multiply(int64_t count, float share, const void *from, bool half, float *restrict to)
 {
     int64_t j = 0;

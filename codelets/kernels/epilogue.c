@@ -1,5 +1,5 @@
-/* The steps after a sum in one pass over it; dropout alone is one of them. Random numbers are made
- * a run of columns at a time, or, where rows are shorter, for several rows together. */
+/* The epilogue in one pass over a sum; dropout alone is an epilogue, too. Random numbers are made a
+ * run of columns at a time, or, where rows are shorter, for several rows together. */
 #include "codelets/epilogue.h"
 
 #include <float.h>
@@ -10,7 +10,7 @@
 #include "codelets/exponential.h"
 
 enum {
-    DRAWN_BLOCKS = 256, /* of 64 bits, which are made together */
+    DRAWN_BLOCKS = 256, /* blocks of 64 bits that are drawn together */
     RUN = 4096,         /* most columns of a run */
     CHAINS = 4,         /* vectors of blocks at a time, so that none waits for the one before it */
 };
@@ -19,13 +19,13 @@ static const float zeros[RUN + SL_LANES];
 
 /* ---- Random words ---- */
 
-/* How many bits decide on an element. */
+/* How dropout draws: not at all, by one bit, or by sixteen bits of each element. */
 enum draw { DRAW_NOTHING, DRAW_BITS, DRAW_HALVES };
 
-/* A place says where the bits of some columns of a row are. */
+/* The place of the random bits for some columns of a row. */
 struct place {
     uint32_t first; /* block of the first column */
-    int64_t blocks; /* of the columns */
+    int64_t blocks; /* blocks that the columns need */
     int64_t word;   /* 16-bit word of the first column in its block, and the bits before it there */
     int shift;
 };
@@ -63,7 +63,7 @@ SL_INLINE void draw_chains(uint64_t key, sl_words u[CHAINS], sl_words v[CHAINS],
 #undef ADD
     SL_UNROLL for (int c = 0; c < CHAINS; c++)
     {
-        if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) /* the lower half of a word is the first */
+        if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) /* the lower half of a word comes first */
             u[c] = u[c] << 16 | u[c] >> 16, v[c] = v[c] << 16 | v[c] >> 16;
         *(sl_words_at *)(word + 4 * c * SL_LANES) = SL_LOWER(u[c], v[c]);
         *(sl_words_at *)(word + (4 * c + 2) * SL_LANES) = SL_UPPER(u[c], v[c]);
@@ -81,7 +81,7 @@ SL_INLINE void count_blocks(const uint32_t *vertex, uint32_t first, int log, int
     *v = (((uint32_t)at + SL_LANE_NUMBERS) & ((1u << log) - 1)) + first;
 }
 
-/* The blocks first … first + count - 1 of each of `rows` rows. VERTEX has room behind them. */
+/* Draw blocks first … first + count - 1 of each of `rows` rows. VERTEX has room behind the rows. */
 SL_INLINE void draw(uint64_t key, const uint32_t *vertex, int64_t rows, uint32_t first,
                     int64_t count, uint16_t *word)
 {
@@ -114,15 +114,16 @@ SL_INLINE void draw(uint64_t key, const uint32_t *vertex, int64_t rows, uint32_t
 
 enum form { FLOATS, HALVES, NOTHING };
 
-/* A run: elements of a row, and the operands that they have in common. */
+/* A run: elements of a row, and the operands that they share. */
 struct run {
     int64_t count;
-    float factor, lowest, kept;    /* kept: by what an element is multiplied that is not dropped */
-    const float *bias, *last_bias; /* last_bias: of the last elements, fewer than a vector */
-    bool padded;                   /* these, too, have room for a vector in all operands */
+    float factor, lowest, kept;    /* kept: factor of elements that are not dropped */
+    const float *bias, *last_bias; /* last_bias: bias of the last elements, fewer than a vector */
+    bool padded;                   /* the last elements have room for a vector in all operands */
     const void *mask, *sum;
     void *z;
-    const uint16_t *word; /* of its first element, which is behind `shift` bits of it */
+    const uint16_t *word; /* random word of the first element, whose bits follow the word's first
+                             `shift` bits */
     int shift;
     uint32_t threshold;
 };
@@ -133,7 +134,7 @@ SL_INLINE sl_floats clear(sl_ints mask, sl_floats x)
     return (sl_floats)((sl_ints)x & ~mask);
 }
 
-/* Return a mask of SL_LANES elements, from element j on: which are dropped. */
+/* Return the mask of dropped elements among SL_LANES elements from element j on. */
 SL_INLINE sl_ints find_dropped(const struct run *run, int64_t j, enum draw draw)
 {
     if (draw == DRAW_BITS) {
@@ -146,7 +147,7 @@ SL_INLINE sl_ints find_dropped(const struct run *run, int64_t j, enum draw draw)
     return (sl_ints)(sl_extend((const sl_halves *)(run->word + j)) < run->threshold);
 }
 
-/* SL_LANES elements from element j on. */
+/* Run the epilogue on SL_LANES elements from element j on. */
 SL_INLINE void vector_of_form(const struct run *run, int64_t j, const float *bias, enum form sum,
                               enum form mask, enum form z, enum draw draw, bool scaled)
 {
@@ -171,7 +172,8 @@ SL_INLINE size_t size_of(enum form form)
     return form == FLOATS ? 4 : 2;
 }
 
-/* The last elements, from j on and fewer than a vector, in a vector of their own. */
+/* Run the epilogue on the last elements, from j on and fewer than a vector, in a vector of their
+ * own. */
 SL_INLINE void rest_of_form(const struct run *run, int64_t j, enum form sum, enum form mask,
                             enum form z, enum draw draw)
 {
@@ -209,7 +211,7 @@ SL_INLINE void run_of_form(const struct run *run, enum form sum, enum form mask,
 
 /* ---- Rows ---- */
 
-/* A call: the operands that all its rows have in common. */
+/* The operands that all rows of a call share. */
 struct call {
     const struct sl_epilogue *e;
     const struct sl_rows *sum, *z;
@@ -218,8 +220,8 @@ struct call {
     float last_bias[SL_LANES];
 };
 
-/* Columns [first, last) of rows [from, to), and the words of these rows, `words` each: the first
- * element of a row is behind `shift` bits of its first word. */
+/* Columns [first, last) of rows [from, to), and `words` random words for each row. The bits of a
+ * row's first element follow `shift` bits of its first word. */
 struct block {
     int64_t from, to, first, last;
     const uint16_t *word;
@@ -227,7 +229,7 @@ struct block {
     int shift;
 };
 
-/* By what a sum of row r is multiplied. */
+/* Return the factor of sums of row r. */
 SL_INLINE float row_factor(const struct sl_epilogue *e, int64_t r)
 {
     const float before = e->before ? e->scale * e->before[r] : e->scale;
@@ -261,7 +263,7 @@ SL_INLINE void block_of_form(const struct call *call, const struct block *b, enu
 
 typedef void block_function(const struct call *call, const struct block *block);
 
-/* Each form of the operands has a function: of SUM and mask, of Z, and of the draws. */
+/* Define a function for each form of the operands: SUM and mask, Z, and draws. */
 #define BLOCK(sum, mask, z, draw)                                                                \
     static void block_##sum##_##mask##_##z##_##draw(const struct call *c, const struct block *b) \
     {                                                                                            \
@@ -290,7 +292,7 @@ BLOCKS(FLOATS, HALVES)
 BLOCKS(FLOATS, NOTHING)
 BLOCKS(HALVES, NOTHING)
 
-/* SUM of bfloat16 has no mask. */
+/* A bfloat16 SUM has no mask. */
 static block_function *const of_floats[][2][3] = {
     [FLOATS] = NAMES(FLOATS, FLOATS),
     [HALVES] = NAMES(FLOATS, HALVES),
@@ -312,8 +314,8 @@ static block_function *function_of(const struct call *call)
     return of_floats[call->e->mask.data ? mask : NOTHING][z][draw];
 }
 
-/* The words of several rows, or of a run of one row, are made together. A run has whole vectors,
- * but for the last one of a row. */
+/* Finish rows with dropout. The words of several rows, or of a run of one row, are made together.
+ * All runs but the last of a row have whole vectors. */
 static void drop_rows(const struct call *call, block_function *finish, int64_t from, int64_t to)
 {
     enum { ROOM = CHAINS * SL_LANES };
@@ -322,7 +324,8 @@ static void drop_rows(const struct call *call, block_function *finish, int64_t f
     const int64_t most = drawn - (columns > SL_SIXTEEN ? columns : SL_SIXTEEN);
     const int64_t blocks = place_of(call->e, 0, call->cols).blocks,
                   at_once = call->cols <= most ? DRAWN_BLOCKS / blocks : 1;
-    uint16_t words[4 * DRAWN_BLOCKS + SL_SIXTEEN] = {0}; /* a last vector may read on */
+    uint16_t words[4 * DRAWN_BLOCKS + SL_SIXTEEN] = {
+        0}; /* a last vector may read behind the words */
     uint32_t last_vertices[DRAWN_BLOCKS + ROOM] = {0};
     for (int64_t r = from; r < to; r += at_once) {
         const int64_t rows = to - r < at_once ? to - r : at_once;
@@ -344,7 +347,7 @@ static void drop_rows(const struct call *call, block_function *finish, int64_t f
     }
 }
 
-/* Elements of a row from one type to the other. */
+/* Convert elements of a row from one type to the other. */
 SL_INLINE void convert(int64_t count, const void *x, bool half_x, void *z)
 {
     int64_t j = 0;
@@ -360,11 +363,11 @@ SL_INLINE void convert(int64_t count, const void *x, bool half_x, void *z)
             ((uint16_t *)z)[j] = sl_narrow(((const float *)x)[j]);
 }
 
-/* Z = SUM. */
+/* Copy SUM to Z. */
 static void copy_rows(int64_t from, int64_t to, int64_t cols, const struct sl_rows *sum,
                       const struct sl_rows *z)
 {
-    const bool joined = sum->ld == cols && z->ld == cols; /* to one long row */
+    const bool joined = sum->ld == cols && z->ld == cols; /* all rows are one long row */
     const int64_t count = joined ? (to - from) * cols : cols, step = joined ? to - from : 1;
     for (int64_t r = from; r < to; r += step) {
         const void *x = sl_rows_at(sum, r, 0).data;
@@ -404,7 +407,8 @@ static void finish_linear(const struct sl_epilogue *e, int64_t from, int64_t to,
 
 /* ---- ELU ---- */
 
-/* x = e^x - 1 where x <= 0. A 0 would mean dropped. X has room for a last vector. */
+/* Set x = e^x - 1 where x <= 0, but never to 0, which would mean dropped. X has room for a last
+ * vector. */
 static void elu(int64_t count, float *restrict x)
 {
     for (int64_t i = 0; i < count; i += SL_LANES) {
@@ -427,7 +431,8 @@ static void elu_back(int64_t count, float by, const struct sl_rows *mask, float 
     }
 }
 
-/* In passes over some rows at a time: the sum, elu or its mask, and what comes after. */
+/* Finish rows with elu, in passes over some rows at a time: the steps before elu, elu or its mask,
+ * the steps after it. */
 static void finish_elu(const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
                        const struct sl_rows *sum, const struct sl_rows *z)
 {

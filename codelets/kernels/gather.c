@@ -18,7 +18,7 @@ SL_INLINE uint32_t column(const void *col, uint32_t e, bool narrow)
     return narrow ? ((const uint16_t *)col)[e] : ((const uint32_t *)col)[e];
 }
 
-/* Row c of H, from column `first` on. */
+/* Return row c of H, from column `first` on. */
 SL_INLINE const char *row_of(const struct sl_gather *g, uint32_t c, int64_t first, bool half)
 {
     return (const char *)g->h.data + (c * g->h.ld + first) * (half ? 2 : 4);
@@ -34,7 +34,7 @@ SL_INLINE void prefetch(const struct sl_gather *g, uint32_t e, int lines, struct
 }
 
 /* Turn pairs of vectors of sums into sums of even and sums of odd elements. One load of bfloat16
- * has both kinds: in the upper and in the lower halves of words. */
+ * has both kinds, in the upper and in the lower halves of words. */
 SL_INLINE void split_pairs(int vectors, sl_floats *sum)
 {
     SL_UNROLL for (int s = 0; s + 1 < vectors; s += 2)
@@ -55,7 +55,7 @@ SL_INLINE void join_pairs(int vectors, sl_floats *sum)
     }
 }
 
-/* Vector s of `vectors`, of a row that starts at `row`. */
+/* Return vector s of the `vectors` vectors that start at `row`. */
 SL_INLINE sl_floats load_vector(const char *row, int s, int vectors, bool half)
 {
     if (half && (s | 1) < vectors)
@@ -63,8 +63,8 @@ SL_INLINE sl_floats load_vector(const char *row, int s, int vectors, bool half)
     return sl_load(row, (int64_t)s * SL_LANES, half);
 }
 
-/* The `vectors` vectors of row r from column `first` on. Of the last vector, `lanes` columns may be
- * written. `lines` cache lines of coming rows are prefetched. */
+/* Make `vectors` vectors of row r of Z, from column `first` on. `lanes` columns of the last vector
+ * may be written. Prefetch `lines` cache lines of coming rows. */
 SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int vectors, int lanes,
                      int lines, struct form f)
 {
@@ -106,8 +106,8 @@ SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int ve
         *(sl_floats *)last = sum[vectors - 1];
 }
 
-/* Rows [from, to), and how many columns of their last vector may be written. `slices`: of rows of
- * several slices, MOST vectors each, all written whole. */
+/* Rows [from, to). lanes: writable columns of a row's last vector. slices: number of slices of wide
+ * rows, MOST vectors each, all written whole. */
 struct rows {
     int64_t from, to;
     int lanes, slices;
@@ -124,7 +124,7 @@ SL_INLINE void rows_of(const struct sl_gather *g, const struct rows *rows, int v
             slice(g, r, 0, vectors, lanes, (bytes + 63) / 64, f);
 }
 
-/* The first slice prefetches the lines of all slices. */
+/* Make rows of several slices. The first slice prefetches the lines of all slices. */
 SL_INLINE void wide_rows_of(const struct sl_gather *g, const struct rows *rows, struct form f)
 {
     const int slices = rows->slices, bytes = slices * MOST * SL_VECTOR_BYTES / (f.half ? 2 : 1);
@@ -139,7 +139,7 @@ SL_INLINE void wide_rows_of(const struct sl_gather *g, const struct rows *rows, 
     }
 }
 
-/* A function for each number of vectors, 0 for rows of several slices, and each form. */
+/* Define a function for each form and each number of vectors; 0: rows of several slices. */
 #define FORM(vectors, number)                                                              \
     static void rows_##vectors##_##number(const struct sl_gather *g, const struct rows *r) \
     {                                                                                      \
@@ -183,7 +183,7 @@ FORMS(8)
 static rows_function *const functions[MOST + 1][16] = {
     NAMES(0), NAMES(1), NAMES(2), NAMES(3), NAMES(4), NAMES(5), NAMES(6), NAMES(7), NAMES(8)};
 
-/* The last columns, fewer than a vector, where a whole vector would read past the row of H. */
+/* Make the last columns, fewer than a vector, where a whole vector would read past the row of H. */
 static void last_columns(const struct sl_gather *g, int64_t r)
 {
     const bool half = g->h.type == SL_BFLOAT16;

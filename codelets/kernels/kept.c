@@ -8,27 +8,30 @@
 #include <immintrin.h>
 #endif
 
-enum { MOST_DRAWS = 64 };                                      /* of a row, drawn together */
-enum { GROUP = SL_SIXTEEN, GROUPS = SL_KEPT_ENTRIES / GROUP }; /* a bit of a word for each entry */
+enum { MOST_DRAWS = 64 }; /* draws of a row made together */
+enum {
+    GROUP = SL_SIXTEEN,
+    GROUPS = SL_KEPT_ENTRIES / GROUP
+}; /* a word has a bit for each entry of a group */
 _Static_assert(SL_KEPT_ENTRIES % GROUP == 0, "a batch has whole groups");
 
 /* Entries of a batch before dropout. */
 struct entries {
     uint32_t count;
-    uint32_t column[SL_KEPT_ENTRIES]; /* as dropout counts them */
+    uint32_t column[SL_KEPT_ENTRIES]; /* columns in the matrix that dropout counts */
     uint32_t vertex[SL_KEPT_ENTRIES];
     uint32_t keep[SL_KEPT_ENTRIES]; /* 0 or 1; 0 beyond `count` */
     const float *value;             // (count), or NULL: all 1
-    uint16_t kept[GROUPS];          /* `keep`, a bit for each */
+    uint16_t kept[GROUPS];          /* `keep` as bits, a word for each group */
     uint32_t before[GROUPS];        /* kept entries before the group */
 };
 
-/* What one draw serves: columns with the same upper bits. */
+/* Parameters of draws. One draw serves columns with equal upper bits. */
 struct draws {
     uint64_t key;
     uint32_t bits, shift; /* bits of an element; log2 of the columns of a draw */
-    uint32_t mask;        /* of the bits of an element */
-    uint32_t least;       /* bits that are kept are at least this */
+    uint32_t mask;        /* mask of an element's bits */
+    uint32_t least;       /* an element is kept if its bits are at least this */
 };
 
 static struct draws draws_of(const struct sl_dropout *drop)
@@ -43,8 +46,9 @@ static struct draws draws_of(const struct sl_dropout *drop)
     };
 }
 
-/* keep[e] = whether the entry (vertex[e], column[e]) is kept; at most SL_KEPT_ENTRIES. Draws have a
- * loop of their own: it becomes vectors also where those have no shifts by different numbers. */
+/* Set keep[e] to whether the entry (vertex[e], column[e]) is kept, for at most SL_KEPT_ENTRIES
+ * entries. Draws have a loop of their own: it also becomes vectors on processors whose vectors
+ * shift all lanes alike. */
 static void draw_entries(const struct draws *d, uint32_t count, const uint32_t *vertex,
                          const uint32_t *column, uint32_t *restrict keep)
 {
@@ -61,7 +65,7 @@ static void draw_entries(const struct draws *d, uint32_t count, const uint32_t *
     }
 }
 
-/* The same for entries of one vertex, whose columns take the draws [first, first + draws). */
+/* Set keep[e] for entries of one vertex, whose columns need the draws [first, first + draws). */
 static void draw_row(const struct draws *d, uint32_t first, uint32_t draws, uint32_t count,
                      uint32_t vertex, const uint32_t *column, uint32_t *restrict keep)
 {
@@ -79,7 +83,8 @@ static void draw_row(const struct draws *d, uint32_t first, uint32_t draws, uint
 
 /* ---- Batches ---- */
 
-/* How many entries the batch covers: of whole rows, or of a piece of one. */
+/* Choose the rows of a batch: whole rows, or a piece of one row. Return how many entries they have.
+ */
 static uint32_t take_rows(struct sl_kept_walk *walk, const uint32_t *row_ptr, struct sl_kept *batch)
 {
     const int64_t rows = walk->end, first = walk->row;
@@ -99,7 +104,7 @@ static uint32_t take_rows(struct sl_kept_walk *walk, const uint32_t *row_ptr, st
     return walk->entry - begin;
 }
 
-/* column[e] = column0 + that of entry begin + e. */
+/* Set column[e] = column0 + the column of entry begin + e. */
 static void read_columns(const struct sl_sparse *x, uint32_t begin, uint32_t count,
                          uint32_t column0, uint32_t *restrict column)
 {
@@ -113,14 +118,15 @@ static void read_columns(const struct sl_sparse *x, uint32_t begin, uint32_t cou
             column[e] = column0 + wide[e];
 }
 
-/* An entry of the block as one of the batch that begins with entry `begin`. */
+/* Return the number of a block's entry in the batch that begins with entry `begin`, at most
+ * `count`. */
 static uint32_t clip(uint32_t entry, uint32_t begin, uint32_t count)
 {
     const uint32_t from = entry > begin ? entry - begin : 0;
     return from < count ? from : count;
 }
 
-/* Draws for all entries of the batch, whose rows begin at row_ptr. */
+/* Draw for all entries of the batch, whose rows begin at row_ptr. */
 static void draw(const struct sl_kept_walk *walk, const struct sl_kept *batch,
                  const uint32_t *row_ptr, uint32_t begin, uint32_t column0, struct entries *all)
 {
@@ -148,7 +154,7 @@ static void draw(const struct sl_kept_walk *walk, const struct sl_kept *batch,
 /* ---- What is kept ---- */
 
 #ifdef __AVX512F__
-/* keep of 16 entries at a time. */
+/* Copy kept entries into the batch, 16 entries at a time. */
 static void keep(struct entries *all, uint32_t column0, float scale, struct sl_kept *batch)
 {
     uint32_t kept = 0;
@@ -189,7 +195,7 @@ static void keep(struct entries *all, uint32_t column0, float scale, struct sl_k
 }
 #endif
 
-/* Kept entries before entry e of the batch. */
+/* Return how many kept entries precede entry e of the batch. */
 static uint32_t kept_before(const struct entries *all, const struct sl_kept *batch, uint32_t e)
 {
     if (e == all->count)

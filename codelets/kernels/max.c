@@ -1,6 +1,7 @@
 /* The maximum or minimum of the neighbours, its argmax, and its gradient. A neighbour sends its
- * row, times the weight of the edge where there are weights. The argmax is the vertex whose row is
- * the largest. A slice of a row stays in registers while the entries of the row are walked. */
+ * row, times the weight of the edge where there are weights. The argmax of an element is the vertex
+ * whose row has the largest value there. A slice of a row stays in registers while the entries of
+ * the row are walked. */
 #include "codelets/max.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 
 #include "codelets/bfloat16.h"
 
-/* Vectors of a slice, as many of numbers as of vertices, in the 32 registers of AVX-512 or in 16.
- */
+/* Most vectors of a slice. A slice has equally many of values and of vertices, in 32 registers of
+ * AVX-512 or in 16. */
 enum { MOST = SL_VECTOR_BYTES / 16 };
 
 typedef int32_t ints_at __attribute__((vector_size(SL_VECTOR_BYTES), aligned(4), may_alias));
@@ -21,11 +22,11 @@ SL_INLINE int32_t vertex_of(const struct sl_numbering *vertices, int64_t k)
     return vertices->number ? vertices->number[k] : vertices->first + (int32_t)k;
 }
 
-/* No vertex yet: one behind all others, whose row is less than all others. */
+/* No vertex yet: a number behind all vertices, with a value less than all others. */
 enum { NOBODY = INT32_MAX };
 
 /* Return the lanes in which M, of vertices C, takes the place of OLD, of vertices HAD. NaN wins
- * over any number; of equal ones the least vertex wins, in whatever order they come. */
+ * over any number. Between equal values the least vertex wins, in whatever order they come. */
 SL_INLINE sl_ints takes(sl_floats m, sl_ints c, sl_floats old, sl_ints had)
 {
     const sl_ints other = (sl_ints)(m != old) & (sl_ints)(old == old);
@@ -34,7 +35,7 @@ SL_INLINE sl_ints takes(sl_floats m, sl_ints c, sl_floats old, sl_ints had)
     return wins & ((sl_ints)(old == old) | (sl_ints)(m != m));
 }
 
-/* Turn what memory has of a maximum, times `sign`, into what `takes` compares, and back. */
+/* Turn a maximum in memory, times `sign`, into the form that `takes` compares, and back. */
 SL_INLINE void open(float sign, sl_floats *z, sl_ints *from)
 {
     const sl_ints nobody = SL_SIGN(sl_ints, *from);
@@ -51,7 +52,7 @@ SL_INLINE void close(float sign, sl_floats *z, sl_ints *from)
 
 /* ---- Columns of a row ---- */
 
-/* The first `count` of SL_LANES columns from column j on; the lanes behind them are 0. */
+/* Return the first `count` of SL_LANES columns from column j on, and 0 in the other lanes. */
 SL_INLINE sl_floats load(const struct sl_rows *x, int64_t r, int64_t j, int64_t count, bool half)
 {
     const void *row = sl_rows_at(x, r, 0).data;
@@ -107,8 +108,8 @@ struct forward {
     bool half_h, half_z;
 };
 
-/* Prefetch the columns from j on of the row of X that entry e + AHEAD of A meets. Near the end of a
- * block this is the column's row in this block, which may be another one. */
+/* Prefetch the columns from j on of the row of X that entry e + AHEAD of A meets. An entry of the
+ * next block is taken for an entry of this block, so another row may be prefetched. */
 SL_INLINE void prefetch(const struct sl_sparse *a, int64_t b, uint32_t e, const struct sl_rows *x,
                         int64_t j, int vectors, bool half)
 {
@@ -122,8 +123,8 @@ SL_INLINE void prefetch(const struct sl_sparse *a, int64_t b, uint32_t e, const 
         __builtin_prefetch(row + at);
 }
 
-/* Block b of row r: `vectors` vectors from column j on, `count` columns. `fresh`: Z has nothing
- * yet. bfloat16 is compared as it is stored. */
+/* Take the maxima of block b of row r: `vectors` vectors from column j on, `count` columns.
+ * `fresh`: Z holds nothing yet. bfloat16 is compared as it is stored. */
 SL_INLINE void slice(const struct forward *f, int64_t b, int64_t r, int64_t j, int64_t count,
                      int vectors, bool single, bool fresh)
 {
@@ -175,7 +176,7 @@ SL_INLINE void walk(const struct forward *f, int64_t width, bool accumulate)
         for (int64_t r = 0; r < a->rows; r++) {
             const bool fresh = !accumulate && b == 0;
             int64_t j = 0;
-            /* Rounding to bfloat16 takes registers, too. */
+            /* Rounding to bfloat16 needs registers, so these slices are shorter. */
             for (; (!f->half_z || MOST > 2) && j + MOST * SL_LANES <= width; j += MOST * SL_LANES)
                 slice(f, b, r, j, MOST * SL_LANES, MOST, false, fresh);
             for (; j + SL_LANES <= width; j += SL_LANES)
@@ -244,7 +245,8 @@ struct backward {
     const struct sl_argmax *argmax;
 };
 
-/* Block b of row r of Aᵀ, vertex u: as for the maxima. G and DH are float32. */
+/* Add the gradients of block b of row r of Aᵀ, vertex u, in slices as for the maxima. G and DH are
+ * float32. */
 SL_INLINE void slice_back(const struct backward *back, int64_t b, int64_t r, int32_t u, int64_t j,
                           int64_t count, int vectors, bool single, bool fresh)
 {

@@ -8,13 +8,12 @@ enum { AT_ONCE = RUN / SL_ROW_UNIT }; /* rows in a buffer */
 
 /* ---- Walks ---- */
 
-/* A walk over all elements: panels of columns, some rows of a panel, runs of columns of these. The
- * columns' statistics belong to a panel, which is one run; the rows' to whole rows, which are one
- * panel. */
+/* A walk over all elements: panels of columns, then some rows of a panel, then runs of their
+ * columns. A norm of columns has panels of one run; a norm of rows has one panel of whole rows. */
 struct walk {
     int64_t panel; /* columns of a panel, at most */
-    int64_t rows;  /* at a time */
-    int64_t ld;    /* of their buffer */
+    int64_t rows;  /* rows at a time */
+    int64_t ld;    /* distance between rows in the buffer */
 };
 
 SL_INLINE struct walk walk_of(const struct sl_norm *n)
@@ -23,7 +22,7 @@ SL_INLINE struct walk walk_of(const struct sl_norm *n)
     return (struct walk){n->mean ? RUN : n->cols, RUN / ld, ld};
 }
 
-/* Whether Z, of floats, is another matrix than H: no buffer comes between. */
+/* Return whether Z is float32 and another matrix than H, so that no buffer is needed. */
 SL_INLINE bool is_apart(const struct sl_rows *z, const struct sl_rows *h)
 {
     return z->type == SL_FLOAT32 && z->data != h->data;
@@ -128,7 +127,7 @@ SL_KERNEL(sl_kernel_norm_gradient,
     }
 }
 
-/* The means of wG and wG·X of rows, whose other moments are there. */
+/* Find the means of wG and wG·X of rows whose other moments are known. */
 SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, int64_t rows, float *x,
                              struct moments *of)
 {
@@ -136,13 +135,13 @@ SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, int64_t ro
     if (!b->norm->moments)
         sum_products(b->norm, &b->g, r, rows, x, of);
     for (int64_t i = 0; i < rows; i++) {
-        const bool whole = b->norm->moments; /* of a row that is cut */
+        const bool whole = b->norm->moments; /* the row is cut: D has the sums over its parts */
         of[i].first = (whole ? b->d[r + i] : of[i].first) / cols;
         of[i].second = (whole ? b->d[b->ld + r + i] : of[i].second) / cols;
     }
 }
 
-/* The gradient of H in place of X, without `after`. */
+/* Replace X by the gradient of H, without `after`. */
 SL_INLINE void turn_back(const struct sl_norm_back *b, bool half, const struct moments *of,
                          int64_t r, int64_t j, int64_t count, const float *restrict inverse,
                          float *restrict x)

@@ -1,6 +1,5 @@
-/* Normalised rows that are cut. codelets/kernels/norm.c has all else: it takes the numbers of whole
- * rows.
- */
+/* Moments and products of rows that are cut. codelets/kernels/norm.c normalises with the numbers of
+ * whole rows. */
 #include "codelets/norm_parts.h"
 
 #include "codelets/kernels/rows_of_norm.h"

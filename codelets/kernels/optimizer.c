@@ -12,7 +12,7 @@ SL_INLINE uint32_t odd(float x)
 }
 
 /* Return which of the updates and the gradients `g` (count) are infinite or NaN. `update` has the
- * bits of odd(…) of all updates. A gradient that is not finite makes its update so, too. */
+ * bits of odd(…) of all updates. A gradient that is not finite makes its update not finite. */
 static unsigned bad_of(uint32_t update, int64_t count, const float *g)
 {
     uint32_t gradient = 0;
@@ -21,13 +21,13 @@ static unsigned bad_of(uint32_t update, int64_t count, const float *g)
     return (gradient ? SL_BAD_GRADIENT : 0) | (update ? SL_BAD_UPDATE : 0);
 }
 
-/* A step, of a parameter whose common or own numbers are `how`; what is odd is gathered. An odd
- * gradient makes m odd, and an odd m the parameter. */
+/* Make a step of one parameter with the values `how`, and collect the odd bits of results. An odd
+ * gradient makes m odd, and an odd m makes the parameter odd. */
 #define STEP(name, states, how)                                             \
     sl_##name##_step(how, g[i], w + i, m + i, (states) > 1 ? v + i : NULL); \
     update |= odd(w[i]) | ((states) > 1 ? odd(v[i]) : 0)
 
-/* The step of all parameters, and of parameters with a step count each. */
+/* Define a step of all parameters, and a step of parameters with a step count each. */
 #define LOOP(constant, name, states, state)                                                 \
     static unsigned name(const struct sl_optimizer_step *s, int64_t count, const float *g,  \
                          float *w, float *m, float *v)                                      \

@@ -9,7 +9,7 @@ SL_KERNEL(sl_kernel_pack_rows,
            const struct sl_rows *y),
           (count, cols, index, x, y))
 {
-    enum { AHEAD = 8 }; /* rows under way */
+    enum { AHEAD = 8 }; /* rows between prefetching a row and copying it */
     const size_t bytes = (size_t)cols * sl_type_size(y->type);
     for (int64_t r = 0; r < count; r++) {
         if (r + AHEAD < count)

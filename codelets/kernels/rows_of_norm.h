@@ -23,17 +23,17 @@ SL_INLINE float element(const void *row, bool half, int64_t j)
 
 /* ---- X ---- */
 
-/* X = ((h - mean) - rest) · inverse of a row. The rest is what a float cannot say of the mean:
- * without it a constant row would not be 0. */
+/* Moments of a row: X = ((h - mean) - rest) · inverse. The rest is the part of the mean that a
+ * float cannot hold: without it a constant row would not be 0. */
 struct moments {
     float mean, rest, inverse;
-    float first, second; /* of norm_back: of wG and of wG·X */
+    float first, second; /* for norm_back: sums of wG and of wG·X */
 };
 
 enum { TOGETHER = 4 }; /* rows whose sums are found together */
 
-/* SUM += lane after lane of `rows` rows. The steps of a row wait for each other, those of several
- * rows overlap. */
+/* Add the lanes of `rows` rows to their sums, lane after lane. Steps of one row wait for each
+ * other; steps of several rows overlap. */
 SL_INLINE void add_lanes(int rows, float lanes[TOGETHER][SL_SIXTEEN], float *sum)
 {
     float of[TOGETHER];
@@ -105,7 +105,7 @@ SL_INLINE void find_spreads(const struct sl_rows *h, int64_t r, int rows, int64_
         find_spreads_of(h, false, r, rows, cols, to, variance);
 }
 
-/* The moments of a cut row are in `moments`. */
+/* Take mean and rest of cut row r from n->moments. Return its variance. */
 SL_INLINE float take_spread(const struct sl_norm *n, int64_t r, struct moments *to)
 {
     to->mean = n->moments[r];
@@ -134,15 +134,15 @@ SL_INLINE void find_moments(const struct sl_norm *n, int64_t r, int64_t rows, st
         find_moments_of(n, r + q, 1, to + q);
 }
 
-/* 1 / sqrt(variance + epsilon) of some columns; of rows, nothing. */
+/* Set inverse = 1 / sqrt(variance + epsilon) of `count` columns; do nothing in a norm of rows. */
 SL_INLINE void invert(const struct sl_norm *n, int64_t j, int64_t count, float *restrict inverse)
 {
     for (int64_t i = 0; n->mean && i < count; i++)
         inverse[i] = 1.0f / sqrtf(n->variance[j + i] + n->epsilon);
 }
 
-/* X of row r from column j on: with the row's moments, or, where there are means, the columns'.
- * `scaled`: weight · X + bias. */
+/* Make X of row r from column j on, by the row's moments, or, where there are means, by the
+ * columns'. `scaled`: weight · X + bias. */
 SL_INLINE void normalise_of(const struct sl_norm *n, bool half, bool scaled,
                             const struct moments *of, int64_t r, int64_t j, int64_t count,
                             const float *restrict inverse, float *restrict x)
@@ -188,7 +188,8 @@ SL_INLINE void add_sixteen(const float *w, const void *g, bool half, const float
     }
 }
 
-/* The same of `count` elements. The last ones, fewer than sixteen, go through arrays of zeros. */
+/* Add wG and wG·X of `count` elements. The last elements, fewer than sixteen, go through arrays of
+ * zeros. */
 SL_INLINE void add_products(int64_t count, const float *w, const void *g, bool half, const float *x,
                             sl_floats *first, sl_floats *second)
 {
@@ -206,8 +207,8 @@ SL_INLINE void add_products(int64_t count, const float *w, const void *g, bool h
     }
 }
 
-/* The sums of wG and of wG·X over `rows` rows from row r on, at most TOGETHER, whose other moments
- * are there. X: a buffer of a run. */
+/* Find the sums of wG and of wG·X over `rows` rows from row r on, at most TOGETHER, whose other
+ * moments are known. X: a buffer of a run. */
 SL_INLINE void sum_products_of(const struct sl_norm *n, const struct sl_rows *g, int64_t r,
                                int rows, float *x, struct moments *of)
 {

@@ -4,7 +4,7 @@
 
 enum { MOST = 8 }; /* vectors of a slice */
 
-/* Z(col(e), first …) += value(e) · H(r, first …), `vectors` of them, for all rows. */
+/* Add value(e) · H(r, first …) to Z(col(e), first …), `vectors` vectors, for all rows. */
 SL_INLINE void scatter_slice(const struct sl_gather *g, int64_t rows, int64_t first, int vectors,
                              bool narrow)
 {

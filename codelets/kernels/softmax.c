@@ -8,15 +8,15 @@
 #include "codelets/exponential.h"
 #include "core/split.h"
 
-/* Logits of one row. The last 1 … 8 classes are apart: lanes behind them are -infinity there, which
- * adds nothing to a sum of exponentials. */
+/* Logits of one row. The last 1 … 8 classes are apart, in `last`. Its lanes behind the last class
+ * are -infinity, which adds nothing to a sum of exponentials. */
 struct row {
     const float *z;
     int64_t whole; /* classes before the last ones */
-    int64_t rest;  /* the last ones */
+    int64_t rest;  /* number of last classes */
     sl_short last[SL_EIGHT_VECTORS];
     float largest;
-    float sum; /* of exp(z - largest) */
+    float sum; /* sum of exp(z - largest) */
 };
 
 SL_INLINE struct row row_of(const float *z, int64_t classes, int64_t ldz)
@@ -60,8 +60,8 @@ SL_INLINE void find_largest(struct row *row)
     row->largest = lane[0];
 }
 
-/* `terms` gets the exponentials of all but the last classes, row->last those of the last; NULL:
- * only their sum is wanted. */
+/* Sum the exponentials of a row. Write them to row->last for the last classes, to `terms` for all
+ * others; `terms` NULL: only sum them. */
 SL_INLINE void add_exponentials(struct row *row, float *terms)
 {
     sl_short sum[SL_EIGHT_VECTORS];
@@ -87,7 +87,7 @@ SL_INLINE void add_exponentials(struct row *row, float *terms)
     row->sum = lane[0];
 }
 
-/* Whether the label is the first largest logit; a NaN at the start is the largest. */
+/* Return whether the label is the first largest logit; a NaN at the start is the largest. */
 SL_INLINE bool is_right(const struct row *row, int32_t label)
 {
     static const int32_t numbers[SL_EIGHT] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -108,15 +108,15 @@ SL_INLINE bool is_right(const struct row *row, int32_t label)
     return !any;
 }
 
-/* Rows of one split. A row's loss is log(sum) + largest - z[label]; logarithms are taken of
- * products of sums. */
+/* Rows of one split. A row's loss is log(sum) + largest - z[label]; `product` collects sums, so
+ * that one logarithm serves many. */
 struct tally {
     double loss, product, correct;
 };
 
-static const double LARGE_PRODUCT = 0x1p900; /* times a number of classes, it is finite */
+static const double LARGE_PRODUCT = 0x1p900; /* finite even after another factor of a row's sum */
 
-/* What depends on the logits themselves, and what on the sum of their exponentials. */
+/* Count the parts of a row's loss: its logits and correctness, then the sum of its exponentials. */
 SL_INLINE void count_logits(const struct row *row, int32_t label, struct tally *tally)
 {
     tally->loss += (double)row->largest - (double)row->z[label];
@@ -156,7 +156,7 @@ SL_KERNEL(sl_kernel_accuracy,
     }
 }
 
-/* out = factor · (softmax(z) - onehot(label)), where `out` has the exponentials. */
+/* Turn the exponentials in `out` into factor · (softmax(z) - onehot(label)). */
 SL_INLINE void finish_gradient(const struct row *row, int32_t label, float factor, float *out)
 {
     const float times = factor / row->sum;
@@ -185,7 +185,7 @@ SL_KERNEL(sl_kernel_softmax_loss, (const struct sl_softmax *s, double *loss, dou
         struct row row = row_of(s->z + r * s->ldz, s->classes, s->ldz);
         find_largest(&row);
         count_logits(&row, label, &tally);
-        add_exponentials(&row, out); /* which may be where the logits were */
+        add_exponentials(&row, out); /* `out` may be the row's logits */
         count_sum(&row, &tally);
         finish_gradient(&row, label, s->factor ? s->scale * s->factor[r] : s->scale, out);
     }
@@ -195,7 +195,7 @@ SL_KERNEL(sl_kernel_softmax_loss, (const struct sl_softmax *s, double *loss, dou
 
 /* ---- Class weights and label smoothing ---- */
 
-/* Σ_j weights(j)·z(j). WEIGHTS NULL: all 1. */
+/* Return Σ_j weights(j)·z(j). WEIGHTS NULL: all 1. */
 SL_INLINE double sum_weighted(int64_t classes, const float *weights, const float *z)
 {
     sl_reals sum[SL_DOUBLE_VECTORS];
@@ -213,7 +213,7 @@ SL_INLINE double sum_weighted(int64_t classes, const float *weights, const float
     return sl_fold_reals(sum, false) + rest;
 }
 
-/* out = by · out - each · weights, where `out` has the exponentials. */
+/* Turn the exponentials in `out` into by · out - each · weights. */
 SL_INLINE void finish_weighted(const struct row *row, float by, float each, const float *weights,
                                float *out)
 {
@@ -263,7 +263,7 @@ SL_KERNEL(sl_kernel_weighted_softmax,
         if (each > 0.0)
             *loss += each * (sum * largest - (weights ? sum_weighted(s->classes, weights, z)
                                                       : sum_weighted(s->classes, NULL, z)));
-        add_exponentials(&row, out); /* which may be where the logits were */
+        add_exponentials(&row, out); /* `out` may be the row's logits */
         *loss += all * log((double)row.sum);
         const float by = (float)(times * all / (double)row.sum);
         if (weights)

@@ -6,13 +6,13 @@
 #include "codelets/exponential.h"
 #include "core/split.h"
 
-/* Up to eight columns of a row. Where a value is not known, or behind the columns, z, y and e are
- * 0: this adds 0 to a loss, and multiplies a product by 1. */
+/* Up to eight columns of a row. Where a value is unknown, or behind the columns, z, y and e are 0,
+ * which adds 0 to a loss and multiplies a product by 1. */
 struct piece {
     int64_t first, count;
     sl_short z[SL_EIGHT_VECTORS], y[SL_EIGHT_VECTORS];
-    sl_short e[SL_EIGHT_VECTORS];          /* e = exp(-|z|), of the sigmoid */
-    sl_short_ints known[SL_EIGHT_VECTORS]; /* -1 or 0 */
+    sl_short e[SL_EIGHT_VECTORS];          /* e = exp(-|z|), for the sigmoid */
+    sl_short_ints known[SL_EIGHT_VECTORS]; /* -1 where the value is known, else 0 */
 };
 
 #define LANE(x, l) (x)[(l) / SL_SHORT_LANES][(l) % SL_SHORT_LANES]
@@ -35,7 +35,7 @@ SL_INLINE void store_eight(int64_t count, const sl_short *from, float *x)
         SL_UNROLL for (int l = 0; l < SL_EIGHT; l++) if (l < count) x[l] = LANE(from, l);
 }
 
-/* Vector i of eight floats, as doubles. */
+/* Return vector i of eight floats, as doubles. */
 SL_INLINE sl_reals reals_of(const sl_short *x, int i)
 {
 #ifdef __AVX2__
@@ -69,9 +69,8 @@ SL_INLINE void load_piece(const struct sl_value_loss *v, enum sl_value_loss_kind
     }
 }
 
-/* Loss of a row, and which of its known values are not met; a column in one of some lanes.
- * Logarithms are taken of products of 1 + e: of MOST_FACTORS of them in each lane, the product is
- * 1 … 2^960. */
+/* Loss of a row, and its wrongly predicted known values. A lane has some columns. Logarithms are
+ * taken of products of 1 + e: the product of MOST_FACTORS factors in a lane is 1 … 2^960. */
 struct tally {
     sl_reals loss, product;
     sl_short_ints wrong;
@@ -82,7 +81,7 @@ enum { MOST_FACTORS = 120 };
 SL_INLINE void add_piece(const struct sl_value_loss *v, const struct piece *p,
                          enum sl_value_loss_kind kind, bool plain, struct tally *tally)
 {
-    const bool weighted = !plain && v->weights; /* then add_weighted adds the loss */
+    const bool weighted = !plain && v->weights; /* add_weighted adds a weighted loss */
     const double smoothing = plain ? 0.0 : (double)v->smoothing;
     SL_UNROLL for (int i = 0; i < SL_DOUBLE_VECTORS; i++)
     {
@@ -95,7 +94,7 @@ SL_INLINE void add_piece(const struct sl_value_loss *v, const struct piece *p,
             continue;
         const sl_reals wanted = y * (1.0 - smoothing) + 0.5 * smoothing,
                        positive = (sl_reals)((sl_longs)(z > 0.0) & (sl_longs)z);
-        const sl_reals term = positive - z * wanted; /* not finite, unless z is */
+        const sl_reals term = positive - z * wanted; /* finite if and only if z is */
         tally->product *= 1.0 + reals_of(p->e, i);
         tally->loss += term;
     }
@@ -105,7 +104,8 @@ SL_INLINE void add_piece(const struct sl_value_loss *v, const struct piece *p,
     }
 }
 
-/* Return the loss of a row whose values have weights. Its logarithms are calls: a walk apart. */
+/* Return the loss of a row whose values have weights. Its logarithms are calls, so it walks the row
+ * separately. */
 static double add_weighted(const struct sl_value_loss *v, int64_t r)
 {
     const float *const values =
@@ -146,14 +146,14 @@ SL_INLINE void set_gradient(const struct sl_value_loss *v, const struct piece *p
     store_eight(p->count, to, out + p->first);
 }
 
-/* Some columns of a row add this to the row's loss: a sum, and the logarithm of a product. `wrong`
+/* The contribution of some columns to a row's loss: a sum, and the logarithm of a product. `wrong`
  * is not 0 if the prediction of some known value is wrong. */
 struct sums {
     double loss, product;
     int32_t wrong;
 };
 
-/* Columns first … end - 1. `out` NULL: without gradient. */
+/* Walk columns first … end - 1 of a row, and write their gradient to `out`, if not NULL. */
 SL_INLINE struct sums walk_columns_of(const struct sl_value_loss *v, enum sl_value_loss_kind kind,
                                       int64_t r, int64_t first, int64_t end, bool plain,
                                       float times, float *out)
@@ -188,7 +188,7 @@ __attribute__((noinline)) static struct sums walk_columns(const struct sl_value_
                  : walk_columns_of(v, SL_VALUE_SIGMOID, r, first, end, false, times, out);
 }
 
-/* Loss of a row, and whether all its known values are met. */
+/* Loss of a row, and whether all its known values are predicted right. */
 struct result {
     double loss;
     bool right;
@@ -197,7 +197,7 @@ struct result {
 static struct result walk_row(const struct sl_value_loss *v, int64_t r, bool plain, float times,
                               float *out)
 {
-    const int64_t most = MOST_FACTORS * SL_EIGHT; /* columns */
+    const int64_t most = MOST_FACTORS * SL_EIGHT; /* most columns of a walk */
     const bool sigmoid = v->kind == SL_VALUE_SIGMOID;
     struct result row = {sigmoid && !plain && v->weights ? add_weighted(v, r) : 0.0, true};
     for (int64_t j = 0; j < v->cols; j += most) {
