@@ -1,5 +1,5 @@
-/* The BLAS as threads with one task each use it; which BLAS is linked was chosen at configure time.
- */
+/* The BLAS, called by several threads with one task each. The BLAS itself is chosen at configure
+ * time. */
 #ifndef SL_CORE_BLAS_H
 #define SL_CORE_BLAS_H
 
