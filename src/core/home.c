@@ -11,8 +11,7 @@
 
 enum { URGENCIES = 3, NODES = 64, PARTS = 65536 };
 
-/* Ready tasks by urgency (enum sl_task_urgency), each list in the order in which they became ready.
- */
+/* Ready tasks by urgency (enum sl_task_urgency), each list in the order of becoming ready. */
 struct queue {
     starpu_pthread_mutex_t lock;
     struct starpu_task_list tasks[URGENCIES];

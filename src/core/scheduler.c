@@ -36,8 +36,7 @@ static struct starpu_task *pop_or_yield(unsigned context)
     in_vain = task ? 0 : in_vain + 1;
     sl_profile_looked(task);
     if (in_vain > PATIENCE) {
-        starpu_worker_relax_on(); /* whoever pushes a task to this worker need not wait for the core
-                                   */
+        starpu_worker_relax_on(); /* who pushes a task to this worker need not wait for its core */
         sched_yield();
         starpu_worker_relax_off();
     }

@@ -224,7 +224,7 @@ static void start_blocks(const struct cutting *c)
         }
 }
 
-/* Fill gaps in row pointers: a row without entries in a block ends where the row before it ended.
+/* Fill gaps in row pointers: a row without entries in a block ends where the row before ended.
  */
 static void fill_row_ptr(const struct sl_sparse_tile *tile)
 {
