@@ -163,8 +163,7 @@ void sl_profile_begin(void)
 
 /* ---- The report ---- */
 
-/* Return the name without "starling_", which keeps performance models of programs apart.
- */
+/* Return the name without "starling_", which keeps performance models of programs apart. */
 static const char *name_of(const struct starpu_codelet *codelet)
 {
     static const char prefix[] = "starling_";

@@ -171,8 +171,7 @@ static struct timespec in_seconds(double seconds)
     return t;
 }
 
-/* Draw the innermost step repeatedly, once the outermost step has lasted FIRST_DRAWN seconds.
- */
+/* Draw the innermost step repeatedly, once the outermost step has lasted FIRST_DRAWN seconds. */
 static void *draw_steps(void *argument)
 {
     (void)argument;

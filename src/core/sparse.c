@@ -224,8 +224,7 @@ static void start_blocks(const struct cutting *c)
         }
 }
 
-/* Fill gaps in row pointers: a row without entries in a block ends where the row before ended.
- */
+/* Fill gaps in row pointers: a row without entries in a block ends where the row before ended. */
 static void fill_row_ptr(const struct sl_sparse_tile *tile)
 {
     const struct sl_sparse view = sl_sparse_view(tile->tile.memory, &tile->shape);

@@ -130,8 +130,7 @@ bool sl_task_holds(const struct sl_runtime *rt, int64_t bytes)
     return rt->gpu_bytes == 0 || bytes <= rt->gpu_bytes / TASKS;
 }
 
-/* Return whether a GPU has no room for a task's tiles. StarPU would try for ever to find room.
- */
+/* Return whether a GPU has no room for a task's tiles. StarPU would try for ever to find room. */
 static bool exceeds_gpus(const struct sl_runtime *rt, const struct sl_task *description)
 {
     static bool told;

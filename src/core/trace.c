@@ -235,8 +235,7 @@ static int track_of(const struct message *message)
            message->lane;
 }
 
-/* Return the name without "starling_", which keeps performance models of programs apart.
- */
+/* Return the name without "starling_", which keeps performance models of programs apart. */
 static const char *short_name(const char *name)
 {
     static const char prefix[] = "starling_";

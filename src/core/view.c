@@ -6,8 +6,7 @@
 #include "core/ranks.h"
 
 /* Return the number of a new view, whose range of tags no view of its ranks has. Ranks that share
- * two views have seen both numbers, and the later one is the largest that its ranks have seen.
- */
+ * two views have seen both numbers, and the later one is the largest that its ranks have seen. */
 static int64_t number_of_last;
 
 static int64_t next_number(struct sl_runtime *parent)

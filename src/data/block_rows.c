@@ -92,8 +92,8 @@ static void count_block(void *context, int64_t block)
         count[list->ids[k] >> a->rows->bits]++;
 }
 
-/* From numbers of entries to places. The columns of a box lie where the rows of its block will be,
- * filled in the order of the blocks they come from. */
+/* Turn numbers of entries into places. The columns of a box lie at the place of its block's rows,
+ * in the order of the blocks they come from. */
 static void place_boxes(struct assembly *a)
 {
     const int64_t block_count = a->rows->block_count;
@@ -126,8 +126,8 @@ static void scatter_block(void *context, int64_t block)
         }
 }
 
-/* Puts the rows of a block, of which `next` is scratch and `column` a copy of the box's columns, in
- * their places: smaller neighbours, then larger ones. */
+/* Put the rows of a block in their places, smaller neighbours before larger ones. `next` is
+ * scratch; `column` is a copy of the box's columns. */
 static void place_rows(struct assembly *a, int64_t block, int64_t *next, const int32_t *column)
 {
     const int64_t begin = sl_block_rows_begin(a->rows, block);
@@ -171,7 +171,7 @@ static void finish_block(void *context, int64_t block)
     sl_ids_free(&a->rows->blocks[block]);
 }
 
-/* Runs one phase on all blocks. */
+/* Run one phase on all blocks. */
 static int for_blocks(struct assembly *a, void (*phase)(void *context, int64_t block))
 {
     sl_parallel_for(a->threads, a->rows->block_count, phase, a);

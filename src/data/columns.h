@@ -9,8 +9,7 @@
 int sl_columns_find_scales(struct sl_runtime *rt, const struct sl_source *source, int64_t step,
                            int64_t rows, struct sl_column_scales *out);
 
-/* Return whether the largest column drowns the others: its scale is over ten times the least.
- */
+/* Return whether the largest column drowns the others: its scale is over ten times the least. */
 bool sl_columns_are_uneven(const struct sl_column_scales *scales);
 
 /* Set the mean and the deviation of each column of the source, over the training vertices. Draw the

@@ -4,8 +4,7 @@
 
 /* Degrees of 1 + Lomax's law (Pareto type II), cut at `max`: a share (1 + (d - 1) / scale)^-shape
  * of the vertices has a degree above d. A power law in the tail, rounded off where most vertices
- * are.
- */
+ * are. */
 struct sl_degree_law {
     double scale, shape, max;
 };

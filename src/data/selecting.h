@@ -26,8 +26,7 @@ typedef int sl_selecting_body(const struct sl_selecting *s, void *context, int64
 int sl_selecting_pass(const struct sl_selecting *s, int64_t first, int64_t end,
                       sl_selecting_body *body, void *context);
 
-/* Return the number of the vertex in row v of the files; -1: the vertex is not selected.
- */
+/* Return the number of the vertex in row v of the files; -1: the vertex is not selected. */
 static inline int32_t sl_selecting_number(const struct sl_selecting *s, int64_t v)
 {
     const int64_t place = sl_source_place(s->source, v);

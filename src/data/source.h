@@ -222,8 +222,7 @@ int sl_source_read_all(const struct sl_source *source, int64_t dense_first, int6
 
 void sl_part_close(struct sl_part *part);
 
-/* Unmap and free the arrays, and give free memory to the system; sizes, name and path stay.
- */
+/* Unmap and free the arrays, and give free memory to the system; sizes, name and path stay. */
 void sl_source_release(struct sl_source *source);
 void sl_source_close(struct sl_source *source);
 

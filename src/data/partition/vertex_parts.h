@@ -50,8 +50,7 @@ struct sl_vertex_parts_report {
     double halo;           /* vertices of other parts that parts read, per vertex of the graph */
 };
 
-/* Compute the quality of an edge-cut. `graph` may have directions. SL_ERR_SYSTEM: out of memory.
- */
+/* Compute the quality of an edge-cut. `graph` may have directions. SL_ERR_SYSTEM: out of memory. */
 int sl_vertex_parts_report(const struct sl_csr *graph, int parts, const int32_t *part,
                            struct sl_vertex_parts_report *out);
 
