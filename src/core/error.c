@@ -37,7 +37,7 @@ const char *sl_error_message(void)
 
 /* ---- Failures while tasks are submitted, and in tasks ---- */
 
-static _Thread_local jmp_buf *way_out; /* where sl_fatal jumps to in this thread's sl_guard */
+static _Thread_local jmp_buf *way_out; /* target of sl_fatal's jump: this thread's sl_guard */
 static atomic_bool guarded;            /* sl_guard was called */
 static atomic_bool failed;
 static char failure[sizeof message]; /* sentence of the first failure */

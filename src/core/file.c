@@ -272,7 +272,7 @@ int sl_file_commit(struct sl_new_file *out, bool good)
         good = !ferror(out->file) && fflush(out->file) == 0 && fsync(fileno(out->file)) == 0;
         reason = errno;
     }
-    const int held = dup(fileno(out->file)); /* its lock, until the file has its name */
+    const int held = dup(fileno(out->file)); /* keeps the lock until the file has its name */
     if (fclose(out->file) && good) {
         good = false;
         reason = errno;

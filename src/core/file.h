@@ -75,7 +75,7 @@ int sl_file_map(const char *path, const char *expected, void **bytes, size_t *si
 /* Return whether both names mean one file, now or once the file exists. NULL is no name. */
 bool sl_file_same(const char *a, const char *b);
 
-/* Makes the entries of the directory that holds `path` survive a crash. */
+/* Sync the directory that holds `path`, so that its entries survive a crash. */
 void sl_file_sync_directory(const char *path);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who sets a bound on a process's memory. */
+/* Bounds on a process's memory, by their source. */
 enum sl_memory_bound {
     SL_MEMORY_OF_MACHINE, /* MemAvailable, which all processes of the machine share */
     SL_MEMORY_OF_CGROUP,  /* the least of its control group and those above; processes of these

@@ -25,7 +25,7 @@
 
 /* ---- Groups ---- */
 
-static int64_t *group_of; // (processes): the group of each; NULL: there are none
+static int64_t *group_of; // (processes): group of each process; NULL: no groups
 static int processes, own_process;
 
 static pthread_mutex_t groups_lock =
@@ -358,7 +358,7 @@ struct payload {
 };
 
 static atomic_int announcement_tag = -1; /* tag of announcements, which come from any rank */
-static struct payload *payloads;         // (payload_count), that travel
+static struct payload *payloads;         // (payload_count): payloads that travel
 static int payload_count, payload_room;
 static pthread_mutex_t payload_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -402,7 +402,7 @@ static void shorten_slices(void)
         int32_t nice;
         uint32_t priority;
         uint64_t runtime, deadline, period;
-    } attributes = {.size = sizeof attributes, .runtime = SLICE}; /* as sched_setattr(2) says */
+    } attributes = {.size = sizeof attributes, .runtime = SLICE}; /* runtime: the time slice */
     syscall(SYS_sched_setattr, 0, &attributes, 0);
 #endif
 }

@@ -39,7 +39,7 @@ void sl_message_groups(const struct sl_runtime *rt, const int64_t *group);
 struct sl_stage {
     int count;
     struct sl_tile **tiles; // (count)
-    const int *from;        // (count): the rank that sends each; NULL: its owner
+    const int *from;        // (count): rank that sends each tile; NULL: its owner
     bool sums;              /* the tiles are partial sums, which the traffic counts apart */
     int adjacency; /* the last `adjacency` tiles are sparse, which the traffic counts apart */
 };

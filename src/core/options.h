@@ -18,7 +18,7 @@ enum sl_option_type {
     SL_OPTION_STRING, /* char * (owned by the configuration, NULL when absent) */
     SL_OPTION_NAME,   /* char *, one of `choices` */
     SL_OPTION_CHOICE, /* int or an enum: the place in `choices`; SL_NO_CHOICE when absent */
-    SL_OPTION_WAY,    /* as SL_OPTION_CHOICE, but `--name` alone means the first choice */
+    SL_OPTION_WAY,    /* SL_OPTION_CHOICE, but `--name` alone means the first choice */
     SL_OPTION_VALUE,  /* a value that `value->read` makes from the text */
     SL_OPTION_KIND,   /* a pointer to a row, found by its name, one of `choices`; a row begins with
                          `const char *name`. NULL: the first choice, which has no row */
@@ -32,7 +32,7 @@ struct sl_text {
 /* Convert between a text and a value of `size` bytes. The value owns no memory. */
 struct sl_option_value {
     size_t size;
-    const char *expected; /* what the error says after "expected" */
+    const char *expected; /* words of the error after "expected" */
     /* Read a value from the text; return whether the text is valid. An invalid text may change the
      * value. NULL: make the value of an option that is not given and has no default. */
     bool (*read)(const char *text, void *value);
@@ -44,7 +44,7 @@ struct sl_option {
     const char *name; /* without the dashes; NULL ends the table */
     enum sl_option_type type;
     size_t offset;             /* offset of the field in the configuration struct */
-    const char *default_value; /* as a user would type it ("yes"/"no" for flags); NULL: absent */
+    const char *default_value; /* text as a user types it ("yes"/"no" for flags); NULL: absent */
     double min, max;           /* inclusive range for INT and REAL; both 0: any */
     const char *choices;       /* "a|b|c" for CHOICE */
     const char *argument;      /* name of the value in --help, e.g. "N", "FILE" */

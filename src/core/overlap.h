@@ -1,4 +1,4 @@
-/* How much of the time in which messages travel is hidden behind tasks, on this rank.
+/* Measure the share of messages' travelling time that tasks hide, on this rank.
  *
  * A worker computes from where StarPU starts its task until the task's results were handed over
  * (hooks of the scheduling policy, scheduler.c). A message to this rank travels from when both ends

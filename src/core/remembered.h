@@ -39,7 +39,7 @@ struct sl_remembered_machine {
         /* Bytes per second of whole random rows, huge pages, prefetched: from a core's own cache,
          * from the last-level cache, from memory. */
         double rate[3][2];
-    } gather[SL_REMEMBERED_GATHERS]; /* by width, ascending */
+    } gather[SL_REMEMBERED_GATHERS]; /* sorted by width */
 };
 
 /* Fill `machine` with the remembered measurements; return false if there are none. */

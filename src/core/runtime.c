@@ -155,7 +155,7 @@ static int check_space(int workers)
 
 static struct sl_process process; /* the process of sl_runtime_start */
 
-static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
+static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* used if hwloc finds no cache */
 
 /* Bind the process. Processes of a node that share cores get equal shares. With more ranks than
  * cores, the system places them: bound to one core each, all would sit on core 0. */

@@ -93,7 +93,7 @@ struct sl_runtime {
     int64_t messages_asked; /* large messages of stages asked for so far */
     void *way[SL_WAYS]; /* handles that order large messages: on each way, messages travel one after
                            the other */
-    int *world;         // (ranks): the process that each rank is; NULL: the one of its number
+    int *world;         // (ranks): process of each rank; NULL: process r for rank r
     void *comm;         /* MPI communicator for collectives; NULL: all processes */
     int64_t stops_heard; /* messages of sl_runtime_ask_stop that rank 0 has received */
 };

@@ -93,12 +93,12 @@ struct cutting {
     const void *owner_context;
     int64_t block_cols;
     bool has_values, mirrored, all;
-    int *end;             // (tile_cols): of the tile row under way, where the span of tile k ends
-    bool *own;            // (tile_cols): likewise, whether tile k is of this rank
+    int *end;  // (tile_cols): first tile after the span of tile k, in the current tile row
+    bool *own; // (tile_cols): this rank owns tile k of the current tile row
     int64_t block_count;  /* blocks of one tile row, over all its tiles */
     int64_t *block_first; // (tile_cols + 1): number of tile k's first block, room for a whole span
-    uint32_t *block_nnz;  // (tile_rows, block_count): entries, then where the next one goes
-    int64_t *row_nnz;     // (tile_rows): entries, of all ranks
+    uint32_t *block_nnz;  // (tile_rows, block_count): entries, then place of the next entry
+    int64_t *row_nnz;     // (tile_rows): entries on all ranks
 };
 
 /* A run of entries of row r that falls into one block of a tile. */

@@ -29,7 +29,7 @@ struct sl_sparse {
     int64_t blocks;
     bool narrow;             /* columns are uint16_t, else uint32_t */
     const uint32_t *row_ptr; // (blocks · rows + 1)
-    const void *col;         // (nnz), from the start of the block
+    const void *col;         // (nnz): column number from the start of the block
     const float *value;      // (nnz), or NULL: all 1
     struct {
         bool narrow;             /* rows are uint16_t, else uint32_t */

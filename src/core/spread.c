@@ -127,7 +127,7 @@ enum { RANGE_BITS = 14 };
 
 struct ranges {
     int64_t count;
-    int64_t *first;        // (count + 1), of its entries
+    int64_t *first;        // (count + 1): place of each range's first entry
     struct entry *entries; // (first[count])
     struct sl_spread *out;
 };

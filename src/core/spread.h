@@ -22,7 +22,7 @@ struct sl_spread_source {
 struct sl_spread {
     int64_t first, rows;
     int64_t *indptr;  // (rows + 1)
-    int32_t *columns; // (indptr[rows]), ascending in each row
+    int32_t *columns; // (indptr[rows]): column numbers, ascending in each row
     float *values;    // (indptr[rows])
 };
 

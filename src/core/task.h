@@ -23,7 +23,7 @@ enum sl_task_output { SL_TASK_READS, SL_TASK_WRITES, SL_TASK_UPDATES };
  * before the next epoch. */
 enum sl_task_urgency { SL_TASK_LATER = -1, SL_TASK_USUAL, SL_TASK_SOON };
 
-/* One task. The codelet says how each tile is accessed; the task runs where its last tile, the
+/* A task. The codelet says how each tile is accessed; the task runs where its last tile, the
  * output, lives. There is no task where the output is idle. */
 struct sl_task {
     struct starpu_codelet *codelet;

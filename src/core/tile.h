@@ -39,7 +39,7 @@ static inline int64_t sl_leading(int64_t cols, enum sl_type type)
  * its values. */
 struct sl_tile {
     void *handle; /* the runtime's handle on this rank; NULL until the tile is first used here */
-    void *memory; // (rows, ld) on the owner; NULL elsewhere, where the runtime allocates as much
+    void *memory; // (rows, ld) on the owner; NULL elsewhere: the runtime allocates memory
     int64_t rows, cols;
     int64_t ld;          /* elements from row to row, in every memory */
     size_t element_size; /* bytes of an element; dense tiles: 4 float32, 2 bfloat16 */
@@ -48,7 +48,7 @@ struct sl_tile {
     float
         place; /* position among the rank's tiles of its matrix, 0 … 1; -1: the tile stands alone */
     bool received; /* this rank is not the owner, and has received the last value */
-    bool on_cores; /* its tasks run on the cores: GPUs have no room for such tiles */
+    bool on_cores; /* the tile's tasks run on the cores: GPUs have no room for it */
     bool idle;     /* tasks with this output are left out; equal on every rank */
 };
 

@@ -73,9 +73,9 @@ struct assembly {
     struct sl_block_rows *rows;
     int threads;
     struct sl_block *scratch;
-    int64_t *position;    // (block_count from, block_count to): entries, then where they go
-    int64_t *entry_start; // (block_count + 1): rows of each block in the result
-    int64_t *box_end;     // (block_count): where its box ends, which starts with the rows
+    int64_t *position;    // (block_count from, block_count to): entries, then their places
+    int64_t *entry_start; // (block_count + 1): place of each block's rows in the result
+    int64_t *box_end;     // (block_count): end of the box, which starts at the block's rows
     uint16_t *box_row;    // (entries): row of each mirrored entry, within its block
     int64_t *indptr;      // (rows + 1)
     int32_t *indices;     // (entries): the columns of mirrored entries first

@@ -10,9 +10,9 @@
  * degree: the share of pairs of neighbours that are joined. */
 struct sl_clustering {
     int64_t max_degree;
-    int32_t *vertices;   // (n): by rising degree
+    int32_t *vertices;   // (n): vertices by rising degree
     int64_t *first;      // (max_degree + 2): degree d has vertices[first[d]] … [first[d + 1] - 1]
-    double *coefficient; // (max_degree + 1): of each degree; 0 where there are no pairs
+    double *coefficient; // (max_degree + 1): mean of each degree; 0 without pairs
     struct sl_block *memory;
 };
 

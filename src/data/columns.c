@@ -20,7 +20,7 @@ enum { COUNT, SUM, SQUARES, KINDS };
 
 struct pass {
     const struct sl_source *source;
-    const int32_t *row; // (rows): of features_dense
+    const int32_t *row; // (rows): rows of features_dense
     int64_t rows, pieces;
     const double *shift; // (features)
     double *sum;         // (pieces, KINDS, features)

@@ -30,11 +30,11 @@ struct drawing {
     bool per_class;
     uint64_t key;
     int64_t groups, count;
-    struct ticket *tickets; // (count): of this rank's labelled vertices, by group and number
-    int64_t *start;         // (groups + 1): the tickets of each group
+    struct ticket *tickets; // (count): this rank's labelled vertices, by group and number
+    int64_t *start;         // (groups + 1): first ticket of each group
     int64_t *wanted;        // (groups, CUTS): vertices before each cut, on all ranks
     int64_t *below;         // (groups, CUTS): scratch
-    uint64_t *bound;        // (groups, CUTS): numbers below it are before the cut
+    uint64_t *bound;        // (groups, CUTS): vertices with smaller numbers are before the cut
 };
 
 /* Return the group of row k of the part; -1: the row has no label. */

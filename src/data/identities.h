@@ -8,7 +8,7 @@
 
 struct sl_identities {
     int64_t vertices;
-    struct sl_npy ids;       // (n), of the vertices in their original order; data NULL: numbers
+    struct sl_npy ids; // (n), by original number of the vertex; data NULL: ids are these numbers
     const char **class_name; // (classes)
     int64_t classes;         /* classes that have names */
     struct sl_block *blocks;

@@ -181,7 +181,7 @@ int32_t sl_labels_find(const struct sl_dataset *data, int64_t k)
 
 /* ---- No label ---- */
 
-/* This rank's share of a list. */
+/* The share of a list that this rank reads. */
 struct share {
     int64_t first, end;
 };

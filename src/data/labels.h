@@ -12,8 +12,8 @@ struct sl_dataset;
 enum sl_label_kind {
     SL_LABELS_UNKNOWN, /* not known yet */
     SL_LABELS_CLASS,   /* a class per vertex */
-    SL_LABELS_SEVERAL, /* (n, c) of 0, 1, or NaN: not known */
-    SL_LABELS_NUMBERS, /* (n, c) of numbers, for regression; NaN: not known */
+    SL_LABELS_SEVERAL, /* (n, c) of 0, 1, or NaN: unknown */
+    SL_LABELS_NUMBERS, /* (n, c) of numbers, for regression; NaN: unknown */
 };
 
 /* Counts for floats without fractions that have many values, and so were taken for numbers to
@@ -72,8 +72,8 @@ int sl_labels_find_names(struct sl_runtime *rt, const struct sl_npy *labels,
 
 /* The classes behind labels, which are text or numbers. */
 struct sl_label_classes {
-    const char *const *name; // (count), sorted: what labels that are text say
-    const int32_t *number;   // (count): the class of each name, or of each number; NULL: the same
+    const char *const *name; // (count), sorted: words of labels that are text
+    const int32_t *number;   // (count): class of each name or number; NULL: its place or value
     int64_t count;
 };
 

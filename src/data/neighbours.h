@@ -17,10 +17,10 @@ struct sl_neighbours {
     int64_t count;
     const int32_t *vertex; // (count): rows of the files, ascending, each once
     const float *weight;   // (count); NULL: all are 1
-    int32_t *own_vertex;   // (room): what could not stay in the files
+    int32_t *own_vertex;   // (room): copies that are not in the files as they are
     float *own_weight;     // (room); NULL: no weights
     int64_t room, tickets;
-    struct sl_ticket *ticket; // (tickets): of a draw
+    struct sl_ticket *ticket; // (tickets): the smallest random numbers of a draw
 };
 
 /* Read the neighbours of row v of the files, as sl_source_read leaves them: in order, duplicates

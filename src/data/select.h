@@ -27,7 +27,7 @@ struct sl_selection {
                                 parent source, which must outlive it */
     int hops;                /* the last hop that has a vertex, at most options.hops */
     int64_t *hop_cut;   // (hops + 2): vertices hop_cut[h] … hop_cut[h + 1] - 1 are h hops away
-    const int32_t *row; // (n): the row of the files of the source that was selected from
+    const int32_t *row; // (n): row in the files of the parent source
     struct sl_block *blocks;
 };
 

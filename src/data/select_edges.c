@@ -4,9 +4,9 @@
 #include "data/selecting.h"
 
 struct edges {
-    int64_t *indptr;  // (n + 1): the lengths of the rows at first
-    int32_t *entries; // (n): of the vertex's row in the whole graph
-    double *weight;   // (n): their sum; or NULL
+    int64_t *indptr;  // (n + 1): lengths of rows, then row pointers
+    int32_t *entries; // (n): entries of the vertex's row in the whole graph
+    double *weight;   // (n): sum of the weights of this row; or NULL
     int32_t *indices; // (indptr[n])
     float *values;    // (indptr[n]); or NULL
 };

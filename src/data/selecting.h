@@ -10,7 +10,7 @@ struct sl_selecting {
     const struct sl_selection_options *options;
     struct sl_selection *out;
     int64_t count;                 /* selected vertices so far */
-    int32_t *row;                  // (count): their rows of the files
+    int32_t *row;                  // (count): rows of the selected vertices in the files
     int64_t *hop_cut;              // (hops + 2)
     struct sl_vertex_set selected; /* selected vertices, by rows of the order */
     struct sl_vertex_set inner;    /* inner vertices by rows of the order; empty without a fanout */

@@ -132,7 +132,8 @@ int sl_source_take_numbers(struct sl_runtime *rt, struct sl_source *source);
  * SL_ERR_SYSTEM. Call sl_source_close in either case. */
 int sl_source_borrow(const struct sl_source *whole, struct sl_source *out);
 
-/* Borrow a source that each rank has, after sl_source_check_alike. Collective. */
+/* Borrow a source that each rank has; sl_source_check_alike compares the ranks' sources.
+ * Collective. */
 int sl_source_borrow_alike(struct sl_runtime *rt, const struct sl_source *whole,
                            struct sl_source *out);
 

@@ -11,8 +11,8 @@ struct sl_csv {
     char delimiter;       /* tab, semicolon, comma or blank: the first of them in the first record,
                              outside of quotes. A run of blanks and tabs counts as one blank */
     int64_t line;         /* line where the last record starts */
-    char **field;         // (fields), of the last record
-    bool *quoted;         // (fields): whether the field was
+    char **field;         // (fields): fields of the last record
+    bool *quoted;         // (fields): the field had quotes
     int64_t fields, field_capacity;
     char *record; // (capacity): the last record, where it has quotes
     size_t capacity;

@@ -10,7 +10,7 @@ struct sl_edge_rows {
     int64_t vertices, entries;
     bool both; /* an edge is an entry of both its ends */
     bool weighted;
-    int64_t *start;   // (vertices + 1): entries of each row; then where the row's next one goes
+    int64_t *start;   // (vertices + 1): entries of each row; then place of its next entry
     int32_t *columns; // (entries)
     float *weights;   // (entries), when weighted
 };

@@ -5,7 +5,7 @@
 
 #include "data/formats/vertex_map.h"
 
-/* What each line begins with. */
+/* The first word of each line. */
 enum sl_line_start {
     SL_LINE_LABEL,  /* a label; the map gets a vertex per line */
     SL_LINE_NEW,    /* a new vertex, which the map gets */

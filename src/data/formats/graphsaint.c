@@ -16,7 +16,7 @@
 struct labels {
     int64_t vertices, columns; /* 0: a class per vertex */
     int32_t *class_of;         // (vertices)
-    float *several;            // (vertices, columns), NaN: nothing is known of the vertex yet
+    float *several;            // (vertices, columns), NaN: no label read yet
     unsigned char *known;      // (vertices)
 };
 

@@ -8,8 +8,8 @@
 struct sl_label_column {
     struct sl_string_ids words; /* the different labels */
     struct sl_string_ids empty; /* the different words that mean no label */
-    int32_t *word;              // (capacity): of each vertex, counted from 1; -1: a word for none;
-                                // 0: the vertex was not there
+    int32_t *word;              // (capacity): number of each vertex's word, from 1; -1: a word for
+                                // no label; 0: no word yet
     int64_t capacity;
     bool signs;     /* -1 and 1 are two classes; otherwise -1 means no label */
     char separator; /* separator of several labels of a vertex; 0: a vertex has one label */

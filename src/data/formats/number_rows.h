@@ -25,7 +25,7 @@ int sl_number_rows_read(const char *path, int64_t rows, bool nan, struct sl_bloc
 /* Splits as lists of vertices in any order. Every vertex may be in one list, once. */
 struct sl_split_lists {
     int64_t vertices;
-    unsigned char *member; // (vertices): the list that a vertex is in, counted from 1; 0: none
+    unsigned char *member; // (vertices): number of the vertex's list, from 1; 0: none
     const char *path[3];   /* paths of the lists so far */
     int lists;
 };

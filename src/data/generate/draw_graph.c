@@ -26,8 +26,8 @@
 /* Vertices in a row, which cover stretches of a line as long as their weights. */
 struct line {
     int64_t count;
-    const double *end;   // (count) where each stretch ends
-    const int32_t *hint; // (count) the stretch in which equal parts of the line start
+    const double *end;   // (count): end of each stretch
+    const int32_t *hint; // (count): stretch at the start of each of equal parts of the line
     double parts;        /* parts of the line per unit of length */
 };
 
@@ -35,15 +35,15 @@ struct drawing {
     const struct sl_draw_graph *graph;
     struct sl_block *lines;
     /* Members of community c, ascending: places first[c] … first[c + 1] - 1. */
-    int64_t *first;             // (communities + 1)
-    int32_t *member, *place;    // (vertices): of each place, and back
-    double *inside_end;         // (vertices), by place, from 0 in each community
-    int32_t *inside_hint;       // (vertices), by place
-    double *anywhere_end;       // (vertices)
-    int32_t *anywhere_hint;     // (vertices)
+    int64_t *first;          // (communities + 1)
+    int32_t *member, *place; // (vertices): vertex of each place; place of each vertex
+    double *inside_end;      // (vertices), by place: end of its stretch, from 0 in each community
+    int32_t *inside_hint;    // (vertices), by place
+    double *anywhere_end;    // (vertices)
+    int32_t *anywhere_hint;  // (vertices)
     struct sl_block_rows above; /* larger neighbours of each vertex */
     struct sl_ids *near;        // (blocks): draws inside, place by place
-    int64_t *near_end;          // (vertices), by place: where they end in the block's list
+    int64_t *near_end;          // (vertices), by place: end of its draws in the block's list
     atomic_bool failed;
 };
 

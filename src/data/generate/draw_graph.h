@@ -11,8 +11,8 @@ struct sl_draw_graph {
     int64_t vertices; /* below 2^31 */
     int64_t communities;
     const int32_t *community; // (vertices)
-    const float *inside;      // (vertices) at least 0: draws to members of the own community
-    const float *anywhere;    // (vertices) at least 0: draws to all vertices
+    const float *inside; // (vertices): weight of draws to members of the own community, at least 0
+    const float *anywhere; // (vertices): weight of draws to all vertices, at least 0
     uint64_t inside_key, anywhere_key;
     int threads;
 };

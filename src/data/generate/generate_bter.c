@@ -49,7 +49,7 @@ struct recipe {
     double factor, most; /* degree d becomes min(factor * d, most) */
     int64_t block_count;
     struct affinity *blocks;                // (block_count)
-    struct sl_weight_curve anywhere;        /* weights by the degrees that blocks leave */
+    struct sl_weight_curve anywhere;        /* targets: degrees that blocks leave */
     int32_t *community;                     // (vertices)
     float *inside_weight, *anywhere_weight; // (vertices)
     struct sl_block *scratch;

@@ -38,8 +38,8 @@ struct drawing {
     uint32_t a, ab, abc; /* upper ends of the first three quarters, in 2^-16 */
     struct sl_block_rows rows;
     struct sl_block *scratch;
-    uint64_t *entries; // (edges): row << scale | column; of a chunk one after the other
-    uint32_t *end;     // (chunks, blocks): of each block's entries in the chunk
+    uint64_t *entries; // (edges): row << scale | column, chunk after chunk
+    uint32_t *end;     // (chunks, blocks): end of each block's entries in the chunk
     atomic_bool failed;
 };
 

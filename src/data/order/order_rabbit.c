@@ -35,8 +35,8 @@ struct bundle {
 
 /* A thread's sums: a hash table of communities, by linear probing. */
 struct sums {
-    struct bundle *slot; // (capacity): `to` -1 if free
-    uint32_t *used;      // (capacity / 2): slots, in the order in which communities were met
+    struct bundle *slot; // (capacity): a free slot has `to` -1
+    uint32_t *used;      // (capacity / 2): used slots, in the order of first use
     int64_t capacity;    /* a power of two; 0: no table yet */
     int32_t count;
 };
@@ -51,10 +51,10 @@ struct turn {
 struct rabbit {
     const struct sl_csr *graph;
     struct sl_block *scratch;
-    int32_t *parent;          // (n): the community joined, itself for a root; paths get shorter
-    int32_t *child, *sibling; // (n): the newest child, the next older one; -1: none
-    double *degree;           // (n): sum over the community's vertices
-    struct bundle **bundles;  // (n): what a community had when it chose; owned
+    int32_t *parent;          // (n): community that a vertex joined; a root is its own parent
+    int32_t *child, *sibling; // (n): newest child; next older sibling; -1: none
+    double *degree;           // (n): sum of the degrees of the community's vertices
+    struct bundle **bundles;  // (n): bundles of a community when it chose; owned
     int32_t *bundle_count;    // (n)
     struct turn *batch;       // (batch_size)
     int64_t batch_size, count;

@@ -13,7 +13,7 @@ struct search {
     const struct sl_csr *graph;
     int32_t *queue; // (n): vertices as they are found; finished components come first
     bool *seen;     // (n)
-    uint64_t *keys; // (longest row): degree and number of the neighbours found last
+    uint64_t *keys; // (longest row): degree and number of the last neighbours found
 };
 
 /* Levels of a search, as places in the queue. */

@@ -20,12 +20,12 @@ struct cutting {
     int parts, words;           /* 64-bit words of a set of parts */
     uint64_t *held;             // (rows, words): the parts that have a clone of the vertex
     uint64_t *open;             // (words): the parts with room
-    int64_t *load;              // (parts): entries
+    int64_t *load;              // (parts): entries of each part
     int64_t capacity;           /* entries that close a part */
-    uint32_t *degree;           // (rows): edges
+    uint32_t *degree;           // (rows): edges of each vertex
     int64_t most;               /* largest load */
     double lambda;              /* HDRF's weight of even loads */
-    const int32_t *vertex_part; // (rows), of an edge-cut that edges follow
+    const int32_t *vertex_part; // (rows): the edge-cut that edges follow
     int (*choose)(const struct cutting *c, int32_t v, int32_t u);
 };
 

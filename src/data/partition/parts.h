@@ -17,7 +17,7 @@ struct sl_parts {
     int64_t vertices, entries; /* n and nnz of the dataset */
     uint64_t fingerprint;      /* fingerprint of the adjacency's pattern */
     uint64_t checksum;         /* checksum of the parts */
-    const int32_t *part;       // (nnz) of the entries, row by row, columns ascending; or (n)
+    const int32_t *part;       // (nnz): part of each entry, by row and column; or (n)
     struct sl_block *blocks;   /* owns `part` */
 };
 

@@ -11,7 +11,7 @@ struct sl_scotch_rows {
     int64_t count;
     int64_t *start;  // (count + 1)
     int64_t *column; // (start[count])
-    int64_t *weight; // (count): what parts have equal shares of
+    int64_t *weight; // (count): parts have about equal sums of weights
 };
 
 bool sl_scotch_exists(void);

@@ -150,9 +150,9 @@ struct counting {
     int parts;
     const int32_t *part;
     int64_t *vertices, *entries; // (parts)
-    int64_t *end;                // (parts): of the part's vertices in `member`
-    int32_t *member;             // (rows), part after part
-    int32_t *reader;             // (rows): the last part that was seen to read the vertex
+    int64_t *end;                // (parts): end of the part's vertices in `member`
+    int32_t *member;             // (rows): vertices, part after part
+    int32_t *reader;             // (rows): last part that was found to read the vertex
 };
 
 static int prepare(struct counting *c, struct sl_block **scratch)
