@@ -68,7 +68,8 @@ void sl_alike_add(struct sl_alike *alike, const char *name, uint64_t hash, const
     thing->hash = sl_alike_hash_text(sl_alike_hash_text(hash, name), thing->words);
 }
 
-/* Options that change what one rank does or says, and nothing that other ranks wait for. */
+/* Return whether an option changes only what one rank does or prints, and nothing that other ranks
+ * wait for. */
 static bool is_own(const char *name)
 {
     static const char *const own[] = {"workers", "scheduler", "quiet", "verbose", "config",
@@ -118,10 +119,11 @@ bool sl_alike_same(struct sl_runtime *rt, const struct sl_alike *alike)
     for (int t = 0; t < alike->count; t++)
         hash = mix(hash, alike->thing[t].hash);
     const int64_t all = (int64_t)hash;
-    return sl_runtime_least(rt, all) == ~sl_runtime_least(rt, ~all); /* least and largest */
+    return sl_runtime_least(rt, all) ==
+           ~sl_runtime_least(rt, ~all); /* the smallest hash is also the largest */
 }
 
-/* The list of rank 0, as it travels. */
+/* The list of rank 0 as a message. */
 struct letter {
     char host[64];
     uint64_t hash[SL_ALIKE_MOST];

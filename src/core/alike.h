@@ -1,5 +1,5 @@
-/* What all ranks must have alike: command, options, dataset and checkpoint. Ranks that have not
- * would submit other tasks and messages, and wait for ever or compute what nobody asked for. */
+/* Check that all ranks have the same command, options, dataset and checkpoint. A rank that differs
+ * would submit other tasks and messages: ranks would wait for ever or compute a wrong result. */
 #ifndef SL_CORE_ALIKE_H
 #define SL_CORE_ALIKE_H
 
@@ -14,30 +14,31 @@ struct sl_alike {
     struct sl_alike_thing {
         const char *name; /* "labels" */
         uint64_t hash;
-        char words[SL_ALIKE_WORDS]; /* what a rank has: "400 vertices", "no labels" */
+        char words[SL_ALIKE_WORDS]; /* this rank's value as text: "400 vertices", "no labels" */
     } thing[SL_ALIKE_MOST];
 };
 
-/* Continue a hash with more bytes. Of more than 256 MiB, take 256 pieces of 1 MiB, evenly spread.
- */
+/* Continue a hash with `size` more bytes. More than 256 MiB are sampled: 256 pieces of 1 MiB,
+ * evenly spread. */
 uint64_t sl_alike_hash(uint64_t hash, const void *bytes, size_t size);
 uint64_t sl_alike_hash_text(uint64_t hash, const char *text);
 
-/* Append a thing. The words, a format, count too. */
+/* Append a thing. Its formatted words are compared, too. */
 void sl_alike_add(struct sl_alike *alike, const char *name, uint64_t hash, const char *words, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Append the version, the command and the options that were given (`given`: as of
- * sl_options_parse). Leave out options that a rank may have for itself, such as `workers`. Of a
- * FILE, append whether there is one: ranks may have other paths. */
+/* Append the version, the command and the options that the user gave (`given`: see
+ * sl_options_parse). Leave out options that may differ between ranks, such as `workers`. For a
+ * FILE, append only whether the option has a value: ranks may have different paths. */
 void sl_alike_add_options(struct sl_alike *alike, const char *command,
                           const struct sl_option *table, const void *config, const bool *given);
 
-/* Return whether all ranks have the same list. Collective. */
+/* Return whether all ranks have equal lists. Collective. */
 bool sl_alike_same(struct sl_runtime *rt, const struct sl_alike *alike);
 
-/* Return 0 where all ranks have the list of rank 0, else `code` on all ranks. The sentence names
- * the first other rank, its host and the first difference; `expected` ends it. Collective. */
+/* Return 0 where all ranks have the list of rank 0, else `code` on all ranks. The error names the
+ * first rank that differs, its host and the first difference, and ends with `expected`. Collective.
+ */
 int sl_alike_check(struct sl_runtime *rt, const struct sl_alike *alike, int code,
                    const char *expected);
 

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-/* The next core after `core` (NULL: the first) that has a hardware thread in the set. */
+/* Return the next core after `core` (NULL: the first) that has a hardware thread in the set. */
 static hwloc_obj_t next_core(const struct sl_binding *binding, hwloc_obj_t core)
 {
     do

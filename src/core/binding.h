@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 struct sl_binding {
-    void *topology, *set; /* hwloc's */
-    int cores;            /* in the set */
-    int64_t cache_bytes;  /* of the last-level cache of the first core; 0: unknown */
-    int64_t own_bytes;    /* of the first core's largest cache that no other core shares; 0: none */
+    void *topology, *set; /* hwloc's topology and cpuset */
+    int cores;            /* cores in the set */
+    int64_t cache_bytes;  /* bytes of the last-level cache of the first core; 0: unknown */
+    int64_t own_bytes;    /* bytes of the first core's largest private cache; 0: none */
     char text[512];       /* the set, as text that ranks can compare */
 };
 

@@ -29,7 +29,7 @@ const char *sl_blas_core(void)
     return name ? name() : NULL;
 }
 
-/* Return whose kernels OpenBLAS should take; NULL: those that it takes. */
+/* Return the name of the kernels that OpenBLAS should take; NULL: keep its choice. */
 static const char *find_better_core(void)
 {
     const char *core = sl_blas_core();
@@ -96,8 +96,8 @@ static bool map_buffers(const struct buffers *buffers, int threads)
     return true;
 }
 
-/* Whether a child that has all that this process has can map them. It takes a millisecond, or runs
- * until its second of processor time is over. */
+/* Return whether a copy of this process can map the buffers. The child takes a millisecond, or
+ * hangs until its limit of one second of processor time. */
 static bool child_maps_buffers(const struct buffers *buffers, int threads)
 {
     const pid_t child = fork();

@@ -1,10 +1,10 @@
-/* The BLAS as threads with one task each use it; which BLAS is linked was chosen at configure time.
- */
+/* The BLAS, called by several threads with one task each. The BLAS itself is chosen at configure
+ * time. */
 #ifndef SL_CORE_BLAS_H
 #define SL_CORE_BLAS_H
 
 /* Restart the program with the same arguments and OPENBLAS_NUM_THREADS=1, where ulimit bounds its
- * memory: OpenBLAS reads the variable when it is loaded. To be called first in main. */
+ * memory: OpenBLAS reads the variable when it is loaded. Call it first in main. */
 void sl_blas_load_alone(char *const *argv);
 
 /* Let OpenBLAS choose its kernels again where it does not know the processor. No product may be on

@@ -20,7 +20,7 @@ struct arrow {
     int from, to;
 };
 
-/* The last writer of a tile. A handle that is freed may come again, for a tile that is written
+/* The last writer of a tile. A freed handle's address may serve another tile, which is written
  * first. */
 struct writer {
     const void *handle;
@@ -35,7 +35,7 @@ static struct {
     int count, room, arrow_count, arrow_room;
 } dag;
 
-/* More memory for one element more than `count`. */
+/* Return the list with room for one element more than `count`. */
 static void *grown(void *list, int count, int *room, size_t size)
 {
     if (count < *room)
@@ -85,7 +85,7 @@ void sl_dag_task(const char *name, unsigned colour)
     snprintf(node->label, sizeof node->label, "%s", name + skip);
 }
 
-/* An arrow that is there already is not drawn twice. */
+/* Add an arrow unless the picture has it. */
 static void add_arrow(int from, int to)
 {
     for (int a = dag.arrow_count - 1; a >= 0 && dag.arrows[a].to == to; a--)
@@ -119,7 +119,7 @@ void sl_dag_message(const void *handle, int rank, enum sl_dag_access access)
     sl_dag_touch(handle, access);
 }
 
-/* Whether dark letters are hard to read on it. */
+/* Return whether letters on this colour must be white. */
 static bool is_dark(unsigned colour)
 {
     return 3 * (colour >> 16) + 6 * (colour >> 8 & 0xFF) + (colour & 0xFF) < 1200;

@@ -37,10 +37,10 @@ const char *sl_error_message(void)
 
 /* ---- Failures while tasks are submitted, and in tasks ---- */
 
-static _Thread_local jmp_buf *way_out; /* of the guard on this thread */
+static _Thread_local jmp_buf *way_out; /* target of sl_fatal's jump: this thread's sl_guard */
 static atomic_bool guarded;            /* sl_guard was called */
 static atomic_bool failed;
-static char failure[sizeof message]; /* the first one */
+static char failure[sizeof message]; /* sentence of the first failure */
 static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*end_process)(void) = abort;
 

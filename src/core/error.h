@@ -13,15 +13,15 @@ enum sl_error_code {
     SL_ERR_SYSTEM = -3, /* the machine refused: memory, disk, runtime */
 };
 
-/* Keeps the sentence (printf-style, no trailing newline) for this thread and returns `code`, so
- * that a caller can write `return sl_error(SL_ERR_DATA, "%s: …", path);`. */
+/* Keep the sentence (printf-style, no trailing newline) for this thread and return `code`, so that
+ * a caller can write `return sl_error(SL_ERR_DATA, "%s: …", path);`. */
 int sl_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts `subject` before this thread's last sentence where that does not name it; an empty one, said
- * on another rank, stays empty. Returns `code`. */
+/* Put `subject` before this thread's last sentence unless the sentence names it. An empty sentence
+ * stays empty: another rank said it. Return `code`. */
 int sl_error_about(int code, const char *subject);
 
-/* The sentence of this thread's last sl_error; "" before any. */
+/* Return the sentence of this thread's last sl_error; "" before any. */
 const char *sl_error_message(void);
 
 /* ---- Failures while tasks are submitted, and in tasks ---- */
@@ -40,7 +40,8 @@ void sl_guard_task(void (*task)(void *buffers[], void *argument), void *buffers[
 /* Leave the work of sl_guard if a task has failed. Called after waits for tasks. */
 void sl_guard_check(void);
 
-/* Whether the last work of sl_guard, or a task of it, has failed: until the next sl_guard. */
+/* Return whether the last work of sl_guard, or one of its tasks, has failed. The answer holds until
+ * the next sl_guard. */
 bool sl_guard_failed(void);
 
 /* Leave the work of sl_guard, or the task, because of a failure that its function cannot return,
@@ -48,7 +49,7 @@ bool sl_guard_failed(void);
  * wait for one another), print the sentence and end the process. */
 void sl_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* How sl_fatal ends the process; without a call, by abort(). */
+/* Let sl_fatal end the process by calling `end`; by default it calls abort(). */
 void sl_fatal_ends(void (*end)(void));
 
 #endif

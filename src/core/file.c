@@ -24,7 +24,7 @@ static int refuse(const char *path, int reason)
 
 /* ---- Names ---- */
 
-/* Prints into `to`, of PATH_MAX bytes; false: no room. */
+/* Print into `to`, of PATH_MAX bytes; return false without room. */
 static bool print_path(char *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static bool print_path(char *to, const char *format, ...)
@@ -36,15 +36,15 @@ static bool print_path(char *to, const char *format, ...)
     return length < PATH_MAX;
 }
 
-/* Where the last part of `path` begins. */
+/* Return the length of the folder's part of `path`, where the last name begins. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash + 1 - path) : 0;
 }
 
-/* `path` without symbolic links at its end, also where the last one points to nothing. Returns 0
- * or an errno. */
+/* Write `path` without symbolic links at its end to `target`, also where the last link points to
+ * nothing. Return 0 or an errno. */
 static int follow_links(const char *path, char target[PATH_MAX])
 {
     enum { MOST_LINKS = 40 };
@@ -54,7 +54,7 @@ static int follow_links(const char *path, char target[PATH_MAX])
     for (int links = 0; links <= MOST_LINKS; links++) {
         const ssize_t length = readlink(target, link, sizeof link - 1);
         if (length < 0)
-            return 0; /* what is wrong with it, whoever opens it finds out */
+            return 0; /* opening the file will report what is wrong with it */
         link[length] = '\0';
         const int folder = link[0] == '/' ? 0 : (int)folder_length(target);
         if (!print_path(next, "%.*s%s", folder, target, link))
@@ -64,7 +64,7 @@ static int follow_links(const char *path, char target[PATH_MAX])
     return ELOOP;
 }
 
-/* The folder that holds `path`, opened, or -1. */
+/* Return a descriptor of the folder that holds `path`, or -1. */
 static int open_folder(const char *path)
 {
     char *copy = strdup(path);
@@ -82,7 +82,7 @@ bool sl_file_same(const char *a, const char *b)
     const bool there = stat(target[0], &status[0]) == 0;
     if (there != (stat(target[1], &status[1]) == 0))
         return false;
-    if (!there) { /* then it is the folder and the name that count */
+    if (!there) { /* a name without a file: compare folders and names */
         if (strcmp(target[0] + folder_length(target[0]), target[1] + folder_length(target[1])) != 0)
             return false;
         for (int t = 0; t < 2; t++) {
@@ -113,9 +113,9 @@ static bool is_temporary_of(const char *name, const char *whole)
     return strspn(digits, "0123456789abcdef") == DIGITS && strcmp(digits + DIGITS, ".tmp") == 0;
 }
 
-/* Locks an opened file or folder for as long as it is open. Returns false where somebody else holds
- * it, or took it for a stale one and removed it meanwhile. Where there are no locks, nothing is
- * ever stale. */
+/* Lock an opened file or folder for as long as it is open. Return false where somebody else holds
+ * it, or took it for a stale one and removed it meanwhile. On disks without locks, nothing counts
+ * as stale. */
 static bool keep(int file, const char *path)
 {
     struct stat opened, there;
@@ -125,15 +125,15 @@ static bool keep(int file, const char *path)
            opened.st_dev == there.st_dev;
 }
 
-/* Whether a temporary folder holds such a file: an array, a document or an archive, or what is to
- * become one. */
+/* Return whether a name is of a kind that we write into temporary folders: an array, a document or
+ * an archive, finished or not. */
 static bool is_ours(const char *name)
 {
     return strstr(name, ".npy") || strstr(name, ".json") || strncmp(name, "archive", 7) == 0 ||
            strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Empties a folder that holds files of ours alone, and removes it; another folder stays. */
+/* Remove a folder that holds only files of ours; leave any other folder. */
 static void remove_folder(int parent, const char *name)
 {
     const int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -173,7 +173,7 @@ static void remove_if_stale(int parent, const char *name)
     close(file);
 }
 
-/* Removes temporary files and folders of `target` that killed processes left. */
+/* Remove temporary files and folders of `target` that killed processes left. */
 static void remove_stale(const char *target)
 {
     const int folder = open_folder(target);
@@ -190,8 +190,8 @@ static void remove_stale(const char *target)
     closedir(all);
 }
 
-/* A new file or folder, opened, which is at nobody's name: a link that waits there is not followed.
- * Returns -1 and sets errno. */
+/* Create and open a new temporary file or folder whose name is unused: do not follow a link at this
+ * name. Return a descriptor, or -1 and set errno. */
 static int open_temporary(const char *target, bool folder, mode_t mode, char temporary[PATH_MAX])
 {
     enum { TRIES = 100 };
@@ -272,7 +272,7 @@ int sl_file_commit(struct sl_new_file *out, bool good)
         good = !ferror(out->file) && fflush(out->file) == 0 && fsync(fileno(out->file)) == 0;
         reason = errno;
     }
-    const int held = dup(fileno(out->file)); /* its lock, until the file has its name */
+    const int held = dup(fileno(out->file)); /* keeps the lock until the file has its name */
     if (fclose(out->file) && good) {
         good = false;
         reason = errno;
@@ -376,7 +376,8 @@ int sl_file_map(const char *path, const char *expected, void **bytes, size_t *si
 
 /* ---- One writer at a time ---- */
 
-/* Says who writes `path`, if the file of the lock does. Words of others may be anything. */
+/* Refuse a second writer of `path`; name the first one if the lock's file does. Text that others
+ * wrote may be anything. */
 static int refuse_second(int file, const char *path)
 {
     char text[256], host[128];
@@ -395,7 +396,8 @@ static int refuse_second(int file, const char *path)
                     path, process, host);
 }
 
-/* A file for a lock, opened; -1: there is none. That of another user can be read at least. */
+/* Return a descriptor of the lock's file, made if missing; -1: it cannot be opened. Open a file of
+ * another user for reading. */
 static int open_lock(const char *path)
 {
     const int flags = O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -417,7 +419,8 @@ int sl_file_lock(struct sl_file_lock *lock, const char *path)
         (stat(target, &status) == 0 && !S_ISREG(status.st_mode)))
         return 0;
     while ((file = open_lock(lock->path)) >= 0 && !keep(file, lock->path)) {
-        if (flock(file, LOCK_SH | LOCK_NB)) /* held; else its holder has just removed it */
+        if (flock(file, LOCK_SH | LOCK_NB)) /* somebody holds the lock; else its last holder has
+                                               just removed it */
             return refuse_second(file, path);
         close(file);
     }

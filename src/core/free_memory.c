@@ -1,6 +1,6 @@
-/* A control group bounds the memory of its processes and of the groups below it. Version 1 has a
- * hierarchy for memory alone, version 2 one for everything; a machine may have both. What a group
- * holds of files' pages counts as used, and goes when memory is wanted. */
+/* Control groups bound the memory of their processes and of the groups below. Version 1 has a
+ * hierarchy for memory alone, version 2 one for everything; a machine may have both. Pages of files
+ * count as used in a group, but the system frees them when memory is wanted. */
 #include "core/free_memory.h"
 
 #include <limits.h>
@@ -19,8 +19,8 @@ static FILE *open_file(const char *root, const char *path)
     return fopen(full, "r");
 }
 
-/* The number after the word `key` at the start of a line, or the file's first number for "". A file
- * or word that is missing, or "max" in place of a number: `otherwise`. */
+/* Return the number after the word `key` at the start of a line, or the file's first number for "".
+ * Return `otherwise` where the file or word is missing, or "max" stands for the number. */
 static int64_t read_number(const char *root, const char *directory, const char *name,
                            const char *key, int64_t otherwise)
 {
@@ -39,7 +39,7 @@ static int64_t read_number(const char *root, const char *directory, const char *
 
 /* ---- Control groups ---- */
 
-/* The files of a version that tell limits (one or two), use, and pages of files within it. */
+/* A version's files with limits (one or two), use, and pages of files within the use. */
 struct version {
     const char *type, *limits[2], *used, *cached[2];
 };
@@ -55,7 +55,7 @@ static const struct version versions[] = {
      {"inactive_file ", "active_file "}},
 };
 
-/* Whether a list with commas has the word `memory`. */
+/* Return whether a list with commas has the word `memory`. */
 static bool lists_memory(const char *list)
 {
     static const char word[] = "memory";
@@ -67,7 +67,7 @@ static bool lists_memory(const char *list)
     return false;
 }
 
-/* The group of this process in a version's hierarchy, as /proc/self/cgroup has it:
+/* Find the group of this process in a version's hierarchy, as /proc/self/cgroup names it:
  * "4:memory:/path" or "0::/path". */
 static bool find_group(const char *root, const struct version *version, char group[PATH_MAX])
 {
@@ -92,9 +92,9 @@ static bool find_group(const char *root, const struct version *version, char gro
     return found;
 }
 
-/* Where a version's hierarchy is mounted, and which of its groups is there, as
- * /proc/self/mountinfo has it:
- * "35 31 0:32 /group /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory". */
+/* Find the mount point of a version's hierarchy and the group mounted there, as
+ * /proc/self/mountinfo names them: "35 31 0:32 /group /sys/fs/cgroup/memory rw - cgroup cgroup
+ * rw,memory". */
 static bool find_mount(const char *root, const struct version *version, char mounted[PATH_MAX],
                        char point[PATH_MAX])
 {
@@ -113,7 +113,7 @@ static bool find_mount(const char *root, const struct version *version, char mou
     return found;
 }
 
-/* What one group leaves. */
+/* Return the bytes that one group leaves. */
 static int64_t left_by_group(const char *root, const struct version *version, const char *directory)
 {
     int64_t limit = INT64_MAX;
@@ -130,8 +130,9 @@ static int64_t left_by_group(const char *root, const struct version *version, co
     return used < limit ? limit - used : 0;
 }
 
-/* From the process's group up to the one that is mounted. A group that is not below the mounted one
- * lies in another name space: the mounted group then is all that can be seen. */
+/* Return the bytes that the process's group and all groups up to the mounted one leave. A group
+ * that is not below the mounted one lies in another name space: only the mounted group can be seen
+ * then. */
 static int64_t left_by_version(const char *root, const struct version *version)
 {
     char group[PATH_MAX], mounted[PATH_MAX], directory[2 * PATH_MAX];
@@ -155,7 +156,7 @@ static int64_t left_by_version(const char *root, const struct version *version)
 
 /* ---- The process ---- */
 
-/* What a limit leaves; `field` of /proc/self/statm counts the pages in use. */
+/* Return the bytes that a limit leaves; `field` of /proc/self/statm counts the pages in use. */
 static int64_t left_by_limit(const char *root, int resource, int field)
 {
     struct rlimit limit;

@@ -1,4 +1,4 @@
-/* How much more memory this process may take. */
+/* Find how many more bytes of memory this process may take. */
 #ifndef SL_CORE_FREE_MEMORY_H
 #define SL_CORE_FREE_MEMORY_H
 
@@ -6,10 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who sets a bound on a process's memory. */
+/* Bounds on a process's memory, by their source. */
 enum sl_memory_bound {
     SL_MEMORY_OF_MACHINE, /* MemAvailable, which all processes of the machine share */
-    SL_MEMORY_OF_CGROUP,  /* the least of its control group and those above, shared likewise */
+    SL_MEMORY_OF_CGROUP,  /* the least of its control group and those above; processes of these
+                             groups share it */
     SL_MEMORY_OF_PROCESS, /* address space (ulimit -v) and data segment (ulimit -d) */
     SL_MEMORY_BOUNDS,
 };
@@ -18,10 +19,10 @@ enum sl_memory_bound {
  * `root` stands before the paths of /proc and of control groups: "" but in tests. */
 void sl_free_memory(const char *root, int64_t free_bytes[SL_MEMORY_BOUNDS]);
 
-/* Whether ulimit -v or -d bounds this process. */
+/* Return whether ulimit -v or -d bounds this process. */
 bool sl_free_memory_is_limited(void);
 
-/* Return whether `bytes` more of address space can be had now; they are not taken. */
+/* Return whether the process could map `bytes` more of address space now, without keeping them. */
 bool sl_free_memory_probe(size_t bytes);
 
 #endif

@@ -18,7 +18,7 @@ bool sl_runtime_lacks_gpus(void)
     return sl_runtime_knows_gpus() && sl_gpus_count() == 0;
 }
 
-/* How many devices the user names, as StarPU reads it. */
+/* Count the devices that the user names, as StarPU reads the list. */
 static int count_names(const char *names)
 {
     int count = 0;

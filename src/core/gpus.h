@@ -1,5 +1,5 @@
-/* The CUDA devices of a process, for src/core/runtime.c: gpus_cuda.c, or gpus_none.c in a build
- * without CUDA. Both have what runtime.h says of GPUs, too. */
+/* The CUDA devices of a process, for src/core/runtime.c. A build with CUDA links gpus_cuda.c, any
+ * other gpus_none.c. Both files also define the GPU functions of runtime.h. */
 #ifndef SL_CORE_GPUS_H
 #define SL_CORE_GPUS_H
 
@@ -9,37 +9,41 @@
 
 #include "core/runtime.h"
 
-/* How many devices this process sees; 0 if CUDA does not start, or STARPU_NCUDA is 0. */
+/* Return how many devices this process sees; 0 if CUDA does not start, or STARPU_NCUDA is 0. */
 int sl_gpus_count(void);
 
-/* What device `d` of those is, and the MiB of its memory. */
+/* Set `name` and *mib to the model and the memory in MiB of device `d`, 0 <= d < sl_gpus_count().
+ */
 void sl_gpus_describe(int d, char name[64], int64_t *mib);
 
-/* Return the bytes of each device that may be taken besides StarPU's; 0 without a device. StarPU
- * leaves a tenth of a device alone. Less than a third of this tenth, on the smallest device, may be
- * taken. */
+/* Return the bytes that may be taken from each device besides StarPU's; 0 without a device. StarPU
+ * leaves a tenth of a device free. The result is less than a third of this tenth on the smallest
+ * device. */
 int64_t sl_gpus_spare_bytes(void);
 
-/* Bytes that StarPU, which has started, may take of each device; of the smallest, INT64_MAX without
- * any. */
+/* Return the bytes that StarPU, already started, may take on the smallest device; INT64_MAX without
+ * a device. */
 int64_t sl_gpus_bytes(void);
 
 enum { SL_GPUS_TEXT = 512 };
 
-/* Which they are, as text that the ranks of a node can compare; empty without any. */
+/* Write the identities of this process's devices as text that the ranks of a node can compare; ""
+ * without a device. */
 void sl_gpus_name(char text[SL_GPUS_TEXT]);
 
-/* Of `devices` that `sharers` ranks of a node see, those of the index-th: equal runs of them, or
- * one for several ranks where there are fewer devices than ranks. */
+/* Choose the share of rank `index` among `sharers` ranks of a node that see the same `devices`
+ * devices. Set *first and *count to an equal run of devices. With fewer devices than ranks, several
+ * ranks get one device together. */
 void sl_gpus_share(int devices, int sharers, int index, int *first, int *count);
 
-/* Gives a rank its share of the devices that the ranks of its node see, unless the user names them
- * (STARPU_WORKERS_CUDAID), and no more than STARPU_NCUDA. All ranks call it. Returns how many
- * StarPU is to take; *process gets gpu_sharers. */
+/* Give this rank its share of the devices that its node's ranks see, at most STARPU_NCUDA. Leave
+ * the choice to the user where STARPU_WORKERS_CUDAID is set. Set gpu_sharers of *process. Return
+ * how many devices StarPU is to take. Collective. */
 int sl_gpus_choose(struct sl_process *process, struct starpu_conf *conf);
 
-/* Between StarPU's start and its end: a cuBLAS handle and a workspace for every GPU worker, and
- * mappings of sl_memory_alloc are pinned, so that copies from and to them overlap with kernels. */
+/* Make a cuBLAS handle and a workspace for every GPU worker, and pin the mappings of
+ * sl_memory_alloc: pinned memory is copied while kernels run. Call start after StarPU's start, stop
+ * before its end. */
 void sl_gpus_start(void);
 void sl_gpus_stop(void);
 

@@ -132,7 +132,7 @@ static void destroy_workspace(void *unused)
 static void pin(void *memory, size_t bytes)
 {
     static bool told;
-    sl_runtime_touch(memory, bytes); /* to pin pages is to touch them */
+    sl_runtime_touch(memory, bytes); /* pinning touches pages: let workers be first */
     if (starpu_memory_pin(memory, bytes) == 0 || told)
         return;
     told = true;

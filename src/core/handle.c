@@ -8,9 +8,8 @@
 
 #include "core/error.h"
 
-/* StarPU's interface of matrices, but with rows as far apart as on the owner. This holds for memory
- * that StarPU allocates itself, on GPUs and for received tiles. Kernels read aligned rows
- * faster. */
+/* An interface like StarPU's matrices, but rows are as far apart in all memories as on the owner,
+ * also on GPUs and for received tiles. Kernels read aligned rows faster. */
 static struct starpu_data_interface_ops tile_ops;
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
@@ -36,8 +35,8 @@ static starpu_ssize_t allocate(void *interface, unsigned node)
 
 #if STARPU_MAJOR_VERSION == 1 && STARPU_MINOR_VERSION < 4
 
-/* Memory that is free goes to a matrix with the same hash of rows and columns and as many bytes,
- * and brings its old shape and size of elements with it. */
+/* Compare shapes and sizes of elements. StarPU reuses free memory for a matrix with the same hash
+ * of rows and columns and as many bytes; the memory keeps its old shape and size of elements. */
 static int same_shape(void *a, void *b)
 {
     const struct starpu_matrix_interface *one = a, *two = b;
@@ -89,7 +88,7 @@ struct sl_handle_rows sl_handle_rows(void *handle)
     return (struct sl_handle_rows){matrix->ny, matrix->nx * size, distance(matrix) * size};
 }
 
-/* ---- Handles that no tile has ---- */
+/* ---- Idle handles ---- */
 
 /* To register a handle costs StarPU 4 KiB, which heaps of malloc give back in pieces. So a handle
  * that is idle serves the next tile: its interfaces take the shape of the tile. */
@@ -98,8 +97,9 @@ struct list {
     starpu_data_handle_t *handle; // (count)
 };
 
-/* Idle ones, without a home and with memory of their owner; and all, also of tiles whose functions
- * were left (sl_guard). A handle's user data is its place in `all`, and whether it has a home. */
+/* spares: idle handles without a home, and with memory of their owner. all: every handle, also of
+ * tiles whose functions sl_fatal left. A handle's user data is its place in `all`, and whether it
+ * has a home. */
 static struct list spares[2], all;
 static int64_t registered;
 
@@ -147,8 +147,8 @@ void sl_handle_unregister(void *unregistered)
     starpu_data_unregister_submit(handle);
 }
 
-/* Wait for the tasks and messages on the handle. A home has the last value then; all other memory
- * is not the handle's any more: that of GPUs is of the old shape. */
+/* Wait for the tasks and messages on the handle. Then a home holds the last value, and all other
+ * memory is taken from the handle: memory on GPUs has the old shape. */
 static void make_idle(starpu_data_handle_t handle)
 {
     if (!has_home(handle)) {
@@ -179,7 +179,8 @@ void sl_handle_forget(void *forgotten)
 void sl_handles_free(void)
 {
     for (int h = 0; h < all.count; h++)
-        starpu_data_unregister_no_coherency(all.handle[h]); /* a home may be gone */
+        starpu_data_unregister_no_coherency(
+            all.handle[h]); /* a home's memory may be freed by now */
     free(all.handle);
     free(spares[0].handle);
     free(spares[1].handle);

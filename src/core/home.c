@@ -11,8 +11,7 @@
 
 enum { URGENCIES = 3, NODES = 64, PARTS = 65536 };
 
-/* Tasks that are ready, by urgency (enum sl_task_urgency), each list in the order in which they
- * became so. */
+/* Ready tasks by urgency (enum sl_task_urgency), each list in the order of becoming ready. */
 struct queue {
     starpu_pthread_mutex_t lock;
     struct starpu_task_list tasks[URGENCIES];
@@ -20,8 +19,8 @@ struct queue {
 };
 
 static struct queue queues[NODES];
-static int node_of[STARPU_NMAXWORKERS]; /* of the index-th CPU worker */
-static atomic_int nodes = 1;            /* the largest of them, plus one */
+static int node_of[STARPU_NMAXWORKERS]; /* NUMA node of the index-th CPU worker */
+static atomic_int nodes = 1;            /* largest NUMA node of a worker, plus one */
 
 void sl_home_set(struct starpu_task *task, float place)
 {
@@ -82,7 +81,7 @@ static void deinit(unsigned context)
         STARPU_PTHREAD_MUTEX_DESTROY(&queues[n].lock);
 }
 
-/* One worker that sleeps, of that node if there is one. */
+/* Wake a sleeping worker, of node `home` if one sleeps there. */
 static void wake(int home)
 {
 #ifndef STARPU_NON_BLOCKING_DRIVERS
@@ -112,7 +111,7 @@ static int push(struct starpu_task *task)
     return 0;
 }
 
-/* The first task of the list that the worker can run. */
+/* Remove and return the first task of the list that the worker can run, or NULL. */
 static struct starpu_task *take_from(struct starpu_task_list *list, unsigned worker)
 {
     unsigned implementation;
@@ -140,7 +139,7 @@ static struct starpu_task *take(struct queue *queue, unsigned worker)
     return task;
 }
 
-/* From this node, or the next one that has a task. */
+/* Return a task from the worker's node, or else from the next node that has one. */
 static struct starpu_task *pop(unsigned context)
 {
     const unsigned worker = starpu_worker_get_id_check();

@@ -11,14 +11,15 @@ struct starpu_task;
 
 extern struct starpu_sched_policy sl_home_policy;
 
-/* Before it is submitted: where the task's output is among the tiles of its matrix, 0 … 1; below 0:
- * with whoever made the task ready. */
+/* Set where a task's output lies among the tiles of its matrix, 0 … 1, before the task is
+ * submitted. Below 0, the task goes to the node of the worker that made it ready. */
 void sl_home_set(struct starpu_task *task, float place);
 
-/* Asks the CPU workers for their nodes: once, after StarPU's start. Until then there is one. */
+/* Ask the CPU workers for their NUMA nodes, once, after StarPU's start. Before this call, all
+ * workers count as one node. */
 void sl_home_start(void);
 
-/* Sets the node of the index-th CPU worker; for tests. Not while tasks run. */
+/* Set the node of the index-th CPU worker, for tests. Do not call it while tasks run. */
 void sl_home_set_node(int index, int node);
 
 #endif

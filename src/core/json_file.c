@@ -8,7 +8,8 @@
 #include "core/file.h"
 
 static atomic_long failures;
-static json_malloc_t take; /* of the program around this library, or malloc */
+static json_malloc_t
+    take; /* the malloc that jansson had: the calling program's, or the C library's */
 static json_free_t give;
 
 static void *count(size_t bytes)
@@ -40,7 +41,7 @@ int sl_json_write(const json_t *document, const char *path)
     const int code = sl_file_create(&out, path);
     if (code)
         return code;
-    errno = 0; /* jansson's own failures set none */
+    errno = 0; /* failures of jansson itself set no errno */
     return sl_file_commit(&out, json_dumpf(document, out.file, JSON_INDENT(1)) == 0 &&
                                     fputc('\n', out.file) != EOF);
 }

@@ -11,8 +11,8 @@ bool sl_launcher_is_off(void)
     return alone && alone[0] != '\0' && strcmp(alone, "0") != 0;
 }
 
-/* How many processes the innermost launcher has started: mpirun may itself be a task of srun.
- * SLURM_NTASKS is what a job may start, also where nothing was started yet. */
+/* Variables with the number of processes of the innermost launcher: mpirun may itself be a task of
+ * srun. SLURM_NTASKS is not among them: a job has it before it starts any process. */
 static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",
                                      "SLURM_STEP_NUM_TASKS"};
 

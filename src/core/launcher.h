@@ -1,4 +1,4 @@
-/* A launcher that started several processes, of which MPI knows nothing. */
+/* Detect a launcher that started several processes without telling MPI. */
 #ifndef SL_CORE_LAUNCHER_H
 #define SL_CORE_LAUNCHER_H
 
@@ -6,11 +6,12 @@
 
 #include "core/runtime.h"
 
-/* Whether the user wants every process to run by itself: STARLING_ALONE is set, and not to 0. */
+/* Return whether the user wants every process to run by itself: STARLING_ALONE is set, and not to
+ * 0. */
 bool sl_launcher_is_off(void);
 
-/* Return SL_ERR_USAGE where the launcher says several processes and there is one rank. All of them
- * would do the whole work, and write the same files. */
+/* Return SL_ERR_USAGE where the launcher started several processes but MPI has one rank. Each
+ * process would do the whole work and write the same files. */
 int sl_launcher_check(const struct sl_runtime *rt);
 
 #endif

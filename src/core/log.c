@@ -19,7 +19,7 @@ void sl_talk(bool speaks, bool verbose)
     sl_progress_tell(speaks, speaks && verbose);
 }
 
-/* The lock keeps a bar from between the words. */
+/* Print a line under the lock of stderr, so that no bar is drawn between its words. */
 static void say(const char *format, va_list arguments)
 {
     flockfile(stderr);

@@ -5,18 +5,19 @@
 
 #include <stdbool.h>
 
-/* Turns notes on or off for this process (on at start). */
+/* Turn notes on or off for this process (on at start). */
 void sl_log_enable(bool enabled);
 
-/* Say as much from now on: nothing, or notes and bars of steps (core/progress.h) where this process
- * `speaks`; `verbose`: with the seconds of each step. */
+/* Choose how much this process prints: nothing, or notes and progress bars (core/progress.h) where
+ * it `speaks`; with `verbose`, also the seconds of each step. */
 void sl_talk(bool speaks, bool verbose);
 
-/* Prints "starling: <sentence>" (printf-style, no trailing newline). For what a user can act on or
- * must know. */
+/* Print "starling: <sentence>" (printf-style, no trailing newline) about something the user can act
+ * on or must know. */
 void sl_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same for what is lost although the run goes on: quiet runs and all ranks print it, too. */
+/* Print a warning of a loss that does not stop the run. All ranks print warnings, quiet runs too.
+ */
 void sl_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

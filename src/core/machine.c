@@ -36,7 +36,7 @@ static void probe_caches(hwloc_topology_t topology, struct sl_machine *machine)
     }
 }
 
-/* Appends "label value" to the device's detail. */
+/* Append "label value" to the device's detail. */
 static void add_detail(struct sl_machine_device *device, const char *label, const char *value)
 {
     const size_t used = strlen(device->detail);
@@ -54,7 +54,7 @@ static struct sl_machine_device *add_device(struct sl_machine_device *list, int 
     return device;
 }
 
-/* The speed that Linux reports for a network interface, in Mbit/s; 0 if it reports none. */
+/* Return the speed of a network interface in Mbit/s as Linux reports it; 0 if it reports none. */
 static long link_speed(const char *interface)
 {
     char path[128];
@@ -104,7 +104,7 @@ static void probe_gpu(struct sl_machine *machine, hwloc_obj_t object)
     }
 }
 
-/* hwloc knows CUDA's devices only with a plugin of its own. */
+/* Find GPUs through CUDA: hwloc knows CUDA's devices only with a plugin of its own. */
 static void probe_cuda(struct sl_machine *machine)
 {
     const int devices = sl_gpus_count();
@@ -122,7 +122,7 @@ static void probe_cuda(struct sl_machine *machine)
     }
 }
 
-/* A display controller on the bus for which no driver announced itself. */
+/* Add display controllers on the bus for which no driver announced itself. */
 static void probe_pci_gpus(hwloc_topology_t topology, struct sl_machine *machine)
 {
     for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));) {
@@ -197,7 +197,7 @@ int sl_machine_probe(struct sl_machine *machine)
         return sl_error(SL_ERR_SYSTEM, "hwloc does not start");
     hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     hwloc_topology_set_icache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
-    /* It asks X servers for graphics cards, and waits for name servers where there is no
+    /* hwloc's "gl" asks X servers for graphics cards, and waits for name servers where there is no
      * "localhost". */
     hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "gl");
     if (hwloc_topology_load(topology)) {

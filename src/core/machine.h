@@ -1,4 +1,4 @@
-/* What the machine has, as hwloc sees it. */
+/* The hardware of this machine, as hwloc sees it. */
 #ifndef SL_CORE_MACHINE_H
 #define SL_CORE_MACHINE_H
 
@@ -10,13 +10,13 @@ struct sl_machine_cache {
     int level;
     char kind; /* 'd' data, 'i' instructions, 'u' both */
     int count;
-    int64_t bytes; /* of each */
+    int64_t bytes; /* bytes of each cache of this kind */
 };
 
 /* A GPU or a network link. */
 struct sl_machine_device {
     char name[64];
-    char detail[192]; /* model, memory, address, speed: what is known; "" else */
+    char detail[192]; /* model, memory, address, speed as far as known; "": nothing is known */
 };
 
 struct sl_machine {
@@ -30,7 +30,7 @@ struct sl_machine {
     struct sl_machine_device links[SL_MACHINE_DEVICES];
 };
 
-/* Looks at the machine. Returns 0 or SL_ERR_SYSTEM. */
+/* Fill in *machine. Return 0 or SL_ERR_SYSTEM. */
 int sl_machine_probe(struct sl_machine *machine);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 
-/* Some file systems have no files without a name. */
+/* Create a file without a name; some file systems need a name that is removed at once. */
 static int create_file(const char *directory)
 {
     const int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -1,5 +1,5 @@
-/* Memory in a file, for arrays that are larger than the memory: pages go to the disk and come back
- * as they are needed. The file has no name, and goes with the process. */
+/* Memory in a file, for arrays larger than the main memory: the system writes pages to the disk and
+ * reads them back. The file has no name and disappears with the process. */
 #ifndef SL_CORE_MAPPED_H
 #define SL_CORE_MAPPED_H
 
@@ -14,8 +14,8 @@ struct sl_mapped {
  * fails later. SL_ERR_SYSTEM names the directory, the size and the reason. */
 int sl_mapped_open(struct sl_mapped *mapped, const char *directory, size_t bytes);
 
-/* Return the next `bytes`, 64-byte aligned; NULL where they are not there. Each call takes up to 63
- * more. */
+/* Return the next `bytes`, 64-byte aligned; NULL where too few are left. Alignment costs up to 63
+ * bytes a call. */
 void *sl_mapped_take(struct sl_mapped *mapped, size_t bytes);
 
 void sl_mapped_close(struct sl_mapped *mapped);

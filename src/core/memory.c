@@ -32,8 +32,8 @@ static size_t round_up(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* A mapping that starts on a huge-page boundary: map one page more and trim both ends. Its end is
- * in small pages where a huge one would take over an eighth more. */
+/* Map memory that starts on a huge-page boundary: map one page more and trim both ends. The end has
+ * small pages where a huge page would add over an eighth. */
 static void *map_huge(size_t bytes)
 {
     const size_t length = round_up(bytes, HUGE_PAGE);
@@ -46,7 +46,7 @@ static void *map_huge(size_t bytes)
     if (start > base)
         munmap(base, (size_t)(start - base));
     munmap(start + length, (size_t)(base + HUGE_PAGE - start));
-    madvise(start, huge, MADV_HUGEPAGE); /* a wish: slower without, never wrong */
+    madvise(start, huge, MADV_HUGEPAGE); /* advice only: without it, memory is slower */
     return start;
 }
 
@@ -93,7 +93,7 @@ void sl_memory_free(void *memory, size_t bytes)
 /* ---- Memory that comes and goes ---- */
 
 /* Pages that stay in use. They also serve requests of down to a quarter of their size, so that rows
- * of another width do not take theirs beside them. */
+ * of another width reuse them. */
 struct block {
     struct block *next;
     void *memory;
@@ -106,7 +106,8 @@ enum { QUARTER = 4, LEAST = HUGE_PAGE / QUARTER };
 static struct block *blocks;
 static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Tiles of nearly the same size share blocks: an eighth of a power of two apart. */
+/* Return the size of the block for `bytes`, rounded up to an eighth of a power of two, so that
+ * tiles of nearly the same size share blocks. */
 static size_t block_bytes(size_t bytes)
 {
     size_t step = HUGE_PAGE;
@@ -125,7 +126,7 @@ bool sl_memory_serves(size_t kept, size_t bytes)
     return kept >= HUGE_PAGE && bytes >= LEAST && kept >= bytes && kept / QUARTER <= bytes;
 }
 
-/* The smallest one that is free and does. */
+/* Return the smallest free block that serves `bytes`, or NULL. */
 static void *take_block(size_t bytes)
 {
     struct block *best = NULL;
@@ -139,7 +140,7 @@ static void *take_block(size_t bytes)
     return best ? best->memory : NULL;
 }
 
-/* Gives back those that are free and have less than `bytes`. */
+/* Free all free blocks of less than `bytes`. */
 static void release_blocks(size_t bytes)
 {
     struct block **place = &blocks;
@@ -174,7 +175,7 @@ static void *add_block(size_t bytes)
     return memory;
 }
 
-/* Whether it was one. */
+/* Mark the block of `memory` as free; return false if the memory is no block. */
 static bool return_block(const void *memory)
 {
     pthread_mutex_lock(&blocks_lock);

@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `bytes` of zeroed memory, 64-byte aligned; from 2 MiB on its own mapping for which huge pages are
- * asked (random row gathers are several times faster with them). NULL when there is none (sl_error
- * set). */
+/* Return `bytes` of zeroed memory, 64-byte aligned; NULL without memory (sl_error set). From 2 MiB
+ * on it is a mapping of its own that asks for huge pages, which make random row gathers several
+ * times faster. */
 void *sl_memory_alloc(size_t bytes);
 
-/* Gives back what sl_memory_alloc returned for the same `bytes`; NULL is allowed. */
+/* Free memory that sl_memory_alloc returned for the same `bytes`; NULL is allowed. */
 void sl_memory_free(void *memory, size_t bytes);
 
-/* From now on `made` is told of every mapping that sl_memory_alloc makes, and `going` before it
- * goes; NULL: nobody. */
+/* Call `made` after every new mapping of sl_memory_alloc, and `going` before a mapping is removed;
+ * NULL: call nothing. */
 void sl_memory_watch(void (*made)(void *memory, size_t bytes),
                      void (*going)(void *memory, size_t bytes));
 
@@ -31,22 +31,22 @@ size_t sl_memory_taken(size_t bytes);
 /* Return whether `kept` bytes of pages, once returned, serve a request for `bytes`. */
 bool sl_memory_serves(size_t kept, size_t bytes);
 
-/* Gives what is kept back to the system; the peak is counted anew. */
+/* Give kept pages back to the system, and begin to measure the peak anew. */
 void sl_memory_return_all(void);
 
-/* Gives back to the system what malloc keeps of freed memory, where the C library can. */
+/* Give freed memory that malloc keeps back to the system, where the C library can. */
 void sl_memory_trim(void);
 
-/* Return memory of this thread, at a cache line: for a kernel, until the thread's next call. It is
- * kept, and freed when the thread ends. A kernel takes arrays of more than some pages from here,
- * because the stack of a thread may have 256 KiB in all. Without memory: sl_fatal. */
+/* Return memory of the calling thread, aligned to a cache line, for a kernel until the thread's
+ * next call. The memory is kept until the thread ends. Kernels take arrays of more than some pages
+ * from here: a thread's stack may have only 256 KiB. Without memory, call sl_fatal. */
 void *sl_memory_of_thread(size_t bytes);
 
-/* Bytes handed out now, and the most there were since the last sl_memory_return_all. */
+/* Return the bytes handed out now, and the peak since the last sl_memory_return_all. */
 size_t sl_memory_in_use(void);
 size_t sl_memory_peak(void);
 
-/* The process's largest resident set so far, in bytes. */
+/* Return the process's largest resident set so far, in bytes. */
 size_t sl_memory_resident_peak(void);
 
 #endif

@@ -25,10 +25,11 @@
 
 /* ---- Groups ---- */
 
-static int64_t *group_of; // (processes): the group of each; NULL: there are none
+static int64_t *group_of; // (processes): group of each process; NULL: no groups
 static int processes, own_process;
 
-static pthread_mutex_t groups_lock = PTHREAD_MUTEX_INITIALIZER; /* StarPU's thread reads them */
+static pthread_mutex_t groups_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* StarPU's thread reads the groups */
 
 static void set_groups(int64_t *groups, int count, int own)
 {
@@ -223,7 +224,7 @@ static void submit(struct starpu_task *task)
         sl_fatal("StarPU refuses a task without work (error %d)", code);
 }
 
-/* Return the handle at that place, which has no data; make it at first use. */
+/* Return the handle at `place`, which has no data; make it at first use. */
 static starpu_data_handle_t handle_at(void **place)
 {
     if (!*place) {
@@ -241,7 +242,7 @@ static starpu_data_handle_t token(struct sl_runtime *rt, int64_t count)
     return handle_at(&rt->stage_token[count % rt->stages]);
 }
 
-/* Tasks on the tiles and on the token that were submitted before come before those after. */
+/* Order tasks: earlier tasks on the tiles and on the token come before later ones. */
 static void submit_order(struct sl_runtime *rt, int64_t number, const struct sl_stage *stage,
                          enum starpu_data_access_mode mode, int count_after,
                          struct sl_tile *const *after)
@@ -345,19 +346,19 @@ void sl_stage_stop(struct sl_runtime *rt)
 
 /* ---- Payloads that travel ---- */
 
-/* MPI's profiling interface: what StarPU calls is ours, and calls what is MPI's. It receives a
- * payload once it has both the sender's announcement and somebody who asked for it (or, unless the
- * message is synchronous, on the announcement alone). Its detached requests could not tell: they
- * are there long before anything can travel. */
+/* Wrap MPI's functions by its profiling interface: StarPU calls ours, and ours call MPI's. StarPU
+ * receives a payload once it has both the sender's announcement and a receiver that asked (or,
+ * unless the message is synchronous, on the announcement alone). StarPU's detached requests exist
+ * long before anything can travel, so they cannot tell. */
 
 struct payload {
     MPI_Request request;
-    bool received, between; /* from another group */
-    int64_t traced;         /* of sl_trace_message */
+    bool received, between; /* the sender is of another group */
+    int64_t traced;         /* number from sl_trace_message */
 };
 
-static atomic_int announcement_tag = -1; /* of announcements, which come from any rank */
-static struct payload *payloads;         // (payload_count), that travel
+static atomic_int announcement_tag = -1; /* tag of announcements, which come from any rank */
+static struct payload *payloads;         // (payload_count): payloads that travel
 static int payload_count, payload_room;
 static pthread_mutex_t payload_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -389,9 +390,8 @@ static bool remove_payload(MPI_Request request, struct payload *removed)
     return found;
 }
 
-/* The thread for messages often shares its core with a worker. Short time slices, which Linux
- * grants since 6.12 and ignores before, let it have the core soon whenever there is something for
- * it. */
+/* Ask Linux for short time slices (6.12 and later; ignored before). The thread for messages often
+ * shares its core with a worker, and gets the core sooner with short slices. */
 static void shorten_slices(void)
 {
 #ifdef SYS_sched_setattr
@@ -402,7 +402,7 @@ static void shorten_slices(void)
         int32_t nice;
         uint32_t priority;
         uint64_t runtime, deadline, period;
-    } attributes = {.size = sizeof attributes, .runtime = SLICE}; /* as sched_setattr(2) says */
+    } attributes = {.size = sizeof attributes, .runtime = SLICE}; /* runtime: the time slice */
     syscall(SYS_sched_setattr, 0, &attributes, 0);
 #endif
 }
@@ -414,7 +414,7 @@ static int64_t size_of(MPI_Datatype type, int count)
     return (int64_t)size * count;
 }
 
-/* An announcement may come from any rank, a payload from that which announced it. */
+/* Receive an announcement from any rank, or a payload from the rank that announced it. */
 int MPI_Irecv(void *memory, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               MPI_Request *request)
 {
@@ -450,7 +450,7 @@ static int send_payload(send_function *start, const void *memory, int count, MPI
     return code;
 }
 
-/* Weak: a program may have its own, as tests/count_payloads.c has. */
+/* MPI_Isend is weak: a program may have its own, as tests/count_payloads.c has. */
 __attribute__((weak)) int MPI_Isend(const void *memory, int count, MPI_Datatype type, int to,
                                     int tag, MPI_Comm comm, MPI_Request *request)
 {

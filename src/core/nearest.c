@@ -11,7 +11,8 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Optimal string alignment (restricted Damerau-Levenshtein), three rows of the table. */
+/* Compute the optimal string alignment (restricted Damerau-Levenshtein) with three rows of the
+ * table. */
 size_t sl_nearest_distance(const char *typed, const char *name)
 {
     size_t table[3][LONGEST + 1];
@@ -145,6 +146,6 @@ const struct sl_alias sl_value_aliases[] = {
     {"right", "row"},
     {"add", "sum"},
     {"cosine-annealing", "cosine"},
-    {"published", "unscaled"}, /* --partial-sums of older programs */
+    {"published", "unscaled"}, /* name of this value of --partial-sums in older programs */
     {NULL, NULL},
 };

@@ -1,16 +1,16 @@
-/* Which known name a person probably meant. */
+/* Find the known name that a person probably meant. */
 #ifndef SL_CORE_NEAREST_H
 #define SL_CORE_NEAREST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How far `typed` is from `name`: insertions, deletions, replacements and swaps of neighbours; 1 if
- * it is a prefix. Names are cut at 63 characters. */
+/* Return the distance of `typed` from `name`: insertions, deletions, replacements and swaps of
+ * neighbours; 1 if `typed` is a prefix. Names are cut at 63 characters. */
 size_t sl_nearest_distance(const char *typed, const char *name);
 
-/* Whether a name at this distance may have been meant: a third of the characters may be wrong, and
- * one always. */
+/* Return whether a name at this distance from `typed` may have been meant. A third of the
+ * characters may be wrong, and at least one. */
 bool sl_nearest_is_close(const char *typed, size_t distance);
 
 /* The best guess so far at what somebody meant by `typed`. */
@@ -22,14 +22,14 @@ struct sl_guess {
 
 struct sl_guess sl_guess_begin(const char *typed);
 
-/* `theirs` is what `typed` is compared with, `ours` what the user is told. The first of equals is
- * kept. */
+/* Compare `theirs` with `typed`; if it is nearer than the guess so far, make `ours`, the name to
+ * show, the guess. */
 void sl_guess_consider(struct sl_guess *guess, const char *theirs, const char *ours);
 
-/* Consider each name of a list; `between`: characters between names. */
+/* Consider each name of `list`, whose names are separated by the characters of `between`. */
 void sl_guess_consider_list(struct sl_guess *guess, const char *list, const char *between);
 
-/* Whether the guess may have been meant. */
+/* Return whether the guess is close enough to have been meant. */
 bool sl_guess_is_close(const struct sl_guess *guess);
 
 /* "; the nearest is NAME" for an error, or "" where nothing is close. */
@@ -43,11 +43,12 @@ struct sl_alias {
     const char *theirs, *ours;
 };
 
-/* All of them; a row whose names are NULL ends the table. Only options that mean the same are in
- * it. */
+/* Names that other programs give to options with equal meaning; a row whose names are NULL ends the
+ * table. */
 extern const struct sl_alias sl_aliases[];
 
-/* Likewise of values. A value may be of several options. */
+/* Names that other programs give to values of options. A value may belong to several options; a row
+ * whose names are NULL ends the table. */
 extern const struct sl_alias sl_value_aliases[];
 
 #endif

@@ -1,4 +1,4 @@
-/* In place of toml.cc where there is no toml++. */
+/* Refuse every TOML file, in a build without toml++ (toml.cc). */
 #include "core/toml.h"
 
 #include "core/error.h"

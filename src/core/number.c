@@ -10,7 +10,7 @@ static locale_t plain;
 static void make_plain(void)
 {
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!plain) /* glibc and musl have it without memory */
+    if (!plain) /* glibc and musl need no memory for the locale "C" */
         sl_fatal("no memory for the locale \"C\"");
 }
 

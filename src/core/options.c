@@ -14,7 +14,7 @@
 #include "core/nearest.h"
 #include "core/number.h"
 
-/* Where the value of `option` lives. */
+/* Return the address of `option`'s value in the configuration, as its type. */
 static bool *flag_of(const struct sl_option *option, const void *config)
 {
     return (bool *)((char *)config + option->offset);
@@ -60,7 +60,7 @@ static bool is_choice(const struct sl_option *option)
     return option->type == SL_OPTION_CHOICE || option->type == SL_OPTION_WAY;
 }
 
-/* The word of a choice or a kind. */
+/* Return the word of a choice or a kind. */
 static struct sl_word word_of(const struct sl_option *option, const void *config)
 {
     if (option->type != SL_OPTION_KIND)
@@ -79,7 +79,7 @@ static bool has_range(const struct sl_option *option)
 
 void sl_option_describe_range(const struct sl_option *option, char *text, size_t size)
 {
-    const double unbounded = 9e15; /* beyond this a limit is there for the type only */
+    const double unbounded = 9e15; /* a larger limit only keeps the value within its type */
     const bool low = option->min > -unbounded, high = option->max < unbounded;
     text[0] = '\0';
     if (!has_range(option))
@@ -94,7 +94,7 @@ void sl_option_describe_range(const struct sl_option *option, char *text, size_t
         snprintf(text, size, "at most %.15g", option->max);
 }
 
-/* "a whole number, 1 to 64" and the like. */
+/* Describe the expected value: "a whole number, 1 to 64" and the like. */
 static void describe_expected(const struct sl_option *option, char *text, size_t size)
 {
     char range[64];
@@ -148,7 +148,7 @@ static int parse_flag(const struct sl_option *option, const char *value, bool *o
     return 0;
 }
 
-/* "one of: gcn sage". */
+/* Describe the choices: "one of: gcn sage". */
 static void describe_choices(const struct sl_option *option, char *text, size_t size)
 {
     snprintf(text, size, "one of: %s", option->choices);
@@ -175,7 +175,7 @@ static int parse_choice(const struct sl_option *option, const char *value, int *
                     sl_guess_hint(&guess).text);
 }
 
-/* Replaces the text of an option; `value` may be NULL. */
+/* Replace the text of an option; `value` may be NULL. */
 static int store_text(const struct sl_option *option, void *config, const char *value)
 {
     char *copy = value ? strdup(value) : NULL;
@@ -272,7 +272,7 @@ void sl_options_free(const struct sl_option *table, void *config)
 
 /* ---- The command line ---- */
 
-/* The row called `name` (length characters), or NULL. */
+/* Return the row called `name` (length characters), or NULL. */
 static const struct sl_option *find(const struct sl_option *table, const char *name, size_t length)
 {
     for (const struct sl_option *option = table; option->name; option++)
@@ -281,7 +281,7 @@ static const struct sl_option *find(const struct sl_option *table, const char *n
     return NULL;
 }
 
-/* The flag that `name`, "no-" and the flag's name, clears, or NULL. */
+/* Return the flag that "no-" and the flag's name clears, or NULL. */
 static const struct sl_option *find_negated(const struct sl_option *table, const char *name,
                                             size_t length)
 {
@@ -327,13 +327,13 @@ int sl_options_set(const struct sl_option *table, void *config, const char *name
     return option ? set_row(option, config, value) : refuse_unknown(table, name, strlen(name));
 }
 
-/* An option whose value may be missing: the first choice then. */
+/* Set an option whose value may be missing: NULL means the first choice. */
 static int set_way(const struct sl_option *option, void *config, const char *value)
 {
     return set_row(option, config, value ? value : sl_choice_word(option->choices, 0).text);
 }
 
-/* Parses the option at argv[*at], moves *at past it and its value, and says which row it was. */
+/* Parse the option at argv[*at], move *at past it and its value, and set *row to its row. */
 static int parse_one(const struct sl_option *table, void *config, int argc, char **argv, int *at,
                      const struct sl_option **row)
 {
@@ -470,7 +470,7 @@ json_t *sl_options_to_json(const struct sl_option *table, const void *config)
     return object;
 }
 
-/* Values of files of older programs, and their names now. */
+/* Values of files of older programs, with their present names. */
 static const struct {
     const char *option, *before, *now;
 } renamed[] = {{"partial-sums", "published", "unscaled"}};
@@ -483,8 +483,8 @@ static const char *value_now(const struct sl_option *option, const char *value)
     return value;
 }
 
-/* Sets one row from JSON; on a wrong type or value returns a code and leaves the sentence without
- * the source. */
+/* Set one row from JSON. On a wrong type or value return a code and leave the sentence without the
+ * source. */
 static int row_from_json(const struct sl_option *option, void *config, const json_t *value)
 {
     if (option->type == SL_OPTION_FLAG && json_is_boolean(value)) {

@@ -9,7 +9,7 @@ static bool is_on(const struct sl_option *option)
            strcmp(option->default_value, "yes") == 0;
 }
 
-/* The option as a user types it: "--layers N", "--[no-]bias". */
+/* Describe the option as a user types it: "--layers N", "--[no-]bias". */
 static void describe_usage(const struct sl_option *option, char *text, size_t size)
 {
     if (option->type == SL_OPTION_FLAG)
@@ -19,7 +19,7 @@ static void describe_usage(const struct sl_option *option, char *text, size_t si
                  option->argument ? option->argument : "VALUE");
 }
 
-/* The length of the first sentence, or of what is before a semicolon. */
+/* Return the length of the first sentence, or of the text before a semicolon. */
 static int first_sentence(const char *help)
 {
     size_t length = strcspn(help, ";");
@@ -29,8 +29,8 @@ static int first_sentence(const char *help)
     return (int)length;
 }
 
-/* The default as words: a number that stands for something, such as -1, is what the help says of it
- * ("-1: as --dropout"). */
+/* Describe the default in words. For a number with a meaning, such as -1, take the meaning from the
+ * help ("-1: as --dropout"). */
 static void describe_default(const struct sl_option *option, char *text, size_t size)
 {
     char number[16];
@@ -46,7 +46,7 @@ static void describe_default(const struct sl_option *option, char *text, size_t 
     snprintf(text, size, "default: %.*s", first_sentence(words), words);
 }
 
-/* What follows the help sentence: the choices or the range, and the default. */
+/* Describe the choices or the range, and the default, to follow the help sentence. */
 static void describe_notes(const struct sl_option *option, bool whole, char *text, size_t size)
 {
     char range[64] = "", choices[256] = "", value[192] = "";
@@ -78,7 +78,7 @@ static bool same_group(const struct sl_option *a, const struct sl_option *b)
     return strcmp(a->group ? a->group : "", b->group ? b->group : "") == 0;
 }
 
-/* Is `option` the first row of its group? */
+/* Return whether `option` is the first row of its group. */
 static bool opens_group(const struct sl_option *table, const struct sl_option *option)
 {
     for (const struct sl_option *other = table; other < option; other++)
@@ -87,7 +87,7 @@ static bool opens_group(const struct sl_option *table, const struct sl_option *o
     return true;
 }
 
-/* Columns that `length` bytes of UTF-8 take. */
+/* Return the columns that `length` bytes of UTF-8 take. */
 static int columns(const char *text, size_t length)
 {
     int count = 0;
@@ -98,7 +98,7 @@ static int columns(const char *text, size_t length)
 
 enum { HELP_LEFT = 26, HELP_WIDTH = 100 };
 
-/* Prints words from column HELP_LEFT on, wrapped before HELP_WIDTH; the cursor is at HELP_LEFT. */
+/* Print words from column HELP_LEFT on, wrapped before HELP_WIDTH; the cursor is at HELP_LEFT. */
 static void print_wrapped(const char *text)
 {
     int column = HELP_LEFT;
@@ -210,7 +210,7 @@ void sl_options_print_man(const struct sl_option *table)
 
 /* ---- Completion ---- */
 
-/* "a|b|c" as "a b c". */
+/* Print "a|b|c" as "a b c". */
 static void print_choices(const char *choices)
 {
     for (const char *c = choices; *c; c++)
@@ -232,13 +232,13 @@ void sl_options_print_bash(const struct sl_option *table, const char *indent)
             print_choices(option->choices);
             puts("' ;;");
         } else {
-            puts("return ;;"); /* the shell completes file names */
+            puts("return ;;"); /* without words, the shell completes file names */
         }
     }
     printf("%sesac\n", indent);
 }
 
-/* The text between the brackets of _arguments, inside single quotes. */
+/* Print text between the brackets of _arguments, inside single quotes. */
 static void print_zsh_text(const char *text, int length)
 {
     for (int c = 0; c < length; c++) {

@@ -1,4 +1,4 @@
-/* What is printed from a table of options: --help, man pages, completion of shells. */
+/* Print a table of options: --help, man pages, completion of shells. */
 #ifndef SL_CORE_OPTIONS_PRINT_H
 #define SL_CORE_OPTIONS_PRINT_H
 
@@ -9,7 +9,7 @@
  * printed, with the first sentence of their help. */
 void sl_options_print_help(const struct sl_option *table, const char *const *often);
 
-/* Print them as man page source (.TP entries). */
+/* Print the options as man page source (.TP entries). */
 void sl_options_print_man(const struct sl_option *table);
 
 /* Print text as roff: dashes stay dashes, backslashes stay backslashes. */

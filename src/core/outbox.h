@@ -11,14 +11,15 @@ struct sl_outbox {
     char *items;
 };
 
-/* Both return 0 or SL_ERR_SYSTEM. sl_outbox_send is due in either case. */
+/* Allocate the box for items of `size` bytes; end the counting and make room for the items. Return
+ * 0 or SL_ERR_SYSTEM; call sl_outbox_send in either case. */
 int sl_outbox_open(struct sl_outbox *box, int ranks, size_t size);
 int sl_outbox_seal(struct sl_outbox *box);
 
-/* Before it is sealed: room for more items for a rank. */
+/* Count items for a rank, before the box is sealed. */
 void sl_outbox_count(struct sl_outbox *box, int rank, int64_t items);
 
-/* After it is sealed: where the next item for a rank goes. */
+/* Return the place of the next item for a rank, after the box is sealed. */
 void *sl_outbox_put(struct sl_outbox *box, int rank);
 
 /* Exchange the items and free the box. Collective; `code` is this rank's code so far. Set *received

@@ -9,7 +9,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 void sl_overlap_change(struct sl_overlap *o, int64_t clock, int computing, int travelling)
 {
     const int64_t span = clock - o->times.clock;
-    if (span > 0) { /* who read the clock first need not be the first here */
+    if (span > 0) { /* another thread may have read the clock later and come first */
         o->times.clock = clock;
         o->times.compute += span * o->computing;
         if (o->travelling > 0) {
@@ -31,7 +31,7 @@ static int64_t read_clock(void)
 
 static struct sl_overlap_times change(int computing, int travelling, int between)
 {
-    const int64_t clock = read_clock(); /* outside, so that the lock is short */
+    const int64_t clock = read_clock(); /* before the lock, so that it is held shortly */
     pthread_mutex_lock(&lock);
     sl_overlap_change(&overlap, clock, computing, travelling);
     overlap.between += between;

@@ -16,14 +16,14 @@ struct loop {
     void *context;
     int64_t count;
     _Atomic int64_t next;
-    char sentence[512]; /* the last error of another thread than the caller's */
+    char sentence[512]; /* last error of a thread other than the caller's */
 };
 
 /* Threads that stay for the loops of this process, one loop at a time. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
-    struct loop *loop; /* NULL: none is under way */
+    struct loop *loop; /* the loop under way; NULL: none */
     int64_t seats;     /* threads that may still join the loop */
     int inside;        /* threads in the loop */
     int threads;
@@ -61,7 +61,7 @@ static void *serve(void *unused)
     return NULL;
 }
 
-/* A child of fork has none of the threads. */
+/* Forget all threads in a child of fork, which has none of them. */
 static void forget_threads(void)
 {
     pthread_mutex_init(&pool.lock, NULL);
@@ -83,7 +83,7 @@ static void add_threads(int64_t wanted)
     }
 }
 
-/* Ask up to `threads` threads to join. Return whether they may: no other loop is under way. */
+/* Ask up to `threads` threads to join. Return false where another loop is under way. */
 static bool open_loop(struct loop *loop, int64_t threads)
 {
     pthread_mutex_lock(&pool.lock);
@@ -108,7 +108,7 @@ static void close_loop(const struct loop *loop)
     pool.loop = NULL;
     pthread_mutex_unlock(&pool.lock);
     if (loop->sentence[0])
-        sl_error(SL_ERR_SYSTEM, "%s", loop->sentence); /* for whoever looks at the codes */
+        sl_error(SL_ERR_SYSTEM, "%s", loop->sentence); /* for callers that look at the codes */
 }
 
 void sl_parallel_for(int threads, int64_t count, void (*body)(void *context, int64_t i),

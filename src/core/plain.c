@@ -9,7 +9,7 @@
 
 static const char DIGITS[] = "0123456789abcdef";
 
-/* Return how many bytes a character takes that begins with this byte; 0: none does. */
+/* Return the bytes of a UTF-8 character that begins with this byte; 0: no character begins so. */
 static size_t length_of(unsigned char first)
 {
     return first < 0x80   ? 1
@@ -20,7 +20,8 @@ static size_t length_of(unsigned char first)
                           : 0;
 }
 
-/* Return how many bytes the character at `text` takes, and set its number; 0: it is no UTF-8. */
+/* Return the bytes of the character at `text` and set *number to its code point; 0: the text is no
+ * UTF-8. */
 static size_t decode(const unsigned char *text, size_t left, uint32_t *number)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -108,7 +109,7 @@ static bool write_ready(struct out *out)
     return true;
 }
 
-/* Whether the begun character may lack bytes. */
+/* Return whether the begun character may lack bytes. */
 static bool is_open(const struct out *out)
 {
     const unsigned char first = (unsigned char)out->begun[0];
@@ -135,7 +136,9 @@ static void add_byte(struct out *out, char byte)
 
 static ssize_t write_plain(void *cookie, const char *text, size_t size)
 {
-    enum { MOST = 4 * (SL_PLAIN_PIECE - 1) + 1 }; /* four bytes that were begun, each as four */
+    enum {
+        MOST = 4 * (SL_PLAIN_PIECE - 1) + 1
+    }; /* each byte of a begun character as four characters */
     struct out *out = cookie;
     for (size_t i = 0; i < size; i++) {
         if (sizeof out->ready - out->ready_count < MOST && !write_ready(out))

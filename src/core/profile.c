@@ -18,10 +18,11 @@ struct operation {
     double microseconds, bytes, flops;
 };
 
-/* Written by its worker alone while tasks run, by the main thread while none does. */
+/* Counters of a worker. The worker alone writes them while tasks run, the main thread while none
+ * does. */
 struct worker {
     _Alignas(64) _Atomic double idle_since; /* 0: not idle; the main thread looks at it any time */
-    bool running;                           /* a task */
+    bool running;                           /* the worker runs a task */
     double idle;                            /* microseconds */
     int operations;
     struct operation operation[MOST_OPERATIONS];
@@ -92,7 +93,7 @@ static struct operation *operation_of(struct worker *worker, const struct starpu
     return &worker->operation[o];
 }
 
-/* Runs on the worker that ran the task. */
+/* Count a task; StarPU calls this on the worker that ran it. */
 static void count_task(void *bytes)
 {
     struct starpu_task *task = starpu_task_get_current();
@@ -101,7 +102,7 @@ static void count_task(void *bytes)
     if (!info || id < 0)
         return;
     const double start = starpu_timing_timespec_to_us(&info->start_time);
-    end_idling(&workers[id], start); /* if it did not come through a look */
+    end_idling(&workers[id], start); /* the task may have come without a look */
     struct operation *operation = operation_of(&workers[id], task->cl);
     operation->tasks++;
     operation->microseconds += starpu_timing_timespec_to_us(&info->end_time) - start;
@@ -121,7 +122,7 @@ void sl_profile_watch(struct starpu_task *task, double bytes)
 
 enum transfer { TO_GPUS, FROM_GPUS, BETWEEN_GPUS, TRANSFERS };
 
-/* Since it was called last; of each bus one direction. */
+/* Add the bytes copied since the last call to `bytes`; each bus is one direction. */
 static void take_transfers(double bytes[TRANSFERS])
 {
     for (int bus = 0; bus < starpu_bus_get_count(); bus++) {
@@ -162,7 +163,7 @@ void sl_profile_begin(void)
 
 /* ---- The report ---- */
 
-/* "starling_spmm_set": the prefix keeps performance models of programs apart, no more. */
+/* Return the name without "starling_", which keeps performance models of programs apart. */
 static const char *name_of(const struct starpu_codelet *codelet)
 {
     static const char prefix[] = "starling_";
@@ -223,7 +224,8 @@ static json_t *describe_operations(const struct worker all[KINDS])
     return list;
 }
 
-/* Members that a worker and sums over workers have in common; microseconds in. */
+/* Return the members that a worker and sums over workers have in common, from times in
+ * microseconds. */
 static json_t *describe_time(const struct operation *sum, double idle, double window)
 {
     const double overhead = later(window - sum->microseconds - idle, 0.0);
@@ -232,7 +234,7 @@ static json_t *describe_time(const struct operation *sum, double idle, double wi
                      1e-6 * overhead, "bytes", sum->bytes);
 }
 
-/* The sum over a worker's operations; they are added to those of its kind. */
+/* Return the sum over a worker's operations, and add the operations to those of its kind. */
 static struct operation sum_up(const struct worker *worker, struct worker *kind)
 {
     struct operation sum = {.codelet = NULL};
@@ -256,7 +258,7 @@ json_t *sl_profile_end(void)
 {
     const double now = starpu_timing_now(), window = now - begun;
     const int count = (int)starpu_worker_get_count();
-    static struct worker all[KINDS]; /* large */
+    static struct worker all[KINDS]; /* static, because it is large */
     struct operation total = {.codelet = NULL}, of_kind[KINDS] = {{.codelet = NULL}};
     int counts[KINDS] = {0};
     json_t *list = json_array(), *kinds = json_array();

@@ -1,12 +1,11 @@
-/* Where the workers' time goes: tasks by operation and by worker, and the time in which a worker
- * looked for a task in vain.
+/* Measure where the workers' time goes: tasks by operation and by worker, and idle time.
  *
  * StarPU stamps the start and end of every task. A callback on the worker adds the difference to
  * counters of that worker alone, so workers share nothing while tasks run. StarPU's count of
  * sleeping time is of no use here: an idle worker looks for tasks and yields (scheduler.c). A
  * worker is idle from its first look in vain until it finds a task. If a task is handed over
- * directly, the worker is idle until the task starts. Time neither idle nor in a task is overhead:
- * of the runtime, of the callback, and of a core shared with other threads. */
+ * directly, the worker is idle until the task starts. Time neither idle nor in a task is overhead
+ * of the runtime, of the callback, or of a core shared with other threads. */
 #ifndef SL_CORE_PROFILE_H
 #define SL_CORE_PROFILE_H
 
@@ -16,10 +15,10 @@
 
 struct starpu_task;
 
-/* From now on tasks are timed. After the runtime's start, before the tasks of interest. */
+/* Time tasks from now on. Call this after the runtime's start, before the tasks of interest. */
 void sl_profile_enable(void);
 
-/* Starts the window in which time is counted. No task may be in flight. */
+/* Start the window in which time is counted. No task may be in flight. */
 void sl_profile_begin(void);
 
 /* End the window, again with no task in flight. Return the profile of this rank (a new reference):
@@ -37,11 +36,12 @@ void sl_profile_begin(void);
  * their flops: the flops of a product, else one per element. */
 json_t *sl_profile_end(void);
 
-/* For task.c: has the task counted, if tasks are timed. Before its submission. */
+/* Mark a task before its submission, so that it is counted if tasks are timed; task.c calls this.
+ * `bytes`: its operands. */
 void sl_profile_watch(struct starpu_task *task, double bytes);
 
-/* For scheduler.c: the calling worker has looked for a task; a task of ours starts or ends on it.
- * One with a GPU looks for the next task while one runs, and is not idle then. */
+/* Note that the calling worker has looked for a task, or starts or ends one of our tasks;
+ * scheduler.c calls these. A GPU worker that looks for a task while it runs one is not idle. */
 void sl_profile_looked(bool found);
 void sl_profile_runs(bool task);
 

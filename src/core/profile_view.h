@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-/* A member of an object; 0 where there is none. */
+/* Return the number at `key` of an object; 0 where the member is missing. */
 static inline double sl_number(const json_t *object, const char *key)
 {
     return json_number_value(json_object_get(object, key));
@@ -20,18 +20,18 @@ static inline double sl_number(const json_t *object, const char *key)
  * "flops_per_second". The shares add up to 1. */
 json_t *sl_profile_breakdown(const json_t *profile);
 
-/* Sets the members idle_share and overhead_share (of the workers' time) and task_overhead_seconds
+/* Set the members idle_share and overhead_share (of the workers' time) and task_overhead_seconds
  * (per task). */
 void sl_profile_set_shares(json_t *row, const json_t *profile);
 
-/* Sets, if there are GPUs, the members bytes_to_gpus, bytes_from_gpus, bytes_between_gpus, and
- * gpu_idle_seconds, one number for each worker with a GPU: per epoch. */
+/* With GPUs, set the members bytes_to_gpus, bytes_from_gpus, bytes_between_gpus, and
+ * gpu_idle_seconds (one number for each GPU worker), all per epoch. */
 void sl_profile_set_gpus(json_t *row, const json_t *profile);
 
-/* Says those in a line, or nothing. */
+/* Print the members of sl_profile_set_gpus in a line; print nothing without GPUs. */
 void sl_profile_print_gpus(const json_t *row);
 
-/* Prints that breakdown; kinds are named if there are several. */
+/* Print the rows of sl_profile_breakdown as a table; name kinds of workers if there are several. */
 void sl_profile_print(const json_t *breakdown);
 
 #endif

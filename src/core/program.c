@@ -42,7 +42,7 @@ static volatile pid_t running; /* the program's process, and its group */
 static struct sigaction stop_before[STOPS], child_before;
 static sigset_t mask_before;
 
-/* Kill the group of the program, and hand the signal to the handler of before. */
+/* Kill the program's process group, and hand the signal to the previous handler. */
 static void stop_running(int signal_number)
 {
     kill(-running, SIGKILL);
@@ -52,7 +52,8 @@ static void stop_running(int signal_number)
     raise(signal_number);
 }
 
-/* Hold back what stops the process. No status of a process is there where SIGCHLD is ignored. */
+/* Block the signals that stop this process. Where SIGCHLD is ignored, no status of a child would be
+ * kept. */
 static void hold_signals(void)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -64,7 +65,7 @@ static void hold_signals(void)
     sigaction(SIGCHLD, &usual, &child_before);
 }
 
-/* A signal that stops this process stops `process`, too. */
+/* Let signals that stop this process stop `process`, too. */
 static void catch_signals(pid_t process)
 {
     const struct sigaction stop = {.sa_handler = stop_running};
@@ -85,11 +86,11 @@ static void leave_stops(void)
 
 /* ---- The program ---- */
 
-/* Start the program in a group of its own; *reads becomes its output. Return 0 or an errno. */
+/* Start the program in a group of its own; set *reads to its output. Return 0 or an errno. */
 static int start(char *const *arguments, pid_t *process, int *reads)
 {
     int ends[2];
-    sigset_t ignored; /* by this program */
+    sigset_t ignored; /* signals that the program is to ignore */
     sigemptyset(&ignored);
     sigaddset(&ignored, SIGPIPE);
     sigaddset(&ignored, SIGXFSZ);
@@ -124,7 +125,8 @@ static long long now_ms(void)
     return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* Wait for something to read until `deadline`, in ms; 0: without an end. Return whether it came. */
+/* Wait until `reads` has something to read, or until `deadline` in ms (0: none). Return whether it
+ * has. */
 static bool wait_for(int reads, long long deadline)
 {
     struct pollfd in = {.fd = reads, .events = POLLIN};
@@ -137,7 +139,7 @@ static bool wait_for(int reads, long long deadline)
     }
 }
 
-/* All that comes before the deadline; *late: the program was not done. NULL: no memory. */
+/* Return all output before the deadline; *late: the program was not done. NULL: no memory. */
 static char *read_all(int reads, long long deadline, bool *late)
 {
     char *text = NULL, part[4096];
@@ -158,7 +160,8 @@ static char *read_all(int reads, long long deadline, bool *late)
     return text;
 }
 
-/* Return the status of a program that ends. It still has its number when signals are left. */
+/* Wait for the program to end (kill it if `late`), kill the rest of its group, and return its
+ * status. The program keeps its process number until signals are restored. */
 static int end(pid_t process, bool late)
 {
     siginfo_t ended;
@@ -168,12 +171,12 @@ static int end(pid_t process, bool late)
     while (waitid(P_PID, (id_t)process, &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR)
         continue;
     leave_stops();
-    kill(-process, SIGKILL); /* what it has started and left */
+    kill(-process, SIGKILL); /* processes that the program has started and left */
     waitpid(process, &status, 0);
     return status;
 }
 
-/* Return 0 or an errno of the start. */
+/* Run the program; return 0 or an errno of the start. */
 static int run(char *const *arguments, int seconds, char **text, bool *late, int *status)
 {
     pid_t process;

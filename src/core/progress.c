@@ -18,12 +18,13 @@ static const double FIRST_DRAWN = 0.2, REDRAWN = 0.1; /* seconds */
 
 struct step {
     char name[MOST_NAME];
-    const char *phase; /* NULL: it has none */
+    const char *phase; /* NULL: the step has no phase */
     double began, phase_began;
     _Atomic int64_t total, done;
 };
 
-/* The main thread changes it; the drawing thread reads it, under the lock. */
+/* The steps in progress. The main thread changes them, and the drawing thread reads them, under the
+ * lock. */
 static struct {
     bool bar, lines;
     struct step step[MOST_STEPS];
@@ -31,10 +32,10 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool draws; /* there is a thread */
+    bool draws; /* the drawing thread runs */
 } told = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static bool line_there; /* on stderr, whose lock is the lock of this, too */
+static bool line_there; /* a bar is on stderr; the lock of stderr guards this, too */
 
 static double now(void)
 {
@@ -51,7 +52,7 @@ static bool is_dumb(void)
     return terminal && strcmp(terminal, "dumb") == 0;
 }
 
-/* no-color.org: any value but an empty one. */
+/* Return whether colours are wanted; see no-color.org: any value but an empty one forbids them. */
 static bool has_colours(void)
 {
     const char *none = getenv("NO_COLOR");
@@ -70,7 +71,8 @@ static int count_columns(void)
                                                                            : USUAL_COLUMNS;
 }
 
-/* Bytes of a text of so many columns at most; UTF-8 is not cut within a character. */
+/* Return the bytes of a text that fill at most `columns` columns; do not cut within a character of
+ * UTF-8. */
 static int cut(const char *text, int columns)
 {
     int bytes = 0;
@@ -142,7 +144,7 @@ const char *sl_progress_time(double seconds, char text[24])
 
 /* ---- Drawing a step ---- */
 
-/* The numbers come first: a narrow terminal cuts the names. */
+/* Draw a step, numbers first: a narrow terminal cuts the names. */
 static void draw_step(struct step *step)
 {
     char numbers[64], text[MOST_NAME + 128], time[24];
@@ -169,7 +171,7 @@ static struct timespec in_seconds(double seconds)
     return t;
 }
 
-/* Short steps are not drawn. */
+/* Draw the innermost step repeatedly, once the outermost step has lasted FIRST_DRAWN seconds. */
 static void *draw_steps(void *argument)
 {
     (void)argument;
@@ -203,7 +205,7 @@ static struct step *innermost(void)
     return told.depth > 0 ? &told.step[told.depth - 1] : NULL;
 }
 
-/* Steps that have begun and are not told: nothing is, or there is no room. */
+/* Number of open steps that are not told, because nothing is told or there is no room. */
 static atomic_int untold;
 
 void sl_progress_begin(const char *format, ...)

@@ -10,36 +10,37 @@
  * a terminal. `lines`: note each step and its seconds when the step ends (--verbose). */
 void sl_progress_tell(bool bar, bool lines);
 
-/* A step begins and ends, on the main thread. Steps nest: the innermost one is shown. The name is
+/* Begin and end a step, on the main thread. Steps nest: the innermost step is shown. The name is
  * printf-style: "reading cora". */
 void sl_progress_begin(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void sl_progress_end(void);
 
-/* End all steps that have begun: their work was left (sl_guard). */
+/* End all steps that have begun, after sl_fatal has left their work (sl_guard). */
 void sl_progress_end_all(void);
 
-/* End a step, and return the code of its work. */
+/* End a step, and return `code`, the result of its work. */
 int sl_progress_end_with(int code);
 
-/* The innermost step goes on with another phase, of unknown length; `name` lives as long as the
+/* Begin another phase of the innermost step, of unknown length. `name` must live as long as the
  * phase. */
 void sl_progress_phase(const char *name);
 
-/* The phase begins anew and is done after `total` parts (vertices, bytes, calls); 0: not known. */
+/* Restart the phase at 0 of `total` parts (vertices, bytes, calls); 0: the total is unknown. */
 void sl_progress_count(int64_t total);
 
-/* So many parts more, or altogether, are done. Any thread may say so. */
+/* Add to, or set, the number of parts that are done. Any thread may call these. */
 void sl_progress_add(int64_t parts);
 void sl_progress_set(int64_t parts);
 
-/* Whether stderr is a terminal that can draw a bar. */
+/* Return whether stderr is a terminal that can draw a bar. */
 bool sl_progress_can_draw(void);
 
-/* For whoever draws: replace the last line of stderr by a bar, `share` of which (0 … 1) is full,
- * and a text after it, cut to the width of the terminal. No bar: a negative share. */
+/* Replace the last line of stderr by a bar, filled to `share` (0 … 1), and a text after it, cut to
+ * the terminal's width. A negative share draws no bar. */
 void sl_progress_draw(double share, const char *text);
 
-/* For whoever prints on stderr: remove the line that sl_progress_draw drew, if there is one. */
+/* Remove the line that sl_progress_draw drew, if there is one; whoever prints on stderr calls this
+ * first. */
 void sl_progress_clear(void);
 
 /* Print " 12 s", " 3 min" or " 2.5 h" into `text`. */

@@ -1,5 +1,5 @@
-/* The ranks that MPI starts, for src/core/runtime.c: ranks_mpi.c, or ranks_alone.c in a program
- * without MPI. Both have what runtime.h says of ranks, too. */
+/* The ranks that MPI starts, for src/core/runtime.c. A build with MPI links ranks_mpi.c, any other
+ * ranks_alone.c. Both files also define the rank functions of runtime.h. */
 #ifndef SL_CORE_RANKS_H
 #define SL_CORE_RANKS_H
 
@@ -23,23 +23,24 @@ void sl_ranks_stop_messages(void);
 /* Return how many ranks this node has. */
 int sl_ranks_here(void);
 
-/* Count the ranks of this node that give the same text (under SL_RANKS_TEXT characters): `sharers`.
- * This rank is the index-th of them. */
+/* Set *sharers to the number of this node's ranks that give the same text (under SL_RANKS_TEXT
+ * characters), and *index to this rank's place among them. */
 enum { SL_RANKS_TEXT = 512 };
 void sl_ranks_count_sharers(const char *text, int *sharers, int *index);
 
-/* Part of sl_view_split and sl_view_free: the communicator, rank, ranks and processes of a view. */
+/* Make and free the communicator of a view for sl_view_split and sl_view_free; set its rank, ranks
+ * and processes. */
 int sl_ranks_split(struct sl_runtime *parent, int colour, struct sl_runtime *view);
 void sl_ranks_unite(struct sl_runtime *view);
 
 /* Set *comm, an MPI_Comm that the caller frees, to a copy of the view's communicator, for a library
- * of MPI's. Collective; in a program with MPI, on ranks that a launcher started. */
+ * that uses MPI. Collective, in a build with MPI, on ranks that a launcher started. */
 void sl_ranks_copy_comm(const struct sl_runtime *rt, void *comm);
 
-/* Sum the workers of all ranks, and find the smallest cache and GPU of any rank. */
+/* Sum the workers of all ranks, and find the smallest cache and GPU of any rank. Collective. */
 void sl_runtime_share_facts(struct sl_runtime *rt);
 
-/* Return whether StarPU hands messages over in GPUs' memory, and MPI takes them there. */
+/* Return whether StarPU sends messages from and to GPU memory, and MPI accepts such addresses. */
 bool sl_ranks_reach_gpus(void);
 
 #endif

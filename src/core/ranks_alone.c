@@ -1,4 +1,4 @@
-/* A program without MPI is one rank. */
+/* A build without MPI has one rank. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -20,7 +20,8 @@
 
 /* ---- Start and stop ---- */
 
-/* Initialising MPI costs a quarter of a second: not done for a process that no launcher started. */
+/* Return whether a launcher started this process. Without one, MPI is not started: initialising it
+ * costs a quarter of a second. */
 bool sl_runtime_launched(void)
 {
     static const char *const marks[] = {
@@ -32,7 +33,7 @@ bool sl_runtime_launched(void)
     return false;
 }
 
-/* For our messages from rank to rank, which StarPU must not take for its own. */
+/* Communicator of our messages from rank to rank, which StarPU must not take for its own. */
 static MPI_Comm own = MPI_COMM_NULL;
 
 static MPI_Comm comm_of(const struct sl_runtime *rt)
@@ -40,7 +41,7 @@ static MPI_Comm comm_of(const struct sl_runtime *rt)
     return rt->comm ? *(const MPI_Comm *)rt->comm : own;
 }
 
-static bool held, ours; /* started here, and so to be finalized here */
+static bool held, ours; /* MPI is held; MPI was started here, and so is finalized here */
 
 static bool is_finalized(void)
 {
@@ -83,7 +84,7 @@ static int initialize_mpi(void)
     return 0;
 }
 
-/* Of an MPI that the program around this library has started. */
+/* Refuse an MPI without threads, which the program around this library may have started. */
 static int check_threads(void)
 {
     int provided;
@@ -111,7 +112,7 @@ int sl_ranks_start(struct sl_runtime *rt)
 static void finalize_mpi(void)
 {
     if (own != MPI_COMM_NULL)
-        MPI_Comm_free(&own); /* MPI_COMM_NULL then */
+        MPI_Comm_free(&own); /* sets `own` to MPI_COMM_NULL */
     if (ours)
         MPI_Finalize();
 }
@@ -121,7 +122,7 @@ void sl_runtime_keep_mpi(void)
     held = true;
 }
 
-/* The other ranks wait for this one. */
+/* End all ranks, because the others wait for this one. */
 static void end_all_ranks(void)
 {
     MPI_Abort(MPI_COMM_WORLD, 1);
@@ -195,7 +196,7 @@ static void free_type(MPI_Datatype *type)
     MPI_Type_free(type);
 }
 
-/* Whether StarPU has one memory on each rank: no GPU, and no NUMA nodes of their own. */
+/* Return whether StarPU has one memory on each rank: no GPU, and no NUMA nodes of their own. */
 static bool have_one_memory(void)
 {
     int several = starpu_memory_nodes_get_count() > 1;
@@ -220,7 +221,7 @@ int sl_ranks_start_messages(void)
     return code;
 }
 
-/* StarPU does since 1.4; the question is the one that it asks. */
+/* Ask StarPU's question whether MPI takes GPU addresses. StarPU does so since 1.4. */
 bool sl_ranks_reach_gpus(void)
 {
 #if STARPU_MAJOR_VERSION > 1 || STARPU_MINOR_VERSION >= 4
@@ -260,7 +261,7 @@ int sl_runtime_node(struct sl_runtime *rt)
     MPI_Bcast(&first, 1, MPI_INT, 0, node);
     const int is_first = first == rt->rank;
     MPI_Exscan(&is_first, &number, 1, MPI_INT, MPI_SUM, comm_of(rt));
-    MPI_Bcast(&number, 1, MPI_INT, 0, node); /* how many were first before the first one */
+    MPI_Bcast(&number, 1, MPI_INT, 0, node); /* nodes before this one */
     MPI_Comm_free(&node);
     return number;
 }
@@ -336,8 +337,8 @@ void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t
         MPI_Bcast((char *)memory + at, piece(bytes - at), MPI_BYTE, root, comm_of(rt));
 }
 
-/* place (ranks + 1): where in the received list that of each rank begins. first (ranks + 1): the
- * same in the list that is sent. */
+/* Tell all ranks how many items come. first (ranks + 1): where the items for each rank begin in the
+ * sent list. Set place (ranks + 1): where the items from each rank begin in the received list. */
 static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t *place)
 {
     int64_t count = 0;
@@ -366,7 +367,7 @@ static void send_and_receive(MPI_Comm comm, const char *out, int64_t out_bytes, 
     }
 }
 
-/* The lists themselves, in bytes. An empty one need not have an address. */
+/* Exchange the items in bytes. An empty list need not have an address. */
 static void exchange_items(const struct sl_runtime *rt, const char *items, const int64_t *first,
                            int64_t size, char *received, const int64_t *place)
 {
@@ -452,8 +453,8 @@ int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value)
     return value;
 }
 
-/* One rank may have work of minutes before it gets here, on a core that the others share: they look
- * less and less often. */
+/* Wait for a request with ever longer sleeps. One rank may have minutes of work before this point,
+ * on a core that the others share. */
 static void wait_asleep(MPI_Request *request)
 {
     enum { LOOKS = 1000 };
@@ -481,7 +482,7 @@ int sl_runtime_agree(struct sl_runtime *rt, int code)
     if (fails_alone)
         return code;
     if (rt->ranks > 1) {
-        /* A rank without a sentence has agreed before: the one that has it must speak. */
+        /* A rank without a sentence has agreed before: the rank with the sentence must speak. */
         const bool silent = code && sl_error_message()[0] == '\0';
         const struct {
             int code, rank;

@@ -12,8 +12,8 @@
 
 /* ---- This machine ---- */
 
-/* One core of a recent server's processor, a message of StarPU between two processes of a machine,
- * a task as in partition.c. */
+/* Rates of one core of a recent server's processor, of a StarPU message between two processes of
+ * one machine, and of a task as in partition.c. */
 const struct sl_rates sl_rates_usual = {
     .name = "a usual core",
     .cores = 1,
@@ -29,7 +29,8 @@ const struct sl_rates sl_rates_usual = {
     .network = {50e-6, 2e9},
 };
 
-/* A rate of `cores` cores, of one and of all measured: more than all give no more. */
+/* Return the rate of `cores` cores from the rates of one core and of all measured cores, which is
+ * also the limit. */
 static double rate_of(const double pair[2], int threads, double usual, int cores)
 {
     if (!(pair[0] > 0.0))
@@ -40,7 +41,7 @@ static double rate_of(const double pair[2], int threads, double usual, int cores
     return pair[0] + share * (pair[1] - pair[0]);
 }
 
-/* All ranks of the machine draw on one memory. */
+/* Return the rate of one rank where all ranks of the machine share one memory. */
 static double shared(double rate, const double pair[2], int ranks_here)
 {
     const double most = fmax(pair[0], pair[1]) / ranks_here;
@@ -112,10 +113,10 @@ struct reader {
     int code;
 };
 
-/* What a figure may be: larger ones are no machine's. */
+/* The range of a plausible figure. */
 struct range {
     double least, most;
-    bool whole; /* a count */
+    bool whole; /* the figure is a count */
 };
 
 static const struct range COUNT = {1.0, 1e6, true}, MEMORY = {1.0, 1e18, false},
@@ -156,13 +157,14 @@ static struct sl_link read_link(struct reader *r, const json_t *object, const ch
     };
 }
 
-/* A number that may be missing. */
+/* Return a number of the file, or `usual` where it is missing. */
 static double read_other(struct reader *r, const json_t *rank, const char *key, double usual)
 {
     return json_object_get(rank, key) ? read_number(r, rank, "rank", key, &RATE) : usual;
 }
 
-/* Caches are this many times as fast as memory, where the file does not say. */
+/* Read the rates of random rows. Where the file lacks a rate of a cache, the cache is FASTER times
+ * as fast as memory. */
 static void read_gathers(struct reader *r, const json_t *rank, struct sl_rates *out)
 {
     static const double FASTER[SL_LEVELS] = {5.0, 3.0, 1.0};
@@ -235,11 +237,15 @@ double sl_link_tree_seconds(const struct sl_link *link, double bytes, double ran
 
 /* ---- Seconds of operations ---- */
 
-/* Of a cache, the share that rows of one table have. A core's own cache is rarely smaller. */
+/* CACHE_SHARE: the share of a cache that rows of one table have. CORE_BYTES: a core's own cache is
+ * rarely smaller. */
 static const double CACHE_SHARE = 0.5, CORE_BYTES = 1 << 20;
-enum { LINE = 64, ENTRY = 6 }; /* bytes: of a line, of a column and what goes with it */
+enum {
+    LINE = 64,
+    ENTRY = 6
+}; /* bytes of a cache line; bytes of an entry: its column and the data with it */
 
-/* Between the two that were measured, over the logarithm. */
+/* Interpolate between the two measured row sizes, over the logarithm of the bytes. */
 static double gather_rate_of(const double rate[2], double row_bytes)
 {
     const double share = fmin(fmax((log2(row_bytes) - 6.0) / 4.0, 0.0), 1.0);
@@ -280,11 +286,12 @@ double sl_rates_features_seconds(const struct sl_rates *rates, double entries, d
     return draw_seconds(rates, entries, kept) + 2.0 * kept * entries * width / rates->features;
 }
 
-/* A vector of neighbours shares the numbers that sparse entries draw one by one. */
+/* Count less work for a dense draw: neighbouring elements share random numbers, while sparse
+ * entries draw numbers one by one. */
 double sl_rates_dropout_seconds(const struct sl_rates *rates, double items, double bytes,
                                 double kept)
 {
-    enum { PASSES = 3, TOGETHER = 4 }; /* what is written is read before */
+    enum { PASSES = 3, TOGETHER = 4 }; /* written memory is read before */
     return kept < 1.0 ? items / (TOGETHER * rates->draws) + PASSES * items * bytes / rates->stream
                       : 0.0;
 }
@@ -292,7 +299,7 @@ double sl_rates_dropout_seconds(const struct sl_rates *rates, double items, doub
 double sl_rates_densify_seconds(const struct sl_rates *rates, double entries, double bytes,
                                 double kept)
 {
-    enum { WRITE = 2 }; /* what is written is read before */
+    enum { WRITE = 2 }; /* written memory is read before */
     return draw_seconds(rates, entries, kept) +
            (WRITE * bytes + entries * (ENTRY + LINE / 4)) / rates->stream;
 }

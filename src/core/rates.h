@@ -1,4 +1,4 @@
-/* How fast a rank and its messages are: measured on this machine, or as a file says. Every choice
+/* Speeds of a rank and of its messages, measured on this machine or read from a file. Every choice
  * that predicts time takes its seconds from here. */
 #ifndef SL_CORE_RATES_H
 #define SL_CORE_RATES_H
@@ -11,48 +11,50 @@ struct sl_link {
     double seconds, bytes_per_second;
 };
 
-/* Where random rows come from: a core's own cache, the last-level cache, memory. */
+/* Memory level that random rows come from: a core's own cache, the last-level cache, memory. */
 enum sl_level { SL_LEVEL_CORE, SL_LEVEL_LAST, SL_LEVEL_MEMORY, SL_LEVELS };
 
-/* All rates are of a rank with all its cores. */
+/* Rates of a rank that uses all its cores. */
 struct sl_rates {
-    char name[96]; /* of the machine, as people call it */
-    int cores;     /* of a rank */
+    char name[96]; /* name of the machine for people */
+    int cores;     /* cores of a rank */
     int64_t memory_bytes, cache_bytes;
-    double gemm;                 /* flops per second of dense products */
-    double stream;               /* bytes per second of memory */
-    double gather[SL_LEVELS][2]; /* likewise, of random rows of 64 and of 1024 bytes */
-    double features; /* flops per second of products with sparse features, without dropout */
-    double draws;    /* entries of sparse features per second that dropout decides on */
-    double task;     /* seconds of a core that a task costs beside its work */
-    int node_ranks;  /* ranks of a node, whose messages have a link of their own */
+    double gemm;   /* flops per second of dense products */
+    double stream; /* bytes per second of memory */
+    double gather[SL_LEVELS]
+                 [2]; /* bytes per second of random rows of 64 and of 1024 bytes, at each level */
+    double features;  /* flops per second of products with sparse features, without dropout */
+    double draws;     /* entries of sparse features per second that dropout decides on */
+    double task;      /* seconds of a core that a task costs beside its work */
+    int node_ranks;   /* ranks of a node, whose messages use the link `node` */
     struct sl_link node, network;
     bool link_measured;
 };
 
-/* Those of one core where nothing was measured. */
+/* Rates of one core where nothing was measured. */
 extern const struct sl_rates sl_rates_usual;
 
-/* What `starling bench machine --remember` found here, shared by `ranks_here` ranks of `workers`
- * CPU workers each (0: as with 1); what was not measured has documented values
- * (docs/DISTRIBUTIONS.md). */
+/* Set *out to the rates that `starling bench machine --remember` found here, shared by `ranks_here`
+ * ranks of `workers` CPU workers each (0 counts as 1). Rates that were not measured have documented
+ * values (docs/DISTRIBUTIONS.md). */
 void sl_rates_of_machine(int workers, int ranks_here, int64_t cache_bytes, struct sl_rates *out);
 
-/* Bytes per second of messages, as `mpirun -n 2 starling bench machine --remember` found here; 0:
- * not measured. */
+/* Return the bytes per second of messages that `mpirun -n 2 starling bench machine --remember`
+ * found here; 0: not measured. */
 int64_t sl_rates_remembered_link(void);
 
-/* Those of one core alone, which do not depend on workers and ranks. */
+/* Set *out to the rates of one core alone: sl_rates_of_machine with one worker and one rank. */
 void sl_rates_of_core(int64_t cache_bytes, struct sl_rates *out);
 
-/* Those of a machine file. SL_ERR_DATA names the file, the key and what was expected. */
+/* Read the rates of a machine file. SL_ERR_DATA names the file, the key and the expected value. */
 int sl_rates_read(const char *path, struct sl_rates *out);
 
-/* The link of messages among so many ranks: the node's where all are on one. */
+/* Return the link between `ranks` ranks: the node's link where one node has them all, else the
+ * network. */
 struct sl_link sl_rates_link(const struct sl_rates *rates, int ranks);
 
-/* Return the seconds of messages. The busy seconds are those in which a processor is at work on
- * them: at most the seconds of the same messages in one memory. Nothing is hidden then. */
+/* Return the seconds of messages, and the seconds in which a processor works on the messages. The
+ * busy seconds are at most the time of the messages within one memory; tasks cannot hide them. */
 double sl_link_seconds(const struct sl_link *link, double bytes, double messages);
 double sl_link_busy_seconds(const struct sl_link *link, double bytes, double messages);
 
@@ -62,25 +64,28 @@ double sl_link_tree_seconds(const struct sl_link *link, double bytes, double ran
 
 /* ---- Seconds of operations ---- */
 
-/* `rows` random rows of `row_bytes` each, from a table of `table_bytes`. */
+/* Return the seconds of reading `rows` random rows of `row_bytes` each from a table of
+ * `table_bytes`. */
 double sl_rates_gather_seconds(const struct sl_rates *rates, double rows, double row_bytes,
                                double table_bytes);
 
-/* A sparse product: `entries` of the matrix meet rows of `row_bytes` of a table of `table_rows`
- * rows, and make `rows` rows. */
+/* Return the seconds of a sparse product. `entries` of the matrix meet rows of `row_bytes` of a
+ * table of `table_rows` rows, and make `rows` rows. */
 double sl_rates_spmm_seconds(const struct sl_rates *rates, double entries, double rows,
                              double row_bytes, double table_rows);
 
-/* One product of `entries` sparse features, of which dropout keeps the share `kept` (1: no
- * dropout), with rows of `width` floats. */
+/* Return the seconds of a product of `entries` sparse features with rows of `width` floats. Dropout
+ * keeps the share `kept` of the entries (1: no dropout). */
 double sl_rates_features_seconds(const struct sl_rates *rates, double entries, double width,
                                  double kept);
 
-/* `entries` sparse features made a dense matrix of `bytes`; dropout keeps the share `kept`. */
+/* Return the seconds of making a dense matrix of `bytes` from `entries` sparse features; dropout
+ * keeps the share `kept`. */
 double sl_rates_densify_seconds(const struct sl_rates *rates, double entries, double bytes,
                                 double kept);
 
-/* Dropout of a dense matrix of `items` of so many bytes, which keeps the share `kept`. */
+/* Return the seconds of dropout on a dense matrix of `items` elements of `bytes` each; dropout
+ * keeps the share `kept`. */
 double sl_rates_dropout_seconds(const struct sl_rates *rates, double items, double bytes,
                                 double kept);
 

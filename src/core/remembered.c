@@ -13,12 +13,12 @@
 #include "core/file.h"
 #include "core/json_file.h"
 
-/* The file of a subject; false if the user has no home. */
+/* Write the path of a subject's file; return false if the user has no home. */
 static bool file_of(const char *subject, char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int length = PATH_MAX;
-    if (cache && cache[0] == '/') /* the standard says to ignore relative ones */
+    if (cache && cache[0] == '/') /* the XDG standard says to ignore relative paths */
         length = snprintf(path, PATH_MAX, "%s/starling/%s.json", cache, subject);
     else if (home && home[0])
         length = snprintf(path, PATH_MAX, "%s/.cache/starling/%s.json", home, subject);
@@ -81,7 +81,7 @@ int sl_remembered_set(const char *subject, json_t *value)
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     json_object_set_new(value, "processors", json_integer(processors()));
     json_object_set_new(value, "date", json_string(date));
-    json_t *file = json_load_file(path, 0, NULL); /* with the other machines; NULL: a new one */
+    json_t *file = json_load_file(path, 0, NULL); /* the file with all machines; NULL: a new file */
     if (!json_is_object(file)) {
         json_decref(file);
         file = json_object();

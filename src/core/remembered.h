@@ -10,41 +10,43 @@
 
 #include <jansson.h>
 
-/* What is remembered of `subject` ("machine", "scheduler"); NULL if nothing is (a new reference).
- */
+/* Return the measurement of `subject` ("machine", "scheduler"), a new reference; NULL if there is
+ * none. */
 json_t *sl_remembered_get(const char *subject);
 
-/* Find out whether the file of `subject` can be written, before hours of measurements. Return 0, or
- * SL_ERR_SYSTEM, which names the file. */
+/* Return 0 if the file of `subject` can be written; call this before hours of measurements.
+ * SL_ERR_SYSTEM names the file. */
 int sl_remembered_probe(const char *subject);
 
-/* Remembers `value`, an object (its reference is taken over), adding "processors" and "date" to it.
+/* Remember `value`, an object, with "processors" and "date" added; take over its reference.
  * SL_ERR_SYSTEM names the file that cannot be written. */
 int sl_remembered_set(const char *subject, json_t *value);
 
 enum { SL_REMEMBERED_GATHERS = 16 };
 
-/* `starling bench machine --remember`. Pairs are {one thread, all threads}; 0: not measured. */
+/* Results of `starling bench machine --remember`. Pairs are {one thread, all threads}; 0: not
+ * measured. */
 struct sl_remembered_machine {
-    int threads;                       /* how many "all" are */
+    int threads;                       /* number of threads that "all" means */
     double read[2], copy[2], triad[2]; /* bytes per second, as STREAM counts them */
-    double gemm[2], gemm_tall[2];      /* flops per second: square; (100,000 x 256)·(256 x 64) */
-    double features[2];                /* flops per second of products with sparse features */
-    double draws[2];                   /* entries of these per second that dropout decides on */
+    double gemm[2],
+        gemm_tall[2]; /* flops per second of a square product, and of (100,000 x 256)·(256 x 64) */
+    double features[2]; /* flops per second of products with sparse features */
+    double draws[2];    /* sparse features per second that dropout decides on */
     int gathers;
     struct {
         int64_t width; /* floats in a row */
         /* Bytes per second of whole random rows, huge pages, prefetched: from a core's own cache,
          * from the last-level cache, from memory. */
         double rate[3][2];
-    } gather[SL_REMEMBERED_GATHERS]; /* by width, ascending */
+    } gather[SL_REMEMBERED_GATHERS]; /* sorted by width */
 };
 
-/* Fills `machine` with what is remembered; false if nothing is. */
+/* Fill `machine` with the remembered measurements; return false if there are none. */
 bool sl_remembered_machine(struct sl_remembered_machine *machine);
 
-/* The policy that `starling bench schedulers --remember` found fastest, with or without GPUs at
- * work; false if none is remembered. */
+/* Write the policy that `starling bench schedulers --remember` found fastest, with or without GPUs;
+ * return false if none is remembered. */
 bool sl_remembered_scheduler(bool gpus, char name[32]);
 
 #endif

@@ -13,22 +13,22 @@
 #define SL_RNG_INLINE static inline
 #endif
 
-/* What a stream of numbers is for. The values are part of reproducibility: append, never renumber.
+/* Purpose of a stream of numbers. The values are part of reproducibility: append, never renumber.
  */
 enum sl_rng_purpose {
     SL_RNG_INIT = 1,      /* parameter initialisation; layer = layer index */
     SL_RNG_DROPOUT = 2,   /* dropout on the input of layer `layer` in epoch `epoch` */
     SL_RNG_GENERATE = 3,  /* synthetic datasets; layer = a sub-stream of the generator */
     SL_RNG_ORDER = 4,     /* random permutations */
-    SL_RNG_PARTS = 5,     /* partitions; layer = what is drawn */
+    SL_RNG_PARTS = 5,     /* partitions; layer = sub-stream of the partitioner */
     SL_RNG_ATTENTION = 6, /* dropout of attention in layer `layer` and epoch `epoch` */
     SL_RNG_SELECT = 7,    /* neighbours of a selection; epoch = the resampling */
     SL_RNG_BATCHES = 8,   /* the order of an epoch's sets */
     SL_RNG_UNITS = 9,     /* units of sub-models; epoch = the round, layer = the axis and head */
 };
 
-/* The 64-bit key of a stream: SplitMix64 finaliser folded over the words, the seed apart from the
- * rest so that no two small seeds share a stream. */
+/* Return the 64-bit key of a stream: SplitMix64's finaliser folded over the words. The seed is a
+ * word of its own, so that no two small seeds share a stream. */
 SL_RNG_INLINE uint64_t sl_rng_key(uint64_t seed, uint32_t purpose, uint32_t epoch, uint32_t layer)
 {
     const uint64_t words[3] = {seed, ((uint64_t)purpose << 32) | layer, epoch};
@@ -47,8 +47,8 @@ SL_RNG_INLINE uint32_t sl_rng_rotate(uint32_t x, int bits)
     return (x << bits) | (x >> (32 - bits));
 }
 
-/* What happens to a pair of words (u, v): ROUND(r) stands for u += v, v = rotate(v, r), v ^= u, and
- * ADD(x, y) for u += x, v += y; k0, k1, k2 are the key's. */
+/* The rounds on a pair of words (u, v). ROUND(r) stands for u += v, v = rotate(v, r), v ^= u;
+ * ADD(x, y) for u += x, v += y; k0, k1, k2 are the key's words. */
 /* clang-format off */
 #define SL_RNG_ROUNDS(ROUND, ADD)                                         \
     ADD(k0, k1)     ROUND(13) ROUND(15) ROUND(26) ROUND(6)                \
@@ -60,8 +60,8 @@ SL_RNG_INLINE uint32_t sl_rng_rotate(uint32_t x, int bits)
 #define SL_RNG_KEYS(key) \
     const uint32_t k0 = (uint32_t)(key), k1 = (uint32_t)((key) >> 32), k2 = 0x1BD11BDAu ^ k0 ^ k1
 
-/* Two 32-bit words for the counter (a, b), in *x (first) and *y (second). Straight-line 32-bit
- * adds, rotates and xors, so that a loop over counters becomes vector code. */
+/* Make two random 32-bit words, *x (first) and *y (second), from the counter (a, b). The code is
+ * straight-line 32-bit adds, rotates and xors, so that a loop over counters becomes vector code. */
 SL_RNG_INLINE void sl_rng_block(uint64_t key, uint32_t a, uint32_t b, uint32_t *x, uint32_t *y)
 {
     SL_RNG_KEYS(key);
@@ -75,7 +75,7 @@ SL_RNG_INLINE void sl_rng_block(uint64_t key, uint32_t a, uint32_t b, uint32_t *
     *y = v;
 }
 
-/* 64 bits for the counter (a, b). */
+/* Return 64 random bits for the counter (a, b). */
 SL_RNG_INLINE uint64_t sl_rng_bits(uint64_t key, uint32_t a, uint32_t b)
 {
     uint32_t x, y;
@@ -83,13 +83,13 @@ SL_RNG_INLINE uint64_t sl_rng_bits(uint64_t key, uint32_t a, uint32_t b)
     return ((uint64_t)y << 32) | x;
 }
 
-/* Uniform in [0, 1), 53 bits. */
+/* Return a number for the counter (a, b), uniform in [0, 1), with 53 bits. */
 SL_RNG_INLINE double sl_rng_uniform(uint64_t key, uint32_t a, uint32_t b)
 {
     return (double)(sl_rng_bits(key, a, b) >> 11) * 0x1p-53;
 }
 
-/* 32 bits of `x` well mixed with those of `key`: the finaliser of MurmurHash3. */
+/* Mix `x` and `key` into 32 bits by the finaliser of MurmurHash3. */
 static inline uint32_t sl_rng_mix(uint32_t key, uint32_t x)
 {
     x += key * 0x9E3779B9u;
@@ -123,10 +123,10 @@ struct sl_dropout {
     uint64_t key;
     uint32_t threshold; /* p * 65536 rounded; 0: nothing is dropped */
     float scale;        /* 65536 / (65536 - threshold): exactly unbiased for the rounded p */
-    uint32_t column0;   /* what is column 0 for a kernel is this one */
+    uint32_t column0;   /* column of the matrix that a kernel counts as column 0 */
 };
 
-/* Bits for an element, and elements for which 64 bits suffice. */
+/* Return the bits that one element looks at; return the elements for which 64 bits suffice. */
 SL_RNG_INLINE uint32_t sl_dropout_bits(const struct sl_dropout *drop)
 {
     return drop->threshold == 0x8000 ? 1 : 16;
@@ -144,7 +144,7 @@ SL_RNG_INLINE struct sl_dropout sl_dropout_make(double p, uint64_t key)
     return drop;
 }
 
-/* The factor of one element: 0 or drop->scale. */
+/* Return the factor of one element: 0 or drop->scale. */
 SL_RNG_INLINE float sl_dropout_factor(const struct sl_dropout *drop, uint32_t vertex,
                                       uint32_t column)
 {

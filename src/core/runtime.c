@@ -36,13 +36,14 @@
 #include "core/starpu_files.h"
 #include "core/words.h"
 
-/* Sets a variable unless the user did. */
+/* Set a variable unless the user set it. */
 static void suggest(const char *name, const char *value)
 {
     setenv(name, value, 0);
 }
 
-/* Received and temporary tiles are ours to count, and their pages to keep. */
+/* Allocate StarPU's memory by sl_memory_take, so that received and temporary tiles are counted and
+ * their pages are kept. */
 static int take_memory(unsigned node, void **memory, size_t bytes, int flags)
 {
     (void)node, (void)flags;
@@ -57,7 +58,7 @@ static int return_memory(unsigned node, void *memory, size_t bytes, int flags)
     return 0;
 }
 
-/* Sets a variable, or unsets it (NULL); returns a copy of what it was, for the caller to free. */
+/* Set a variable, or unset it (NULL). Return a copy of its old value for the caller to free. */
 static char *replace_variable(const char *name, const char *value)
 {
     char *before = getenv(name) ? strdup(getenv(name)) : NULL;
@@ -68,15 +69,15 @@ static char *replace_variable(const char *name, const char *value)
     return before;
 }
 
-/* The process that a lock's file names, or 0. */
+/* Return the process that a lock's file names, or 0. */
 static long holder_of(int lock)
 {
     char text[32] = "";
     return pread(lock, text, sizeof text - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-/* Wait for other processes that start StarPU, but not for ever for one of them: it may be stopped.
- * Return whether the lock is held. */
+/* Wait for other processes that start StarPU, up to TURNS times for the same process, which may be
+ * stopped. Return whether the lock is held. */
 static bool wait_for_turn(int lock)
 {
     enum { TURNS = 100 };
@@ -113,9 +114,10 @@ static int start_starpu(struct starpu_conf *conf, int gpus)
     snprintf(path, sizeof path, "%s/.starpu-start.lock", home ? home : "/tmp");
     const int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock >= 0 && wait_for_turn(lock))
-        sl_starpu_files_remove_empty(); /* of a full disk; others' may not be written yet */
+        sl_starpu_files_remove_empty(); /* a full disk leaves empty files; without the lock, a file
+                                           may be another process's, not yet written */
     conf->will_use_mpi = sl_ranks_use_mpi();
-    if (gpus == 0) /* with GPUs, what StarPU takes is pinned */
+    if (gpus == 0) /* with GPUs, StarPU pins the memory that it allocates */
         starpu_malloc_set_hooks(take_memory, return_memory);
     char count[16];
     snprintf(count, sizeof count, "%d", gpus);
@@ -151,9 +153,9 @@ static int check_space(int workers)
                     bytes / MIB, workers);
 }
 
-static struct sl_process process; /* sl_runtime_start fills it in */
+static struct sl_process process; /* the process of sl_runtime_start */
 
-static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
+static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* used if hwloc finds no cache */
 
 /* Bind the process. Processes of a node that share cores get equal shares. With more ranks than
  * cores, the system places them: bound to one core each, all would sit on core 0. */
@@ -206,7 +208,7 @@ static void note_processors(bool quiet, int asked, int workers, int processors)
             asked, processors, sl_s(processors), workers, processors);
 }
 
-/* Each GPU keeps a core busy. */
+/* Return the number of CPU workers: each GPU keeps a core busy. */
 static int count_workers(const struct sl_runtime_options *options, int gpus)
 {
     int workers = process.cores > gpus ? process.cores - gpus : 1;
@@ -225,10 +227,10 @@ static int count_workers(const struct sl_runtime_options *options, int gpus)
     return most;
 }
 
-/* lws is the best measured with CPU workers alone, but for ranks of one worker: what is submitted
- * first travels first from a single queue. Own tiles may wait, so what travels goes before them
- * where they are summed first. With GPUs a policy must know how long a task takes on each kind of
- * worker. */
+/* Choose the policy by measurements: lws is the best with CPU workers alone. With ranks of one
+ * worker, a single queue sends first what was submitted first. Where own tiles are summed first,
+ * they may wait: messages go before them. With GPUs, a policy must know how long a task takes on
+ * each kind of worker. */
 const char *sl_runtime_usual_scheduler(bool gpus, bool alone, bool own_first)
 {
     if (gpus)
@@ -236,7 +238,7 @@ const char *sl_runtime_usual_scheduler(bool gpus, bool alone, bool own_first)
     return !alone ? "lws" : own_first ? "prio" : "eager";
 }
 
-/* Whether GPUs are asked for that are not there. */
+/* Return SL_ERR_USAGE where the user asks for GPUs and there are none. */
 static int check_device(const struct sl_runtime_options *options)
 {
     const char *limit = getenv("STARPU_NCUDA");
@@ -250,8 +252,9 @@ static int check_device(const struct sl_runtime_options *options)
                                                        : "CUDA sees no GPU here");
 }
 
-/* GPUs alone where each rank has some, unless cores are asked for: with its 16 cores beside it, an
- * H100 took 1.5 and 1.8 times as long. The same on all ranks, which cut the graph alike. */
+/* Return whether GPUs work alone: each rank has a GPU, and the user asks for no cores. With 16
+ * cores beside it, an H100 took 1.5 and 1.8 times as long. All ranks choose alike, so that they cut
+ * the graph alike. */
 static bool chooses_gpus_only(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     const bool all = sl_runtime_least(rt, process.gpus) > 0;
@@ -259,7 +262,7 @@ static bool chooses_gpus_only(struct sl_runtime *rt, const struct sl_runtime_opt
                    (options->device != SL_DEVICE_BOTH && !options->workers));
 }
 
-/* The policy that the user wants, or that was measured here; NULL: neither. */
+/* Return the policy that the user wants, or that was measured here; NULL: neither. */
 static const char *wanted_scheduler(const struct sl_runtime_options *options)
 {
     static char remembered[32];
@@ -274,7 +277,8 @@ static const char *wanted_scheduler(const struct sl_runtime_options *options)
     return NULL;
 }
 
-/* StarPU 1.3's heteroprio stops at a task that not every kind of worker can run. */
+/* Refuse heteroprio with GPUs: in StarPU 1.3 it stops at a task that not every kind of worker can
+ * run. */
 static int check_policy(const char *name)
 {
     if (process.gpus == 0 || strcmp(name, "heteroprio") != 0)
@@ -309,13 +313,15 @@ void sl_runtime_touch(void *memory, size_t bytes)
                                       STARPU_CPU);
 }
 
-/* Sums the workers and finds the smallest cache and GPU: all ranks cut the graph by the same
- * numbers. Of cores that ranks share, some ranks have none. */
+/* Sum the workers and find the smallest cache and GPU: all ranks cut the graph by the same numbers.
+ * Where ranks share cores, some ranks count no core. */
 void sl_runtime_share_facts(struct sl_runtime *rt)
 {
     int64_t workers[] = {rt->process->own_cores, rt->process->gpus};
     sl_runtime_sum(rt, workers, 2);
-    rt->all_cores = workers[0] > 0 ? (int)workers[0] : 1; /* ranks may share one with other views */
+    rt->all_cores = workers[0] > 0
+                        ? (int)workers[0]
+                        : 1; /* ranks of this view may share their cores with other views */
     rt->all_gpus = (int)workers[1];
     rt->cache_bytes = sl_runtime_least(rt, rt->process->cache_bytes);
     rt->own_cache_bytes = sl_runtime_least(rt, rt->process->own_cache_bytes);
@@ -327,7 +333,8 @@ void sl_runtime_share_facts(struct sl_runtime *rt)
     rt->link_bytes = slowest < INT64_MAX ? slowest : 0;
 }
 
-/* Ranks meet before all else, also where one has failed: they tell errors and compare options. */
+/* Let ranks tell errors and compare options before anything else; a rank that has failed takes
+ * part, too. */
 static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options, int own_code)
 {
     int code = sl_runtime_agree(rt, own_code);
@@ -338,9 +345,9 @@ static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options,
     return code;
 }
 
-/* StarPU takes memory of a GPU for small tiles in pieces of 32 MiB. A task may have half of the
- * memory (sl_task_holds). With less than two pieces it would wait for ever. The same on all ranks.
- */
+/* Refuse a GPU that leaves less than two pieces of 32 MiB, on any rank. StarPU takes GPU memory for
+ * small tiles in such pieces. A task may have half of the memory (sl_task_holds), and would wait
+ * for ever. */
 static int check_gpu_bytes(const struct sl_runtime *rt)
 {
     enum { MIB = 1 << 20, LEAST = 64 * MIB };
@@ -359,9 +366,10 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     process = (struct sl_process){.ranks_here = 1, .gpu_sharers = 1};
     *rt = (struct sl_runtime){.ranks = 1, .process = &process, .stages = 2};
     suggest("STARPU_SILENT", "1");
-    suggest("STARPU_CATCH_SIGNALS", "0");           /* Ctrl-C is ours */
-    suggest("HWLOC_COMPONENTS", "-gl");             /* see machine.c */
-    suggest("CUBLAS_WORKSPACE_CONFIG", ":32768:2"); /* else results may differ between streams */
+    suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is for stop.c */
+    suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
+    suggest("CUBLAS_WORKSPACE_CONFIG",
+            ":32768:2");               /* otherwise results may differ between streams */
     setenv("STARPU_USE_NUMA", "0", 1); /* tiles of a rank that are neighbours in memory stay so */
     struct starpu_conf conf;
     starpu_conf_init(&conf);
@@ -369,7 +377,7 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     const char *wanted = wanted_scheduler(options);
     const int found = wanted ? sl_scheduler_find(wanted, &conf.sched_policy) : 0;
     int code = sl_ranks_start(rt);
-    started = true; /* whatever happened, nobody starts MPI again */
+    started = true; /* nobody starts MPI again, even after an error */
     if (code)
         return code;
     code = meet(rt, options, found);
@@ -408,7 +416,7 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
         starpu_shutdown();
     if (code)
         return code;
-    if (sl_ranks_start_messages()) /* ends all ranks, some of which may wait in there */
+    if (sl_ranks_start_messages()) /* an error ends all ranks, since some may wait inside */
         sl_fatal("StarPU's messages do not start on rank %d", rt->rank);
     sl_gpus_start();
     sl_home_start();
@@ -523,7 +531,7 @@ int sl_runtime_starpu_max_workers(void)
 void sl_runtime_share(struct sl_runtime *rt, double *values, int64_t count)
 {
     _Static_assert(sizeof *values == sizeof(int64_t), "a double is no int64_t");
-    int64_t bits[512]; /* of all ranks but one, zeros */
+    int64_t bits[512]; /* 0 on all ranks but one */
     for (int64_t at = 0, piece; rt->ranks > 1 && at < count; at += piece) {
         piece = count - at < 512 ? count - at : 512;
         memcpy(bits, values + at, (size_t)piece * sizeof *bits);

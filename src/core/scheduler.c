@@ -31,19 +31,20 @@ static void (*after_task)(struct starpu_task *task, unsigned context);
 static struct starpu_task *pop_or_yield(unsigned context)
 {
     static _Thread_local int in_vain;
-    /* Policies that push to a worker's own queue, which was looked at before, have no pop. */
+    /* A policy that pushes to the workers' own queues, which are searched before, has no pop. */
     struct starpu_task *task = pop_task ? pop_task(context) : NULL;
     in_vain = task ? 0 : in_vain + 1;
     sl_profile_looked(task);
     if (in_vain > PATIENCE) {
-        starpu_worker_relax_on(); /* who pushes a task to this worker need not wait for the core */
+        starpu_worker_relax_on(); /* who pushes a task to this worker need not wait for its core */
         sched_yield();
         starpu_worker_relax_off();
     }
     return task;
 }
 
-/* Ours have a performance model. StarPU's own have none, and it tells their start alone. */
+/* Return whether a task is ours: our tasks have a performance model. StarPU's own tasks have none,
+ * and the hooks see only their start. */
 static bool computes(const struct starpu_task *task)
 {
     return task->cl && task->cl->model;
@@ -82,7 +83,7 @@ static void wrap(const struct starpu_sched_policy *policy)
     wrapped.post_exec_hook = end_task;
 }
 
-/* StarPU's, then ours. */
+/* Return the index-th policy: StarPU's, then ours. */
 static struct starpu_sched_policy *policy_at(int index)
 {
     struct starpu_sched_policy **all = starpu_sched_get_predefined_policies();

@@ -4,11 +4,11 @@
 
 struct starpu_sched_policy;
 
-/* The policy of that name, with idle workers that yield their core. SL_ERR_USAGE names the policies
- * that there are. */
+/* Set *policy to the policy of that name, with idle workers that yield their core. SL_ERR_USAGE
+ * lists the known policies. */
 int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy);
 
-/* The name of the index-th policy that there is, NULL beyond the last. Before or after the
+/* Return the name of the index-th policy, NULL beyond the last. Call it before or after the
  * runtime's start. */
 const char *sl_scheduler_name(int index);
 

@@ -93,12 +93,12 @@ struct cutting {
     const void *owner_context;
     int64_t block_cols;
     bool has_values, mirrored, all;
-    int *end;             // (tile_cols): of the tile row under way, where the span of tile k ends
-    bool *own;            // (tile_cols): likewise, whether tile k is of this rank
-    int64_t block_count;  /* of one tile row, over all its tiles */
+    int *end;  // (tile_cols): first tile after the span of tile k, in the current tile row
+    bool *own; // (tile_cols): this rank owns tile k of the current tile row
+    int64_t block_count;  /* blocks of one tile row, over all its tiles */
     int64_t *block_first; // (tile_cols + 1): number of tile k's first block, room for a whole span
-    uint32_t *block_nnz;  // (tile_rows, block_count): entries, then where the next one goes
-    int64_t *row_nnz;     // (tile_rows): entries, of all ranks
+    uint32_t *block_nnz;  // (tile_rows, block_count): entries, then place of the next entry
+    int64_t *row_nnz;     // (tile_rows): entries on all ranks
 };
 
 /* A run of entries of row r that falls into one block of a tile. */
@@ -107,11 +107,11 @@ struct run {
     int64_t r, block, count;
     const int32_t *columns;
     const float *values;
-    int64_t first_col; /* of the block */
+    int64_t first_col; /* first column of the block */
 };
 
-/* For each tile of row i that is the first of its span: the first column tile after the span. For
- * the others: their own number, as nothing is theirs. */
+/* Set end[k] for each tile k of row i: the first tile after its span if k begins the span, else k,
+ * since such a tile gets no entries. */
 static void find_spans(const struct cutting *c, int i)
 {
     const int count = c->matrix->tile_cols;
@@ -126,8 +126,8 @@ static void find_spans(const struct cutting *c, int i)
     }
 }
 
-/* Calls visit for each run of row r in tile (i, k), which ends before column tile `end`; from entry
- * `start` of the row on. Returns the first entry after it. */
+/* Call visit for each run of row r in tile (i, k), which ends before column tile `end`, from entry
+ * `start` of the row on. Return the first entry after the tile. */
 static int64_t split_tile(const struct cutting *c, struct run run, int end, int64_t start,
                           int64_t count, const int32_t *columns, const float *values,
                           void (*visit)(const struct cutting *, const struct run *))
@@ -150,7 +150,7 @@ static int64_t split_tile(const struct cutting *c, struct run run, int end, int6
     return start;
 }
 
-/* Calls visit for each run of row r in a tile of this rank. */
+/* Call visit for each run of row r in a tile of this rank. */
 static void split_row(const struct cutting *c, int i, int64_t r,
                       void (*visit)(const struct cutting *, const struct run *))
 {
@@ -194,7 +194,8 @@ static void pack_run(const struct cutting *c, const struct run *run)
     *row_end = *next;
 }
 
-/* The rows of tile row i, if this rank has a tile of it; `all`: of all tiles. */
+/* Visit the runs of tile row i in tiles of this rank; `all`: in all tiles. Read no row where there
+ * is no such tile. */
 static void each_row(const struct cutting *c, int i, bool all,
                      void (*visit)(const struct cutting *, const struct run *))
 {
@@ -207,7 +208,7 @@ static void each_row(const struct cutting *c, int i, bool all,
         split_row(c, i, r, visit);
 }
 
-/* From the entries of each block to where its first one goes. */
+/* Turn the number of entries of each block into the place of its first entry. */
 static void start_blocks(const struct cutting *c)
 {
     for (int i = 0; i < c->matrix->tile_rows; i++)
@@ -223,7 +224,7 @@ static void start_blocks(const struct cutting *c)
         }
 }
 
-/* A row without entries in a block ends where the row before it ended. */
+/* Fill gaps in row pointers: a row without entries in a block ends where the row before ended. */
 static void fill_row_ptr(const struct sl_sparse_tile *tile)
 {
     const struct sl_sparse view = sl_sparse_view(tile->tile.memory, &tile->shape);
@@ -254,7 +255,8 @@ static void walk_columns(const struct sl_sparse *view, uint32_t *next, bool fill
             }
 }
 
-/* Each end begins as the end of the column before: the walk moves it to the column's own. */
+/* Store the transpose of a tile. Each row pointer starts as the end of the column before; the walk
+ * moves it to the end of its own column. */
 static void fill_mirror(const struct sl_sparse_tile *tile)
 {
     const struct sl_sparse view = sl_sparse_view(tile->tile.memory, &tile->shape);
@@ -289,7 +291,7 @@ static void pack_tiles(const struct cutting *c)
  * add. */
 static const int64_t HEAVY_PIECES = 2, LEAST_PIECE = 4096, LEAST_PIECE_PER_ROW = 8;
 
-/* All ranks find the same. */
+/* Find the heavy tile rows; all ranks find the same. */
 static void find_heavy(const struct cutting *c)
 {
     struct sl_sparse_matrix *matrix = c->matrix;
@@ -310,7 +312,7 @@ static void find_heavy(const struct cutting *c)
     }
 }
 
-/* Counts tile row i again, whose tiles are other ones now. */
+/* Count the entries of tile row i again, after its tiles have changed. */
 static void recount(const struct cutting *c, int i)
 {
     for (int k = 0; k < c->matrix->tile_cols; k++)
@@ -330,7 +332,7 @@ static void count_entries(const struct cutting *c)
             recount(c, i);
 }
 
-/* Every rank learns nnz of every tile: it decides who submits and who receives what. */
+/* Share nnz of every tile with every rank: it decides who submits and who receives which tiles. */
 static int share_counts(const struct cutting *c)
 {
     struct sl_sparse_matrix *matrix = c->matrix;
@@ -356,7 +358,7 @@ static int share_counts(const struct cutting *c)
     return 0;
 }
 
-/* A tile has fewer bytes: messages count its bytes in 31 bits. */
+/* Limit of a tile's bytes: messages count bytes in 31 bits. */
 static const size_t MOST_BYTES = (size_t)2 << 30;
 
 /* Describe tile (i, k), all but its memory. A tile that would be too large with its transpose
@@ -391,7 +393,7 @@ static bool has_memory(const struct cutting *c, const struct sl_sparse_tile *til
     return tile->shape.nnz && tile->tile.owner == c->rt->rank;
 }
 
-/* One slab for all tiles of this rank, so that small tiles are on huge pages too. */
+/* Allocate one slab for all tiles of this rank, so that small tiles are on huge pages, too. */
 static int allocate_tiles(const struct cutting *c)
 {
     struct sl_sparse_matrix *matrix = c->matrix;

@@ -11,7 +11,7 @@
 
 #include "core/tile.h"
 
-enum { SL_NARROW_COLS = 65536 }; /* most columns of a block whose column numbers fit 16 bits */
+enum { SL_NARROW_COLS = 65536 }; /* Most columns of a block whose column numbers fit 16 bits. */
 
 /* The facts of a sparse tile that all ranks know, also without its entries. */
 struct sl_sparse_shape {
@@ -29,7 +29,7 @@ struct sl_sparse {
     int64_t blocks;
     bool narrow;             /* columns are uint16_t, else uint32_t */
     const uint32_t *row_ptr; // (blocks · rows + 1)
-    const void *col;         // (nnz), from the start of the block
+    const void *col;         // (nnz): column number from the start of the block
     const float *value;      // (nnz), or NULL: all 1
     struct {
         bool narrow;             /* rows are uint16_t, else uint32_t */
@@ -39,18 +39,18 @@ struct sl_sparse {
     } mirror;
 };
 
-/* The column of entry e, from the start of its block. */
+/* Return the column of entry e, from the start of its block. */
 static inline uint32_t sl_sparse_col(const struct sl_sparse *a, uint32_t e)
 {
     return a->narrow ? ((const uint16_t *)a->col)[e] : ((const uint32_t *)a->col)[e];
 }
 
-/* What every rank knows of a sparse tile; the entries are on its owner only. */
+/* A sparse tile as every rank knows it; only its owner has the entries. */
 struct sl_sparse_tile {
-    struct sl_tile tile; /* of bytes */
+    struct sl_tile tile; /* the packed tile, as a tile of bytes */
     struct sl_sparse_shape shape;
-    int span; /* columns of the grid that it covers: the tiles after it have no entries and span 0
-               */
+    int span; /* grid columns that the tile covers; the tiles after it in the span have no entries
+                 and span 0 */
 };
 
 /* A grid of sparse tiles, in which neighbours of one row may be one tile. A tile without entries
@@ -62,40 +62,40 @@ struct sl_sparse_matrix {
     struct sl_sparse_tile *tiles; // (tile_rows, tile_cols)
     void *slab;                   /* memory of all tiles that this rank owns */
     size_t slab_bytes;
-    size_t apart_bytes; /* of this rank's tiles of the matrix that are elsewhere (graphs/cover.h) */
+    size_t apart_bytes; /* bytes of this rank's tiles stored outside the slab (graphs/cover.h) */
     int64_t piece;      /* entries worth a task: the mean of a row of tiles, or more */
-    bool *heavy; // (tile_rows): few rows with over twice that, whose tiles stand alone, so that
-                 // several tasks can have them
+    bool *heavy; // (tile_rows): the tile row has over twice `piece` entries; its tiles stand alone,
+                 // so that several tasks can have them
 };
 
-/* Bytes of the packed form. */
+/* Return the bytes of the packed form. */
 size_t sl_sparse_bytes(const struct sl_sparse_shape *shape);
 
-/* The view of packed bytes that start at `base`. */
+/* Return the view of packed bytes that start at `base`. */
 struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *shape);
 
 /* Read row r of the whole matrix: `count` columns (ascending, global) and values (NULL: all 1). */
 typedef void sl_row_function(const void *context, int64_t r, int64_t *count,
                              const int32_t **columns, const float **values);
 
-/* Tiles of row i that are neighbours may be one tile, unless the row is heavy. Return the first
- * tile of those that tile (i, k) would be one with. They have one owner. `context` is the owner
+/* Return the first tile of the span that tile (i, k) would join. Neighbouring tiles of row i in a
+ * span have one owner and may become one tile, unless the row is heavy. `context` is the owner
  * function's. */
 typedef int sl_span_function(const void *context, int i, int k);
 
-/* The rows that a matrix is made of. */
+/* A matrix as its rows. */
 struct sl_sparse_rows {
     bool has_values;
     sl_row_function *row;
-    const void *context; /* of `row` */
-    bool mirrored;       /* tiles store their transposes, too, unless they would be too large */
-    bool all;            /* each rank has all rows: it counts the entries of all tiles itself */
+    const void *context; /* first argument of `row` */
+    bool mirrored;       /* tiles also store their transposes, unless a tile would be too large */
+    bool all;            /* each rank has all rows, and counts the entries of all tiles itself */
 };
 
-/* Cuts a matrix into tiles, with blocks of at most `block_cols` columns. Each rank reads its rows
- * twice, heavy ones three times, and packs the tiles it owns; nnz of the others is shared between
- * ranks, unless each rank has all rows. `span` NULL: every tile stands alone. Returns 0 or
- * SL_ERR_SYSTEM. */
+/* Cut a matrix into tiles, with blocks of at most `block_cols` columns. Each rank reads its rows
+ * twice, heavy ones three times, and packs the tiles it owns. Ranks share nnz of all tiles, unless
+ * each rank has all rows. `span` NULL: every tile stands alone. Return 0 or SL_ERR_SYSTEM.
+ * Collective. */
 int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix,
                             const struct sl_cuts *cuts, sl_span_function *span, int64_t block_cols,
                             const struct sl_sparse_rows *rows);

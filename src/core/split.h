@@ -1,4 +1,4 @@
-/* What a vertex is used for. */
+/* The splits of vertices: training, validation, test. */
 #ifndef SL_CORE_SPLIT_H
 #define SL_CORE_SPLIT_H
 

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/remembered.h"
 
-static const double SAME = 0.01, NEAR = 1.0; /* in powers of two */
+static const double SAME = 0.01, NEAR = 1.0; /* distance in powers of two */
 
 static double distance(double a, double b)
 {
@@ -46,7 +46,7 @@ static bool is_same(const struct sl_spmm_measured *a, const struct sl_spmm_measu
     return a->width == b->width && distance(a->degree, b->degree) < SAME;
 }
 
-/* The newest first: of too many, the oldest are forgotten. */
+/* Put new measurements first: where there are too many, the oldest are forgotten. */
 int sl_spmm_choice_remember(const struct sl_spmm_measured *measured, int count)
 {
     struct sl_spmm_choice old;

@@ -1,6 +1,6 @@
-/* Whose kernel multiplies sparse tiles on a GPU: ours or cuSPARSE's. The choice depends on the
- * tile's shape and on earlier measurements, never on the times of tasks in this run. The two
- * kernels add in different orders, and a run is to give the same bits again. */
+/* Choose the kernel that multiplies a sparse tile on a GPU: ours or cuSPARSE's. The choice depends
+ * on the tile's shape and on earlier measurements, never on the times of tasks in this run. The two
+ * kernels add in different orders, and a run must give the same bits again. */
 #ifndef SL_CORE_SPMM_CHOICE_H
 #define SL_CORE_SPMM_CHOICE_H
 
@@ -17,7 +17,8 @@ enum sl_spmm_kernel { SL_SPMM_KERNELS(SL_CHOICE_CONSTANT) };
 
 enum { SL_SPMM_MEASURED = 64 };
 
-/* Tiles of `degree` entries per row, times rows of `width`: cuSPARSE's time over ours. */
+/* A measurement of tiles with `degree` entries per row, times rows of `width`: cuSPARSE's time over
+ * ours. */
 struct sl_spmm_measured {
     int64_t width;
     double degree, times;
@@ -26,27 +27,29 @@ struct sl_spmm_measured {
 struct sl_spmm_choice {
     enum sl_spmm_kernel kernel;
     int64_t room;      /* bytes of a GPU's memory for what cuSPARSE keeps of tiles */
-    int64_t taken;     /* of these */
-    void *kept;        /* what was reserved or refused, a tree of search.h */
+    int64_t taken;     /* bytes of `room` that are reserved */
+    void *kept;        /* needs that were reserved or refused, a tree of search.h */
     int64_t most_ones; /* entries of the largest tile without values */
-    int64_t products;  /* by cuSPARSE, submitted so far */
+    int64_t products;  /* products by cuSPARSE submitted so far */
     int count;
     struct sl_spmm_measured measured[SL_SPMM_MEASURED];
 };
 
-/* What `starling bench spmm --device cuda --remember` measured on this machine; perhaps nothing. */
+/* Read the measurements of `starling bench spmm --device cuda --remember` on this machine; perhaps
+ * there are none. */
 void sl_spmm_choice_read(struct sl_spmm_choice *choice);
 
-/* Of `count` measurements, remember every measurement with a ratio, in place of older measurements
- * of the same shapes. Return 0, SL_ERR_SYSTEM, or SL_ERR_USAGE where no measurement has a ratio. */
+/* Remember all of `count` measurements that have a ratio, in place of older measurements of the
+ * same shapes. Return 0, SL_ERR_SYSTEM, or SL_ERR_USAGE where no measurement has a ratio. */
 int sl_spmm_choice_remember(const struct sl_spmm_measured *measured, int count);
 
-/* Whether cuSPARSE is wanted for a tile: always or never, or where it was faster in the nearest
- * measurement, if that is within a factor of two in both width and degree. */
+/* Return whether cuSPARSE is to multiply a tile: always, never, or (fastest) where it was faster in
+ * the nearest measurement. A measurement counts within a factor of two in both width and degree. */
 bool sl_spmm_choice_wants(const struct sl_spmm_choice *choice, int64_t rows, int64_t nnz,
                           int64_t width);
 
-/* What is kept on a GPU for a tile, found by its tag: for products of one width, or of all (0). */
+/* Memory that cuSPARSE keeps on a GPU for a tile, found by its tag: for products of one width, or
+ * of all (0). */
 struct sl_spmm_need {
     int64_t tag, width;
     int64_t bytes;
@@ -58,7 +61,7 @@ struct sl_spmm_need {
 bool sl_spmm_choice_reserve(struct sl_spmm_choice *choice, int sharers, int count,
                             const struct sl_spmm_need *need);
 
-/* A run begins, or has ended: nothing is reserved, refused or counted. */
+/* Forget all reservations, refusals and counts, when a run begins or has ended. */
 void sl_spmm_choice_reset(struct sl_spmm_choice *choice);
 
 #endif

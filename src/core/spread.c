@@ -18,8 +18,8 @@ static int tile_at(const int64_t *cut, int tile, int64_t at)
     return tile;
 }
 
-/* Puts every entry at the next place of its rank, next (ranks); with `entries` NULL it only counts
- * the places. In a row, columns ascend, and so do their tiles. */
+/* Put every entry of a row at the next place of its rank, next (ranks); with `entries` NULL only
+ * count the places. In a row, columns ascend, and so do their tiles. */
 static void pack_row(const struct sl_spread_source *s, int64_t r, int tile, int64_t *next,
                      struct entry *entries)
 {
@@ -83,7 +83,7 @@ static int exchange(struct sl_runtime *rt, const struct sl_spread_source *s,
     return code;
 }
 
-/* The rows from the first tile that this rank owns something of to the last one. */
+/* Set the range of rows from the first tile row in which this rank owns a tile to the last. */
 static void find_rows(const struct sl_runtime *rt, const struct sl_spread_source *s,
                       struct sl_spread *out)
 {
@@ -107,7 +107,7 @@ static int build(const struct entry *entries, int64_t count, struct sl_spread *o
     out->values = malloc((size_t)count * sizeof *out->values + 1);
     if (!out->indptr || !out->columns || !out->values)
         return no_memory(count);
-    int64_t *end = out->indptr + 1; /* of each row, so far: at first of the row before it */
+    int64_t *end = out->indptr + 1; /* end of each row so far, at first the end of the row before */
     for (int64_t e = 0; e < count; e++)
         end[entries[e].row - out->first + 1]++;
     for (int64_t k = 1; k <= out->rows; k++)
@@ -127,7 +127,7 @@ enum { RANGE_BITS = 14 };
 
 struct ranges {
     int64_t count;
-    int64_t *first;        // (count + 1), of its entries
+    int64_t *first;        // (count + 1): place of each range's first entry
     struct entry *entries; // (first[count])
     struct sl_spread *out;
 };
@@ -148,7 +148,7 @@ static void append(const struct sl_spread_source *s, int64_t *next, struct entry
     }
 }
 
-/* The rows of a range. Its entries come by ascending column. */
+/* Build the rows of a range. Its entries come by ascending column. */
 static void build_range(void *context, int64_t i)
 {
     const struct ranges *ranges = context;

@@ -20,8 +20,8 @@ const char *sl_starpu_files_home(void)
     return home;
 }
 
-/* Write a file of as many bytes as StarPU's files take, and remove it. A quota shows itself in no
- * other way. Return 0 or errno. */
+/* Write a file of as many bytes as StarPU's files take, and remove it: only writing shows a quota.
+ * Return 0 or errno. */
 static int try_to_write(const char *directory)
 {
     enum { BYTES = 64 << 10 };
@@ -32,15 +32,16 @@ static int try_to_write(const char *directory)
     const int file = mkstemp(path);
     if (file < 0)
         return errno;
-    errno = ENOSPC; /* a write that stops halfway sets nothing */
+    errno = ENOSPC; /* a write that stops halfway sets no errno */
     int code = write(file, bytes, BYTES) == BYTES ? 0 : errno;
-    if (close(file) && !code) /* NFS tells it here */
+    if (close(file) && !code) /* NFS reports a full disk at close */
         code = errno;
     unlink(path);
     return code;
 }
 
-/* A folder in /tmp that nobody else can write to. What is there may be somebody else's. */
+/* Find or make a folder in /tmp that nobody else can write to. A folder that is there may be
+ * somebody else's. */
 static void find_own_place(char path[PATH_MAX])
 {
     enum { TRIES = 10 };
@@ -89,7 +90,7 @@ static int remove_empty(const char *path, const struct stat *status, int type, s
 
 void sl_starpu_files_remove_empty(void)
 {
-    enum { DIRECTORIES = 8 }; /* open at a time */
+    enum { DIRECTORIES = 8 }; /* open directories of the walk */
     char path[PATH_MAX];
     const char *home = sl_starpu_files_home();
     if (home && snprintf(path, sizeof path, "%s/.starpu/sampling", home) < (int)sizeof path)

@@ -11,7 +11,8 @@
 
 enum { SENTENCE = 256 };
 
-/* Another rank of this node, and what to say when it is gone: a signal handler cannot print. */
+/* Another rank of this node, and the words to print when it is gone: a signal handler cannot format
+ * text. */
 struct peer {
     pid_t pid;
     int rank;
@@ -19,7 +20,7 @@ struct peer {
 };
 
 static volatile sig_atomic_t requested;
-static struct peer *peers; /* by rank */
+static struct peer *peers; /* ranks of this node, by rank */
 static int peer_count, own_rank;
 
 static bool is_alive(const struct peer *peer)
@@ -27,8 +28,8 @@ static bool is_alive(const struct peer *peer)
     return kill(peer->pid, 0) == 0;
 }
 
-/* Ends the process if a rank of this node is gone. The first of those that are left speaks. None
- * ends before all have looked: the launcher waits a second before it kills. */
+/* End the process if a rank of this node is gone. The first rank left speaks. All look before any
+ * ends: the launcher waits a second before it kills. */
 static void end_if_alone(void)
 {
     static const struct timespec pause = {.tv_nsec = 300000000};
@@ -42,7 +43,7 @@ static void end_if_alone(void)
     if (!gone)
         return;
     const ssize_t said = first ? write(STDERR_FILENO, gone->sentence, strlen(gone->sentence)) : 0;
-    (void)said; /* nothing is left to do */
+    (void)said; /* the handler can do nothing about a failed write */
     nanosleep(&pause, NULL);
     _exit(1);
 }
@@ -54,7 +55,8 @@ static void request_stop(int signal_number)
     requested = 1;
 }
 
-/* Ranks whose processes cannot be seen from here, in a container of their own, are left out. */
+/* Find the ranks of this node. Ranks in a container of their own, whose processes cannot be seen
+ * from here, are left out. */
 static void find_peers(struct sl_runtime *rt)
 {
     char host[128] = "";
@@ -64,7 +66,7 @@ static void find_peers(struct sl_runtime *rt)
     if (!pid || !node || !peers)
         sl_fatal("no memory for the processes of %d ranks", rt->ranks); /* the others wait */
     gethostname(host, sizeof host - 1);
-    int64_t name = 0; /* of the host, for ranks to compare */
+    int64_t name = 0; /* hash of the host's name, for ranks to compare */
     for (const char *c = host; *c; c++)
         name = (name * 31 + *c) % 1000000007;
     sl_runtime_gather(rt, getpid(), pid);
@@ -84,7 +86,7 @@ static void find_peers(struct sl_runtime *rt)
     free(node);
 }
 
-/* The terminal's, the launcher's, and what Slurm sends before the time is up. */
+/* Signals of a terminal, of a launcher, and of Slurm before the time is up. */
 static const int requests[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 enum { REQUESTS = sizeof requests / sizeof *requests };
 static struct sigaction before[REQUESTS];
@@ -93,14 +95,16 @@ void sl_stop_catch(struct sl_runtime *rt)
 {
     struct sigaction action = {.sa_handler = request_stop};
     find_peers(rt);
-    for (int r = 0; r < REQUESTS; r++) { /* nohup and "&" of a shell ignore some */
+    for (int r = 0; r < REQUESTS;
+         r++) { /* nohup and "&" of a shell make a process ignore some signals */
         const bool insistent = requests[r] == SIGINT || requests[r] == SIGTERM;
         action.sa_flags = insistent ? (int)SA_RESETHAND : 0; /* a shell sends SIGHUP twice */
         sigaction(requests[r], NULL, &before[r]);
         if (before[r].sa_handler != SIG_IGN)
             sigaction(requests[r], &action, NULL);
     }
-    signal(SIGPIPE, SIG_IGN); /* who reads the words may end before the run: the log has all */
+    signal(SIGPIPE,
+           SIG_IGN); /* the reader of stdout may end before the run; the log has all lines */
 }
 
 void sl_stop_release(void)

@@ -1,17 +1,17 @@
-/* Tables of figures on stdout: a list of JSON objects, of which columns show one member each. */
+/* Print tables of figures on stdout from a list of JSON objects. Each column shows one member. */
 #ifndef SL_CORE_TABLE_H
 #define SL_CORE_TABLE_H
 
 #include <jansson.h>
 
 struct sl_column {
-    const char *key;   /* of the member; NULL ends the list */
-    const char *title; /* what stands above it */
-    double unit;       /* numbers are divided by it; 0: as they are */
-    int digits;        /* after the point */
+    const char *key;   /* name of the member; NULL ends the list */
+    const char *title; /* heading of the column */
+    double unit;       /* divisor of the numbers; 0: none */
+    int digits;        /* digits after the point */
 };
 
-/* Prints a title line and a line for each row; text to the left, numbers to the right, "-" where a
+/* Print a title line and a line for each row: text to the left, numbers to the right, "-" where a
  * row lacks the member. */
 void sl_table_print(const json_t *rows, const struct sl_column *columns);
 

@@ -41,8 +41,8 @@ static enum starpu_data_access_mode mode_of(const struct sl_task *description, i
     return t == description->count - 2 ? modes[description->before_output] : STARPU_R;
 }
 
-/* Where the handles and, if the codelet leaves them open, the access modes go: into the task itself
- * as far as there is room. */
+/* Choose the memory for the handles and, if the codelet leaves them open, the access modes: the
+ * task itself as far as there is room. */
 static starpu_data_handle_t *make_room(struct starpu_task *task, const struct sl_task *description)
 {
     const int count = description->count;
@@ -61,7 +61,7 @@ static starpu_data_handle_t *make_room(struct starpu_task *task, const struct sl
     return handles;
 }
 
-/* Bytes of the operands, each read or written once. */
+/* Return the bytes of the operands, each read or written once. */
 static double operand_bytes(const struct sl_task *description)
 {
     double bytes = 0.0;
@@ -82,7 +82,8 @@ static uint32_t mix(uint32_t hash, uint32_t value)
     return hash ^ hash >> 15;
 }
 
-/* Tiles of one type in a row count once: how many there are follows from the cut, not the work. */
+/* Hash the types of tiles. A row of tiles of one type counts once: their number follows from the
+ * cut, not from the work. */
 static uint32_t mix_types(uint32_t hash, const struct sl_task *description)
 {
     size_t last = 0;
@@ -105,7 +106,7 @@ uint32_t sl_task_footprint(const struct sl_task *description)
     return mix(mix_types(hash, description), description->kind);
 }
 
-/* The codelet's argument with the footprint behind it (codelets/codelet.c). */
+/* Store the codelet's argument with the footprint behind it (codelets/codelet.c). */
 static void set_argument(struct starpu_task *task, const struct sl_task *description)
 {
     const size_t size = description->argument_size;
@@ -129,7 +130,7 @@ bool sl_task_holds(const struct sl_runtime *rt, int64_t bytes)
     return rt->gpu_bytes == 0 || bytes <= rt->gpu_bytes / TASKS;
 }
 
-/* StarPU would try for ever to find room on a GPU. */
+/* Return whether a GPU has no room for a task's tiles. StarPU would try for ever to find room. */
 static bool exceeds_gpus(const struct sl_runtime *rt, const struct sl_task *description)
 {
     static bool told;
@@ -221,7 +222,8 @@ static int list_own(const struct sl_runtime *rt, const struct sl_matrix *matrix,
     return count;
 }
 
-/* To write all of a matrix in main memory ends all copies on GPUs, so that none is written back. */
+/* Submit a task that writes all of a matrix in main memory: this ends all copies on GPUs, so that
+ * none is written back. */
 void sl_task_hand_over(struct sl_runtime *rt, const struct sl_matrix *from,
                        const struct sl_matrix *to)
 {

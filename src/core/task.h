@@ -10,12 +10,12 @@
 
 enum { SL_TASK_TILES = 8 };
 
-/* Tasks that may be pending: they take some tens of megabytes. */
+/* Most tasks that may be pending: they take some tens of megabytes. */
 enum { SL_PENDING_TASKS = 20000 };
 
 struct starpu_codelet;
 
-/* How a codelet of any number of tiles accesses the last ones; it reads the others. */
+/* How a codelet that takes any number of tiles accesses its last tiles; it reads the others. */
 enum sl_task_output { SL_TASK_READS, SL_TASK_WRITES, SL_TASK_UPDATES };
 
 /* Urgency of ready tasks on several ranks, for policies that look at it. SOON: a message waits for
@@ -23,22 +23,23 @@ enum sl_task_output { SL_TASK_READS, SL_TASK_WRITES, SL_TASK_UPDATES };
  * before the next epoch. */
 enum sl_task_urgency { SL_TASK_LATER = -1, SL_TASK_USUAL, SL_TASK_SOON };
 
-/* One task. The codelet says how each tile is accessed; the task runs where its last tile, the
+/* A task. The codelet says how each tile is accessed; the task runs where its last tile, the
  * output, lives. There is no task where the output is idle. */
 struct sl_task {
     struct starpu_codelet *codelet;
-    int count;                                 /* of tiles */
-    enum sl_task_output output, before_output; /* of the last tile and the one before it; `output`
-                                                  is left 0 where the codelet says all */
+    int count; /* number of tiles */
+    enum sl_task_output output,
+        before_output; /* access of the last tile and of the tile before it; `output` stays 0 where
+                          the codelet names all accesses */
     struct sl_tile *tiles[SL_TASK_TILES];
-    struct sl_tile *const *list; /* instead of `tiles`, if there are more; only read by the call */
-    const void *argument;        /* copied */
+    struct sl_tile *const
+        *list;            /* used instead of `tiles` for more tiles; only sl_task_submit reads it */
+    const void *argument; /* copied into the task */
     size_t argument_size;
     enum sl_task_urgency urgency;
-    bool on_cores; /* GPUs leave it alone; likewise with a tile that is */
-    double work;   /* flops, or edges x width: what its duration follows */
-    uint32_t kind; /* bits of the codelet's own, 0 … 65535: which of its ways, as far as they differ
-                      in time */
+    bool on_cores; /* GPUs must not run the task; set, too, by a tile with on_cores */
+    double work;   /* flops, or edges x width: the task's duration grows with it */
+    uint32_t kind; /* variant of the codelet, 0 … 65535, for variants that differ in time */
 };
 
 /* Return the key of the performance models; in a submitted task the key stands behind the argument.
@@ -54,9 +55,9 @@ bool sl_task_holds(const struct sl_runtime *rt, int64_t bytes);
 
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *task);
 
-/* Two matrices share memory on this rank. Submit a task without work: what is submitted on matrix
- * `to` later waits for all that was submitted on matrix `from`, messages too. The values of `from`
- * are lost. */
+/* Let matrix `to` take over memory that it shares with matrix `from` on this rank. Submit a task
+ * without work: later tasks on `to` wait for all earlier tasks and messages on `from`. The values
+ * of `from` are lost. */
 void sl_task_hand_over(struct sl_runtime *rt, const struct sl_matrix *from,
                        const struct sl_matrix *to);
 

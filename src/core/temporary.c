@@ -21,7 +21,7 @@ void sl_temporary_open_shared(struct sl_tile *tile, int64_t rows, int64_t cols, 
 
 void sl_temporary_open(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols)
 {
-    /* Ranks need not make the same ones. */
+    /* Tag -1 stays on this rank: ranks need not open the same tiles. */
     sl_temporary_open_shared(tile, rows, cols, sizeof(float), rt->rank, -1);
 }
 
@@ -49,8 +49,8 @@ void sl_temporary_close(struct sl_tile *tile)
 
 struct sl_resting {
     struct sl_resting *next;
-    struct sl_tile tile; /* without contents */
-    int64_t turn;        /* in which it was closed */
+    struct sl_tile tile; /* a closed tile, without contents */
+    int64_t turn;        /* turn in which the tile was closed */
 };
 
 static int list_of(const struct sl_tile *tile)

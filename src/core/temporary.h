@@ -23,27 +23,29 @@ void sl_temporary_empty(struct sl_tile *tile);
 /* Let the runtime free the tile after the submitted tasks on it. Wait for nothing. */
 void sl_temporary_close(struct sl_tile *tile);
 
-/* Handles of closed temporary tiles, for tiles of the same shape that are opened later:
- * aggregations and products that repeat register none. A handle rests for SL_TEMPORARY_REST turns,
- * since tasks on its next tile wait for those on the last one. Which handle a tile gets follows
- * from the order of the calls alone. Zeroed: there are none. */
+/* Handles of closed temporary tiles, for later tiles of the same shape: repeated aggregations and
+ * products register no handles. A handle rests for SL_TEMPORARY_REST turns, since tasks on its next
+ * tile wait for tasks on its last one. The order of the calls alone decides which handle a tile
+ * gets. Zeroed: there are none. */
 enum { SL_TEMPORARY_REST = 4, SL_TEMPORARY_LISTS = 64 };
 
 struct sl_temporaries {
     int64_t turn;
-    struct sl_resting *first[SL_TEMPORARY_LISTS], *last[SL_TEMPORARY_LISTS]; /* by shape */
+    struct sl_resting *first[SL_TEMPORARY_LISTS],
+        *last[SL_TEMPORARY_LISTS]; /* lists of resting handles, by shape */
 };
 
-/* An aggregation or a product begins. The functions do nothing with NULL, but close the tile. */
+/* Begin a turn, before an aggregation or a product. With NULL, this function and the next do
+ * nothing, and sl_temporaries_close closes the tile. */
 void sl_temporaries_turn(struct sl_temporaries *temporaries);
 
 /* Give an opened tile that no task has used a handle that has rested, if there is one. */
 void sl_temporaries_serve(struct sl_temporaries *temporaries, struct sl_tile *tile);
 
-/* sl_temporary_close, but the handle rests. */
+/* Close the tile and let its handle rest. */
 void sl_temporaries_close(struct sl_temporaries *temporaries, struct sl_tile *tile);
 
-/* Wait for the tasks on all handles. They serve other tiles then (core/handle.h). */
+/* Wait for the tasks on all handles. The handles serve other tiles then (core/handle.h). */
 void sl_temporaries_free(struct sl_temporaries *temporaries);
 
 #endif

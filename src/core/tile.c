@@ -8,7 +8,7 @@
 #include "core/memory.h"
 #include "core/runtime.h"
 
-static const int64_t MOST_TILE_BYTES = INT32_MAX; /* of an MPI message */
+static const int64_t MOST_TILE_BYTES = INT32_MAX; /* limit of an MPI message */
 
 void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
                       int64_t ld, size_t element_size, int owner, void *memory)
@@ -91,7 +91,7 @@ void sl_matrix_wake(const struct sl_matrix *matrix)
         matrix->tiles[t].idle = false;
 }
 
-/* One slab for all tiles of this rank, so that small tiles share huge pages too. */
+/* Allocate one slab for all tiles of this rank, so that small tiles share huge pages, too. */
 int sl_matrix_allocate(struct sl_runtime *rt, struct sl_matrix *matrix)
 {
     const size_t bytes = sl_matrix_own_bytes(rt, matrix);

@@ -17,7 +17,7 @@ static inline size_t sl_type_size(enum sl_type type)
     return type == SL_BFLOAT16 ? 2 : 4;
 }
 
-enum { SL_ROW_UNIT = 16 }; /* elements: a vector of the kernels */
+enum { SL_ROW_UNIT = 16 }; /* Elements of a vector of the kernels. */
 
 /* Return the columns of a row in memory: `cols`, rounded up to whole vectors. */
 static inline int64_t sl_padded(int64_t cols)
@@ -35,20 +35,21 @@ static inline int64_t sl_leading(int64_t cols, enum sl_type type)
     return padded > 0 && padded * size % SHARED == 0 ? padded + LINE / size : padded;
 }
 
-/* A piece of a matrix, known to every rank, present on its owner and wherever it was sent.
- * Row-major. */
+/* A piece of a matrix, row-major. Every rank knows it; its owner and the ranks it was sent to have
+ * its values. */
 struct sl_tile {
     void *handle; /* the runtime's handle on this rank; NULL until the tile is first used here */
-    void *memory; // (rows, ld) on the owner; NULL elsewhere, where the runtime allocates as much
+    void *memory; // (rows, ld) on the owner; NULL elsewhere: the runtime allocates memory
     int64_t rows, cols;
-    int64_t ld;          /* elements between rows, in each memory where it is */
-    size_t element_size; /* bytes; of a dense tile: 4 float32, 2 bfloat16 */
-    int64_t tag;         /* the same on every rank, unique */
-    int owner;           /* rank */
-    float place;         /* among the rank's tiles of its matrix, 0 … 1; -1: it is alone */
-    bool received;       /* not the owner, but the last write was sent here */
-    bool on_cores;       /* its tasks are for the cores: GPUs have no room for such tiles */
-    bool idle;           /* tasks whose output it is are left out; the same on every rank */
+    int64_t ld;          /* elements from row to row, in every memory */
+    size_t element_size; /* bytes of an element; dense tiles: 4 float32, 2 bfloat16 */
+    int64_t tag;         /* unique number, equal on every rank */
+    int owner;           /* rank that owns the tile */
+    float
+        place; /* position among the rank's tiles of its matrix, 0 … 1; -1: the tile stands alone */
+    bool received; /* this rank is not the owner, and has received the last value */
+    bool on_cores; /* the tile's tasks run on the cores: GPUs have no room for it */
+    bool idle;     /* tasks with this output are left out; equal on every rank */
 };
 
 static inline int64_t sl_tile_bytes(const struct sl_tile *tile)
@@ -59,7 +60,7 @@ static inline int64_t sl_tile_bytes(const struct sl_tile *tile)
 /* A dense matrix cut into a grid of tiles. */
 struct sl_matrix {
     enum sl_type type;
-    int row_order; /* of the orders of vertices, which its rows are in: 0 where there is one */
+    int row_order; /* number of the vertex order of its rows; 0 where there is only one order */
     int64_t rows, cols;
     int tile_rows, tile_cols;
     int64_t *row_cut;      // (tile_rows + 1)
@@ -68,67 +69,69 @@ struct sl_matrix {
     void *slab;            /* memory of all tiles that this rank owns; NULL: the memory is lent */
     size_t slab_bytes;
     bool lent;
-    struct sl_place *place; /* that lends the memory (graphs/place.h); NULL: none */
+    struct sl_place *place; /* place that lends the memory (graphs/place.h); NULL: none */
 };
 
-/* A copy of the cut points (count + 1) of `count` tiles, or NULL. */
+/* Return a copy of the cut points (count + 1) of `count` tiles, or NULL without memory. */
 int64_t *sl_cut_copy(int count, const int64_t *cut);
 
-/* Return the last of `count` tiles that begins at or before `row`: cut[tile] <= row. The tile has
- * rows if the row is one of theirs. */
+/* Return the last of `count` tiles that begins at or before `row`: cut[tile] <= row. If the row is
+ * in any tile, the result is a tile with rows. */
 int sl_cut_find(int count, const int64_t *cut, int64_t row);
 
-/* Which rank owns tile (i, j); `context` is the distribution's. */
+/* Return the rank that owns tile (i, j); `context` is the distribution's. */
 typedef int sl_owner_function(const void *context, int i, int j);
 
-/* Where a matrix is cut into tiles, and who has them. */
+/* The cuts of a matrix into tiles, and the tiles' owners. */
 struct sl_cuts {
     int tile_rows, tile_cols;
     const int64_t *row_cut; // (tile_rows + 1)
     const int64_t *col_cut; // (tile_cols + 1)
     sl_owner_function *owner;
-    const void *context; /* of `owner` */
+    const void *context; /* first argument of `owner` */
 };
 
-/* A matrix with the given cuts, which are copied, rows padded to 16 elements, zeroed. Every rank
- * calls it in the same order, because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
+/* Make a zeroed matrix with the given cuts, which are copied; rows are padded to 16 elements. Every
+ * rank calls it in the same order, because tags are counted. Return 0 or SL_ERR_SYSTEM. */
 int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
                      const struct sl_cuts *cuts);
 
-/* sl_matrix_create in two steps: the matrix without memory, and the memory. */
+/* Make a matrix in two steps: describe it without memory, then allocate its memory. */
 int sl_matrix_describe(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
                        const struct sl_cuts *cuts);
 int sl_matrix_allocate(struct sl_runtime *rt, struct sl_matrix *matrix);
 
-/* Instead of sl_matrix_allocate: return the bytes of the matrix's tiles on this rank; lend the
- * matrix so much memory, which stays the caller's (NULL: a plan). No tile is idle then. */
+/* Lend the matrix memory instead of sl_matrix_allocate. sl_matrix_own_bytes returns the bytes of
+ * the matrix's tiles on this rank. The lent memory of so many bytes stays the caller's (NULL: a
+ * plan). No tile is idle then. */
 size_t sl_matrix_own_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix);
 void sl_matrix_lend(const struct sl_runtime *rt, struct sl_matrix *matrix, void *memory);
 
-/* Waits for its tasks and messages, then frees. Safe on a zeroed struct. */
+/* Wait for the matrix's tasks and messages, then free it. Safe on a zeroed struct. */
 void sl_matrix_destroy(struct sl_matrix *matrix);
 
 struct sl_tile *sl_matrix_tile(const struct sl_matrix *matrix, int i, int j);
 
-/* Other values took the memory of the matrix: none of its tiles is idle. */
+/* Mark no tile of the matrix as idle, after other values took its memory. */
 void sl_matrix_wake(const struct sl_matrix *matrix);
 
-/* A tile that stands alone: `rows` x `cols` elements of `element_size` bytes, zeroed on its owner.
- */
+/* Make a tile that stands alone: `rows` x `cols` elements of `element_size` bytes, zeroed on its
+ * owner. */
 int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
                    size_t element_size, int owner);
 void sl_tile_destroy(struct sl_tile *tile);
 
-/* Describes a tile without giving it memory; `memory` (or NULL where this rank is not the owner)
- * stays the caller's. */
+/* Describe a tile without allocating memory. `memory` stays the caller's; NULL where this rank is
+ * not the owner. */
 void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
                       int64_t ld, size_t element_size, int owner, void *memory);
 
-/* Give the handle away, waiting for its tasks; the owner's memory then holds the last value. */
+/* Wait for the tile's tasks and give its handle away; the owner's memory then has the last value.
+ */
 void sl_tile_forget(struct sl_tile *tile);
 
-/* Waits for the tasks on an owned tile and returns its memory for reading or writing until
- * sl_tile_release. Between runs and for checkpoints. */
+/* Wait for the tasks on an owned tile and return its memory for reading or writing until
+ * sl_tile_release. Call it between runs and for checkpoints. */
 void *sl_tile_acquire(struct sl_runtime *rt, struct sl_tile *tile, bool write);
 void sl_tile_release(struct sl_tile *tile);
 

@@ -14,8 +14,8 @@ extern "C" {
 #include "core/error.h"
 }
 
-/* A value as JSON (a new reference), or NULL: JSON has no tables of ours, dates, infinities, and no
- * zero bytes in strings. */
+/* Return a value as JSON (a new reference). Return NULL for values that JSON lacks: our keys allow
+ * no tables, dates, infinities or zero bytes in strings. */
 static json_t *to_json(const toml::node &node)
 {
     if (const auto *text = node.as_string())
@@ -47,7 +47,7 @@ static std::string problem_of(const std::string &name, const toml::node &node)
            "finite number, true or false)";
 }
 
-/* Adds all keys and their lines. Returns 0 or a negative code. */
+/* Add all keys and their lines. Return 0 or a negative code. */
 static int add_keys(const toml::table &table, const char *source, json_t *object, json_t *lines)
 {
     for (const auto &[key, node] : table) {

@@ -14,28 +14,28 @@
 #include "core/file.h"
 #include "core/log.h"
 
-/* Times are nanoseconds of the steady clock. */
+/* A task's time, in nanoseconds of the steady clock. */
 struct span {
     const char *name;
     int64_t epoch, start, end;
 };
 
-/* Of its own worker alone while tasks run. */
+/* Records of a worker, which it alone writes while tasks run. */
 struct worker {
     _Alignas(64) struct span *spans; // (count)
     int64_t count, room;
-    bool running; /* a task that is recorded: the last span */
+    bool running; /* the last span is a task that still runs */
 };
 
 struct message {
     enum sl_trace_way way;
     int process, tag;
-    int64_t number; /* of the messages of this way, process and tag */
+    int64_t number; /* number of the message among those of its way, process and tag */
     int64_t bytes, start, end;
-    int lane; /* messages of a link that travel together are in lanes of their own */
+    int lane; /* messages of a link that travel together are in separate lanes */
 };
 
-/* Messages of one way, process and tag, since sl_trace_enable. */
+/* Number of messages of one way, process and tag since sl_trace_enable. */
 struct counter {
     enum sl_trace_way way;
     int process, tag;
@@ -45,12 +45,12 @@ struct counter {
 enum { LANES = 64 };
 
 static struct {
-    atomic_bool counts;  /* messages: from the start of a run that has a trace */
-    int64_t first, last; /* epochs; 0: nothing is recorded */
-    int64_t epoch;       /* of what is submitted */
+    atomic_bool counts;  /* messages are counted, from the start of a run that has a trace */
+    int64_t first, last; /* epochs to record; 0: nothing is recorded */
+    int64_t epoch;       /* epoch of the tasks submitted now */
     struct worker workers[STARPU_NMAXWORKERS];
-    atomic_bool listens;  /* to messages */
-    pthread_mutex_t lock; /* of what follows */
+    atomic_bool listens;  /* messages are recorded */
+    pthread_mutex_t lock; /* guards the members below */
     struct message *messages;
     struct counter *counters;
     int64_t message_count, message_room, counter_count, counter_room;
@@ -63,7 +63,7 @@ static int64_t read_clock(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Memory for one element more than `count`. */
+/* Return the list with room for one element more than `count`. */
 static void *grown(void *list, int64_t count, int64_t *room, size_t size)
 {
     if (count < *room)
@@ -96,13 +96,14 @@ void sl_trace_epoch(int64_t epoch)
         atomic_store(&trace.listens, true);
 }
 
-/* StarPU reads a task's tag only where use_tag is set. */
+/* Store the epoch in the task's tag: StarPU reads the tag only where use_tag is set. */
 void sl_trace_mark(struct starpu_task *task)
 {
     task->tag_id = (starpu_tag_t)trace.epoch;
 }
 
-/* Messages of the last epoch have come before the next one ends. */
+/* Return whether a task is of the recorded epochs. Messages of the last epoch have come before the
+ * next epoch ends. */
 static bool is_wanted(const struct starpu_task *task)
 {
     const int64_t epoch = (int64_t)task->tag_id;
@@ -170,7 +171,7 @@ void sl_trace_message_ends(int64_t number)
 
 /* ---- Writing ---- */
 
-/* Messages that are still on their way no longer change these. */
+/* A copy of the messages, which late messages no longer change. */
 struct list {
     struct message *messages; // (count)
     int64_t count;
@@ -187,7 +188,7 @@ static struct list detach_messages(void)
     return list;
 }
 
-enum { LINKS = 1000 /* the number of the first track of a link, above those of workers */ };
+enum { LINKS = 1000 /* number of the first track of a link, above the tracks of workers */ };
 
 static int compare_messages(const void *a, const void *b)
 {
@@ -195,7 +196,7 @@ static int compare_messages(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Of all spans that are recorded on this rank. */
+/* Find the first start and the last end of all spans recorded on this rank. */
 static void find_window(int64_t *start, int64_t *end)
 {
     *start = INT64_MAX;
@@ -208,7 +209,8 @@ static void find_window(int64_t *start, int64_t *end)
         }
 }
 
-/* Messages that share the lane of a track would look like one. The last lane takes what is left. */
+/* Give messages of a track that travel together separate lanes, or they would look like one. The
+ * last lane takes the rest. */
 static void choose_lanes(const struct list *list)
 {
     if (list->count > 0)
@@ -233,7 +235,7 @@ static int track_of(const struct message *message)
            message->lane;
 }
 
-/* "starling_spmm_set": the prefix keeps performance models of programs apart, no more. */
+/* Return the name without "starling_", which keeps performance models of programs apart. */
 static const char *short_name(const char *name)
 {
     static const char prefix[] = "starling_";
@@ -273,8 +275,8 @@ static void print_workers(FILE *out, int rank, int64_t origin)
     }
 }
 
-/* Both ranks find the same number, which no other message has. Perfetto takes arrows whose ids are
- * numbers or hexadecimal digits alone. The mixing is that of SplitMix64. */
+/* Return a message's number that both ranks find and no other message has. Perfetto takes arrows
+ * whose ids are numbers or hexadecimal digits alone. SplitMix64 mixes the bits. */
 static uint64_t arrow_id(int from, int to, const struct message *m)
 {
     const uint64_t parts[] = {(uint64_t)from, (uint64_t)to, (uint64_t)m->tag, (uint64_t)m->number};
@@ -288,13 +290,14 @@ static uint64_t arrow_id(int from, int to, const struct message *m)
     return id;
 }
 
-/* When an arrow ends: within its span, which to Perfetto has ended at its end. */
+/* Return the time at which an arrow ends. It must be inside the message's span: to Perfetto, a span
+ * does not contain its end. */
 static int64_t arrow_end(const struct message *m)
 {
     return m->end > m->start ? m->end - 1 : m->start;
 }
 
-/* A message is a span on both ranks, and an arrow between them. */
+/* Print a message as a span on its rank, and its end of the arrow between both ranks. */
 static void print_message(FILE *out, int rank, const struct message *m, int64_t origin)
 {
     const bool sent = m->way == SL_TRACE_SENT;
@@ -321,7 +324,7 @@ static void print_link(FILE *out, int rank, const struct message *m)
     print_name(out, rank, track_of(m), name);
 }
 
-/* Those that travelled between `start` and `end`. */
+/* Print the messages that travelled between `start` and `end`. */
 static int print_messages(FILE *out, const struct sl_runtime *rt, const struct list *list,
                           int64_t origin, int64_t start, int64_t end)
 {
@@ -348,7 +351,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* By how much this rank's clock is before rank 0's. */
+/* Return the nanoseconds by which this rank's clock is ahead of rank 0's. */
 static int64_t compare_clocks(struct sl_runtime *rt)
 {
     enum { MEETINGS = 9 };
@@ -359,7 +362,7 @@ static int64_t compare_clocks(struct sl_runtime *rt)
     if (!clocks)
         sl_fatal("no memory for the clocks of %d ranks", rt->ranks);
     for (int m = 0; m < MEETINGS; m++) {
-        sl_runtime_gather(rt, 0, clocks); /* they leave it together */
+        sl_runtime_gather(rt, 0, clocks); /* ranks leave this together */
         sl_runtime_gather(rt, read_clock(), clocks);
         difference[m] = clocks[rt->rank] - clocks[0];
     }
@@ -368,7 +371,7 @@ static int64_t compare_clocks(struct sl_runtime *rt)
     return difference[MEETINGS / 2];
 }
 
-/* This rank's part of the file, in memory. */
+/* Print this rank's part of the file into memory. */
 static int print_rank(struct sl_runtime *rt, const struct list *list, char **text, size_t *size)
 {
     int64_t start, end;

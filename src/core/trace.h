@@ -20,23 +20,23 @@ void sl_trace_enable(void);
 /* Record the tasks and messages of epochs `first` to `last`. Before the tasks of interest. */
 void sl_trace_open(int64_t first, int64_t last);
 
-/* What is submitted from now on belongs to an epoch. On the submitting thread; nothing is waited
- * for. */
+/* Assign all tasks submitted from now on to an epoch. Call it on the submitting thread; it waits
+ * for nothing. */
 void sl_trace_epoch(int64_t epoch);
 
-/* Write what was recorded on all ranks into one file, with no task in flight, and record no more.
+/* Write the records of all ranks into one file, with no task in flight, and stop recording.
  * Collective. Return 0 or SL_ERR_SYSTEM, the same on all ranks. */
 int sl_trace_close(struct sl_runtime *rt, const char *path);
 
-/* For task.c: the task is of the epoch that is submitted. */
+/* Mark a task with the epoch of sl_trace_epoch; task.c calls this. */
 void sl_trace_mark(struct starpu_task *task);
 
-/* For scheduler.c: the calling worker starts or ends a task. */
+/* Note that the calling worker starts or ends a task; scheduler.c calls this. */
 void sl_trace_task(const struct starpu_task *task, bool starts);
 
-/* For message.c, with MPI's thread: a payload is sent to a process, or received from one. Return a
- * number for sl_trace_message_ends, -1 where nothing is recorded. Both processes count all messages
- * of a pair and a tag alike, so that both ends of a message have one number in the picture. */
+/* Note a payload that is sent to a process or received from one; message.c calls this on MPI's
+ * thread. Return a number for sl_trace_message_ends, -1 where nothing is recorded. Both processes
+ * count the messages of a pair and a tag alike, so that both ends of a message have one number. */
 enum sl_trace_way { SL_TRACE_SENT, SL_TRACE_RECEIVED };
 int64_t sl_trace_message(enum sl_trace_way way, int process, int tag, int64_t bytes);
 void sl_trace_message_ends(int64_t number);

@@ -5,8 +5,8 @@
 #include "core/message.h"
 #include "core/ranks.h"
 
-/* Every view has a range of tags. Ranks that share two views have seen both their numbers, and the
- * later one is larger than all that its ranks have seen. */
+/* Return the number of a new view, whose range of tags no view of its ranks has. Ranks that share
+ * two views have seen both numbers, and the later one is the largest that its ranks have seen. */
 static int64_t number_of_last;
 
 static int64_t next_number(struct sl_runtime *parent)
@@ -30,7 +30,7 @@ int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view
         view->way[w] = NULL;
     view->world = NULL;
     view->comm = NULL;
-    view->spmm.kept = NULL; /* the parent's */
+    view->spmm.kept = NULL; /* the reservations stay the parent's */
     sl_spmm_choice_reset(&view->spmm);
     const int code = sl_ranks_split(parent, colour, view);
     if (code)

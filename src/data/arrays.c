@@ -36,7 +36,7 @@ int sl_arrays_check_rows(const struct sl_npy *npy, int dims, int64_t vertices)
 
 int sl_arrays_check_labels(struct sl_npy *labels, int64_t vertices, int64_t *classes)
 {
-    if (labels->dims == 2 && labels->shape[1] == 1) { /* OGB's */
+    if (labels->dims == 2 && labels->shape[1] == 1) { /* OGB stores labels as (n, 1) */
         labels->dims = 1;
         labels->fortran_order = false;
     }
@@ -86,7 +86,7 @@ int sl_arrays_features(const struct sl_npy *features, struct sl_dataset *out)
                        &out->features_dense);
 }
 
-/* Labels that are names, or that have NaN for none. */
+/* Copy labels that are names, or that have NaN for no label. */
 static int copy_labels(const struct sl_npy *labels, struct sl_dataset *out)
 {
     struct sl_runtime alone = {.ranks = 1};

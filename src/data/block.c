@@ -18,7 +18,8 @@ static int refuse(size_t bytes)
                     (double)bytes / 0x1p20);
 }
 
-/* More than the whole machine has: Linux would grant it and kill the process at first use. */
+/* Return whether `bytes` exceed the machine's memory: Linux would grant them and kill the process
+ * at first use. */
 static bool exceeds_machine(size_t bytes)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -29,12 +30,13 @@ void *sl_block_alloc(struct sl_block **list, size_t bytes)
 {
     void *base = NULL;
     if (bytes < SIZE_MAX - ALIGNMENT && !exceeds_machine(bytes)) {
-        /* At least one unit, so that an empty array has an address too. */
+        /* Take at least one unit, so that an empty array has an address, too. */
         const size_t unit = bytes >= LARGE ? HUGE_PAGE : ALIGNMENT;
         const size_t units = bytes > 0 ? (bytes + unit - 1) / unit : 1;
         base = aligned_alloc(unit, units * unit);
         if (base && unit == HUGE_PAGE)
-            madvise(base, units * unit, MADV_HUGEPAGE); /* a wish: slower without, never wrong */
+            madvise(base, units * unit,
+                    MADV_HUGEPAGE); /* advice only: without it, memory is slower */
     }
     if (!base) {
         refuse(bytes);

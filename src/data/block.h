@@ -10,29 +10,29 @@ struct sl_block {
     struct sl_block *next;
     void *base;
     size_t bytes;
-    bool mapped; /* munmap instead of free */
+    bool mapped; /* freed by munmap instead of free */
 };
 
-/* A new heap block of `bytes` (at least 1, 64-byte aligned, not cleared) on the list, or NULL
- * (sl_error set). */
+/* Add a heap block of `bytes` (at least 1, 64-byte aligned, not cleared) to the list and return its
+ * memory, or NULL (sl_error set). */
 void *sl_block_alloc(struct sl_block **list, size_t bytes);
 
-/* The same for `count` items of `size` bytes; a product that overflows is an error, too. */
+/* Add a heap block for `count` items of `size` bytes and return its memory, or NULL (sl_error set),
+ * also where the product overflows. */
 void *sl_block_array(struct sl_block **list, int64_t count, size_t size);
 
-/* A formatted string on the list, or NULL (sl_error set). */
+/* Return a formatted string on the list, or NULL (sl_error set). */
 char *sl_block_print(struct sl_block **list, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Puts existing memory on the list, which then owns it. Returns 0, or SL_ERR_SYSTEM (memory is
- * released). */
+/* Put existing memory on the list, which then owns it. Return 0, or SL_ERR_SYSTEM after releasing
+ * the memory. */
 int sl_block_adopt(struct sl_block **list, void *base, size_t bytes, bool mapped);
 
-/* Puts the blocks of one list on another one. */
+/* Move the blocks of one list to another. */
 void sl_block_move(struct sl_block **to, struct sl_block **from);
 
-/* Takes mapped files out of the process's resident memory; where they are touched again, they come
- * back. */
+/* Take mapped files out of the process's resident memory; pages come back when they are touched. */
 void sl_block_unload(const struct sl_block *list);
 
 void sl_block_free_all(struct sl_block **list);

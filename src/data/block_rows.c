@@ -73,9 +73,9 @@ struct assembly {
     struct sl_block_rows *rows;
     int threads;
     struct sl_block *scratch;
-    int64_t *position;    // (block_count from, block_count to): entries, then where they go
-    int64_t *entry_start; // (block_count + 1): rows of each block in the result
-    int64_t *box_end;     // (block_count): where its box ends, which starts with the rows
+    int64_t *position;    // (block_count from, block_count to): entries, then their places
+    int64_t *entry_start; // (block_count + 1): place of each block's rows in the result
+    int64_t *box_end;     // (block_count): end of the box, which starts at the block's rows
     uint16_t *box_row;    // (entries): row of each mirrored entry, within its block
     int64_t *indptr;      // (rows + 1)
     int32_t *indices;     // (entries): the columns of mirrored entries first
@@ -92,8 +92,8 @@ static void count_block(void *context, int64_t block)
         count[list->ids[k] >> a->rows->bits]++;
 }
 
-/* From numbers of entries to places. The columns of a box lie where the rows of its block will be,
- * filled in the order of the blocks they come from. */
+/* Turn numbers of entries into places. The columns of a box lie at the place of its block's rows,
+ * in the order of the blocks they come from. */
 static void place_boxes(struct assembly *a)
 {
     const int64_t block_count = a->rows->block_count;
@@ -126,8 +126,8 @@ static void scatter_block(void *context, int64_t block)
         }
 }
 
-/* Puts the rows of a block, of which `next` is scratch and `column` a copy of the box's columns, in
- * their places: smaller neighbours, then larger ones. */
+/* Put the rows of a block in their places, smaller neighbours before larger ones. `next` is
+ * scratch; `column` is a copy of the box's columns. */
 static void place_rows(struct assembly *a, int64_t block, int64_t *next, const int32_t *column)
 {
     const int64_t begin = sl_block_rows_begin(a->rows, block);
@@ -171,7 +171,7 @@ static void finish_block(void *context, int64_t block)
     sl_ids_free(&a->rows->blocks[block]);
 }
 
-/* Runs one phase on all blocks. */
+/* Run one phase on all blocks. */
 static int for_blocks(struct assembly *a, void (*phase)(void *context, int64_t block))
 {
     sl_parallel_for(a->threads, a->rows->block_count, phase, a);

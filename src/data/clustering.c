@@ -11,7 +11,7 @@
 
 enum {
     SAMPLES = 2048
-}; /* pairs of neighbours for each degree: a standard error of 0.011 at most */
+}; /* pairs of neighbours drawn for each degree: a standard error of 0.011 at most */
 
 struct counting {
     const struct sl_csr *graph;
@@ -44,13 +44,14 @@ static int64_t count_all(const struct sl_csr *graph, int32_t v)
     return joined;
 }
 
-/* 0 … count - 1 from 32 random bits. */
+/* Return a number of 0 … count - 1 from 32 random bits. */
 static int64_t choose(uint32_t bits, int64_t count)
 {
     return (int64_t)((uint64_t)bits * (uint64_t)count >> 32);
 }
 
-/* A random pair of neighbours of a random one of these vertices, all of one degree. */
+/* Draw a vertex of `vertices`, all of one degree, and a pair of its neighbours; return whether the
+ * pair is joined. */
 static bool sample(const struct counting *c, const int32_t *vertices, int64_t count, int64_t degree,
                    uint32_t number)
 {

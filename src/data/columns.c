@@ -11,16 +11,16 @@
 #include "data/feature_form.h"
 #include "data/part.h"
 
-/* Sums are those of pieces of the rows, added in the order of the pieces: pieces do not depend on
- * the number of ranks. */
+/* Sums are made by pieces of the rows and added in the order of the pieces: the pieces do not
+ * depend on the number of ranks. */
 enum { PIECES = 64, SUMS = 1 << 20, FLOATS = 1 << 16, ROWS = 1024 };
 
-/* Of each column: numbers that are not 0, and sums of x - shift and of its square. */
+/* Sums of each column: numbers that are not 0, x - shift, and its square. */
 enum { COUNT, SUM, SQUARES, KINDS };
 
 struct pass {
     const struct sl_source *source;
-    const int32_t *row; // (rows): of features_dense
+    const int32_t *row; // (rows): rows of features_dense
     int64_t rows, pieces;
     const double *shift; // (features)
     double *sum;         // (pieces, KINDS, features)
@@ -28,7 +28,7 @@ struct pass {
     atomic_bool failed;
 };
 
-/* Rows of features as floats, dense whatever they are stored as. x: (rows, features). */
+/* Copy rows of features to x (rows, features) as dense floats, however they are stored. */
 static int copy_rows(const struct sl_source *source, const int32_t *row, int64_t rows, float *x)
 {
     const struct sl_stored_csr *csr = &source->features_csr;
@@ -65,7 +65,7 @@ static void add_row(const struct pass *pass, const float *x, double *sum)
     }
 }
 
-/* The pieces of this rank, which lie side by side: it reads about the same rows later. */
+/* Sum the pieces of this rank, which lie side by side: the rank reads about these rows later. */
 static void pass_pieces(void *context, int64_t begin, int64_t end)
 {
     struct pass *pass = context;
@@ -184,8 +184,8 @@ bool sl_columns_are_uneven(const struct sl_column_scales *scales)
 
 /* ---- Means and deviations ---- */
 
-/* The rows of the training vertices, in the order of the files; numbers that are no vertices are
- * left for those who read the split. */
+/* List the rows of the training vertices, in the order of the files. Leave out numbers that are no
+ * vertices: readers of the split report them. */
 static int64_t list_training(const struct sl_source *source, int32_t *row)
 {
     const struct sl_npy *ids = &source->split[SL_SPLIT_TRAIN];
@@ -203,7 +203,8 @@ static int64_t list_training(const struct sl_source *source, int32_t *row)
     return count;
 }
 
-/* The first row is near the others: sums of squares of what is left keep their digits. */
+/* Set the shift to the first training row, which is near the others: sums of squares of the
+ * differences keep their digits. */
 static int find_shift(const struct sl_source *source, const int32_t *row, double *shift)
 {
     const int64_t width = source->features;
@@ -216,7 +217,8 @@ static int find_shift(const struct sl_source *source, const int32_t *row, double
     return rc;
 }
 
-/* A column of equal numbers is centred and keeps its scale. */
+/* Compute mean and deviation of each column. A column of equal numbers is centred and keeps its
+ * scale. */
 static void find_moments(const double *shift, const double *sum, int64_t width, int64_t rows,
                          double *mean, double *deviation)
 {

@@ -43,9 +43,8 @@ void sl_triples_free(struct sl_triples *t)
     *t = (struct sl_triples){0};
 }
 
-/* A stable counting sort of entries by `key`. `out` is a CSR matrix with a row per key, whose
- * entries are `other` in the order of the list. Everything that reorders here is one or two of
- * these. */
+/* Sort entries stably by `key`, by counting. `out` is a CSR matrix with a row per key, whose
+ * entries are `other` in the order of the list. All reordering here is one or two such sorts. */
 static int bucket(int64_t keys, int64_t others, int64_t count, const int32_t *key,
                   const int32_t *other, const float *values, struct sl_block **blocks,
                   struct sl_csr *out)
@@ -66,7 +65,7 @@ static int bucket(int64_t keys, int64_t others, int64_t count, const int32_t *ke
         if (sorted)
             sorted[at] = values[k];
     }
-    /* Each pointer has moved to the end of its row, where the next row starts. */
+    /* Each pointer is at the end of its row now, where the next row starts. */
     memmove(indptr + 1, indptr, (size_t)keys * sizeof *indptr);
     indptr[0] = 0;
     *out = (struct sl_csr){keys, others, indptr, indices, sorted};
@@ -88,7 +87,7 @@ int sl_csr_transpose(const struct sl_csr *csr, struct sl_block **blocks, struct 
     return rc;
 }
 
-/* Closes up equal neighbours in sorted rows, in place. Returns how many entries went. */
+/* Merge equal neighbours in sorted rows, in place. Return how many entries were removed. */
 static int64_t merge_duplicates(int64_t rows, int64_t *indptr, int32_t *indices, float *values)
 {
     int64_t kept = 0, start = 0;
@@ -120,7 +119,7 @@ int sl_csr_build(const struct sl_triples *t, int64_t rows, int64_t cols, struct 
                     &scratch, &transposed);
     if (!rc)
         rc = sl_csr_transpose(&transposed, blocks, out);
-    if (!rc) /* the arrays are new and nobody else sees them yet: writing is fine */
+    if (!rc) /* the arrays are new, and nobody else has them yet: they may be written */
         *merged += merge_duplicates(rows, (int64_t *)out->indptr, (int32_t *)out->indices,
                                     (float *)out->values);
     sl_block_free_all(&scratch);
@@ -145,7 +144,7 @@ static void insertion_sort(int64_t count, struct entry *entries)
     }
 }
 
-/* Sorts by one byte of the column. */
+/* Sort by one byte of the column. */
 static void radix_pass(int64_t count, const struct entry *from, struct entry *to, int byte)
 {
     int64_t next[256] = {0}, sum = 0;
@@ -160,7 +159,8 @@ static void radix_pass(int64_t count, const struct entry *from, struct entry *to
         to[next[from[k].col >> (8 * byte) & 255]++] = from[k];
 }
 
-/* By column, equal ones as they come; `scratch` has as much room. Returns where the result is. */
+/* Sort a row by column, stably; `scratch` has as much room as `entries`. Return the array with the
+ * result. */
 static struct entry *sort_row(int64_t count, int64_t cols, struct entry *entries,
                               struct entry *scratch)
 {
@@ -178,7 +178,7 @@ static struct entry *sort_row(int64_t count, int64_t cols, struct entry *entries
     return entries;
 }
 
-/* The most entries of a row. */
+/* Return the entries of the longest row. */
 static int64_t longest_of(int64_t rows, const int64_t *indptr)
 {
     int64_t longest = 0;
@@ -187,15 +187,15 @@ static int64_t longest_of(int64_t rows, const int64_t *indptr)
     return longest;
 }
 
-/* What the passes over rows on all threads share. */
+/* Data of a pass over rows on all threads. */
 struct passing {
     const struct sl_csr *csr;
     int32_t *indices;
     float *values;
-    atomic_bool found; /* something that is not as hoped for: what, is the pass's */
+    atomic_bool found; /* the pass has found an entry of the kind it looks for */
 };
 
-/* Rows begin … end - 1, each in order. */
+/* Sort each of the rows begin … end - 1. */
 static void sort_rows(void *context, int64_t begin, int64_t end)
 {
     struct passing *s = context;
@@ -311,7 +311,8 @@ static void find_misfit(void *context, int64_t begin, int64_t end)
         atomic_store(&s->found, true);
 }
 
-/* Looks for the first one only where there is one. */
+/* Return whether all columns are in range. Only if a thread finds a wrong column, look for the
+ * first one. */
 bool sl_csr_columns_fit(const struct sl_csr *csr, int64_t *row, int64_t *entry)
 {
     struct passing s = {.csr = csr};
@@ -333,7 +334,7 @@ bool sl_csr_values_finite(const struct sl_csr *csr, int64_t *row, int64_t *entry
     return true;
 }
 
-/* The value of an entry that both matrices have. */
+/* Return the value of an entry that both matrices have. */
 static float unite_values(enum sl_symmetrize way, bool loop, float x, float y)
 {
     if (way == SL_SYMMETRIZE_MAX || loop)
@@ -341,8 +342,8 @@ static float unite_values(enum sl_symmetrize way, bool loop, float x, float y)
     return way == SL_SYMMETRIZE_SUM ? x + y : 0.5f * x + 0.5f * y;
 }
 
-/* Row `r` of both matrices merged to `out` from position `at`; returns the position after it. With
- * `out` NULL it only counts. */
+/* Merge row `r` of both matrices into indices and values from position `at`; return the position
+ * after it. With `indices` NULL only count. */
 static int64_t unite_row(const struct sl_csr *a, const struct sl_csr *b, enum sl_symmetrize way,
                          int64_t r, int32_t *indices, float *values, int64_t at)
 {
@@ -372,7 +373,7 @@ int sl_csr_pattern(const struct sl_csr *csr, bool symmetric, struct sl_block **b
     return symmetric ? SL_OK : sl_csr_symmetrize(out, blocks);
 }
 
-/* Pairs u < v with an entry each way, in the rows of a matrix and its transpose. */
+/* Count pairs u < v with an entry each way, in the rows of a matrix and its transpose. */
 static void count_pairs(const struct sl_csr *a, const struct sl_csr *b, int64_t *both,
                         int64_t *different)
 {

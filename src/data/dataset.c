@@ -15,10 +15,10 @@
 #include "data/formats/formats.h"
 #include "data/source.h"
 
-/* A rank that reads everything by itself. */
+/* The runtime of a rank that reads everything by itself. */
 static struct sl_runtime alone = {.ranks = 1};
 
-/* What the vertices are called, row by row. */
+/* Set the vertices' names, row by row. */
 static int take_vertex_ids(const struct sl_source *source, struct sl_part *part)
 {
     const struct sl_npy *ids = &source->vertex_ids;
@@ -35,8 +35,8 @@ static int take_vertex_ids(const struct sl_source *source, struct sl_part *part)
     return items && own->name ? SL_OK : SL_ERR_SYSTEM;
 }
 
-/* All rows of a source, whose blocks the dataset takes over in addition to its own. Its name and
- * path stay; on any error all of it does. */
+/* Read all rows of a source into a dataset, which takes over the source's blocks, too. The source
+ * keeps its name and path; on any error it keeps everything. */
 static int read_whole(struct sl_source *source, struct sl_dataset *out)
 {
     struct sl_part part;
@@ -91,7 +91,7 @@ int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed
     if (!rc && source.vertex) {
         rc = read_whole(&source, &ordered);
         if (!rc) {
-            sl_block_free_all(&data->blocks); /* everything has moved to other rows */
+            sl_block_free_all(&data->blocks); /* all arrays have moved to other blocks */
             *data = ordered;
         }
     }
@@ -116,7 +116,7 @@ static int symmetrize(struct sl_dataset *data, enum sl_symmetrize way)
     return rc ? rc : sl_dataset_validate(data);
 }
 
-/* What the options ask for after reading. */
+/* Reverse or symmetrize the edges, as the options ask. */
 static int turn_edges(struct sl_dataset *data, const struct sl_read_options *options)
 {
     const struct sl_csr read = data->adjacency;
@@ -137,7 +137,8 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
     *out = (struct sl_dataset){0};
     sl_progress_begin("reading %s", path);
     int rc = sl_source_open_with(&alone, path, options, &source);
-    source.undirected = source.undirected && !options->symmetrize; /* it will be */
+    source.undirected =
+        source.undirected && !options->symmetrize; /* the options make the graph undirected later */
     source.split_rule = options->split;
     if (!rc)
         rc = read_whole(&source, out);
@@ -167,7 +168,7 @@ int sl_dataset_name(struct sl_dataset *data, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (vasprintf(&data->name, format, args) < 0)
-        data->name = NULL; /* undefined then */
+        data->name = NULL; /* asprintf leaves it undefined on failure */
     va_end(args);
     data->path = data->name ? strdup(data->name) : NULL;
     return data->path ? SL_OK : sl_error(SL_ERR_SYSTEM, "out of memory for the name of a dataset");

@@ -31,7 +31,8 @@ double sl_degree_law_at(const struct sl_degree_law *law, double tail)
 
 /* --- The weights --- */
 
-/* Two classes of targets per octave, from 2^-8; the centre of class b is at b + 0.5. */
+/* Return the position of a target among the classes: two classes per octave, from 2^-8; the centre
+ * of class b is at b + 0.5. */
 static double position(double target)
 {
     return fmin(fmax(2.0 * log2(target) + 16.0, 0.0), SL_WEIGHT_BINS - 1);
@@ -51,7 +52,7 @@ void sl_weight_curve_add(struct sl_weight_curve *curve, double target, double co
     curve->sum[b] += target * count;
 }
 
-/* Expected degree in class b: all vertices but itself, of every class in proportion. */
+/* Return the expected degree in class b: all other vertices, of every class in proportion. */
 static double expect(const struct sl_weight_curve *curve, const double *x, int b)
 {
     double degree = 0.0, vertices = 0.0;
@@ -63,13 +64,13 @@ static double expect(const struct sl_weight_curve *curve, const double *x, int b
     return degree * (vertices - 1.0) / vertices;
 }
 
-/* The value of class b; 0 beyond the classes. */
+/* Return the value of class b; 0 beyond the classes. */
 static double value_at(const double *value, int b)
 {
     return b >= 0 && b < SL_WEIGHT_BINS ? value[b] : 0.0;
 }
 
-/* Classes without vertices take the value of the nearest one that has some. */
+/* Give classes without vertices the value of the nearest class that has some. */
 static void fill_gaps(double *value)
 {
     double filled[SL_WEIGHT_BINS] = {0};
@@ -81,7 +82,7 @@ static void fill_gaps(double *value)
         value[b] = filled[b];
 }
 
-/* The weight of class b where pairs are seldom joined. */
+/* Return the weight of class b where pairs are seldom joined. */
 static double sparse_weight(const struct sl_weight_curve *curve, int b)
 {
     return curve->sum[b] / curve->count[b] / curve->root;
@@ -90,7 +91,8 @@ static double sparse_weight(const struct sl_weight_curve *curve, int b)
 void sl_weight_curve_solve(struct sl_weight_curve *curve)
 {
     enum { STEPS = 40 };
-    const double most = 16.0; /* times more or less: targets that cannot be had would need no end */
+    const double most = 16.0; /* limit of a ratio and of its inverse: targets out of reach would
+                                 need endless weights */
     double x[SL_WEIGHT_BINS] = {0}, next[SL_WEIGHT_BINS] = {0}, total = 0.0;
     for (int b = 0; b < SL_WEIGHT_BINS; b++)
         total += curve->sum[b];
@@ -98,7 +100,8 @@ void sl_weight_curve_solve(struct sl_weight_curve *curve)
     for (int b = 0; b < SL_WEIGHT_BINS; b++)
         if (curve->count[b] > 0.0)
             x[b] = sparse_weight(curve, b);
-    /* All weights enter each expectation, so that the square root of the error is a full step. */
+    /* Every expectation depends on all weights, so a step by the square root of the error is a full
+     * step. */
     for (int step = 0; step < STEPS; step++) {
         for (int b = 0; b < SL_WEIGHT_BINS; b++) {
             if (curve->count[b] == 0.0)
@@ -126,14 +129,14 @@ double sl_weight_curve_at(const struct sl_weight_curve *curve, double target)
     return ratio * target / curve->root;
 }
 
-/* How likely vertices of two classes, of which there are some, are joined. */
+/* Return the probability that vertices of two classes, neither empty, are joined. */
 static double join(const struct sl_weight_curve *curve, int b, int c)
 {
     return -expm1(-curve->ratio[b] * sparse_weight(curve, b) * curve->ratio[c] *
                   sparse_weight(curve, c));
 }
 
-/* share (bins): of the neighbours of a vertex of class b, those of each class. */
+/* Set share (bins) to the share of each class among the neighbours of a vertex of class b. */
 static void share_neighbours(const struct sl_weight_curve *curve, int b, double *share)
 {
     double all = 0.0;

@@ -8,8 +8,7 @@
  *     bound = 0
  *     for bit = 63 … 0:
  *         sum over the ranks how many numbers of the group are below bound + 2^bit
- *         if there are no more than the splits before the bound have: bound = bound + 2^bit
- */
+ *         if there are no more than the splits before the bound have: bound = bound + 2^bit */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,14 +30,14 @@ struct drawing {
     bool per_class;
     uint64_t key;
     int64_t groups, count;
-    struct ticket *tickets; // (count): of this rank's labelled vertices, by group and number
-    int64_t *start;         // (groups + 1): the tickets of each group
+    struct ticket *tickets; // (count): this rank's labelled vertices, by group and number
+    int64_t *start;         // (groups + 1): first ticket of each group
     int64_t *wanted;        // (groups, CUTS): vertices before each cut, on all ranks
     int64_t *below;         // (groups, CUTS): scratch
-    uint64_t *bound;        // (groups, CUTS): numbers below it are before the cut
+    uint64_t *bound;        // (groups, CUTS): vertices with smaller numbers are before the cut
 };
 
-/* The group of row k of the part; -1: it has no label. */
+/* Return the group of row k of the part; -1: the row has no label. */
 static int32_t group_of(const struct drawing *d, int64_t k)
 {
     const struct sl_dataset *data = &d->part->data;
@@ -78,7 +77,7 @@ static void draw_tickets(struct drawing *d)
         d->start[g + 1] += d->start[g];
 }
 
-/* How many of this rank's numbers of a group are below `bound`. */
+/* Count this rank's numbers of a group that are below `bound`. */
 static int64_t count_below(const struct drawing *d, int64_t group, uint64_t bound)
 {
     int64_t low = d->start[group], high = d->start[group + 1];
@@ -155,7 +154,7 @@ int sl_part_draw_splits(struct sl_runtime *rt, const struct sl_source *source, s
                         .key = sl_rng_key(rule->seed, SL_RNG_PARTS, 0, STREAM),
                         .groups = groups};
     if (source->classes > 0 && !source->labels.data)
-        return SL_OK; /* those who predict know the classes without labels */
+        return SL_OK; /* whoever predicts knows the classes without labels */
     if (source->classes < 1 || (rule->per_class && source->labels.dims != 1))
         return sl_runtime_agree(rt, refuse_labels(source));
     d.tickets = sl_block_array(&scratch, rows, sizeof *d.tickets);

@@ -8,8 +8,8 @@
 #include "core/parallel.h"
 #include "data/columns.h"
 
-/* Bags of words have at most this share of entries; a sample of one may have more by chance. How
- * such features are multiplied is another choice (sl_defaults_form). */
+/* MOST: largest share of entries in a bag of words. CHANCE: factor by which a sample may exceed it.
+ * How features are multiplied is another choice (sl_defaults_form). */
 static const double MOST = 0.4, CHANCE = 1.1;
 
 enum { SAMPLE = 1 << 22, FLOATS = 1 << 16, ROWS = 1024 };
@@ -62,7 +62,7 @@ static void pass_row(struct pass *pass, int64_t k, const float *x)
         atomic_store(&pass->negative, true);
 }
 
-/* Some rows at a time are made float32, in memory that stays in the cache. */
+/* Convert some rows at a time to float32, in memory that stays in the cache. */
 static void pass_rows(void *context, int64_t begin, int64_t end)
 {
     struct pass *pass = context;
@@ -93,8 +93,8 @@ static int pass_all(struct pass *pass, int64_t rows)
                                       : 0;
 }
 
-/* Set indptr[k + 1] (rows) to the entries of the rows first + k * step, of which each rank counts
- * its share. Return an error, or the totals: entries, and ranks with a negative number. */
+/* Set indptr[k + 1] (rows) to the entries of row first + k * step; each rank counts its share. Set
+ * *all to the totals: entries, and ranks with a negative number. Return 0 or an error. */
 static int count_rows(struct sl_runtime *rt, const struct sl_source *source, int64_t step,
                       int64_t rows, int64_t *indptr, struct counts *all)
 {
@@ -114,14 +114,14 @@ static int count_rows(struct sl_runtime *rt, const struct sl_source *source, int
     return 0;
 }
 
-/* Rows of the sample, at equal distances: all of them where the features are small. */
+/* Return how many rows to sample, at equal distances; all rows where the features are small. */
 static int64_t sampled_rows(const struct sl_source *source)
 {
     const int64_t rows = SAMPLE / source->features;
     return rows < 1 ? 1 : rows < source->vertices ? rows : source->vertices;
 }
 
-/* The counts become row pointers. */
+/* Turn the counts into row pointers of the source's CSR features. */
 static void become_csr(struct sl_source *source, int64_t *indptr, int64_t entries)
 {
     const char *name = source->features_dense.name;
@@ -162,7 +162,7 @@ int sl_features_settle(struct sl_runtime *rt, struct sl_source *source)
     int rc = sl_columns_find_scales(rt, source, n / rows, rows, &source->scales);
     const bool uneven = source->scales.half_full && sl_columns_are_uneven(&source->scales);
     if (rc || source->table || (uneven && !source->bag_of_words))
-        return rc; /* many columns of a table may be mostly 0 */
+        return rc; /* in a table, many columns may be mostly 0 */
     rc = find_few(rt, source, n / rows, rows, CHANCE * MOST, &blocks, &counts, &all, &few);
     if (!rc && few)
         rc = find_few(rt, source, 1, n, MOST, &blocks, &counts, &all, &few);

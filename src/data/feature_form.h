@@ -22,13 +22,13 @@ int sl_features_set_form(struct sl_runtime *rt, struct sl_source *source,
 /* Return the form that a part of the source has. */
 enum sl_feature_form sl_features_part_form(const struct sl_source *source);
 
-/* Whether the form is dense, and was CSR before. */
+/* Return whether the form is dense, and was CSR before. */
 bool sl_features_made_dense(const struct sl_source *source);
 
-/* Whether the features are stored dense and read as CSR. */
+/* Return whether the features are stored dense and read as CSR. */
 bool sl_features_lie_dense(const struct sl_source *source);
 
-/* Say so in a note, of the dataset called `name`; else say nothing. */
+/* Print a note about dataset `name` where dense features are read as CSR; else print nothing. */
 void sl_features_note(const struct sl_source *source, const char *name);
 
 /* Read rows first … first + rows - 1 of the order as CSR, into new blocks. What was counted before

@@ -7,7 +7,7 @@
 #include "core/file.h"
 #include "data/labels.h"
 
-/* Each in the place of the vertex that it was before any order was stored. */
+/* Copy the ids to the places of the vertices' original numbers. */
 static int take_ids(const struct sl_source *source, struct sl_identities *out)
 {
     const struct sl_npy *stored = &source->vertex_ids;
@@ -18,7 +18,7 @@ static int take_ids(const struct sl_source *source, struct sl_identities *out)
     memset(items, 0, (size_t)stored->count * bytes);
     for (int64_t row = 0; row < stored->count; row++) {
         const int64_t v = source->original.data ? sl_npy_integer(&source->original, row) : row;
-        if (v >= 0 && v < stored->count) /* those who read the dataset refuse others */
+        if (v >= 0 && v < stored->count) /* sl_source_read refuses other numbers */
             memcpy(items + (size_t)v * bytes, stored->data + (size_t)row * bytes, bytes);
     }
     out->ids = *stored;
@@ -83,7 +83,7 @@ bool sl_identities_print_class(FILE *file, const struct sl_identities *identitie
            fprintf(file, "\t%s", identities->class_name[class_of]) > 0;
 }
 
-/* `text` has room for an id. */
+/* Print the id of vertex v; `text` has room for an id. */
 static bool print_id(FILE *file, const struct sl_identities *identities, int64_t v, char *text)
 {
     const struct sl_npy *ids = &identities->ids;

@@ -16,8 +16,8 @@
 
 /* ---- Kinds ---- */
 
-/* Count different whole numbers, as far as BUCKETS tell them apart, and labels that are -1, which
- * means none where it is the least. */
+/* Count different whole numbers, as far as BUCKETS tell them apart, and labels -1, which mean no
+ * label where no label is less. */
 static int count_values(struct sl_runtime *rt, const struct sl_npy *labels,
                         struct sl_whole_numbers *out)
 {
@@ -51,8 +51,8 @@ static int count_values(struct sl_runtime *rt, const struct sl_npy *labels,
     return rc;
 }
 
-/* Find whether floats without fractions are too many different ones for classes: over a thousand,
- * or over a hundred of which each has few vertices. Else out->values is 0. */
+/* Count the values of floats without fractions if they are too many for classes: over a thousand,
+ * or over a hundred with few vertices each. Else set out->values to 0. */
 static int find_many(struct sl_runtime *rt, const struct sl_npy *labels,
                      struct sl_whole_numbers *out)
 {
@@ -181,7 +181,7 @@ int32_t sl_labels_find(const struct sl_dataset *data, int64_t k)
 
 /* ---- No label ---- */
 
-/* The rank's share of a list. */
+/* The share of a list that this rank reads. */
 struct share {
     int64_t first, end;
 };
@@ -236,7 +236,7 @@ void sl_labels_note(struct sl_runtime *rt, const struct sl_npy *labels, int64_t 
 {
     const struct share share = share_of(rt, labels);
     const bool text = sl_npy_is_text(labels), two = !text && classes == 2;
-    int64_t count[2] = {0}; /* that are missing, or -1; that are 0 */
+    int64_t count[2] = {0}; /* labels that are missing, or -1; labels that are 0 */
     if (labels->dims != 1 || (!text && !two))
         return;
     if (text)
@@ -266,7 +266,7 @@ int64_t sl_labels_count_names(const char *const *names)
     return count;
 }
 
-/* This rank's share of the labels. */
+/* Collect the names in this rank's share of the labels. */
 static int collect_own(const struct sl_runtime *rt, const struct sl_npy *labels,
                        struct sl_string_ids *found)
 {
@@ -281,7 +281,7 @@ static int collect_own(const struct sl_runtime *rt, const struct sl_npy *labels,
     return rc;
 }
 
-/* Adds to `all` the names that rank `root` has found. */
+/* Add the names that rank `root` has found to `all`. */
 static int collect_from(struct sl_runtime *rt, int root, const struct sl_string_ids *own,
                         struct sl_string_ids *all)
 {
@@ -346,7 +346,7 @@ bool sl_labels_need_copy(const struct sl_npy *labels, const struct sl_label_clas
     return labels->kind == 'f' || sl_npy_is_text(labels) || classes->number;
 }
 
-/* Return the place of a name among the classes; -1: it is none. */
+/* Return the place of a name among the classes; -1: the name is no class. */
 static int32_t find_name(const struct sl_label_classes *classes, const char *name)
 {
     const char *const *found =
@@ -354,7 +354,7 @@ static int32_t find_name(const struct sl_label_classes *classes, const char *nam
     return found ? (int32_t)(found - classes->name) : -1;
 }
 
-/* Turn what a label says into the number of its class. */
+/* Turn a label into the number of its class. */
 static int renumber(const struct sl_npy *labels, const struct sl_label_classes *classes, int64_t at,
                     int32_t *label)
 {

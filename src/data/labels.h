@@ -8,19 +8,20 @@
 
 struct sl_dataset;
 
-/* What labels are. */
+/* The kinds of labels. */
 enum sl_label_kind {
     SL_LABELS_UNKNOWN, /* not known yet */
     SL_LABELS_CLASS,   /* a class per vertex */
-    SL_LABELS_SEVERAL, /* (n, c) of 0, 1, or NaN: not known */
-    SL_LABELS_NUMBERS, /* (n, c) of numbers, for regression; NaN: not known */
+    SL_LABELS_SEVERAL, /* (n, c) of 0, 1, or NaN: unknown */
+    SL_LABELS_NUMBERS, /* (n, c) of numbers, for regression; NaN: unknown */
 };
 
-/* Floats without fractions that were taken for numbers to predict, for they are many. */
+/* Counts for floats without fractions that have many values, and so were taken for numbers to
+ * predict. */
 struct sl_whole_numbers {
-    int64_t values;  /* different ones; 0: there are no such labels */
-    int64_t known;   /* vertices that have one */
-    int64_t missing; /* vertices whose label is -1, the least one: they have none */
+    int64_t values;  /* different values; 0: there are no such labels */
+    int64_t known;   /* vertices that have a number */
+    int64_t missing; /* vertices with the label -1, the least label, which means no label */
 };
 
 /* Settle what labels are where *kind is unknown. Matrices of floats with a number other than 0 and
@@ -36,49 +37,51 @@ int sl_labels_settle(struct sl_runtime *rt, struct sl_npy *labels, enum sl_label
 int sl_labels_become_numbers(struct sl_runtime *rt, struct sl_npy *labels,
                              struct sl_block **blocks);
 
-/* Say in a note that whole numbers are numbers to predict, if they are many. */
+/* Say in a note that whole numbers were taken for numbers to predict, because they have many
+ * values. */
 void sl_labels_note_numbers(const char *name, const struct sl_whole_numbers *whole);
 
-/* Whether numbers, (n, 1), may be classes: whole, and from -1 on. Collective. */
+/* Return whether numbers (n, 1) may be classes: all are whole and at least -1. Collective. */
 bool sl_labels_can_be_classes(struct sl_runtime *rt, const struct sl_npy *labels);
 
-/* Whether a row (count) of several labels or numbers has one that is known. */
+/* Return whether any of a row's (count) labels or numbers is known. */
 bool sl_labels_known(const float *row, int64_t count);
 
 /* Return the class of row k. Of several labels or numbers, return 0 if any is known. Return -1 if
  * the row has no label. */
 int32_t sl_labels_find(const struct sl_dataset *data, int64_t k);
 
-/* Take 255 in a list of uint8 for no label: uint8 stores -1 so. 255 stays a class where more than
- * 255 `classes` are said, or none are said (0) and class 254 is there. A note says so, and *labels
- * becomes another array. Collective. SL_ERR_SYSTEM. */
+/* Replace 255 by no label in a list of uint8, which stores -1 as 255. Keep class 255 where there
+ * are more than 255 `classes`, or where `classes` is 0 and class 254 appears. A note tells of it,
+ * and *labels becomes another array. Collective. SL_ERR_SYSTEM. */
 int sl_labels_mend(struct sl_runtime *rt, struct sl_npy *labels, int64_t classes,
                    struct sl_block **blocks);
 
-/* Say in a note what a list of `classes` classes may not mean: words for no label, and -1 beside 1
- * alone. Collective. */
+/* Say in a note which labels in a list of `classes` classes may not be classes: words for no label,
+ * and -1 beside 1 alone. Collective. */
 void sl_labels_note(struct sl_runtime *rt, const struct sl_npy *labels, int64_t classes);
 
-/* How many names a list has, which NULL ends; 0 without a list. */
+/* Return the number of names in a list that NULL ends; 0 without a list. */
 int64_t sl_labels_count_names(const char *const *names);
 
-/* Finds the classes of labels that are text: *names (*count, then NULL), sorted, on the list. An
- * empty label and NaN, NA, N/A, None, null, ? name none. Every rank looks at an equal share and has
- * all names afterwards. SL_ERR_SYSTEM. */
+/* Find the classes of labels that are text: set *names (*count, then NULL), sorted, on the list. An
+ * empty label and NaN, NA, N/A, None, null, ? mean no class. Every rank reads an equal share and
+ * gets all names. Collective. SL_ERR_SYSTEM. */
 int sl_labels_find_names(struct sl_runtime *rt, const struct sl_npy *labels,
                          struct sl_block **blocks, const char *const **names, int64_t *count);
 
-/* The classes that labels name, as text or as a number. */
+/* The classes behind labels, which are text or numbers. */
 struct sl_label_classes {
-    const char *const *name; // (count), sorted: what labels that are text say
-    const int32_t *number;   // (count): the class of each name, or of each number; NULL: the same
+    const char *const *name; // (count), sorted: words of labels that are text
+    const int32_t *number;   // (count): class of each name or number; NULL: its place or value
     int64_t count;
 };
 
-/* Whether sl_labels_copy must read the labels. All others are what an int32 array has. */
+/* Return whether sl_labels_copy must convert the labels. All other labels are stored as int32
+ * classes. */
 bool sl_labels_need_copy(const struct sl_npy *labels, const struct sl_label_classes *classes);
 
-/* Rows row[0] … row[count - 1], or, where `row` is NULL, rows first … first + count - 1. */
+/* A choice of rows: row[0] … row[count - 1], or, where `row` is NULL, first … first + count - 1. */
 struct sl_label_rows {
     const int32_t *row;
     int64_t first, count;

@@ -44,7 +44,7 @@ static int make_room(struct sl_neighbours *out, int64_t count, bool weighted)
     return SL_OK;
 }
 
-/* Refuse a column or a weight that sl_source_read refuses, too. */
+/* Refuse a wrong column or weight with sl_source_read's error. */
 static int refuse(const struct sl_source *source, int64_t v, const struct sl_neighbours *n)
 {
     for (int64_t k = 0; k < n->count; k++) {
@@ -61,7 +61,7 @@ static int refuse(const struct sl_source *source, int64_t v, const struct sl_nei
     return SL_OK;
 }
 
-/* Most files have their rows in order, without an error. */
+/* Return whether a row is sorted, without duplicates and errors; most rows are. */
 static bool is_right(const struct sl_source *source, const struct sl_neighbours *n)
 {
     const int32_t *vertex = n->vertex;
@@ -82,7 +82,8 @@ static int put_in_order(const struct sl_source *source, struct sl_neighbours *n)
     int64_t merged = 0;
     int rc = sl_csr_normalize(&row, &blocks, &merged);
     if (!rc)
-        rc = make_room(n, n->count, n->weight != NULL); /* unless the row is there already */
+        rc = make_room(n, n->count,
+                       n->weight != NULL); /* no new room if the row is in own_vertex already */
     if (!rc) {
         n->count = row.indptr[1];
         memcpy(n->own_vertex, row.indices, (size_t)n->count * sizeof *n->vertex);
@@ -96,7 +97,7 @@ static int put_in_order(const struct sl_source *source, struct sl_neighbours *n)
     return rc;
 }
 
-/* Entries first … first + out->count - 1 of the files, in place where their types allow it. */
+/* Find entries first … first + out->count - 1 of the files, in place where their types allow it. */
 static int find(const struct sl_stored_csr *a, int64_t first, struct sl_neighbours *out)
 {
     const bool weighted = a->values.data != NULL;
@@ -137,7 +138,7 @@ static bool comes_before(const struct sl_ticket *a, const struct sl_ticket *b)
     return a->number != b->number ? a->number < b->number : a->original < b->original;
 }
 
-/* Into the sorted tickets, of which at most `room` stay. */
+/* Insert a ticket into the sorted tickets, of which at most `room` stay. */
 static void insert(struct sl_neighbours *n, int64_t room, const struct sl_ticket *ticket)
 {
     if (n->tickets == room && !comes_before(ticket, &n->ticket[room - 1]))

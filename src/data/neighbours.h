@@ -11,31 +11,32 @@ struct sl_ticket {
     int32_t vertex;
 };
 
-/* All zero at first; sl_neighbours_free. */
+/* The neighbours of a vertex, and room that the next read uses again. All zero at first; end with
+ * sl_neighbours_free. */
 struct sl_neighbours {
     int64_t count;
     const int32_t *vertex; // (count): rows of the files, ascending, each once
     const float *weight;   // (count); NULL: all are 1
-    int32_t *own_vertex;   // (room): what could not stay in the files
+    int32_t *own_vertex;   // (room): copies that are not in the files as they are
     float *own_weight;     // (room); NULL: no weights
     int64_t room, tickets;
-    struct sl_ticket *ticket; // (tickets): of a draw
+    struct sl_ticket *ticket; // (tickets): the smallest random numbers of a draw
 };
 
 /* Read the neighbours of row v of the files, as sl_source_read leaves them: in order, duplicates
  * merged. SL_ERR_DATA names file and position. SL_ERR_SYSTEM. */
 int sl_neighbours_read(const struct sl_source *source, int64_t v, struct sl_neighbours *out);
 
-/* How neighbours are drawn. */
+/* How to draw neighbours. */
 struct sl_neighbour_draw {
     int64_t fanout;
     uint64_t key;
-    const struct sl_vertex_set *inner; /* by rows of the order */
+    const struct sl_vertex_set *inner; /* inner vertices, by rows of the order */
 };
 
-/* Keep at most `fanout` outer neighbours of row v: those with the smallest numbers
- * sl_rng_bits(key, v, neighbour), both by sl_source_number. They come in any order, without
- * weights. Inner neighbours stay only where all do. SL_ERR_SYSTEM. */
+/* Keep at most `fanout` outer neighbours of row v: those with the smallest numbers sl_rng_bits(key,
+ * v, neighbour), both by sl_source_number. They come in any order, without weights. Inner
+ * neighbours stay only where all neighbours stay. SL_ERR_SYSTEM. */
 int sl_neighbours_draw(const struct sl_source *source, int64_t v,
                        const struct sl_neighbour_draw *draw, struct sl_neighbours *neighbours);
 

@@ -1,5 +1,4 @@
-/* Reading some rows of a dataset: in place where they are neighbours in a file of the right type.
- */
+/* Read some rows of a dataset, in place where they are neighbours in a file of the right type. */
 #include "data/part.h"
 
 #include <inttypes.h>
@@ -13,7 +12,7 @@
 #include "data/feature_form.h"
 #include "data/labels.h"
 
-/* What the steps share. */
+/* Data of the steps of reading. */
 struct reading {
     const struct sl_source *source;
     struct sl_part *part;
@@ -25,7 +24,7 @@ static void count_bytes(const struct reading *r, const struct sl_npy *npy, int64
     r->part->bytes_read += items * (int64_t)npy->item_bytes;
 }
 
-/* Items of neighbouring rows; `out` as for sl_npy_take. */
+/* Read items of neighbouring rows; `out` as for sl_npy_take. */
 static int take(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
                 int64_t first, int64_t count, struct sl_block **blocks, void *out)
 {
@@ -33,16 +32,16 @@ static int take(const struct reading *r, const struct sl_npy *npy, enum sl_npy_t
     return sl_npy_take(npy, type, first, count, blocks, out);
 }
 
-/* Rows that the order has from anywhere, for which all cores look. */
+/* A pass of all cores over rows that the order takes from anywhere. */
 struct pass {
     const struct reading *r;
-    int (*row)(const struct pass *pass, int64_t k); /* 0, or an error */
-    const struct sl_npy *npy;                       /* of read_rows, with what it was asked for */
+    int (*row)(const struct pass *pass, int64_t k); /* reads row k; returns 0 or an error */
+    const struct sl_npy *npy;                       /* array, type and width for read_rows */
     enum sl_npy_type type;
     int64_t width;
     const int32_t *from; // (rows): rows of the array
     char *rows;
-    const struct sl_stored_csr *csr; /* of gather_csr, with its result */
+    const struct sl_stored_csr *csr; /* matrix and result for gather_csr */
     int64_t *start;                  // (rows): the first entry in the file
     int64_t *indptr;                 // (rows + 1)
     int32_t *indices;
@@ -58,7 +57,8 @@ static void pass_rows(void *context, int64_t begin, int64_t end)
             atomic_store(&pass->failed, true);
 }
 
-/* Returns the error of the first row that has one, as one core alone would find it. */
+/* Run `row` on all rows. Return the error of the first row that has one, as one core alone would
+ * find it. */
 static int pass_all(struct pass *pass, int (*row)(const struct pass *pass, int64_t k))
 {
     int rc = SL_OK;
@@ -71,7 +71,8 @@ static int pass_all(struct pass *pass, int (*row)(const struct pass *pass, int64
 
 /* ---- Matrices ---- */
 
-/* Whether row v of the file, with the entries begin … end - 1, can be read. */
+/* Return 0 if row v of the file, with the entries begin … end - 1, can be read, else SL_ERR_DATA.
+ */
 static int check_extent(const struct sl_stored_csr *csr, int64_t v, int64_t begin, int64_t end)
 {
     const struct sl_npy *indptr = &csr->indptr, *indices = &csr->indices;
@@ -94,7 +95,7 @@ static int check_extent(const struct sl_stored_csr *csr, int64_t v, int64_t begi
     return SL_OK;
 }
 
-/* Rows that are neighbours in the file. */
+/* Take rows that are neighbours in the file. */
 static int take_csr(const struct reading *r, const struct sl_stored_csr *csr,
                     struct sl_block **blocks, struct sl_csr *out)
 {
@@ -136,7 +137,7 @@ int sl_part_find_row(const struct sl_stored_csr *csr, int64_t v, int64_t extent[
     return rc;
 }
 
-/* Finds row k of this rank in the file, and leaves its length in the result. */
+/* Find row k of this rank in the file, and store its length in the result. */
 static int find_row(const struct pass *pass, int64_t k)
 {
     const int64_t v = sl_source_vertex(pass->r->source, pass->r->first + k);
@@ -159,7 +160,7 @@ static int copy_row(const struct pass *pass, int64_t k)
                : sl_npy_copy(&csr->values, SL_NPY_FLOAT32, from, count, pass->values + to);
 }
 
-/* Rows that the order has from anywhere. */
+/* Gather rows that the order takes from anywhere. */
 static int gather_csr(const struct reading *r, const struct sl_stored_csr *csr,
                       struct sl_block **blocks, struct sl_csr *out)
 {
@@ -212,7 +213,8 @@ static void move_columns(void *context, int64_t begin, int64_t end)
         m->columns[e] = m->place[m->columns[e]];
 }
 
-/* Rows as they are stored; with `vertices` the columns are vertices, which the order moves. */
+/* Read rows as they are stored. With `vertices` the columns are vertices: replace them by their
+ * places in the order. */
 static int read_stored(const struct reading *r, const struct sl_stored_csr *csr, bool vertices,
                        struct sl_block **blocks, struct sl_csr *out)
 {
@@ -223,13 +225,13 @@ static int read_stored(const struct reading *r, const struct sl_stored_csr *csr,
         rc = check_columns(r, csr, out);
     if (rc || !place || !vertices)
         return rc;
-    /* Gathered: nobody else's. */
+    /* gathered rows belong to this part alone: their columns may be changed */
     struct moving moving = {(int32_t *)out->indices, place};
     sl_parallel_for_ranges(sl_parallel_threads(0), out->indptr[r->rows], move_columns, &moving);
     return sl_csr_sort(out, moving.columns, (float *)out->values);
 }
 
-/* Rows in order, without duplicates. */
+/* Read rows, sort them and merge duplicates. */
 static int read_csr(const struct reading *r, const struct sl_stored_csr *csr, bool vertices,
                     struct sl_csr *out, int64_t *merged)
 {
@@ -253,8 +255,8 @@ static int copy_items(const struct pass *pass, int64_t k)
                        pass->rows + k * width * (int64_t)sl_npy_type_bytes(pass->type));
 }
 
-/* Rows of `width` items: rows `from` (rows) of the array, or, for NULL, neighbours; `out` as for
- * sl_npy_take. */
+/* Read rows of `width` items: rows `from` (rows) of the array, or, for NULL, neighbouring rows;
+ * `out` as for sl_npy_take. */
 static int read_rows_from(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
                           int64_t width, const int32_t *from, void *out)
 {
@@ -267,7 +269,7 @@ static int read_rows_from(const struct reading *r, const struct sl_npy *npy, enu
         return SL_ERR_SYSTEM;
     memcpy(out, &pass.rows, sizeof pass.rows);
     count_bytes(r, npy, r->rows * width);
-    if (npy->fortran_order) /* whole columns at a time */
+    if (npy->fortran_order) /* copies along whole columns */
         return sl_npy_copy_rows(npy, type, from, r->rows, pass.rows);
     return pass_all(&pass, copy_items);
 }
@@ -279,7 +281,7 @@ static int read_rows(const struct reading *r, const struct sl_npy *npy, enum sl_
     return read_rows_from(r, npy, type, width, vertex ? vertex + r->first : NULL, out);
 }
 
-/* Those of a selection are rows of the whole graph's array. */
+/* Read dense features; features of a selection are rows of the whole graph's array. */
 static int read_dense(const struct reading *r)
 {
     const struct sl_source *source = r->source;
@@ -297,7 +299,8 @@ static int read_dense(const struct reading *r)
     return rc;
 }
 
-/* Rows of CSR features that are standardised: every number of a row may differ from 0. */
+/* Read CSR features that are standardised to dense rows: every number of a row may differ from 0.
+ */
 static int read_expanded(const struct reading *r)
 {
     const int64_t width = r->source->features;
@@ -335,7 +338,7 @@ static int read_features(const struct reading *r)
     return source->features_dense.data ? read_dense(&dense) : read_expanded(&dense);
 }
 
-/* Labels that are names, that have NaN for none, or whose classes have other numbers. */
+/* Copy labels that are names, that have NaN for no label, or whose classes have other numbers. */
 static int copy_labels(const struct reading *r)
 {
     const struct sl_source *source = r->source;
@@ -353,8 +356,7 @@ static int read_labels(const struct reading *r)
 {
     const struct sl_npy *labels = &r->source->labels;
     struct sl_dataset *out = &r->part->data;
-    if (!labels->data ||
-        out->classes == 0) /* all -1: the layout's way to say that there are none */
+    if (!labels->data || out->classes == 0) /* labels that are all -1 mean that there are none */
         return SL_OK;
     if (labels->dims == 1 && sl_labels_need_copy(labels, &r->source->label_classes))
         return copy_labels(r);
@@ -378,7 +380,7 @@ static int read_original(const struct reading *r)
 
 /* ---- All of it ---- */
 
-/* Standardised features have no zeros to leave out. */
+/* Return the form of a part's features: standardised features have no zeros to leave out. */
 static enum sl_feature_form form_of_rows(const struct sl_source *source)
 {
     const bool full = source->moments.mean && source->feature_form == SL_FEATURES_DENSE;
@@ -405,8 +407,8 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
     return (struct reading){source, out, first, rows};
 }
 
-/* Rows that an order has from anywhere are copies now, and lay on pages with those of other ranks.
- * Dense rows that are read as CSR are copies, too. */
+/* Unload mapped pages after copying: rows that an order takes from anywhere share pages with rows
+ * of other ranks. Dense rows that are read as CSR are copies, too. */
 static void unload(const struct reading *r)
 {
     if (r->source->vertex || sl_features_lie_dense(r->source))

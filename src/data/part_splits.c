@@ -1,4 +1,4 @@
-/* The splits: which of its vertices a rank trains, validates and tests on. */
+/* Read the splits of a rank's vertices: training, validation and test. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 
 /* ---- Is a split in order? ---- */
 
-/* Numbers 0 and 1 of all vertices are a mask that is not called one. */
+/* Refuse a vertex that appears twice. Numbers 0 and 1 for all vertices are probably a mask of
+ * another type. */
 static int refuse_repetition(const struct sl_npy *ids, int64_t vertices, int64_t v)
 {
     const bool mask = ids->count == vertices && v <= 1;
@@ -17,7 +18,7 @@ static int refuse_repetition(const struct sl_npy *ids, int64_t vertices, int64_t
                          : "");
 }
 
-/* Each rank looks at an equal share of the items, and at the one before. */
+/* Check this rank's equal share of the items, each against the item before it. */
 static int check_items(const struct sl_runtime *rt, const struct sl_source *source,
                        const struct sl_npy *ids, bool *ascending)
 {
@@ -47,7 +48,7 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A sorted copy of the whole split. */
+/* Make a sorted copy of the whole split. */
 static int sort(const struct sl_npy *ids, int64_t vertices, struct sl_block **blocks,
                 struct sl_npy *sorted)
 {
@@ -66,7 +67,7 @@ static int sort(const struct sl_npy *ids, int64_t vertices, struct sl_block **bl
 
 /* ---- A rank's own vertices ---- */
 
-/* The first item that is not below v. */
+/* Return the place of the first item that is not below v. */
 static int64_t find(const struct sl_npy *ids, int64_t v)
 {
     int64_t low = 0, high = ids->count;
@@ -80,7 +81,8 @@ static int64_t find(const struct sl_npy *ids, int64_t v)
     return low;
 }
 
-/* Neighbouring rows have neighbouring items; under an order, each item says where it is. */
+/* Take the items of this rank's rows from a sorted list: neighbouring rows have neighbouring items;
+ * with an order, look up each item's place. */
 static int take_own(const struct sl_source *source, struct sl_part *part, const struct sl_npy *ids,
                     struct sl_index_set *out)
 {
@@ -110,7 +112,7 @@ static int take_own(const struct sl_source *source, struct sl_part *part, const 
                 : sl_error(SL_ERR_SYSTEM, "no memory for the splits of %" PRId64 " vertices", rows);
 }
 
-/* The same of a mask. */
+/* Take the items of this rank's rows from a mask. */
 static int take_masked(const struct sl_source *source, struct sl_part *part,
                        const struct sl_npy *mask, struct sl_index_set *out)
 {
@@ -126,7 +128,7 @@ static int take_masked(const struct sl_source *source, struct sl_part *part,
     return SL_OK;
 }
 
-/* Both are ascending. */
+/* Check that two ascending splits are disjoint. */
 static int check_disjoint(const struct sl_source *source, const struct sl_index_set *a,
                           const char *a_name, const struct sl_index_set *b, const char *b_name)
 {

@@ -1,11 +1,10 @@
-/* Which vertices a selection has:
+/* Find the vertices of a selection:
  *
  *     hop 0 = inner vertices
  *     for h = 0, 1, … until h = hops, or hop h is empty:
  *         for all v in hop h, on all threads:
- *             next = next + neighbours of v, or those that are drawn of them
- *         hop h + 1 = next, in order; selected = selected + next
- */
+ *             next = next + neighbours of v, or a draw of them
+ *         hop h + 1 = next, in order; selected = selected + next */
 #include "data/select.h"
 
 #include <inttypes.h>
@@ -79,7 +78,7 @@ static int add_inner(const struct sl_selecting *s, const int64_t *inner, int64_t
     return SL_OK;
 }
 
-/* `context`: the set of the next hop. */
+/* Add the neighbours of vertex k to the next hop; `context`: its set. */
 static int find_next(const struct sl_selecting *s, void *context, int64_t k,
                      struct sl_neighbours *n)
 {
@@ -102,7 +101,7 @@ static int find_next(const struct sl_selecting *s, void *context, int64_t k,
     return rc;
 }
 
-/* Hop number `hop` gets the vertices that were found. */
+/* Make the vertices in `next` hop number `hop`. */
 static int take_next(struct sl_selecting *s, struct sl_vertex_set *next, int hop)
 {
     const int64_t count = s->count + sl_vertex_set_count(next);
@@ -148,8 +147,8 @@ static int find_hops(struct sl_selecting *s, const int64_t *inner, int64_t count
     return rc;
 }
 
-/* A vertex that one vertex leaves out may be drawn by another, farther away. Its hop is its
- * distance by the edges that are kept. */
+/* Find the hops again as distances by the edges that are kept. A vertex that one vertex leaves out
+ * may be drawn by another, farther away. */
 static int find_distances(struct sl_selecting *s, const int64_t *inner, int64_t count)
 {
     sl_vertex_set_free(&s->inner);
@@ -181,7 +180,7 @@ static void number_range(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* The lists become the selection's. */
+/* Give the selection its lists and number its vertices. */
 static int number_vertices(struct sl_selecting *s, struct sl_block **scratch)
 {
     struct sl_selection *out = s->out;

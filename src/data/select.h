@@ -1,4 +1,4 @@
-/* The dataset that inner vertices and the vertices they depend on induce. Servers preload such a
+/* Select inner vertices and the vertices they depend on as a dataset. Servers preload such a
  * dataset. Batches of clusters and cooperative batches are such datasets. */
 #ifndef SL_DATA_SELECT_H
 #define SL_DATA_SELECT_H
@@ -7,29 +7,27 @@
 
 enum { SL_ALL_HOPS = -1 };
 
-/* How far to go from the inner vertices. All zero: the inner vertices alone, without edges. */
+/* Limits of a selection. All zero: the inner vertices alone, without edges. */
 struct sl_selection_options {
     int hops;             /* layers of an exact network; SL_ALL_HOPS: until no vertex is new */
     int64_t fanout;       /* each vertex adds at most so many of its outer neighbours; 0: all */
-    uint64_t seed;        /* of the fanout's draws, with: */
-    uint32_t draw;        /* the number of the resampling */
+    uint64_t seed;        /* seed of the fanout's draws */
+    uint32_t draw;        /* number of the fanout's draw, the other key of its random numbers */
     bool keeps_last_rows; /* vertices of the last hop keep their edges to selected vertices (the
-                             induced subgraph), else they are inputs alone */
-    bool vertices_alone;  /* find hops and rows alone: out->source has no arrays */
+                             induced subgraph); else they are inputs alone */
+    bool vertices_alone;  /* find only hops and rows: out->source has no arrays */
     int threads;          /* 0: as many as this process may run at a time */
 };
 
-/* n selected vertices, by hop, then in the order of the source. With keeps_last_rows, hops are
- * distances by the edges that are kept. They are numbered so from now on: vertex 0 is the first
- * inner one. */
+/* n selected vertices, numbered by hop, then in the order of the source: vertex 0 is the first
+ * inner vertex. With keeps_last_rows, hops are distances by the edges that are kept. */
 struct sl_selection {
     struct sl_source source; /* the selection as a dataset: sl_source_read, sl_source_order and the
-                                assembly take it as any other. It borrows features and names of
-                                classes from the source that was selected from, which must outlive
-                                it */
-    int hops;                /* the last hop that has a vertex, at most those asked for */
+                                assembly take it. It borrows features and names of classes from its
+                                parent source, which must outlive it */
+    int hops;                /* the last hop that has a vertex, at most options.hops */
     int64_t *hop_cut;   // (hops + 2): vertices hop_cut[h] … hop_cut[h + 1] - 1 are h hops away
-    const int32_t *row; // (n): the row of the files of the source that was selected from
+    const int32_t *row; // (n): row in the files of the parent source
     struct sl_block *blocks;
 };
 
@@ -69,10 +67,10 @@ int sl_select(const struct sl_source *source, const int64_t *inner, int64_t coun
               const struct sl_selection_options *options, struct sl_selection *out);
 void sl_selection_free(struct sl_selection *selection);
 
-/* Let all vertices that are at least `hops` hops away be so many. */
+/* Count all vertices that are at least `hops` hops away as `hops` hops away. */
 void sl_selection_join_hops(struct sl_selection *selection, int hops);
 
-/* The number of vertices that are at most h hops away: they come first. */
+/* Return the number of vertices at most h hops away: they come first. */
 static inline int64_t sl_selection_within(const struct sl_selection *selection, int h)
 {
     return selection->hop_cut[h < selection->hops ? h + 1 : selection->hops + 1];

@@ -1,17 +1,18 @@
-/* The edges among selected vertices, and what the whole graph has of their rows. */
+/* The edges among selected vertices, and the degrees of their rows in the whole graph. */
 #include "core/error.h"
 #include "data/csr.h"
 #include "data/selecting.h"
 
 struct edges {
-    int64_t *indptr;  // (n + 1): the lengths of the rows at first
-    int32_t *entries; // (n): of the vertex's row in the whole graph
-    double *weight;   // (n): their sum; or NULL
+    int64_t *indptr;  // (n + 1): lengths of rows, then row pointers
+    int32_t *entries; // (n): entries of the vertex's row in the whole graph
+    double *weight;   // (n): sum of the weights of this row; or NULL
     int32_t *indices; // (indptr[n])
     float *values;    // (indptr[n]); or NULL
 };
 
-/* Of a selection of a selection, the whole graph is that of the first one. */
+/* Note the degree of row v in the whole graph. In a selection of a selection, that is the first
+ * one's whole graph. */
 static void note_degree(const struct sl_source *source, int64_t v, const struct sl_neighbours *n,
                         int32_t *entries, double *weight)
 {
@@ -59,7 +60,7 @@ static int write_row(const struct sl_selecting *s, void *context, int64_t k,
     return SL_OK;
 }
 
-/* Degrees, and the ends of the rows. */
+/* Count the degrees and the lengths of the rows. */
 static int count_rows(struct sl_selecting *s, struct edges *edges)
 {
     struct sl_source *out = &s->out->source;
@@ -81,7 +82,7 @@ static int count_rows(struct sl_selecting *s, struct edges *edges)
     return rc;
 }
 
-/* Numbers ascend in rows as they must, not as the rows of the files do. */
+/* Write the rows and sort them by new numbers: the rows of the files have another order. */
 static int write_rows(struct sl_selecting *s, struct edges *edges)
 {
     struct sl_block **blocks = &s->out->source.blocks;

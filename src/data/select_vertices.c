@@ -1,4 +1,4 @@
-/* What is known of selected vertices: numbers, features, labels, splits. */
+/* Take numbers, features, labels and splits of selected vertices. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -35,7 +35,7 @@ static int find_dense(struct sl_selecting *s)
     return row ? SL_OK : SL_ERR_SYSTEM;
 }
 
-/* Of an array of entries, as many as the selected rows have. */
+/* Return an array of entries with its count cut to the selected rows' entries. */
 static struct sl_npy shorten(struct sl_npy npy, int64_t count)
 {
     npy.count = npy.shape[0] = count;
@@ -70,7 +70,8 @@ static int find_sparse(struct sl_selecting *s)
 static int find_features(struct sl_selecting *s)
 {
     const struct sl_source *source = s->source;
-    int rc = SL_OK; /* of the identity, columns are the numbers in the whole graph */
+    int rc =
+        SL_OK; /* identity features need no array: columns are the numbers in the whole graph */
     if (sl_features_part_form(source) == SL_FEATURES_CSR)
         rc = find_sparse(s);
     return rc || !source->features_dense.data ? rc : find_dense(s);
@@ -95,7 +96,7 @@ static int take_classes(struct sl_selecting *s)
     return rc ? rc : sl_selecting_view(s, from, SL_NPY_INT32, s->count, 0, labels, &out->labels);
 }
 
-/* Several labels, or numbers. */
+/* Take several labels, or numbers to predict. */
 static int take_values(struct sl_selecting *s)
 {
     const struct sl_npy *from = &s->source->labels;

@@ -19,12 +19,12 @@
 #include "data/feature_form.h"
 #include "data/formats/formats.h"
 
-/* More classes than this, and more than vertices, is a damaged label, not a class. */
+/* A label above this number and above the number of vertices is damaged. */
 enum { MANY_CLASSES = 1 << 16 };
 
 /* ---- Sizes that only the arrays tell ---- */
 
-/* The largest item, or -1: every rank looks at an equal share. */
+/* Return the largest item, or -1; every rank looks at an equal share. Collective. */
 static int64_t find_largest(struct sl_runtime *rt, const struct sl_npy *npy)
 {
     int64_t max = -1;
@@ -140,7 +140,7 @@ int sl_source_take_numbers(struct sl_runtime *rt, struct sl_source *source)
 
 /* ---- Datasets in memory ---- */
 
-/* How a message names an array: DIR/labels.npy, or FILE: labels. */
+/* Return the name of an array in messages: DIR/labels.npy, or FILE: labels. */
 static const char *name_array(struct sl_source *source, const char *array)
 {
     return sl_block_print(&source->blocks,
@@ -164,7 +164,7 @@ static int copy_names(struct sl_source *source, const char *const *from, const c
     return names || !from ? SL_OK : SL_ERR_SYSTEM;
 }
 
-/* An array that is there; `cols` 0: it has one dimension. */
+/* Set *out to an array in memory; `cols` 0: it has one dimension. */
 static int view(struct sl_source *source, const char *array, enum sl_npy_type type, int64_t rows,
                 int64_t cols, const void *data, struct sl_npy *out)
 {
@@ -276,7 +276,8 @@ int sl_source_borrow(const struct sl_source *whole, struct sl_source *out)
 
 /* ---- Doubled edges ---- */
 
-/* Whether the columns of each row ascend, and so none is there twice. The matrix is square. */
+/* Return whether the columns of each row ascend, so that no entry is there twice. The matrix is
+ * square. */
 static bool is_sorted(const struct sl_stored_csr *a, int64_t rows)
 {
     bool sorted = a->indptr.count == rows + 1;
@@ -325,7 +326,7 @@ int sl_source_count_duplicates(struct sl_source *source)
 
 /* ---- Files ---- */
 
-/* "data/cora.csv.gz" and "data/cora/" are called "cora". */
+/* Return the name of a dataset: "data/cora.csv.gz" and "data/cora/" are called "cora". */
 static char *name_of(const char *path, bool directory)
 {
     size_t end = strlen(path);
@@ -346,7 +347,7 @@ static char *name_of(const char *path, bool directory)
     return name;
 }
 
-/* Its arrays, checked or not, are a dataset in memory that lives as long as the source. */
+/* Read a file into a dataset in memory, checked or not, that lives as long as the source. */
 static int read_format(struct sl_source *source, const struct sl_format *format,
                        const struct sl_read_options *options)
 {
@@ -357,7 +358,7 @@ static int read_format(struct sl_source *source, const struct sl_format *format,
     return rc ? rc : view_dataset(source, &data);
 }
 
-/* Where a path is not there: what the folder has of a name near to it. */
+/* Return a hint for a path that does not exist: a near name in its folder. */
 static struct sl_hint find_near(const char *path)
 {
     size_t end = strlen(path);
@@ -447,7 +448,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
     *out = (struct sl_source){0};
     sl_progress_begin("opening %s", path);
     int rc = open_stored(path, options, out);
-    if (!rc && options->count_duplicates) /* of a directory: formats have no duplicates any more */
+    if (!rc && options->count_duplicates) /* duplicates in a directory; readers of other formats
+                                             have merged theirs */
         rc = sl_source_count_duplicates(out);
     rc = sl_runtime_agree(rt, rc);
     if (!rc)
@@ -459,7 +461,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
         sl_features_note(out, path);
     if (!rc && out->labels.data && out->label_kind == SL_LABELS_CLASS)
         sl_labels_note(rt, &out->labels, out->classes);
-    return rc ? sl_error_about(rc, path) : SL_OK; /* memory runs out in places that know no file */
+    return rc ? sl_error_about(rc, path)
+              : SL_OK; /* errors of memory come from places that know no file */
 }
 
 /* ---- Rows ---- */
@@ -489,7 +492,7 @@ int64_t sl_source_feature_row(const struct sl_source *source, int64_t r)
     return source->feature_row ? source->feature_row[v] : v;
 }
 
-/* Vertices in a mask: one number a row, or the first of several. */
+/* Return the number of vertices in a mask: one number a row, or the first of several. */
 static int64_t count_masked(const struct sl_npy *mask)
 {
     const int64_t width = mask->dims == 2 ? mask->shape[1] : 1;
@@ -518,7 +521,8 @@ int64_t sl_source_split_size(const struct sl_source *source, enum sl_split split
     return !ids->data ? 0 : source->mask[split] ? count_masked(ids) : ids->count;
 }
 
-/* Nobody has checked the row pointers yet: no sum of damaged ones may overflow. */
+/* Return indptr[v], limited to the entries: nobody has checked the row pointers yet, and sums of
+ * them must not overflow. */
 static int64_t entries_before(const struct sl_stored_csr *csr, int64_t v)
 {
     const int64_t entries = sl_npy_integer(&csr->indptr, v), most = csr->indices.count;

@@ -1,4 +1,4 @@
-/* Whether all ranks have the same dataset. */
+/* Compare the datasets of all ranks. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "data/source.h"
 
-/* By its file, or by its numbers. */
+/* Hash an array by its file, or by its numbers. */
 static uint64_t hash_array(uint64_t hash, const struct sl_npy *npy, bool by_file)
 {
     char descr[24];
@@ -52,7 +52,7 @@ static void add_names(struct sl_alike *alike, const struct sl_source *source)
     sl_alike_add(alike, "names of classes", hash, "%" PRId64 " names of classes", count);
 }
 
-/* What files say beside arrays. */
+/* Add the facts of the files beside arrays. */
 static void add_marks(struct sl_alike *alike, const struct sl_source *source)
 {
     sl_alike_add(alike, "edges", 0, source->undirected ? "undirected edges" : "directed edges");

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/number.h"
 
-/* A decimal number that a slash or the end follows; *text moves past the slash. */
+/* Read a decimal number that a slash or the end follows; move *text past the slash. */
 static bool take_number(const char **text, double *value)
 {
     char *end;

@@ -18,7 +18,7 @@ int64_t sl_dataset_edge_count(const struct sl_dataset *data)
     return data->symmetric ? (entries + sl_csr_diagonal_count(&data->adjacency)) / 2 : entries;
 }
 
-/* The smallest degree that at least `share` of the vertices do not exceed. */
+/* Return the smallest degree that at least `share` of the vertices do not exceed. */
 static int64_t percentile(const int64_t *histogram, int64_t vertices, double share)
 {
     const int64_t rank = (int64_t)ceil(share * (double)vertices);
@@ -55,7 +55,7 @@ static int measure_degrees(const struct sl_csr *a, struct sl_graph_statistics *o
     return SL_OK;
 }
 
-/* Union-find, the smaller tree below the larger. */
+/* Measure components by union-find; join the smaller tree below the larger. */
 static int measure_components(const struct sl_csr *a, struct sl_graph_statistics *out)
 {
     struct sl_block *scratch = NULL;

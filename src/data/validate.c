@@ -1,5 +1,5 @@
-/* What every dataset must satisfy, whatever it was read from: checked by each rank in its own rows,
- * and by all together. */
+/* Check the rules for every dataset, whatever its format: each rank checks its own rows, and all
+ * ranks together the rest. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 #include "data/fingerprint.h"
 #include "data/part.h"
 
-/* The row of the files that row k of the part is. */
+/* Return the row of the files that row k of the part is. */
 static int64_t row_of(const struct sl_source *source, const struct sl_part *part, int64_t k)
 {
     return sl_source_vertex(source, part->first + k);
@@ -43,7 +43,7 @@ struct numbers {
     atomic_bool infinite;
 };
 
-/* x - x is not 0 where x is not finite. */
+/* Look for numbers that are not finite: x - x is not 0 for them. */
 static void find_infinite(void *context, int64_t begin, int64_t end)
 {
     struct numbers *numbers = context;
@@ -114,7 +114,8 @@ struct pairs {
 
 struct mirror {
     const struct pairs *pairs;
-    _Atomic uint64_t difference; /* which wraps around, so that any order of the sum is right */
+    _Atomic uint64_t
+        difference; /* wraps around, so that any order of the sum gives the same result */
 };
 
 static void add_asymmetry(void *context, int64_t begin, int64_t end)
@@ -135,7 +136,8 @@ static void add_asymmetry(void *context, int64_t begin, int64_t end)
     atomic_fetch_add(&mirror->difference, difference);
 }
 
-/* Of the fingerprints of the entries in this rank's rows and of their mirror images. */
+/* Return the sum of fingerprints of the entries in this rank's rows, minus those of their mirror
+ * images. */
 static uint64_t find_asymmetry(const void *context)
 {
     const struct pairs *pairs = context;
@@ -145,7 +147,7 @@ static uint64_t find_asymmetry(const void *context)
     return atomic_load(&mirror.difference);
 }
 
-/* Whether some rank has the entry. */
+/* Return whether some rank has the entry. Collective. */
 static bool has_entry(struct sl_runtime *rt, const struct sl_part *part, int64_t row, int64_t col)
 {
     const struct sl_csr *a = &part->data.adjacency;
@@ -158,7 +160,7 @@ static bool has_entry(struct sl_runtime *rt, const struct sl_part *part, int64_t
     return found > 0;
 }
 
-/* Names an entry that has no mirror image. */
+/* Return an error that names an entry without a mirror image. */
 static int refuse_direction(struct sl_runtime *rt, const struct sl_source *source,
                             struct pairs *pairs)
 {
@@ -203,10 +205,11 @@ int sl_part_settle_adjacency(struct sl_runtime *rt, const struct sl_source *sour
 
 struct originals {
     const struct sl_part *part;
-    int64_t range[2]; /* of vertices */
+    int64_t range[2]; /* range of vertices */
 };
 
-/* Of the fingerprints of the original numbers in this rank's rows and of the rows' own numbers. */
+/* Return the sum of fingerprints of the original numbers in this rank's rows, minus those of the
+ * rows' own numbers. */
 static uint64_t find_repetition(const void *context)
 {
     const struct originals *numbers = context;

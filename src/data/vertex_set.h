@@ -16,12 +16,12 @@ struct sl_vertex_set {
     struct sl_block *blocks;
 };
 
-/* An empty set of vertices 0 … n - 1, n <= 2^31. SL_ERR_SYSTEM. sl_vertex_set_free in either case.
- */
+/* Make an empty set of vertices 0 … n - 1, n <= 2^31. SL_ERR_SYSTEM. Call sl_vertex_set_free in
+ * either case. */
 int sl_vertex_set_create(struct sl_vertex_set *set, int64_t n);
 void sl_vertex_set_free(struct sl_vertex_set *set);
 
-/* Put the vertices of `more`, a set of the same n, into the set. `copy` (or NULL) gets them, too.
+/* Move the vertices of `more`, a set of the same n, into `set`, and copy them to `copy` (or NULL).
  * `more` is empty afterwards. */
 void sl_vertex_set_move(struct sl_vertex_set *more, struct sl_vertex_set *set,
                         struct sl_vertex_set *copy);
@@ -43,11 +43,12 @@ static inline bool sl_vertex_set_has(const struct sl_vertex_set *set, int64_t v)
 
 static inline void sl_vertex_set_add(struct sl_vertex_set *set, int64_t v)
 {
-    if (!sl_vertex_set_has(set, v)) /* most are there already, and reading is cheaper */
+    if (!sl_vertex_set_has(set,
+                           v)) /* most vertices are in the set already, and reading is cheaper */
         atomic_fetch_or_explicit(&set->bits[v / 64], (uint64_t)1 << (v % 64), memory_order_relaxed);
 }
 
-/* The number of vertices before v in a sealed set. */
+/* Return the number of vertices before v in a sealed set. */
 static inline int64_t sl_vertex_set_rank(const struct sl_vertex_set *set, int64_t v)
 {
     const uint64_t lower = ((uint64_t)1 << (v % 64)) - 1;

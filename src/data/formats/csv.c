@@ -46,7 +46,7 @@ static int add_field(struct sl_csv *csv, char *field, bool quoted)
     return SL_OK;
 }
 
-/* Puts a line at the end of the record. */
+/* Append a line to the record. */
 static int append(struct sl_csv *csv, size_t *length, const char *line)
 {
     const size_t more = strlen(line);
@@ -66,7 +66,7 @@ static int append(struct sl_csv *csv, size_t *length, const char *line)
 
 /* ---- The separator ---- */
 
-/* The end of the quotes that are open at `at`, or NULL. */
+/* Return the end of the quotes that are open at `at`, or NULL. */
 static const char *skip_quotes(const char *at)
 {
     while ((at = strchr(at, '"'))) {
@@ -77,8 +77,8 @@ static const char *skip_quotes(const char *at)
     return NULL;
 }
 
-/* Whether tabs part the line into fields of which some is numbers with blanks between: then blanks
- * separate, too. */
+/* Return whether a field between tabs is numbers with blanks between: then blanks separate fields,
+ * too. */
 static bool has_blanks_too(const char *line)
 {
     while (*line) {
@@ -114,7 +114,7 @@ static char find_delimiter(const char *line)
     return seen[1] ? ';' : !seen[2] && seen[3] ? ' ' : ',';
 }
 
-/* The end of a field without quotes. */
+/* Return the end of a field without quotes. */
 static char *field_end(const struct sl_csv *csv, char *at)
 {
     if (csv->delimiter == ' ')
@@ -134,7 +134,7 @@ static char *skip_blanks(const struct sl_csv *csv, char *at)
 
 /* ---- Records ---- */
 
-/* Whether a quote is open at the end of a line, at whose start one is `open` or not. */
+/* Return whether a quote is open at the end of a line; `open`: one is open at its start. */
 static bool is_open(const struct sl_csv *csv, char *at, bool open)
 {
     for (;; at++) {
@@ -155,7 +155,7 @@ static bool is_open(const struct sl_csv *csv, char *at, bool open)
     }
 }
 
-/* The whole record in csv->record, where quotes go on over lines. */
+/* Collect a record in csv->record, because quotes go on over lines. */
 static int collect(struct sl_csv *csv, char *line)
 {
     size_t length = 0;
@@ -176,7 +176,8 @@ static int collect(struct sl_csv *csv, char *line)
     return rc;
 }
 
-/* Takes the quotes off the field at `from`. Returns what follows it; NULL: the quote has no end. */
+/* Remove the quotes of the field at `from`. Return the text after it; NULL: the quote has no end.
+ */
 static char *unquote(char *from)
 {
     char *to = from, *at = from + 1;
@@ -192,7 +193,7 @@ static char *unquote(char *from)
     return NULL;
 }
 
-/* Ends the field before the blanks at its end. */
+/* End the field before the blanks at its end. */
 static void trim(const char *field, char *end)
 {
     while (end > field && (end[-1] == ' ' || end[-1] == '\t'))
@@ -206,7 +207,7 @@ static int split(struct sl_csv *csv, char *at)
     for (;;) {
         at = skip_blanks(csv, at);
         if (csv->delimiter == ' ' && *at == '\0' && csv->fields > 0)
-            return SL_OK; /* a blank at the end */
+            return SL_OK; /* a blank at the end of the line */
         char *field = at, *end;
         const bool quoted = *at == '"';
         end = quoted ? unquote(at) : field_end(csv, at);

@@ -1,5 +1,5 @@
-/* Records of text tables (RFC 4180), plain or gzipped: fields may be quoted, and then have
- * separators, quotes and ends of lines in them. */
+/* Read records of text tables (RFC 4180), plain or gzipped. Quoted fields may contain separators,
+ * quotes and ends of lines. */
 #ifndef SL_DATA_FORMATS_CSV_H
 #define SL_DATA_FORMATS_CSV_H
 
@@ -7,12 +7,12 @@
 
 struct sl_csv {
     struct sl_text text;
-    const char *comments; /* lines that start with such a character are no records */
+    const char *comments; /* a line that starts with one of these characters is no record */
     char delimiter;       /* tab, semicolon, comma or blank: the first of them in the first record,
-                             outside of quotes. Runs of blanks and tabs are one blank */
-    int64_t line;         /* where the last record starts */
-    char **field;         // (fields), of the last record
-    bool *quoted;         // (fields): whether the field was
+                             outside of quotes. A run of blanks and tabs counts as one blank */
+    int64_t line;         /* line where the last record starts */
+    char **field;         // (fields): fields of the last record
+    bool *quoted;         // (fields): the field had quotes
     int64_t fields, field_capacity;
     char *record; // (capacity): the last record, where it has quotes
     size_t capacity;
@@ -20,12 +20,12 @@ struct sl_csv {
 
 int sl_csv_open(struct sl_csv *csv, const char *path);
 
-/* Begin anew, with the delimiter that was found. */
+/* Go back to the start, with the delimiter that was found. */
 int sl_csv_rewind(struct sl_csv *csv);
 void sl_csv_close(struct sl_csv *csv);
 
-/* The next record that is no empty line and no comment; its fields live until the next call. Blanks
- * around fields without quotes are not in them. Returns 1, 0 at the end, or a negative code. */
+/* Read the next record that is no empty line and no comment. Its fields live until the next call;
+ * blanks around fields without quotes are cut. Return 1, 0 at the end, or a negative code. */
 int sl_csv_next(struct sl_csv *csv);
 
 #endif

@@ -1,5 +1,4 @@
-/* Opening the directory layout of docs/DATASETS.md: its files are mapped, and of their numbers none
- * is read. */
+/* Open the directory layout of docs/DATASETS.md: map its files without reading their numbers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,10 +16,10 @@
 #include "data/formats/formats.h"
 #include "data/source.h"
 
-/* What meta.json says; -1: nothing. */
+/* The members of meta.json; -1: missing. */
 struct meta {
     int64_t nodes, nnz, classes, features;
-    int directed, bag_of_words; /* yes, no or nothing */
+    int directed, bag_of_words; /* 1 yes, 0 no, -1 missing */
     int multilabel, regression;
 };
 
@@ -82,8 +81,8 @@ static int get_meta(const char *path, const json_t *root, struct meta *meta)
     return rc;
 }
 
-/* Read a list of names, for `count` things, which are called `what`; `count` -1: as many as the
- * list has. *names stays as it is where the member is absent. */
+/* Read a list of names for `count` things, called `what` in errors; `count` -1: take any number of
+ * names. Leave *names as it is where the member is missing. */
 static int get_names(struct directory *dir, const json_t *root, const char *key, const char *what,
                      int64_t count, const char *const **names)
 {
@@ -114,13 +113,13 @@ static int get_names(struct directory *dir, const json_t *root, const char *key,
     return copy ? SL_OK : SL_ERR_SYSTEM;
 }
 
-/* The names of classes and of columns, in their order. */
+/* Read the names of classes and of columns. */
 static int get_all_names(struct directory *dir, const json_t *root)
 {
     struct meta *meta = &dir->meta;
     int rc = get_names(dir, root, "class_names", "class", meta->classes > 0 ? meta->classes : -1,
                        &dir->out->class_names);
-    if (!rc && dir->out->class_names && meta->classes < 0) /* 0: there are no labels */
+    if (!rc && dir->out->class_names && meta->classes < 0) /* -1: unknown; 0 would mean no labels */
         for (meta->classes = 0; dir->out->class_names[meta->classes];)
             meta->classes++;
     return rc ? rc
@@ -128,13 +127,13 @@ static int get_all_names(struct directory *dir, const json_t *root)
                           &dir->out->feature_names);
 }
 
-/* Read a file past its mark of byte order. */
+/* Read a JSON file past its byte order mark. */
 static json_t *load_json(const char *file, json_error_t *error)
 {
     char head[3] = "";
     FILE *stream = fopen(file, "rbe");
     if (!stream)
-        return json_load_file(file, 0, error); /* says why */
+        return json_load_file(file, 0, error); /* fails, and says why */
     if (fread(head, 1, 3, stream) != 3 || memcmp(head, "\xEF\xBB\xBF", 3) != 0)
         rewind(stream);
     json_t *root = json_loadf(stream, 0, error);
@@ -185,7 +184,7 @@ static int map(const struct directory *dir, const char *array, struct sl_npy *np
     return file ? sl_npy_map(file, &dir->out->blocks, npy) : SL_ERR_SYSTEM;
 }
 
-/* Whether an optional array is there. A dangling link counts: mapping it tells what is wrong. */
+/* Return whether an optional array exists. A dangling link counts: mapping it reports the error. */
 static bool has(const struct directory *dir, const char *array)
 {
     char *file = NULL;
@@ -206,7 +205,7 @@ static int check_count(const struct directory *dir, const char *key, int64_t sai
                     dir->path, array, found, key, said);
 }
 
-/* `values` NULL: none. */
+/* Map the arrays of a CSR matrix; `values` NULL: it has none. */
 static int open_csr(const struct directory *dir, const char *indptr, const char *indices,
                     const char *values, struct sl_stored_csr *out)
 {
@@ -241,7 +240,7 @@ static int open_sparse_features(const struct directory *dir)
         return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected %" PRId64 " (vertices)",
                         csr->indptr.name, csr->indptr.count - 1, out->vertices);
     out->feature_form = SL_FEATURES_CSR;
-    out->features = csr->cols = dir->meta.features; /* -1: as the columns tell */
+    out->features = csr->cols = dir->meta.features; /* -1: find it from the columns */
     return rc;
 }
 
@@ -270,8 +269,8 @@ static int open_features(const struct directory *dir)
     return rc;
 }
 
-/* What meta.json says that labels (n) or (n, c) are. A list of several classes has no numbers: a
- * fraction in it is damage. */
+/* Return the kind of labels (n) or (n, c) that meta.json tells. With several classes, a list holds
+ * no numbers to predict: a fraction in it is damage. */
 static enum sl_label_kind said_kind(const struct meta *meta, const struct sl_npy *labels)
 {
     const bool matrix = labels->dims == 2, classes = !matrix && meta->classes > 1;
@@ -297,7 +296,7 @@ static int open_labels(const struct directory *dir)
     return rc;
 }
 
-/* (n), or (n, several splits), as PyTorch Geometric has them. */
+/* Check the shape of a mask: (n), or (n, several splits) as PyTorch Geometric stores it. */
 static int check_mask(const struct sl_npy *mask, int64_t vertices)
 {
     const bool fits = (mask->dims == 1 || (mask->dims == 2 && mask->shape[1] > 0)) &&
@@ -312,8 +311,8 @@ static int check_mask(const struct sl_npy *mask, int64_t vertices)
     return SL_OK;
 }
 
-/* A list of vertices, or a mask of booleans, is in SPLIT_idx.npy, a mask of any type in
- * SPLIT_mask.npy. */
+/* Map a split. SPLIT_idx.npy is a list of vertices or a mask of booleans, SPLIT_mask.npy a mask of
+ * any type. */
 static int open_split(const struct directory *dir, const char *name, enum sl_split split)
 {
     struct sl_npy *out = &dir->out->split[split];

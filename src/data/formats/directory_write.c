@@ -1,4 +1,4 @@
-/* Writing the directory layout of docs/DATASETS.md, all or nothing. */
+/* Write the directory layout of docs/DATASETS.md, all or nothing. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 struct writer {
     const struct sl_dataset *data;
     const char *dir;          /* the temporary directory */
-    struct sl_block *scratch; /* path names, and arrays that the dataset leaves out */
+    struct sl_block *scratch; /* owns path names, and arrays that the dataset lacks */
 };
 
 static int write_array(struct writer *w, const char *array, const char *descr, size_t item_bytes,
@@ -59,7 +59,7 @@ static int write_sparse_features(struct writer *w)
     const struct sl_csr *x = &w->data->features_csr;
     const int64_t nnz = x->indptr[x->rows];
     const float *values = x->values;
-    if (!values) { /* all 1, which the layout spells out */
+    if (!values) { /* values that are all 1 are stored, too */
         float *ones = sl_block_array(&w->scratch, nnz, sizeof *ones);
         if (!ones)
             return SL_ERR_SYSTEM;
@@ -93,7 +93,7 @@ static int write_labels(struct writer *w)
     if (data->multilabels)
         return write_array(w, "labels", "<f4", sizeof(float), 2, shape, data->multilabels);
     const int32_t *labels = data->labels;
-    if (!labels) { /* none, which the layout spells as -1 throughout */
+    if (!labels) { /* a dataset without labels gets -1 for each vertex */
         int32_t *none = sl_block_array(&w->scratch, data->vertices, sizeof *none);
         if (!none)
             return SL_ERR_SYSTEM;
@@ -129,7 +129,7 @@ static json_t *describe(const struct sl_dataset *data)
     const json_int_t nnz = data->adjacency.indptr[data->vertices];
     json_t *name = json_string(data->name ? data->name : "");
     if (!name)
-        name = json_string("dataset"); /* a file name that is no UTF-8 */
+        name = json_string("dataset"); /* the name is a file name that is not UTF-8 */
     return json_pack(
         "{s:o, s:I, s:I, s:I, s:b, s:o, s:I, s:b, s:b, s:{s:I, s:I, s:I}}", "name", name, "nodes",
         (json_int_t)data->vertices, "edges", (json_int_t)sl_dataset_edge_count(data), "nnz", nnz,
@@ -140,7 +140,7 @@ static json_t *describe(const struct sl_dataset *data)
         (json_int_t)data->test.count);
 }
 
-/* Beside the sizes, the names of classes and of columns. */
+/* Describe the sizes, and the names of classes and of columns. */
 static json_t *describe_all(const struct sl_dataset *data)
 {
     const long failures = sl_json_failures();
@@ -193,8 +193,8 @@ static int write_all(struct writer *w)
     return rc ? rc : write_meta(w);
 }
 
-/* SL_ERR_USAGE if something is at `dir` that writing would replace; SL_ERR_SYSTEM if nobody can
- * tell. */
+/* Return SL_ERR_USAGE if writing would replace anything at `dir`, SL_ERR_SYSTEM if `dir` cannot be
+ * read. */
 static int check_vacant(const char *dir)
 {
     DIR *open_dir = opendir(dir);

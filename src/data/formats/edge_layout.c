@@ -21,7 +21,8 @@ int sl_edge_layout_next(struct sl_csv *csv)
     for (int64_t c = 2; c < csv->fields && csv->delimiter == ' '; c++)
         if (csv->field[c][0] == '#' && !csv->quoted[c])
             csv->fields = c;
-    const bool tab = csv->delimiter == '\t' && csv->fields > 2; /* at the end of the line */
+    const bool tab =
+        csv->delimiter == '\t' && csv->fields > 2; /* cut a tab at the end of the line */
     csv->fields -= tab && csv->field[csv->fields - 1][0] == '\0';
     return got;
 }
@@ -41,7 +42,7 @@ static int copy_record(const struct sl_csv *csv, struct sl_edge_record *out)
 
 /* ---- Words of headers ---- */
 
-/* Letters and digits alone, in lower case; "" for long words. */
+/* A field's letters and digits in lower case; "" for long fields. */
 struct word {
     char text[24];
 };
@@ -59,7 +60,7 @@ static struct word simplify(const char *field)
     return word;
 }
 
-/* The column that is called so, or -1. */
+/* Return the column called `name`, or -1. */
 static int64_t find_column(const struct sl_edge_record *record, const char *name)
 {
     for (int64_t c = 0; c < record->count; c++)
@@ -112,7 +113,7 @@ static int64_t find_weight(const struct sl_edge_record *record)
     return column;
 }
 
-/* Whether a first column has the numbers of rows, by the names that pandas gives it. */
+/* Return whether a first column has row numbers, by the names that pandas gives it. */
 static bool is_index(const struct sl_edge_record *record, int64_t c)
 {
     const struct word word = simplify(record->field[c]);
@@ -147,7 +148,7 @@ static bool is_float(const struct sl_edge_record *record, int64_t c)
     return c < record->count && sl_text_to_float(record->field[c], &unused);
 }
 
-/* Whether a record has a number: it is no header then, whatever its words. */
+/* Return whether a record has a number: it is no header then, whatever its words. */
 static bool has_float(const struct sl_edge_record *record)
 {
     bool found = false;
@@ -169,8 +170,8 @@ static bool has_edge_columns(const struct sl_edge_record *record, const struct s
     return l->more || l->konect ? record->count >= 2 : record->count == 2 || record->count == 3;
 }
 
-/* Whether the first record can be no edge: it has other columns than edges, no numbers where the
- * second has numbers, or it names both ends. */
+/* Return whether the first record cannot be an edge: it names both ends, it has another number of
+ * columns than edges, or it has words where the second record has numbers. */
 static bool is_header(const struct sl_edge_layout *l, const struct sl_edge_record *second)
 {
     const struct sl_edge_record *first = &l->first;
@@ -186,7 +187,7 @@ static bool is_header(const struct sl_edge_layout *l, const struct sl_edge_recor
     return names && ((is_number(second, 0) && is_number(second, 1)) || (third && !l->more));
 }
 
-/* Whether the first record can be no edge between vertices of `map`. */
+/* Return whether the first record cannot be an edge between vertices of `map`. */
 static bool is_header_of_known(const struct sl_edge_layout *l, const struct sl_vertex_map *map,
                                int64_t source, int64_t target)
 {
@@ -197,7 +198,7 @@ static bool is_header_of_known(const struct sl_edge_layout *l, const struct sl_v
            !is_known(map, first, 0) && !is_known(map, first, 1);
 }
 
-/* By what the header calls them; the other columns have the ends in order. */
+/* Choose columns by the names in the header; unnamed ends are the remaining columns in order. */
 static void take_named(struct sl_edge_layout *l)
 {
     const int64_t weight = find_weight(&l->first);
@@ -221,7 +222,7 @@ static void take_columns(struct sl_edge_layout *l, const struct sl_edge_record *
                          enum sl_weight_column weights)
 {
     const bool follows = second->count > 0;
-    const int64_t shift = /* names of rows have no name */
+    const int64_t shift = /* row numbers have no name in the header */
         l->ends_named && second->count == l->first.count + 1;
     l->columns = l->header && follows ? second->count : l->first.count;
     if (l->header && (!follows || shift || second->count == l->first.count)) {
@@ -271,8 +272,8 @@ static int check(const struct sl_csv *csv, const struct sl_edge_layout *l,
     return SL_OK;
 }
 
-/* KONECT's files start with "% sym unweighted", or another two words. Their vertices count from 1;
- * those of a bipartite graph have two countings. */
+/* Recognize KONECT's files by "% sym unweighted", or two such words, at their start. Their vertices
+ * count from 1; a bipartite graph counts its two sides apart. */
 static int find_konect(struct sl_csv *csv, struct sl_edge_layout *l)
 {
     char *line;

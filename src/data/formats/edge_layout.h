@@ -1,4 +1,4 @@
-/* The columns of an edge list: ends of edges and weights, as its first records say. */
+/* Find the columns of an edge list (ends of edges, weights) from its first records. */
 #ifndef SL_DATA_FORMATS_EDGE_LAYOUT_H
 #define SL_DATA_FORMATS_EDGE_LAYOUT_H
 
@@ -17,12 +17,12 @@ struct sl_edge_layout {
     struct sl_edge_record first;
     int64_t first_line;
     bool header;                    /* the first record names the columns */
-    bool ends_named;                /* … among them both ends of an edge */
+    bool ends_named;                /* the header names both ends of an edge */
     bool names;                     /* vertices are names, else numbers */
-    int64_t columns;                /* of a record */
+    int64_t columns;                /* columns of a record */
     bool more;                      /* further columns may follow */
-    int64_t source, target, weight; /* columns; weight -1: none */
-    int64_t first_vertex;           /* the number of the first vertex */
+    int64_t source, target, weight; /* column numbers; weight -1: none */
+    int64_t first_vertex;           /* number of the first vertex in the file */
     bool konect;
 };
 
@@ -32,13 +32,13 @@ int sl_edge_layout_find(struct sl_csv *csv, const struct sl_read_options *option
                         const struct sl_vertex_map *map, struct sl_edge_layout *out);
 void sl_edge_layout_free(struct sl_edge_layout *layout);
 
-/* The next record, without a comment at its end. */
+/* Read the next record; cut a comment at its end. */
 int sl_edge_layout_next(struct sl_csv *csv);
 
-/* Whether a field can only be a name: it is no number of any kind. */
+/* Return whether a field can only be a name: it is no number of any kind. */
 bool sl_edge_layout_is_name(const char *field);
 
-/* Say in a note what became of the header, where this is not plain. */
+/* Say in a note how the header was read, where this is not plain. */
 void sl_edge_layout_note(const char *path, const struct sl_edge_layout *layout, bool mapped);
 
 #endif

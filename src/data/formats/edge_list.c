@@ -1,10 +1,10 @@
 /* Edge lists: a line per edge, "source target" or "source target weight", as a table of fields
- * (csv.h); edge_layout.h says which columns are what.
+ * (csv.h); edge_layout.h finds the columns.
  *
- * The edge u -> v lets v aggregate from u, as in all other formats.
- * Vertices are numbers; where a line has a name, all are names. Numbers are kept as they are where
- * they leave few gaps, else they are renumbered in ascending order; names are numbered as they
- * appear. The dataset keeps what vertices are called in the file where this is not their number. */
+ * The edge u -> v lets v aggregate from u, as in all other formats. Vertices are numbers; where any
+ * line has a name, all are names. Numbers stay as they are where they leave few gaps, else they are
+ * renumbered in ascending order. Names are numbered as they appear. The dataset keeps the file's
+ * names and numbers where they differ from its own. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,25 +21,24 @@
 #include "data/formats/string_ids.h"
 #include "data/formats/vertex_map.h"
 
-/* A pass has found that vertices are names, or that the header is an edge: it has to begin anew. */
+/* A pass has found that vertices are names, or that the header is an edge: read the file again. */
 enum { AGAIN = 1 };
 
-/* What becomes of the edges of a pass over the file. */
+/* How a pass over the file treats edges. */
 enum pass { HOLD, SURVEY, COUNT, PUT };
 
-/* What a first pass over a large file finds out. */
+/* Findings of a first pass over a large file. */
 struct survey {
-    int64_t count, most, least; /* edges; the largest and the smallest vertex */
-    int64_t source, target[2];  /* the largest source, the smallest and the largest target */
-    int64_t first_target[2];    /* of the first two edges */
-    float weight[2];            /* the smallest and the largest */
+    int64_t count, most, least; /* number of edges; largest and smallest vertex */
+    int64_t source, target[2];  /* largest source; smallest and largest target */
+    int64_t first_target[2];    /* targets of the first two edges */
+    float weight[2];            /* smallest and largest weight */
 };
 
-/* What the steps of reading share. */
+/* Data of the steps of reading. */
 struct reading {
     const struct sl_read_options *options;
-    const struct sl_vertex_map
-        *map; /* what vertices are called; NULL: they are called here alone */
+    const struct sl_vertex_map *map; /* names of vertices; NULL: the file itself names them */
     struct sl_edge_layout layout;
     struct sl_string_ids names;
     struct sl_edges edges;
@@ -115,7 +114,7 @@ static int take_edge(const struct sl_csv *csv, struct reading *r, int64_t u, int
                           csv->text.path, csv->line);
 }
 
-/* What a name without quotes may not be: a piece of another format, or of another separator. */
+/* Refuse a name without quotes that is a piece of another format, or contains another separator. */
 static int check_name(const struct sl_csv *csv, const char *field)
 {
     const char *mark = strchr("{[(<;|", field[0]) ? field : NULL;
@@ -210,7 +209,7 @@ static int parse_edges(struct sl_csv *csv, struct reading *r)
     return got;
 }
 
-/* What the user cannot see: what became of a third column. */
+/* Say in a note what a third column was taken for. */
 static void note_columns(const char *path, const struct reading *r, float least, float most)
 {
     const struct sl_edge_layout *l = &r->layout;
@@ -219,7 +218,7 @@ static void note_columns(const char *path, const struct reading *r, float least,
     if (l->konect)
         sl_note("%s: is KONECT's: vertices count from 1%s", path,
                 l->columns > 3 ? ", and columns after the third are ignored" : "");
-    const bool said = l->header && l->columns == l->first.count; /* by the note of the header */
+    const bool said = l->header && l->columns == l->first.count; /* the header's note has said it */
     if (r->options->weights == SL_WEIGHTS_AUTO && !said && (least != 1.0f || most != 1.0f))
         sl_note("%s: the third column, %g to %g, is taken for weights (starling convert --weights "
                 "none ignores it)",
@@ -253,10 +252,10 @@ static int64_t smallest_vertex(const struct sl_edges *edges)
     return min;
 }
 
-/* Some files start with a line "vertices edges", which looks like an edge. Take a line for the size
- * if its second number counts the lines after it, and its first number exceeds every vertex in
- * them. An edge passes only by a strange chance. Vertices count from `base`. Drop such a line among
- * the first two lines, and return its number of vertices, or 0. */
+/* Drop a line "vertices edges" among the first two lines, which looks like an edge. Take a line for
+ * the size if its second number counts the lines after it, and its first number exceeds every
+ * vertex in them. An edge passes only by a strange chance. Vertices count from `base`. Return the
+ * line's number of vertices, or 0. */
 static int64_t drop_size_line(const char *path, const struct sl_edge_layout *layout,
                               struct sl_edges *edges)
 {
@@ -283,13 +282,13 @@ static void note_first_vertex(const char *path)
             path);
 }
 
-/* As many vertices as leave few gaps between `edges` edges' numbers. */
+/* Return the most vertices that leave few gaps between the numbers of `edges` edges. */
 static int64_t dense_limit(int64_t edges)
 {
     return 4 * edges + 1000;
 }
 
-/* Settles vertex numbers 0 … out->vertices - 1. */
+/* Settle vertex numbers 0 … out->vertices - 1. */
 static int number_vertices(const char *path, const struct sl_edge_layout *layout,
                            struct sl_edges *edges, struct sl_dataset *out)
 {
@@ -319,7 +318,7 @@ static int check_count(const char *path, int64_t vertices)
                           path, vertices);
 }
 
-/* Edges that are held. */
+/* Make the adjacency of edges that are held. */
 static int build(const char *path, const struct sl_read_options *options,
                  const struct sl_edges *edges, struct sl_dataset *out)
 {
@@ -347,8 +346,8 @@ static int parse_again(struct sl_csv *csv, struct reading *r, enum pass pass)
     return rc ? rc : parse_edges(csv, r);
 }
 
-/* Whether the edges of a file may take so much memory that they are not held. The bytes on disk
- * decide: deflate makes a thousand bytes of one. */
+/* Return whether the edges of a file may need too much memory to be held. The bytes on disk decide:
+ * deflate can make a thousand bytes of one. */
 static bool is_large(const struct sl_text *text, const struct sl_read_options *options)
 {
     enum { LARGE = 64 << 20, DEFLATE = 1032 };
@@ -358,8 +357,8 @@ static bool is_large(const struct sl_text *text, const struct sl_read_options *o
            info.st_size * (gzdirect(text->file) ? 1 : DEFLATE) >= large;
 }
 
-/* Whether numbers can stay as they are, and no line may be a size or a label: what needs a second
- * look has to be held. */
+/* Return whether the edges can be streamed: numbers can stay as they are, and no line may be a size
+ * or a label. Other files need a second look at held edges. */
 static bool can_stream(const struct reading *r)
 {
     const struct survey *s = &r->survey;
@@ -369,7 +368,7 @@ static bool can_stream(const struct reading *r)
            s->first_target[0] != s->count - 1 && s->first_target[1] != s->count - 2 && !labels;
 }
 
-/* Counts edges and puts them into their rows, each in a pass over the file. */
+/* Count edges and put them into their rows, each in a pass over the file. */
 static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
 {
     const int64_t base = r->layout.first_vertex;
@@ -398,10 +397,10 @@ static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
     if (rc || base == 0)
         return rc;
     struct sl_edges none = {.count = 0};
-    return sl_edges_shift(&none, base, out); /* what vertices are called */
+    return sl_edges_shift(&none, base, out); /* vertex_ids */
 }
 
-/* Looks through a large file. Streams it, with *done set, or says what holding its edges takes. */
+/* Survey a large file. Stream it and set *done, or say how much memory its edges need. */
 static int try_streaming(struct sl_csv *csv, struct reading *r, struct sl_dataset *out, bool *done)
 {
     const char *path = csv->text.path;
@@ -421,7 +420,7 @@ static int try_streaming(struct sl_csv *csv, struct reading *r, struct sl_datase
 
 /* ---- Edges that are held ---- */
 
-/* Whether what was taken for a header is an edge: of vertices that other edges have. */
+/* Return whether the record taken for a header is an edge: other edges have its vertices. */
 static bool is_edge(const struct reading *r)
 {
     const struct sl_edge_layout *l = &r->layout;
@@ -449,7 +448,7 @@ static int hold(struct sl_csv *csv, struct reading *r)
     }
 }
 
-/* Names that are numbers among words, and names that stand for nothing. */
+/* Say in a note which names are numbers among words, and which names may mean no vertex. */
 static void note_names(const char *path, const struct sl_string_ids *names)
 {
     int64_t numbers = 0, number;
@@ -515,7 +514,7 @@ static int read_file(const char *path, const struct sl_read_options *options,
     return sl_edge_list_read(path, options, NULL, out);
 }
 
-/* Any other text. Not empty, because an empty file says nothing. */
+/* Return whether the file is any other text. An empty file is none. */
 static bool is_text(const char *head, size_t bytes)
 {
     for (size_t k = 0; k < bytes; k++)

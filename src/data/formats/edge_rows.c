@@ -31,7 +31,7 @@ int sl_edge_rows_allocate(struct sl_edge_rows *rows, struct sl_block **blocks)
 
 int sl_edge_rows_close(struct sl_edge_rows *rows, struct sl_csr *out, int64_t *merged)
 {
-    /* Each pointer has moved to the end of its row, where the next row starts. */
+    /* Each pointer is at the end of its row now, where the next row starts. */
     memmove(rows->start + 1, rows->start, (size_t)rows->vertices * sizeof *rows->start);
     rows->start[0] = 0;
     *out =

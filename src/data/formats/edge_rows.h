@@ -1,6 +1,5 @@
-/* A CSR matrix from edges that are read twice, and never held: the first time they are counted, the
- * second time they are put into their rows. Takes 8 bytes a vertex and 4 an entry, 8 with weights.
- */
+/* Make a CSR matrix from edges that are read twice, and never held: the first pass counts them, the
+ * second puts them into their rows. This takes 8 bytes a vertex and 4 an entry, 8 with weights. */
 #ifndef SL_DATA_FORMATS_EDGE_ROWS_H
 #define SL_DATA_FORMATS_EDGE_ROWS_H
 
@@ -11,12 +10,12 @@ struct sl_edge_rows {
     int64_t vertices, entries;
     bool both; /* an edge is an entry of both its ends */
     bool weighted;
-    int64_t *start;   // (vertices + 1): entries of each row; then where the row's next one goes
+    int64_t *start;   // (vertices + 1): entries of each row; then place of its next entry
     int32_t *columns; // (entries)
     float *weights;   // (entries), when weighted
 };
 
-/* `vertices`, `both` and `weighted` are set. SL_ERR_SYSTEM. */
+/* Start counting; the caller has set `vertices`, `both` and `weighted`. SL_ERR_SYSTEM. */
 int sl_edge_rows_open(struct sl_edge_rows *rows, struct sl_block **blocks);
 
 /* Count the edge u -> v, an entry in row v; the caller has checked both ends. */
@@ -27,7 +26,7 @@ static inline void sl_edge_rows_count(struct sl_edge_rows *rows, int64_t u, int6
         rows->start[u + 1]++;
 }
 
-/* After the last edge is counted, and before the first is put. SL_ERR_SYSTEM. */
+/* Make room for the entries, after the last count and before the first put. SL_ERR_SYSTEM. */
 int sl_edge_rows_allocate(struct sl_edge_rows *rows, struct sl_block **blocks);
 
 static inline bool sl_edge_rows_put_entry(struct sl_edge_rows *rows, int64_t row, int64_t column,
@@ -42,18 +41,19 @@ static inline bool sl_edge_rows_put_entry(struct sl_edge_rows *rows, int64_t row
     return true;
 }
 
-/* Put the edge u -> v. False: it was not counted, so the file has changed. */
+/* Put the edge u -> v. Return false if it was not counted, because the file has changed. */
 static inline bool sl_edge_rows_put(struct sl_edge_rows *rows, int64_t u, int64_t v, float weight)
 {
     const bool forth = sl_edge_rows_put_entry(rows, v, u, weight);
     return forth && (!rows->both || u == v || sl_edge_rows_put_entry(rows, u, v, weight));
 }
 
-/* The matrix, in order; merged duplicates are added to *merged. SL_ERR_SYSTEM. */
+/* Make the matrix, with sorted rows; add the count of merged duplicates to *merged. SL_ERR_SYSTEM.
+ */
 int sl_edge_rows_close(struct sl_edge_rows *rows, struct sl_csr *out, int64_t *merged);
 
-/* Say in a note how much memory reading will take, where it is much. Where less is free, the note
- * says so. `bytes` besides those of the matrix. */
+/* Say in a note how much memory reading needs, where it is much, and whether less is free. `bytes`:
+ * memory beside the matrix. */
 void sl_edge_rows_say(const char *path, const struct sl_read_options *options, int64_t edges,
                       int64_t vertices, int64_t bytes);
 

@@ -10,7 +10,8 @@
 
 /* ---- Labels ---- */
 
-/* Fewer lines may be any graph; classes have more vertices than this on average. */
+/* LEAST_LABELS: fewer lines may be any graph. LEAST_CLASS: classes have more vertices on average.
+ */
 enum { LEAST_LABELS = 8, LEAST_CLASS = 4 };
 
 bool sl_edges_is_label_word(const char *word)
@@ -24,7 +25,7 @@ bool sl_edges_is_label_word(const char *word)
     return false;
 }
 
-/* Whether a file is called after labels. */
+/* Return whether the file's name speaks of labels. */
 static bool is_named_after_labels(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -37,7 +38,7 @@ static int compare_vertices(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many different items there are, of which `items` becomes a sorted list. */
+/* Sort `items`, drop repetitions, and return how many remain. */
 static int64_t unite(int64_t *items, int64_t count)
 {
     int64_t unique = 0;
@@ -48,7 +49,8 @@ static int64_t unite(int64_t *items, int64_t count)
     return unique;
 }
 
-/* Sources (end 0) or targets (end 1), once each; their number, or a negative code. */
+/* List the different sources (end 0) or targets (end 1); return their number, or a negative code.
+ */
 static int64_t list_ends(const struct sl_edges *edges, int end, struct sl_block **blocks,
                          int64_t **list)
 {
@@ -60,7 +62,7 @@ static int64_t list_ends(const struct sl_edges *edges, int end, struct sl_block 
     return unite(*list, edges->count);
 }
 
-/* Before anything is sorted: whether sources can be different and targets few. */
+/* Return whether sources can all differ and targets be few, before anything is sorted. */
 static bool may_be_labels(const struct sl_edges *edges, int64_t names)
 {
     if (edges->count < LEAST_LABELS || edges->weights)
@@ -77,8 +79,8 @@ static bool may_be_labels(const struct sl_edges *edges, int64_t names)
     return source >= edges->count - 1 && least <= 1 && most < edges->count / LEAST_CLASS + least;
 }
 
-/* In a tree, as in other lists of parents, a vertex points to an earlier one; labels do not care.
- */
+/* Return whether each vertex points to an earlier one, as in trees and other lists of parents;
+ * labels follow no such order. */
 static bool points_backwards(const struct sl_edges *edges)
 {
     for (int64_t k = 0; k < edges->count; k++)
@@ -87,7 +89,7 @@ static bool points_backwards(const struct sl_edges *edges)
     return true;
 }
 
-/* The number of classes; 0: these are edges. */
+/* Return the number of classes; 0: the lines are edges. */
 static int64_t count_classes(const char *path, const struct sl_edges *edges, int64_t names,
                              struct sl_block **blocks)
 {
@@ -162,7 +164,7 @@ int sl_edges_shift(struct sl_edges *edges, int64_t base, struct sl_dataset *out)
 
 /* ---- Names ---- */
 
-/* The code point at *at, which moves on; a byte that is no UTF-8 is taken for Latin-1. */
+/* Return the code point at *at and move *at past it. A byte that is not UTF-8 counts as Latin-1. */
 static uint32_t decode(const unsigned char **at)
 {
     const unsigned char *byte = *at;

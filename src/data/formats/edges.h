@@ -1,5 +1,5 @@
-/* The edges of a text file, before they are a graph: whether they are edges, and the numbers of
- * their vertices. */
+/* The edges of a text file before they become a graph: check that they are edges, and number their
+ * vertices. */
 #ifndef SL_DATA_FORMATS_EDGES_H
 #define SL_DATA_FORMATS_EDGES_H
 
@@ -13,23 +13,23 @@ struct sl_edges {
     int64_t count, capacity;
 };
 
-/* Whether a column of this name holds labels. */
+/* Return whether a column of this name holds labels. */
 bool sl_edges_is_label_word(const char *word);
 
 /* Return SL_ERR_DATA where the lines are labels: each line has another vertex and one of a few
  * classes. `names` counts the different names, numbered as they appear; 0: vertices are numbers. */
 int sl_edges_check(const char *path, const struct sl_edges *edges, int64_t names);
 
-/* The three functions below set the number of vertices, and, as vertex_ids, what they are called in
+/* The three functions below set the number of vertices, and vertex_ids to their names or numbers in
  * the file. SL_ERR_SYSTEM: out of memory. */
 
-/* Renumbers the ends to 0, 1, … in ascending order. */
+/* Renumber the ends to 0, 1, … in ascending order. */
 int sl_edges_compact(struct sl_edges *edges, struct sl_dataset *out);
 
-/* Counts the ends from 0 instead of `base`; out->vertices is set. */
+/* Count the ends from 0 instead of `base`; out->vertices is set. */
 int sl_edges_shift(struct sl_edges *edges, int64_t base, struct sl_dataset *out);
 
-/* The ends are numbers of names already. */
+/* Keep the ends, which are numbers of names already. */
 int sl_edges_keep_names(const char *path, const struct sl_string_ids *names,
                         struct sl_dataset *out);
 

@@ -63,7 +63,7 @@ void sl_feature_cells_free(struct sl_feature_cells *cells)
 
 /* ---- Features ---- */
 
-/* Numbers that are empty become the mean of the others; words that are empty stay so. */
+/* Replace empty numbers by the mean of the others; leave empty words. */
 static void fill_empty(struct sl_feature_cells *cells, int64_t c, const char *path)
 {
     struct sl_cell_column *column = &cells->column[c];
@@ -92,7 +92,7 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The words of a category, sorted, and the place of each among them; both on the list. */
+/* Sort the words of a category and find the place of each; both arrays are on the list. */
 static int sort_words(const struct sl_string_ids *words, struct sl_block **blocks,
                       const char ***sorted, int32_t **place)
 {
@@ -110,7 +110,7 @@ static int sort_words(const struct sl_string_ids *words, struct sl_block **block
     return SL_OK;
 }
 
-/* Features that are made of cells, and where the next column goes. */
+/* Features made of cells, with the next free column. */
 struct features {
     struct sl_block **blocks;
     float *x; // (rows, width)
@@ -150,7 +150,7 @@ static int add_words(const struct sl_feature_cells *cells, int64_t c, struct fea
     return rc;
 }
 
-/* Numbers alone stay where they are. */
+/* Take the cells themselves as features, where all columns are numbers. */
 static int adopt_cells(struct sl_feature_cells *cells, struct features *out)
 {
     const size_t bytes =

@@ -9,18 +9,18 @@
 struct sl_cell_column {
     const char *name;
     bool category;
-    struct sl_string_ids words; /* of a category */
+    struct sl_string_ids words; /* words of a category */
     int64_t empty;              /* cells without a value */
 };
 
-/* All zero is empty. */
+/* The cells of a table; all zero is empty. */
 struct sl_feature_cells {
     struct sl_cell_column *column; // (columns)
     int64_t columns, rows, capacity;
     float *cell; // (capacity, columns): numbers, or numbers of words; NAN: empty
 };
 
-/* Columns come before rows; the name is borrowed. SL_ERR_SYSTEM. */
+/* Add a column, before any row; `name` must outlive the cells. SL_ERR_SYSTEM. */
 int sl_feature_cells_add_column(struct sl_feature_cells *cells, const char *name, bool category);
 
 /* Add a row of empty cells. SL_ERR_SYSTEM. */
@@ -30,10 +30,10 @@ int sl_feature_cells_add_row(struct sl_feature_cells *cells);
  * words, else 0 or SL_ERR_SYSTEM. */
 void sl_feature_cells_set_number(struct sl_feature_cells *cells, int64_t column, float number);
 int sl_feature_cells_set_word(struct sl_feature_cells *cells, int64_t column, const char *word);
-enum { SL_FEATURE_CELLS_WORDS = 1000 }; /* of a category, at most */
+enum { SL_FEATURE_CELLS_WORDS = 1000 }; /* Most words of a category. */
 
-/* Make features of the cells, which are gone then. Words of a category are in the order of their
- * names. Empty numbers get the mean of their column, and a note says so. SL_ERR_SYSTEM. */
+/* Make features of the cells and free the cells. Words of a category are sorted by name. Empty
+ * numbers get the mean of their column, and a note says so. SL_ERR_SYSTEM. */
 int sl_feature_cells_take(struct sl_feature_cells *cells, const char *path, struct sl_dataset *out);
 
 void sl_feature_cells_free(struct sl_feature_cells *cells);

@@ -19,7 +19,7 @@ struct lines {
     struct sl_label_column labels;
     struct sl_triples triples;
     unsigned char *seen; // (vertices), on the list of blocks; NULL where lines are vertices
-    int64_t least, most; /* columns */
+    int64_t least, most; /* smallest and largest column */
 };
 
 static int read_item(struct lines *l, int64_t vertex, const char *word)
@@ -38,7 +38,7 @@ static int read_item(struct lines *l, int64_t vertex, const char *word)
     return sl_triples_add(&l->triples, vertex, column, value);
 }
 
-/* The vertex of a line that begins with `word`. */
+/* Return the vertex of a line that begins with `word`. */
 static int64_t find_vertex(struct lines *l, const char *word)
 {
     if (l->start == SL_LINE_NEW) {
@@ -91,7 +91,7 @@ static int read_lines(struct lines *l)
     return got;
 }
 
-/* An index that is a slip would cost the memory. */
+/* Refuse far too many columns: a single wrong index would use up the memory. */
 static int check_width(const struct lines *l)
 {
     enum { FEW = 1 << 20, MOST_PER_ENTRY = 1000 };

@@ -5,15 +5,15 @@
 
 #include "data/formats/vertex_map.h"
 
-/* What a line begins with. */
+/* The first word of each line. */
 enum sl_line_start {
     SL_LINE_LABEL,  /* a label; the map gets a vertex per line */
-    SL_LINE_NEW,    /* a vertex that the map gets */
-    SL_LINE_VERTEX, /* a vertex of the map; one without a line has no features */
+    SL_LINE_NEW,    /* a new vertex, which the map gets */
+    SL_LINE_VERTEX, /* a vertex of the map; a vertex without a line has no features */
 };
 
-/* Read the features. Behind labels, columns count from 1 if none is 0. SL_ERR_DATA names file and
- * line. */
+/* Read the features. After labels, columns count from 1 unless a column is 0. SL_ERR_DATA names
+ * file and line. */
 int sl_feature_lines_read(const char *path, enum sl_line_start start, struct sl_vertex_map *map,
                           struct sl_dataset *out);
 

@@ -14,7 +14,8 @@
 #define PANDAS(reader) \
     "not read: pandas." reader "(FILE).to_csv('edges.csv', index=False) writes an edge list"
 
-/* `start`: how files begin, after blanks, whatever the case; NULL: only names tell. */
+/* Foreign formats. `start`: first text of such a file, after blanks, in any case; NULL: only names
+ * tell. */
 static const struct {
     const char *extensions, *start, *sentence;
 } foreign[] = {
@@ -64,7 +65,7 @@ const char *sl_foreign_by_name(const char *path)
     return has_extension(path, length, ".col .clq .dimacs") ? DIMACS : NULL;
 }
 
-/* Comments "c …", then "p WORD VERTICES EDGES". */
+/* Recognize comments "c …", then "p WORD VERTICES EDGES". */
 static bool is_dimacs(const char *at)
 {
     while (*at == 'c' && (at[1] == ' ' || at[1] == '\n')) {
@@ -83,8 +84,9 @@ static bool is_dimacs(const char *at)
     return digits > 0 && at[digits] == ' ' && strspn(at + digits + 1, "0123456789") > 0;
 }
 
-/* Whether a file that begins so is of the other format: a vertex may be called so, too. Binary
- * files go on with a byte that no text has. A graph of Graphviz has a brace in its first line. */
+/* Return whether a file that begins so is really of the other format, since a vertex may have such
+ * a name. Binary files go on with a byte that no text has. A Graphviz graph has a brace in its
+ * first line. */
 static bool is_meant(const char *at, const char *start)
 {
     const char *after = at + strlen(start);

@@ -54,7 +54,7 @@ static int read_head(const char *path, char *head, size_t size, size_t *bytes)
     return SL_OK;
 }
 
-/* Name the first extension of each format of files. */
+/* Refuse a file of unknown format; name the first extension of each known format. */
 static int refuse(const char *path)
 {
     char list[256] = "";
@@ -83,11 +83,11 @@ static const struct sl_format *find_by_name(const char *path)
     return NULL;
 }
 
-/* What a file is says why it is not read, and what reads it. */
+/* Refuse a file of another program's format; say what reads it. */
 static int refuse_foreign(const char *path, const struct sl_format *named, const char *head,
                           size_t bytes)
 {
-    const bool open = !named || named == &sl_format_edge_list; /* to anything that is text */
+    const bool open = !named || named == &sl_format_edge_list; /* the file may be any text */
     const char *sentence = sl_text_objection(head, bytes);
     if (!sentence && !named)
         sentence = sl_foreign_by_name(path);
@@ -112,7 +112,8 @@ static int find(const char *path, const struct sl_format **format)
     return rc || *format ? rc : refuse(path);
 }
 
-/* SL_ERR_USAGE where options were given that the format has not; NULL: the directory layout. */
+/* Return SL_ERR_USAGE where options were given that the format lacks; `format` NULL: the directory
+ * layout. */
 static int check_options(const char *path, const struct sl_format *format,
                          const struct sl_read_options *options)
 {
@@ -162,13 +163,13 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
 
 /* ---- Folders that are none ---- */
 
-/* Whether a file of that name may be a dataset, or part of another program's. */
+/* Return whether a file of that name may be a dataset, or part of another program's. */
 static bool may_be_dataset(const char *name)
 {
     const bool about = strncasecmp(name, "readme", 6) == 0 || strncasecmp(name, "license", 7) == 0;
     return *name != '.' && !about &&
            (find_by_name(name) || sl_foreign_by_name(name) ||
-            strncmp(name, "out.", 4) == 0); /* KONECT's */
+            strncmp(name, "out.", 4) == 0); /* KONECT's files */
 }
 
 static bool is_folder_format(const char *path)
@@ -229,7 +230,8 @@ int sl_format_refuse_folder(const char *path)
         path, count ? list : "no files", count > MOST ? ", …" : "");
 }
 
-/* Files have a row for the source of an edge, datasets for its target. */
+/* Write a file from the transpose: files have a row for the source of an edge, datasets for its
+ * target. */
 static int write_file(const struct sl_format *format, const struct sl_dataset *data,
                       const char *path)
 {

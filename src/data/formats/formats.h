@@ -18,15 +18,17 @@ struct sl_format {
     bool text;
     bool edges;  /* takes --weights and --first-vertex */
     bool labels; /* takes --label-separator, --label, --categorical and --empty-cells */
-    bool (*sniff)(const char *head, size_t bytes); /* by the first bytes; NULL: only by name */
-    bool (*is_folder)(const char *path);           /* by the files in a folder; NULL: a file */
+    bool (*sniff)(const char *head,
+                  size_t bytes); /* recognizes the first bytes; NULL: only names tell */
+    bool (*is_folder)(
+        const char *path); /* recognizes the files in a folder; NULL: the format is a file */
     int (*read)(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
-    int (*write)(const struct sl_dataset *data, const char *path); /* NULL: none */
+    int (*write)(const struct sl_dataset *data, const char *path); /* NULL: there is no writer */
 };
 
-/* The writers of formats: a file whole or not at all. Row u of the adjacency has the targets of the
- * edges u -> v here. A format with no place for something says in
- * a note that it is left out. SL_ERR_SYSTEM; SL_ERR_DATA: the format cannot have such a graph. */
+/* Write a file of a format, whole or not at all. Row u of the adjacency has the targets of the
+ * edges u -> v here. A note names what the format cannot hold and leaves out. SL_ERR_SYSTEM;
+ * SL_ERR_DATA: the format cannot hold the graph. */
 int sl_npz_write(const struct sl_dataset *data, const char *path);
 int sl_matrix_market_write(const struct sl_dataset *data, const char *path);
 int sl_metis_graph_write(const struct sl_dataset *data, const char *path);
@@ -44,33 +46,34 @@ int sl_edge_list_write(const struct sl_dataset *data, const char *path);
 SL_FORMATS(SL_FORMAT_DECLARED)
 #undef SL_FORMAT_DECLARED
 
-/* The format of a file by its name, else by its first bytes (which gzip may hide). SL_ERR_DATA:
- * unreadable, or no known format; SL_ERR_USAGE: the format has no such options. */
+/* Find the format of a file by its name, else by its first bytes (which gzip may hide).
+ * SL_ERR_DATA: unreadable, or no known format; SL_ERR_USAGE: the format has no such options. */
 int sl_format_find(const char *path, const struct sl_read_options *options,
                    const struct sl_format **format);
 
-/* The same for a folder; *format NULL: none of these, so the directory layout. */
+/* Find the format of a folder by its files. Set *format to NULL for the directory layout and for
+ * unknown folders. SL_ERR_USAGE: the format has no such options. */
 int sl_format_find_folder(const char *path, const struct sl_read_options *options,
                           const struct sl_format **format);
 
-/* Whether a folder has the directory layout: its meta.json. */
+/* Return whether a folder has the directory layout: its meta.json. */
 bool sl_is_directory_layout(const char *path);
 
-/* Set *file to the path of the only file of a folder that its name makes a dataset; the path is on
- * the list of blocks. NULL: the folder itself is a dataset, or has no such file, or several.
- * SL_ERR_SYSTEM. */
+/* Set *file to the path of the folder's only file whose name marks a dataset; the path is on the
+ * list of blocks. Set *file to NULL where the folder itself is a dataset, or has no such file, or
+ * several. SL_ERR_SYSTEM. */
 int sl_format_find_only_file(const char *path, struct sl_block **blocks, const char **file);
 
 /* Return SL_ERR_DATA: the folder is no dataset. The error lists the folder's files, and the files
  * that a dataset has. */
 int sl_format_refuse_folder(const char *path);
 
-/* Opens the directory layout: maps its files and checks their shapes and what meta.json says.
- * `name` and `path` of *out are set. */
+/* Open the directory layout: map its files, and check their shapes and meta.json. The caller has
+ * set `name` and `path` of *out. */
 struct sl_source;
 int sl_open_directory(const char *path, struct sl_source *out);
 
-/* Checks what every dataset must satisfy, and settles what readers leave open: number of classes,
+/* Check the rules for every dataset, and settle what readers leave open: number of classes,
  * symmetry, the order of splits, weights that are all 1. */
 int sl_dataset_validate(struct sl_dataset *data);
 

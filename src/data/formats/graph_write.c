@@ -1,4 +1,5 @@
-/* Graphs as text: Matrix Market, METIS, edge lists. These have no features, labels and splits. */
+/* Write graphs as text: Matrix Market, METIS, edge lists. These have no features, labels and
+ * splits. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 /* ---- Lines ---- */
 
-/* At most this long are two numbers, a weight and what is between them. */
+/* Most bytes of two numbers, a weight and the separators. */
 enum { LINE = 96 };
 
 struct out {
@@ -60,7 +61,7 @@ static void put_number(struct out *out, int64_t number)
         put_char(out, digits[--count]);
 }
 
-/* With as many digits as bring the same float back. */
+/* Print a weight with enough digits to read the same float back. */
 static void put_weight(struct out *out, float weight)
 {
     if (weight >= 0.0f && weight < 1e6f && weight == floorf(weight)) {
@@ -78,7 +79,7 @@ static void put_text(struct out *out, const char *text)
         put_char(out, *text);
 }
 
-/* What a graph alone leaves out. */
+/* Say in a note which parts of a dataset the format leaves out. */
 static void note_rest(const struct sl_dataset *data, const char *path)
 {
     if (data->feature_form != SL_FEATURES_IDENTITY || data->labels || data->multilabels ||
@@ -88,7 +89,7 @@ static void note_rest(const struct sl_dataset *data, const char *path)
 
 /* ---- Matrix Market ---- */
 
-/* A symmetric matrix has its lower triangle. */
+/* Write a Matrix Market file; a symmetric matrix by its lower triangle. */
 int sl_matrix_market_write(const struct sl_dataset *data, const char *path)
 {
     const struct sl_csr *a = &data->adjacency;
@@ -141,7 +142,7 @@ static int check_metis(const struct sl_dataset *data, const char *path)
     return SL_OK;
 }
 
-/* Loops stay out: METIS has none. */
+/* Write a METIS file without loops: METIS has none. */
 int sl_metis_graph_write(const struct sl_dataset *data, const char *path)
 {
     const struct sl_csr *a = &data->adjacency;
@@ -179,7 +180,7 @@ int sl_metis_graph_write(const struct sl_dataset *data, const char *path)
 
 /* ---- Edge lists ---- */
 
-/* A line per entry; vertices are the numbers of their rows. */
+/* Write a line per entry; vertices are row numbers. */
 int sl_edge_list_write(const struct sl_dataset *data, const char *path)
 {
     const struct sl_csr *a = &data->adjacency;

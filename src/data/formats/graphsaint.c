@@ -1,6 +1,6 @@
-/* Folders as GraphSAINT has them (Zeng et al., ICLR 2020): adj_full.npz, a sparse matrix of SciPy;
- * feats.npy; class_map.json, the class of each vertex or its several labels; role.json, the
- * vertices of the splits. */
+/* Read folders of GraphSAINT (Zeng et al., ICLR 2020). adj_full.npz is a sparse matrix of SciPy.
+ * feats.npy has the features. class_map.json has the class of each vertex, or its several labels.
+ * role.json has the vertices of the splits. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 struct labels {
     int64_t vertices, columns; /* 0: a class per vertex */
     int32_t *class_of;         // (vertices)
-    float *several;            // (vertices, columns), NaN: nothing is known of the vertex yet
+    float *several;            // (vertices, columns), NaN: no label read yet
     unsigned char *known;      // (vertices)
 };
 
@@ -42,7 +42,7 @@ static int find_vertex(const struct sl_json_members *members, const struct label
     return SL_OK;
 }
 
-/* The first member tells the form. */
+/* Find the form of labels from the first member. */
 static int open_labels(const struct sl_json_members *members, struct labels *labels,
                        struct sl_block **blocks)
 {

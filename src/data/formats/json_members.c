@@ -18,7 +18,7 @@ int sl_json_members_open(struct sl_json_members *members, const char *path)
         return sl_error(SL_ERR_DATA, "%s: is empty (expected a JSON object)", path);
     members->bytes = bytes;
     if (members->size >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
-        members->at = 3; /* past the mark of byte order */
+        members->at = 3; /* past the byte order mark */
     return sl_block_adopt(&members->blocks, bytes, members->size, true);
 }
 
@@ -49,7 +49,7 @@ static void skip_blanks(struct sl_json_members *members)
         members->at++;
 }
 
-/* Goes past one character of the grammar. */
+/* Move past one character of the grammar. */
 static int expect(struct sl_json_members *members, const char *either)
 {
     skip_blanks(members);
@@ -66,7 +66,7 @@ static int expect(struct sl_json_members *members, const char *either)
                     members->at == members->size ? ", not the end" : "");
 }
 
-/* One value; jansson stops at its end. NULL: sl_error is set. */
+/* Load one value; jansson stops at its end. NULL: sl_error is set. */
 static json_t *load(struct sl_json_members *members)
 {
     json_error_t error;

@@ -34,13 +34,13 @@ int sl_label_column_set(struct sl_label_column *column, int64_t vertex, const ch
     return SL_OK;
 }
 
-/* Counted from 1; 0: none. */
+/* Return the number of a vertex's word, from 1; 0: the vertex has no label. */
 static int32_t word_of(const struct sl_label_column *column, int64_t vertex)
 {
     return vertex < column->capacity && column->word[vertex] > 0 ? column->word[vertex] : 0;
 }
 
-/* The number that each word is; NULL: some are no numbers, or no memory. */
+/* Return the words as numbers; NULL: a word is no number, or there is no memory. */
 static float *read_numbers(const struct sl_label_column *column)
 {
     float *numbers = malloc((size_t)(column->words.count + 1) * sizeof *numbers);
@@ -54,7 +54,7 @@ static float *read_numbers(const struct sl_label_column *column)
     return numbers;
 }
 
-/* Classes -1 and 1 become 0 and 1. */
+/* Turn classes -1 and 1 into 0 and 1. */
 static void count_signs(const struct sl_label_column *column, float *numbers)
 {
     bool signs = column->signs;
@@ -91,7 +91,7 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Classes are numbered in the order of their names: the class of each word, or NULL. */
+/* Number the classes in the order of their names; return the class of each word, or NULL. */
 static const int32_t *sort_names(const struct sl_string_ids *words, struct sl_dataset *out)
 {
     const int64_t classes = words->count;
@@ -128,7 +128,7 @@ static int take_names(const struct sl_label_column *column, struct sl_dataset *o
 
 /* ---- Several labels ---- */
 
-/* Cuts the next label off *at, blanks around it too; NULL at the end. */
+/* Cut the next label off *at, with the blanks around it; NULL at the end. */
 static char *next_label(char **at, char separator)
 {
     char *label = *at;
@@ -144,7 +144,7 @@ static char *next_label(char **at, char separator)
     return label;
 }
 
-/* Adds the labels of a word to `labels`, or, where `row` is there, marks their classes in it. */
+/* Add the labels of a word to `labels`, or, where `row` is not NULL, mark their classes in it. */
 static int split_word(const char *word, char separator, struct sl_string_ids *labels,
                       const int32_t *class_of, float *row)
 {
@@ -162,7 +162,7 @@ static int split_word(const char *word, char separator, struct sl_string_ids *la
     return rc;
 }
 
-/* A row of 0 and 1 for each word. */
+/* Make a row of 0 and 1 for each word. */
 static int mark_words(const struct sl_label_column *column, struct sl_string_ids *labels,
                       const int32_t *class_of, float *rows)
 {
@@ -180,7 +180,7 @@ static int take_several(const struct sl_label_column *column, struct sl_dataset 
     struct sl_block *scratch = NULL;
     int rc = mark_words(column, &labels, NULL, NULL);
     const int64_t classes = labels.count, words = column->words.count;
-    if (!rc && classes == 0) { /* separators alone: no labels */
+    if (!rc && classes == 0) { /* words of separators alone have no labels */
         sl_string_ids_free(&labels);
         return SL_OK;
     }
@@ -227,7 +227,7 @@ static void note_missing(const struct sl_label_column *column, const char *path,
                 count == 1 ? "vertices has" : "vertices have", words);
 }
 
-/* Classes that may be no class, or several. */
+/* Say in a note which classes may be no class, or several. */
 static void note_classes(const struct sl_label_column *column, const char *path, int64_t vertices)
 {
     static const char *const doubtful[] = {"unknown",   "unlabeled", "unlabelled", "missing",

@@ -1,6 +1,6 @@
-/* MATLAB files of level 5 (matio reads them): a matrix that is the adjacency, and others that are
- * known by their names. Facebook100 (Traud, Mucha, Porter 2012) has one matrix of all that is known
- * of its vertices, local_info. */
+/* Read MATLAB files of level 5 (by matio): one matrix is the adjacency, others are known by their
+ * names. Facebook100 (Traud, Mucha, Porter 2012) has one matrix of vertex attributes, local_info.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,19 +18,20 @@
 #include "data/formats/formats.h"
 #include "data/formats/matlab.h"
 
-/* What a variable is for. */
+/* Roles of variables. */
 enum role { ADJACENCY, FEATURES, LABELS, LOCAL_INFO, ROLES };
 
 struct mat_file {
     const char *path;
-    size_t bytes; /* of the file */
+    size_t bytes; /* size of the file */
     mat_t *mat;
     struct sl_dataset *out;
-    char *name[ROLES]; /* of the variable that has the role, on the list of blocks; NULL: none */
+    char
+        *name[ROLES]; /* names of the variables with each role, on the list of blocks; NULL: none */
     matvar_t *variable;
 };
 
-/* What matio said last; it has no better way to tell. */
+/* matio's last message; it reports errors in no better way. */
 static _Thread_local char complaint[160];
 
 static void keep_complaint(int level, char *message)
@@ -77,7 +78,8 @@ static bool is_square_sparse(const matvar_t *variable)
            variable->dims[0] == variable->dims[1];
 }
 
-/* Names of variables, and the only square sparse one where none is called an adjacency. */
+/* List the variables by name. The only square sparse variable is the adjacency where no name tells.
+ */
 static int list_variables(struct mat_file *file)
 {
     char *square = NULL;
@@ -115,7 +117,7 @@ static int list_variables(struct mat_file *file)
 
 /* ---- Numbers ---- */
 
-/* Element k of numbers of a type; NaN where the type is none of numbers. */
+/* Return element k of an array; NaN where the type is no number. */
 static double number_at(const void *data, enum matio_types type, size_t k)
 {
     switch (type) {
@@ -149,7 +151,8 @@ static bool has_numbers(const matvar_t *variable)
     return variable->class_type >= MAT_C_SPARSE && variable->class_type <= MAT_C_UINT64;
 }
 
-/* What dimensions say costs memory before anything is read: deflate makes 1,032 bytes of one. */
+/* Return whether the dimensions are plausible for the file's size: deflate makes 1,032 bytes of
+ * one. Otherwise they would use up memory before anything is read. */
 static bool is_plausible(const struct mat_file *file, const matvar_t *v)
 {
     enum { MOST = 1100 };
@@ -158,7 +161,7 @@ static bool is_plausible(const struct mat_file *file, const matvar_t *v)
     return v->dims[1] <= most && (sparse || v->dims[0] <= most / v->dims[1]);
 }
 
-/* Reads the variable with a role into file->variable. */
+/* Read the variable with a role into file->variable. */
 static int load(struct mat_file *file, enum role role)
 {
     const char *name = file->name[role];
@@ -187,7 +190,7 @@ static int load(struct mat_file *file, enum role role)
 
 /* ---- Sparse matrices ---- */
 
-/* The columns as the rows of the transpose. */
+/* Take the columns of a sparse matrix as rows: the transpose. */
 static int take_columns(struct mat_file *file, const char *name, struct sl_csr *out)
 {
     struct sl_block **blocks = &file->out->blocks;
@@ -216,7 +219,7 @@ static int take_columns(struct mat_file *file, const char *name, struct sl_csr *
     return sl_csr_check(out, entries, place, place);
 }
 
-/* The nonzeros of a matrix that is not sparse, as the rows of the transpose. */
+/* Take the nonzeros of a dense matrix by columns, as rows of the transpose. */
 static int take_nonzeros(struct mat_file *file, struct sl_csr *out)
 {
     struct sl_block **blocks = &file->out->blocks;
@@ -245,7 +248,8 @@ static int take_nonzeros(struct mat_file *file, struct sl_csr *out)
     return SL_OK;
 }
 
-/* The loaded matrix as CSR, in order; `transposed`: a row for each of its columns. */
+/* Take the loaded matrix as CSR with sorted rows; `transposed`: with a row for each of its columns.
+ */
 static int take_csr(struct mat_file *file, const char *name, bool transposed, struct sl_csr *out,
                     int64_t *merged)
 {
@@ -260,7 +264,7 @@ static int take_csr(struct mat_file *file, const char *name, bool transposed, st
 
 /* ---- Dense matrices ---- */
 
-/* The loaded matrix, row by row; a sparse one has its zeros. */
+/* Copy the loaded matrix row by row to dense floats, also a sparse one. */
 static int take_dense(struct mat_file *file, const char *name, float **out)
 {
     const matvar_t *v = file->variable;
@@ -311,7 +315,8 @@ static int read_adjacency(struct mat_file *file)
         return sl_error(SL_ERR_DATA, "%s: variable '%s' is %zu x %zu, expected a square adjacency",
                         file->path, name, dims[0], dims[1]);
     out->vertices = (int64_t)dims[0];
-    return take_csr(file, name, true, &out->adjacency, &out->merged_edges); /* (u, v) is u -> v */
+    return take_csr(file, name, true, &out->adjacency,
+                    &out->merged_edges); /* entry (u, v) is the edge u -> v */
 }
 
 static int read_features(struct mat_file *file)
@@ -337,7 +342,7 @@ static int read_features(struct mat_file *file)
     return rc;
 }
 
-/* MATLAB counts from 1. */
+/* Let classes count from 0: MATLAB counts from 1. */
 static void count_from_zero(const struct mat_file *file, int64_t rows, float *label)
 {
     float least = INFINITY, most = -INFINITY;
@@ -363,7 +368,7 @@ static int read_labels(struct mat_file *file)
         return rc;
     size_t *dims = file->variable->dims;
     if (dims[0] == 1 && dims[1] == (size_t)out->vertices &&
-        file->variable->class_type != MAT_C_SPARSE) { /* a row is a list, too */
+        file->variable->class_type != MAT_C_SPARSE) { /* a row vector is a list, too */
         dims[0] = dims[1];
         dims[1] = 1;
     }

@@ -54,19 +54,19 @@ static int check_header(const char *path, const unsigned char *header, size_t by
 /* ---- The elements of a variable ---- */
 
 /* matio takes as much memory as an element claims to have. So the claims are compared with the
- * bytes that are there, before it reads them. */
+ * file's bytes before matio reads them. */
 enum { MATRIX = 14, COMPRESSED = 15 };
 
 /* The bytes of a variable, which may be compressed. */
 struct bytes {
     FILE *file;
-    int64_t left; /* in the file */
+    int64_t left; /* bytes left in the file */
     bool compressed, little;
     z_stream stream;
     unsigned char packed[1 << 14];
 };
 
-/* Reads up to `count` bytes that the file has as they are. */
+/* Read up to `count` bytes that the file stores uncompressed. */
 static size_t read_plain(struct bytes *b, unsigned char *to, size_t count)
 {
     const size_t wanted = (int64_t)count < b->left ? count : (size_t)b->left;
@@ -106,8 +106,8 @@ static bool skip(struct bytes *b, uint64_t count)
     return good;
 }
 
-/* Whether the elements of a matrix, and it itself, are there in full. A small element has its data
- * in the tag. */
+/* Return whether a matrix and its elements are complete. A small element has its data in the tag.
+ */
 static bool is_whole(struct bytes *b, uint64_t left)
 {
     unsigned char tag[TAG];
@@ -125,7 +125,8 @@ static bool is_whole(struct bytes *b, uint64_t left)
     return skip(b, left);
 }
 
-/* The file is at the first byte behind the tag of a variable, of `count` bytes. */
+/* Return whether a variable of `count` bytes is complete; the file is at the first byte after its
+ * tag. */
 static bool is_whole_variable(FILE *file, bool little, uint32_t type, uint32_t count)
 {
     unsigned char tag[TAG];
@@ -148,7 +149,7 @@ static bool is_whole_variable(FILE *file, bool little, uint32_t type, uint32_t c
     return good;
 }
 
-/* Goes from variable to variable: each says how long it is. */
+/* Go from variable to variable by their lengths and check each. */
 static int check_variables(const char *path, FILE *file, bool little)
 {
     unsigned char tag[TAG];
@@ -216,7 +217,7 @@ static int check_numbers(const char *path, const float *info, int64_t vertices)
     return SL_OK;
 }
 
-/* The different values of a column but 0, sorted into `values`; their number. */
+/* Sort the different values of a column, but 0, into `values`; return their number. */
 static int64_t list_values(const float *info, int64_t vertices, int column, float *values)
 {
     int64_t count = 0, unique = 0;
@@ -254,7 +255,7 @@ static int make_labels(const float *info, struct sl_dataset *out)
     return SL_OK;
 }
 
-/* A column of features for each value of each column but the gender. */
+/* Make a column of features for each value of each column but the gender. */
 static int make_features(const float *info, struct sl_dataset *out)
 {
     struct sl_triples triples = {0};

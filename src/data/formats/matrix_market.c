@@ -93,7 +93,7 @@ static int read_entry(const struct sl_text *text, const struct header *header, c
                         "%s: line %" PRId64 ": entry (%" PRId64 ", %" PRId64
                         ") is out of range, expected 1 to %" PRId64,
                         text->path, text->line_number, row, col, header->rows);
-    int rc = sl_triples_add(triples, col - 1, row - 1, weight); /* the edge row -> column */
+    int rc = sl_triples_add(triples, col - 1, row - 1, weight); /* edge row -> column */
     if (!rc && header->symmetric && row != col)
         rc = sl_triples_add(triples, row - 1, col - 1, weight);
     return rc;
@@ -122,8 +122,8 @@ static int read_entries(struct sl_text *text, const struct header *header,
     return SL_OK;
 }
 
-/* Nothing in the file stands for a vertex without edges: a size that is a slip would cost the
- * memory. */
+/* Refuse a size far above the entries: a wrong size would use up the memory. The file has no line
+ * for a vertex without edges. */
 static int check_size(const struct sl_text *text, const struct header *header,
                       const struct sl_triples *triples)
 {

@@ -19,7 +19,8 @@ struct header {
 static int parse_format(const struct sl_text *text, const char *format, const char *constraints,
                         struct header *header)
 {
-    /* Three flags, leading zeros optional: vertex sizes, vertex weights, edge weights. */
+    /* The format has three flags, leading zeros optional: vertex sizes, vertex weights, edge
+     * weights. */
     const size_t length = strlen(format);
     int64_t weights = 1;
     if (length < 1 || length > 3 || strspn(format, "01") != length)
@@ -89,7 +90,7 @@ static int read_vertex(const struct sl_text *text, const struct header *header, 
     return SL_OK;
 }
 
-/* The next vertex line: comments are skipped, but an empty line is a vertex without neighbours. */
+/* Read the next vertex line: skip comments, but an empty line is a vertex without neighbours. */
 static int next_vertex_line(struct sl_text *text, char **line)
 {
     int got;
@@ -121,7 +122,7 @@ static int read_vertices(struct sl_text *text, const struct header *header,
     return SL_OK;
 }
 
-/* The header counts an edge once; it stands at both its ends. */
+/* Compare the header's edges with the entries: the header counts an edge once, the lines twice. */
 static int check_edges(const char *path, const struct header *header,
                        const struct sl_triples *triples)
 {
@@ -156,7 +157,7 @@ static int read_file(const char *path, const struct sl_read_options *options,
     sl_triples_free(&triples);
     sl_text_close(&text);
     out->vertices = header.vertices;
-    out->symmetric = true; /* by the format; checked with all other claims */
+    out->symmetric = true; /* true by the format; sl_source_read checks it */
     return rc;
 }
 

@@ -1,4 +1,4 @@
-/* In place of matlab.c where there is no matio. */
+/* Refuse MATLAB files, in a build without matio (matlab.c). */
 #include "core/error.h"
 #include "data/formats/formats.h"
 #include "data/formats/matlab.h"

@@ -16,14 +16,14 @@
 #include "data/formats/feature_cells.h"
 #include "data/formats/label_column.h"
 
-/* CATEGORY: a feature that has words. */
+/* The kinds of columns. CATEGORY: a feature that has words. */
 enum kind { FEATURE, CATEGORY, ID, LABEL, SPLIT, TRAIN_MASK, VAL_MASK, TEST_MASK, INDEX, IGNORED };
 
 struct column {
     enum kind kind;
     char *name;
-    bool decided; /* a value was met that is not missing */
-    int64_t cell; /* of features: the number among them */
+    bool decided; /* a value was found that is not missing */
+    int64_t cell; /* FEATURE, CATEGORY: number among the features */
 };
 
 struct table {
@@ -62,14 +62,14 @@ bool sl_node_table_is_id_word(const char *name)
     return is_one_of(name, ids);
 }
 
-/* The numbers of rows, which pandas writes before the columns. */
+/* Return whether a column has the row numbers that pandas writes first. */
 static bool is_index(const char *name, int64_t c)
 {
     return (c == 0 && *name == '\0') || strcasecmp(name, "index") == 0 ||
            strncasecmp(name, "unnamed:", 8) == 0;
 }
 
-/* Whether a list has the name between commas. */
+/* Return whether a list has the name between commas. */
 static bool lists(const char *list, const char *name)
 {
     const size_t length = strlen(name);
@@ -128,7 +128,7 @@ static int add_column(struct table *t, int64_t c)
     return t->column[c].name ? SL_OK : SL_ERR_SYSTEM;
 }
 
-/* Whether the columns that an option names are there. */
+/* Check that the table has the columns that an option names. */
 static int check_names(const struct table *t, const char *option, const char *list, bool several)
 {
     for (const char *at = list; at; at = several ? strchr(at, ',') : NULL) {
@@ -177,7 +177,7 @@ static int read_header(struct table *t)
     return rc;
 }
 
-/* Columns that are numbers, and may be meant for something else. */
+/* Say in a note which columns of numbers may not be meant as features. */
 static void note_feature(const struct table *t, const char *name)
 {
     static const char *const targets[] = {"target", "targets", "y_true", NULL};
@@ -195,7 +195,7 @@ static void note_feature(const struct table *t, const char *name)
                 t->csv.text.path, name);
 }
 
-/* What becomes of a column, by the first value in it. */
+/* Decide the kind of a column by the first value in it. */
 static int decide(struct table *t, int64_t c)
 {
     struct column *column = &t->column[c];
@@ -232,8 +232,8 @@ static void note_ignored(const struct table *t, const struct column *column)
         sl_note("%s: column '%.40s' is ignored: it numbers rows", t->csv.text.path, column->name);
 }
 
-/* The first value of a column tells numbers, which are features, from text. Leaves the file below
- * the header. Wrong lines are left for later. */
+/* Decide the kinds of all columns: the first value tells numbers, which are features, from text.
+ * Leave the file below the header. Wrong lines are reported later. */
 static int find_features(struct table *t)
 {
     int got;
@@ -273,7 +273,7 @@ struct list {
     bool full;
 };
 
-/* As far as a line has room for them; `values` 0: not said. */
+/* Append a name as far as the line has room; `values` 0: do not print it. */
 static void add_to_list(struct list *list, const char *name, int64_t values)
 {
     enum { ROOM = 150 };
@@ -335,7 +335,7 @@ static int make_room(struct table *t)
     return SL_OK;
 }
 
-/* Its number, 1 to 3; 0: no split; -1: something else. */
+/* Return the number of a split, 1 to 3; 0: no split; -1: another word. */
 static int split_of(const char *word)
 {
     static const char *const words[4][6] = {{"", "none", "unlabeled", "unlabelled", "0", NULL},
@@ -389,7 +389,8 @@ static int read_number(struct table *t, int64_t c)
     return SL_OK;
 }
 
-/* None and NA are values like others: the option says that the column has words. */
+/* Read a cell of a category. None and NA are values here: the option says that the column has
+ * words. */
 static int read_word(struct table *t, int64_t c)
 {
     const char *field = t->csv.field[c];

@@ -5,11 +5,11 @@
 
 #include "data/formats/vertex_map.h"
 
-/* Read all but edges; `map` gets the ids. SL_ERR_DATA names file, line and column. */
+/* Read everything but edges; add the ids to `map`. SL_ERR_DATA names file, line and column. */
 int sl_node_table_read(const char *path, const struct sl_read_options *options,
                        struct sl_vertex_map *map, struct sl_dataset *out);
 
-/* Whether a column of this name has the ids of vertices. */
+/* Return whether a column of this name has the ids of vertices. */
 bool sl_node_table_is_id_word(const char *name);
 
 #endif

@@ -65,7 +65,7 @@ static bool take_count(struct cursor *c, int64_t *value)
             __builtin_add_overflow(*value, *c->at - '0', value))
             return false;
     const bool any = c->at > start;
-    take(c, 'L'); /* Python 2 wrote long integers like this */
+    take(c, 'L'); /* Python 2 wrote long integers with an L */
     return any;
 }
 
@@ -109,7 +109,7 @@ static bool take_dictionary(struct cursor *c, struct sl_npy *npy, char *descr, s
     return has_descr && has_order && has_shape;
 }
 
-/* Type strings: byte order, kind, bytes per item (characters for 'U'). */
+/* Parse a type: byte order, kind, bytes per item (characters for 'U'). */
 static int parse_descr(const char *descr, struct sl_npy *npy)
 {
     char order = 0, kind = 0, rest = 0;
@@ -136,7 +136,7 @@ static int parse_descr(const char *descr, struct sl_npy *npy)
     return SL_OK;
 }
 
-/* Where the dictionary lies: its length is in two bytes in version 1, in four in 2 and 3. */
+/* Find the dictionary: its length is in two bytes in version 1, in four in 2 and 3. */
 static int find_header(const char *name, const unsigned char *bytes, size_t size, struct cursor *c)
 {
     if (size < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
@@ -193,8 +193,8 @@ int sl_npy_parse(const char *name, const void *bytes, size_t size, struct sl_npy
     return sl_npy_parse_header(name, bytes, size, size, out);
 }
 
-/* Hosts that share a file system give its files the same numbers. The device has another number on
- * each host. */
+/* Return a hash that identifies a file. Hosts that share a file system give a file the same inode,
+ * size and time, but the device another number. */
 static uint64_t identify(const struct stat *info)
 {
     const int64_t marks[] = {(int64_t)info->st_ino, (int64_t)info->st_size,
@@ -251,20 +251,20 @@ static double half_to_double(uint16_t bits)
         loaded;                                                                \
     })
 
-/* Where the element (row, col) of a matrix in Fortran order lies. */
+/* Return the place of element (row, col) of a matrix in Fortran order. */
 static int64_t fortran_place(const struct sl_npy *npy, int64_t row, int64_t col)
 {
     return col * npy->shape[0] + row;
 }
 
-/* Where element k lies. */
+/* Return the place of element k. */
 static int64_t place(const struct sl_npy *npy, int64_t k)
 {
     const int64_t cols = npy->fortran_order ? npy->shape[1] : 1;
     return npy->fortran_order ? fortran_place(npy, k / cols, k % cols) : k;
 }
 
-/* The item at place k of the file. */
+/* Return the item at place k of the file. */
 static double load(const struct sl_npy *npy, int64_t k)
 {
     switch (TYPE(npy->kind, npy->item_bytes)) {
@@ -302,7 +302,7 @@ double sl_npy_get(const struct sl_npy *npy, int64_t k)
     return load(npy, place(npy, k));
 }
 
-/* Element k exactly; false where it is no 64-bit integer. */
+/* Set *value to element k exactly; return false where it is no 64-bit integer. */
 static bool get_int64(const struct sl_npy *npy, int64_t element, int64_t *value)
 {
     const int64_t k = place(npy, element);
@@ -335,7 +335,7 @@ bool sl_npy_is_text(const struct sl_npy *npy)
     return npy->kind == 'S' || npy->kind == 'U';
 }
 
-/* UTF-8 of a code point; what is none becomes U+FFFD. Returns its length. */
+/* Write a code point as UTF-8; write U+FFFD for an invalid one. Return the length. */
 static size_t encode(uint32_t code, char *out)
 {
     if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
@@ -425,8 +425,8 @@ static int copy_int32(const struct sl_npy *npy, int64_t first, int64_t count, in
     return SL_OK;
 }
 
-/* Rows of a matrix in Fortran order: `row`, or, where that is NULL, neighbours from `first` on. A
- * tile of columns at a time, so that both sides are read and written along cache lines. */
+/* Copy rows of a matrix in Fortran order: `row`, or, where that is NULL, rows from `first` on. Go
+ * by tiles of columns, so that reads and writes follow cache lines. */
 static void copy_fortran(const struct sl_npy *npy, const int32_t *row, int64_t first, int64_t count,
                          float *out)
 {
@@ -457,7 +457,7 @@ int sl_npy_copy(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, 
 {
     if (sl_npy_is_text(npy))
         return sl_error(SL_ERR_DATA, "%s: holds text, expected numbers", npy->name);
-    if (count == 0) /* an array of nothing has no address */
+    if (count == 0) /* an empty array has no address */
         return SL_OK;
     if (is_stored_as(npy, type)) {
         memcpy(out, npy->data + (size_t)first * npy->item_bytes, (size_t)count * npy->item_bytes);
@@ -510,7 +510,7 @@ struct sl_npy sl_npy_view(const char *name, enum sl_npy_type type, int dims, int
                            .dims = dims,
                            .shape = {rows, cols},
                            .count = dims == 2 ? rows * cols : rows,
-                           .data = data ? data : (const void *)""}; /* the latter if empty */
+                           .data = data ? data : (const void *)""}; /* "" for an empty array */
 }
 
 size_t sl_npy_header(char *header, size_t size, const char *descr, int dims, const int64_t *shape)
@@ -523,7 +523,7 @@ size_t sl_npy_header(char *header, size_t size, const char *descr, int dims, con
         at +=
             (size_t)snprintf(header + at, size - at, d == 0 ? "%" PRId64 : ", %" PRId64, shape[d]);
     at += (size_t)snprintf(header + at, size - at, dims == 1 ? ",), }" : "), }");
-    const size_t total = (at + 1 + 63) / 64 * 64; /* one for the newline that ends it */
+    const size_t total = (at + 1 + 63) / 64 * 64; /* one byte for the newline that ends it */
     memset(header + at, ' ', total - at);
     header[total - 1] = '\n';
     memcpy(header, "\x93NUMPY\x01\x00", 8);

@@ -1,5 +1,5 @@
-/* NumPy .npz archives in the forms that graph datasets are published in. Graphs stay directed as
- * stored: an entry (u, v) is the edge u -> v. */
+/* Read NumPy .npz archives in the forms that graph datasets are published in. Graphs stay directed
+ * as stored: an entry (u, v) is the edge u -> v. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { NAME_BYTES = 64 };
 struct archive {
     struct sl_npz npz;
     struct sl_dataset *out;
-    bool count_duplicates; /* of edges without weights */
+    bool count_duplicates; /* duplicate edges without weights are counted */
 };
 
 static bool has(const struct archive *archive, const char *array)
@@ -28,7 +28,7 @@ static int load(const struct archive *archive, const char *array, struct sl_npy 
     return sl_npz_load(&archive->npz, array, npy);
 }
 
-/* Rows and columns from a member "shape". */
+/* Read rows and columns from a member "shape". */
 static int load_shape(const struct archive *archive, const char *array, int64_t shape[2])
 {
     struct sl_npy npy;
@@ -49,8 +49,9 @@ static int load_shape(const struct archive *archive, const char *array, int64_t 
     return SL_OK;
 }
 
-/* The members PREFIXdata, PREFIXindices, PREFIXindptr, PREFIXshape. With `by_column` they are the
- * columns' (CSC), and *out has a row for each column: the transpose. */
+/* Load a matrix from the members PREFIXdata, PREFIXindices, PREFIXindptr, PREFIXshape. With
+ * `by_column` they describe columns (CSC), and *out is the transpose, with a row for each column.
+ */
 static int load_sparse(const struct archive *archive, const char *prefix, bool by_column,
                        bool square, struct sl_csr *out, int64_t *merged)
 {
@@ -70,7 +71,7 @@ static int load_sparse(const struct archive *archive, const char *prefix, bool b
     if (rc)
         return rc;
     const int64_t rows = shape[by_column], cols = shape[!by_column];
-    if (square && rows != cols) /* no array has as many items as it has columns */
+    if (square && rows != cols) /* the shape only: no array has an item for each column */
         return sl_error(SL_ERR_DATA,
                         "%s: adjacency is %" PRId64 " x %" PRId64 ", expected a square matrix",
                         archive->npz.path, shape[0], shape[1]);
@@ -124,7 +125,7 @@ static int load_labels(const struct archive *archive, const char *array)
     return rc ? rc : sl_arrays_labels(&labels, archive->out);
 }
 
-/* The first of several masks over the vertices, (splits, n), or the only one, (n). */
+/* Read the first of several masks over the vertices, (splits, n), or the only one, (n). */
 static int load_mask(const struct archive *archive, const char *array, struct sl_index_set *split)
 {
     if (!has(archive, array))
@@ -159,7 +160,7 @@ static int load_masks(const struct archive *archive)
     return rc ? rc : load_mask(archive, "test_masks", &out->test);
 }
 
-/* gnn-benchmark (Shchur et al. 2018): adj_*, attr_*, labels; or adj_matrix.*, attr_matrix.*,
+/* Read gnn-benchmark (Shchur et al. 2018): adj_*, attr_*, labels; or adj_matrix.*, attr_matrix.*,
  * labels. */
 static int read_attributed(const struct archive *archive, const char *adjacency,
                            const char *attributes)
@@ -186,7 +187,7 @@ static int read_adj_matrix(const struct archive *archive)
     return read_attributed(archive, "adj_matrix.", "attr_matrix.");
 }
 
-/* The members row, col and data: where entries are, and their values. */
+/* The members row, col and data: positions and values of entries. */
 struct coo {
     int64_t count;
     const int64_t *row, *col; // (count)
@@ -218,7 +219,7 @@ static int load_coo(const struct archive *archive, struct coo *out)
     return rc;
 }
 
-/* Entries of one place are one, their values added. */
+/* Read a coordinate matrix; merge entries with equal positions and add their values. */
 static int read_coo(const struct archive *archive)
 {
     struct sl_dataset *out = archive->out;
@@ -250,8 +251,8 @@ static int read_coo(const struct archive *archive)
     return rc;
 }
 
-/* scipy.sparse.save_npz: a graph alone. The member "format" is text: "csr" as bytes or as four-byte
- * characters. */
+/* Read a graph of scipy.sparse.save_npz. The member "format" is text: "csr" as bytes or as
+ * four-byte characters. */
 static int read_scipy(const struct archive *archive)
 {
     struct sl_npy format = {.item_bytes = 3, .kind = 'S', .data = (const unsigned char *)"csr"};
@@ -274,8 +275,8 @@ static int read_scipy(const struct archive *archive)
     return load_adjacency(archive, "", csc);
 }
 
-/* heterophilous-graphs (Platonov et al. 2023) keeps the kind of graph in the file name, unless a
- * later version of the file has a member for it. */
+/* Set *directed for heterophilous-graphs (Platonov et al. 2023). The file name tells, unless a
+ * later version of the file has a member "directed". */
 static int is_directed(const struct archive *archive, bool *directed)
 {
     if (has(archive, "directed")) {
@@ -335,8 +336,8 @@ static int load_edges(const struct archive *archive)
     return rc || directed ? rc : sl_csr_symmetrize(&out->adjacency, &out->blocks);
 }
 
-/* heterophilous-graphs: node_features, node_labels, edges, and ten splits as masks, of which the
- * first is used. */
+/* Read heterophilous-graphs: node_features, node_labels, edges, and ten splits as masks. Take the
+ * first split. */
 static int read_heterophilous(const struct archive *archive)
 {
     struct sl_dataset *out = archive->out;
@@ -349,7 +350,7 @@ static int read_heterophilous(const struct archive *archive)
     if (features.shape[0] > INT32_MAX)
         return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected fewer than 2^31",
                         features.name, features.shape[0]);
-    if (features.count == 0) /* its header can announce any number of rows */
+    if (features.count == 0) /* the header of an empty array can announce any number of rows */
         return sl_error(SL_ERR_DATA, "%s: is %" PRId64 " x %" PRId64 ", expected some features",
                         features.name, features.shape[0], features.shape[1]);
     out->vertices = features.shape[0];
@@ -361,7 +362,7 @@ static int read_heterophilous(const struct archive *archive)
     return rc ? rc : load_masks(archive);
 }
 
-/* None of the forms below. If any member is pickled, that is why. */
+/* Refuse an archive of unknown form; say so if a pickled member is the reason. */
 static int refuse(const struct archive *archive)
 {
     const int rc = sl_npz_check(&archive->npz);
@@ -372,7 +373,7 @@ static int refuse(const struct archive *archive)
                          archive->npz.path);
 }
 
-/* A form is known by one member that only it has. */
+/* Forms of archives, each with a member that no other form has. */
 static const struct {
     const char *marker;
     int (*read)(const struct archive *archive);

@@ -48,8 +48,8 @@ bool sl_npz_has(const struct sl_npz *npz, const char *array)
     return locate(npz, array) >= 0;
 }
 
-/* A stream longer than the file, or a size that no deflate stream of that length can have, is a
- * lie; believing it would cost the memory. */
+/* Return whether the archive's sizes are plausible. A stream longer than the file, or a size that
+ * deflate cannot make of it, would use up the memory. */
 static bool is_plausible(const struct sl_npz *npz, const zip_stat_t *info)
 {
     const zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
@@ -57,7 +57,7 @@ static bool is_plausible(const struct sl_npz *npz, const zip_stat_t *info)
            info->size / 1100 <= info->comp_size;
 }
 
-/* Where an array lies, how many bytes it has with its header, and what errors call it. */
+/* Find an array: its index, its bytes with the header, and its name in errors. */
 static int find(const struct sl_npz *npz, const char *array, zip_uint64_t *index,
                 zip_uint64_t *bytes, const char **name)
 {
@@ -83,7 +83,7 @@ static int open_member(const struct sl_npz *npz, zip_uint64_t index, const char 
                  : sl_error(SL_ERR_DATA, "%s: cannot open: %s", name, zip_strerror(npz->zip));
 }
 
-/* Reads all bytes; with `last`, tries for one byte more because libzip checks the CRC at the end.
+/* Read all bytes; with `last`, try to read one byte more, because libzip checks the CRC at the end.
  */
 static int read_bytes(zip_file_t *file, const char *name, void *bytes, zip_uint64_t size, bool last)
 {
@@ -137,7 +137,7 @@ int sl_npz_check(const struct sl_npz *npz)
 
 /* ---- In pieces ---- */
 
-/* Bytes of a header that begins with these 12, as sl_npy_parse_header reads it. */
+/* Return the bytes of a header that begins with these 12, as sl_npy_parse_header reads it. */
 static zip_uint64_t header_bytes(const unsigned char *head)
 {
     const zip_uint64_t low = (zip_uint64_t)head[8] | (zip_uint64_t)head[9] << 8;

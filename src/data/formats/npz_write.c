@@ -16,7 +16,7 @@ static const time_t FIRST_DAY = 315619200; /* 1980-01-02: the format knows no ea
 struct archive {
     const char *path;
     zip_t *zip;
-    struct sl_block *blocks; /* which live until the archive is closed */
+    struct sl_block *blocks; /* owned until the archive is closed */
 };
 
 static int add(struct archive *archive, const char *array, const char *descr, size_t item_bytes,
@@ -37,7 +37,7 @@ static int add(struct archive *archive, const char *array, const char *descr, si
     zip_source_t *source = zip_source_buffer_fragment(archive->zip, parts, 2, 0);
     const zip_int64_t index =
         source ? zip_file_add(archive->zip, member, source, ZIP_FL_ENC_UTF_8) : -1;
-    /* The time of the writing would make every file another one. */
+    /* A fixed time makes equal datasets equal files. */
     if (index >= 0 && zip_file_set_mtime(archive->zip, (zip_uint64_t)index, FIRST_DAY, 0) == 0)
         return SL_OK;
     if (index < 0)
@@ -109,7 +109,7 @@ static int add_all(struct archive *archive, const struct sl_dataset *data)
 int sl_npz_write(const struct sl_dataset *data, const char *path)
 {
     static const char NAME[] = "archive.zip";
-    struct sl_new_folder folder; /* libzip makes files of its own beside the archive */
+    struct sl_new_folder folder; /* libzip makes temporary files beside the archive */
     struct archive archive = {.path = path};
     struct stat status;
     int code = 0;

@@ -36,7 +36,7 @@ struct matrix {
     bool nan;
 };
 
-/* The next number of a row at *at, which moves to what follows it. */
+/* Read the next number of a row at *at, and move *at past it. */
 static bool read_item(const char **at, bool nan, float *item)
 {
     *at += strspn(*at, " \t");
@@ -78,7 +78,7 @@ static int64_t count_columns(const char *line)
     return count;
 }
 
-/* Room for one more of `rows` rows: what a file announces costs nothing before it is there. */
+/* Make room for one more of `rows` rows: announced rows take no memory before they are read. */
 static int make_room(struct matrix *m, int64_t rows)
 {
     if (m->rows < m->capacity)

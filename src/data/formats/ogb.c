@@ -1,8 +1,9 @@
-/* Folders of the Open Graph Benchmark for node properties (Hu et al., NeurIPS 2020), as they are
- * unpacked: raw/ has a line per edge, per vertex's features and per vertex's labels, split/SCHEME/
- * the three lists of vertices. The files are CSV without headers, gzipped or plain.
+/* Read folders of the Open Graph Benchmark for node properties (Hu et al., NeurIPS 2020), as they
+ * are unpacked. raw/ has a line per edge, per vertex's features and per vertex's labels;
+ * split/SCHEME/ has the three lists of vertices. The files are CSV without headers, gzipped or
+ * plain.
  *
- * Edges are read twice and never held, so memory is what the dataset takes. */
+ * Edges are read twice and never held, so reading takes no more memory than the dataset. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,10 +24,10 @@ struct folder {
     const char *path;
     const struct sl_read_options *options;
     struct sl_dataset *out;
-    int64_t edges; /* that the folder announces */
+    int64_t edges; /* edges that the folder announces */
 };
 
-/* FOLDER/NAME or FOLDER/NAME.gz; NULL: out of memory. */
+/* Return the path FOLDER/NAME or FOLDER/NAME.gz; NULL: out of memory. */
 static const char *find_file(const struct folder *folder, const char *name)
 {
     const char *stem = sl_block_print(&folder->out->blocks, "%s/%s", folder->path, name);
@@ -42,7 +43,7 @@ static bool has_file(const char *path, const char *name)
     return found;
 }
 
-/* A file with one number, which a graph of its own would have. */
+/* Read a file with one number: a folder has one graph. */
 static int read_count(const struct folder *folder, const char *name, int64_t least, int64_t most,
                       int64_t *count)
 {
@@ -99,7 +100,8 @@ static int read_edge(const struct sl_text *text, const char *line, int64_t verti
     return SL_OK;
 }
 
-/* Count every edge, or put it; `*upward` is how many go to a vertex of a higher number. */
+/* Count every edge, or put it; set *upward to the number of edges to a vertex of a higher number.
+ */
 static int pass_edges(struct sl_text *text, struct sl_edge_rows *rows, bool put, int64_t *edges,
                       int64_t *upward)
 {
@@ -128,7 +130,8 @@ static bool is_stored_one_way(const char *name)
            strcasecmp(name, "ogbn_proteins") == 0 || strcasecmp(name, "ogbn-proteins") == 0;
 }
 
-/* Reverse edges that --symmetrize adds are no duplicates of those that are there. */
+/* Return whether each edge gets its reverse here. With count_duplicates, --symmetrize comes later,
+ * so that a reverse edge does not count as a duplicate. */
 bool sl_ogb_goes_both_ways(const struct sl_read_options *options, const char *name)
 {
     return (options->symmetrize && !options->count_duplicates) || is_stored_one_way(name);
@@ -250,7 +253,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct dirent *)a)->d_name, ((const struct dirent *)b)->d_name);
 }
 
-/* The first folder in split/ by its name, or NULL. */
+/* Return the first folder in split/ by its name, or NULL. */
 static const char *find_scheme(const struct folder *folder)
 {
     const char *path = sl_block_print(&folder->out->blocks, "%s/split", folder->path);

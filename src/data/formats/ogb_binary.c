@@ -1,5 +1,5 @@
-/* Folders of the Open Graph Benchmark with binary arrays, as ogbn-papers100M has them:
- * raw/data.npz has edge_index (2, edges), node_feat (vertices, features) and the sizes,
+/* Read folders of the Open Graph Benchmark with binary arrays, such as ogbn-papers100M.
+ * raw/data.npz has edge_index (2, edges), node_feat (vertices, features) and the sizes;
  * raw/node-label.npz has node_label (vertices, 1). Splits are text, as in other folders.
  *
  * Edges are read twice and never held: sources and targets are two streams of one array. */
@@ -24,7 +24,7 @@ struct folder {
 
 /* ---- Sizes ---- */
 
-/* An array of one number, as a folder with one graph has it. */
+/* Read an array of one number: a folder has one graph. */
 static int read_count(const struct folder *folder, const char *array, int64_t least, int64_t most,
                       int64_t *count)
 {
@@ -46,8 +46,8 @@ static int read_sizes(struct folder *folder)
     return rc ? rc : read_count(folder, "num_edges_list", 0, INT64_MAX / 64, &folder->edges);
 }
 
-/* Bytes of the features, by their header alone: as they are stored, and as float32 where that is
- * another type. */
+/* Find the bytes of the features from their header: as stored, plus float32 copies where the type
+ * differs. */
 static int peek_features(const struct folder *folder, int64_t *bytes)
 {
     struct sl_npz_stream stream;
@@ -88,7 +88,7 @@ static int say_memory(const struct folder *folder)
 
 /* ---- Edges ---- */
 
-/* The array of edges, with its two rows side by side. */
+/* The two rows of the array of edges, as two streams. */
 struct edges {
     struct sl_npz_stream source, target;
 };
@@ -99,7 +99,7 @@ static void close_edges(struct edges *edges)
     sl_npz_stream_close(&edges->target);
 }
 
-/* Call close_edges in either case. */
+/* Open both streams. Call close_edges in either case. */
 static int open_edges(const struct folder *folder, struct edges *edges)
 {
     *edges = (struct edges){0};
@@ -128,7 +128,7 @@ static int check_edge(const struct sl_npz_stream *stream, int64_t at, int64_t u,
                     stream->npy.name, at, u, v, vertices - 1);
 }
 
-/* Counts some edges, or puts them. `at`: the number of the first. */
+/* Count some edges, or put them. `at`: number of the first edge. */
 static int take_edges(const struct edges *edges, struct sl_edge_rows *rows, bool put, int64_t at,
                       int64_t count, const int64_t *u, const int64_t *v)
 {

@@ -8,11 +8,11 @@
 
 struct sl_string_slot {
     uint64_t hash;
-    size_t text; /* where in ids->text */
-    int64_t id;  /* plus 1; 0: the slot is free */
+    size_t text; /* place in ids->text */
+    int64_t id;  /* number of the string plus 1; 0: the slot is free */
 };
 
-/* FNV-1a */
+/* Return the FNV-1a hash of a string. */
 static uint64_t hash_string(const char *string)
 {
     uint64_t hash = 0xCBF29CE484222325u;
@@ -21,7 +21,7 @@ static uint64_t hash_string(const char *string)
     return hash ^ hash >> 32;
 }
 
-/* Where the string is or, if it is new, belongs. */
+/* Return the slot of the string or, if it is new, the free slot for it. */
 static struct sl_string_slot *find(const struct sl_string_ids *ids, uint64_t hash,
                                    const char *string)
 {

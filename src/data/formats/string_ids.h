@@ -13,10 +13,10 @@ struct sl_string_ids {
     int64_t slot_count, count;
 };
 
-/* The number of `string`, a new one if it was never seen. Negative code: out of memory. */
+/* Return the number of `string`; number a new string next. A negative code: out of memory. */
 int64_t sl_string_ids_get(struct sl_string_ids *ids, const char *string);
 
-/* The number of `string`, or -1 if it was never seen. */
+/* Return the number of `string`, or -1 if it is unknown. */
 int64_t sl_string_ids_find(const struct sl_string_ids *ids, const char *string);
 void sl_string_ids_free(struct sl_string_ids *ids);
 

@@ -1,4 +1,4 @@
-/* Folders of an edge list and tables of its vertices. What a file is for, its name says:
+/* Read folders of an edge list and tables of its vertices. The names of files tell their roles:
  *
  *   edges, net, … .csv .tsv .txt   an edge list
  *   nodes, target .csv .tsv        a table with a header (node_table.h)
@@ -6,9 +6,9 @@
  *   features .txt .svm             "VERTEX INDEX:VALUE …" in a line (feature_lines.h)
  *   train, val, test .csv .txt     a vertex in a line
  *
- * Words may follow something: facebook_edges.csv. The first of nodes, features and labels that is
- * there has the vertices, in its order. Without nodes and labels, lines of features begin with a
- * label, not a vertex. */
+ * These words may end a longer name: facebook_edges.csv. The first of nodes, features and labels in
+ * the folder has the vertices, in its order. Without nodes and labels, lines of features begin with
+ * a label, not a vertex. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ enum role { EDGES, NODES, LABELS, FEATURES, TRAIN, VAL, TEST, ROLES };
 
 struct folder {
     char *file[ROLES]; /* paths, or NULL */
-    enum role twice;   /* what two files are for; ROLES: none */
+    enum role twice;   /* role of two files; ROLES: none */
     struct sl_block *blocks;
 };
 
@@ -71,7 +71,7 @@ static enum role role_of(const char *name)
     return ROLES;
 }
 
-/* SL_ERR_SYSTEM: out of memory. */
+/* Find the role of each file. SL_ERR_SYSTEM: out of memory. */
 static int scan(const char *path, struct folder *folder)
 {
     DIR *dir = opendir(path);
@@ -113,9 +113,9 @@ static int read_label(const struct sl_csv *csv, bool own, struct sl_vertex_map *
                               csv->text.path, csv->line, csv->field[0]);
 }
 
-/* Whether the first line names columns, not a known vertex: the second column is called after
- * labels, the first after vertices, or the first is a word and a number follows in the next line.
- * Leaves `csv` at its start. */
+/* Set *header to whether the first line names columns, not a known vertex. It does if its second
+ * word speaks of labels, if its first word speaks of vertices, or if its first word meets a number
+ * in the next line. Leave `csv` at its start. */
 static int find_header(struct sl_csv *csv, bool own, const struct sl_vertex_map *map, bool *header)
 {
     *header = false;
@@ -218,7 +218,7 @@ static int read_splits(const struct folder *folder, const struct sl_vertex_map *
             return SL_ERR_SYSTEM;
         rc = sl_csv_open(&csv, path);
         csv.comments = "#";
-        csv.delimiter = ','; /* a name may have blanks */
+        csv.delimiter = ','; /* names may contain blanks */
         if (!rc)
             rc = read_split_lines(&csv, map, &lists);
         sl_csv_close(&csv);
@@ -276,7 +276,7 @@ static int read_folder(const char *path, const struct sl_read_options *options,
     if (!rc)
         rc = read_tables(path, &folder, options, &map, out);
     sl_string_ids_free(&map.ids);
-    sl_block_move(&out->blocks, &folder.blocks); /* messages have these paths */
+    sl_block_move(&out->blocks, &folder.blocks); /* messages use these paths */
     return rc;
 }
 

@@ -12,13 +12,13 @@
 #include "core/number.h"
 #include "core/progress.h"
 
-/* The longest line: a METIS line of a vertex with some 10^8 neighbours. Beyond it the file is
- * something else. */
+/* The longest line: a METIS line of a vertex with some 10^8 neighbours. A longer line is not text.
+ */
 #define MAX_LINE ((size_t)1 << 30)
 
-enum { HEAD = 8 }; /* bytes that tell what a file is */
+enum { HEAD = 8 }; /* bytes that tell the kind of a file */
 
-/* Progress counts bytes of the file, compressed or not. */
+/* Set the progress's total to the bytes of the file, compressed or not. */
 static void tell_size(const char *path)
 {
     struct stat status;
@@ -58,7 +58,8 @@ void sl_text_close(struct sl_text *text)
 
 /* ---- Bytes that are no text ---- */
 
-/* After "BZh", which a name may begin with: the level, and the mark of the first block. */
+/* Recognize bzip2 by its level and the mark of the first block after "BZh", since a name may begin
+ * with "BZh". */
 static bool is_bzip2(const char *head, size_t bytes)
 {
     static const char mark[] = "1AY&SY";
@@ -101,7 +102,7 @@ size_t sl_text_plain_length(const char *path)
     return length;
 }
 
-/* At the first line: its mark of byte order goes. */
+/* Begin at the first line: skip its byte order mark. */
 static int begin(struct sl_text *text)
 {
     static const char mark[] = "\xEF\xBB\xBF";
@@ -117,7 +118,7 @@ static int begin(struct sl_text *text)
 
 /* ---- Lines ---- */
 
-/* Room for at least one byte and the NUL after it. */
+/* Make room for at least one byte and the NUL after it. */
 static int make_room(struct sl_text *text)
 {
     if (text->begin > 0) {
@@ -159,8 +160,9 @@ static int fill(struct sl_text *text)
     return SL_OK;
 }
 
-/* The end of a line in the bytes from `from` on, with *next where the next line starts; NULL: it is
- * not among them, or they end with a \r that a \n may follow. Lines end with \n, \r\n or \r. */
+/* Return the end of a line in the bytes from `from` on, and set *next to the start of the next
+ * line. NULL: the line goes on, or the bytes end with a \r that a may follow. Lines end with , \r
+ *  or \r. */
 static char *find_end(const struct sl_text *text, char *from, char **next)
 {
     char *end = text->buffer + text->end, *newline = memchr(from, '\n', (size_t)(end - from));
@@ -233,7 +235,7 @@ static bool is_digit(char c)
 
 bool sl_text_read_int64(const char **at, int64_t *value)
 {
-    enum { SAFE_DIGITS = 18 }; /* that no int64 overflows with */
+    enum { SAFE_DIGITS = 18 }; /* no int64 of so many digits overflows */
     const char *digit = *at + (**at == '-' || **at == '+');
     int64_t sum = 0;
     int digits = 0;
@@ -253,8 +255,9 @@ bool sl_text_read_int64(const char **at, int64_t *value)
     return errno == 0;
 }
 
-/* Up to 15 digits with a power of ten up to 22 are exact in a double, and so is their quotient or
- * product (Clinger, PLDI 1990). False: strtod has to do it. */
+/* Read a short decimal exactly: up to 15 digits and a power of ten up to 22 are exact in a double,
+ * and so is their quotient or product (Clinger, PLDI 1990). Return false where strtod must read it.
+ */
 static bool read_short_decimal(const char **at, double *value)
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,

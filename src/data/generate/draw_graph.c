@@ -23,27 +23,27 @@
 #include "core/rng.h"
 #include "data/block_rows.h"
 
-/* Vertices in a row, each covering a stretch of its weight. */
+/* Vertices in a row, which cover stretches of a line as long as their weights. */
 struct line {
     int64_t count;
-    const double *end;   // (count) where each stretch ends
-    const int32_t *hint; // (count) the stretch in which equal parts of the line start
-    double parts;        /* per unit of length */
+    const double *end;   // (count): end of each stretch
+    const int32_t *hint; // (count): stretch at the start of each of equal parts of the line
+    double parts;        /* parts of the line per unit of length */
 };
 
 struct drawing {
     const struct sl_draw_graph *graph;
     struct sl_block *lines;
     /* Members of community c, ascending: places first[c] … first[c + 1] - 1. */
-    int64_t *first;             // (communities + 1)
-    int32_t *member, *place;    // (vertices): of each place, and back
-    double *inside_end;         // (vertices), by place, from 0 in each community
-    int32_t *inside_hint;       // (vertices), by place
-    double *anywhere_end;       // (vertices)
-    int32_t *anywhere_hint;     // (vertices)
-    struct sl_block_rows above; /* larger neighbours */
+    int64_t *first;          // (communities + 1)
+    int32_t *member, *place; // (vertices): vertex of each place; place of each vertex
+    double *inside_end;      // (vertices), by place: end of its stretch, from 0 in each community
+    int32_t *inside_hint;    // (vertices), by place
+    double *anywhere_end;    // (vertices)
+    int32_t *anywhere_hint;  // (vertices)
+    struct sl_block_rows above; /* larger neighbours of each vertex */
     struct sl_ids *near;        // (blocks): draws inside, place by place
-    int64_t *near_end;          // (vertices), by place: where they end in the block's list
+    int64_t *near_end;          // (vertices), by place: end of its draws in the block's list
     atomic_bool failed;
 };
 
@@ -78,7 +78,8 @@ static void fill_hints(const struct line *line, int32_t *hint)
     }
 }
 
-/* Ids come in any order of communities; a counting sort lists the members of each, ascending. */
+/* List the members of each community, ascending, by a counting sort: vertices come in any order of
+ * communities. */
 static void list_members(struct drawing *d)
 {
     const struct sl_draw_graph *g = d->graph;
@@ -92,7 +93,7 @@ static void list_members(struct drawing *d)
         d->member[at] = (int32_t)v;
         d->place[v] = (int32_t)at;
     }
-    /* Each start has moved to the end, where the next one starts. */
+    /* Each start is at the end of its community now, where the next one starts. */
     memmove(d->first + 1, d->first, (size_t)g->communities * sizeof *d->first);
     d->first[0] = 0;
 }
@@ -121,9 +122,9 @@ static void measure_lines(struct drawing *d)
 
 /* --- Draws --- */
 
-enum { GAPS = 16 }; /* at a time: two vectors of eight */
+enum { GAPS = 16 }; /* gaps at a time: two vectors of eight */
 
-/* -log(u) for u = (the upper 24 bits of `bits`, plus 1) / 2^24, to 2^-18; vector code. */
+/* Return -log(u) for u = (the upper 24 bits of `bits`, plus 1) / 2^24, to 2^-18; vector code. */
 static inline float minus_log(uint32_t bits)
 {
     const float u = (float)(int32_t)((bits >> 8) + 1);
@@ -131,7 +132,7 @@ static inline float minus_log(uint32_t bits)
     memcpy(&word, &u, sizeof word);
     const float exponent = (float)((word >> 23) - 127 - 24);
     word = (word & 0x7FFFFF) | 0x3F800000;
-    float m; /* in [1, 2) */
+    float m; /* mantissa in [1, 2) */
     memcpy(&m, &word, sizeof m);
     const float x = m - 1.0f;
     const float log2m =
@@ -152,9 +153,9 @@ static void draw_gaps(uint64_t key, uint32_t row, uint32_t batch, float *gaps)
     }
 }
 
-/* A batch of a process that stands at `at`, up to the end of the line: for each hit, where it is
- * and a stretch not beyond it. The loops are apart so that two are vector code and no read waits
- * for the one before. Returns the number of hits. */
+/* Draw GAPS hits of a process that stands at `at`, up to the end of the line: for each hit its
+ * position and a stretch not beyond it. Separate loops let two of them be vector code, and no read
+ * waits for the one before. Return the number of hits. */
 static inline int draw_batch(const struct line *line, double at, double mean, const float *gaps,
                              double *position, int32_t *stretch)
 {
@@ -172,7 +173,8 @@ static inline int draw_batch(const struct line *line, double at, double mean, co
     return hits;
 }
 
-/* The places beyond `from` that the process of that place hits, ascending. Returns how many. */
+/* List the places beyond `from` that the process of this place hits, ascending. Return their
+ * number. */
 static int64_t draw(const struct line *line, int64_t from, uint64_t key, uint32_t row, int32_t *out)
 {
     double at = line->end[from];
@@ -190,7 +192,7 @@ static int64_t draw(const struct line *line, int64_t from, uint64_t key, uint32_
         at = position[GAPS - 1];
         for (uint32_t i = 0; i < hits; i++) {
             int64_t hit = stretch[i];
-            hit += line->end[hit] <= position[i]; /* often enough to be no branch */
+            hit += line->end[hit] <= position[i]; /* true so often that a branch would cost more */
             while (line->end[hit] <= position[i])
                 hit++;
             out[count] = (int32_t)hit;
@@ -203,7 +205,7 @@ static int64_t draw(const struct line *line, int64_t from, uint64_t key, uint32_
 
 /* --- Rows of larger neighbours --- */
 
-/* The union of two ascending lists. Returns how long it is. */
+/* Unite two ascending lists. Return the length of the result. */
 static int64_t unite(const int32_t *a, int64_t a_count, const int32_t *b, int64_t b_count,
                      int32_t *out)
 {
@@ -220,7 +222,7 @@ static int64_t unite(const int32_t *a, int64_t a_count, const int32_t *b, int64_
     return count + b_count - j;
 }
 
-/* Draws inside communities, place by place: the line of a community stays in the cache. */
+/* Draw inside communities, place by place: the line of a community stays in the cache. */
 static void draw_near(void *context, int64_t block)
 {
     struct drawing *d = context;
@@ -246,7 +248,7 @@ static void draw_near(void *context, int64_t block)
     }
 }
 
-/* Draws the larger neighbours of v to the end of `list`; `far` is scratch for all vertices. */
+/* Draw the larger neighbours of v and append them to `list`; `far` is scratch for all vertices. */
 static bool draw_row(const struct drawing *d, int64_t v, struct sl_ids *list, int32_t *far)
 {
     const int64_t at = d->place[v], block = at >> d->above.bits;
@@ -267,7 +269,7 @@ static void draw_above(void *context, int64_t block)
 {
     struct drawing *d = context;
     struct sl_ids *list = &d->above.blocks[block];
-    /* Room for every vertex; the machine gives only the pages that are written to. */
+    /* Allocate room for every vertex; the machine gives only the pages that are written to. */
     int32_t *far = malloc((size_t)(d->graph->vertices + 1) * sizeof *far);
     bool fine = far;
     for (int64_t v = sl_block_rows_begin(&d->above, block);
@@ -302,7 +304,7 @@ static int prepare(struct drawing *d)
                : SL_ERR_SYSTEM;
 }
 
-/* Runs one phase on all blocks. */
+/* Run one phase on all blocks. */
 static int for_blocks(struct drawing *d, void (*phase)(void *context, int64_t block))
 {
     sl_parallel_for(d->graph->threads, d->above.block_count, phase, d);

@@ -10,7 +10,7 @@
 
 enum { LANES = 16 }; /* normal numbers at a time: two vectors of eight words */
 
-/* Near enough to a standard normal: the sum of four random bytes. */
+/* Draw LANES numbers near enough to standard normal: each is the sum of four random bytes. */
 static void draw_batch(uint64_t key, uint32_t row, uint32_t batch, float *out)
 {
     uint32_t words[LANES];

@@ -1,4 +1,4 @@
-/* What is drawn for the vertices of a synthetic dataset: features, labels, splits. */
+/* Draw features, labels and splits for the vertices of a synthetic dataset. */
 #ifndef SL_DATA_GENERATE_DRAW_VERTICES_H
 #define SL_DATA_GENERATE_DRAW_VERTICES_H
 
@@ -6,14 +6,16 @@
 
 #include "data/dataset.h"
 
-/* x (columns) = centre (columns; NULL: 0) + sd times normal numbers, a function of key and row. */
+/* Set x (columns) to centre (columns; NULL: 0) + sd times normal numbers, a function of key and
+ * row. */
 void sl_draw_normals(uint64_t key, int64_t row, int64_t columns, const float *centre, float sd,
                      float *x);
 
-/* Fills in the splits from split (out->vertices): enum sl_split. SL_ERR_SYSTEM: out of memory. */
+/* Fill in the splits of *out from split (out->vertices): enum sl_split. SL_ERR_SYSTEM: out of
+ * memory. */
 int sl_draw_list_splits(const uint8_t *split, struct sl_dataset *out);
 
-/* SL_ERR_USAGE unless there can be so many. */
+/* Return SL_ERR_USAGE for a number of features or classes that no dataset can have. */
 int sl_draw_check_vertices(int64_t features, int64_t classes);
 
 struct sl_draw_vertices {
@@ -22,8 +24,8 @@ struct sl_draw_vertices {
     int threads;
 };
 
-/* Fills in, for out->vertices, dense normal features, labels and a 60/20/20 split, all random: none
- * says anything about another or about the graph. The same for any number of threads.
+/* Fill in dense normal features, labels and a 60/20/20 split for out->vertices vertices, all
+ * random: none depends on another or on the graph. The result does not depend on the threads.
  * SL_ERR_SYSTEM: out of memory. */
 int sl_draw_random_vertices(const struct sl_draw_vertices *options, struct sl_dataset *out);
 

@@ -31,11 +31,12 @@
 enum stream { CLUSTERING = 48, TIES, INSIDE, ANYWHERE };
 
 enum { ROUNDS = 5 };
-static const double MOST_DENSITY = 0.999; /* of a block: to hit all pairs takes endless draws */
+static const double MOST_DENSITY =
+    0.999; /* largest density of a block: to hit all pairs takes endless draws */
 
 struct affinity {
-    int64_t first, size; /* places of its vertices in the order of degrees */
-    int64_t low, high;   /* the degrees of its first and last one */
+    int64_t first, size; /* places of the block's vertices in the order of degrees */
+    int64_t low, high;   /* degrees of the block's first and last vertex */
     double density;
 };
 
@@ -43,12 +44,12 @@ struct recipe {
     const struct sl_bter_options *options;
     int threads;
     int64_t vertices;
-    struct sl_csr graph; /* of `from`: symmetric, without loops */
+    struct sl_csr graph; /* graph of `from` made symmetric, without loops */
     struct sl_clustering clustering;
     double factor, most; /* degree d becomes min(factor * d, most) */
     int64_t block_count;
     struct affinity *blocks;                // (block_count)
-    struct sl_weight_curve anywhere;        /* targets: what blocks leave of the degrees */
+    struct sl_weight_curve anywhere;        /* targets: degrees that blocks leave */
     int32_t *community;                     // (vertices)
     float *inside_weight, *anywhere_weight; // (vertices)
     struct sl_block *scratch;
@@ -110,8 +111,8 @@ static double sum_targets(const struct recipe *r)
     return sum;
 }
 
-/* No vertex may be joined to more than half of the others; where that cuts large degrees, all
- * others grow by a little more, so that the average is as asked. */
+/* Scale the degrees so that the average is as asked. No vertex may be joined to more than half of
+ * the others. Where this cuts large degrees, all others grow a little more. */
 static int scale_degrees(struct recipe *r)
 {
     const double wanted = r->options->scale * (double)r->graph.indptr[r->vertices];
@@ -136,7 +137,7 @@ static int scale_degrees(struct recipe *r)
 
 /* --- Blocks --- */
 
-/* Vertices of one degree in random order: their numbers say nothing about blocks. */
+/* Shuffle vertices of equal degree: their numbers must not decide the blocks. */
 static void shuffle_ties(struct recipe *r)
 {
     const uint64_t key = stream_key(r, TIES);
@@ -152,7 +153,7 @@ static void shuffle_ties(struct recipe *r)
         }
 }
 
-/* Vertices without pairs of neighbours stay alone. */
+/* Cut the next block from `first` on. A vertex without pairs of neighbours is a block alone. */
 static struct affinity cut_block(const struct recipe *r, int64_t first)
 {
     const int32_t *vertices = r->clustering.vertices;
@@ -175,7 +176,7 @@ static int cut_blocks(struct recipe *r)
     return SL_OK;
 }
 
-/* How many vertices of the block have that degree. */
+/* Return how many vertices of the block have this degree. */
 static double count_vertices(const struct recipe *r, const struct affinity *block, int64_t degree)
 {
     const int64_t *first = r->clustering.first, end = block->first + block->size;
@@ -202,7 +203,8 @@ static double surplus(const struct recipe *r, const struct affinity *block, doub
     return sum;
 }
 
-/* The largest density without surplus; if there is always one, that of the smallest. */
+/* Choose the largest density without surplus; where there is always a surplus, take the density of
+ * the smallest surplus. */
 static void choose_density(void *context, int64_t b)
 {
     enum { STEPS = 32, HALVINGS = 20 };

@@ -20,13 +20,13 @@ static uint64_t stream_key(const struct sl_community_options *o, enum stream str
     return sl_rng_key(o->seed, SL_RNG_GENERATE, 0, (uint32_t)stream);
 }
 
-/* Uniform in 0 … count - 1, for count below 2^31. */
+/* Return a uniform number in 0 … count - 1, for count below 2^31. */
 static int64_t draw(uint64_t key, uint32_t a, uint32_t b, int64_t count)
 {
     return (int64_t)(sl_rng_uniform(key, a, b) * (double)count);
 }
 
-/* Standard normal, by Box and Muller. */
+/* Return a standard normal number, by Box and Muller. */
 static double draw_normal(uint64_t key, uint32_t a, uint32_t b)
 {
     uint32_t x, y;
@@ -69,7 +69,7 @@ static int draw_labels(const struct sl_community_options *o, struct sl_dataset *
     return SL_OK;
 }
 
-/* The vertices of each class, as a (classes x vertices) CSR matrix. */
+/* Make the vertices of each class a (classes x vertices) CSR matrix. */
 static int group_by_class(const struct sl_dataset *data, struct sl_block **scratch,
                           struct sl_csr *members)
 {
@@ -84,8 +84,9 @@ static int group_by_class(const struct sl_dataset *data, struct sl_block **scrat
     return rc;
 }
 
-/* The other end of edge `e` at `u`. Members of u's class are members[first … end-1]; the others are
- * those before and after it. Where the wanted side has nobody else, the edge takes the other. */
+/* Draw the other end of edge `e` at `u`. Members of u's class are members[first … end-1]; the
+ * others come before and after. Where the wanted side has no other vertex, draw from the other
+ * side. */
 static int64_t draw_neighbour(const struct sl_community_options *o, const struct sl_csr *members,
                               uint64_t key, int64_t e, int64_t u, int32_t label)
 {
@@ -97,12 +98,12 @@ static int64_t draw_neighbour(const struct sl_community_options *o, const struct
     int64_t at = draw(key, low, high + 2, same ? inside : outside);
     if (!same)
         return members->indices[at < first ? at : at + (end - first)];
-    /* u's own place is given to the last member of the class, which `at` never reaches. */
+    /* The class's last member, which `at` never reaches, takes u's own place. */
     const int64_t v = members->indices[first + at];
     return v == u ? members->indices[end - 1] : v;
 }
 
-/* Edges or vertices between two words of progress. */
+/* Edges or vertices between two reports of progress. */
 enum { TOLD = 4096 };
 
 static int draw_edges(const struct sl_community_options *o, struct sl_dataset *out)
@@ -110,7 +111,7 @@ static int draw_edges(const struct sl_community_options *o, struct sl_dataset *o
     struct sl_block *scratch = NULL;
     struct sl_csr members;
     struct sl_triples triples = {0};
-    int64_t merged = 0; /* not the reader's business: nothing was read */
+    int64_t merged = 0; /* ignored: no file was read */
     const uint64_t key = stream_key(o, EDGES);
     const int64_t edges = (int64_t)((double)o->vertices * o->degree / 2.0 + 0.5);
     int rc = group_by_class(out, &scratch, &members);
@@ -163,7 +164,8 @@ static int draw_features(const struct sl_community_options *o, struct sl_dataset
     return SL_OK;
 }
 
-/* Fisher and Yates' shuffle, then 60, 20 and 20 % of it; validation sorts each part. */
+/* Draw the splits: shuffle (Fisher and Yates), then take 60, 20 and 20 %; validation sorts each
+ * part. */
 static int draw_splits(const struct sl_community_options *o, struct sl_dataset *out)
 {
     int64_t *ids = sl_block_array(&out->blocks, o->vertices, sizeof *ids);

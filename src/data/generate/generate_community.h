@@ -25,7 +25,7 @@ struct sl_community_options {
         .feature_noise = 1.0                                                                       \
     }
 
-/* An undirected simple graph with dense features, labels of all vertices and a random 60/20/20
+/* Make an undirected simple graph with dense features, labels of all vertices and a random 60/20/20
  * split: a pure function of the options. A vertex alone is hard to classify; its neighbours'
  * average is easy. SL_ERR_USAGE names the option that is out of range. */
 int sl_generate_community(const struct sl_community_options *options, struct sl_dataset *out);

@@ -1,6 +1,6 @@
-/* A row per dataset says what is imitated. Classes consist of communities. A vertex draws its
- * degree from the row's law. The row's share of its edges goes to its community, the rest anywhere.
- * Its features lie around the centre of its class. */
+/* Imitate published datasets by the rows of a table. Classes consist of communities. A vertex draws
+ * its degree from the row's law. The row's share of its edges goes to its community, the rest
+ * anywhere. Its features lie around the centre of its class. */
 #include "data/generate/generate_like.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static const struct row {
     const char *name;
     int64_t vertices, entries, features, classes;
     int64_t train, val, test; /* vertices without a split have no label */
-    double max_degree, shape; /* of sl_degree_law_make */
+    double max_degree, shape; /* arguments of sl_degree_law_make */
     double inside;            /* share of edges within communities: homophily or a little less */
     double community;         /* vertices of a community; at most a class */
     double skew;              /* class c has a share proportional to (c + 1)^-skew */
@@ -77,13 +77,13 @@ static uint64_t stream_key(const struct recipe *r, enum stream stream)
     return sl_rng_key(r->seed, SL_RNG_GENERATE, 0, (uint32_t)stream);
 }
 
-/* Where vertex v is in the random order of a stream. */
+/* Return the place of vertex v in the random order of a stream. */
 static int64_t permute(const struct recipe *r, enum stream stream, int64_t v)
 {
     return sl_rng_permute(stream_key(r, stream), (uint32_t)r->vertices, (uint32_t)v);
 }
 
-/* The range of `first` (ranges + 1) that holds `value`. */
+/* Return the range of `first` (ranges + 1) that holds `value`. */
 static int64_t find_range(const int64_t *first, int64_t ranges, int64_t value)
 {
     int64_t low = 0, high = ranges;
@@ -111,7 +111,7 @@ static int refuse_name(const char *name)
                     sl_guess_hint(&guess).text);
 }
 
-/* NULL: there is none. */
+/* Return the row of a dataset; NULL: there is none. */
 static const struct row *find_row(const char *name)
 {
     for (int i = 0; name && i < ROWS; i++)
@@ -151,7 +151,7 @@ static int choose(const struct sl_like_options *o, struct recipe *r)
 
 /* --- Classes, communities, weights --- */
 
-/* Every class has a vertex at least. */
+/* Choose the sizes of classes; every class has at least one vertex. */
 static void size_classes(struct recipe *r)
 {
     const int64_t classes = r->row->classes;
@@ -174,14 +174,15 @@ static double community_size(const struct recipe *r, int64_t c)
            (double)(r->community_first[c + 1] - r->community_first[c]);
 }
 
-/* How many neighbours of a vertex are inside its community: no more than 70 % of all that could be,
- * however small the community and large the degree. */
+/* Return how many neighbours of a vertex are inside its community: at most 70 % of the members, for
+ * small communities and large degrees. */
 static double degree_inside(const struct recipe *r, int64_t c, double degree)
 {
     return fmin(r->row->inside * degree, 0.7 * (community_size(r, c) - 1.0));
 }
 
-/* The vertices of a class enter in slices of their tail, four per octave. */
+/* Add the vertices of a class to the weight curves, in slices of their degrees: four slices per
+ * octave of the tail. */
 static void fit_class(struct recipe *r, int64_t c)
 {
     const double size = community_size(r, c);

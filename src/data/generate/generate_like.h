@@ -1,4 +1,4 @@
-/* Synthetic datasets of the shape of published ones. */
+/* Make synthetic datasets of the shape of published ones. */
 #ifndef SL_DATA_GENERATE_LIKE_H
 #define SL_DATA_GENERATE_LIKE_H
 
@@ -24,7 +24,7 @@ struct sl_like_options {
  * with too few vertices for the average degree. */
 int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *out);
 
-/* Make a source with the published sizes alone, for plans. SL_ERR_USAGE: no such name;
+/* Make a source with the published sizes alone, for plans. SL_ERR_USAGE: no such name. Call
  * sl_source_close in either case. */
 int sl_like_source(const char *name, struct sl_source *out);
 

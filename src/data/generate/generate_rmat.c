@@ -1,5 +1,5 @@
-/* An edge falls into a quarter of the adjacency matrix, into a quarter of that quarter, and so on
- * down to one entry:
+/* Draw edges: an edge falls into a quarter of the adjacency matrix, into a quarter of that quarter,
+ * and so on down to one entry:
  *
  *     in parallel, for each chunk of edges: draw them, and group them by blocks of rows
  *     in parallel, for each block of rows:
@@ -24,9 +24,9 @@
 enum stream { EDGES = 40, PERMUTATION };
 
 enum {
-    CHUNK = 1 << 16, /* edges: their entries fit a cache while they are grouped */
+    CHUNK = 1 << 16, /* edges of a chunk: their entries fit a cache while they are grouped */
     LANES = 16,      /* edges at a time: two vectors of eight words */
-    LEVELS = 4,      /* of quarters per 64 random bits */
+    LEVELS = 4,      /* levels of quarters per 64 random bits */
     DIGIT = 11       /* bits of a radix sort's pass */
 };
 
@@ -35,11 +35,11 @@ struct drawing {
     int threads;
     int64_t vertices, edges, chunks;
     uint64_t edge_key, permutation_key;
-    uint32_t a, ab, abc; /* where quarters end, in 2^-16 */
+    uint32_t a, ab, abc; /* upper ends of the first three quarters, in 2^-16 */
     struct sl_block_rows rows;
     struct sl_block *scratch;
-    uint64_t *entries; // (edges): row << scale | column; of a chunk one after the other
-    uint32_t *end;     // (chunks, blocks): of each block's entries in the chunk
+    uint64_t *entries; // (edges): row << scale | column, chunk after chunk
+    uint32_t *end;     // (chunks, blocks): end of each block's entries in the chunk
     atomic_bool failed;
 };
 
@@ -60,7 +60,7 @@ static int check_options(const struct sl_rmat_options *o)
 
 /* --- Edges, by chunks --- */
 
-/* One level: `quarter` is a random number of 16 bits. The loops are vector code. */
+/* Go down one level; `quarter` has random numbers of 16 bits. The loops are vector code. */
 static inline void descend(const struct drawing *d, const uint32_t *quarter, uint32_t *row,
                            uint32_t *column)
 {
@@ -103,7 +103,7 @@ static uint64_t make_entry(const struct drawing *d, uint32_t row, uint32_t colum
     return (uint64_t)row << d->options->scale | column;
 }
 
-/* The entries of edges first … end - 1, loops left out. Returns how many. */
+/* Draw the entries of edges first … end - 1, without loops. Return their number. */
 static int64_t draw_edges(const struct drawing *d, int64_t first, int64_t end, uint64_t *entries)
 {
     int64_t count = 0;
@@ -118,14 +118,14 @@ static int64_t draw_edges(const struct drawing *d, int64_t first, int64_t end, u
     return count;
 }
 
-/* The block of rows that an entry is in. */
+/* Return the block of rows that an entry is in. */
 static int64_t block_of(const struct drawing *d, uint64_t entry)
 {
     return (int64_t)(entry >> d->options->scale >> d->rows.bits);
 }
 
-/* A counting sort. `next` (blocks) is zero at first, and then where the entries of each block end.
- */
+/* Group entries by block, with a counting sort. `next` (blocks) is zero at first; it becomes the
+ * ends of the blocks' entries. */
 static void group_entries(const struct drawing *d, const uint64_t *entries, int64_t count,
                           uint32_t *next, uint64_t *grouped)
 {
@@ -159,7 +159,7 @@ static void draw_chunk(void *context, int64_t chunk)
 
 /* --- Rows, by blocks --- */
 
-/* What a chunk has for a block: its entries begin … end - 1. */
+/* Set *begin to a chunk's entries in a block; return their number. */
 static int64_t find_entries(const struct drawing *d, int64_t chunk, int64_t block,
                             const uint64_t **begin)
 {
@@ -188,7 +188,8 @@ static void gather_entries(const struct drawing *d, int64_t block, uint64_t *out
     }
 }
 
-/* A radix sort by the lowest `bits` bits. Returns where the result is: `entries` or `other`. */
+/* Sort by the lowest `bits` bits, with a radix sort. Return the array with the result: `entries` or
+ * `other`. */
 static uint64_t *sort_entries(uint64_t *entries, uint64_t *other, int64_t count, int bits)
 {
     for (int shift = 0; shift < bits; shift += DIGIT) {
@@ -207,7 +208,7 @@ static uint64_t *sort_entries(uint64_t *entries, uint64_t *other, int64_t count,
     return entries;
 }
 
-/* The rows of a block from its entries in order; false: out of memory. */
+/* Make the rows of a block from its sorted entries; return false without memory. */
 static bool make_rows(struct drawing *d, int64_t block, const uint64_t *entries, int64_t count)
 {
     struct sl_ids *list = &d->rows.blocks[block];

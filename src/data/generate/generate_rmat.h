@@ -10,7 +10,8 @@
 struct sl_rmat_options {
     int64_t scale;      /* 2^scale vertices, 1 … 30 */
     double edge_factor; /* edges drawn per vertex, loops and duplicates among them: 0 … 10^6 */
-    double a, b, c; /* probabilities of the quarters of the adjacency; the fourth has the rest */
+    double a, b, c; /* probabilities of the adjacency's first three quarters; they and the fourth
+                       add up to 1 */
     bool symmetric; /* the reverse of every edge is an edge */
     bool permute;   /* vertices in random order; else vertex 0 has most edges */
     int64_t features, classes; /* at least 1 */
@@ -24,10 +25,10 @@ struct sl_rmat_options {
         .permute = true, .features = 64, .classes = 8, .seed = 1                            \
     }
 
-/* A graph without loops and duplicates (Chakrabarti, Zhan, Faloutsos, "R-MAT: a recursive model for
- * graph mining", SDM'04; the defaults are Graph500's), with random features, labels and splits. A
- * pure function of the options, whatever the threads; O(edges). SL_ERR_USAGE names the option that
- * is out of range. */
+/* Make an R-MAT graph without loops and duplicates, with random features, labels and splits
+ * (Chakrabarti, Zhan, Faloutsos, "R-MAT: a recursive model for graph mining", SDM'04; the defaults
+ * are Graph500's). The result depends on the options alone, not on the threads; O(edges).
+ * SL_ERR_USAGE names the option that is out of range. */
 int sl_generate_rmat(const struct sl_rmat_options *options, struct sl_dataset *out);
 
 #endif

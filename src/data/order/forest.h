@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* The root of v's tree; halves the path on the way. Several threads may ask at a time while nobody
- * joins trees: whichever paths they find, the roots are the same. */
+/* Return the root of v's tree, and halve the path on the way. Several threads may call this while
+ * no thread joins trees: the roots do not depend on the paths. */
 static inline int32_t sl_forest_root(int32_t *parent, int32_t v)
 {
     for (;;) {

@@ -44,7 +44,7 @@ static int order_degree(const struct sl_csr *graph, uint64_t seed, int32_t *vert
     return sl_order_by_degree(graph, true, vertices);
 }
 
-/* Fisher and Yates' shuffle. */
+/* Shuffle the vertices (Fisher and Yates). */
 static int order_random(const struct sl_csr *graph, uint64_t seed, int32_t *vertices)
 {
     const uint64_t key = sl_rng_key(seed, SL_RNG_ORDER, 0, 0);

@@ -6,11 +6,11 @@
 #include "data/order/order.h"
 #include "data/partition/vertex_parts.h"
 
-/* Vertices per part: rows of 64 floats in half of an L2 cache of 1 MiB. Not this machine's cache,
- * so that all ranks and all machines get the same order. */
+/* Vertices per part: rows of 64 floats in half of an L2 cache of 1 MiB. This is not this machine's
+ * cache, so that all ranks and all machines get the same order. */
 enum { PART_VERTICES = 2048 };
 
-/* A counting sort, which keeps the order within a part. */
+/* Sort vertices by part, with a counting sort that keeps the order within a part. */
 static int sort_by_part(int64_t n, int parts, const int32_t *part, int32_t *vertices)
 {
     struct sl_block *scratch = NULL;

@@ -1,4 +1,4 @@
-/* Parts of vertices as an order: one after the other, each in the order that there was. */
+/* Order vertices part after part, each part in the present order. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@
 
 enum { MOST_CLASSES = 3 };
 
-/* Hops 0 and 1 and all others. More classes cut more edges, and balance no better. */
+/* List the classes for METIS: hop 0, hop 1 and all other vertices. More classes cut more edges, and
+ * balance no better. */
 static int list_classes(const struct sl_source *source, int64_t class_cut[MOST_CLASSES + 1])
 {
     int classes = 0;
@@ -27,7 +28,8 @@ static int list_classes(const struct sl_source *source, int64_t class_cut[MOST_C
     return classes;
 }
 
-/* Each part has about its share of every hop: a layer computes the rows of some hops. */
+/* Partition so that each part has about its share of every hop: a layer computes the rows of some
+ * hops. */
 static int cut(const struct sl_source *source, const struct sl_csr *graph, int parts, uint64_t seed,
                int32_t *part)
 {
@@ -38,8 +40,8 @@ static int cut(const struct sl_source *source, const struct sl_csr *graph, int p
                                          seed, part);
 }
 
-/* Of the rows of the files, whatever order they have now, so that the parts do not change with it.
- * This rank's memory has the whole adjacency meanwhile. */
+/* Partition the rows of the files, whatever their present order, so that the parts do not depend on
+ * it. This rank's memory has the whole adjacency meanwhile. */
 static int compute(const struct sl_source *source, int parts, uint64_t seed, int32_t *part)
 {
     struct sl_runtime alone = {.ranks = 1};
@@ -87,7 +89,7 @@ static int read_parts(const struct sl_source *source, int parts, const char *fil
     return rc;
 }
 
-/* METIS is for graphs that rank 0 has room for. */
+/* Return whether rank 0 has no room for METIS. */
 static bool is_too_large(struct sl_runtime *rt, const struct sl_source *source)
 {
     const int64_t entries = source->adjacency.indices.count * (source->undirected ? 1 : 2);
@@ -108,7 +110,7 @@ int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, 
     if (rt->ranks > 1 && (named || (!file && sl_scotch_exists() && is_too_large(rt, source))))
         return sl_parallel_parts(rt, source, parts, seed, part);
     if (named)
-        file = NULL; /* one rank has the whole graph */
+        file = NULL; /* one rank has the whole graph: use METIS */
     if (parts == 1 && !file)
         memset(part, 0, (size_t)source->vertices * sizeof *part);
     else if (rt->rank == 0)
@@ -134,7 +136,7 @@ int sl_source_order_by_parts(struct sl_source *source, int parts, const int32_t 
         cut[part[v] + 2]++;
     for (int p = 2; p < parts + 2; p++)
         cut[p] += cut[p - 1];
-    for (int64_t r = 0; r < n; r++) { /* cut[p + 1]: where the next vertex of part p goes */
+    for (int64_t r = 0; r < n; r++) { /* cut[p + 1]: place of the next vertex of part p */
         const int32_t v = (int32_t)sl_source_vertex(source, r);
         const int64_t to = cut[part[v] + 1]++;
         vertex[to] = v;
@@ -147,7 +149,7 @@ int sl_source_order_by_parts(struct sl_source *source, int parts, const int32_t 
     return SL_OK;
 }
 
-/* Rows of the files before v, and their entries. */
+/* Return the rows of the files before v, plus their entries. */
 static int64_t weight_before(const struct sl_source *source, int64_t v)
 {
     return v + sl_source_entries_before(source, v);

@@ -1,12 +1,12 @@
-/* Rabbit Order. Vertices in order of rising degree: each joins, as a child, the neighbouring
- * community with which modularity gains most, if it gains at all. A community's edges are summed up
- * only when its turn comes, from its own row and its children's sums. So each edge is looked at
- * only a few times.
+/* Rabbit Order. Vertices come in order of rising degree. Each joins, as a child, the neighbouring
+ * community with the largest gain of modularity, if there is a gain. A community's edges are summed
+ * up only at its turn, from its own row and its children's sums. So each edge is looked at only a
+ * few times.
  *
  * Arai et al. let threads join communities as they come, so that the order depends on their timing.
- * Here they choose in batches, and the order is the same whatever the threads:
+ * Here they choose in batches, and the order does not depend on the threads:
  *
- *     for each batch, of a size that the graph alone says:
+ *     for each batch, of a size that depends on the graph alone:
  *         in parallel, for each v: sum up v's edges, choose the community that v should join
  *         one after the other, for each v: join it, unless others have joined v or the gain is gone
  *         whoever has not joined comes again in the next batch */
@@ -20,13 +20,14 @@
 #include "data/order/forest.h"
 #include "data/order/order.h"
 
-/* More batches: choices as one after the other. Fewer: less waiting for threads. */
+/* With more batches, choices are more like choices one after the other. With fewer, threads wait
+ * less. */
 enum { BATCHES = 256, LEAST_BATCH = 64, MOST_BATCH = 1 << 16 };
 
 /* Vertices that a thread takes at a time. */
 enum { CHUNK = 16 };
 
-/* Edges to a community; `to` is one of its members, found by its root. */
+/* Edges to a community; `to` is one of its members, whose root is the community. */
 struct bundle {
     int32_t to;
     float edges;
@@ -34,32 +35,32 @@ struct bundle {
 
 /* A thread's sums: a hash table of communities, by linear probing. */
 struct sums {
-    struct bundle *slot; // (capacity): `to` -1 if free
-    uint32_t *used;      // (capacity / 2): slots, in the order in which communities were met
-    int64_t capacity;    /* a power of two; 0: none yet */
+    struct bundle *slot; // (capacity): a free slot has `to` -1
+    uint32_t *used;      // (capacity / 2): used slots, in the order of first use
+    int64_t capacity;    /* a power of two; 0: no table yet */
     int32_t count;
 };
 
-/* A vertex of the batch. */
+/* A vertex of the batch and its choice. */
 struct turn {
-    int32_t vertex, target; /* target -1: none */
-    int32_t newest;         /* its newest child when it chose */
-    float edges;            /* to the target */
+    int32_t vertex, target; /* target -1: the vertex joins none */
+    int32_t newest;         /* newest child of the vertex when it chose */
+    float edges;            /* edges to the target */
 };
 
 struct rabbit {
     const struct sl_csr *graph;
     struct sl_block *scratch;
-    int32_t *parent;          // (n): the community joined, itself for a root; paths get shorter
-    int32_t *child, *sibling; // (n): the newest child, the next older one; -1: none
-    double *degree;           // (n): sum over the community's vertices
-    struct bundle **bundles;  // (n): what a community had when it chose; owned
+    int32_t *parent;          // (n): community that a vertex joined; a root is its own parent
+    int32_t *child, *sibling; // (n): newest child; next older sibling; -1: none
+    double *degree;           // (n): sum of the degrees of the community's vertices
+    struct bundle **bundles;  // (n): bundles of a community when it chose; owned
     int32_t *bundle_count;    // (n)
     struct turn *batch;       // (batch_size)
     int64_t batch_size, count;
     int threads;
     struct sums *sums;    // (threads)
-    _Atomic int64_t next; /* turn of the batch that nobody has taken */
+    _Atomic int64_t next; /* next turn of the batch that no thread has taken */
     atomic_bool failed;
 };
 
@@ -104,7 +105,7 @@ static void close_rabbit(struct rabbit *r)
 
 /* ---- A thread's sums ---- */
 
-/* Makes room for `most` communities, none of which is there. */
+/* Empty the table and make room for `most` communities. */
 static bool reserve(struct sums *sums, int64_t most)
 {
     int64_t capacity = 256;
@@ -145,7 +146,8 @@ static void clear(struct sums *sums)
 
 /* ---- Choices ---- */
 
-/* Rows of the parents' array come from memory: ask for them so many entries before. */
+/* Entries between the prefetch of a parent and its use: the parents' array is larger than a cache.
+ */
 enum { AHEAD = 16 };
 
 static void add_row(struct rabbit *r, struct sums *sums, int32_t v)
@@ -161,7 +163,7 @@ static void add_row(struct rabbit *r, struct sums *sums, int32_t v)
     }
 }
 
-/* Adds what community c had to v's sums, and frees it. */
+/* Add the bundles of community c to v's sums, and free them. */
 static void add_bundles(struct rabbit *r, struct sums *sums, int32_t v, int32_t c)
 {
     const struct bundle *bundles = r->bundles[c];
@@ -176,8 +178,8 @@ static void add_bundles(struct rabbit *r, struct sums *sums, int32_t v, int32_t 
     r->bundles[c] = NULL;
 }
 
-/* Sums up the edges of community v to others. Children whose edges are in v's already have no
- * bundles any more, and are the oldest ones. Returns false where memory runs out. */
+/* Sum up the edges of community v to others. Its oldest children have no bundles any more: v's
+ * bundles already contain their edges. Return false without memory. */
 static bool gather(struct rabbit *r, struct sums *sums, int32_t v)
 {
     int64_t most =
@@ -195,13 +197,13 @@ static bool gather(struct rabbit *r, struct sums *sums, int32_t v)
     return true;
 }
 
-/* What joining u adds to the modularity, times total / 2 (Newman and Girvan 2004). */
+/* Return the gain of modularity from joining u and v, times total / 2 (Newman and Girvan 2004). */
 static double gain(const struct rabbit *r, int32_t u, int32_t v, float edges)
 {
     return (double)edges - r->degree[u] * r->degree[v] / (double)r->graph->indptr[r->graph->rows];
 }
 
-/* The neighbour that the turn's vertex should join, or -1. */
+/* Choose the neighbour that the turn's vertex should join, or -1. */
 static void choose(const struct rabbit *r, const struct sums *sums, struct turn *turn)
 {
     double most = 0.0;
@@ -217,7 +219,7 @@ static void choose(const struct rabbit *r, const struct sums *sums, struct turn 
     }
 }
 
-/* Keeps the sums as v's bundles. Returns false where memory runs out. */
+/* Keep the sums as v's bundles. Return false without memory. */
 static bool keep(struct rabbit *r, const struct sums *sums, int32_t v)
 {
     struct bundle *bundles = malloc((size_t)sums->count * sizeof *bundles);
@@ -250,7 +252,7 @@ static void take_turns(void *context, int64_t thread)
 
 /* ---- Joins ---- */
 
-/* Whether the vertex has joined a community, or wants none. */
+/* Let a vertex join its target. Return false if it must choose again. */
 static bool join(struct rabbit *r, const struct turn *turn)
 {
     const int32_t v = turn->vertex;
@@ -268,8 +270,8 @@ static bool join(struct rabbit *r, const struct turn *turn)
     return true;
 }
 
-/* Whoever does not join comes first in the next batch. The first of a batch always joins, as
- * nothing has changed since it chose. */
+/* Let the batch join. Vertices that do not join come first in the next batch. The first vertex of a
+ * batch always joins, as nothing has changed since it chose. */
 static void join_all(struct rabbit *r)
 {
     int64_t kept = 0;
@@ -299,8 +301,8 @@ static int form_communities(struct rabbit *r, const int32_t *turns)
 
 /* ---- The order ---- */
 
-/* Appends the tree of `root` from place `at` on, a vertex before its children and the oldest child
- * first. `stack` has room for n. */
+/* Append the tree of `root` from place `at` on, a vertex before its children and the oldest child
+ * first. `stack` has room for n. Return the place after the tree. */
 static int64_t append_tree(const struct rabbit *r, int32_t root, int32_t *stack, int32_t *vertices,
                            int64_t at)
 {

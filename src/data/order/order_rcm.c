@@ -1,22 +1,22 @@
-/* Reverse Cuthill-McKee: breadth-first, neighbours by rising degree, the whole sequence reversed.
- * Edges then join levels of the search that follow each other. */
+/* Reverse Cuthill-McKee: breadth-first search, neighbours by rising degree, the whole sequence
+ * reversed. Edges then join successive levels of the search. */
 #include <stdlib.h>
 
 #include "core/error.h"
 #include "data/block.h"
 #include "data/order/order.h"
 
-/* Searches for a better start: each lengthens the longest path found, and a few are enough. */
+/* Most searches for a better start: each lengthens the longest path found, and a few are enough. */
 enum { MOST_SEARCHES = 8 };
 
 struct search {
     const struct sl_csr *graph;
     int32_t *queue; // (n): vertices as they are found; finished components come first
     bool *seen;     // (n)
-    uint64_t *keys; // (longest row): degree and number of the neighbours found last
+    uint64_t *keys; // (longest row): degree and number of the last neighbours found
 };
 
-/* A search's extent in the queue. */
+/* Levels of a search, as places in the queue. */
 struct levels {
     int64_t last, end; /* the last level is queue[last … end-1] */
     int64_t height;    /* levels after the first */
@@ -33,7 +33,7 @@ static int compare_keys(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Appends the neighbours of v that no search has seen. Returns the queue's new end. */
+/* Append the neighbours of v that no search has seen. Return the queue's new end. */
 static int64_t append_neighbours(struct search *s, int32_t v, int64_t end, bool by_degree)
 {
     const int64_t first = end;
@@ -70,8 +70,8 @@ static struct levels search(struct search *s, int64_t first, int32_t start, bool
     return found;
 }
 
-/* An end of one of the longest shortest paths, or close to one: the vertex of least degree in the
- * last level, as long as that makes searches deeper. */
+/* Return an end of one of the longest shortest paths, or a vertex close to one: the vertex of least
+ * degree in the last level, as long as searches get deeper. */
 static int32_t find_start(struct search *s, int64_t first, int32_t start)
 {
     int64_t height = -1;

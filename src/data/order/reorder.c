@@ -1,11 +1,12 @@
-/* Other orders for the rows of a dataset. */
+/* Give the rows of a dataset another order. */
 #include "core/error.h"
 #include "core/progress.h"
 #include "data/block.h"
 #include "data/order/order.h"
 #include "data/source.h"
 
-/* On one rank, whose memory has the whole adjacency meanwhile if the order looks at edges. */
+/* Compute the order on one rank, whose memory has the whole adjacency if the order looks at edges.
+ */
 static int compute(const struct sl_source *source, const struct sl_order *order, uint64_t seed,
                    int32_t *vertex)
 {
@@ -21,7 +22,7 @@ static int compute(const struct sl_source *source, const struct sl_order *order,
     return rc;
 }
 
-/* The permutation and its inverse, on all ranks. */
+/* Share the permutation and its inverse with all ranks. */
 static int share_order(struct sl_runtime *rt, struct sl_source *source,
                        const struct sl_order *order, uint64_t seed, const int32_t **vertices,
                        const int32_t **places)
@@ -48,7 +49,7 @@ int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char 
     const struct sl_order *found = sl_order_find(order);
     if (!found || !found->compute)
         return sl_runtime_agree(rt, found ? SL_OK : SL_ERR_USAGE);
-    source->hop_cut = NULL; /* rows are no longer by hop */
+    source->hop_cut = NULL; /* rows are no longer sorted by hop */
     sl_progress_begin("ordering the vertices, %s", order);
     return sl_progress_end_with(
         share_order(rt, source, found, seed, &source->vertex, &source->place));

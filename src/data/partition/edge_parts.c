@@ -10,22 +10,22 @@
 #include "data/partition/vertex_parts.h"
 
 enum {
-    BLOCK_EDGES = 1 << 25, /* so many are in memory, and in random order, at a time */
-    AHEAD = 16,            /* edges between asking for what one needs and using it */
+    BLOCK_EDGES = 1 << 25, /* edges in memory, and in random order, at a time */
+    AHEAD = 16,            /* edges from prefetch to use */
 };
 
 struct cutting {
     const struct sl_csr *graph;
     bool symmetric;
-    int parts, words;           /* words of a set of parts */
+    int parts, words;           /* 64-bit words of a set of parts */
     uint64_t *held;             // (rows, words): the parts that have a clone of the vertex
     uint64_t *open;             // (words): the parts with room
-    int64_t *load;              // (parts): entries
-    int64_t capacity;           /* that closes a part */
-    uint32_t *degree;           // (rows): edges
-    int64_t most;               /* the largest load */
-    double lambda;              /* of HDRF */
-    const int32_t *vertex_part; // (rows), of an edge-cut that edges follow
+    int64_t *load;              // (parts): entries of each part
+    int64_t capacity;           /* entries that close a part */
+    uint32_t *degree;           // (rows): edges of each vertex
+    int64_t most;               /* largest load */
+    double lambda;              /* HDRF's weight of even loads */
+    const int32_t *vertex_part; // (rows): the edge-cut that edges follow
     int (*choose)(const struct cutting *c, int32_t v, int32_t u);
 };
 
@@ -43,7 +43,7 @@ static inline uint64_t candidates(enum among among, uint64_t a, uint64_t b)
     return among == BOTH ? a & b : among == EITHER ? a | b : ~UINT64_C(0);
 }
 
-/* The least loaded part with room, or -1. */
+/* Return the least loaded part with room, or -1. */
 static inline int least_loaded(const struct cutting *c, enum among among, int32_t v, int32_t u)
 {
     const uint64_t *a = held_by(c, v), *b = held_by(c, u);
@@ -130,10 +130,11 @@ static void prefetch(const struct cutting *c, uint64_t edge)
     __builtin_prefetch(held_by(c, (int32_t)edge), 1);
 }
 
-/* Edges between two words of progress. */
+/* Edges between two reports of progress. */
 enum { TOLD = 1 << 16 };
 
-/* edge[i] (count) is row << 32 | column, and becomes its part. */
+/* Assign the edges of a block in random order. edge[i] (count) is row << 32 | column, and becomes
+ * its part. */
 static void assign_block(struct cutting *c, uint64_t key, uint64_t *edge, int64_t count)
 {
     uint32_t place[2 * AHEAD];
@@ -154,7 +155,7 @@ static void assign_block(struct cutting *c, uint64_t key, uint64_t *edge, int64_
     }
 }
 
-/* The rows from `first` on whose entries are a block's, or one row. */
+/* Return the end of the rows from `first` on whose entries fit a block, or of one row. */
 static int64_t block_end(const struct sl_csr *graph, int64_t first)
 {
     int64_t end = first + 1;
@@ -191,8 +192,8 @@ static void assign_rows(struct cutting *c, uint64_t key, int64_t first, int64_t 
                 part[k] = (int32_t)edge[count++];
 }
 
-/* part[k] of the entries below the diagonal, from above it: the rows v of column u come in order,
- * as the columns v of row u do. */
+/* Set part[k] below the diagonal from part[k] above it. The rows v of column u come in order, as
+ * the columns v of row u do. */
 static void mirror(const struct sl_csr *graph, int64_t *next, int32_t *part)
 {
     memcpy(next, graph->indptr, (size_t)graph->rows * sizeof *next);
@@ -204,7 +205,7 @@ static void mirror(const struct sl_csr *graph, int64_t *next, int32_t *part)
 
 /* ---- Partitions ---- */
 
-/* Edges at every vertex, a loop twice in a directed graph. */
+/* Count the edges at every vertex; in a directed graph a loop counts twice. */
 static void count_degrees(const struct sl_csr *graph, bool symmetric, uint32_t *degree)
 {
     memset(degree, 0, (size_t)graph->rows * sizeof *degree);
@@ -301,7 +302,7 @@ static void count_entries(struct cutting *c, const int32_t *part)
         }
 }
 
-/* Clones of vertex v; each is added to its part's. */
+/* Return the number of clones of vertex v, and count each in its part's clones. */
 static int64_t count_clones(const struct cutting *c, int32_t v, int64_t *clones)
 {
     int64_t count = 0;

@@ -13,7 +13,7 @@ struct share {
     struct sl_scotch_rows rows;
 };
 
-/* Rank r reads the rows first_of(r) … first_of(r + 1) - 1 of the files. */
+/* Return the first row of the files that a rank reads; its rows end before first_of(rank + 1). */
 static int64_t first_of(const struct sl_runtime *rt, int64_t n, int rank)
 {
     return n * rank / rt->ranks;
@@ -45,8 +45,8 @@ static int no_memory(int64_t count)
     return sl_error(SL_ERR_SYSTEM, "no memory to partition %lld entries", (long long)count);
 }
 
-/* The entries of this rank's rows whose turned ones are wanted, sorted by the rank of their column:
- * edge k is (column, row). `from` (ranks + 1). */
+/* Turn the entries of this rank's rows: edge k is (column, row). Sort them by the rank of the
+ * column, and set from (ranks + 1) to the first edge for each rank. */
 static struct edge *turn_edges(const struct sl_runtime *rt, const struct sl_part *part, int64_t n,
                                int64_t *from)
 {
@@ -71,7 +71,8 @@ static struct edge *turn_edges(const struct sl_runtime *rt, const struct sl_part
     return turned;
 }
 
-/* All entries of this rank's rows, turned ones of directed graphs among them, sorted. */
+/* List all entries of this rank's rows, sorted. In directed graphs, add the turned entries of other
+ * ranks. */
 static int list_edges(struct sl_runtime *rt, const struct sl_part *part, int64_t n,
                       struct edge **edges, int64_t *count)
 {

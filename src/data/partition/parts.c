@@ -28,7 +28,7 @@ uint64_t sl_parts_checksum(const int32_t *part, int64_t first, int64_t count)
     return sum;
 }
 
-/* METIS takes undirected graphs: it gets the union with the transpose. */
+/* Cut by METIS, which takes undirected graphs: it gets the union with the transpose. */
 static int cut_by_metis(const struct sl_dataset *data, const struct sl_parts_options *options,
                         int32_t *part)
 {

@@ -1,4 +1,4 @@
-/* Partitions as files: the parts as a .npy array, and a .json file that says what they are. */
+/* Store partitions in files: the parts as a .npy array, and a .json file that describes them. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

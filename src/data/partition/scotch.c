@@ -15,7 +15,7 @@ bool sl_scotch_exists(void)
     return true;
 }
 
-/* As PT-Scotch counts. NULL: no memory. */
+/* Copy numbers to PT-Scotch's type. NULL: no memory. */
 static SCOTCH_Num *numbers(const int64_t *from, int64_t count)
 {
     SCOTCH_Num *to = malloc((size_t)(count + 1) * sizeof *to);
@@ -24,7 +24,7 @@ static SCOTCH_Num *numbers(const int64_t *from, int64_t count)
     return to;
 }
 
-/* 0: it has made the parts. */
+/* Partition by PT-Scotch; return 0 if it has made the parts. */
 static int partition(const struct sl_runtime *rt, SCOTCH_Num rows, SCOTCH_Num *start,
                      SCOTCH_Num *column, SCOTCH_Num *weight, int parts, SCOTCH_Num *part)
 {
@@ -67,7 +67,8 @@ int sl_scotch_partition(struct sl_runtime *rt, const struct sl_scotch_rows *rows
                         "this PT-Scotch counts in 32 bits, and the graph has %lld edges (expected "
                         "one that counts in 64 bits, or --partition FILE)",
                         (long long)sums[0]);
-    for (int64_t r = 0; !code && narrow && r < rows->count; r++) /* it adds up the weights */
+    for (int64_t r = 0; !code && narrow && r < rows->count;
+         r++) /* PT-Scotch adds up the weights in 32 bits */
         weight[r] = (SCOTCH_Num)fmax(1.0, (double)(rows->weight[r] / (1 + sums[1] / INT32_MAX)));
     code = sl_runtime_agree(rt, code);
     if (!code) {

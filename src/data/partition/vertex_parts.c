@@ -39,7 +39,7 @@ int64_t sl_vertex_weight(int64_t entries, int64_t sum, int64_t most)
     return weight > 0 ? weight : 1;
 }
 
-/* `classes` 0: equal weights. */
+/* Copy a graph for METIS; `classes` 0: equal weights. */
 static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
                       struct sl_block **scratch, struct graph *out)
 {
@@ -99,7 +99,7 @@ static int find_parts(const struct sl_csr *graph, int classes, const int64_t *cu
     struct sl_block *scratch = NULL;
     struct graph g = {0};
     int rc = copy_graph(graph, classes, cut, &scratch, &g);
-    /* METIS need not be asked where there is nothing to choose, and does not always answer. */
+    /* Skip METIS where there is nothing to choose: it does not always answer then. */
     const bool trivial = rc || parts < 2 || parts >= g.vertices || g.indptr[g.vertices] == 0;
     if (!rc && !trivial)
         rc = cut_graph(&g, (idx_t)parts, seed);
@@ -150,9 +150,9 @@ struct counting {
     int parts;
     const int32_t *part;
     int64_t *vertices, *entries; // (parts)
-    int64_t *end;                // (parts): of the part's vertices in `member`
-    int32_t *member;             // (rows), part after part
-    int32_t *reader;             // (rows): the last part that was seen to read the vertex
+    int64_t *end;                // (parts): end of the part's vertices in `member`
+    int32_t *member;             // (rows): vertices, part after part
+    int32_t *reader;             // (rows): last part that was found to read the vertex
 };
 
 static int prepare(struct counting *c, struct sl_block **scratch)
@@ -183,7 +183,7 @@ static int prepare(struct counting *c, struct sl_block **scratch)
 static void count_row(struct counting *c, int32_t v, int64_t *cut, int64_t *halo)
 {
     const int32_t here = c->part[v];
-    c->entries[here]++; /* the loop that A + I has */
+    c->entries[here]++; /* the loop of A + I */
     for (int64_t k = c->graph->indptr[v]; k < c->graph->indptr[v + 1]; k++) {
         const int32_t u = c->graph->indices[k];
         c->entries[here] += u != v;
