@@ -1,4 +1,4 @@
-/* starling generate bter: the degrees and the clustering of a dataset, denser. */
+/* starling generate bter: a denser dataset with the degrees and clustering of a given one. */
 #include "data/generate/generate_bter.h"
 
 #include "cli/generate.h"
