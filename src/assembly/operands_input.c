@@ -367,7 +367,7 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool ke
 
 /* ---- Â·X from the graph that the dataset was selected from ---- */
 
-/* This rank's rows and their neighbours in the wider graph, as a dataset of this rank alone. */
+/* Rows of this rank and their neighbours in the wider graph, as a dataset of this rank alone. */
 struct wider {
     struct sl_selection selection;
     struct sl_making making; /* the making of the selection */

@@ -25,7 +25,7 @@ struct cache {
     int64_t bytes;
     int sharers;             /* cores of a rank that share the cache */
     double waves;            /* how many times all rows of the graph pass through the cache */
-    double speed;            /* over the speed of the level behind it */
+    double speed;            /* speed of the cache over the level behind it */
     int ranks;               /* ranks whose rows are on this rank */
     const int64_t *rank_cut; // (ranks + 1)
 };

@@ -1,6 +1,6 @@
-/* What an epoch trains on. The ranks are one group or several. The vertices of a group are cut into
- * sets. A step trains on one graph in each group: some sets and what they depend on. Gradients meet
- * once a step. */
+/* Batches: the graphs that the steps of an epoch train on. The ranks are one group or several. The
+ * vertices of a group are cut into sets. A step trains on one graph in each group: some sets, and
+ * the vertices they depend on. Gradients meet once a step. */
 #ifndef SL_BATCHES_BATCHES_H
 #define SL_BATCHES_BATCHES_H
 
@@ -39,7 +39,7 @@ struct sl_batches {
     const struct sl_config *config;
     const struct sl_source *source; /* the whole graph, borrowed. Drawn batches and features of
                                        steps are read from it until the run ends */
-    struct sl_runtime *rt;          /* all ranks */
+    struct sl_runtime *rt;          /* view of all ranks */
     struct sl_pass *whole;          /* the whole graph on all ranks */
     const struct sl_rates *core;
     struct sl_batches_options how;

@@ -122,7 +122,7 @@ double sl_group_epoch_computing(const struct sl_group_epoch *e, const struct sl_
             const bool aggregated = l == 0 && e->cached;
             if (!aggregated)
                 seconds += seconds_of_sums(e, rates, h, done, layer, by);
-            hops -= aggregated || layer->in < layer->out; /* else the GEMM comes first */
+            hops -= aggregated || layer->in < layer->out; /* if not, the GEMM is first */
             done++;
         }
         seconds += seconds_of_rows(e, rates, (double)e->rows[hops] * by.clones / by.ranks, layer);

@@ -106,7 +106,7 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
 int sl_batches_cut(struct sl_batches *b)
 {
     const int groups = b->groups.count;
-    const bool named = b->config->groups.given && b->config->partition; /* also of one group */
+    const bool named = b->config->groups.given && b->config->partition; /* one group: its part */
     if ((groups == 1 && !named) || b->independent)
         return sl_runtime_agree(b->rt, keep_part(b, NULL, 0));
     int32_t *part = malloc((size_t)(b->source->vertices + 1) * sizeof *part);

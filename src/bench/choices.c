@@ -63,7 +63,7 @@ static const struct sl_bench_reserved reserved[] = {SL_BENCH_RESERVED,
 struct choice {
     const char *name;
     enum figure figure;
-    bool whole_features; /* its training has no dropout on features */
+    bool whole_features; /* train without dropout on features */
 };
 
 enum { ORDER, TILES, BLOCKS, PRODUCTS, SCHEDULER, DISTRIBUTION, CACHED, FORM, CHOICES };
@@ -105,7 +105,7 @@ struct bench {
     int64_t width, epochs;
     double wanted; /* epochs of a training that last `seconds` */
     struct taken taken;
-    struct contestant contestant[MOST_CONTESTANTS]; /* both autos, then the others */
+    struct contestant contestant[MOST_CONTESTANTS]; /* auto, auto with whole features, … */
     int count;
 };
 
@@ -149,7 +149,7 @@ static const char *word_of(const json_t *object, const char *key)
     return word ? word : "";
 }
 
-/* Reads what auto took from the log of a training. */
+/* Read auto's choices from the log of a training. */
 static struct taken read_auto(const struct bench *bench, const struct sl_bench_run *run)
 {
     struct taken taken = {.vertices =

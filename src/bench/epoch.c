@@ -93,7 +93,7 @@ static const json_t *middle_profile(const struct contestant *c, int repetitions)
     return best;
 }
 
-/* Adds the contestant's breakdown to the rows and sets its figures in `object`. */
+/* Add the contestant's breakdown to the rows, and set its figures in `object`. */
 static int describe(const struct contestant *c, int repetitions, json_t *object, json_t *rows)
 {
     const json_t *profile = middle_profile(c, repetitions);

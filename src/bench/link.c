@@ -16,7 +16,7 @@ struct size {
     int64_t floats, rounds;
 };
 
-static const struct size sizes[] = {{16, 500}, {1 << 20, 40}}; /* for latency, for bandwidth */
+static const struct size sizes[] = {{16, 500}, {1 << 20, 40}}; /* latency's, bandwidth's */
 
 enum { SIZES = sizeof sizes / sizeof *sizes };
 

@@ -25,7 +25,7 @@ struct sl_machine_work {
 
 enum sl_pages { SL_HUGE_PAGES, SL_SMALL_PAGES };
 
-/* One measurement. */
+/* A measurement: work for a number of threads. */
 struct sl_machine_task {
     struct sl_machine_work *on;
     void (*work)(const struct sl_machine_task *task, int index); /* one of sl_work_… */

@@ -14,7 +14,7 @@ struct member {
     _Alignas(64) struct sl_team *team;
     int index;
     pthread_t thread;
-    double start, end; /* of the last work */
+    double start, end; /* seconds of the last work */
 };
 
 struct sl_team {

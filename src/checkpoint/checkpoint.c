@@ -270,7 +270,7 @@ static bool is_whole(const char *path, const struct sl_checkpoint *checkpoint, u
 }
 
 /* Write the checkpoint to a file. Return whether the file took every byte. *crc: checksum of the
- * bytes. */
+ * description and the tensors. */
 static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const char *header,
                        const char *description, uLong *crc)
 {

@@ -77,7 +77,7 @@ static void settle_distribution(struct sl_config *config, const bool *given, int
     struct sl_grid grid;
     if (sl_config_is_given(given, "distribution") || sl_config_is_given(given, "grid") ||
         sl_config_is_given(given, "replication") ||
-        config->groups.given) /* --grid then cuts the ranks of a group */
+        config->groups.given) /* the distribution then cuts a group's ranks */
         return;
     if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid)) {
         choose_anew(config, ranks);

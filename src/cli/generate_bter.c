@@ -1,4 +1,5 @@
-/* starling generate bter: a denser dataset with the degrees and clustering of a given one. */
+/* starling generate bter: a graph with a dataset's vertex count and clustering, and multiplied
+ * degrees. */
 #include "data/generate/generate_bter.h"
 
 #include "cli/generate.h"

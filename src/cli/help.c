@@ -36,7 +36,7 @@ static void print_command_help(const struct sl_command *command, bool all)
     }
 }
 
-/* Return the part that the words after a command's name name, or the command. */
+/* Return the part of a command that the first word names, or the command itself. */
 static const struct sl_command *narrow(const struct sl_command *command, int argc, char **argv)
 {
     const struct sl_command *part = argc > 0 ? sl_command_part(command, argv[0]) : NULL;

@@ -91,7 +91,7 @@ struct planning {
     struct sl_needed_size validation; /* graph of evaluations between epochs; zero: none */
     struct sl_source shares;          /* a step's graph, cut into shares of every hop */
     struct sl_rates rates, core;
-    struct sl_partition partition, vertices; /* of `shares`; of the graph without hops */
+    struct sl_partition partition, vertices; /* cuts of `shares`; of the graph without hops */
     struct sl_tile_counts counts;
     struct sl_scenario_halo halo;
     struct sl_scenario_cut cut;

@@ -71,7 +71,7 @@ void sl_report_event(struct sl_report *report, const char *name, json_t *object)
     json_t *line = json_pack("{s:s}", "event", name);
     json_object_update(line, object);
     json_decref(object);
-    /* One flush per line: whatever ends the run, the log is whole lines up to the last epoch. */
+    /* Flush each line: whatever ends the run, the log has whole lines up to the last epoch. */
     if (report->log && !report->table &&
         (json_dumpf(line, report->log, JSON_COMPACT) || fputc('\n', report->log) == EOF ||
          fflush(report->log)))

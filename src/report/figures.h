@@ -9,7 +9,7 @@
 struct sl_figure {
     const char *title, *text; /* text: a sentence for the reader */
     bool of_each;             /* a figure for each run; else one for all runs */
-    bool wide;                /* as wide as the page; narrow screens scroll */
+    bool wide;                /* page-wide; narrow screens scroll */
     /* `shows`: whether runs (count) have data to draw. `write`: write the gnuplot commands and
      * keys. */
     bool (*shows)(const struct sl_logged_run *runs, int count);

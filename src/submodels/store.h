@@ -41,7 +41,7 @@ struct sl_store {
     struct sl_panel *panel; // (panels): ordered by layer and first row
     int *first;             // (layers + 1): the first panel of each layer
     struct sl_tile *tiles;  // (panels, SL_STORE_KINDS); NULL: the panels are the model's tiles
-    const char *directory; /* where the file of this rank's panels is; NULL: panels are in memory */
+    const char *directory;  /* folder of this rank's file of panels; NULL: in memory */
     struct sl_mapped mapped;
 };
 

@@ -48,10 +48,10 @@ struct sl_submodel {
 
 struct sl_submodels {
     const struct sl_config *config;
-    struct sl_runtime *rt;          /* all ranks */
-    struct sl_runtime *own;         /* this rank's group */
+    struct sl_runtime *rt;          /* view of all ranks */
+    struct sl_runtime *own;         /* view of this rank's group */
     struct sl_model *whole;         /* the global model, on all ranks */
-    struct sl_store *store;         /* its parameters and state */
+    struct sl_store *store;         /* the global model's parameters and state */
     const struct sl_groups *groups; /* NULL: all ranks are one group */
     struct sl_layer_list list;      /* the global model's layers */
     struct sl_axes axes;

@@ -31,7 +31,7 @@ struct sl_record {
 struct sl_records {
     struct sl_runtime *rt;
     const volatile sig_atomic_t *stop_requested; /* NULL: nobody can ask */
-    struct sl_record *record; // [0]: the final evaluation; [e]: epoch e, modulo the places
+    struct sl_record *record; // [0]: the final evaluation; [1 + (e - 1) % places]: epoch e
     pthread_mutex_t lock;
     pthread_cond_t recorded;
     double last_trained_at;

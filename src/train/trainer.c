@@ -80,11 +80,11 @@ int sl_trainer_save(struct sl_trainer *trainer, const char *path)
 
 /* ---- Run ---- */
 
-/* What the epoch loop has learnt from the records it has read. */
+/* Results of the epochs whose records the epoch loop has read. */
 struct progress {
     int64_t read;                     /* records up to this epoch were read */
     int64_t last;                     /* the run ends with this epoch */
-    struct sl_overlap_times previous; /* when the epoch before ended */
+    struct sl_overlap_times previous; /* end of the epoch before */
     struct sl_overlap_times sum;      /* sums of the read epochs, without evaluations */
     double *seconds;                  // (epochs): seconds of each read epoch
     struct sl_unfinished unfinished;  /* the epoch after `last`; steps 0: none */

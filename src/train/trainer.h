@@ -80,9 +80,9 @@ struct sl_outcome {
     struct sl_more_scores more; /* for several labels and numbers */
     double largest_class;       /* share of the training vertices */
     double epoch_seconds_median, seconds;
-    struct sl_overlap_times epoch_times; /* of this rank, mean over the epochs */
+    struct sl_overlap_times epoch_times; /* this rank's mean over the epochs */
     bool stopped, early;                 /* stopped on request; stopped by --patience */
-    enum sl_breakdown broken;            /* why the last epoch broke down, unevaluated */
+    enum sl_breakdown broken; /* breakdown of the last epoch; nothing was evaluated then */
     int broken_layer;
     json_t *confusion; /* see sl_confusion_describe; NULL: none */
     json_t *members;   /* an ensemble's members at their best, for the log; NULL: none */
