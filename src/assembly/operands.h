@@ -38,7 +38,7 @@ struct sl_assembly {
     bool alone_first;    /* the first layer does not aggregate: features get no factor */
     const struct sl_reducer *reducer;
     struct sl_objective objective;
-    bool aggregates, spmm_first; /* features may be aggregated; they are */
+    bool aggregates, spmm_first; /* make Â·X once if possible; --product-order spmm */
     bool whole_rows;             /* a layer needs rows whole, not cut among columns of ranks */
     bool inner;                  /* some layer has hidden columns */
     int64_t least_units;         /* hidden columns of the smallest sub-model; 0: no sub-models */
