@@ -1,4 +1,4 @@
-/* Graphs: borrowed arrays, or a dataset of the program's. */
+/* Graphs: arrays borrowed from the program, or a dataset of files. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ int starling_graph_open(const char *path, starling_graph **graph)
 
 /* ---- Arrays ---- */
 
-/* An array that a caller gives; `columns` 0: it has one dimension. */
+/* View a caller's array. `columns` 0: the array has one dimension. */
 static int view(struct sl_npy *out, const char *name, enum sl_npy_type type, int64_t rows,
                 int64_t columns, const void *data)
 {

@@ -8,10 +8,10 @@
 #include "core/log.h"
 #include "core/number.h"
 
-static struct sl_runtime ranks = {.ranks = 1}; /* of MPI alone: for exchanges without StarPU */
+static struct sl_runtime ranks = {.ranks = 1}; /* ranks of MPI, for exchanges without StarPU */
 static bool started;
 static atomic_bool busy;
-static locale_t before; /* the locale of the thread whose call is on its way */
+static locale_t before; /* locale of the thread before its current call */
 
 const char *starling_version(void)
 {
@@ -54,8 +54,8 @@ int sl_api_lock(void)
     if (atomic_exchange(&busy, true))
         return sl_error(SL_ERR_USAGE, "another call of the library is on its way in this process "
                                       "(expected one at a time, and none in a callback)");
-    before = uselocale(sl_number_locale()); /* StarPU reads numbers, too, with a point alone */
-    sl_talk(false, false);                  /* a call says as much as its own options */
+    before = uselocale(sl_number_locale()); /* StarPU must read numbers with a decimal point, too */
+    sl_talk(false, false);                  /* each call's options say how much it prints */
     return 0;
 }
 

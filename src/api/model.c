@@ -11,8 +11,8 @@ static int64_t number_of(const struct starling_model *model, const char *name)
     return json_integer_value(json_object_get(model->checkpoint.description, name));
 }
 
-/* A run that keeps the weights of its best epoch has tensors for them. Older programs do not say
- * which weights are for use: those, if there are any. */
+/* Return the epoch of the weights to use. Older programs do not tell it: if a checkpoint has
+ * tensors of best weights, these are to be used. */
 static int64_t kept_epoch(const struct starling_model *model)
 {
     static const char best[] = ".best";
@@ -29,7 +29,7 @@ static int64_t kept_epoch(const struct starling_model *model)
 
 int starling_model_load(const char *path, starling_model **model)
 {
-    static const char shown[] = "shown_best_epoch"; /* where it is not best_epoch */
+    static const char shown[] = "shown_best_epoch"; /* absent if equal to best_epoch */
     *model = NULL;
     if (!path)
         return sl_error(SL_ERR_USAGE, "a model: the path is NULL (expected a checkpoint)");
@@ -91,7 +91,8 @@ const char *starling_model_description(const starling_model *model)
 
 /* ---- Weights ---- */
 
-/* The optimizer's state, best parameters and late messages are tensors, too. */
+/* Whether a tensor is a weight. Other tensors are the optimizer's state, best weights and late
+ * messages. */
 static bool is_weight(const struct sl_tensor *tensor)
 {
     static const char *const others[] = {".best", ".moment1", ".moment2"};
@@ -104,7 +105,8 @@ static bool is_weight(const struct sl_tensor *tensor)
     return strncmp(tensor->name, "layer.", 6) == 0;
 }
 
-/* As predictions take it: of the best epoch, where the run kept one. */
+/* Return the tensor that predictions use instead of a weight: its best epoch's, if the run kept
+ * one. */
 static struct sl_tensor *best_of(struct starling_model *model, struct sl_tensor *tensor)
 {
     char name[256];

@@ -1,4 +1,4 @@
-/* Options by the names of the table. */
+/* Options, by their names in the table. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,8 @@ static int refuse(const char *name)
     return sl_error(SL_ERR_USAGE, "--%s: is an option of the program, not of the library", name);
 }
 
-/* Refuse an option that prints a table, or looks at the first run of a process. */
+/* Refuse an option that prints a table or a picture, or that looks at the first run of a process.
+ */
 static int check_library(const char *name)
 {
     static const char *const others[] = {"plan",  "profile",      "dag",

@@ -1,4 +1,4 @@
-/* What a program adds to the tables: losses, layers and reducers. */
+/* Losses, layers and reducers that a program adds to the tables. */
 #include "api/api.h"
 #include "core/error.h"
 #include "graphs/loss.h"

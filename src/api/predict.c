@@ -18,7 +18,7 @@ static void fill_classes(const struct sl_loss *loss, struct starling_prediction 
             p->classes[k] = logits[k] > 0.0f;
 }
 
-/* What follows from the logits: nothing where these are numbers. */
+/* Derive probabilities and classes from the logits. Numbers have neither. */
 static int derive(const struct sl_loss *loss, struct starling_prediction *p)
 {
     if (!loss->classes)

@@ -1,4 +1,4 @@
-/* Training: the steps of a run of the program, with a callback. */
+/* Training: the same steps as the program's, with a callback. */
 #include <signal.h>
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@ struct listener {
     void *context;
 };
 
-static volatile sig_atomic_t stop;  /* the training on its way is to stop */
-static volatile sig_atomic_t asked; /* by starling_stop, since starling_stopped */
+static volatile sig_atomic_t stop;  /* the current training is to stop */
+static volatile sig_atomic_t asked; /* starling_stop was called since starling_stopped */
 
 void starling_stop(int signal)
 {
@@ -88,7 +88,7 @@ static int train(void *argument)
     sl_train_measure(run);
     sl_train_report_start(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
-    sl_guard_check(); /* before the log says how it ended */
+    sl_guard_check(); /* check before the log gets the run's end */
     sl_train_sum_traffic(run);
     sl_train_report_end(run);
     training->model->result = result_of(&run->outcome);
@@ -115,7 +115,7 @@ static int run_training(starling_graph *graph, const starling_options *options,
         sl_train_stop(&run);
     }
     const int closed = sl_train_free(&run);
-    return code ? code : sl_api_agree(closed); /* all ranks have the same code so far */
+    return code ? code : sl_api_agree(closed); /* `code` is alike on all ranks */
 }
 
 int starling_train(starling_graph *graph, const starling_options *options,
@@ -136,7 +136,7 @@ int starling_train(starling_graph *graph, const starling_options *options,
     if (!code)
         code = run_training(graph, options, &listener, new);
     if (new &&new->checkpoint.description && !sl_guard_failed())
-        *model = new; /* also where a file could not be written */
+        *model = new; /* a model exists, even if a file could not be written */
     else
         starling_model_free(new);
     sl_api_leave();

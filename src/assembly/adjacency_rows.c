@@ -13,7 +13,7 @@ static void add_entry(const struct sl_adjacency_rows *a, int64_t r, int64_t c, d
         (float)(a->left ? weight * a->left[r - a->first] * a->right[c - a->from] : weight);
 }
 
-/* The first entry of a row that is not before column `from`. */
+/* Return the first entry of a row whose column is at least `from`, by binary search. */
 static int64_t find_entry(const struct sl_csr *source, int64_t row, int64_t from)
 {
     int64_t low = source->indptr[row], high = source->indptr[row + 1];
@@ -27,7 +27,8 @@ static int64_t find_entry(const struct sl_csr *source, int64_t row, int64_t from
     return low;
 }
 
-/* A row of ones: its columns are the source's, with the diagonal among them. */
+/* Copy the columns of a row whose entries are all 1, and insert column d of I unless `diagonal`
+ * says it is there. */
 static void copy_columns(const struct sl_adjacency_rows *a, int64_t row, int64_t d, bool diagonal,
                          int64_t *count)
 {
@@ -51,7 +52,7 @@ void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t
     const struct sl_csr *source = a->source;
     const int64_t row = r - a->first, end = source->indptr[row + 1];
     const int64_t d = a->diagonal ? a->diagonal[row] : r;
-    bool diagonal = !a->loops || d < a->from || d >= a->to; /* of I: is in, or does not matter */
+    bool diagonal = !a->loops || d < a->from || d >= a->to; /* no entry of I has to be added */
     *columns = a->columns;
     *values = source->values || a->left ? a->values : NULL;
     *count = 0;

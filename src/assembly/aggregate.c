@@ -22,8 +22,8 @@ static int compare_columns(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* S(r) + Â(r, p)·X(p) in `sum`, for the piece p: at the columns row_columns, whose number it
- * returns. */
+/* Add S(r) and Â(r, p)·X(p), p being the current piece, into `sum`. Set row_columns to the columns
+ * of the result. Return their number. */
 static int64_t sum_row(const struct sl_aggregate *a, int64_t r)
 {
     const struct sl_feature_rows *x = &a->piece;
@@ -63,7 +63,7 @@ static int no_memory(void)
     return sl_error(SL_ERR_SYSTEM, "no memory for the aggregated features");
 }
 
-/* Room for `count` entries; what is there stays. */
+/* Make room for `count` entries, and keep the entries so far. */
 static bool grow(int32_t **columns, double **sums, int64_t *capacity, int64_t count)
 {
     if (count <= *capacity)
@@ -88,7 +88,7 @@ static void replace(struct sl_aggregate *a, int64_t *indptr, int32_t *columns, d
     a->sums = sums;
 }
 
-/* S = S + Â(:, p)·X(p). */
+/* Set S = S + Â(:, p)·X(p), p being the current piece. */
 static int add_piece(struct sl_aggregate *a)
 {
     const int64_t rows = a->rows.source->rows;
@@ -123,7 +123,7 @@ static void drop_piece(struct sl_aggregate *a)
     a->piece = (struct sl_feature_rows){0};
 }
 
-/* Makes X(p) the piece, on all ranks. */
+/* Make X(p) the current piece on all ranks. Collective. */
 static int take_piece(struct sl_runtime *rt, struct sl_aggregate *a, int p,
                       const struct sl_feature_rows *own, const int64_t *bounds)
 {

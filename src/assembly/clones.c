@@ -61,7 +61,8 @@ static int mark_ends(struct sl_cloning *m)
     return 0;
 }
 
-/* Tells the rank that has read a vertex who has a clone: ranks in order, vertices in order. */
+/* Tell the rank that has read a vertex that this rank has a clone of it. *told lists the clones'
+ * ranks in order, and each rank's vertices in order. */
 static int tell_homes(struct sl_cloning *m, struct sl_holding **told, int64_t *count)
 {
     const int64_t n = m->home->bounds[m->rt->ranks];
@@ -99,7 +100,7 @@ static int list_holders(struct sl_cloning *m, const struct sl_holding *told, int
         return sl_cloning_no_memory(count);
     for (int64_t t = 0; t < count; t++)
         m->holders[told[t].vertex - first + 2]++;
-    for (int64_t k = 0; k < rows; k++) { /* one without edges has its root all the same */
+    for (int64_t k = 0; k < rows; k++) { /* a vertex without edges still gets a root */
         m->root[k] = m->holders[k + 2] ? -1 : 0;
         m->holders[k + 2] += m->holders[k + 1] + !m->holders[k + 2];
     }
@@ -143,7 +144,7 @@ static struct sl_vertex_record record_of(const struct sl_cloning *m, int64_t k, 
         .original = original_of(m, k),
         .vertex = (int32_t)(m->home->part->first + k),
         .root = m->root[k],
-        .label = data->labels ? data->labels[k] : -1, /* of several: share_rows */
+        .label = data->labels ? data->labels[k] : -1, /* share_rows sends several labels */
         .split = split,
         .hop = sl_source_hop(m->home->source, m->home->part->first + k),
     };
@@ -182,7 +183,7 @@ static int share_records(struct sl_cloning *m)
     return code;
 }
 
-/* Rows (width) of the vertices of this rank's part go to all who have a clone. */
+/* Send rows (width) of this rank's vertices to all ranks with a clone of them. */
 static int share_rows(struct sl_cloning *m, const float *rows_of_part, int64_t width, float **out)
 {
     const int64_t rows = m->home->part->data.adjacency.rows;

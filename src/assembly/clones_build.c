@@ -1,4 +1,4 @@
-/* The clones of a vertex-cut on this rank, out of what others have told. */
+/* Builds this rank's clones of a vertex-cut from the records that ranks have exchanged. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static int number_clones(struct sl_cloning *m)
     return 0;
 }
 
-/* Entries among clones; stored loops are at roots. */
+/* Build the adjacency of the clones. Stored loops go to roots only. */
 static int build_adjacency(struct sl_cloning *m, struct sl_csr *a)
 {
     struct sl_block **blocks = &m->out->part.data.blocks;
@@ -96,7 +96,7 @@ static bool is_root(const struct sl_cloning *m, int64_t k)
     return m->record[k].root == m->rt->rank;
 }
 
-/* Labels of several per vertex are at roots; leaves have NaN, which is none. */
+/* Take several labels per vertex. Leaves get NaN, which is no label. */
 static int build_several(struct sl_cloning *m, struct sl_dataset *data)
 {
     if (!m->home->several)
@@ -229,7 +229,7 @@ static int list_leaves(struct sl_cloning *m)
     return 0;
 }
 
-/* Roots hear from those who have read the vertices who has the others. */
+/* List the leaves of this rank's roots. The ranks that have read the vertices send them. */
 static int list_roots(struct sl_cloning *m)
 {
     const int64_t rows = m->home->part->data.adjacency.rows, first = m->home->part->first;

@@ -88,7 +88,7 @@ int sl_edge_shares_cut(const struct sl_source *source, const struct sl_dataset *
                                : sl_edge_shares_follow(graph, out->parts, seed, out->part, out);
 }
 
-/* Edges of a selection follow vertices of which each part has its share of every hop. */
+/* Cut the edges of a selection after its vertices, so that each part has its share of every hop. */
 static int cut_hops(const struct sl_source *source, const struct sl_dataset *graph, int ranks,
                     uint64_t seed, struct sl_parts *parts)
 {
@@ -103,7 +103,7 @@ static int cut_hops(const struct sl_source *source, const struct sl_dataset *gra
     return rc;
 }
 
-/* All shares, on rank 0. */
+/* Cut all edges on rank 0, which reads the whole adjacency. */
 static int cut(const struct sl_source *source, const char *partition, int ranks, uint64_t seed,
                struct sl_parts *parts)
 {
@@ -119,7 +119,7 @@ static int cut(const struct sl_source *source, const char *partition, int ranks,
     return rc;
 }
 
-/* Those of each rank's rows, from rank 0. */
+/* Send the shares of each rank's rows from rank 0 to the rank. */
 static int hand_out(struct sl_runtime *rt, const struct sl_parts *parts, const int64_t *count,
                     int32_t *share)
 {
@@ -153,7 +153,7 @@ static int cut_and_hand_out(struct sl_runtime *rt, const struct sl_source *sourc
 
 /* ---- Cut before ---- */
 
-/* This rank's share, and what it adds to the checksum. */
+/* Copy this rank's shares out of a file, and set *checksum to their part of the file's checksum. */
 static int take(const struct sl_runtime *rt, const struct sl_parts *parts, int64_t first,
                 int64_t count, const char *file, int32_t *share, int64_t *checksum)
 {
@@ -168,7 +168,7 @@ static int take(const struct sl_runtime *rt, const struct sl_parts *parts, int64
     return 0;
 }
 
-/* Each rank takes its shares out of the file. */
+/* Read each rank's shares from a file, and compare the checksum of all. */
 static int take_own(struct sl_runtime *rt, const struct sl_parts *parts, const int64_t *count,
                     const char *file, int32_t *share)
 {

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "graphs/columns.h"
 
-/* What every rank of a group needs of the rows of all of them. */
+/* Copy the facts and sparse tiles of a group of columns to all its ranks. */
 static void share_columns(struct sl_making *m)
 {
     struct sl_operands *o = m->o;
@@ -21,7 +21,7 @@ static void share_columns(struct sl_making *m)
                 sl_columns_share(m->rt, d, &matrices[a]->tiles[t].tile);
 }
 
-/* The tiles of what is in this order. */
+/* Make the tiles of the current order. */
 static int create_tiles(struct sl_making *m)
 {
     int code = m->left ? 0 : sl_making_diagonals(m);
@@ -41,13 +41,14 @@ static void turn_to(struct sl_making *m, const struct sl_source *source, int row
 {
     m->row_order = row_order;
     m->source = sl_source_in_order(source, row_order);
-    if (m->o->row_orders > 1) /* tiles have rows of all hops */
+    if (m->o->row_orders > 1) /* each tile has rows of all hops */
         m->source.hop_cut = NULL;
-    if (row_order > 0) /* what is aggregated has no features */
+    if (row_order > 0) /* only the first order has features */
         m->source.feature_form = SL_FEATURES_IDENTITY;
 }
 
-/* The first order comes last: its features are aggregated with what is in the second one. */
+/* Make the operands of each order. The first order comes last, because aggregating its features
+ * needs the second order's tiles. */
 static int make_operands(struct sl_making *m, const struct sl_source *source)
 {
     const int orders = m->o->row_orders;

@@ -1,11 +1,11 @@
-/* The tiles of S and of its transpose. */
+/* Makes the tiles of S and of its transpose. */
 #include "assembly/adjacency_rows.h"
 #include "assembly/making.h"
 #include "core/error.h"
 #include "core/tile.h"
 #include "data/csr.h"
 
-/* A state of attention (codelets/attention.h). */
+/* Return the columns of a state of attention (codelets/attention.h); 0 without heads. */
 static int64_t state_columns(int64_t heads, int64_t all)
 {
     return heads > 0 ? 2 * all + 3 * heads : 0;
@@ -26,7 +26,7 @@ int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_as
     return sl_leading(widest, SL_FLOAT32) * (int64_t)sizeof(float);
 }
 
-/* Add an aggregation to the weights of covers: bytes of an element of what travels. */
+/* Add the bytes that an aggregation sends, for each element of a row and of a partial result. */
 static void add_weights(const struct sl_reducer *reducer, enum sl_type moved,
                         struct sl_cover_weights *weights)
 {
@@ -35,9 +35,9 @@ static void add_weights(const struct sl_reducer *reducer, enum sl_type moved,
         (int)sl_reducer_bytes(reducer, moved) + reducer->row_operands * (int)sizeof(float);
 }
 
-/* Of a hidden layer of attention: words of the rows that move, and of a state with the operands of
- * its row (graphs/reduce_attention.c). Small numbers in nearly this ratio: covers are found sooner.
- */
+/* Return the weights of a hidden layer of attention: words of a moved row, and words of a state
+ * with its row operands (graphs/reduce_attention.c). Covers are found sooner with small numbers, so
+ * the ratio is rounded. */
 static struct sl_cover_weights attention_weights(const struct sl_assembly *how, bool symmetric,
                                                  bool transposed)
 {
@@ -108,7 +108,7 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
     return code;
 }
 
-/* A with its columns in the second order, and the columns of I. */
+/* Give A's columns the second order. Set *diagonal to the columns of I. */
 static int turn_columns(const struct sl_making *m, struct sl_block **blocks, struct sl_csr *a,
                         const int32_t **diagonal)
 {
@@ -122,14 +122,14 @@ static int turn_columns(const struct sl_making *m, struct sl_block **blocks, str
         columns[e] = source->second_place[source->vertex[a->indices[e]]];
     for (int64_t k = 0; k < a->rows; k++)
         own[k] = source->second_place[source->vertex[m->part.first + k]];
-    int64_t merged = 0; /* a permutation puts no two entries into one place */
+    int64_t merged = 0; /* a permutation puts no two entries in one place */
     a->indices = columns;
     *diagonal = own;
     return sl_csr_normalize(a, blocks, &merged);
 }
 
-/* The tiles of S, with rows in this order, or of its transpose, with columns in this order,
- * from this rank's rows of A. */
+/* Make the tiles of S, or of its transpose, from this rank's rows of A. The rows of S have the
+ * current order, and so have the columns of the transpose. */
 static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const int32_t *diagonal,
                             bool transposed)
 {

@@ -1,4 +1,4 @@
-/* Who has which rows and edges, and the part of the dataset that this rank reads for them. */
+/* Cuts rows and edges among ranks, and reads the part of the dataset that this rank needs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *so
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *how)
 {
-    const bool known = source->part_cut && source->parts == rt->ranks; /* sl_scenario_decide */
+    const bool known = source->part_cut && source->parts == rt->ranks; /* see sl_scenario_decide */
     const int shares = how->hop_shares > 0 ? how->hop_shares : rt->ranks;
     if (!how->kind->parts && !how->kind->clones && source->hop_cut && shares > 1)
         return sl_runtime_agree(rt, sl_source_order_by_hop_shares(source, shares));
@@ -57,7 +57,7 @@ struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
     };
 }
 
-/* Every matrix has a column for each column of the grid. */
+/* Check that every matrix has a column for each column of the grid. */
 static int check_widths(const struct sl_grid *grid, const struct sl_source *source,
                         const struct sl_assembly *how)
 {
@@ -81,7 +81,7 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     return 0;
 }
 
-/* Return about the bytes of a task on all sparse tiles of one row tile on one rank: the sparse
+/* Return roughly the bytes of a task on all sparse tiles of one row tile from one rank: the sparse
  * tiles, and the dense rows of the largest rank. */
 static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p)
 {
@@ -100,7 +100,7 @@ static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p
            entries * (int64_t)(sizeof(uint32_t) + sizeof(float));
 }
 
-/* Whether cuSPARSE, which takes one dense tile for a sparse one, is wanted for such tiles. */
+/* Whether cuSPARSE is wanted for the sparse tiles. It takes one dense tile for each sparse tile. */
 static bool wants_cusparse(const struct sl_making *m, const struct sl_partition *p)
 {
     const int64_t n = m->source.vertices, nnz = m->source.adjacency.indices.count + n;
@@ -111,9 +111,9 @@ static bool wants_cusparse(const struct sl_making *m, const struct sl_partition 
     return wants && m->rt->all_gpus > 0 && m->how->type == SL_FLOAT32;
 }
 
-/* Return whether sparse tiles stand alone, the same on all ranks. Otherwise tiles of one row tile
- * from one rank are a single tile. They stand alone where the reducer or cuSPARSE needs it, or
- * where a single tile is too large for a task on a GPU. */
+/* Return whether sparse tiles stand alone, the same on all ranks. Otherwise the tiles of a row tile
+ * from one rank are one tile. Tiles stand alone if the reducer or cuSPARSE needs it, or a single
+ * tile is too large for a task on a GPU. */
 static bool tiles_stand_alone(const struct sl_making *m, const struct sl_partition *p)
 {
     return m->how->reducer->alone || !sl_task_holds(m->rt, met_bytes(m, p)) || wants_cusparse(m, p);
@@ -127,7 +127,7 @@ static int create_distribution(struct sl_making *m)
     struct sl_distribution *d = &o->distribution[m->row_order];
     *d = (struct sl_distribution){
         .kind = how->kind,
-        .own = d->own, /* where the rows are cut anew */
+        .own = d->own, /* kept if rows are cut again */
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
         .temporaries = &o->temporaries,
@@ -154,7 +154,7 @@ int sl_making_cut(struct sl_making *m)
     if (m->row_order > 0)
         options.tiles = m->o->partition->tiles;
     struct sl_source source = m->source;
-    if (m->how->kind->clones) /* clones are cut again, by their hops */
+    if (m->how->kind->clones) /* clones are cut again later, by their hops */
         source.hop_cut = NULL;
     int code = sl_partition_create(m->readers, &m->o->partition[m->row_order], &source, &options);
     if (!code)
@@ -173,7 +173,7 @@ void sl_making_close(struct sl_making *m)
     m->diagonal = m->row = NULL;
 }
 
-/* Of the vertices, ranks and bins of all clones beside roots. */
+/* Return a checksum of the vertices, ranks and bins of all leaves, on all ranks. Collective. */
 static uint64_t fingerprint_of(struct sl_runtime *rt, const struct sl_clones *clones)
 {
     uint64_t sum = 0;
@@ -189,8 +189,8 @@ static uint64_t fingerprint_of(struct sl_runtime *rt, const struct sl_clones *cl
     return (uint64_t)all;
 }
 
-/* The weight of the row of S over the weight of the clone's own entries. A clone without any entry
- * has no sum to scale. */
+/* Return the weight of the vertex's row of S over the weight of the clone's own entries. Return 1
+ * for a clone without entries, which has no sum to scale. */
 static float partial_factor(const struct sl_clones *clones, int64_t k, bool loops)
 {
     const struct sl_csr *a = &clones->part.data.adjacency;
@@ -200,7 +200,8 @@ static float partial_factor(const struct sl_clones *clones, int64_t k, bool loop
     return own > 0.0 ? (float)((clones->weight[k] + loops) / own) : 1.0f;
 }
 
-/* F of this rank's clones; NULL: they meet, or keep partial sums as they are. */
+/* Set *factors (rows) to the factors of this rank's partial sums; NULL if clones meet, or partial
+ * sums are not scaled. */
 static int find_factors(const struct sl_assembly *how, const struct sl_clones *clones, int ranks,
                         float **factors)
 {
@@ -217,7 +218,7 @@ static int find_factors(const struct sl_assembly *how, const struct sl_clones *c
     return 0;
 }
 
-/* The rows that this rank has read become those of its clones. */
+/* Replace the rows that this rank has read by its clones. */
 static int take_clones(struct sl_making *m, struct sl_clones *clones)
 {
     struct sl_operands *o = m->o;
@@ -291,8 +292,8 @@ static int cut_vertices(struct sl_making *m)
     return code;
 }
 
-/* Features that stay in the files are not read here, unless the rows' norms are wanted. The whole
- * graph, which is read before, has checked them. */
+/* Read this rank's part. Leave features in the files if they can stay, unless their norms are
+ * needed. Reading the whole graph has checked them already. */
 static int read_part(struct sl_making *m)
 {
     const int64_t first = m->bounds[m->rt->rank], rows = m->bounds[m->rt->rank + 1] - first;
@@ -332,8 +333,7 @@ int sl_making_read(struct sl_making *m)
     const bool adds = m->how->reducer->linear && o->type == SL_FLOAT32;
     const struct sl_caches caches = {
         .last_bytes = rt->cache_bytes,
-        .own_bytes = adds ? rt->own_cache_bytes
-                          : 0, /* for sums in float32 alone: a block costs others more */
+        .own_bytes = adds ? rt->own_cache_bytes : 0, /* other sums cost more in blocks */
         .sharers = (rt->all_cores + rt->ranks - 1) / rt->ranks,
         .cores = rt->all_cores,
         .tiles = p->tiles,
@@ -342,7 +342,7 @@ int sl_making_read(struct sl_making *m)
     };
     p->block_cols =
         m->how->block_cols ? m->how->block_cols
-        : rt->all_gpus > 0 /* which have no such cache */
+        : rt->all_gpus > 0 /* GPUs have no such cache */
             ? m->part.data.adjacency.cols
             : sl_partition_block_cols(m->readers, &m->part.data.adjacency, m->how->hidden, &caches);
     return 0;

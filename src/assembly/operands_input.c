@@ -1,4 +1,4 @@
-/* The network's input: X or Â·X, sparse or dense. */
+/* Makes the network's input: X or Â·X, sparse or dense. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +13,16 @@
 #include "data/select.h"
 #include "graphs/columns.h"
 
-/* Rows of diag(right)·X as sparse rows, whatever its form. */
+/* A reader of rows of diag(right)·X as sparse rows, whatever X's form. */
 struct features {
     const struct sl_making *making;
     enum sl_row_norm norm;
-    const double *right; // (rows), or NULL: all 1
+    const double *right; // (rows); NULL: all 1
     int32_t *columns;    // (widest row)
     float *values;
 };
 
-/* What the row is divided by. */
+/* Return the divisor of a row of features. */
 static double norm_of(enum sl_row_norm kind, int64_t count, const float *values)
 {
     double sum = 0.0;
@@ -81,7 +81,7 @@ static void spread_row(enum sl_type type, int64_t count, const int32_t *columns,
             ((float *)row)[columns[e]] = values[e];
 }
 
-/* This rank's rows of any kind, dense and whole. */
+/* Fill this rank's whole dense rows from a reader of rows. */
 static void fill_rows(const struct sl_matrix *matrix, sl_row_function *row, const void *context)
 {
     for (int i = 0; i < matrix->tile_rows; i++) {
@@ -98,7 +98,7 @@ static void fill_rows(const struct sl_matrix *matrix, sl_row_function *row, cons
     }
 }
 
-/* A matrix of dense tiles from rows of any kind. */
+/* Make a matrix of dense tiles from a reader of rows. */
 static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
                               int64_t width, sl_row_function *row, const void *context,
                               struct sl_input *input)
@@ -118,7 +118,7 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum
     if (!code && !rt->plans)
         sl_columns_cut(rt, d, &whole, &input->dense,
                        sl_temporary_tags(rt, (int64_t)d->tiles * d->grid.columns));
-    sl_matrix_destroy(&whole); /* waits for the tasks and messages that read it */
+    sl_matrix_destroy(&whole); /* waits for its readers */
     return code;
 }
 
@@ -128,7 +128,7 @@ bool sl_making_can_store(const struct sl_making *m)
     return m->how->loads && d->grid.columns == 1 && !d->kind->clones && m->o->row_orders == 1;
 }
 
-/* The factor of each row comes from the row itself, as if it were filled. */
+/* Set the factors of rows that stay in the files to the same values as feature_row. */
 static void list_stored(const struct sl_making *m, const struct features *x,
                         struct sl_stored_rows *stored)
 {
@@ -153,11 +153,11 @@ static int create_stored_input(struct sl_making *m, int64_t width, const struct 
                                                 width);
 }
 
-/* Return the form of sparse features. Where features are full enough, blocks have as many columns
- * as there are rows of weights in the first-level cache; rows of weights may be read in slices.
- * Tiles of such blocks have their transposes, for gradients: a product with the transpose writes
- * each row of a gradient once, and takes half the time of a scatter. Features that are aggregated
- * first have more entries than those counted here. GPUs have no such cache. */
+/* Return the form of sparse features. If features are full enough, blocks have as many columns as
+ * the first-level cache holds rows of weights; rows of weights may be read in slices. Tiles of such
+ * blocks have their transposes, for gradients: a product with the transpose writes each row of a
+ * gradient once, and takes half the time of a scatter. Features that are aggregated first have more
+ * entries than are counted here. GPUs have no such cache. */
 static struct sl_sparse_form feature_form(const struct sl_making *m, int64_t width)
 {
     enum { CACHE_BYTES = 32 * 1024, SLICE_BYTES = 256, LEAST_ENTRIES = 16 };
@@ -206,7 +206,7 @@ static int create_sparse_input(struct sl_making *m, int64_t width, sl_row_functi
     return code;
 }
 
-/* This rank's rows of sparse features, to send. */
+/* Pack this rank's rows of sparse features, to be sent. */
 static int pack_features(const struct sl_making *m, const struct features *features,
                          struct sl_block **blocks, struct sl_feature_rows *out)
 {
@@ -246,8 +246,8 @@ bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width)
     return 2 * entries <= rows * width;
 }
 
-/* Sparse rows of Â·X, made on the host: sparse, or dense where that takes less memory, or where the
- * features are to be dense. */
+/* Make the input from rows of Â·X on the host. It is sparse, unless dense takes less memory or X is
+ * dense. */
 static int create_aggregated_rows(struct sl_making *m, int64_t width, sl_row_function *row,
                                   const void *context)
 {
@@ -263,7 +263,7 @@ static int create_aggregated_rows(struct sl_making *m, int64_t width, sl_row_fun
     return create_dense_input(o, m->rt, o->type, width, row, context, &o->input);
 }
 
-/* The rows of Â·X of sparse features, which are spread over the ranks of `rt`. */
+/* Open the rows of Â·X for sparse features that are spread over the ranks of `rt`. */
 static int open_aggregate(struct sl_runtime *rt, const struct sl_making *m,
                           const struct features *features, const int64_t *bounds, int64_t width,
                           struct sl_block **blocks, struct sl_feature_rows *own,
@@ -296,7 +296,7 @@ static int create_aggregated_sparse(struct sl_making *m, const struct features *
     return code;
 }
 
-/* OUT from X. */
+/* A function that submits tasks that make `out` from x. */
 typedef void submit_function(struct sl_operands *o, struct sl_runtime *rt,
                              const struct sl_matrix *x, struct sl_matrix *out);
 
@@ -334,7 +334,7 @@ static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt,
         sl_submit_epilogue(rt, NULL, &x->tiles[t], &out->tiles[t]);
 }
 
-/* Of the features' type, for training. */
+/* Convert float32 features to the type that training reads. */
 static int convert_dense(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *x)
 {
     struct sl_matrix wide = *x;
@@ -342,12 +342,11 @@ static int convert_dense(struct sl_operands *o, struct sl_runtime *rt, struct sl
         return 0;
     *x = (struct sl_matrix){0};
     const int code = derive_dense(o, rt, &wide, o->type, wide.row_order, submit_conversion, x);
-    sl_matrix_destroy(&wide); /* waits for the tasks that read it */
+    sl_matrix_destroy(&wide); /* sl_matrix_destroy waits for the tasks that read `wide` */
     return code;
 }
 
-/* Â·X of dense features, by the same tasks as in an epoch, in float32; X goes, unless it is kept.
- */
+/* Make Â·X of dense features in float32, by the tasks of an epoch. Free X unless `keep`. */
 static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool keep)
 {
     const int order = o->input.row_order = sl_row_order_after(o->row_orders, 0);
@@ -357,7 +356,7 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool ke
     int code = derive_dense(o, rt, x, SL_FLOAT32, order, submit_aggregation, &o->input.dense);
     if (!code && !rt->plans)
         sl_runtime_wait(rt);
-    code = sl_runtime_agree(rt, code); /* what has come to all ranks is packed on none */
+    code = sl_runtime_agree(rt, code); /* from here on, no rank packs messages */
     if (!keep)
         sl_matrix_destroy(x);
     sl_partials_free(&o->partials[order]);
@@ -368,20 +367,21 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool ke
 
 /* ---- Â·X from the graph that the dataset was selected from ---- */
 
-/* This rank's rows and their neighbours there, as a dataset that this rank alone has. */
+/* Rows of this rank and their neighbours in the wider graph, as a dataset of this rank alone. */
 struct wider {
     struct sl_selection selection;
-    struct sl_making making; /* of the selection */
+    struct sl_making making; /* the making of the selection */
     struct features features;
-    int64_t first;   /* the first of this rank's rows */
-    int32_t *number; // (this rank's rows): of each in the selection
+    int64_t first;   /* first of this rank's rows */
+    int32_t *number; // (this rank's rows): row in the selection
     struct sl_block *blocks;
-    struct sl_feature_rows rows;   /* with sparse features, for: */
-    struct sl_aggregate aggregate; /* with dense ones, its rows of Â alone */
+    struct sl_feature_rows rows;   /* sparse features, which `aggregate` reads */
+    struct sl_aggregate aggregate; /* with dense features: only its rows of Â */
     double *sum;                   // (width): with dense features
 };
 
-/* The selection has this rank's rows first, by their places in the graph. */
+/* Return the row of the selection that is `row` of the wider graph. The first rows of the selection
+ * are this rank's, by their places in that graph. */
 static int32_t find_number(const struct sl_selection *selection, const struct sl_source *from,
                            int64_t row)
 {
@@ -416,7 +416,7 @@ static int select_wider(const struct sl_making *m, struct wider *w)
     return code;
 }
 
-/* A row of Â·X of dense features. Terms are added in double, by ascending column of Â. */
+/* Make a row of Â·X of dense features. Terms are added in double, by ascending column of Â. */
 static void sum_dense(const void *context, int64_t r, int64_t *count, const int32_t **columns,
                       const float **values)
 {
@@ -447,7 +447,8 @@ static void sum_sparse(const void *context, int64_t r, int64_t *count, const int
     sl_aggregate_row(&w->aggregate, w->number[r - w->first], count, columns, values);
 }
 
-/* The columns and values of `features` are free. Norms of rows count as factors of columns. */
+/* Open the rows of Â for dense features. Norms of feature rows become factors of columns.
+ * `features` lends its columns and values. */
 static int open_dense(struct wider *w, int64_t width)
 {
     const struct sl_making *m = &w->making;
@@ -499,7 +500,7 @@ static void close_wider(struct wider *w)
     sl_block_free_all(&w->blocks);
 }
 
-/* The dataset need not have the neighbours of its rows. */
+/* Make the input Â·X from the wider graph, since the dataset may lack neighbours of its rows. */
 static int read_aggregated(struct sl_making *m, const struct features *x, int64_t width)
 {
     struct sl_operands *o = m->o;
@@ -526,7 +527,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
     struct sl_operands *o = m->o;
     const int64_t width = m->part.data.features;
     const bool dense = m->source.feature_form == SL_FEATURES_DENSE;
-    const bool keep = !m->how->loops; /* the vertex has a weight of its own */
+    const bool keep = !m->how->loops; /* without loops, a vertex has a weight of its own */
     struct features x = {.making = m, .norm = m->how->row_norm};
     aggregate = aggregate && sl_operands_can_aggregate(dense || m->source.aggregated_from != NULL,
                                                        o->distribution);

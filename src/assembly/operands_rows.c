@@ -1,4 +1,4 @@
-/* What training knows of each row: what normalises it, its vertex, its label and split. */
+/* Makes the facts of each row that training reads: normalisation, vertex, label and split. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "core/error.h"
 #include "data/labels.h"
 
-/* The number of entries in row k of A, of the whole graph's where the dataset is a selection. */
+/* Return the number of entries in row k of A. If the dataset is a selection, count the row in the
+ * whole graph. */
 static int64_t row_entries(const struct sl_making *m, int64_t k)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
@@ -17,7 +18,7 @@ static int64_t row_entries(const struct sl_making *m, int64_t k)
                                : a->indptr[k + 1] - a->indptr[k];
 }
 
-/* `sum`, and the entries' sum. */
+/* Return `sum` plus the entries of row k. */
 static double add_row(const struct sl_making *m, int64_t k, double sum)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
@@ -31,18 +32,18 @@ static double add_row(const struct sl_making *m, int64_t k, double sum)
     return sum;
 }
 
-/* What divides row k of S: its sum, or the number of its entries. */
+/* Return the divisor of row k of S: its sum, or the number of its entries. */
 static double row_divisor(const struct sl_making *m, enum sl_norm norm, int64_t k)
 {
     const int64_t count = row_entries(m, k) + m->how->loops;
     if (norm == SL_NORM_NONE)
         return 1.0;
-    if (norm == SL_NORM_COUNT) /* nothing is divided by 1 where there is nothing */
+    if (norm == SL_NORM_COUNT) /* a vertex without neighbours is divided by 1 */
         return count ? (double)count : 1.0;
     return add_row(m, k, m->how->loops);
 }
 
-/* Attention divides by sums of weights. */
+/* Refuse negative edge weights where attention divides by sums of weights. */
 static int check_weights(const struct sl_making *m)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
@@ -82,8 +83,8 @@ int sl_making_diagonals(struct sl_making *m)
     return 0;
 }
 
-/* Whether the vertex counts here, in sums over all vertices: no leaf of a vertex-cut, no vertex
- * beside those that were chosen. */
+/* Whether row k counts in sums over all vertices. Leaves of a vertex-cut do not count, nor do
+ * vertices around a selection. */
 static bool is_root(const struct sl_making *m, int64_t k)
 {
     const struct sl_source *source = &m->source;
@@ -121,13 +122,13 @@ int sl_making_facts(struct sl_making *m)
     return 0;
 }
 
-/* The first vertices of a selection are inner ones. */
+/* Return the role of a row. The first vertices of a selection are inner ones; others are copies. */
 static enum sl_copies_role role_of(const struct sl_making *m, int64_t row, bool leaf)
 {
     return row >= m->source.inner ? SL_COPIES_COPY : leaf ? SL_COPIES_LEAF : SL_COPIES_OWNER;
 }
 
-/* The ranks of a group of columns have the same vertices. */
+/* List the vertices of a group of columns. All its ranks have the same vertices. */
 static void list_vertices(struct sl_making *m, int64_t first, int64_t count)
 {
     struct sl_copies_rows *rows = &m->o->rows;
@@ -184,7 +185,7 @@ static void mark_split(const struct sl_making *m, const struct sl_index_set *set
         split_of[sl_making_local(m, set->ids[k])] = split;
 }
 
-/* Values of row k: those of the dataset, or 1 for its class and 0 for others. */
+/* Write the values of row k: the dataset's, or 1 for the row's class and 0 for other classes. */
 static void set_values(const struct sl_dataset *data, int64_t columns, int64_t k, int32_t *value)
 {
     for (int64_t j = 0; j < columns; j++) {
@@ -216,8 +217,8 @@ static int create_target(struct sl_making *m, int i, const int32_t *split_of)
     return code;
 }
 
-/* Training vertices of each class, or with value 1 in each column [0]; with value 0 [1]; labelled
- * vertices of each split. */
+/* Add this rank's counts: count[0 … classes - 1], training vertices of each class or with value 1
+ * in each column; the next `classes`, with value 0; labelled vertices of each split. */
 static void count_part(const struct sl_making *m, const int32_t *split_of, int64_t *count)
 {
     const struct sl_dataset *data = &m->part.data;
@@ -237,14 +238,15 @@ static void count_part(const struct sl_making *m, const int32_t *split_of, int64
     }
 }
 
-/* n / (k · count) of the k values that n vertices have; 1 for a value that none has. */
+/* Return n / (k · count): n vertices have k values, and `count` of them this value. Return 1 for a
+ * value without vertices. */
 static float balanced(double vertices, double present, int64_t count)
 {
     return count > 0 ? (float)(vertices / (present * (double)count)) : 1.0f;
 }
 
-/* As scikit-learn's "balanced": of classes, over all that training vertices have; of several
- * labels, over the values 0 and 1 of each. */
+/* Make the weights of scikit-learn's "balanced". Classes are balanced over all classes that
+ * training vertices have, several labels over the values 0 and 1 of each label. */
 static int create_weights(struct sl_making *m, const int64_t *count)
 {
     struct sl_tile *tile = &m->o->weights;
@@ -268,7 +270,7 @@ static int create_weights(struct sl_making *m, const int64_t *count)
     return 0;
 }
 
-/* The same in any order. */
+/* Count labels and splits. The counts do not depend on the order of the rows. */
 static int count_labels(struct sl_making *m, const int32_t *split_of)
 {
     struct sl_operands *o = m->o;

@@ -9,28 +9,29 @@
 
 /* ---- Blocks of columns ---- */
 
-/* A random row comes CACHE_SPEED times faster from the last-level cache than from memory, and
- * OWN_SPEED times faster from a core's own cache than from the last level. CACHE_PART of a cache is
- * there for the rows of a block. Products take SLICE_BYTES of a wide row at a time. */
+/* Model of caches. CACHE_SPEED: how much faster a random row comes from the last-level cache than
+ * from memory. OWN_SPEED: how much faster from a core's own cache than from the last level.
+ * CACHE_PART: the share of a cache for the rows of a block. SLICE_BYTES: bytes of a wide row that
+ * products take at a time. */
 static const double CACHE_SPEED = 5.0, OWN_SPEED = 2.0, CACHE_PART = 0.8;
 enum { WINDOWS = 8, SLICE_BYTES = 256 };
 
 struct sample {
-    double miss;   /* the share of gathered rows that misses a cache */
-    double visits; /* blocks in which a row of the adjacency has entries, on average */
+    double miss;   /* share of gathered rows that miss the cache */
+    double visits; /* mean number of blocks in which a row of the adjacency has entries */
 };
 
 struct cache {
     int64_t bytes;
-    int sharers;             /* cores of a rank that share it */
-    double waves;            /* how often the rows of the graph, cut into tiles, come by */
-    double speed;            /* beside what is behind it */
-    int ranks;               /* whose rows are here */
+    int sharers;             /* cores of a rank that share the cache */
+    double waves;            /* how many times all rows of the graph pass through the cache */
+    double speed;            /* speed of the cache over the level behind it */
+    int ranks;               /* ranks whose rows are on this rank */
     const int64_t *rank_cut; // (ranks + 1)
 };
 
-/* Sample the rows of all ranks: WINDOWS windows of each rank's rows whose distinct columns just
- * fill a cache of `capacity` rows, when rows of the graph come in order. seen (n), zeroed. */
+/* Sample the rows of all ranks, in WINDOWS windows of each rank's rows. The distinct columns of a
+ * window just fill a cache of `capacity` rows. seen (n), zeroed. */
 static struct sample take_sample(struct sl_runtime *rt, const struct sl_csr *a,
                                  const struct cache *cache, int64_t capacity, int64_t block_cols,
                                  int32_t *seen)
@@ -70,12 +71,12 @@ static int64_t choose_block(struct sl_runtime *rt, const struct sl_csr *rows, do
                             const struct cache *cache)
 {
     const double n = (double)rows->cols;
-    const double cached = CACHE_PART * (double)cache->bytes / row; /* rows */
+    const double cached = CACHE_PART * (double)cache->bytes / row; /* rows in the cache */
     const double blocks = ceil(n / cached);
     if (blocks <= 1.0 || cache->bytes <= 0)
         return rows->cols;
     int32_t *seen = calloc((size_t)rows->cols, sizeof *seen);
-    if (!seen) /* a rank that counts for all ranks may not choose otherwise */
+    if (!seen) /* ranks must choose alike, so none may go on without memory */
         sl_fatal("no memory for a sample of %lld columns", (long long)rows->cols);
     const int64_t block_cols = (int64_t)ceil(n / blocks);
     const struct sample sample =
@@ -90,8 +91,8 @@ static int64_t choose_block(struct sl_runtime *rt, const struct sl_csr *rows, do
     return many < one ? block_cols : rows->cols;
 }
 
-/* Blocks are for each core's own cache where the last level has all dense rows. Each tile is a wave
- * then: one core multiplies it. */
+/* If the last level holds all dense rows, blocks fit each core's own cache. A single core then
+ * multiplies each tile, so each tile is a wave. */
 int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
                                 const struct sl_caches *caches)
 {
@@ -111,28 +112,29 @@ int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows
 
 /* ---- Cuts ---- */
 
-/* What a rank knows of the weights of rows: those of an equal share of all rows. The weight of a
- * row is 1 for its diagonal entry, and its entries. */
+/* The weights of an equal share of all rows. The weight of a row is its number of entries, plus 1
+ * for its diagonal. */
 struct weights {
     const struct sl_source *source;
-    int64_t first, end; /* this rank's share */
-    int64_t *before;    // (end - first + 1), from `first` on; NULL: rows are in the file's order
+    int64_t first, end; /* rows of this rank's share */
+    int64_t *before;    // (end - first + 1): sums of weights; NULL: rows in the file's order
 };
 
-/* Runs of tiles between given rows: all of them, or those of each part of the vertices. */
+/* Runs of rows, each with its own tiles: all rows, or a run for each part of the vertices. */
 struct runs {
     int count;
     const int64_t *row; // (count + 1)
     const int *tile;    // (count + 1)
 };
 
-/* The weights of all rows before r, which is in the share or its end. */
+/* Return the weight of all rows before row r, which must be in the share or its end. */
 static int64_t weight_before(const struct weights *w, int64_t r)
 {
     return w->before ? w->before[r - w->first] : r + sl_source_entries_before(w->source, r);
 }
 
-/* Without an order, the row pointers are the sums already. */
+/* Sum the weights in the order of the rows. Without an order, the row pointers are the sums
+ * already. */
 static int sum_in_order(struct sl_runtime *rt, struct weights *w)
 {
     const struct sl_source *source = w->source;
@@ -161,7 +163,7 @@ static int sum_in_order(struct sl_runtime *rt, struct weights *w)
     return code;
 }
 
-/* How many rows of the share lie, with their middles, in the first `goal` of all weights. */
+/* Return how many rows of the share have their middles in the first `goal` of all weight. */
 static int64_t count_below(const struct weights *w, double goal)
 {
     int64_t low = w->first, high = w->end;
@@ -176,7 +178,8 @@ static int64_t count_below(const struct weights *w, double goal)
     return low - w->first;
 }
 
-/* The weights before the rows at[0 … count], each of which is in some rank's share or its end. */
+/* Set before (count + 1) to the weights before rows at[0 … count], on all ranks. Each row is in
+ * some rank's share or its end. Collective. */
 static void weights_before(struct sl_runtime *rt, const struct weights *w, const int64_t *at,
                            int count, int64_t *before)
 {
@@ -187,7 +190,7 @@ static void weights_before(struct sl_runtime *rt, const struct weights *w, const
     sl_runtime_sum(rt, before, count + 1);
 }
 
-/* The tiles of each run at equal weights, with a row each at least. */
+/* Cut each run into tiles of equal weight, with at least a row each. */
 static int cut_by_nnz(struct sl_runtime *rt, const struct sl_source *source,
                       const struct runs *runs, int64_t *cut)
 {
@@ -214,7 +217,7 @@ static int cut_by_nnz(struct sl_runtime *rt, const struct sl_source *source,
     sl_runtime_sum(rt, cut, runs->tile[runs->count]);
     for (int k = 0; k < runs->count; k++)
         for (int t = runs->tile[k]; t < runs->tile[k + 1]; t++) {
-            /* At least one row each, and one left for each tile that follows. */
+            /* Each tile has at least a row, and leaves a row for each later tile. */
             const int64_t most = runs->row[k + 1] - (runs->tile[k + 1] - t);
             const int64_t least = t == runs->tile[k] ? runs->row[k] : cut[t - 1] + 1;
             cut[t] = cut[t] < least || t == runs->tile[k] ? least : cut[t];
@@ -238,7 +241,7 @@ static int cut_by_rows(struct sl_runtime *rt, const struct sl_source *source,
 
 /* ---- Ranks ---- */
 
-/* Rank r's first tile is where the workers of the ranks before it would end. */
+/* Give ranks consecutive tiles, in proportion to their workers. */
 static void assign_tiles(struct sl_partition *p)
 {
     int64_t all = 0, before = 0;
@@ -251,7 +254,8 @@ static void assign_tiles(struct sl_partition *p)
     p->rank_cut[p->ranks] = p->tiles;
 }
 
-/* A part for each rank: as many tiles as it would have, but one at least, and no more than rows. */
+/* Give each rank the tiles of its part: as many as its workers are worth, but at least one, and at
+ * most one a row. */
 static void assign_parts(struct sl_partition *p, const int64_t *part_cut)
 {
     assign_tiles(p);
@@ -268,7 +272,7 @@ static void assign_parts(struct sl_partition *p, const int64_t *part_cut)
 
 static int allocate(struct sl_partition *p)
 {
-    const size_t most = (size_t)p->tiles + (size_t)p->ranks + 1; /* parts may have a tile more */
+    const size_t most = (size_t)p->tiles + (size_t)p->ranks + 1; /* a part may add a tile */
     p->row_cut = calloc(most, sizeof *p->row_cut);
     p->nnz = calloc(most, sizeof *p->nnz);
     p->rank_cut = malloc((size_t)(p->ranks + 1) * sizeof *p->rank_cut);
@@ -307,8 +311,8 @@ static int cut_rows(struct sl_runtime *rt, struct sl_partition *p, const struct 
 
 /* ---- Hops ---- */
 
-/* The first row in [from, to) that is over `hop` hops away, or `to`: rows are in the order of their
- * hops. */
+/* Return the first row in [from, to) that is more than `hop` hops away, or `to` if there is none.
+ * Rows are in the order of their hops. */
 static int64_t find_hop_end(const struct sl_source *source, int hop, int64_t from, int64_t to)
 {
     while (from < to) {
@@ -321,12 +325,13 @@ static int64_t find_hop_end(const struct sl_source *source, int hop, int64_t fro
     return from;
 }
 
-/* A run is cut into as many tiles as its share of the rows is worth. */
+/* Runs of rows of one hop, or of several small ones. Tiles of a run are in proportion to its rows.
+ */
 struct hop_runs {
     struct runs runs;
     int64_t *row;
     int *tile;
-    double rows; /* of a usual tile */
+    double rows; /* rows of a usual tile */
 };
 
 static void add_run(struct hop_runs *r, int64_t from, int64_t to)
@@ -337,9 +342,9 @@ static void add_run(struct hop_runs *r, int64_t from, int64_t to)
     r->tile[k + 1] = r->tile[k] + (tiles > 0 ? tiles : 1);
 }
 
-/* The runs of a part of the rows, a hop each. Neighbouring hops with few rows are one run, and the
- * last hops go with the run before if they have few rows: to compute them costs less than a tile
- * does. */
+/* Add the runs of rows [from, to), one for each hop. Neighbouring hops with few rows are one run.
+ * The last hops join the run before if they have few rows, because a tile would cost more than
+ * these rows. */
 static void add_part(struct hop_runs *r, const struct sl_source *source, int64_t from, int64_t to)
 {
     enum { FEW = 1024 };
@@ -369,7 +374,7 @@ static int list_runs(struct sl_partition *p, const struct sl_source *source, str
     r->tile = calloc(most, sizeof *r->tile);
     if (!r->row || !r->tile)
         return sl_error(SL_ERR_SYSTEM, "no memory for %zu runs of rows", most);
-    int rank = 0; /* ranks have equally many parts, one after the other */
+    int rank = 0; /* ranks have as many parts each, one rank after another */
     for (int q = 0; q < parts; q++) {
         for (; rank < p->ranks && (int64_t)rank * parts <= (int64_t)q * p->ranks; rank++)
             p->rank_cut[rank] = r->tile[r->runs.count];
@@ -391,7 +396,7 @@ static int list_runs(struct sl_partition *p, const struct sl_source *source, str
                : sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", p->tiles);
 }
 
-/* Tiles end where hops end. All ranks have the hops of all rows. */
+/* Cut the rows so that tiles end where hops end. All ranks know the hops of all rows. */
 static int cut_hops(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
                     enum sl_balance balance)
 {
@@ -454,7 +459,7 @@ static double rank_imbalance(const struct sl_partition *p)
 void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *p, const struct sl_part *part)
 {
     const int64_t *adjacency = part->data.adjacency.indptr;
-    const int64_t *features = part->data.features_csr.indptr; /* NULL: not sparse */
+    const int64_t *features = part->data.features_csr.indptr; /* NULL: features are not sparse */
     for (int t = p->rank_cut[rt->rank]; t < p->rank_cut[rt->rank + 1]; t++) {
         const int64_t first = p->row_cut[t] - part->first, end = p->row_cut[t + 1] - part->first;
         p->nnz[t] = end - first + adjacency[end] - adjacency[first];

@@ -1,12 +1,12 @@
-/* Where the clones of a vertex-cut are cut. Clones of a rank are in the order of their hops. */
+/* Cuts the clones of a vertex-cut into tiles. Clones of a rank are in the order of their hops. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "assembly/partition.h"
 #include "core/error.h"
 
-/* Clones [from, to) of one rank, which are cut into tiles of their own. All are of one hop, or of
- * neighbouring hops with few clones. `hop` is the first of them. */
+/* Clones [from, to) of one rank with tiles of their own. All clones have one hop, or neighbouring
+ * hops with few clones; `hop` is the first hop. */
 struct run {
     int rank, hop;
     int64_t from, to;
@@ -25,7 +25,8 @@ static int no_memory(int items)
 
 /* ---- A run for each rank ---- */
 
-/* As many tiles as a rank had, or one, but no more than it has clones. */
+/* List a run for each rank, with as many tiles as the rank had, at least one and at most one a
+ * clone. */
 static int list_ranks(const struct sl_partition *p, const int64_t *bounds, struct runs *runs)
 {
     runs->run = calloc((size_t)p->ranks + 1, sizeof *runs->run);
@@ -45,8 +46,9 @@ static int list_ranks(const struct sl_partition *p, const int64_t *bounds, struc
 
 /* ---- A run for each rank and hop ---- */
 
-/* Join hops of few clones, the same on all ranks: a vertex has its clones in tiles of one hop. Set
- * together[i] (hops) to the first of the hops that hop i is with. mean (hops): clones of a rank. */
+/* Join neighbouring hops with few clones, the same on all ranks, since all clones of a vertex must
+ * be in tiles of one hop. Set together[i] (hops) to the first hop that hop i is joined with. mean
+ * (hops): mean clones of a rank. */
 static void join_hops(int hops, const double *mean, double few, int *together)
 {
     double left = 0.0;
@@ -73,7 +75,7 @@ static void add_run(struct runs *runs, const struct run *run, double usual)
     runs->run[runs->count++].tiles = tiles > 0 ? tiles : 1;
 }
 
-/* Runs have as many tiles as their shares of the clones are worth. */
+/* List the runs of each rank. The tiles of a run are in proportion to its clones. */
 static void add_hops(const struct sl_partition *p, const int64_t *bounds,
                      const struct sl_clone_hops *h, const int *together, struct runs *runs)
 {
@@ -119,7 +121,7 @@ static int list_runs(const struct sl_partition *p, const int64_t *bounds,
     return hops ? list_hops(p, bounds, hops, runs) : list_ranks(p, bounds, runs);
 }
 
-/* Clones of all ranks by hop; `hop` as of sl_partition_recut. */
+/* Count the clones of all ranks by hop. `hop`: see sl_partition_recut. Collective. */
 static int count_hops(struct sl_runtime *rt, int64_t rows, const int32_t *hop,
                       struct sl_clone_hops *h)
 {
@@ -135,7 +137,7 @@ static int count_hops(struct sl_runtime *rt, int64_t rows, const int32_t *hop,
 
 /* ---- Cuts ---- */
 
-/* Number the tiles. */
+/* Number the tiles of all runs, and allocate the cuts. */
 static int take_runs(struct sl_partition *p, struct runs *runs, bool hops)
 {
     int tiles = 0, k = 0;
@@ -162,14 +164,14 @@ static int take_runs(struct sl_partition *p, struct runs *runs, bool hops)
     return 0;
 }
 
-/* Work of the rows before k. */
+/* Return the work of the rows before row k of the part: entries of A + I and of sparse features. */
 static int64_t work_before(const struct sl_part *part, int64_t k)
 {
     const int64_t *features = part->data.features_csr.indptr;
     return k + part->data.adjacency.indptr[k] + (features ? features[k] : 0);
 }
 
-/* Cut a run of this rank at equal work, with a row between cuts. */
+/* Cut a run of this rank into tiles of equal work, with at least a row each. */
 static void cut_run(const struct run *run, const struct sl_part *part, int64_t *cut)
 {
     const int64_t first = run->from - part->first, end = run->to - part->first,

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "data/columns.h"
 
-enum { AT_ONCE = 256 }; /* columns */
+enum { AT_ONCE = 256 }; /* columns that are read at a time */
 
 int sl_stored_rows_create(struct sl_stored_rows *stored, const struct sl_source *source,
                           int64_t first, int64_t rows, int64_t width)
@@ -38,7 +38,7 @@ int64_t sl_stored_rows_bytes(const struct sl_stored_rows *stored)
     return stored->rows * (int64_t)(sizeof *stored->row + sizeof *stored->factor);
 }
 
-/* Columns from … from + count - 1 of row k, into row r of `out`. */
+/* Read columns from … from + count - 1 of row k into row r of `out`. */
 static void read_columns(const struct sl_stored_rows *stored, int64_t k, int64_t from,
                          int64_t count, int64_t r, const struct sl_rows *out)
 {

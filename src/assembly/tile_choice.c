@@ -9,31 +9,32 @@
 
 /* ---- What an epoch costs ---- */
 
-/* Seconds on one core, and on a GPU. The rates of cores fit epochs of ten datasets with hidden 16
- * to 256 and 1 to 8 tiles, on two cores of an Intel Xeon with AVX2. An entry of the adjacency costs
- * the same at any width, beside its multiplications. The rate of a GPU is for 4 bytes at 4 TB/s: an
- * H100 took 3.5 TB/s of gathered rows, some of them from its cache. */
+/* Seconds on a core [0] and on a GPU [1]. Rates of cores were fitted to epochs of ten datasets with
+ * hidden 16 to 256 and 1 to 8 tiles, on two cores of an Intel Xeon with AVX2. An entry of the
+ * adjacency costs the same at any width, beside its multiplications. The rate of a GPU is for 4
+ * bytes at 4 TB/s: an H100 took 3.5 TB/s of gathered rows, some of them from its cache. */
 static const double MULTIPLY_ADD_SECONDS[] = {0.04e-9, 1e-12}, ENTRY_SECONDS[] = {0.5e-9, 0.0},
                     BUFFER_SECONDS = 0.5e-6;
 /* A row of the output costs as much as this many more entries. */
 static const double ENTRIES_PER_ROW = 1.5;
-/* Part of a task's length for which workers, if there are several, idle at the end of an operation.
- * Tasks on cores differ by chance: the part grows by as much whenever the workers double. */
+/* Share of a task's length for which several workers idle at the end of an operation. Tasks on
+ * cores differ by chance: the share grows by as much whenever the workers double. */
 static const double IMBALANCE = 0.03, IMBALANCE_OF_GPUS = 0.1;
-/* An operation of an epoch that several workers share ends this much later: the next operation's
- * tasks wait for all of them. */
+/* Seconds that an operation of several workers ends late, because the next operation's tasks wait
+ * for all workers. */
 static const double MEETING_SECONDS = 8e-6;
-/* A tile's gradient of the weights of features or of the identity passes the cores' caches so
- * often, so fast. EXPOSED is the part of messages that the first tiles' work cannot hide. All of it
- * fits two ranks on two cores and thirteen graphs. */
+/* Passes of a gradient of features' [0] or the identity's [1] weights through the caches, once a
+ * tile, and their rate. EXPOSED: share of messages that the first tiles' work cannot hide. Fitted
+ * to two ranks on two cores and thirteen graphs. */
 static const double GRADIENT_PASSES[] = {3.0, 2.0}, GRADIENT_BYTES_PER_SECOND = 8e9,
                     MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.2, VISIT_SECONDS = 16e-9;
-/* Forward twice, backward once. */
+/* Aggregations of an epoch that travel: two forward, one backward. */
 static const double AGGREGATIONS = 3.0;
-/* Part of GPUs' time that tasks may cost, so that there are some for the cores, too. */
+/* Largest share of GPUs' time that tasks may cost, so that cores get some tasks, too. */
 static const double COST_OF_SHARING = 0.1;
 
-/* Modelled seconds of all multiplications of an epoch of a two-layer network on one worker. */
+/* Return the modelled seconds of an epoch's multiplications in a two-layer network, on one worker.
+ */
 static double work_seconds(const struct sl_source *source, int64_t width, bool gpu)
 {
     const double n = (double)source->vertices, w = (double)width;
@@ -42,26 +43,26 @@ static double work_seconds(const struct sl_source *source, int64_t width, bool g
     if (source->feature_form == SL_FEATURES_CSR)
         features = (double)source->features_csr.indices.count;
     else if (source->feature_form == SL_FEATURES_DENSE)
-        features = n * (double)source->features / 16.0; /* the BLAS is that much faster */
+        features = n * (double)source->features / 16.0; /* the BLAS is 16 times faster */
     return (4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w) *
                MULTIPLY_ADD_SECONDS[gpu] +
            4.0 * nnz * ENTRY_SECONDS[gpu];
 }
 
-/* The parts of an epoch of any number of tiles; seconds on one worker. */
+/* Parts of an epoch's seconds, on one worker, that any number of tiles scales. */
 struct tile_costs {
     double work;     /* all multiplications */
-    double gradient; /* of the first layer's weights, one for each tile: written, and summed */
-    double messages; /* of one rank with one tile: what nothing overlaps with */
-    double visit;    /* of all rows, for each tile of another rank that they meet */
-    double meeting;  /* of several workers, after each operation */
+    double gradient; /* writing and summing one tile's gradient of the first layer's weights */
+    double messages; /* messages of one rank with one tile that nothing overlaps */
+    double visit;    /* visiting all rows, for each tile of another rank that they meet */
+    double meeting;  /* waiting of several workers after each operation */
     double imbalance;
     int64_t workers, ranks;
 };
 
-/* A tile's gradient of the first weights is written by its task, and read and written when the
- * gradients of a rank and of all ranks are summed. A tile writes few rows of the identity's
- * gradient; the sums pass over all of it. */
+/* Return the seconds that a tile's gradient of the first weights costs. A task writes it; the sums
+ * of a rank and of all ranks read and write it. A tile writes few rows of the identity's gradient,
+ * but the sums pass over all of it. */
 static double gradient_seconds(const struct sl_source *source, int64_t width)
 {
     const bool identity = source->feature_form == SL_FEATURES_IDENTITY;
@@ -70,8 +71,8 @@ static double gradient_seconds(const struct sl_source *source, int64_t width)
            GRADIENT_BYTES_PER_SECOND;
 }
 
-/* The rows of a rank travel with every aggregation. A measured link quicker than the fitted rate
- * would make fewer tiles than fit: it counts as the fitted rate. */
+/* Return the seconds of a rank's messages in all aggregations that nothing hides. A link quicker
+ * than the fitted rate counts as the fitted rate, since it would make fewer tiles than fit. */
 static double message_seconds(const struct sl_source *source, int64_t width, int64_t ranks,
                               int64_t link)
 {
@@ -80,28 +81,28 @@ static double message_seconds(const struct sl_source *source, int64_t width, int
            (slow ? (double)link : MESSAGE_BYTES_PER_SECOND);
 }
 
-/* An aggregation meets all rows of a tile once more in each tile of another rank that has entries
- * there, be they few and narrow. */
+/* Return the seconds of visiting all rows. An aggregation visits a tile's rows once for each tile
+ * of another rank with entries there, be the entries few and the rows narrow. */
 static double visit_seconds(const struct sl_source *source)
 {
     return AGGREGATIONS * (double)source->vertices * VISIT_SECONDS;
 }
 
-enum { OPERATIONS = 16 }; /* of an epoch */
+enum { OPERATIONS = 16 }; /* operations of an epoch */
 
-/* The seconds of the tasks of T row tiles, beside their work. A task has T tiles of its row. */
+/* Return the seconds of T row tiles' tasks, without their work. A task has T tiles of its row. */
 static double task_seconds(double t)
 {
     return OPERATIONS * t * sl_rates_usual.task + 8.0 * t * t * BUFFER_SECONDS;
 }
 
-/* Modelled seconds of an epoch with T row tiles, each of which meets `met` tiles of other ranks.
- * More tiles feed more workers, balance them and hide messages, but cost tasks, gradients and
- * visits. */
+/* Return the modelled seconds of an epoch with T row tiles, each of which meets `met` tiles of
+ * other ranks. More tiles feed more workers, balance them and hide messages, but cost tasks,
+ * gradients and visits. */
 static double epoch_seconds(const struct tile_costs *costs, int64_t tiles, double met)
 {
     const double t = (double)tiles, c = (double)costs->workers, ranks = (double)costs->ranks;
-    const bool alone = costs->workers <= costs->ranks; /* nobody to wait for in a rank */
+    const bool alone = costs->workers <= costs->ranks; /* one worker a rank */
     const double busy = fmin(t, c), idle = alone ? 0.0 : costs->imbalance * busy / t;
     const double meetings = alone || t <= ranks ? 0.0 : OPERATIONS * costs->meeting;
     const double rounds = ceil(t / c) * busy / t; /* 3 equal tasks on 2 workers take as long as 4 */
@@ -113,26 +114,25 @@ static double epoch_seconds(const struct tile_costs *costs, int64_t tiles, doubl
 
 /* ---- How many tiles of other ranks a tile meets ---- */
 
-/* Limits: rows that are read over all ranks, and entries of a row. LOOKS limits the rows
- * times the numbers of tiles. */
+/* Limits: sampled rows of all ranks, entries of a sampled row, and rows times numbers of tiles. */
 enum { SAMPLED_ROWS = 4096, SAMPLED_ENTRIES = 512, LOOKS = 1 << 19 };
 
-/* The numbers of tiles to compare: the first, and their distance. */
+/* The numbers of tiles to compare: first, first + step, … */
 struct candidates {
     int64_t first, step, count;
 };
 
-/* A sample of rows, in order. A row's position is its rank, and a fraction: which part of the
- * rank's rows come before it. */
+/* A sample of rows, in order. The position of a row is its rank plus the share of the rank's rows
+ * before it. */
 struct sample {
     const struct sl_source *source;
     int64_t ranks, rows;
     double *row;        // (rows): positions
     int64_t *begin;     // (rows + 1)
-    double *neighbours; // (begin[rows]): positions of those on other ranks
+    double *neighbours; // (begin[rows]): positions of neighbours on other ranks
 };
 
-/* The first row of a rank: of its part, or of an equal share. */
+/* Return the first row of a rank: of its part, or of an equal share. */
 static int64_t first_row(const struct sample *s, int64_t rank)
 {
     const struct sl_source *source = s->source;
@@ -155,7 +155,7 @@ static double position(const struct sample *s, int64_t row)
     return (double)rank + (double)(row - first) / (double)rows;
 }
 
-/* Add the row of a position and its neighbours on other ranks. */
+/* Add a row at its position, and the positions of its neighbours on other ranks. */
 static void read_row(struct sample *s, int64_t row, double at)
 {
     const struct sl_source *source = s->source;
@@ -164,7 +164,7 @@ static void read_row(struct sample *s, int64_t row, double at)
     const int64_t first = sl_npy_integer(&a->indptr, v), end = sl_npy_integer(&a->indptr, v + 1);
     int64_t *begin = &s->begin[s->rows], count = begin[0];
     s->row[s->rows++] = at;
-    if (first >= 0 && end <= a->indices.count) /* else it is refused when it is read */
+    if (first >= 0 && end <= a->indices.count) /* a wrong row is refused when it is read */
         for (int64_t e = first; e < end; e += (end - first) / SAMPLED_ENTRIES + 1) {
             const int64_t u = sl_npy_integer(&a->indices, e);
             if (u < 0 || u >= source->vertices)
@@ -175,8 +175,8 @@ static void read_row(struct sample *s, int64_t row, double at)
     begin[1] = count;
 }
 
-/* Read equally many rows of each rank. A process reads the rows of its share of the ranks, so a
- * plan has the sample of its run. Return whether there was memory. */
+/* Read as many rows of each rank. A process reads the rows of its share of the ranks, so a plan has
+ * the sample of its run. Return whether there was memory. */
 static bool read_sample(const struct sl_runtime *rt, int64_t rows, struct sample *s)
 {
     const int64_t each = (rows + s->ranks - 1) / s->ranks;
@@ -199,9 +199,9 @@ static bool read_sample(const struct sl_runtime *rt, int64_t rows, struct sample
     return true;
 }
 
-/* Over all sampled rows, how many of `tiles` tiles the row's own tile meets. Where most sampled
- * entries are in a tile of their own, more entries would find more: then the tile counts as meeting
- * all of the other ranks. seen (tiles). */
+/* Return the sum, over all sampled rows, of how many of `tiles` tiles the row's tile meets. If most
+ * sampled entries of a tile are in different tiles, more entries would find more tiles. Then the
+ * tile counts as meeting all tiles of other ranks. seen (tiles). */
 static int64_t count_met(const struct sample *s, int64_t tiles, int64_t *seen)
 {
     const int64_t each = tiles / s->ranks;
@@ -224,9 +224,9 @@ static int64_t count_met(const struct sample *s, int64_t tiles, int64_t *seen)
     return met;
 }
 
-/* Set met (all->count): how many tiles of other ranks a tile meets. Read a sample of the adjacency;
- * without an adjacency a tile meets all. A rank that counts for all ranks may not choose otherwise
- * for want of memory. */
+/* Set met (all->count) to the mean number of tiles of other ranks that a tile meets, from a sample
+ * of the adjacency. Without an adjacency, a tile meets all. Ranks must choose alike, so a rank
+ * without memory ends the run. */
 static void measure_met(struct sl_runtime *rt, const struct sl_source *source,
                         const struct candidates *all, int64_t ranks, double *met)
 {
@@ -256,14 +256,15 @@ static void measure_met(struct sl_runtime *rt, const struct sl_source *source,
 
 /* ---- The choice ---- */
 
-/* A dense tile stays well under 2 GiB; how many nonzeros a tile gets is checked when it is cut. */
+/* Return the least number of tiles whose dense tiles stay well under 2 GiB. Nonzeros of a tile are
+ * checked when it is cut. */
 static int64_t needed_tiles(const struct sl_source *source,
                             const struct sl_partition_options *options, int64_t ranks)
 {
     int64_t widest = source->classes > options->width ? source->classes : options->width;
     if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
         widest = source->features;
-    /* A task on a GPU has a few dense tiles, and others are on their way. */
+    /* A GPU holds a task's few dense tiles, and the tiles of tasks to come. */
     const int64_t most_bytes =
         options->gpus > 0 && options->gpu_bytes / 16 < 1 << 30 ? options->gpu_bytes / 16 : 1 << 30;
     const int64_t rows = most_bytes / (4 * sl_leading(widest, SL_FLOAT32)) + 1;

@@ -7,7 +7,8 @@
 #include "core/error.h"
 #include "core/view.h"
 
-/* How many layers of the model aggregate in an epoch. */
+/* Return how many layers of the model aggregate in an epoch, sums made before the first epoch not
+ * counted. */
 static int hops_of(const struct sl_batches *b)
 {
     const struct sl_model *model = b->whole->network.model;
@@ -17,7 +18,8 @@ static int hops_of(const struct sl_batches *b)
     return hops;
 }
 
-/* Layers that aggregate between two refreshings of copies, or in all. One group has no copies. */
+/* Return how many layers aggregate between two refreshings of copies, or in all. One group has no
+ * copies. */
 static int hops_between(const struct sl_batches *b)
 {
     const int all = hops_of(b);
@@ -25,7 +27,7 @@ static int hops_between(const struct sl_batches *b)
     return refreshes && b->how.preload < all ? b->how.preload : all;
 }
 
-/* A group without vertices has one all the same, since a graph needs a row. The vertex counts
+/* Select one vertex for a group without vertices, since a graph needs a row. The vertex counts
  * nowhere: it is no inner vertex and in no split. */
 static int select_stand_in(const struct sl_batches *b, struct sl_selection *selection)
 {
@@ -38,8 +40,9 @@ static int select_stand_in(const struct sl_batches *b, struct sl_selection *sele
     return code;
 }
 
-/* Its own edges normalise a sampled graph, or a graph of clusters alone. Each sum is then a mean of
- * the neighbours in the graph. The edges of the whole graph normalise all other graphs. */
+/* Select a batch's graph. Edges of the selected graph normalise a sample or a graph of clusters
+ * alone, so each sum is a mean of the neighbours in it. Edges of the whole graph normalise all
+ * other graphs. */
 static int select_from(const struct sl_batches *b, const int64_t *inner, int64_t count,
                        uint32_t draw, int hops, struct sl_selection *selection)
 {
@@ -90,7 +93,7 @@ static bool has_copies(const struct sl_batches *b)
     return !b->independent && b->groups.count > 1 && hops_between(b) < hops_of(b);
 }
 
-/* Sums of clones that never meet are no rows for others. */
+/* With --delay 0c, clones of a vertex have unlike sums, so no sum can be sent to other groups. */
 static int check_copies(const struct sl_batches *b)
 {
     return !has_copies(b) || b->config->delay != SL_DELAY_NEVER
@@ -113,7 +116,7 @@ static int create_copies(struct sl_batches *b, struct sl_batch *batch)
 
 /* ---- The graph and the network of a batch ---- */
 
-/* Class weights are those of the whole graph. */
+/* Give the batch's graph the class weights of the whole graph. */
 static void lend_weights(struct sl_batches *b, struct sl_batch *batch)
 {
     struct sl_tile *weights = b->whole->graph.weights;
@@ -128,7 +131,7 @@ static void lend_weights(struct sl_batches *b, struct sl_batch *batch)
     pass->graph.weights = &batch->weights;
 }
 
-/* A list of networks ends with an empty one. */
+/* Make a network for each model. batch->more ends with an empty network. */
 static int create_networks(struct sl_batches *b, struct sl_batch *batch)
 {
     const bool one = b->independent || b->groups.count == 1;
@@ -144,8 +147,8 @@ static int create_networks(struct sl_batches *b, struct sl_batch *batch)
     return sl_runtime_agree(b->rt, code);
 }
 
-/* Batches whose features are read for each step have two places in turns: the next batch's features
- * come while the batch before trains. */
+/* Give features that are read for each step one of two places, in turn. The next batch's features
+ * are read while the batch before trains. */
 static int share_features(struct sl_batches *b, struct sl_batch *batch)
 {
     const int turn = (int)((batch - b->batch) % 2);
@@ -162,8 +165,8 @@ void sl_batch_load(struct sl_batches *b, struct sl_batch *batch)
     sl_stored_rows_load(sl_batches_own(b), &batch->pass.operands.stored, x);
 }
 
-/* Whether each rank finds by itself how the batch's graph is cut, which it has whole. Ranks have
- * each other's clones, and sum the aggregated features of their own rows. */
+/* Whether each rank cuts the batch's graph by itself, from the whole selection. With clones, and
+ * with aggregated features, a rank needs data of other ranks. */
 static bool reads_all(const struct sl_batches *b)
 {
     return !sl_config_kind(b->config)->clones && !sl_config_aggregates(b->config);
@@ -176,7 +179,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
     struct sl_pass *pass = &batch->pass;
     struct sl_assembly how = sl_config_assembly(b->config);
     if (b->config->groups.given)
-        how.partition = NULL; /* the parts of the groups */
+        how.partition = NULL; /* --partition has cut the vertices among groups */
     how.objective.balanced = false;
     how.loads = sl_batches_read_features(b);
     how.lists_copies = has_copies(b);
@@ -225,7 +228,7 @@ void sl_batch_destroy(struct sl_batch *batch)
     if (batch->pass.operands.input.dense.place)
         sl_place_remove(batch->pass.operands.input.dense.place, &batch->pass.operands.input.dense);
     sl_pass_destroy(&batch->pass);
-    batch->weights.handle = NULL; /* lent */
+    batch->weights.handle = NULL; /* the whole graph's tile owns the handle */
     *batch = (struct sl_batch){.version = -1};
 }
 

@@ -4,38 +4,39 @@
 
 #include "batches/batches.h"
 
-/* Select what a batch trains on: the vertices inner (count) and what they depend on, as the options
- * say, and without a sample `hops` hops. Return a code of sl_select; sl_selection_free in either
- * case. */
+/* Select the graph of a batch: the vertices inner (count) and the vertices they depend on, by the
+ * options. Without a sample, take `hops` hops. Return a code of sl_select; call sl_selection_free
+ * in either case. */
 int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
                     int hops, struct sl_selection *selection);
 
-/* Make the batch that is the whole graph, whose tiles are there already. */
+/* Make the batch that is the whole graph. Its tiles exist already. */
 int sl_batch_make_whole(struct sl_batches *b, struct sl_batch *batch);
 
-/* Make the graph that evaluations between epochs take, unless they take the whole one: of the
- * validation vertices, and what these depend on. Collective; returns as sl_batch_make. */
+/* Make the graph of validation vertices, and of the vertices they depend on, for evaluations
+ * between epochs. Make none if these take the whole graph. Collective; returns as sl_batch_make. */
 int sl_batch_make_validation(struct sl_batches *b, struct sl_batch *batch);
 
 /* Make the batch of the vertices inner (count; rows of the files) in this rank's group. `draw`: how
- * often samples were drawn before. Its places have no memory yet. Collective in all groups. Return
- * 0, or a code of sl_batches_create, the same on all ranks; sl_batch_destroy in either case. */
+ * often samples were drawn before. The batch's places have no memory yet. Collective in all groups.
+ * Return 0, or a code of sl_batches_create, the same on all ranks; sl_batch_destroy in either case.
+ */
 int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
                   struct sl_batch *batch);
 
-/* Batches of clusters follow from the seed. Find the batch of the run with the most vertices, and
- * the first of the two batches, one after the other, that take the most memory. Batches count from
- * 0 through all epochs. Collective. SL_ERR_SYSTEM, the same on all ranks. */
+/* Find the batch of clusters with the most vertices, and the first of two successive batches that
+ * take the most memory. Batches of all epochs are numbered from 0. They follow from the seed.
+ * Collective. Return 0 or SL_ERR_SYSTEM, the same on all ranks. */
 int sl_largest_find(struct sl_batches *b, int64_t *widest, int64_t *pair);
 
-/* Submit the reading of the batch's features, unless they are there or always are. */
+/* Submit the reading of the batch's features, unless they are in memory already. */
 void sl_batch_load(struct sl_batches *b, struct sl_batch *batch);
 
 /* Wait for the tasks on the batch, and free it. */
 void sl_batch_destroy(struct sl_batch *batch);
 
-/* Give the places of new batches memory. Where they need more than there is, wait for the batches
- * that have the places. Return 0 or SL_ERR_SYSTEM, the same on all ranks. */
+/* Give the places of new batches memory. Where a place must grow, wait for the batches that use it.
+ * Return 0 or SL_ERR_SYSTEM, the same on all ranks. */
 int sl_batches_allocate(struct sl_batches *b);
 
 #endif

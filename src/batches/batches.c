@@ -10,7 +10,8 @@
 
 /* ---- All batches ---- */
 
-/* Those of the whole graph; the first layer may have aggregated features there. */
+/* Copy the product orders of the whole graph's network; -1 for a layer whose sums are made before
+ * training, since a batch may lack such sums. */
 static int copy_orders(struct sl_batches *b)
 {
     const struct sl_network *net = &b->whole->network;
@@ -50,12 +51,12 @@ bool sl_batches_read_source(const struct sl_batches *b)
 
 /* ---- Tags ---- */
 
-/* StarPU never forgets a tag, so batches that are drawn anew take turns in sets of tags. Draws come
- * in blocks: an epoch, or fewer steps. When a block begins, all ranks agree: they have drawn all
- * blocks before, and have destroyed all batches of the block before the last one. Blocks
- * of even number share one set of tags, and blocks of odd number another. The batches in memory at
- * first have tags of their own. */
-enum { MOST_DRAWS = 32 }; /* of a block, where two batches are in memory */
+/* StarPU never forgets a tag, so batches that are drawn anew share two sets of tags. Draws come in
+ * blocks: an epoch, or fewer steps. When a block begins, all ranks agree: they have drawn all
+ * blocks before, and have destroyed all batches of the block before the last one. Blocks of even
+ * number share one set of tags, and blocks of odd number another. The first batches in memory have
+ * tags of their own. */
+enum { MOST_DRAWS = 32 }; /* draws of a block, where two batches are in memory */
 
 static int64_t draws_of_block(const struct sl_batches *b)
 {
@@ -77,7 +78,7 @@ static void reserve_tags(struct sl_batches *b)
         b->first_tag[1] = sl_temporary_tags(&b->own, count);
 }
 
-/* The batch's tags begin anew. */
+/* Reset the batch's tags to the first of its set. */
 static void take_tags(const struct sl_batches *b, struct sl_batch *batch)
 {
     const int64_t draws = draws_of_block(b), k = batch - b->batch,
@@ -88,7 +89,7 @@ static void take_tags(const struct sl_batches *b, struct sl_batch *batch)
         batch->next_tag[v] = b->first_tag[v] + set * tags_of_batch(b);
 }
 
-/* All ranks agree where a block of draws begins. */
+/* Let all ranks agree before the first draw of a block. */
 static void begin_block(struct sl_batches *b, int64_t epoch, int64_t version)
 {
     const int64_t block = sl_batches_rotate(b) ? version / draws_of_block(b) : epoch;
@@ -97,7 +98,7 @@ static void begin_block(struct sl_batches *b, int64_t epoch, int64_t version)
     b->agreed = block;
 }
 
-/* The views go on with the tags of a batch, or the batch gets them back. */
+/* Exchange the next tags of the views and of the batch. */
 static void swap_tags(struct sl_batches *b, struct sl_batch *batch)
 {
     struct sl_runtime *view[] = {b->rt, &b->own};
@@ -126,7 +127,7 @@ void sl_batches_leave(struct sl_batches *b)
 
 /* ---- Draws ---- */
 
-/* How often samples were drawn anew before an epoch. */
+/* Return how many times samples were drawn anew before an epoch. */
 static int64_t draw_of(const struct sl_batches *b, int64_t epoch)
 {
     return b->how.sampled && b->config->resample > 0 ? (epoch - 1) / b->config->resample : 0;
@@ -165,14 +166,15 @@ static int64_t version_of(const struct sl_batches *b, int64_t epoch, int step)
     return sl_batches_rotate(b) ? (epoch - 1) * b->steps + step : draw_of(b, epoch);
 }
 
-/* Batches that are drawn anew are in turns in two places: the batch before is trained on. */
+/* Return the place of a step's batch. Batches that are drawn anew use two places in turn, because
+ * the batch before still trains. */
 static struct sl_batch *batch_of(struct sl_batches *b, int64_t epoch, int step)
 {
     return &b->batch[sl_batches_rotate(b) ? version_of(b, epoch, step) % b->count
                                           : sl_batches_set_at(b, epoch, step)];
 }
 
-/* Make the batch of a step in place of another one, unless it is there. */
+/* Make the batch of a step in place of another one, unless it is already there. */
 static int renew(struct sl_batches *b, int64_t epoch, int step, struct sl_batch *batch)
 {
     const int64_t version = version_of(b, epoch, step);
@@ -190,14 +192,14 @@ static int renew(struct sl_batches *b, int64_t epoch, int step, struct sl_batch 
     return code;
 }
 
-/* Make the batch of a step, unless it is there. */
+/* Set *batch to the batch of a step. Make it unless it exists. */
 static int find_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_batch **batch)
 {
     *batch = batch_of(b, epoch, step);
     return renew(b, epoch, step, *batch);
 }
 
-/* Make the batch of that number through all epochs in place `k`. */
+/* Make batch number `version`, of all epochs, in place `k`. */
 static int make_version(struct sl_batches *b, int64_t version, int64_t k)
 {
     const int code =
@@ -206,7 +208,7 @@ static int make_version(struct sl_batches *b, int64_t version, int64_t k)
 }
 
 /* Make the largest batches first: places, handles and the plan are then as large as the run needs.
- * Features have a place in each of the two. */
+ * With features that are read, the widest batch is made in both places of features. */
 static int make_largest(struct sl_batches *b)
 {
     int64_t widest, pair;
@@ -233,7 +235,7 @@ static bool validates_apart(const struct sl_batches *b)
            sl_config_evaluates(b->config);
 }
 
-/* The workers of each rank of this rank's group. */
+/* Set b->workers to the number of workers on each rank of this rank's group. */
 static int share_workers(struct sl_batches *b)
 {
     struct sl_runtime *rt = sl_batches_own(b);
@@ -282,7 +284,7 @@ int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl
     return code ? code : sl_batches_group(b);
 }
 
-/* Of several models that train on the whole graph, where it is. */
+/* Make the networks of the models that train on the whole graph. */
 static int create_whole(struct sl_batches *b)
 {
     int code = sl_runtime_agree(b->rt, create_lists(b));
@@ -329,7 +331,7 @@ void sl_batches_destroy(struct sl_batches *b)
     *b = (struct sl_batches){0};
 }
 
-/* Tiles of the whole graph are planned already. */
+/* Add a batch to the plan. The plan already has the tiles of the whole graph. */
 static void plan_batch(const struct sl_batches *b, const struct sl_batch *batch,
                        struct sl_plan *plan)
 {

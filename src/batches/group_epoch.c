@@ -21,7 +21,7 @@ static void list_layers(struct sl_group_epoch *e, const struct sl_source *source
     e->most = e->layers > 1 ? e->layers : 1;
 }
 
-/* Return the entries of the features, or of their sums; 0: these are dense. */
+/* Return the entries of the features, or of their aggregated sums; 0: the matrix is dense. */
 static double entries_of_features(const struct sl_source *source, bool summed)
 {
     const double entries = (double)sl_source_feature_entries(source);
@@ -71,15 +71,16 @@ void sl_group_epoch_count(struct sl_group_epoch *e, const struct sl_selection *a
     }
 }
 
-/* After `done` layers that aggregate, rows so many hops away are known, or, of the last ones,
- * needed. */
+/* Return how many hops away rows are known after `done` layers that aggregate. After the last
+ * refreshing, count only hops that later layers need. */
 static int hops_after(const struct sl_group_epoch *e, int h, int done)
 {
     const int first = done - done % h, last = first + h < e->layers ? first + h : e->layers;
     return last - done;
 }
 
-/* Two sparse products, but one with the input, whose gradient nobody needs. */
+/* Return the seconds of a layer's two sparse products. The input needs no gradient, so a product
+ * with the input counts once. */
 static double seconds_of_sums(const struct sl_group_epoch *e, const struct sl_rates *rates, int h,
                               int done, const struct sl_layer_shape *layer,
                               struct sl_group_ranks by)
@@ -93,8 +94,8 @@ static double seconds_of_sums(const struct sl_group_epoch *e, const struct sl_ra
                                          width * e->size, (double)e->rows[from]);
 }
 
-/* A layer's products with weights, three for each weight, but two in the first layer, and passes
- * over its rows, on each rank. */
+/* Return the seconds of a layer's dense products and of passes over its rows, on each rank. A
+ * weight takes three products; in the first layer, two. */
 static double seconds_of_rows(const struct sl_group_epoch *e, const struct sl_rates *rates,
                               double rows, const struct sl_layer_shape *layer)
 {
@@ -108,7 +109,7 @@ static double seconds_of_rows(const struct sl_group_epoch *e, const struct sl_ra
     return products * product + PASSES * rows * out * e->size / rates->stream;
 }
 
-/* A layer computes the rows that layers after it read. */
+/* Each layer computes the rows that later layers read. */
 double sl_group_epoch_computing(const struct sl_group_epoch *e, const struct sl_rates *rates, int h,
                                 struct sl_group_ranks by)
 {
@@ -121,7 +122,7 @@ double sl_group_epoch_computing(const struct sl_group_epoch *e, const struct sl_
             const bool aggregated = l == 0 && e->cached;
             if (!aggregated)
                 seconds += seconds_of_sums(e, rates, h, done, layer, by);
-            hops -= aggregated || layer->in < layer->out; /* else the dense product comes first */
+            hops -= aggregated || layer->in < layer->out; /* if not, the GEMM is first */
             done++;
         }
         seconds += seconds_of_rows(e, rates, (double)e->rows[hops] * by.clones / by.ranks, layer);
@@ -134,7 +135,7 @@ double sl_group_epoch_weight_bytes(const struct sl_layer_shape *layer)
     return 4.0 * (double)(sl_layer_shape_rows(layer) * sl_layer_shape_columns(layer));
 }
 
-/* Gradients of weights go to the first group along a tree, and weights come back along another. */
+/* Return the seconds of two trees between groups: gradients to the first group, weights back. */
 static double seconds_of_weights(const struct sl_group_epoch *e, const struct sl_link *link,
                                  double groups)
 {
@@ -146,8 +147,8 @@ static double seconds_of_weights(const struct sl_group_epoch *e, const struct sl
     return seconds;
 }
 
-/* Rows come every h layers, but after the last one, and their gradients go back. The next layer
- * waits for them: nothing is hidden. */
+/* Return 2 (rows, and their gradients) for every h-th layer that aggregates, except the last one.
+ * The next layer waits, so nothing overlaps these messages. */
 int sl_group_epoch_times(const struct sl_group_epoch *e, int h)
 {
     return e->layers > 0 ? 2 * ((e->layers - 1) / h) : 0;

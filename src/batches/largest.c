@@ -1,13 +1,13 @@
-/* Which batches of clusters take the most memory. */
+/* Finds the batches of clusters that take the most memory. */
 #include <stdlib.h>
 
 #include "batches/batch.h"
 #include "batches/sets.h"
 #include "core/error.h"
 
-enum { MOST_LOOKS = 10000000 }; /* at pairs of sets of a batch */
+enum { MOST_LOOKS = 10000000 }; /* pairs of sets to look at, over all batches */
 
-/* Bytes of a row in all layers, forward and back, and of its features. */
+/* Return the bytes of a vertex's features and of its rows in all layers, forward and back. */
 static int64_t row_bytes(const struct sl_batches *b)
 {
     int64_t columns = b->source->feature_form == SL_FEATURES_DENSE ? b->source->features : 0;
@@ -16,10 +16,11 @@ static int64_t row_bytes(const struct sl_batches *b)
     return columns * (int64_t)sizeof(float);
 }
 
-/* Vertices, and bytes of the adjacency and of rows, of a batch of this group. */
+/* Set *rows to the vertices of this group's batch, and *bytes to the bytes of its adjacency and
+ * rows. */
 static void measure(const struct sl_batches *b, int64_t version, int64_t *rows, int64_t *bytes)
 {
-    enum { ENTRY = 8 }; /* bytes, with its column */
+    enum { ENTRY = 8 }; /* bytes of an adjacency entry and its column */
     const int64_t sets = b->how.sets, first = version % b->steps * b->how.each,
                   end = first + b->how.each < sets ? first + b->how.each : sets,
                   epoch = version / b->steps + 1;
@@ -45,7 +46,7 @@ int sl_largest_find(struct sl_batches *b, int64_t *widest, int64_t *pair)
     *widest = *pair = 0;
     for (int64_t v = 0; !code && v < count; v++)
         measure(b, v, &rows[v], &bytes[v]);
-    if (!code && b->groups.count > 1) /* of all groups, as often as each has ranks */
+    if (!code && b->groups.count > 1) /* each group counts once for each rank */
         sl_runtime_sum(b->rt, rows, 2 * count);
     for (int64_t v = 0; !code && v + 1 < count; v++) {
         *widest = rows[v] > rows[*widest] ? v : *widest;

@@ -36,7 +36,7 @@ static int mark_masked(const struct sl_source *source, const struct sl_npy *mask
     return 0;
 }
 
-/* The set of the vertices of a split; sl_vertex_set_free in either case. */
+/* Mark the vertices of a split in a set. Call sl_vertex_set_free in either case. */
 static int mark_split(const struct sl_source *source, enum sl_split split,
                       struct sl_vertex_set *set)
 {
@@ -66,29 +66,31 @@ int sl_needed_keep(const struct sl_source *source, enum sl_split split, const in
 
 /* ---- The choice ---- */
 
-/* Choosing, selecting and cutting take so many seconds of a core for each entry of the adjacency in
- * rows of the step's graph, once, the graph of validation vertices included. The rest is for
- * entries that are looked at and left out. */
+/* Seconds of a core to choose, select and cut graphs, once a run. ENTRY_SECONDS: for each adjacency
+ * entry in rows of the training or validation graph. LOOK_SECONDS: for each entry that is looked at
+ * and left out. */
 static const double ENTRY_SECONDS = 250e-9, LOOK_SECONDS = 20e-9;
-/* A usual GPU computes like so many usual cores. An H100 does like 240. */
+/* Computing cores that a usual GPU is worth. An H100 is worth 240. */
 static const double GPU_CORES = 100.0;
-/* A step must take at most this share of the time: predictions err, and a graph more is kept. */
+/* The largest time of a step with needed rows, over a step with all rows. Predictions err, and
+ * needed rows keep one graph more. */
 static const double MOST_SHARE = 0.73;
-/* Each hop has tiles of its own. A tile more has a gradient of each weight, which is written, and
- * read and written when gradients are summed. */
+/* Passes over a gradient of each weight, for each hop's additional tile: one writes the gradient,
+ * two read and write it in a sum. */
 static const double GRADIENT_PASSES = 3.0;
-/* An evaluation with a graph of its own must take at most this share: one graph more is kept. */
+/* The largest time of an evaluation with its own graph, over one of the whole graph. The run keeps
+ * one graph more. */
 static const double MOST_OF_EVALUATION = 0.7;
-/* Less is not worth another graph. */
+/* The least seconds that another graph must save. */
 static const double LEAST_SAVED = 100e-6;
 
-/* Seconds of a step with all rows and with needed ones, what these take before the first, and the
- * shares of entries and rows that needed ones are, in the mean of the layers that aggregate. */
+/* Predicted seconds of a step with all rows, of a step with needed rows, and of their preparation.
+ * `entries` and `rows`: needed ones over all, in the mean of layers that aggregate. */
 struct seconds {
     double all, needed, prepare;
     double entries, rows;
-    double features;            /* bytes of the features, or of their sums */
-    struct sl_needed_size size; /* of the graph of needed rows */
+    double features;            /* bytes of the features, or of their aggregated sums */
+    struct sl_needed_size size; /* the graph of needed rows */
 };
 
 static double entries_of(const struct sl_source *source, int64_t v)
@@ -97,7 +99,7 @@ static double entries_of(const struct sl_source *source, int64_t v)
     return (double)(sl_npy_integer(indptr, v + 1) - sl_npy_integer(indptr, v));
 }
 
-/* Set the rows and entries of each hop from the vertices of a split. */
+/* Set the rows and entries of each hop around the selected vertices. */
 static void count_needed(const struct sl_source *source, const struct sl_selection *selection,
                          struct sl_group_epoch *e)
 {
@@ -119,7 +121,7 @@ static void count_all(const struct sl_source *source, struct sl_group_epoch *e)
     }
 }
 
-/* Look as far from the vertices of a split as layers aggregate. */
+/* Select and count the rows around a split, as many hops away as layers aggregate. */
 static int select_needed(const struct sl_source *source, enum sl_split split,
                          struct sl_group_epoch *e)
 {
@@ -166,7 +168,8 @@ static void count_shares(const struct sl_source *source, const struct sl_group_e
     }
 }
 
-/* Seconds of gradients and tasks of a tile more for each hop. GPUs do not make tasks cheaper. */
+/* Return the seconds of gradients and tasks of an additional tile for each hop. A task takes as
+ * long with GPUs. */
 static double seconds_of_hops(const struct sl_group_epoch *e, const struct sl_rates *rates,
                               double cores)
 {
@@ -176,7 +179,7 @@ static double seconds_of_hops(const struct sl_group_epoch *e, const struct sl_ra
     return e->most * (GRADIENT_PASSES * bytes / (rates->stream * cores) + e->layers * rates->task);
 }
 
-/* Predict a step of one usual core, or of a usual GPU, from the vertices of a split. */
+/* Predict the seconds of a step around a split, on one usual core or one usual GPU. */
 static int predict(const struct sl_runtime *rt, const struct sl_source *source,
                    const struct sl_config *config, enum sl_split split, struct seconds *out)
 {
@@ -206,7 +209,7 @@ static int predict(const struct sl_runtime *rt, const struct sl_source *source,
     return code;
 }
 
-/* Rank 0 predicts for all: others may round otherwise. Collective. */
+/* Predict on rank 0 for all ranks, since other ranks may round otherwise. Collective. */
 static int predict_together(struct sl_runtime *rt, const struct sl_source *source,
                             const struct sl_config *config, enum sl_split split,
                             struct seconds *out)
@@ -233,7 +236,7 @@ int sl_needed_validation(struct sl_runtime *rt, const struct sl_source *source,
     return code;
 }
 
-/* Whether options do not go with needed rows, in a run that may have all rows. */
+/* Whether an option forbids needed rows. The run itself may compute all rows. */
 static bool is_refused(const struct sl_config *config)
 {
     struct sl_config other = *config;
@@ -241,7 +244,7 @@ static bool is_refused(const struct sl_config *config)
     return sl_config_check_batches(&other) != 0;
 }
 
-/* Return why a run computes all rows, whatever they take; NULL: that depends. */
+/* Return a reason for all rows that no prediction can change, or NULL if the predictions decide. */
 static const char *find_reason(const struct sl_config *config)
 {
     const char *reader = sl_config_reads_all(config);
@@ -270,11 +273,12 @@ static void settle(struct sl_config *config, const struct seconds *s, bool on_gp
     config->rows = pays ? SL_ROWS_NEEDED : SL_ROWS_ALL;
 }
 
-/* Â·X, made once, must bring a step to this part of its time, since rates of machines differ. Bytes
- * of Â·X: so many, or as often those of the features. The bound depends on the data alone. */
+/* Bounds on making Â·X once, for needed rows. MOST_OF_UNCACHED: the largest time of a step, over a
+ * step without Â·X, since rates of machines differ. The most bytes of Â·X: MOST_BYTES, or
+ * MOST_TIMES the bytes of the features if these are more. The bounds depend on the data alone. */
 static const double MOST_OF_UNCACHED = 0.7, MOST_BYTES = 0x1p28, MOST_TIMES = 2.0;
 
-/* Take --cache-aggregate where a step with needed rows is faster by far with it. Collective. */
+/* Set --cache-aggregate if it makes a step with needed rows much faster. Collective. */
 static int settle_cache(struct sl_runtime *rt, const struct sl_source *source,
                         struct sl_config *config, struct seconds *s)
 {

@@ -12,19 +12,20 @@ struct sl_pass {
     struct sl_network network;
 };
 
-/* Make tiles of a dataset on the ranks of `rt`, and the graph of them. `vertices` and
- * `train_count` of the graph are the dataset's own. Collective in `rt`; the codes of
- * sl_operands_create. sl_pass_destroy in either case, before `rt` ends. */
+/* Make tiles of a dataset on the ranks of `rt`, and a graph of these tiles. The graph's `vertices`
+ * and `train_count` are the dataset's. Collective in `rt`. Return a code of sl_operands_create;
+ * call sl_pass_destroy in either case, before `rt` ends. */
 int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, const struct sl_assembly *how);
 
-/* Make the network of a model on an opened pass. `groups` NULL: the model has the ranks of the
- * pass. `orders` as of sl_network_create. Return 0, SL_ERR_SYSTEM or SL_ERR_USAGE. */
+/* Make the network of a model on an opened pass. `groups` NULL: the model is on the ranks of the
+ * pass. `orders`: see sl_network_create. Return 0, SL_ERR_SYSTEM or SL_ERR_USAGE. */
 int sl_pass_add_network(struct sl_pass *pass, struct sl_model *model,
                         const struct sl_groups *groups, const struct sl_rates *core,
                         const struct sl_config *config, const int *orders);
 
-/* Make another network on the graph of the pass, which has one; `network` is the caller's. */
+/* Make another network on the graph of the pass. The pass must have a network. The caller destroys
+ * `network`. */
 int sl_pass_create_network(struct sl_pass *pass, struct sl_network *network, struct sl_model *model,
                            const struct sl_config *config, const int *orders);
 

@@ -23,8 +23,8 @@ bool sl_batches_are_drawn(const struct sl_batches *b)
     return sl_batches_rotate(b) || (b->how.sampled && b->config->resample > 0);
 }
 
-/* Whether features can be read for each step, on distributions that have whole rows of vertices. A
- * matrix that is stored column by column has no rows to read at a time. */
+/* Whether features can be read for each step: the distribution keeps whole rows of vertices, and
+ * the matrix is not stored column by column. */
 static bool reads_rows(const struct sl_batches *b)
 {
     return b->how.sets > 1 && !sl_config_aggregates(b->config) &&
@@ -37,7 +37,7 @@ bool sl_batches_read_features(const struct sl_batches *b)
     return reads_rows(b) && !sl_config_kind(b->config)->clones;
 }
 
-/* Whether even and odd sets take turns, on all distributions alike. */
+/* Whether even and odd sets take turns. The answer is the same on all distributions. */
 static bool takes_turns(const struct sl_batches *b)
 {
     return reads_rows(b) && !sl_batches_rotate(b);
@@ -45,7 +45,7 @@ static bool takes_turns(const struct sl_batches *b)
 
 /* ---- Groups ---- */
 
-/* The group of this rank: with "servers", ranks that share a node. */
+/* Set *group to the group of this rank. With "servers", ranks that share a node are a group. */
 static int find_group(const struct sl_batches *b, int64_t *group)
 {
     const struct sl_group_shape *shape = &b->config->groups;
@@ -82,7 +82,7 @@ int sl_batches_group(struct sl_batches *b)
 
 /* ---- Sets ---- */
 
-/* Keep the vertices of one part. */
+/* Keep the vertices of part `wanted` as this group's. */
 static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
 {
     const int64_t n = b->source->vertices;
@@ -106,8 +106,7 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
 int sl_batches_cut(struct sl_batches *b)
 {
     const int groups = b->groups.count;
-    const bool named =
-        b->config->groups.given && b->config->partition; /* also the part of one group */
+    const bool named = b->config->groups.given && b->config->partition; /* one group: its part */
     if ((groups == 1 && !named) || b->independent)
         return sl_runtime_agree(b->rt, keep_part(b, NULL, 0));
     int32_t *part = malloc((size_t)(b->source->vertices + 1) * sizeof *part);
@@ -148,8 +147,8 @@ static int sort_sets(struct sl_batches *b, const int32_t *part)
     return 0;
 }
 
-/* Count the edges between sets in b->edges, unless there are too many sets. `graph`: of the group's
- * vertices; part (vertices): the set of each. */
+/* Count the edges between sets in b->edges, unless there are too many sets. `graph`: the group's
+ * vertices; part (vertices): the set of each vertex. */
 static int count_edges(struct sl_batches *b, const struct sl_source *graph, const int32_t *part)
 {
     enum { MOST_SETS = 1024 };
@@ -166,8 +165,8 @@ static int count_edges(struct sl_batches *b, const struct sl_source *graph, cons
     return 0;
 }
 
-/* METIS cuts the graph of the group's vertices alone, as the files number them. So the sets are the
- * same in every order of the source. */
+/* METIS cuts the graph of the group's vertices alone, as the files number them. So the sets do not
+ * depend on the vertex order of the source. */
 int sl_batches_cut_sets(struct sl_batches *b)
 {
     struct sl_runtime *rt = sl_batches_own(b);
@@ -187,7 +186,7 @@ int sl_batches_cut_sets(struct sl_batches *b)
         code = sl_source_find_parts(rt, &graph.source, (int)b->how.sets, (uint64_t)b->config->seed,
                                     NULL, part);
     for (int64_t k = 0; !code && k < count; k++)
-        b->vertex[k] = graph.row[k]; /* part[k] is of this vertex */
+        b->vertex[k] = graph.row[k]; /* part[k] is the set of this vertex */
     if (!code && sl_batches_rotate(b))
         code = count_edges(b, &graph.source, part);
     if (!code)
@@ -199,7 +198,7 @@ int sl_batches_cut_sets(struct sl_batches *b)
 
 /* ---- Their sizes ---- */
 
-/* Count each set's vertices, and training vertices with labels, in this group. */
+/* Count each set's vertices, and its training vertices with labels, in this group. */
 static int count_own(struct sl_batches *b)
 {
     const int64_t *vertex = b->vertex;
@@ -221,8 +220,8 @@ static int count_own(struct sl_batches *b)
     return code;
 }
 
-/* Sizes of all batches that are drawn later follow from the sizes of sets. Groups of one model have
- * the sets of one number in the same step. */
+/* Sizes of all batches that are drawn later follow from the sizes of sets. All groups take set k in
+ * the same step. */
 int sl_batches_count_sets(struct sl_batches *b)
 {
     struct sl_runtime *own = sl_batches_own(b);
@@ -233,7 +232,7 @@ int sl_batches_count_sets(struct sl_batches *b)
     code = sl_runtime_agree(b->rt, code);
     if (code || b->independent)
         return code;
-    if (own->rank > 0) /* once for each group */
+    if (own->rank > 0) /* count once for each group */
         memset(b->size, 0, (size_t)b->how.sets * sizeof *b->size);
     sl_runtime_sum(b->rt, &b->size->inner, 2 * b->how.sets);
     return 0;
@@ -247,8 +246,9 @@ int sl_batches_cut_part(struct sl_batches *b, const int32_t *part, int group)
 
 /* ---- The sets of a step ---- */
 
-/* The set at a place of the epoch's random order. Where features of sets have two places in turns,
- * even and odd sets do. The first set is now even, now odd, where they are equally many. */
+/* Return the set at a place of the epoch's random order. Where features have two places in turn,
+ * even and odd sets alternate. If there are as many even as odd sets, an epoch may begin with
+ * either. */
 int64_t sl_batches_set_at(const struct sl_batches *b, int64_t epoch, int64_t place)
 {
     const int64_t sets = b->how.sets, halves = takes_turns(b) ? 2 : 1;

@@ -1,4 +1,4 @@
-/* starling bench: measurements that anyone can repeat, one part each. */
+/* starling bench: measurements that anyone can repeat, in several parts. */
 #include "bench/bench.h"
 
 #include <stdlib.h>
@@ -24,14 +24,14 @@ static int measure(const struct sl_bench_part *part, const struct sl_bench_commo
     return code ? code : written;
 }
 
-/* MPI starts once: this process and all its trainings share it. */
+/* Start MPI once. This process and all its trainings share it. */
 static int meet_ranks(const struct sl_bench_part *part, struct sl_bench_common *common)
 {
     int code = sl_runtime_hold_mpi(&common->rt);
     if (code)
         return code;
     common->quiet |= common->rt.rank > 0;
-    if (common->rt.ranks > 1 && !part->on_ranks) /* they would measure one another */
+    if (common->rt.ranks > 1 && !part->on_ranks) /* ranks would measure one another */
         code = sl_error(SL_ERR_USAGE, "%s: measures one process; start it without mpirun",
                         part->command->name);
     else if (common->rt.rank == 0)

@@ -11,15 +11,15 @@ extern const struct sl_command sl_command_bench;
 extern const struct sl_command sl_bench_machine, sl_bench_gemm, sl_bench_spmm, sl_bench_kernels,
     sl_bench_epoch, sl_bench_schedulers, sl_bench_distributions, sl_bench_choices;
 
-/* What a part works on: every part's file has its own. */
+/* The state of a part. Each part's file defines its own. */
 struct bench;
 
-/* An option of train that the part sets itself, and the option to see instead (NULL: none). */
+/* An option of train that a part sets itself, and the option to use instead (NULL: none). */
 struct sl_bench_reserved {
     const char *name, *instead;
 };
 
-/* What every part that trains sets itself. */
+/* Options of train that every training part sets itself. */
 #define SL_BENCH_RESERVED                                                                        \
     {"config", NULL}, {"log", "--json"}, {"dag", NULL}, {"trace", NULL}, {"trace-epochs", NULL}, \
         {"profile", NULL},                                                                       \
@@ -29,20 +29,21 @@ struct sl_bench_reserved {
 
 struct sl_bench_part {
     const struct sl_command *command;
-    /* A part that trains on a DATASET takes options of train, but these, up to a NULL name; NULL:
-     * no other words than its own options. */
+    /* Options of train that a part with a DATASET refuses, up to a NULL name. The part takes all
+     * other options of train. NULL: the part takes its own options only. */
     const struct sl_bench_reserved *reserved;
     int (*create)(struct bench *bench);
-    /* Adds rows, and to the document what else there is to say. */
+    /* Add the rows, and other results to the document. */
     int (*measure)(struct bench *bench, json_t *document, json_t *rows);
     void (*print)(const struct bench *bench, const json_t *document);
     int (*remember)(const struct bench *bench, const json_t *rows); /* NULL: cannot */
-    void (*destroy)(struct bench *bench); /* also what was not made to the end */
+    void (*destroy)(struct bench *bench); /* also frees a part whose `create` failed */
     bool on_ranks;                        /* can run under an MPI launcher on several ranks */
-    int datasets;                         /* arguments at most */
+    int datasets;                         /* the most DATASET arguments */
 };
 
-/* Runs a part from its words to the file of --json. `common` comes first in the part's options. */
+/* Run a part: read its words, measure, print, and write the file of --json. The part's options
+ * begin with `common`. */
 int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *common,
                  struct bench *bench, int argc, char **argv);
 

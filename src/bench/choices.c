@@ -1,6 +1,7 @@
 /* starling bench choices: each automatic choice against its alternatives, on several datasets and
- * widths. Regret: time of auto over time of the best alternative. The first rounds pick that
- * alternative, later ones measure it by turns with auto: the least of noisy times is no time. */
+ * widths. Regret is the time of auto over the time of the best alternative. The first rounds pick
+ * the best alternative. Later rounds measure it by turns with auto, because the least of noisy
+ * times is biased. */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -16,10 +17,10 @@
 
 enum { PICKING = 3, MOST_HIDDEN = 16, MOST_CONTESTANTS = 40, MOST_ROUNDS = 100, WORDS = 8 };
 
-/* Of a training. */
+/* Bounds on the epochs of a training. */
 enum { LEAST_EPOCHS = 3, MOST_EPOCHS = 400 };
 
-/* Of a training: an epoch, or all epochs with what comes before them. */
+/* Figures of a training: seconds of an epoch; of a run, all epochs with loading. */
 enum figure { EPOCH, RUN, FIGURES };
 
 struct config {
@@ -58,11 +59,11 @@ static const struct sl_bench_reserved reserved[] = {SL_BENCH_RESERVED,
                                                     {"feature-form", NULL},
                                                     {0}};
 
-/* A choice, and which contestant is its auto. */
+/* A choice that train makes automatically. */
 struct choice {
     const char *name;
     enum figure figure;
-    bool whole_features; /* without dropout on them */
+    bool whole_features; /* train without dropout on features */
 };
 
 enum { ORDER, TILES, BLOCKS, PRODUCTS, SCHEDULER, DISTRIBUTION, CACHED, FORM, CHOICES };
@@ -74,7 +75,7 @@ static const struct choice choices[CHOICES] = {
     [CACHED] = {"cached aggregate", EPOCH, true}, [FORM] = {"feature form", EPOCH, false},
 };
 
-/* An alternative, or auto. */
+/* A contestant: an alternative of a choice, or auto. */
 struct contestant {
     int choice; /* -1: auto */
     bool whole_features, out;
@@ -83,15 +84,15 @@ struct contestant {
     double figure[FIGURES][MOST_ROUNDS];
 };
 
-/* What auto takes in a cell. An alternative that takes the same is none. */
+/* Values that auto chose in a cell. Alternatives must differ from them. */
 struct taken {
     int64_t vertices, tiles, block_cols;
     char order[16], scheduler[16];
-    char products[16]; /* of all layers; empty if they differ */
-    bool cached;       /* the aggregate of whole features */
-    char form[8];      /* of features; "auto": the identity, which has one form */
-    /* On several ranks, as an option. Only the choice of a distribution makes it again, which may
-     * take longer than the epochs. */
+    char products[16]; /* product order of all layers; empty if layers differ */
+    bool cached;       /* sums of whole features are cached */
+    char form[8];      /* form of features; "auto": the identity, which has no other form */
+    /* Option and value of the distribution, on several ranks. Contestants of other choices get it
+     * as an option, because choosing a distribution may take longer than the epochs. */
     char distribution[16], grid[32];
 };
 
@@ -99,10 +100,10 @@ struct bench {
     struct config config;
     int64_t hidden[MOST_HIDDEN];
     int widths;
-    /* The cell in hand: a dataset and a width. */
+    /* The current cell: a dataset and a width. */
     const char *dataset;
     int64_t width, epochs;
-    double wanted; /* epochs of a training */
+    double wanted; /* epochs of a training that last `seconds` */
     struct taken taken;
     struct contestant contestant[MOST_CONTESTANTS]; /* auto, auto with whole features, … */
     int count;
@@ -115,7 +116,7 @@ static struct sl_runtime *runtime(struct bench *bench)
     return &bench->config.common.rt;
 }
 
-/* One training; `out` is told to all ranks. */
+/* Run one training of a contestant. */
 static int train(struct bench *bench, struct contestant *c, struct sl_bench_run *run)
 {
     char hidden[24], epochs[24];
@@ -148,7 +149,7 @@ static const char *word_of(const json_t *object, const char *key)
     return word ? word : "";
 }
 
-/* Reads what auto took from the log of a training. */
+/* Read auto's choices from the log of a training. */
 static struct taken read_auto(const struct bench *bench, const struct sl_bench_run *run)
 {
     struct taken taken = {.vertices =
@@ -180,7 +181,8 @@ static struct taken read_auto(const struct bench *bench, const struct sl_bench_r
     return taken;
 }
 
-/* A contestant that is refused is out; auto must not be. sl_bench_run_free(run) in either case. */
+/* Train once and note the figures. An alternative that is refused is out; a refusal of auto is an
+ * error. Call sl_bench_run_free(run) in either case. */
 static int take_turn(struct bench *bench, struct contestant *c, struct sl_bench_run *run)
 {
     int code = train(bench, c, run);
@@ -248,7 +250,7 @@ static void add_distributions(struct bench *bench)
     }
 }
 
-/* All words that are not what auto took. */
+/* Add an alternative for each word but the one that auto took. */
 static void add_words(struct bench *bench, int choice, const char *option, const char *taken,
                       const char *const *words)
 {
@@ -282,7 +284,8 @@ static void add_alternatives(struct bench *bench)
         add_distributions(bench);
 }
 
-/* How many epochs last as long as wanted, and what to compare, by a first training of each auto. */
+/* Train each auto once. Set the number of epochs that last as long as wanted, and the alternatives.
+ */
 static int prepare(struct bench *bench)
 {
     struct sl_bench_run run, whole = {0};
@@ -326,7 +329,8 @@ static double mean(const double *values, int count)
     return count ? sum / count : HUGE_VAL;
 }
 
-/* The best alternative of a choice in the rounds so far; NULL: there is none left. */
+/* Return the best remaining alternative of a choice in the rounds so far, or NULL if all are out.
+ */
 static struct contestant *best_of(struct bench *bench, int choice)
 {
     struct contestant *best = NULL;
@@ -342,7 +346,7 @@ static struct contestant *best_of(struct bench *bench, int choice)
     return best;
 }
 
-/* Alternatives so far behind the best one, or behind auto, are not worth another round. */
+/* Drop alternatives that take over `behind` times as long as the best one or auto. */
 static void drop_hopeless(struct bench *bench, double behind)
 {
     const struct contestant *best[CHOICES];
@@ -375,7 +379,8 @@ static int round_of(struct bench *bench, int round)
     return code;
 }
 
-/* A look at all, of an epoch where epochs are long: some take a hundred times as long as auto. */
+/* Try all alternatives once, for one to three epochs, and drop the slowest: some take a
+ * hundred times as long as auto. */
 static int look(struct bench *bench)
 {
     const double BEHIND = 3.0;
@@ -391,7 +396,7 @@ static int look(struct bench *bench)
     return code;
 }
 
-/* All rounds of a cell. */
+/* Measure a cell: pick the best alternative of each choice, then measure it against auto. */
 static int measure_cell(struct bench *bench, struct contestant *best[CHOICES])
 {
     static const double BEHIND[PICKING] = {1.3, 1.15, 1.0};
@@ -413,7 +418,7 @@ static int measure_cell(struct bench *bench, struct contestant *best[CHOICES])
 
 /* ---- What comes out ---- */
 
-/* Student's t for a 95 % interval with so many degrees of freedom. */
+/* Return Student's t for a 95 % interval with `freedom` degrees of freedom. */
 static double student(int freedom)
 {
     static const double T[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23};
@@ -421,7 +426,8 @@ static double student(int freedom)
     return freedom < 1 ? HUGE_VAL : freedom <= known ? T[freedom - 1] : 2.2;
 }
 
-/* The geometric mean of auto over the alternative, round by round, and its 95 % interval. */
+/* Set the regret: the geometric mean of auto over the alternative, by rounds, and its 95 %
+ * interval. */
 static void set_regret(json_t *row, const double *standard, const double *other, int count)
 {
     double sum = 0.0, squares = 0.0;

@@ -1,5 +1,5 @@
-/* starling bench distributions: one training on every distribution of the ranks, and whether it
- * sends, takes and lasts what was planned. */
+/* starling bench distributions: one training on every distribution of the ranks. Compares the
+ * words, messages and seconds of each with its plan. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "core/words.h"
 #include "graphs/distribution.h"
 
-enum { MOST_GRIDS = 256, OTHERS = 16 }; /* OTHERS: at most, that are no grid */
+enum { MOST_GRIDS = 256, OTHERS = 16 }; /* OTHERS: the most distributions that are no grid */
 
 struct config {
     struct sl_bench_common common; /* first (bench.h) */
@@ -22,7 +22,7 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* A grid, another distribution, or train's choice. */
+/* A contestant: a grid, another distribution, or train's choice. */
 struct contestant {
     bool grid, other;
     char text[40], name[32];
@@ -59,7 +59,8 @@ static int train(struct bench *bench, int contestant, int repetition)
     return code;
 }
 
-/* A grid that cannot be has its reason in its row; where none can, the last reason is the error. */
+/* Train on all distributions. A distribution that is refused has the reason in its row. If all are
+ * refused, the last reason is the error. */
 static int run_all(struct bench *bench)
 {
     const struct sl_bench_common *common = &bench->config.common;
@@ -87,7 +88,7 @@ static json_t *prediction_of(const struct contestant *c)
     return json_object_get(c->run.start, "prediction");
 }
 
-/* Planned and measured, over all ranks, and their quotient. */
+/* Set the planned and the measured number, over all ranks, and their quotient. */
 static void set_pair(json_t *row, const char *key, double planned, double measured)
 {
     char name[64];

@@ -1,5 +1,5 @@
-/* How long an epoch takes and what the workers do in it; of several choices of workers, cores and
- * GPUs, which is fastest. */
+/* Measures how long an epoch takes and what the workers do in it. Of several choices of cores and
+ * GPUs, it finds the fastest. */
 #include "bench/epoch.h"
 
 #include <math.h>
@@ -37,10 +37,10 @@ static const struct sl_bench_reserved reserved[] = {SL_BENCH_RESERVED, {0}};
 enum { MOST_DEVICES = 4 };
 
 struct contestant {
-    const char *device;            /* NULL: as the words say */
+    const char *device;            /* NULL: as the words of train say */
     struct sl_bench_run *plain;    // (repetitions)
     struct sl_bench_run *profiled; // (repetitions)
-    double *seconds[2];            // (repetitions), median epoch: plain, profiled
+    double *seconds[2];            // (repetitions): median epoch, plain and profiled
 };
 
 struct bench {
@@ -50,7 +50,8 @@ struct bench {
     int count;
 };
 
-/* Without or with a profile: as these take turns, what profiling itself costs is in the figures. */
+/* Train a contestant without (even turn) or with (odd turn) a profile. The turns show what
+ * profiling itself costs. */
 static int train(struct bench *bench, int turn, int repetition)
 {
     struct contestant *c = &bench->contestant[turn / 2];
@@ -69,14 +70,13 @@ static int train(struct bench *bench, int turn, int repetition)
     return code;
 }
 
-/* Mean time of an epoch in a profile. */
+/* Return the mean seconds of an epoch in a profile. */
 static double mean_epoch(const json_t *profile)
 {
     return sl_number(profile, "seconds") / sl_number(profile, "epochs");
 }
 
-/* The profile whose epochs took a median time: one whole profile, because parts of several would
- * not add up. */
+/* Return the profile with the median epoch. Parts of several profiles would not add up. */
 static const json_t *middle_profile(const struct contestant *c, int repetitions)
 {
     const json_t *best = NULL;
@@ -93,7 +93,7 @@ static const json_t *middle_profile(const struct contestant *c, int repetitions)
     return best;
 }
 
-/* Adds the contestant's breakdown to the rows and sets its figures in `object`. */
+/* Add the contestant's breakdown to the rows, and set its figures in `object`. */
 static int describe(const struct contestant *c, int repetitions, json_t *object, json_t *rows)
 {
     const json_t *profile = middle_profile(c, repetitions);
@@ -119,7 +119,8 @@ static int describe(const struct contestant *c, int repetitions, json_t *object,
     return 0;
 }
 
-/* Without a list, the figures of the one contestant are the document's. */
+/* Measure all contestants. Without --device-list, the one contestant's figures are members of the
+ * document. */
 static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
     const int repetitions = (int)bench->config.common.repetitions;
@@ -166,7 +167,7 @@ static void print_contestant(const struct bench *bench, const json_t *object)
     putchar('\n');
 }
 
-/* Those of one device. */
+/* Return the rows of one device. */
 static json_t *rows_of(const json_t *rows, const json_t *device)
 {
     json_t *some = json_array(), *row;
@@ -219,7 +220,7 @@ static void print(const struct bench *bench, const json_t *document)
 
 /* ---- Who takes part ---- */
 
-/* The names of the list in turn, which --device of train knows. */
+/* Make a contestant for each name in --device-list. Names are --device's values. */
 static int choose_devices(struct bench *bench)
 {
     static const char *const names[] = {"cuda", "cpu", "both", "auto"};

@@ -1,5 +1,5 @@
-/* starling bench gemm: dense products of the shapes of training, against the machine's peak and
- * against what its memory allows. */
+/* starling bench gemm: dense products of training's shapes, against the machine's peak and against
+ * the rate that its memory allows. */
 #include "bench/gemm.h"
 
 #include <inttypes.h>
@@ -30,7 +30,8 @@ struct config {
     enum precision precision;
 };
 
-/* With n vertices, f features, h hidden: X·W, H·W, H·W to few classes, Xᵀ·G, Hᵀ·G, G·Wᵀ. */
+/* Default shapes, for n vertices, f features, h hidden: X·W, H·W, H·W to few classes, Xᵀ·G, Hᵀ·G,
+ * G·Wᵀ. */
 static const char default_shapes[] = "100000x64x256,100000x64x64,100000x16x64,256x64x100000:tn,"
                                      "64x64x100000:tn,100000x256x64:nt";
 
@@ -163,7 +164,7 @@ static void fill_part(void *matrix, size_t bytes, enum sl_type type, int index, 
         sl_reference_fill((float *)matrix + first, last - first, index);
 }
 
-/* Each thread touches about the part that it will work on. */
+/* Fill the matrices. Each thread touches roughly the part that it will multiply. */
 static void touch(void *context, int index, int threads)
 {
     struct bench *bench = context;
@@ -224,13 +225,13 @@ static void destroy(struct bench *bench)
 
 /* ---- Measuring ---- */
 
-/* The thread's part of one product. */
+/* Compute a thread's part of one product. */
 static void multiply(const struct sl_gemm_shape *s, int index, int threads)
 {
     const int64_t whole = s->cut_sum ? s->k : s->m;
     const int64_t first = whole * index / threads, count = whole * (index + 1) / threads - first;
     const int64_t m = s->cut_sum ? s->m : count, k = s->cut_sum ? count : s->k;
-    /* The part starts at a row of A as it is stored where that is the side that is cut. */
+    /* If the cut side is A's stored rows, the part begins at a row of A; otherwise at a column. */
     const bool along_rows = s->cut_sum == s->transpose_a;
     const struct sl_rows a = sl_rows_of_type(s->a, s->lda, s->a_type),
                          b = sl_rows_of_type(s->b, s->ldb, s->b_type),
@@ -266,7 +267,7 @@ static double flops_of(const struct sl_gemm_shape *s)
     return 2.0 * (double)s->m * (double)s->n * (double)s->k;
 }
 
-/* What must move at least: each matrix once. */
+/* Return the bytes that a product moves at least: each matrix once. */
 static double bytes_of(const struct sl_gemm_shape *s)
 {
     return (double)sl_type_size(s->a_type) * (double)s->m * (double)s->k +
@@ -276,8 +277,8 @@ static double bytes_of(const struct sl_gemm_shape *s)
 
 /* ---- What comes out ---- */
 
-/* Rate over the peak of the same round or, with a bandwidth, over the roofline: the lower one of
- * the peak and of intensity x bandwidth. */
+/* Return the rate over the peak of the same round. With a bandwidth, return the rate over the
+ * roofline, the lower of the peak and intensity x bandwidth. */
 static struct sl_spread ratio_to(const struct sl_gemm_shape *s, const double *seconds,
                                  const double *peak, const double *bandwidth, int count)
 {
@@ -290,7 +291,7 @@ static struct sl_spread ratio_to(const struct sl_gemm_shape *s, const double *se
     return spread;
 }
 
-/* Rates of one reference in every round. */
+/* Return a reference's rate in each round. */
 static double *rates_of(const struct sl_contestant *contestant, int repetitions)
 {
     const struct sl_reference_measure *measure = contestant->context;
@@ -391,7 +392,7 @@ static void print(const struct bench *bench, const json_t *document)
     (on_gpu(bench) ? print_gpu : print_cores)(document);
 }
 
-/* For each number of threads: the peak, the bandwidth, then all shapes. */
+/* The contestants for one number of threads: the peak, the bandwidth, then all shapes. */
 struct race {
     struct sl_reference_measure measure[4];
     struct task task[2 * MOST_SHAPES];

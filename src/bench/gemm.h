@@ -17,19 +17,19 @@ struct sl_gemm_shape {
     int64_t m, n, k;
     bool transpose_a, transpose_b, cut_sum;
     int64_t lda, ldb, ldc;
-    float *a, *b, *c; // op(A) (m, k), op(B) (k, n), C (m, n), of each thread if cut_sum
-    enum sl_type a_type, b_type, c_type; /* on cores; a GPU has every precision in turn */
+    float *a, *b, *c; // op(A) (m, k), op(B) (k, n), C (m, n); with cut_sum, one C for each thread
+    enum sl_type a_type, b_type, c_type; /* types on cores; a GPU takes every precision in turn */
     size_t a_bytes, b_bytes, c_bytes;
 };
 
-/* Shape, seconds and rate of what took seconds[0..repetitions). */
+/* Return the row of a shape: its sizes, and the spread of seconds[0..repetitions) and of rates. */
 json_t *sl_gemm_row(const struct sl_gemm_shape *shape, const double *seconds, int repetitions);
 
-/* The first GPU, in a build with CUDA. */
+/* The measurement on the first GPU, in a build with CUDA. */
 struct sl_gemm_gpu {
     bool (*is_there)(void);
-    /* Fills A and B, compares some rows of each product with sums in double, and adds a row for
-     * each contestant. SL_ERR_SYSTEM. */
+    /* Fill A and B, compare some rows of each product with sums in double, and add a row for each
+     * contestant. Return 0 or SL_ERR_SYSTEM. */
     int (*measure)(const struct sl_gemm_shape *shape, const struct sl_bench_common *common,
                    json_t *rows);
 };

@@ -11,13 +11,13 @@
 #include "core/error.h"
 #include "core/rng.h"
 
-/* The first one is what the others are compared with. */
+/* The precisions. The first one is the base of comparisons. */
 static const struct precision {
     const char *name;
-    enum sl_type type; /* of A, and of C but for gradients of weights */
+    enum sl_type type; /* type of A, and of C, unless C is a gradient of weights */
     bool tf32;
-    double error; /* that is right, as a part of the sum of all terms' sizes: what operands and
-                     C are rounded by, and as much again for sums of many terms */
+    double error; /* largest allowed error, over the sum of the terms' absolute values: rounding of
+                     operands and C, doubled for long sums */
 } precisions[] = {
     {"starling", SL_FLOAT32, false, 1e-4},
     {"tf32", SL_FLOAT32, true, 0x1p-8},
@@ -38,8 +38,8 @@ struct task {
     const struct precision *precision;
 };
 
-/* Fill with fractions of all bits and of one sign. Every precision then has something to round. No
- * sum is small beside the errors of its terms. */
+/* Fill with fractions of all bits and of one sign. Every precision then has something to round, and
+ * no sum is small beside its terms' errors. */
 static void fill(float *matrix, size_t bytes, uint32_t stream)
 {
     const uint64_t key = sl_rng_key(1, SL_RNG_GENERATE, 0, stream);
@@ -108,7 +108,7 @@ static double run(void *context, int64_t times)
 
 /* ---- Whether it is right ---- */
 
-/* Row r of the product, (n); all terms are positive. */
+/* Compute row r (n) of the product in double. All terms are positive. */
 static void multiply_row(const struct sl_gemm_shape *s, int64_t r, double *sum)
 {
     for (int64_t j = 0; j < s->n; j++)
@@ -133,7 +133,8 @@ static int compare_row(const struct task *task, int64_t r, double *sum)
     return 0;
 }
 
-/* The first, the last and some rows between: a figure of a wrong product is worth nothing. */
+/* Check the first, the last and some rows between, since the figures of a wrong product mean
+ * nothing. */
 static int verify(struct task *task)
 {
     const struct sl_gemm_shape *s = task->product->shape;

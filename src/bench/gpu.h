@@ -1,5 +1,5 @@
-/* What measurements on a GPU share, in a build with CUDA: its memory, and its clock, on the default
- * stream. Functions return 0 or SL_ERR_SYSTEM, if they say nothing else. */
+/* Memory and clock of the GPU for measurements, on the default stream, in a build with CUDA.
+ * Functions return 0 or SL_ERR_SYSTEM, unless they say otherwise. */
 #ifndef SL_BENCH_GPU_H
 #define SL_BENCH_GPU_H
 
@@ -14,15 +14,16 @@
 
 bool sl_bench_gpu_is_there(void);
 
-/* 0, or SL_ERR_SYSTEM and CUDA's sentence. */
+/* Return 0 if the code is success, or SL_ERR_SYSTEM with CUDA's sentence. */
 int sl_bench_gpu_check(cudaError_t code);
 
-/* *device is for cudaFree. */
+/* Allocate bytes on the device. The caller frees *device with cudaFree. */
 int sl_bench_gpu_allocate(void **device, size_t bytes);
 int sl_bench_gpu_upload(void **device, const void *host, size_t bytes);
-/* `count` numbers, as elements of that type on the device. */
+/* Copy `count` numbers to the device, as elements of a type. */
 int sl_bench_gpu_upload_floats(void **device, const float *host, int64_t count, enum sl_type type);
-/* Elements [first, first + count) of that type, as float32. What fails stops the program. */
+/* Copy elements [first, first + count) of a type from the device, as float32. A failure stops the
+ * program. */
 void sl_bench_gpu_download_floats(float *host, const void *device, int64_t first, int64_t count,
                                   enum sl_type type);
 
@@ -32,10 +33,10 @@ struct sl_bench_gpu_clock {
     cudaEvent_t begin, end;
 };
 int sl_bench_gpu_create_clock(struct sl_bench_gpu_clock *clock);
-void sl_bench_gpu_destroy_clock(struct sl_bench_gpu_clock *clock); /* also one of zeros */
+void sl_bench_gpu_destroy_clock(struct sl_bench_gpu_clock *clock); /* zeros are allowed */
 void sl_bench_gpu_start(const struct sl_bench_gpu_clock *clock);
-/* Waits for what was put on the stream since the start; returns the seconds that took. What failed
- * stops the program. */
+/* Wait for the work on the stream since the start. Return its seconds. A failure stops the program.
+ */
 double sl_bench_gpu_seconds(const struct sl_bench_gpu_clock *clock);
 
 #endif

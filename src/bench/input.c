@@ -60,7 +60,7 @@ void sl_bench_input_remove(struct sl_bench_input *input)
         return;
     DIR *directory = opendir(input->directory);
     for (struct dirent *entry; directory && (entry = readdir(directory));)
-        unlinkat(dirfd(directory), entry->d_name, 0); /* "." and ".." refuse */
+        unlinkat(dirfd(directory), entry->d_name, 0); /* unlinkat refuses "." and ".." */
     if (directory)
         closedir(directory);
     rmdir(input->directory);

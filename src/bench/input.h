@@ -9,10 +9,11 @@
 struct sl_bench_input {
     char *like; /* NULL: none */
     double scale;
-    char directory[256]; /* where it was written; "" if it was not */
+    char directory[256]; /* directory of the generated dataset; "": not written */
 };
 
-/* Its option rows, for a configuration struct with a member `struct sl_bench_input input`. */
+/* Rows of the input's options, for a configuration struct with a member `struct sl_bench_input
+ * input`. */
 #define SL_BENCH_INPUT_OPTIONS(config)                                                            \
     {"like",                                                                                      \
      SL_OPTION_NAME,                                                                              \
@@ -29,13 +30,14 @@ struct sl_bench_input {
             "with --like: share of that dataset's vertices", "Graph"                              \
     }
 
-/* For runs in other processes: *path is the positional argument, or a directory that --like was
- * written to. SL_ERR_USAGE if there is none or both. The caller removes it in either case. */
+/* Set *path, for runs in other processes, to the positional argument, or to a directory that --like
+ * was written to. Return SL_ERR_USAGE if there is neither or both. The caller removes the input in
+ * either case. */
 int sl_bench_input_path(struct sl_bench_input *input, const struct sl_bench_common *common,
                         const char **path);
 void sl_bench_input_remove(struct sl_bench_input *input);
 
-/* For this process: `dataset` (NULL: none) or the generated one. */
+/* Open `dataset` (NULL: none), or the generated one, in this process. */
 int sl_bench_input_open(const struct sl_bench_input *input, const char *dataset,
                         struct sl_dataset *data);
 

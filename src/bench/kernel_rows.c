@@ -1,4 +1,4 @@
-/* The kernels that `starling bench kernels` measures: how each is called, and what it moves. */
+/* The kernels that `starling bench kernels` measures: their calls, and the bytes they move. */
 #include "bench/kernels.h"
 
 #include "codelets/accumulate.h"
@@ -68,7 +68,7 @@ static void finish(const struct sl_kernel_work *k, struct sl_epilogue epilogue, 
     sl_kernel_epilogue(SHAPE, &epilogue, &sum, &z);
 }
 
-/* Of rows, or of columns, whose means are the biases. */
+/* Return a norm of rows, or of columns. The means of columns are the biases. */
 static struct sl_norm norm_of(const struct sl_kernel_work *k, bool columns)
 {
     return (struct sl_norm){.rows = k->rows,
@@ -88,7 +88,7 @@ static void normalise(const struct sl_kernel_work *k, bool columns)
     sl_kernel_norm(&norm, NULL, &z);
 }
 
-/* The weight and the bias of columns are their own gradients here. */
+/* Run the gradient of a norm. The weight and the bias of columns are their own gradients here. */
 static void normalise_back(const struct sl_kernel_work *k, bool columns)
 {
     const struct sl_norm norm = norm_of(k, columns);
@@ -136,7 +136,7 @@ static void step(const struct sl_kernel_work *k, enum sl_optimizer method)
 
 /* ---- The kernels ---- */
 
-/* A kernel has its operands in k, and some of them as rows. */
+/* Define the call of a kernel, whose operands in k have names as rows. */
 #define KERNEL(name, ...)                                                          \
     static void name(const struct sl_kernel_work *k)                               \
     {                                                                              \

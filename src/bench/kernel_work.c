@@ -1,4 +1,4 @@
-/* Operands of kernels, and what they write. */
+/* Makes operands of kernels and room for their results. */
 #include "bench/kernels.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "core/memory.h"
 #include "core/rng.h"
 
-/* Return zeros, and count in `errors` what there is no memory for. */
+/* Return zeroed memory, freed by sl_kernel_work_destroy. Count a failure in `errors`. */
 static void *take(struct sl_kernel_work *k, size_t bytes)
 {
     void *memory = sl_memory_alloc(bytes);
@@ -30,7 +30,7 @@ static float *take_floats(struct sl_kernel_work *k, int64_t rows, int64_t ld)
     return take(k, (size_t)(rows * ld) * sizeof(float));
 }
 
-/* Return numbers from `least` to `most`. */
+/* Return a matrix of random numbers from `least` to `most`. */
 static float *draw(struct sl_kernel_work *k, int64_t rows, int64_t ld, double least, double most)
 {
     float *x = take_floats(k, rows, ld);
@@ -57,8 +57,8 @@ static uint16_t *take_halves(struct sl_kernel_work *k, const float *from)
     return x;
 }
 
-/* Neighbour d of a row is a random vertex of the d-th of `degree` equal parts of all vertices. So
- * columns ascend, and each vertex is equally likely. */
+/* Draw a graph. Neighbour d of a row is a random vertex of the d-th of `degree` equal parts of all
+ * vertices. So columns ascend, and each vertex is equally likely. */
 static struct sl_sparse draw_graph(struct sl_kernel_work *k)
 {
     const int64_t n = k->rows, degree = k->entries / n;
@@ -96,7 +96,7 @@ static struct sl_sparse transpose(struct sl_kernel_work *k, const struct sl_spar
     return at;
 }
 
-/* Facts of the rows. */
+/* Draw numbers, order, targets and values of the rows. */
 static void draw_facts(struct sl_kernel_work *k)
 {
     const int64_t n = k->rows, w = k->width;
@@ -113,7 +113,7 @@ static void draw_facts(struct sl_kernel_work *k)
         vertex[r] = (uint32_t)sl_rng_bits(key, (uint32_t)r, 0);
         index[r] = sl_rng_permute(key, (uint32_t)n, (uint32_t)r);
         target[2 * r] = (int32_t)(vertex[r] % (uint64_t)w);
-        target[2 * r + 1] = values[r * (2 + w) + 1] = 1; /* training */
+        target[2 * r + 1] = values[r * (2 + w) + 1] = 1; /* the row trains */
         for (int64_t j = 0; j < w; j++) {
             const float value = (float)(sl_rng_bits(key, (uint32_t)r, 1 + (uint32_t)j) & 1);
             memcpy(values + r * (2 + w) + 2 + j, &value, sizeof value);
@@ -121,7 +121,7 @@ static void draw_facts(struct sl_kernel_work *k)
     }
 }
 
-/* What kernels read. */
+/* Draw the operands that kernels read. */
 static void draw_operands(struct sl_kernel_work *k)
 {
     const int64_t n = k->rows, ld = k->ld, heads = k->width % 8 ? 1 : 8;
@@ -150,7 +150,7 @@ static void draw_operands(struct sl_kernel_work *k)
     k->gradient = draw_at(k, sl_attention_gradient(&k->attention));
 }
 
-/* Results lie one after the other, so that one copy sets all of them. */
+/* Make room for the results. They lie one after another, so that one copy resets all. */
 static void draw_results(struct sl_kernel_work *k)
 {
     const int64_t n = k->rows, ld = k->ld;
@@ -159,7 +159,7 @@ static void draw_results(struct sl_kernel_work *k)
     const int64_t sums = 4 * sl_padded(ld), floats = sums + n * (5 * ld + state + back);
     float *at = draw(k, floats, 1, 0.5, 1.5), *start = draw(k, floats, 1, 0.5, 1.5);
     for (int64_t i = 0; start && i < n * ld; i++)
-        start[sums + i] -= 1.0f; /* of Z: relu changes half of the numbers */
+        start[sums + i] -= 1.0f; /* centre Z on 0: relu changes half of the numbers */
     k->start = start;
     k->result_bytes = (size_t)floats * sizeof *at;
     k->sums = (double *)(void *)at, at += sums;
@@ -177,8 +177,8 @@ void sl_kernel_work_reset(const struct sl_kernel_work *k)
     memcpy(k->sums, k->start, k->result_bytes);
 }
 
-/* Operands that are results of other kernels come from plain loops: the argmax, and a state with
- * its logarithms. */
+/* Make operands that other kernels compute, with plain loops: the argmax, and a state with its
+ * logarithms. */
 static void close_operands(struct sl_kernel_work *k)
 {
     const int64_t all = k->width, heads = k->attention.heads;

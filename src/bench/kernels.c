@@ -1,5 +1,5 @@
 /* starling bench kernels: each kernel of cores at each level of instructions, against its plain
- * loop and what the machine allows. */
+ * loop and the machine's limits. */
 #include "bench/kernels.h"
 
 #include <inttypes.h>
@@ -45,16 +45,15 @@ struct bench {
     int widths, levels;
     int64_t width[MOST_WIDTHS];
     enum sl_instructions level[SL_INSTRUCTIONS];
-    /* Of the width at hand: */
+    /* Members for the current width. */
     struct sl_kernel_work work;
-    double
-        *found; // (3, most): results of the plain loop, the kernel, the kernel at the first level
+    double *found; // (3, most): results of the loop, the kernel, the kernel at level 0
     int64_t most;
 };
 
 /* ---- Options ---- */
 
-/* Whether NAME is one of the comma-separated LIST, or begins with it and "_". */
+/* Whether NAME, or its part before a "_", is in the comma-separated LIST. */
 static bool is_listed(const char *name, const char *list)
 {
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
@@ -65,7 +64,7 @@ static bool is_listed(const char *name, const char *list)
     return strcmp(list, "all") == 0;
 }
 
-/* Each word of --kernel selects a kernel. */
+/* Refuse a word of --kernel that selects no kernel. */
 static int check_kernels(const char *list)
 {
     char word[64];
@@ -155,7 +154,7 @@ static int compare(const struct bench *bench, const struct sl_kernel_row *row, i
                     got[i], want[i], other);
 }
 
-/* At each level a kernel gives what its plain loop gives, and what it gives at the first level. */
+/* Compare the kernel's results at each level with the plain loop's, and with the first level's. */
 static int verify(const struct bench *bench, const struct sl_kernel_row *row)
 {
     double *const plain = bench->found, *const first = plain + bench->most;
@@ -177,7 +176,7 @@ static int verify(const struct bench *bench, const struct sl_kernel_row *row)
 /* The contestants of a level: the kernel, its loop, and the two limits of the machine. */
 enum { KERNEL, PLAIN, TRIAD, PEAK, CONTESTANTS };
 
-static const double TRIAD_BYTES = 12.0; /* for an element */
+static const double TRIAD_BYTES = 12.0; /* bytes of an element */
 enum { PEAK_ELEMENTS = 96 * 1024 };     /* a multiple of each level's chains */
 
 static void triad(const struct sl_kernel_work *k)
@@ -227,7 +226,7 @@ static struct sl_spread scaled(struct sl_spread spread, double by)
     return (struct sl_spread){spread.median * by, spread.low * by, spread.high * by};
 }
 
-/* What a level's contestants took. */
+/* Return the row of a kernel at a level: seconds, rates, and the share of the machine's limit. */
 static json_t *row_of(const struct bench *bench, const struct sl_kernel_row *row, int level,
                       const struct sl_contestant *of)
 {

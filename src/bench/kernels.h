@@ -1,5 +1,5 @@
-/* What `starling bench kernels` measures. To add a kernel: its row in kernel_rows.c, its plain loop
- * in loops.c. */
+/* The kernels of `starling bench kernels` and their operands. To add a kernel: its row in
+ * kernel_rows.c, its plain loop in loops.c. */
 #ifndef SL_BENCH_KERNELS_H
 #define SL_BENCH_KERNELS_H
 
@@ -8,10 +8,10 @@
 
 #include "codelets/attention.h"
 
-enum { SL_KERNEL_WIDTH = 1024, SL_KERNEL_BLOCKS = 32 }; /* at most */
+enum { SL_KERNEL_WIDTH = 1024, SL_KERNEL_BLOCKS = 32 }; /* the most columns, blocks */
 
-/* Operands of all kernels. Matrices are (rows, width) with leading dimension `ld`, if nothing else
- * is said. Each row of A has the same number of entries, and no values. */
+/* Operands of all kernels. Matrices are (rows, width) with leading dimension `ld`, unless said
+ * otherwise. Each row of A has as many entries, without values. */
 struct sl_kernel_work {
     int64_t rows, width, ld, entries;
     struct sl_sparse a, at;                // (rows, rows), and its transpose
@@ -22,47 +22,47 @@ struct sl_kernel_work {
     const float *factor;                   // (rows), positive
     const float *weight, *bias, *variance; // (width), positive; rows of one matrix
     const uint32_t *vertex, *index;        // (rows): random numbers; a random order of the rows
-    const int32_t *target;                 // (rows, 2), all rows train
-    const int32_t *values;                 // (rows, 2 + width), all rows train
-    const int32_t *chosen;                 /* of each maximum, the row that it comes from */
-    struct sl_dropout half, some;          /* one bit for an element, and 16 */
+    const int32_t *target;                 // (rows, 2): class and split; all rows train
+    const int32_t *values;        // (rows, 2 + width): label, split, values; all rows train
+    const int32_t *chosen;        /* (rows, width): row that each maximum comes from */
+    struct sl_dropout half, some; /* dropout by 1 bit an element, by 16 bits */
     struct sl_attention attention;
-    struct sl_floats_at projected, scores, gradient, closed; /* codelets/attention.h */
+    struct sl_floats_at projected, scores, gradient, closed; /* see codelets/attention.h */
     /* Results. */
     float *z, *y, *v;
     uint16_t *half_z;
     int32_t *argmax;
     double *sums; // (2, ld), and at least 32
     struct sl_floats_at state, back;
-    const void *start;   /* what results are before a kernel runs */
-    size_t result_bytes; /* of all results, which lie one after the other */
-    int errors, blocks;  /* for sl_kernel_work_destroy */
+    const void *start;   /* values of all results before a kernel runs */
+    size_t result_bytes; /* bytes of all results, which lie one after another */
+    int errors, blocks;  /* failed allocations; blocks to free */
     struct {
         void *memory;
         size_t bytes;
     } block[SL_KERNEL_BLOCKS];
 };
 
-/* Make operands, of which all random numbers are the same in each run: matrices with `ld` numbers
- * for a row, a graph with `degree` <= rows neighbours for each vertex. Return 0 or SL_ERR_SYSTEM;
- * sl_kernel_work_destroy in either case, also of zeros. */
+/* Make operands with the same random numbers in each run: matrices with `ld` numbers a row, a graph
+ * with `degree` <= rows neighbours for each vertex. Return 0 or SL_ERR_SYSTEM. Call
+ * sl_kernel_work_destroy in either case; it takes zeros, too. */
 int sl_kernel_work_create(struct sl_kernel_work *k, int64_t rows, int64_t degree, int64_t width,
                           int64_t ld);
 void sl_kernel_work_destroy(struct sl_kernel_work *k);
 
-/* Set all results to what they are before a kernel runs. */
+/* Reset all results to the values before a kernel runs. */
 void sl_kernel_work_reset(const struct sl_kernel_work *k);
 
-/* Write `results` (SL_RESULT_…) as numbers to TO, which has room for
- * k->result_bytes / 4 of them; return how many there are. */
+/* Write `results` (SL_RESULT_…) as numbers to TO, which has room for k->result_bytes / 4 numbers.
+ * Return how many were written. */
 int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results, double *to);
 
 typedef void sl_kernel_call(const struct sl_kernel_work *k);
 
-/* Return the plain loop of that name, as it was compiled for the level in force; NULL: none. */
+/* Return the plain loop with a kernel's name, compiled for the level in force, or NULL. */
 sl_kernel_call *sl_loop_find(const char *name);
 
-/* The results that a kernel writes. */
+/* Flags of the results that a kernel writes. */
 enum {
     SL_RESULT_Z = 1,
     SL_RESULT_Y = 2,
@@ -74,15 +74,15 @@ enum {
     SL_RESULT_BACK = 128,
 };
 
-/* Bytes, or operations, for each element of a matrix, each entry of A, each element of the rows
- * that the entries meet, and each head of an entry. */
+/* Bytes or operations of a kernel: for each element of a matrix, each entry of A, each element of
+ * the rows that entries meet, and each head of an entry. */
 struct sl_kernel_amount {
     double element, entry, met, head;
 };
 
-/* Return the first of `count` numbers in which A and B differ, -1: none. Both have the same bits,
- * or `tolerance` > 0 bounds what is between them, as a part of 1, of B's number and of the root
- * mean square of B's numbers. */
+/* Return the index of the first of `count` numbers where A and B differ, or -1. With `tolerance` 0,
+ * numbers must have the same bits. Otherwise it bounds the difference, relative to the largest of
+ * 1, B's number and the root mean square of B. */
 int64_t sl_kernel_difference(int64_t count, const double *a, const double *b, double tolerance);
 
 struct sl_kernel_row {
@@ -90,11 +90,11 @@ struct sl_kernel_row {
     sl_kernel_call *run;
     struct sl_kernel_amount bytes, flops;
     unsigned results;
-    double tolerance; /* of sl_kernel_difference, to the plain loop and between levels */
-    bool fuses;       /* products are added: levels with FMA round otherwise than those without */
+    double tolerance; /* sl_kernel_difference's, to the plain loop and between levels */
+    bool fuses;       /* it adds products: levels with FMA round differently */
 };
 
-/* All kernels, up to a NULL name. */
+/* All kernels. A NULL name ends the list. */
 extern const struct sl_kernel_row sl_kernel_rows[];
 
 #endif

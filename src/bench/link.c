@@ -1,5 +1,5 @@
-/* starling bench machine on two ranks: latency and bandwidth of messages as training sends them,
- * with the task that waits for each. */
+/* starling bench machine on two ranks: latency and bandwidth of training's messages, with the task
+ * that waits for each. */
 #include <stdio.h>
 
 #include "bench/machine.h"
@@ -11,22 +11,23 @@
 
 enum { WARM_UP = 20 };
 
-/* One size of message. */
+/* A size of message and its rounds. */
 struct size {
     int64_t floats, rounds;
 };
 
-static const struct size sizes[] = {{16, 500}, {1 << 20, 40}}; /* the latency's, the bandwidth's */
+static const struct size sizes[] = {{16, 500}, {1 << 20, 40}}; /* latency's, bandwidth's */
 
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 struct bench {
     struct sl_bench_machine config;
     struct sl_runtime rt;
-    double seconds[SIZES][1000]; /* of a message; as many as repetitions may be */
+    double seconds[SIZES][1000]; /* seconds of a message in each repetition */
 };
 
-/* A message each way. Of what came, one number is handed on, so that no message leaves before. */
+/* Submit a message each way. One received number goes into the next message, so that no message
+ * leaves early. */
 static void submit_round(struct sl_runtime *rt, struct sl_tile *large, struct sl_tile *small)
 {
     for (int from = 0; from < 2; from++) {
@@ -38,7 +39,7 @@ static void submit_round(struct sl_runtime *rt, struct sl_tile *large, struct sl
     }
 }
 
-/* Seconds of a message. */
+/* Return the mean seconds of a message. */
 static double exchange(struct sl_runtime *rt, struct sl_tile *large, struct sl_tile *small,
                        int64_t rounds)
 {
@@ -96,7 +97,8 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
     return code;
 }
 
-/* What the second size takes longer than the first, its bytes cost. */
+/* Return the latency, and the bandwidth: additional bytes over additional seconds of the larger
+ * message. */
 static json_t *link_of(const json_t *rows)
 {
     const double small = json_number_value(json_object_get(json_array_get(rows, 0), "seconds"));

@@ -1,4 +1,4 @@
-/* Whatever the package was configured with: comparisons are with optimised loops. */
+/* Optimise these loops, however the package was configured, so that comparisons are fair. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")
 #endif
@@ -36,7 +36,8 @@ SL_KERNEL(sl_loop_triad, (int64_t count, float scale, const float *b, const floa
         to[i] = x[i] + scale * y[i];
 }
 
-/* A linear congruential generator: cheaper than the gather, the same in every run. */
+/* Return the next number of a linear congruential generator: cheaper than the gather, the same in
+ * every run. */
 static uint64_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -77,8 +78,8 @@ SL_KERNEL(sl_loop_gather,
     SL_UNROLL for (int v = 0; v < BLOCK; v++) *total += sum[v][0];
 }
 
-/* Without restrict: told that H and Z are apart, GCC 12 unrolls over entries and then does not
- * vectorise, which makes the loop four times slower. */
+/* No restrict: if told that H and Z are apart, GCC 12 unrolls over entries and does not vectorise,
+ * which makes the loop four times slower. */
 SL_KERNEL(sl_loop_multiply, (const struct sl_loop_product *product, int64_t first, int64_t last),
           (product, first, last))
 {
@@ -101,7 +102,7 @@ SL_KERNEL(sl_loop_exponentials, (int64_t count, float *x), (count, x))
         *(sl_floats *)(x + i) = sl_exponential(*(const sl_floats *)(x + i));
 }
 
-/* Two operations on each of `count` numbers, in as many chains as hide an operation's latency. */
+/* Two operations on each of `count` numbers, in enough chains to hide an operation's latency. */
 SL_KERNEL(sl_loop_peak, (int64_t count, float *x), (count, x))
 {
     enum { CHAINS = 12 };
@@ -115,8 +116,8 @@ SL_KERNEL(sl_loop_peak, (int64_t count, float *x), (count, x))
 
 /* ---- The loops of kernels, each as one writes it first ---- */
 
-/* A loop has its operands in k. Rows r and columns j of matrices, element i; entries e of row r of
- * A, and their columns c. */
+/* Define the plain loop of a kernel with operands k: rows r and columns j of matrices, element i;
+ * entries e of row r of A, and their columns c. */
 #define LOOP(name, ...)                                     \
     static void name(const struct sl_kernel_work *operands) \
     {                                                       \

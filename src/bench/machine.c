@@ -1,6 +1,5 @@
 /* starling bench machine: the memory bandwidth, the rate of dense products and the bandwidth of
- * random rows that this machine gives to threads bound as the workers are. Everything else is
- * measured against these. */
+ * random rows, for threads bound as workers are. Other parts compare their figures with these. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +141,7 @@ static int add_streams(struct bench *bench, struct sl_machine_task *tasks, int t
     return count;
 }
 
-/* Tables in a core's own cache, and in the last-level one. */
+/* Bytes of tables that fit a core's own cache, and the last-level cache. */
 static const size_t CORE_TABLE = 1 << 20, LAST_TABLE = 16 << 20;
 
 static int add_gathers(struct bench *bench, struct sl_machine_task *tasks, int threads)
@@ -175,7 +174,7 @@ static int add_gathers(struct bench *bench, struct sl_machine_task *tasks, int t
     return count;
 }
 
-/* Streams and products with 1, 2, 4, … and all threads, random rows with 1 and all. */
+/* Add streams and products with 1, 2, 4, … and all threads, and random rows with 1 and all. */
 static int add_tasks(struct bench *bench, struct sl_machine_task *tasks)
 {
     int count = 0;
@@ -190,7 +189,7 @@ static int add_tasks(struct bench *bench, struct sl_machine_task *tasks)
 
 /* ---- What comes out ---- */
 
-/* Where random rows come from. */
+/* Return where the table of random rows lies: "core" or "last" (caches), or "memory". */
 static const char *source_of(const struct sl_machine_task *task)
 {
     return task->table == CORE_TABLE ? "core" : task->table == LAST_TABLE ? "last" : "memory";
@@ -211,7 +210,7 @@ static json_t *row_of(const struct sl_machine_task *task, const double *seconds,
     return row;
 }
 
-/* Prints the rows whose member `key` is there. */
+/* Print the rows that have member `key`, but not `other` (NULL: none). */
 static void print_rows(const json_t *rows, const char *key, const char *other,
                        const struct sl_column *columns)
 {
@@ -272,8 +271,8 @@ static void print(const struct bench *bench, const json_t *document)
     print_rows(rows, "width", NULL, gathers);
 }
 
-/* The medians with one thread and with all of a measurement, {one, all}; gathers: of rows of
- * `width` from `from`. */
+/* Return the median rates [one thread, all threads] of a measurement. Gathers: prefetched rows of
+ * `width` from `from`, on huge pages. */
 static json_t *pair_of(const json_t *rows, const struct bench *bench, const char *measure,
                        int64_t width, const char *from)
 {

@@ -1,4 +1,4 @@
-/* starling bench machine: what one process finds (machine.c), and what two ranks do (link.c). */
+/* starling bench machine: on one process (machine.c), and on two ranks (link.c). */
 #ifndef SL_BENCH_MACHINE_H
 #define SL_BENCH_MACHINE_H
 
@@ -11,7 +11,7 @@ struct sl_bench_machine {
     bool remember;
 };
 
-/* Under an MPI launcher: messages between two ranks. */
+/* Run the part under an MPI launcher: messages between two ranks. */
 int sl_bench_link_run(int argc, char **argv);
 
 #endif

@@ -15,17 +15,17 @@
 enum {
     FEATURE_ROWS = 4096,
     FEATURES = 1024,
-    PER_ROW = SL_FEATURE_ENTRIES / FEATURE_ROWS, /* entries */
+    PER_ROW = SL_FEATURE_ENTRIES / FEATURE_ROWS, /* entries of a row */
 };
 
-/* A thread's tall product, and its sparse features. */
+/* Operands of a thread: its tall product, and its sparse features. */
 struct sl_machine_operands {
     _Alignas(64) float *a, *b, *c; // (rows, 256), (256, 64), (rows, 64)
     float *h, *z;                  // (FEATURES, 64), (FEATURE_ROWS, 64)
     uint32_t *row_ptr;             // (FEATURE_ROWS + 1)
     uint16_t *col;                 // (FEATURE_ROWS, PER_ROW)
     bool has_features;
-    float sink; /* where sums go, so that they are computed */
+    float sink; /* receives sums, so that loops are not optimised away */
 };
 
 /* ---- Streams and dense products ---- */
@@ -59,7 +59,7 @@ static struct sl_sparse features_of(const struct sl_machine_operands *o)
     };
 }
 
-/* One way and the other. */
+/* Multiply sparse features, and their transpose. */
 void sl_work_features(const struct sl_machine_task *task, int index)
 {
     const struct sl_machine_operands *o = &task->on->operands[index];
@@ -100,7 +100,7 @@ static bool make_features(struct sl_machine_operands *o)
     for (uint32_t r = 0; r <= FEATURE_ROWS; r++)
         o->row_ptr[r] = r * PER_ROW;
     for (uint32_t e = 0; e < SL_FEATURE_ENTRIES;
-         e++) /* one of each 16 columns, another in each row */
+         e++) /* one of 16 columns, other ones in other rows */
         o->col[e] = (uint16_t)(e % PER_ROW * (FEATURES / PER_ROW) + e / PER_ROW * 7 % 16);
     return true;
 }
@@ -136,7 +136,7 @@ void sl_work_gather(const struct sl_machine_task *task, int index)
 
 /* ---- Memory ---- */
 
-/* Anonymous memory without huge pages, whatever the system's default. */
+/* Return anonymous memory without huge pages, whatever the system's default. */
 static float *map_small(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -154,7 +154,7 @@ static float *new_matrix(int64_t rows, int64_t cols)
     return matrix;
 }
 
-/* A thread's matrices, and its part of the table. */
+/* Allocate a thread's matrices, and touch its part of the table. */
 static void touch(void *context, int index, int threads)
 {
     struct sl_machine_work *work = context;

@@ -38,7 +38,7 @@ int sl_bench_parse_list(const char *name, const char *text, int64_t least, int64
 
 /* ---- Taking turns ---- */
 
-/* The clock ticks in nanoseconds, but being interrupted costs microseconds. */
+/* The least seconds of a sample: an interruption costs microseconds. */
 static const double LEAST_SECONDS = 0.01;
 
 static int prepare(struct sl_contestant *contestant, int repetitions)
@@ -99,7 +99,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Linear between the two values around the quantile. */
+/* Return a quantile, linear between the two values around it. */
 static double quantile(const double *sorted, int count, double q)
 {
     const double at = q * (count - 1);

@@ -13,7 +13,7 @@
 
 struct sl_reference_operands {
     _Alignas(64) float *a, *b, *c; // (gemm_size, gemm_size)
-    float sink;                    /* where sums go, so that they are computed */
+    float sink;                    /* receives sums, so that loops are not optimised away */
 };
 
 size_t sl_reference_default_bytes(void)
@@ -57,7 +57,7 @@ static float *new_matrix(const struct sl_reference *reference)
     return matrix;
 }
 
-/* The first touch of a page decides on which NUMA node it lies. */
+/* Fill a thread's share. The first touch of a page decides on which NUMA node the page lies. */
 static void touch(void *context, int index, int threads)
 {
     struct sl_reference *reference = context;

@@ -51,13 +51,13 @@ enum { MOST_POLICIES = 64, MOST_WORKERS = 32 };
 struct contestant {
     const char *policy;
     int workers;
-    int count;       /* of runs that were done */
-    double *seconds; // (repetitions), median epoch of each run
-    double loss;     /* of the last epoch */
+    int count;       /* runs that were done */
+    double *seconds; // (repetitions): median epoch of each run
+    double loss;     /* loss of the last epoch */
     bool losses_differ;
     struct sl_bench_run profiled; /* the last run */
     enum sl_bench_ending ending;
-    char reason[256]; /* unless done */
+    char reason[256]; /* why a run failed; "": none did */
 };
 
 struct bench {
@@ -174,7 +174,7 @@ static void destroy(struct bench *bench)
 /* ---- Runs ---- */
 
 /* Take the figures of a run. A contestant that did not finish runs no more: a policy that hangs
- * would cost the limit each time. */
+ * would cost the time limit each time. */
 static void take(struct contestant *contestant, struct sl_bench_run *run, bool profiled)
 {
     contestant->ending = run->ending;
@@ -195,7 +195,8 @@ static void take(struct contestant *contestant, struct sl_bench_run *run, bool p
     sl_bench_run_free(run);
 }
 
-/* The last repetition has a profile, and is not timed: profiling costs a little. */
+/* Train a contestant once. The last repetition has a profile and is not timed, since profiling
+ * costs a little. */
 static int train(struct bench *bench, int contestant, int repetition)
 {
     struct contestant *c = &bench->contestants[contestant];
@@ -268,8 +269,8 @@ static bool is_done(const struct contestant *c)
     return c->ending == SL_BENCH_DONE && c->count > 0;
 }
 
-/* The contestant with the smallest median among those with the most workers, which is how train
- * runs; NULL if none was done. */
+/* Return the contestant with the smallest median among those with the most workers, as train runs;
+ * NULL if none was done. */
 static const struct contestant *fastest(const struct bench *bench)
 {
     const struct contestant *best = NULL;
@@ -286,7 +287,8 @@ static const struct contestant *fastest(const struct bench *bench)
     return best;
 }
 
-/* All policies compute the same bits with the same workers: anything else is a bug to be told. */
+/* Whether losses differ between policies with the same workers. All policies compute the same bits,
+ * so a difference is a bug. */
 static bool losses_differ(const struct bench *bench)
 {
     const struct contestant *first = NULL;
@@ -347,8 +349,8 @@ static bool ran_on_gpus(const struct contestant *c)
     return false;
 }
 
-/* The fastest, unless the usual policy is as fast within the spread: a default should not change
- * for noise. */
+/* Return the usual policy if it is as fast as the fastest within the spread, else the fastest: a
+ * default should not change for noise. */
 static const struct contestant *worth_remembering(const struct bench *bench)
 {
     const struct contestant *best = fastest(bench);

@@ -1,5 +1,5 @@
-/* starling bench spmm: the sparse product of training against a plain loop, other libraries and
- * what the machine's memory allows. */
+/* starling bench spmm: the sparse product of training, against a plain loop, other libraries and
+ * the rate that the machine's memory allows. */
 #include "bench/spmm.h"
 
 #include <inttypes.h>
@@ -72,7 +72,7 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* The first one is what the others are compared with. */
+/* The rivals on cores. The first one is the base of comparisons. */
 static const struct sl_spmm_rival *const cpu_rivals[] = {
     &sl_spmm_kernel,
     &sl_spmm_finished,
@@ -102,11 +102,11 @@ static const struct sl_spmm_rival *const gpu_rivals[] = {
 };
 #endif
 
-/* What multiplies. */
+/* The devices, their rivals and their bandwidth. */
 static const struct device {
     enum sl_bench_device device;
-    const struct sl_spmm_rival *const *rivals; /* NULL after the last one */
-    const struct sl_spmm_bandwidth *bandwidth; /* NULL: the reference's */
+    const struct sl_spmm_rival *const *rivals; /* NULL ends the list */
+    const struct sl_spmm_bandwidth *bandwidth; /* NULL: sl_reference's */
 } devices[] = {
     {SL_BENCH_CPU, cpu_rivals, NULL},
 #ifdef SL_HAVE_CUDA
@@ -130,12 +130,12 @@ struct bench {
     struct sl_reference reference;
     struct graph graph;
     int64_t *cut;                         // (threads + 1)
-    int64_t cache_bytes, own_cache_bytes; /* the last level; what a core has for itself */
+    int64_t cache_bytes, own_cache_bytes; /* bytes of the last-level cache; of a core's own cache */
     int64_t width[MOST_WIDTHS];
     int widths;
     const struct sl_spmm_rival *rival[MOST_RIVALS];
     int rivals;
-    const struct sl_spmm_bandwidth *bandwidth; /* the device's, NULL: the reference's */
+    const struct sl_spmm_bandwidth *bandwidth; /* the device's; NULL: sl_reference's */
     void *bandwidth_state;
 };
 
@@ -208,7 +208,7 @@ static int take_graph(struct bench *bench, const struct sl_csr *adjacency)
     return code;
 }
 
-/* Where graphs come from. */
+/* Make the graph: draw it, generate the like of a dataset, or read a dataset. */
 static int get_graph(struct bench *bench)
 {
     struct sl_dataset data = {0};
@@ -226,7 +226,7 @@ static int get_graph(struct bench *bench)
     return code;
 }
 
-/* Rows of each thread, with about equally many entries. */
+/* Cut the rows among threads, with about equally many entries each. */
 static int cut_rows(struct bench *bench)
 {
     const struct graph *graph = &bench->graph;
@@ -294,7 +294,7 @@ static int create(struct bench *bench)
     if (!code)
         code = sl_machine_probe(&machine);
     for (int c = 0; !code && c < machine.cache_count; c++)
-        if (machine.caches[c].kind != 'i') { /* the last one stays */
+        if (machine.caches[c].kind != 'i') { /* the last level is seen last */
             bench->cache_bytes = machine.caches[c].bytes;
             if (machine.caches[c].count >= machine.cores)
                 bench->own_cache_bytes = machine.caches[c].bytes;
@@ -353,7 +353,7 @@ static int create_problem(const struct bench *bench, int64_t width, struct sl_sp
                                .cores = p->threads,
                                .tiles = p->threads};
     p->block_cols = sl_partition_block_cols(&alone, &adjacency, width, &caches);
-    caches.own_bytes = 0; /* its sums are elsewhere: blocks cost more */
+    caches.own_bytes = 0; /* sums are not in the rows' type: blocks cost more */
     p->narrow_block_cols = sl_partition_block_cols(&alone, &adjacency, (width + 1) / 2, &caches);
     p->h = sl_memory_alloc(dense_bytes(p));
     p->z = sl_memory_alloc(dense_bytes(p));
@@ -369,7 +369,7 @@ static void destroy_problem(struct sl_spmm_problem *p)
     sl_memory_free(p->z, dense_bytes(p));
 }
 
-/* Compares some rows of a product with sums in double: a figure of a wrong product is worth
+/* Compare some rows of a product with sums in double, since the figures of a wrong product mean
  * nothing. */
 static int verify(const struct sl_spmm_problem *p, const struct sl_spmm_rival *rival, void *state)
 {
@@ -399,7 +399,7 @@ static int verify(const struct sl_spmm_problem *p, const struct sl_spmm_rival *r
 /* The contestants of one width: the rivals, then the bandwidth. */
 struct race {
     const struct bench *bench;
-    int count; /* of rivals; the bandwidth stands behind them */
+    int count; /* rivals; the bandwidth's contestant follows them */
     struct sl_spmm_problem problem;
     void *state[MOST_RIVALS];
     struct sl_reference_measure triad;
@@ -437,8 +437,8 @@ static void disperse(struct race *race)
 
 /* ---- What comes out ---- */
 
-/* Bytes that a product moves if no row of H is ever found in a cache (Q_max), and if each row is
- * fetched once (Q_min). Columns and values count 4 bytes, whatever a library uses. */
+/* Return the bytes that a product moves if no row of H is found in a cache (Q_max). least_bytes
+ * (Q_min): each row is fetched once. Columns and values count 4 bytes, whatever a library uses. */
 static double most_bytes(const struct sl_spmm_problem *p)
 {
     const double entries = (double)p->nnz, row = (double)p->width * sizeof(float);
@@ -471,7 +471,7 @@ static json_t *row_of(const struct race *race, int v, int repetitions)
     sl_bench_set_spread(row, "flops_per_second", sl_spread_of_rate(flops, seconds, repetitions));
     sl_bench_set_spread(row, "bytes_per_second",
                         sl_spread_of_rate(most_bytes(p), seconds, repetitions));
-    /* (Q / seconds) / (triad bytes / triad seconds), in each round */
+    /* ratio of each round: (Q / seconds) / (triad bytes / triad seconds) */
     struct sl_spread ratio = sl_spread_of_ratio(triad, seconds, repetitions);
     const double most = most_bytes(p) / triad_bytes(race),
                  least = least_bytes(p) / triad_bytes(race);
@@ -544,7 +544,7 @@ static int measure_width(const struct bench *bench, int64_t width, json_t *bandw
     return code;
 }
 
-/* Of a contestant with rows of one width; 0: not measured. */
+/* Return the seconds of a contestant with rows of one width; 0: not measured. */
 static double seconds_of(const json_t *rows, const char *contestant, int64_t width)
 {
     size_t index;
@@ -558,7 +558,7 @@ static double seconds_of(const json_t *rows, const char *contestant, int64_t wid
     return 0.0;
 }
 
-/* What the training's choice of a kernel goes by: products as it has them. */
+/* Keep the measured products as training has them, for its choice of a kernel. */
 static int remember(const struct bench *bench, const json_t *rows)
 {
     struct sl_spmm_measured measured[MOST_WIDTHS];

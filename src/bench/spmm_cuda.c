@@ -1,5 +1,5 @@
-/* The sparse product on a GPU: our kernel (codelets/spmm_cuda.cu), cuSPARSE's default algorithm,
- * the one for rows and the deterministic one, and the bandwidth to hold them against. */
+/* Sparse products on a GPU: our kernel (codelets/spmm_cuda.cu), and cuSPARSE's default, row and
+ * deterministic algorithms. Measures the GPU's bandwidth, too. */
 #include <stdlib.h>
 
 #include "bench/gpu.h"
@@ -12,10 +12,10 @@
 
 struct state {
     const struct sl_spmm_problem *problem;
-    void *tile, *h, *z, *sum; /* on the device */
-    bool finishes;            /* ones for values, and with what a hidden layer does to its sums */
+    void *tile, *h, *z, *sum;     /* on the device */
+    bool finishes;                /* values are 1, and a hidden layer's epilogue follows the sums */
     void *factor, *vertex, *bias; // (vertices), (vertices), (width), on the device
-    float *row;                   // (ld), on the host: the one asked for last
+    float *row;                   // (ld), on the host: the row asked for last
     bool narrow;
     struct sl_sparse_shape shape;
     struct sl_bench_gpu_clock clock;
@@ -77,7 +77,7 @@ static void destroy(void *context)
 
 /* ---- The packed tile, as training has it ---- */
 
-/* That of bench_spmm_kernel.c. */
+/* Upload the same epilogue as spmm_kernel.c has. */
 static int upload_epilogue(struct state *s)
 {
     const struct sl_spmm_problem *p = s->problem;
@@ -284,7 +284,7 @@ const struct sl_spmm_rival sl_spmm_cusparse_finished = {
 
 /* ---- Bandwidth ---- */
 
-enum { TRIAD_FLOATS = 1 << 28 }; /* 1 GiB each of two */
+enum { TRIAD_FLOATS = 1 << 28 }; /* two arrays of 1 GiB */
 
 struct triad {
     struct sl_bench_gpu_clock clock;
@@ -310,7 +310,7 @@ static int create_triad(void **out)
     return code ? code : sl_bench_gpu_create_blas(&t->handle);
 }
 
-/* y = a·x + y: two streams in, one out. */
+/* Run y = a·x + y: two streams in, one out. */
 static double run_triad(void *context, int64_t times)
 {
     struct triad *t = context;

@@ -1,5 +1,5 @@
 /* SuiteSparse:GraphBLAS with its own OpenMP threads, as many as ours: Z = A·H, and Z += A·H into a
- * full matrix, for which it has a faster way. */
+ * full matrix, which it does faster. */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,7 +14,7 @@ struct state {
     const struct sl_spmm_problem *problem;
     GrB_Matrix a, h, z;
     bool add;
-    float *row; // (width), the one asked for last
+    float *row; // (width): the row asked for last
 };
 
 static int refuse(const char *what)
@@ -33,7 +33,7 @@ static int start(int threads)
     return 0;
 }
 
-/* It wants 64-bit indices, and copies what it is given. */
+/* Import A. GraphBLAS wants 64-bit indices, and copies the arrays. */
 static int import_sparse(struct state *state)
 {
     const struct sl_spmm_problem *p = state->problem;
@@ -54,7 +54,7 @@ static int import_sparse(struct state *state)
     return code;
 }
 
-/* A full matrix from the rows of `from`, or of zeros. */
+/* Make a full matrix from the rows of `from`, or of zeros. */
 static int make_full(const struct sl_spmm_problem *p, const float *from, GrB_Matrix *matrix)
 {
     const size_t bytes = (size_t)(p->vertices * p->width) * sizeof(float);
@@ -65,7 +65,7 @@ static int make_full(const struct sl_spmm_problem *p, const float *from, GrB_Mat
     if (!values || GrB_Matrix_new(matrix, GrB_FP32, (GrB_Index)p->vertices, (GrB_Index)p->width) !=
                        GrB_SUCCESS)
         return free(values), refuse("making a matrix");
-    /* It takes the array over. */
+    /* GraphBLAS takes the array over. */
     if (GxB_Matrix_pack_FullR(*matrix, (void **)&values, bytes, false, NULL) != GrB_SUCCESS)
         return free(values), refuse("filling a matrix");
     return 0;
@@ -111,7 +111,8 @@ static double run(void *context, int64_t times)
             GrB_Matrix_wait(state->z, GrB_MATERIALIZE) != GrB_SUCCESS)
             sl_fatal("GrB_mxm fails");
     const double seconds = sl_runtime_seconds() - start_seconds;
-    /* Its threads spin for some milliseconds before they sleep: not in the next one's time. */
+    /* GraphBLAS's threads spin for some milliseconds before they sleep. Keep that out of the next
+     * contestant's time. */
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     return seconds;
 }
@@ -120,7 +121,7 @@ static const float *row(void *context, int64_t r)
 {
     const struct state *state = context;
     for (int64_t j = 0; j < state->problem->width; j++) {
-        float value = 0.0f; /* stays if there is no entry: a row without edges */
+        float value = 0.0f; /* a row without edges has no entry */
         if (GrB_Matrix_extractElement_FP32(&value, state->z, (GrB_Index)r, (GrB_Index)j) < 0)
             value = NAN;
         state->row[j] = value;

@@ -1,4 +1,4 @@
-/* Our kernel: each thread has its rows as a tile, the form in which training has them. */
+/* Our kernel. Each thread has its rows as a tile in training's form. */
 #include <stdlib.h>
 
 #include "bench/spmm.h"
@@ -16,12 +16,12 @@ struct state {
     const struct sl_spmm_problem *problem;
     struct share *shares; // (threads)
     int64_t times;
-    bool finishes;        /* with all that a hidden layer does to its sums */
-    bool narrow;          /* with dense operands in bfloat16 */
+    bool finishes;        /* a hidden layer's epilogue follows the sums */
+    bool narrow;          /* dense operands are in bfloat16 */
     float *factor, *bias; // (vertices), (width)
     uint32_t *vertex;     // (vertices)
-    struct sl_rows h, z;  // (vertices, ld): the problem's, or their own in bfloat16
-    float *sum, *row;     // (vertices, ld), (ld): with bfloat16
+    struct sl_rows h, z;  // (vertices, ld): the problem's, or copies in bfloat16
+    float *sum, *row;     // (vertices, ld), (ld): for bfloat16
 };
 
 static size_t narrow_bytes(const struct sl_spmm_problem *problem)
@@ -95,7 +95,7 @@ void sl_spmm_pack(const struct sl_spmm_problem *p, int64_t first,
     }
 }
 
-/* By the thread that will read it. */
+/* Pack a thread's tile, by the thread that will read it. */
 static void pack(void *context, int index, int threads)
 {
     const struct state *state = context;
@@ -163,7 +163,7 @@ static int create_finished(void **out, const struct sl_spmm_problem *problem)
     return code;
 }
 
-/* A thread's rows of H. */
+/* Copy a thread's rows of H to bfloat16. */
 static void narrow(void *context, int index, int threads)
 {
     const struct state *state = context;

@@ -1,5 +1,5 @@
-/* Intel MKL's inspector-executor sparse BLAS, without threads of its own: each of ours multiplies
- * its rows. MKL is loaded and not linked, because its CBLAS would replace the CBLAS of the
+/* Intel MKL's inspector-executor sparse BLAS, without MKL's threads: each of our threads multiplies
+ * its own rows. MKL is loaded and not linked, because its CBLAS would replace the CBLAS of the
  * build. */
 #include <dlfcn.h>
 #include <stdio.h>

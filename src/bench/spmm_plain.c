@@ -1,4 +1,4 @@
-/* The loop that one writes first. */
+/* The plain loop of a sparse product. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static int create(void **out, const struct sl_spmm_problem *p)
     return 0;
 }
 
-/* Copies a thread's rows: whoever touches a page first has it near. */
+/* Copy a thread's rows, so that the thread touches their pages first. */
 static void copy(void *context, int index, int threads)
 {
     struct state *s = context;

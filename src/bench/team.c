@@ -14,7 +14,7 @@ struct member {
     _Alignas(64) struct sl_team *team;
     int index;
     pthread_t thread;
-    double start, end; /* of the work done last */
+    double start, end; /* seconds of the last work */
 };
 
 struct sl_team {
@@ -23,18 +23,19 @@ struct sl_team {
     struct member *members;
     pthread_mutex_t lock;
     pthread_cond_t called, done;
-    /* under the lock */
-    long call; /* counts the calls; a member works on each once */
+    /* The next members are guarded by the lock. */
+    long call; /* number of the current call; a member works on each call once */
     int wanted, working;
     bool over;
     sl_team_work *work;
     void *context;
-    /* not under the lock: threads that wait here start within a microsecond of one another */
+    /* Not guarded by the lock: threads that wait for it start within a microsecond of one another.
+     */
     atomic_int arrived;
 };
 
-/* Waits in a loop, because threads woken by the system start tens of microseconds apart; gives the
- * core away now and then, because there may be others who want it. */
+/* Wait in a loop until all threads have arrived: threads woken by the system start tens of
+ * microseconds apart. Yield the core now and then, since others may want it. */
 static void start_together(struct sl_team *team, int threads)
 {
     atomic_fetch_add(&team->arrived, 1);

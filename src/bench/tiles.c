@@ -12,14 +12,14 @@
 
 enum { MOST_TILES = 16 };
 
-/* What is measured in every run, sums over ranks divided by their number. */
+/* Figures of every run: means over the ranks. */
 enum figure { EPOCH, COMPUTE, COMMUNICATION, HIDDEN, FIGURES };
 
 static const char *const names[] = {"epoch_seconds", "compute_seconds", "communication_seconds",
                                     "hidden_seconds"};
 
 struct contestant {
-    int tiles;                /* 0: as train chooses */
+    int tiles;                /* 0: train chooses */
     double *figures[FIGURES]; // (repetitions)
     struct sl_bench_run run;  /* the last one */
 };
@@ -36,7 +36,7 @@ static const struct sl_bench_reserved reserved[] = {
 
 /* ---- Runs ---- */
 
-/* Of a list with one number for each rank. */
+/* Return the mean of a list with one number for each rank. */
 static double mean(const json_t *list)
 {
     double sum = 0.0;

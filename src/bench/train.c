@@ -19,7 +19,7 @@
 
 /* ---- Whose word is it? ---- */
 
-/* The row that `--word` or `--word=value` names, also as `--no-word`, or NULL. */
+/* Return the option row that `--word`, `--word=value` or `--no-word` names, or NULL. */
 static const struct sl_option *row_of(const struct sl_option *table, const char *word)
 {
     const char *name = word + 2;
@@ -35,7 +35,7 @@ static const struct sl_option *row_of(const struct sl_option *table, const char 
     return NULL;
 }
 
-/* How far a word is from the nearest option of a table. */
+/* Return the distance of a word from the nearest option of a table. */
 static size_t distance_to(const struct sl_option *table, const char *word)
 {
     char typed[64], nearest[80];
@@ -131,7 +131,7 @@ static void interrupt(int signal_number)
     interrupted = 1;
 }
 
-/* Ctrl-C reaches this process only: the training is in a group of its own. */
+/* Catch Ctrl-C, which reaches this process only: the training is in a process group of its own. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
@@ -140,7 +140,7 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* Files that a training leaves for us. */
+/* Files that a training leaves for this process. */
 struct traces {
     char directory[PATH_MAX], log[PATH_MAX + 8], said[PATH_MAX + 8];
 };
@@ -165,7 +165,8 @@ static void remove_traces(const struct traces *traces)
     rmdir(traces->directory);
 }
 
-/* train DATASET, our defaults, the user's words, what we insist on. */
+/* Return the command line: train DATASET, the part's defaults, the user's words, the part's fixed
+ * options. */
 static char **command_line(const struct sl_bench_training *training, const struct traces *traces,
                            char workers[16], char tiles[16])
 {
@@ -178,7 +179,7 @@ static char **command_line(const struct sl_bench_training *training, const struc
     if (!argv)
         return NULL;
     const char *const before[] = {"starling", "train", training->dataset,
-                                  /* epochs are to be measured, not evaluations */
+                                  /* measure epochs, not evaluations */
                                   "--eval-every", "10000000", "--patience", "0"};
     for (size_t w = 0; w < sizeof before / sizeof *before; w++)
         argv[count++] = (char *)before[w];
@@ -212,7 +213,7 @@ static char **command_line(const struct sl_bench_training *training, const struc
     return argv;
 }
 
-/* In the new process: only calls that are safe after a fork. */
+/* Become the training, after a fork: call only functions that are safe there. */
 static void become(char **argv, int nothing, int said, pid_t parent)
 {
     setpgid(0, 0);
@@ -234,13 +235,13 @@ static pid_t start(char **argv, const struct traces *traces)
     if (child == 0)
         become(argv, nothing, said, parent);
     if (child > 0)
-        setpgid(child, child); /* whoever comes first: it must be true before we kill the group */
+        setpgid(child, child); /* both processes set the group, before it can be killed */
     close(nothing);
     close(said);
     return child;
 }
 
-/* Waits for the process's end; past the limit, or interrupted, ends it and its group. */
+/* Wait for the process to end. After the limit or an interruption, kill it and its group. */
 static int await(pid_t child, double limit, bool *timed_out)
 {
     const struct timespec nap = {.tv_nsec = 2000000};
@@ -248,7 +249,8 @@ static int await(pid_t child, double limit, bool *timed_out)
     siginfo_t info = {.si_pid = 0};
     int status = 0;
     *timed_out = false;
-    /* Looked at and not taken away: as long as it is there, its group's number is nobody else's. */
+    /* Look without reaping: while the process is unreaped, no other process gets its group's
+     * number. */
     while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && !info.si_pid) {
         if (!*timed_out && (interrupted || sl_runtime_seconds() > end)) {
             *timed_out = true;
@@ -256,7 +258,7 @@ static int await(pid_t child, double limit, bool *timed_out)
         }
         nanosleep(&nap, NULL);
     }
-    kill(-child, SIGKILL); /* what it started and left */
+    kill(-child, SIGKILL); /* kill processes that the training has left */
     waitpid(child, &status, 0);
     return status;
 }
@@ -321,7 +323,7 @@ static int read_log(const struct traces *traces, struct sl_bench_run *run)
                : sl_error(SL_ERR_SYSTEM, "%s: not the log of a whole training", traces->log);
 }
 
-/* In a process of its own. */
+/* Train in a new process. */
 static int train_apart(const struct sl_bench_training *training, const struct traces *traces,
                        char **argv, struct sl_bench_run *run)
 {
@@ -348,7 +350,7 @@ static int train_apart(const struct sl_bench_training *training, const struct tr
 /* The command whose runs are measured (src/cli/train.c). */
 extern const struct sl_command sl_command_train;
 
-/* In this one, on all ranks. */
+/* Train in this process, on all ranks. */
 static int train_here(struct sl_runtime *rt, const struct traces *traces, char **argv,
                       struct sl_bench_run *run)
 {

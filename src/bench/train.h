@@ -9,47 +9,49 @@
 
 #include "bench/bench.h"
 
-/* Tells the words apart by the part's options, and tries those for train, so that a wrong one is
- * refused before anything runs. SL_ERR_USAGE; the caller frees the lists in either case. */
+/* Split the words between the part's options and train's, and try train's, so that a wrong one is
+ * refused before anything runs. Return 0 or SL_ERR_USAGE. The caller frees the lists in either
+ * case. */
 int sl_bench_split(const struct sl_bench_part *part, int argc, char **argv,
                    struct sl_bench_words *words);
 
-/* How a training is to be run. */
+/* Options of one training. */
 struct sl_bench_training {
     const char *dataset;
     struct sl_bench_common *common;
-    const char *device, *scheduler;  /* NULL: as the words or the machine say */
-    int workers, tiles;              /* 0: likewise */
-    const char *grid, *distribution; /* NULL: likewise */
-    const char *const *more;         /* words after all others, up to a NULL; NULL: none */
+    const char *device, *scheduler;  /* NULL: the words or the machine decide */
+    int workers, tiles;              /* 0: the words or the machine decide */
+    const char *grid, *distribution; /* NULL: the words or train decide */
+    const char *const *more;         /* words after all others, NULL at the end; NULL: none */
     bool profile;
-    double limit; /* seconds, after which the process and all that it started are killed */
+    double limit; /* seconds before the process and all that it started are killed */
 };
 
 enum sl_bench_ending { SL_BENCH_DONE, SL_BENCH_FAILED, SL_BENCH_TIMED_OUT };
 
-/* What came of it. */
+/* The outcome of a training. */
 struct sl_bench_run {
     enum sl_bench_ending ending;
-    char reason[256];    /* unless done: what it said last */
-    json_t *start, *end; /* the first and the last line of its log; NULL on other ranks than 0 */
+    char reason[256];    /* last words of a training that failed */
+    json_t *start, *end; /* first and last line of the log; NULL on other ranks than 0 */
     int epochs;
-    double *seconds; // (epochs), without evaluations
+    double *seconds; // (epochs): seconds, without evaluations
 };
 
-/* Runs it and waits. Returns 0 whatever its ending, and SL_ERR_SYSTEM if no process can be started,
- * if its log makes no sense or if the user interrupts; the caller frees in either case. */
+/* Run a training and wait. Return 0 whatever its ending. Return SL_ERR_SYSTEM if no process can be
+ * started, its log makes no sense, or the user interrupts. The caller frees `run` in either case.
+ */
 int sl_bench_train(const struct sl_bench_training *training, struct sl_bench_run *run);
-/* 0 if it was done, else SL_ERR_SYSTEM with the reason. */
+/* Return 0 if the training was done, or SL_ERR_SYSTEM with the reason. */
 int sl_bench_check_ending(const struct sl_bench_run *run);
 
-/* Gives every contestant its turn in each round, every other round backwards, until one returns
- * other than 0; that is returned. */
+/* Give every contestant its turn in each round, every other round backwards. Return the first code
+ * of a turn that is not 0. */
 typedef int sl_bench_turn(struct bench *bench, int contestant, int round);
 int sl_bench_take_turns(struct bench *bench, const struct sl_bench_common *common, int contestants,
                         int rounds, sl_bench_turn *turn);
 
-/* Says in the document what was trained, and on what. */
+/* Set the members of the document that say what was trained on. */
 void sl_bench_describe(json_t *document, const char *dataset, const struct sl_bench_run *run);
 
 void sl_bench_run_free(struct sl_bench_run *run);

@@ -25,7 +25,7 @@
 static const char FORMAT[] = "starling-checkpoint-1";
 enum { PREFIX = 8, ALIGNMENT = 64 };
 static const uint64_t MOST_HEADER = 100u
-                                    << 20; /* what the format's reference implementation accepts */
+                                    << 20; /* the limit of the format's reference implementation */
 
 static size_t tensor_bytes(const struct sl_tensor *tensor)
 {
@@ -83,7 +83,7 @@ void sl_checkpoint_free(struct sl_checkpoint *checkpoint)
     *checkpoint = (struct sl_checkpoint){0};
 }
 
-/* CRC-32 of the description, then of every tensor in order: name, shape, data. */
+/* CRC-32 of the description and of every tensor in order: name, shape, data. */
 static uLong add_string(uLong crc, const char *text)
 {
     return crc32_z(crc, (const Bytef *)text, strlen(text));
@@ -112,7 +112,7 @@ static uint32_t checksum(const struct sl_checkpoint *checkpoint, const char *des
 
 static const char METADATA[] = "__metadata__";
 
-/* A file, mapped: its header, and the bytes behind it. */
+/* A mapped file: its header and the bytes behind the header. */
 struct mapped {
     const char *path;
     void *all;
@@ -151,7 +151,7 @@ static void unmap(struct mapped *file)
     munmap(file->all, file->all_bytes);
 }
 
-/* Where a tensor is within the data. */
+/* The shape of a tensor, and where its bytes lie within the data. */
 struct place {
     int64_t rows, cols;
     size_t begin, bytes;
@@ -179,7 +179,8 @@ static int find_place(const struct mapped *file, const char *name, json_t *entry
 
 static const char CRC_KEY[] = "\"crc32\":\"", NO_CRC[] = "00000000";
 
-/* The JSON header as text (malloc), or NULL. The checksum comes when all tensors are written. */
+/* Return the JSON header as text (malloc), or NULL without memory. Room for the checksum is filled
+ * in once all tensors are written. */
 static char *make_header(const struct sl_checkpoint *checkpoint, const char *description)
 {
     json_t *header = json_pack("{s:{s:s, s:s, s:s}}", METADATA, "format", FORMAT, "description",
@@ -204,7 +205,7 @@ static char *make_header(const struct sl_checkpoint *checkpoint, const char *des
 struct sl_checkpoint_sink {
     FILE *file;
     uLong crc;
-    int reason; /* of the first failure, an errno; 0: none */
+    int reason; /* errno of the first failure; 0: none */
 };
 
 static void write_bytes(struct sl_checkpoint_sink *sink, const void *bytes, size_t count)
@@ -234,7 +235,8 @@ static void write_header(struct sl_checkpoint_sink *sink, const char *header)
         write_bytes(sink, " ", 1);
 }
 
-/* Within strings of the header, quotation marks stand behind a backslash: the key is no text. */
+/* Write the checksum into its room in the header. Strings of the header have a backslash before
+ * quotation marks, so the key is not part of a string. */
 static void write_crc(struct sl_checkpoint_sink *sink, const char *header)
 {
     char crc[16];
@@ -245,7 +247,8 @@ static void write_crc(struct sl_checkpoint_sink *sink, const char *header)
     write_bytes(sink, crc, strlen(NO_CRC));
 }
 
-/* Whether the file holds what was to be written: it replaces a good one. */
+/* Whether the written file reads back with the same checksum. It must be whole before it replaces a
+ * good one. */
 static bool is_whole(const char *path, const struct sl_checkpoint *checkpoint, uLong crc)
 {
     struct mapped file;
@@ -266,7 +269,8 @@ static bool is_whole(const char *path, const struct sl_checkpoint *checkpoint, u
     return good && found == crc;
 }
 
-/* Return whether the file took every byte; *crc: of what was handed to it. */
+/* Write the checkpoint to a file. Return whether the file took every byte. *crc: checksum of the
+ * description and the tensors. */
 static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const char *header,
                        const char *description, uLong *crc)
 {
@@ -314,7 +318,8 @@ int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path
     return code;
 }
 
-/* In a new directory of nobody else's: 0, or what sl_checkpoint_write returns. */
+/* Write the checkpoint in a new private directory inside `directory`. Set path to the file. Return
+ * 0 or the code of sl_checkpoint_write. */
 static int write_in(const struct sl_checkpoint *checkpoint, const char *name, const char *directory,
                     char path[PATH_MAX])
 {
@@ -374,7 +379,7 @@ static int read_mapped(const struct mapped *file, struct sl_checkpoint *out)
             SL_ERR_DATA,
             "%s: a safetensors file, but not a checkpoint of this program (expected format %s)",
             path, FORMAT);
-    size_t bytes = 0; /* of all tensors */
+    size_t bytes = 0; /* bytes of all tensors so far */
     json_object_foreach(file->header, name, entry)
     {
         struct place place = {0};

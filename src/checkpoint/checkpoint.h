@@ -1,5 +1,5 @@
 /* Checkpoints: named float32 tensors and a JSON description in one safetensors file, which other
- * tools can open too. */
+ * tools can open, too. */
 #ifndef SL_CHECKPOINT_CHECKPOINT_H
 #define SL_CHECKPOINT_CHECKPOINT_H
 
@@ -12,10 +12,10 @@
 struct sl_tensor {
     char *name;
     int64_t rows, cols;
-    float *data; // (rows, cols), owned; NULL: the source has them
+    float *data; // (rows, cols), owned; NULL: the source writes the numbers
 };
 
-/* Write all numbers of a tensor, in order, with sl_checkpoint_write_numbers. */
+/* A callback that writes all numbers of a tensor, in order, with sl_checkpoint_write_numbers. */
 struct sl_checkpoint_sink;
 typedef void sl_checkpoint_source(void *context, int tensor, struct sl_checkpoint_sink *sink);
 
@@ -23,44 +23,46 @@ struct sl_checkpoint {
     json_t *description; /* object: configuration, epoch, shapes of the dataset; owned */
     int count;
     struct sl_tensor *tensors;
-    sl_checkpoint_source *source; /* called for each tensor without data, in order; NULL: none is */
-    void *context;                /* of the source */
-    uint32_t checksum;            /* of the file that it was read from; 0: it was not read */
+    sl_checkpoint_source *source; /* for tensors without data, in order; NULL: all have data */
+    void *context;                /* the source's argument */
+    uint32_t checksum;            /* checksum of the file that was read; 0: none was read */
 };
 
-/* Appends a tensor with room for its data, which the caller fills; NULL without memory (sl_error
- * set). */
+/* Append a tensor with room for its data, which the caller fills. Return the room, or NULL without
+ * memory (sl_error set). */
 float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
                          int64_t cols);
 
-/* Appends a tensor whose numbers the source has. 0 or SL_ERR_SYSTEM. */
+/* Append a tensor whose numbers the source writes later. Return 0 or SL_ERR_SYSTEM. */
 int sl_checkpoint_add_later(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
                             int64_t cols);
 
-/* For a source. After a failure nothing is written, but it goes on to the end. */
+/* Write a source's numbers to the file. After a failure, write nothing, but let the source go on.
+ */
 void sl_checkpoint_write_numbers(struct sl_checkpoint_sink *sink, const float *numbers,
                                  int64_t count);
 
-/* The tensor of that name, or NULL. */
+/* Return the tensor with a name, or NULL. */
 const struct sl_tensor *sl_checkpoint_find(const struct sl_checkpoint *checkpoint,
                                            const char *name);
 
-/* Writes to a temporary file beside `path`, syncs it and renames it: whatever happens, `path` holds
- * the old checkpoint or the whole new one. Carries a CRC-32 of all tensor bytes and of the
- * description. */
+/* Write to a temporary file beside `path`, sync it and rename it. Whatever happens, `path` holds
+ * the old checkpoint or the whole new one. The file carries a CRC-32 of all tensor bytes and of the
+ * description. Return 0 or SL_ERR_SYSTEM. */
 int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path);
 
-/* The same, and where that fails, in a new directory in TMPDIR or /tmp: a trained model is not lost
- * because its place is gone or full. Returns 0 only where `path` was written; the sentence of an
- * error says where the model is. */
+/* Write to `path` or, where that fails, to a new directory in TMPDIR or /tmp: a trained model is
+ * not lost because its place is gone or full. Return 0 only if `path` was written. The sentence of
+ * an error says where the model is. */
 int sl_checkpoint_write_somewhere(const struct sl_checkpoint *checkpoint, const char *path);
 
-/* Reads and verifies; a file without a checksum is read, too. SL_ERR_DATA: absent, truncated,
- * damaged, of another format, or with a number that is not finite. */
+/* Read and verify a checkpoint. A file without a checksum is read, too. Return 0, SL_ERR_SYSTEM, or
+ * SL_ERR_DATA for a file that is absent, truncated, damaged, of another format, or has a number
+ * that is not finite. */
 int sl_checkpoint_read(const char *path, struct sl_checkpoint *out);
 
-/* Return 0 where all ranks have read the same checkpoint, or none has, else SL_ERR_DATA on all
- * ranks. `name`: of the checkpoint, for the sentence. Collective. */
+/* Return 0 if all ranks have read the same checkpoint, or none has; else SL_ERR_DATA on all ranks.
+ * `name`: the checkpoint's name, for the sentence. Collective. */
 int sl_checkpoint_check_alike(struct sl_runtime *rt, const struct sl_checkpoint *checkpoint,
                               const char *name);
 

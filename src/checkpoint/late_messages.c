@@ -33,7 +33,7 @@ static int no_memory(const struct sl_network *net)
 
 /* ---- Save ---- */
 
-/* What came from rank 0, 1, … is a tensor each. */
+/* Add a tensor for each rank that sent rows. `received`: rows of rank 0, 1, … */
 static int add_tensors(int ranks, const int64_t *rows, int number, int64_t width,
                        const float *received, struct sl_checkpoint *checkpoint)
 {
@@ -50,14 +50,15 @@ static int add_tensors(int ranks, const int64_t *rows, int number, int64_t width
     return 0;
 }
 
-/* Whether rows of such an aggregation travel between steps. */
+/* Whether rows of an aggregation travel between steps. */
 static bool is_late(const struct sl_network *net, const struct sl_aggregation *aggregation)
 {
     const struct sl_distribution *d = net->graph->distribution;
     return d->kind->share(d, aggregation->transposed) > 0.0;
 }
 
-/* Those of one aggregation. */
+/* Save the late rows of one aggregation: gather the rows of all ranks on rank 0, and add their
+ * tensors. */
 static int save_aggregation(struct sl_network *net, const int64_t *rows, int number, int64_t width,
                             struct sl_checkpoint *checkpoint)
 {
@@ -71,7 +72,7 @@ static int save_aggregation(struct sl_network *net, const int64_t *rows, int num
         sl_late_rows_keep(rt, sl_vertex_cut_of(net->graph->distribution), net->late_steps, number,
                           width, out);
         for (int r = 1; r <= rt->ranks; r++)
-            first[r] = own; /* all to rank 0 */
+            first[r] = own; /* every rank sends all its rows to rank 0 */
         code = sl_runtime_exchange(rt, out, first, (size_t)width * sizeof *out, &received, &count);
     }
     if (!code && rt->rank == 0)
@@ -120,7 +121,7 @@ struct late {
     const char *cut;
 };
 
-/* Whether this rank finds what it needs. */
+/* Whether the checkpoint has a tensor for each late aggregation of this rank. */
 static bool has_tensors(const struct sl_network *net, const struct sl_checkpoint *checkpoint,
                         const struct sl_aggregation *list, int count)
 {

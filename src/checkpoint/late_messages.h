@@ -9,16 +9,17 @@
 #include "checkpoint/checkpoint.h"
 #include "graphs/network.h"
 
-/* Whether the network has such messages. */
+/* Whether the network has messages on their way between training steps. */
 bool sl_late_messages(const struct sl_network *net);
 
-/* Add the messages of all ranks to the checkpoint of rank 0, which has a description. Collective,
- * after all ranks have submitted the same steps. SL_ERR_SYSTEM, the same on all ranks. */
+/* Add the late messages of all ranks to rank 0's checkpoint, which has a description. Collective,
+ * after all ranks have submitted the same steps. Return 0 or SL_ERR_SYSTEM, the same on all ranks.
+ */
 int sl_late_messages_save(struct sl_network *net, struct sl_checkpoint *checkpoint);
 
-/* Take the messages from a checkpoint that every rank has read, before the first step. Messages of
- * another number of ranks, delay or partition are dropped; a note names `file`, unless it is NULL.
- * Collective. SL_ERR_DATA, SL_ERR_SYSTEM. */
+/* Load the late messages of a checkpoint that every rank has read, before the first step. Drop
+ * messages of another number of ranks, delay or partition, with a note that names `file`, unless it
+ * is NULL. Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM. */
 int sl_late_messages_load(struct sl_network *net, const struct sl_checkpoint *checkpoint,
                           const char *file);
 

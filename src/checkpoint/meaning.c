@@ -16,8 +16,8 @@ static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
 
 /* ---- Describe ---- */
 
-/* Whether names can be told apart when they are read again: JSON has UTF-8 alone. Other classes
- * keep their numbers. */
+/* Whether names stay distinct when they are read again: JSON holds UTF-8 only. Classes with other
+ * names keep their numbers. */
 static bool can_be_read(const char *const *names)
 {
     struct sl_string_ids ids = {0};
@@ -68,7 +68,7 @@ json_t *sl_meaning_describe(const struct sl_source *source)
 
 /* ---- Adopt ---- */
 
-/* The names of a model's classes, a number for each. */
+/* Read the names of a model's classes, and give each name its number. */
 static int read_names(struct sl_source *source, const json_t *list, const char *model,
                       const char *const **names, struct sl_string_ids *numbers)
 {
@@ -91,7 +91,7 @@ static int read_names(struct sl_source *source, const json_t *list, const char *
     return SL_OK;
 }
 
-/* The first names of a list, for an error. */
+/* Write the first names of a list into an error's text. */
 static void list_names(const char *const *names, char *text, size_t size)
 {
     enum { MOST = 10 };
@@ -175,7 +175,8 @@ static int check_features(const struct sl_source *source, const json_t *dataset,
                     model, source->path);
 }
 
-/* Columns are not sorted by their names: the order must be the model's. */
+/* Check that columns have the model's names in the model's order. Columns are not sorted by name.
+ */
 static int check_columns(const struct sl_source *source, const json_t *list, const char *model)
 {
     const size_t count = (size_t)sl_labels_count_names(source->feature_names),
@@ -202,7 +203,7 @@ static int refuse_moments(const char *model, const char *list)
                     model, list, list == DEVIATIONS ? ", above 0" : "");
 }
 
-/* A number for each column, above a bound. */
+/* Read a number above a bound for each column. */
 static int read_moments(struct sl_source *source, const json_t *dataset, const char *list,
                         double above, const char *model, const double **out)
 {
@@ -226,7 +227,8 @@ static int read_moments(struct sl_source *source, const json_t *dataset, const c
     return SL_OK;
 }
 
-/* The model's means and deviations of columns. Sparse features are expanded row by row. */
+/* Give the dataset the model's means and deviations of columns. Sparse features are expanded row by
+ * row. */
 static int adopt_moments(struct sl_source *source, const json_t *dataset, bool standardizes,
                          const char *model)
 {

@@ -1,6 +1,6 @@
 /* The meaning of a model's numbers: names of its classes and of its features' columns, whether its
- * features were the identity, and moments of columns. A checkpoint keeps the meaning, for datasets
- * that the model meets later. */
+ * features were the identity, and moments of columns. A checkpoint keeps the meaning for datasets
+ * that the model reads later. */
 #ifndef SL_CHECKPOINT_MEANING_H
 #define SL_CHECKPOINT_MEANING_H
 
@@ -9,13 +9,13 @@
 #include "data/source.h"
 
 /* Return the member "dataset" of a checkpoint's description, a new object: name, sizes, and the
- * meaning. NULL: no memory. */
+ * meaning. Return NULL without memory. */
 json_t *sl_meaning_describe(const struct sl_source *source);
 
 /* Give the classes of a dataset the numbers and names of a model's. `dataset`: what
  * sl_meaning_describe returned when the model was trained; `model`: the name of the checkpoint, for
- * errors; `standardizes`: whether its options say that columns are. Standardise columns as the
- * model's were. Labels without names keep their numbers. SL_ERR_DATA: the model does not know a
+ * errors; `standardizes`: whether its options standardise columns; if so, use the model's means and
+ * deviations. Labels without names keep their numbers. SL_ERR_DATA: the model does not know a
  * class; columns of several labels or of features have other names or another order; one of the two
  * alone has the identity as features; or means or deviations are missing. SL_ERR_SYSTEM. */
 int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool standardizes,

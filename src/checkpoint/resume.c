@@ -8,8 +8,8 @@
 #include "graphs/distribution.h"
 #include "graphs/vertex_cut.h"
 
-/* Of "how to run", what decides in which order numbers are added. Nothing else does: workers,
- * schedulers, forms of broadcasts. Devices round differently, but are the machine's. */
+/* Options of "how to run" that decide in which order numbers are added. Workers, schedulers and
+ * forms of broadcasts do not. Devices round differently, but belong to the machine. */
 static const char *const kept[] = {
     "groups",    "preload-hops", "distribution", "grid",         "replication",
     "partition", "delay",        "partial-sums", "exact-epochs", "sum-order",
@@ -30,8 +30,8 @@ static void leave(bool *skip, const char *name)
         skip[o] = skip[o] || strcmp(sl_config_options[o].name, name) == 0;
 }
 
-/* One option that says how ranks share the graph stands for all of them; parts and delays go with
- * the distribution that they are of. */
+/* Skip saved options that a given option replaces. One option of --distribution, --grid and
+ * --replication replaces all three. Partitions and delays belong to a distribution. */
 static void leave_others(const struct sl_config *config, const bool *given, const json_t *saved,
                          bool *skip)
 {
@@ -48,7 +48,7 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
     if (grid || (!distribution && !replication && json_is_string(json_object_get(saved, "grid"))))
         leave(skip, "distribution"); /* the grid decides */
     if (sl_config_is_given(given, "delay"))
-        leave(skip, "exact-epochs"); /* with another delay, maybe none */
+        leave(skip, "exact-epochs"); /* another delay may allow no exact epochs */
     if (grid || other) {
         leave(skip, "partition");
         leave(skip, "delay");
@@ -70,14 +70,14 @@ static void choose_anew(struct sl_config *config, int ranks)
     config->distribution = NULL;
 }
 
-/* Where it was left to the program and is no grid, it was 1D, or one rank, which has the same bits.
- */
+/* Settle a distribution that the checkpoint's run left to the program. Unless it was a grid, it was
+ * 1D or one rank, which gives the same bits. */
 static void settle_distribution(struct sl_config *config, const bool *given, int ranks)
 {
     struct sl_grid grid;
     if (sl_config_is_given(given, "distribution") || sl_config_is_given(given, "grid") ||
         sl_config_is_given(given, "replication") ||
-        config->groups.given) /* whose ranks these are */
+        config->groups.given) /* the distribution then cuts a group's ranks */
         return;
     if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid)) {
         choose_anew(config, ranks);
@@ -88,8 +88,8 @@ static void settle_distribution(struct sl_config *config, const bool *given, int
         config->distribution = sl_distribution_find("1d");
 }
 
-/* Programs without the option computed all rows. A distribution or an order that is given may be
- * for all rows. */
+/* Settle --rows. Programs without --rows computed all rows. A given distribution or order may need
+ * all rows. */
 static void settle_rows(struct sl_config *config, const bool *given, const json_t *saved)
 {
     const bool all = !json_object_get(saved, "rows") ||
@@ -98,8 +98,8 @@ static void settle_rows(struct sl_config *config, const bool *given, const json_
         config->rows = SL_ROWS_ALL;
 }
 
-/* Parts of several ranks on one rank, orders that a given distribution does not take, instructions
- * that this processor lacks. */
+/* Reset saved options that this run cannot have: parts of several ranks on one rank, an order that
+ * a given distribution does not take, instructions that this processor lacks. */
 static int settle_others(struct sl_config *config, const bool *given, int ranks)
 {
     const struct sl_distribution_kind *kind = sl_config_kind(config);
@@ -121,7 +121,7 @@ static int settle_others(struct sl_config *config, const bool *given, int ranks)
     return code;
 }
 
-/* Delayed runs of programs without the option had unscaled partial sums. */
+/* Settle --partial-sums. Programs without it did not scale partial sums of delayed runs. */
 static void settle_partial_sums(struct sl_config *config, const bool *given, const json_t *saved)
 {
     const char *before = json_string_value(json_object_get(saved, "delay"));
@@ -132,15 +132,16 @@ static void settle_partial_sums(struct sl_config *config, const bool *given, con
         config->partial_sums = SL_PARTIAL_SUMS_UNSCALED;
 }
 
-/* The best weights, which may have been the program's choice, are kept where the new run can tell
- * them (sl_defaults_settle). */
+/* Settle --keep. A saved "best" may have been the program's choice, so the new run chooses by its
+ * own data (sl_defaults_settle). */
 static void settle_keep(struct sl_config *config, const bool *given)
 {
     if (config->keep == SL_KEEP_BEST && !sl_config_is_given(given, "keep"))
         config->keep = SL_KEEP_AUTO;
 }
 
-/* Parameters of other heads have the same shapes, but are of another network. */
+/* Refuse other numbers of heads: the parameters have the same shapes, but belong to another
+ * network. */
 static int check_heads(const struct sl_config *config, const bool *given, const json_t *saved)
 {
     static const char *const names[] = {"heads", "out-heads"};
@@ -156,7 +157,7 @@ static int check_heads(const struct sl_config *config, const bool *given, const 
     return 0;
 }
 
-/* Weights were trained on features of one norm. */
+/* Refuse another norm than the one of the features that the weights were trained on. */
 static int check_norm(const struct sl_config *config, const bool *given, const json_t *saved)
 {
     static const char name[] = "normalize-features";

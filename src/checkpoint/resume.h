@@ -1,15 +1,15 @@
 /* Options that a resumed run takes from its checkpoint: the model, its training, and the execution
- * options that decide the order of sums. The run does not take --device and --spmm: they are the
- * machine's. */
+ * options that decide the order of sums. A resumed run does not take --device and --spmm, which
+ * belong to the machine. */
 #ifndef SL_CHECKPOINT_RESUME_H
 #define SL_CHECKPOINT_RESUME_H
 
 #include "checkpoint/checkpoint.h"
 #include "recipe/config.h"
 
-/* Read config->resume, and take from it the options that the command line did not give; `given` is
- * as of sl_options_parse. An option is left out where it contradicts a given one. A grid that does
- * not fit the ranks is left out with a note. SL_ERR_DATA; sl_checkpoint_free in either case. */
+/* Read config->resume, and take the options from it that the command line did not give. `given`:
+ * see sl_options_parse. Skip an option that contradicts a given one. Skip a grid that does not fit
+ * the ranks, with a note. Return 0 or SL_ERR_DATA; call sl_checkpoint_free in either case. */
 int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
                    struct sl_checkpoint *checkpoint);
 

@@ -52,7 +52,7 @@ int64_t sl_saved_run_bytes(int64_t rows, int64_t cols)
     return run_of(rows, cols) * cols * (int64_t)sizeof(float);
 }
 
-/* Rows that lie `ld` numbers apart. */
+/* Call `use` with rows that lie `ld` numbers apart. */
 static void use_rows(const float *numbers, int64_t ld, int64_t rows, int64_t cols,
                      sl_saved_use *use, void *context)
 {
@@ -61,7 +61,8 @@ static void use_rows(const float *numbers, int64_t ld, int64_t rows, int64_t col
         use(context, numbers + r * ld, gaps ? cols : rows * cols);
 }
 
-/* The owner sends a run when rank 0 asks for it, and waits before it copies the next one. */
+/* Move a run of rows from its owner to rank 0. The owner sends it when rank 0 asks, and waits
+ * before it copies the next run. */
 static void take_run(struct sl_runtime *rt, struct sl_tile *tile, int64_t first, int64_t cols,
                      struct sl_tile *run, sl_saved_use *use, void *context)
 {
@@ -97,7 +98,8 @@ void sl_saved_take_rows(struct sl_runtime *rt, struct sl_tile *tile, int64_t fir
 
 /* ---- Take ---- */
 
-/* A tensor may have the first columns of a tile alone: a bias beside wider weights. */
+/* Return the columns of the rows' tensor. A bias beside wider weights has only the first columns of
+ * the tile. */
 static int64_t cols_of(const struct sl_saved *saved, const struct sl_saved_rows *rows)
 {
     return saved->checkpoint.tensors[rows->tensor].cols;
@@ -110,7 +112,7 @@ static void append_rows(void *to, const float *numbers, int64_t count)
     *at += count;
 }
 
-/* Room for the numbers that are elsewhere. Ranks other than 0 have no more tensors than that. */
+/* Allocate the numbers of tensors that tiles hold. */
 static int make_room(struct sl_checkpoint *checkpoint)
 {
     for (int t = 0; t < checkpoint->count; t++) {
@@ -124,7 +126,7 @@ static int make_room(struct sl_checkpoint *checkpoint)
     return 0;
 }
 
-/* The description, and tensors that rank 0 alone has added. */
+/* Broadcast rank 0's description, and the tensors that only rank 0 has added. */
 static int share(struct sl_runtime *rt, struct sl_checkpoint *checkpoint, int64_t shared)
 {
     char *text = rt->rank == 0 ? json_dumps(checkpoint->description, JSON_COMPACT) : NULL;
@@ -185,7 +187,7 @@ int sl_saved_take(struct sl_saved *saved, struct sl_checkpoint *out)
 
 /* ---- Write ---- */
 
-/* Rank 0 says whether it takes all rows, maybe again. */
+/* Return whether rank 0 takes all rows, perhaps once more. Collective. */
 static bool agree_to_go_on(struct sl_saved *saved, bool goes_on)
 {
     int64_t heard = goes_on;

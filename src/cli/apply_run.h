@@ -1,4 +1,4 @@
-/* How predict and evaluate run a trained model: the options, a part of their configuration. */
+/* Options and start of predict and evaluate, which run a trained model. */
 #ifndef SL_CLI_APPLY_RUN_H
 #define SL_CLI_APPLY_RUN_H
 
@@ -12,12 +12,12 @@ struct sl_apply_run {
     enum sl_device device;
     char *scheduler;
     const struct sl_distribution_name *distribution;
-    struct sl_grid grid; /* no rows: not given */
+    struct sl_grid grid; /* no rows: no --grid */
     int64_t tiles, workers, replication;
     struct sl_talk talk;
 };
 
-/* Rows of a table of options, whose configuration has the struct at `offset`. */
+/* Rows of the options, for a configuration that has the struct at `offset`. */
 #define SL_APPLY_RUN_FIELD(offset, name) ((offset) + offsetof(struct sl_apply_run, name))
 /* clang-format off */
 #define SL_APPLY_RUN_OPTIONS(offset)                                                               \
@@ -42,11 +42,11 @@ struct sl_apply_run {
      "NAME", "StarPU scheduling policy", "Execution"}
 /* clang-format on */
 
-/* Return what sl_apply_create is told; strings are the configuration's. */
+/* Return the options of sl_apply_create. Strings are borrowed from `run`. */
 struct sl_apply_options sl_apply_run_options(const struct sl_apply_run *run);
 
-/* Start StarPU, and the log on rank 0, for a command with this configuration (`given`: as of
- * sl_options_parse). Errors of sl_runtime_start. */
+/* Start StarPU, and the log on rank 0, for a command with a configuration. `given`: see
+ * sl_options_parse. Return 0 or a code of sl_runtime_start. */
 int sl_apply_run_start(const struct sl_apply_run *run, const struct sl_command *command,
                        const void *config, const bool *given, struct sl_runtime *rt);
 

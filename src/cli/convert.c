@@ -1,4 +1,4 @@
-/* starling convert: any format that can be read, to the directory layout or a file. */
+/* starling convert: any readable format to the directory layout or a file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum duplicates { DUPLICATES(SL_CHOICE_CONSTANT) };
 enum empty_cells { EMPTY_CELLS(SL_CHOICE_CONSTANT) };
 
 struct config {
-    int symmetrize; /* the place in SL_SYMMETRIES */
+    int symmetrize; /* place in SL_SYMMETRIES */
     enum duplicates duplicates;
     enum empty_cells empty_cells;
     enum sl_weight_column weights;

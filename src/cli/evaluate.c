@@ -1,4 +1,4 @@
-/* starling evaluate: a trained model and a dataset with labels in, scores out. */
+/* starling evaluate: scores of a trained model on a dataset with labels. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +42,8 @@ static const char *const split_names[] = {
 
 /* ---- Scores ---- */
 
-/* As sl_kernel_label_counts counts them. counts (classes, SL_TABLE_COUNTS). */
+/* Set counts (classes, SL_TABLE_COUNTS) of a split from its confusion matrix, as
+ * sl_kernel_label_counts does. */
 static void count_labels(const json_t *rows, int split, double *counts)
 {
     const size_t classes = json_array_size(rows);
@@ -77,7 +78,7 @@ static void set_score(json_t *scores, const char *metric, int split, double scor
     json_object_set_new(of, split_names[split], score_or_null(score));
 }
 
-/* Metrics of classes that follow from the confusion matrix. */
+/* Add the metrics that follow from the confusion matrix. */
 static void add_class_metrics(json_t *scores, const json_t *confusion)
 {
     static const struct sl_metric *const metrics[] = {&sl_metric_micro_f1, &sl_metric_macro_f1,
@@ -97,7 +98,7 @@ static void add_class_metrics(json_t *scores, const json_t *confusion)
     free(counts);
 }
 
-/* `named`: what the dataset calls the classes, where it does. */
+/* Return the scores of each class. `named`: names of the classes, if the dataset has any. */
 static json_t *describe_classes(const json_t *rows, const struct sl_identities *named)
 {
     json_t *list = json_array();
@@ -113,8 +114,8 @@ static json_t *describe_classes(const json_t *rows, const struct sl_identities *
     return list;
 }
 
-/* Count which class was taken for which, if the memory is a hundred MiB at most; NULL: it is more,
- * or the model has no classes. Collective. */
+/* Return the confusion matrices, or NULL if the model has no classes, or more than take a hundred
+ * MiB. Collective. */
 static json_t *describe_confusion(struct sl_apply *apply)
 {
     enum { MOST_CLASSES = 1024 };
@@ -129,7 +130,7 @@ static json_t *describe_confusion(struct sl_apply *apply)
     return confusion;
 }
 
-/* Collective. */
+/* Return the document of all scores. Collective. */
 static json_t *describe(struct sl_apply *apply, const struct sl_identities *named)
 {
     const struct sl_outcome *outcome = &apply->outcome;

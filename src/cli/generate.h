@@ -10,9 +10,10 @@
 extern const struct sl_command sl_command_generate_bter, sl_command_generate_community,
     sl_command_generate_like, sl_command_generate_rmat;
 
-/* Option rows for a configuration struct with a member `options`. All kinds have the first rows:
- * they need a member `talk` and options.seed. The next row needs options.threads. The last rows are
- * for features and classes that say nothing about the graph. */
+/* Rows of options, for a configuration struct with a member `options`. SL_GENERATE_OPTIONS: every
+ * kind; they need a member `talk` and options.seed. SL_GENERATE_THREADS_OPTION: needs
+ * options.threads. SL_GENERATE_VERTICES_OPTIONS: features and classes that do not depend on the
+ * graph. */
 #define SL_GENERATE_OPTIONS(config)                         \
     {"seed",                                                \
      SL_OPTION_INT,                                         \
@@ -47,8 +48,8 @@ extern const struct sl_command sl_command_generate_bter, sl_command_generate_com
             NULL, "N", "classes, at random", "Vertices"                                        \
     }
 
-/* Run `command`, a kind whose only argument is the directory. Fill `config`, which has `talk` as a
- * member; call `generate` and write its dataset. Return 0 or an error code. */
+/* Run `command`, a kind of dataset whose only argument is the directory. Fill `config`, which has
+ * `talk` as a member; call `generate` and write its dataset. Return 0 or an error code. */
 int sl_generate_run(const struct sl_command *command, void *config, const struct sl_talk *talk,
                     int (*generate)(const void *config, struct sl_dataset *data), int argc,
                     char **argv);

@@ -1,4 +1,5 @@
-/* starling generate bter: the degrees and the clustering of a dataset, denser. */
+/* starling generate bter: a graph with a dataset's vertex count and clustering, and multiplied
+ * degrees. */
 #include "data/generate/generate_bter.h"
 
 #include "cli/generate.h"

@@ -1,4 +1,4 @@
-/* starling generate like: the like of a published dataset. */
+/* starling generate like: a graph like a published dataset. */
 #include "data/generate/generate_like.h"
 
 #include "cli/generate.h"

@@ -36,7 +36,7 @@ static void print_command_help(const struct sl_command *command, bool all)
     }
 }
 
-/* The command or part that the words name: they are those after a command's own. */
+/* Return the part of a command that the first word names, or the command itself. */
 static const struct sl_command *narrow(const struct sl_command *command, int argc, char **argv)
 {
     const struct sl_command *part = argc > 0 ? sl_command_part(command, argv[0]) : NULL;
@@ -66,7 +66,7 @@ int sl_help_print(int argc, char **argv)
     return 0;
 }
 
-/* Words after a "--" are no options. */
+/* Words after "--" are no options. */
 bool sl_help_print_asked(const struct sl_command *command, int argc, char **argv)
 {
     for (int a = 0; a < argc && strcmp(argv[a], "--") != 0; a++) {
@@ -180,7 +180,7 @@ static void print_names(const struct sl_command *const *list, size_t skip)
         printf("%s%s", c > list ? " " : "", (*c)->name + skip);
 }
 
-/* Commands with parts: their part is the second word. */
+/* Print the commands that have parts, with `between` between them. */
 static void print_parted(const char *between)
 {
     const char *before = "";
@@ -191,7 +191,7 @@ static void print_parted(const char *between)
         }
 }
 
-/* "bench spmm" is two words. */
+/* Print the cases of a command and its parts. A part is two words: "bench spmm". */
 static void print_bash_case(const struct sl_command *command)
 {
     printf("    '%s')\n", command->name);

@@ -1,4 +1,4 @@
-/* starling info: what a dataset holds, or what this machine has. */
+/* starling info: the contents of a dataset, or this machine. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* "12 B", "3.4 MiB". */
+/* Return a size as text: "12 B", "3.4 MiB". */
 static const char *size_text(double bytes, char text[32])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -77,7 +77,7 @@ static void print_graph(const struct sl_dataset *data, const struct sl_graph_sta
            percent(s->largest_component, s->vertices));
 }
 
-/* What a vertex is called: its name, or its number. */
+/* Print a vertex's name, or its number if it has none. */
 static void print_vertex(const struct sl_dataset *data, int64_t v)
 {
     const struct sl_npy *ids = &data->vertex_ids;
@@ -89,7 +89,8 @@ static void print_vertex(const struct sl_dataset *data, int64_t v)
     free(text);
 }
 
-/* The first vertex with neighbours as an example. */
+/* Print the direction of edges of a directed graph. The first vertex with neighbours is the
+ * example. */
 static void print_direction(const struct sl_dataset *data)
 {
     const struct sl_csr *a = &data->adjacency;
@@ -110,7 +111,7 @@ static void print_direction(const struct sl_dataset *data)
     printf("%s\n", degree > SHOWN ? ", ..." : "");
 }
 
-/* How many vertices have a degree of 0, 1, 2 to 3, 4 to 7, … */
+/* Print how many vertices have a degree of 0, 1, 2 to 3, 4 to 7, … */
 static void print_degrees(const struct sl_dataset *data)
 {
     int64_t bins[64] = {0}, most = 1;
@@ -185,7 +186,8 @@ static void print_classes(const struct sl_dataset *data, const struct sl_graph_s
     printf("%s\n", s->classes > SHOWN ? "\n               ..." : "");
 }
 
-/* What `train` would plan with its default options, on one rank with all cores of this machine. */
+/* Make the memory plan of `train` with default options, on one rank with all cores of this machine.
+ */
 static int plan_training(const struct sl_dataset *data, const struct config *config,
                          struct sl_plan *plan)
 {
@@ -292,7 +294,7 @@ static void print_caches(const struct sl_machine *machine)
     }
 }
 
-/* What `starling bench … --remember` kept. */
+/* Print the figures that `starling bench … --remember` kept. */
 static void print_remembered(void)
 {
     struct sl_remembered_machine machine;

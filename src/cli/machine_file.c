@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 
-/* A program that was not installed lies in its build tree, which knows the way to the sources.
- * malloc; NULL without memory. */
+/* Return the folder of machine files in the sources. A program that is not installed lies in its
+ * build tree, which knows the path of the sources. malloc; NULL without memory. */
 static char *name_build_folder(void)
 {
     char program[PATH_MAX], *folder;
@@ -26,7 +26,7 @@ static char *name_build_folder(void)
                : folder;
 }
 
-/* The names in a folder, without ".json", in `list`. */
+/* Write the names of a folder's .json files to `list`, without ".json". */
 static void list_names(const char *folder, char *list, size_t size)
 {
     struct dirent **entries = NULL;
@@ -41,7 +41,7 @@ static void list_names(const char *folder, char *list, size_t size)
     free(entries);
 }
 
-/* Whether `folder` has a file of that name, which is then read: *code. */
+/* Return whether `folder` has a machine file with a name. If so, read it, and set *code. */
 static bool read_shipped(const char *folder, const char *name, struct sl_rates *out, int *code)
 {
     char *path;

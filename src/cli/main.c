@@ -1,4 +1,4 @@
-/* starling: finds the subcommand and turns its error into one line and an exit status. */
+/* starling: runs a subcommand, and turns its error into one line and an exit status. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static void speak(void)
     sl_warn("%s", sl_error_message()[0] ? sl_error_message() : "no memory");
 }
 
-/* Whether this is another rank than 0 of a command that ranks run one by one, without MPI. */
+/* Whether this process is not rank 0, of a command that ranks run one by one, without MPI. */
 static bool is_other_rank(void)
 {
     static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
@@ -72,7 +72,7 @@ static bool is_other_rank(void)
     return false;
 }
 
-/* Tasks still run: no destructor may take away what they use. */
+/* Exit at once. Tasks still run, and destructors would free what they use. */
 static void end_with_error(void)
 {
     _exit(1);
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 {
     sl_signals_catch();
     sl_fatal_ends(end_with_error);
-    sl_json_failures(); /* counts from now on */
+    sl_json_failures(); /* failures are counted from now on */
     sl_plain_stdout();
     sl_blas_load_alone(argv);
     sl_blas_choose_kernels();
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
-    /* Mostly rank 0 fails, too. It speaks first, and the launcher ends this rank meanwhile. */
+    /* Usually rank 0 fails, too. Let it speak first; the launcher ends this rank meanwhile. */
     if (code && is_other_rank())
         sleep(WAIT_FOR_RANK_0);
     code = sl_runtime_end(code, speak);

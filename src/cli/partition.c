@@ -1,4 +1,4 @@
-/* starling partition: cuts a graph into parts, of edges or of vertices, and writes who has what. */
+/* starling partition: cuts a graph into parts of edges or vertices, and writes the part of each. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ struct config {
 
 #define FIELD(name) offsetof(struct config, name)
 
-enum { METHOD, PARTS }; /* rows of the table that must be given */
+enum { METHOD, PARTS }; /* options that must be given */
 
 static const struct sl_option options[] = {
     {"method", SL_OPTION_NAME, FIELD(method), NULL, 0, 0, SL_PARTS_METHODS, "NAME",
@@ -111,7 +111,7 @@ static int write_parts(const struct config *config, const struct sl_dataset *dat
     return code;
 }
 
-/* There are no more parts than vertices, or edges, to be cut. */
+/* Refuse more parts than there are vertices, or edges, to cut. */
 static int check_parts(const struct config *config, const struct sl_dataset *data,
                        const char *dataset)
 {
@@ -149,7 +149,7 @@ static int partition(const struct config *config, const char *dataset)
     return code;
 }
 
-/* Files of ours never end up in a dataset that nobody named as their place. */
+/* Refuse to write into the current directory if it is a dataset and --out was not given. */
 static int check_place(const struct config *config)
 {
     if (config->out || access("meta.json", F_OK) != 0)

@@ -1,5 +1,5 @@
-/* starling plan: what training would cost on every distribution of any number of ranks, none of
- * which runs. */
+/* starling plan: the predicted costs of training on every distribution of any number of ranks. No
+ * rank runs. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ enum { MOST_RANKS = 16384 };
 
 struct config {
     int64_t ranks, machine_ranks, rows;
-    int delay;                                       /* recipe/values.h */
+    int delay;                                       /* see recipe/values.h */
     const struct sl_distribution_name *distribution; /* NULL: any */
     char *machine, *partition, *like, *json;
     enum sl_partial_sums partial_sums;
@@ -81,17 +81,17 @@ static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved
 
 struct planning {
     struct config config;
-    struct sl_config options;    /* of train */
-    bool given[SL_MOST_OPTIONS]; /* of these */
+    struct sl_config options;    /* options of train */
+    bool given[SL_MOST_OPTIONS]; /* options of train that were given */
     struct sl_training training;
-    struct sl_process process; /* as --ranks-per-machine says */
+    struct sl_process process; /* with --ranks-per-machine ranks */
     struct sl_runtime rt;
     struct sl_source source;
-    struct sl_selection needed; /* the graph of needed rows, where a step trains on that graph */
-    struct sl_needed_size validation; /* the graph of evaluations between its steps; zero: none */
-    struct sl_source shares; /* the graph that a step trains on, with shares of every hop */
+    struct sl_selection needed;       /* a step's graph of needed rows; no rows: the whole graph */
+    struct sl_needed_size validation; /* graph of evaluations between epochs; zero: none */
+    struct sl_source shares;          /* a step's graph, cut into shares of every hop */
     struct sl_rates rates, core;
-    struct sl_partition partition, vertices; /* of the shares; of vertices without hops */
+    struct sl_partition partition, vertices; /* cuts of `shares`; of the graph without hops */
     struct sl_tile_counts counts;
     struct sl_scenario_halo halo;
     struct sl_scenario_cut cut;
@@ -101,9 +101,9 @@ struct planning {
     int64_t space;
     const struct sl_prediction *winner;
     struct sl_partition_options cuts;
-    struct sl_group_plan *group; // (groups): of --groups and --batches
+    struct sl_group_plan *group; // (groups): plans of --groups and --batches
     int groups;
-    char reason[256]; /* why the winner */
+    char reason[256]; /* why the winner won */
     struct sl_needed_choice rows;
 };
 
@@ -135,13 +135,14 @@ static int open_graph(struct planning *p, const char *path, int positionals)
     return code;
 }
 
-/* The graph that a training step takes. */
+/* Return the graph that a training step takes. */
 static struct sl_source *trained(struct planning *p)
 {
     return p->needed.row ? &p->needed.source : &p->source;
 }
 
-/* As training does. Groups and batches select for themselves. */
+/* Choose and select the rows of a training step, as training does. Groups and batches select for
+ * themselves. */
 static int select_rows(struct planning *p)
 {
     if (p->config.like)
@@ -175,7 +176,7 @@ static int find_rates(struct planning *p)
     return code;
 }
 
-/* Vertices in random order: so are the parts. */
+/* Expect the counts of --like, whose vertices and parts are in random order. */
 static int expect_counts(struct planning *p, const struct sl_partition_options *cuts)
 {
     const int64_t entries = p->source.adjacency.indices.count;
@@ -204,7 +205,7 @@ static int count(struct planning *p, const struct sl_partition_options *cuts)
 static int cut(struct planning *p)
 {
     const struct sl_source *graph = trained(p);
-    struct sl_source flat = *graph; /* tiles of clones follow from rows, whatever their hops */
+    struct sl_source flat = *graph; /* tiles of clones follow from rows, not hops */
     flat.hop_cut = NULL;
     p->training = sl_config_training(&p->options, graph);
     struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training.how);
@@ -212,7 +213,7 @@ static int cut(struct planning *p)
     cuts.cores = p->rates.cores * cuts.ranks;
     cuts.link = (int64_t)fmin(sl_rates_link(&p->rates, cuts.ranks).bytes_per_second, 1e18);
     p->cuts = cuts;
-    if (p->config.like) /* in random order, the same but for noise */
+    if (p->config.like) /* random rows have equal work, but for noise */
         cuts.balance = SL_BALANCE_ROWS;
     if (graph->vertices < cuts.ranks)
         return sl_error(SL_ERR_USAGE,
@@ -250,7 +251,7 @@ static void add_evaluations(const struct planning *p, struct sl_plan *memory)
 {
     const struct sl_source *step = &p->needed.source, *whole = &p->source;
     const struct sl_needed_size *validation = &p->validation;
-    /* with loops */
+    /* Entries of the step's adjacency, with loops. */
     const double entries = (double)(step->adjacency.indices.count + step->vertices);
     const double vertices = (double)step->vertices,
                  more = (double)(whole->vertices + validation->vertices) / vertices,
@@ -305,7 +306,7 @@ static int parse_groups(const struct planning *p, struct sl_group_plan_options *
     return 0;
 }
 
-/* Of groups: what each number of preloaded hops takes, and samples, and batches. */
+/* Predict groups and batches: each number of preloaded hops, samples, and batches. */
 static int plan_groups(struct planning *p)
 {
     struct sl_group_plan_options how = {
@@ -345,7 +346,7 @@ static int plan_groups(struct planning *p)
 
 /* ---- What comes out ---- */
 
-/* What a step trains on: "2 hops", "sample", "co:4", "co:4, sample". */
+/* Return the name of a plan's graphs: "2 hops", "sample", "co:4", "co:4, sample". */
 static json_t *name_group(const struct planning *p, const struct sl_group_plan *of)
 {
     struct sl_batches_options how;
@@ -378,7 +379,7 @@ static json_t *describe_groups(const struct planning *p)
     return rows;
 }
 
-/* The exact groups with the shortest epoch; NULL: there are none. */
+/* Return the fastest plan of exact groups, or NULL if there is none. */
 static const struct sl_group_plan *find_fastest_groups(const struct planning *p)
 {
     const struct sl_group_plan *best = NULL;
@@ -390,7 +391,7 @@ static const struct sl_group_plan *find_fastest_groups(const struct planning *p)
     return best;
 }
 
-/* Of the distributions and the groups, which all are exact. */
+/* Print the fastest of the distributions and the groups, all of which are exact. */
 static void print_fastest(const struct planning *p, const struct sl_group_plan *best)
 {
     const double seconds = sl_group_plan_seconds(best);
@@ -468,8 +469,8 @@ static void print_memory(const struct sl_plan *plan)
     putchar('\n');
 }
 
-/* Return the prediction that the order of sums is told of: the winner if its sums meet own tiles
- * last, else 1D. NULL: neither has such tiles. */
+/* Return the prediction whose order of sums is reported: the winner if its sums meet own tiles
+ * last, else 1D. Return NULL if neither has such tiles. */
 static const struct sl_prediction *find_own_last(const struct planning *p)
 {
     const struct sl_prediction *found = p->winner->most.own_last > 0.0 ? p->winner : NULL;
@@ -479,8 +480,8 @@ static const struct sl_prediction *find_own_last(const struct planning *p)
     return found;
 }
 
-/* What --sum-order own-first saves, or would: at most the time of the own tiles, and at most that
- * of the messages. */
+/* Print what --sum-order own-first saves, or would save: at most the time of the own tiles, and at
+ * most the time of the messages. */
 static void print_sum_order(const struct planning *p)
 {
     const struct sl_prediction *with = find_own_last(p);
@@ -534,7 +535,7 @@ static void print(const struct planning *p, const json_t *document)
     json_t *shown = json_array();
     for (size_t g = 0; g < (size_t)p->config.rows && g < (size_t)p->count; g++)
         json_array_append(shown, json_array_get(json_object_get(document, "grids"), g));
-    char cores[48] = ""; /* unless ranks share this machine, each has one like it */
+    char cores[48] = ""; /* ranks share this machine, or each has one like it */
     if (!p->config.machine)
         snprintf(cores, sizeof cores, " of %d core%s each", p->rates.cores, sl_s(p->rates.cores));
     printf("%s on %d rank%s%s, %d tile%s; %s\nfigures of a training step, of the rank with most; "
@@ -566,7 +567,8 @@ static int report(const struct planning *p)
 
 /* ---- The command ---- */
 
-/* These are train's, without the distribution that they are for there. */
+/* Set train's options that plan has, too, except --distribution, which has another meaning there.
+ */
 static int take_cut_options(struct planning *p, const bool *given)
 {
     for (int o = 0; options[o].name; o++) {

@@ -1,5 +1,4 @@
-/* starling predict: a trained model and a dataset in, predictions and embeddings of every vertex
- * out. */
+/* starling predict: predictions and embeddings of every vertex of a dataset, by a trained model. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +41,7 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* (vertices, cols) of `matrix`, on rank 0; as probabilities where `loss` is given. */
+/* Write `matrix` (vertices, cols) on rank 0. With `loss`, write probabilities of the logits. */
 static int write_matrix(struct sl_apply *apply, struct sl_matrix *matrix,
                         const struct sl_loss *loss, const char *path)
 {
@@ -64,14 +63,15 @@ static int write_matrix(struct sl_apply *apply, struct sl_matrix *matrix,
 
 /* ---- Predictions ---- */
 
-/* Of several labels: 0 or 1 of each. Of numbers: these. */
+/* Predictions of several columns: labels of 0 or 1, or numbers. */
 struct rows {
     int64_t columns;
     const int32_t *label; // (vertices, columns), or NULL
     const float *number;  // (vertices, columns), or NULL
 };
 
-/* The labels (columns) that are 1, with commas; by their numbers, or by the names of `named`. */
+/* Print the labels (columns) that are 1, with commas between them: their numbers, or their names in
+ * `named`. */
 static bool print_list(FILE *file, int64_t columns, const int32_t *label,
                        const struct sl_identities *named)
 {
@@ -88,7 +88,7 @@ static bool print_list(FILE *file, int64_t columns, const int32_t *label,
     return good;
 }
 
-/* "3,17": the labels of the vertex; and, after a tab, their names, where they have names. */
+/* Print a vertex's labels, "3,17", and after a tab their names, if they have names. */
 static bool print_labels(FILE *file, const struct sl_identities *identities, int64_t vertex,
                          const void *predictions)
 {
@@ -112,9 +112,9 @@ static bool print_numbers(FILE *file, const struct sl_identities *identities, in
     return good;
 }
 
-/* An array of all vertices, and the table of it. */
+/* An array of predictions of all vertices, and how the table prints it. */
 struct output {
-    const char *descr; /* of int32 or float32 */
+    const char *descr; /* NumPy type, int32 or float32 */
     int dims;
     const void *data, *predictions;
     sl_print_prediction *print;
@@ -133,7 +133,7 @@ static int write_output(const struct config *config, const struct sl_identities 
     return code;
 }
 
-/* What the loss says that logits are. `all` and `work` have this shape. */
+/* Write the predictions that the loss derives from logits. `all` and `work` have shape `shape`. */
 static int write_all(const struct config *config, const struct sl_identities *identities,
                      const int64_t shape[2], const struct sl_loss *loss, const float *all,
                      int32_t *work)

@@ -1,4 +1,4 @@
-/* starling report: logs in, one page out. */
+/* starling report: one page from several logs. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* A page in the place of a log would be the end of the log. */
+/* Refuse to write the page over a file that it is made from. */
 static int check_output(const struct config *config, int count, char **logs)
 {
     for (int r = 0; r <= count; r++) {

@@ -6,15 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* All of this runs in a signal handler: nothing takes memory or locks. */
+/* The functions run in a signal handler: they allocate nothing and take no locks. */
 
 static void say(const char *text)
 {
     const ssize_t said = write(STDERR_FILENO, text, strlen(text));
-    (void)said; /* nothing is left to do */
+    (void)said; /* a failure cannot be told */
 }
 
-/* Read a hexadecimal number, and the character behind it. */
+/* Read a hexadecimal number. Return the text behind the next character. */
 static const char *read_hex(const char *text, uintptr_t *number)
 {
     for (*number = 0;; text++)
@@ -26,7 +26,8 @@ static const char *read_hex(const char *text, uintptr_t *number)
             return *text ? text + 1 : text;
 }
 
-/* The file that a line of /proc/self/maps names, if the address lies in its range; else NULL. */
+/* Return the file that a line of /proc/self/maps names, if the address is in its range; else NULL.
+ */
 static const char *file_in(const char *line, uintptr_t address)
 {
     uintptr_t first, end;
@@ -34,7 +35,7 @@ static const char *file_in(const char *line, uintptr_t address)
     return address >= first && address < end ? strchr(line, '/') : NULL;
 }
 
-/* Fill `line` with the line of the address. */
+/* Find the file of an address in /proc/self/maps. `line` holds the name. */
 static const char *find_file(uintptr_t address, char *line, size_t size)
 {
     const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* How much a command says: its options --quiet and --verbose. */
+/* Options --quiet and --verbose of a command. */
 #ifndef SL_CLI_TALK_H
 #define SL_CLI_TALK_H
 
@@ -12,7 +12,8 @@ struct sl_talk {
 
 #define SL_TALK_VERBOSE "note the seconds of each step on stderr"
 
-/* Option rows for a configuration struct with a member `talk`. `quiet` is the help of --quiet. */
+/* Rows of options for a configuration struct with a member `talk`. `quiet_help`: help of --quiet.
+ */
 #define SL_TALK_OPTIONS(config, quiet_help, group)                                                \
     {"quiet",    SL_OPTION_FLAG, offsetof(struct config, talk.quiet), "no", 0, 0, NULL, NULL,     \
      quiet_help, group},                                                                          \
@@ -21,7 +22,7 @@ struct sl_talk {
             SL_TALK_VERBOSE, group                                                                \
     }
 
-/* Say as much as asked from now on, where this process `speaks` (rank 0). --quiet wins. */
+/* Print from now on as the options say, if this process `speaks` (rank 0). --quiet wins. */
 static inline void sl_talk_begin(const struct sl_talk *talk, bool speaks)
 {
     sl_talk(speaks && !talk->quiet, talk->verbose);

@@ -1,4 +1,4 @@
-/* starling train: a dataset in, a trained model, a log and a table out. */
+/* starling train: trains a model on a dataset, writes a log and prints a table. */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 #include "run/fits.h"
 #include "run/run.h"
 
-/* Prints what training would take. */
+/* Print the memory plan of the training. */
 static int show_plan(struct sl_train_run *run)
 {
     struct sl_plan plan;
@@ -80,7 +80,7 @@ static void print_scores(const char *name, const struct sl_scores *scores)
     }
 }
 
-/* The times are sums over the ranks. */
+/* Print the seconds of communication. `times`: sums over the ranks. */
 static void print_communication(const struct sl_train_run *run,
                                 const struct sl_overlap_times *times)
 {
@@ -93,7 +93,8 @@ static void print_communication(const struct sl_train_run *run,
                sl_overlap_seconds(times->between) / run->rt.ranks);
 }
 
-/* What stands after the CPU workers: a build with CUDA says once where it trains. */
+/* Return the text after the CPU workers: GPUs and the way of their messages. A build with CUDA says
+ * so if it finds no GPU. */
 static const char *name_gpus(const struct sl_runtime *rt, char text[64])
 {
     const struct sl_process *process = rt->process;
@@ -104,7 +105,7 @@ static const char *name_gpus(const struct sl_runtime *rt, char text[64])
     return process->gpus > 0 ? text : sl_runtime_lacks_gpus() ? " (no GPU found)" : "";
 }
 
-/* When the run ended before its time, and what is kept of it. */
+/* Print when the run ended early, and which weights are kept. */
 static void print_stop(const struct sl_train_run *run)
 {
     const struct sl_outcome *outcome = &run->outcome;
@@ -159,7 +160,7 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
         print_scores("accuracy", &accuracies);
     if (outcome->metric != &sl_metric_accuracy)
         print_scores(outcome->metric->name, &outcome->score);
-    for (int k = 0; k < outcome->more.count && k < 2; k++) /* the first two of either kind */
+    for (int k = 0; k < outcome->more.count && k < 2; k++) /* the first two scores */
         if (strcmp(outcome->more.name[k], outcome->metric->name) != 0)
             print_scores(outcome->more.name[k], &outcome->more.of[k]);
     printf("  %-22s %.6f (median)\n", "seconds per epoch", outcome->epoch_seconds_median);
@@ -181,7 +182,7 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
     print_stop(run);
 }
 
-/* Over the ranks. */
+/* Return the sums of times over the ranks. Collective. */
 static struct sl_overlap_times sum_times(struct sl_runtime *rt,
                                          const struct sl_overlap_times *times)
 {
@@ -220,7 +221,7 @@ static int train(struct sl_train_run *run, const bool *given)
     return code;
 }
 
-/* The page of --report is drawn from the log, which has a name then. */
+/* Name the log if --report needs one and --log names none, since the page is drawn from the log. */
 static int name_log(struct sl_config *config)
 {
     char log[PATH_MAX];
@@ -240,7 +241,7 @@ static bool draws(const struct sl_train_run *run, const char *path)
     return path && !run->config.plan && run->rt.rank == 0;
 }
 
-/* Whether the programs that draw are there, before the run. */
+/* Check before the run that the programs that draw pictures exist. */
 static int probe_pictures(const struct sl_train_run *run)
 {
     int code = 0;
@@ -251,7 +252,8 @@ static int probe_pictures(const struct sl_train_run *run)
     return code;
 }
 
-/* MPI is up, but posix_spawn, unlike fork, does not touch its memory. */
+/* Draw the page and the picture. MPI is up, but posix_spawn, unlike fork, does not touch its
+ * memory. */
 static int draw_pictures(struct sl_train_run *run)
 {
     const struct sl_config *config = &run->config;

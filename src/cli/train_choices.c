@@ -28,13 +28,13 @@ static const char *text_of(const json_t *event, const char *key)
     return text ? text : "";
 }
 
-/* A reason names the choice; "" where the command line made the choice. */
+/* Print a choice. `reason` names the choice, too; "": the command line made the choice. */
 static void print_choice(const char *option, const char *chosen, const char *reason)
 {
     printf("  %-14s %s\n", option, *reason ? reason : chosen ? chosen : "-");
 }
 
-/* The products' order of each layer: "gemm spmm". */
+/* Print the first product of each layer: "gemm spmm". */
 static void print_products(const json_t *orders)
 {
     printf("  %-14s", "first product");

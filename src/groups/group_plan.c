@@ -10,16 +10,17 @@
 #include "codelets/metrics.h"
 #include "core/error.h"
 
-/* Seconds of a step: of the slowest group, and of all groups together. */
+/* Predicted seconds of a step: the slowest group's computing, traffic inside it, and messages;
+ * `all`: the sum of all groups. */
 struct step {
     double computing, inside, messages, all;
 };
 
-/* A distribution inside groups. */
+/* The plan of an epoch with one distribution inside groups. */
 struct way {
     struct sl_group_plan of;
-    struct step step; /* that groups are added to */
-    int64_t graphs;   /* that have been added */
+    struct step step; /* the current step, which graphs are added to */
+    int64_t graphs;   /* graphs added so far */
 };
 
 struct ways {
@@ -27,7 +28,7 @@ struct ways {
     struct way *way; // (count)
 };
 
-/* Of the graphs of a group. */
+/* Vertices and adjacency entries of a group's graphs, over an epoch. */
 struct sizes {
     double inner, outer, entries, redundant;
 };
@@ -37,17 +38,17 @@ struct planning {
     const struct sl_source *source;
     const struct sl_config *config;
     const struct sl_group_plan_options *how;
-    struct sl_batches *group; // (groups): vertices and sets
-    int64_t *inner;           // (vertices): of a graph
+    struct sl_batches *group; // (groups): vertices and sets of each
+    int64_t *inner;           // (vertices): inner vertices of a graph
     struct sizes *sizes;      // (groups)
     struct sl_group_epoch epoch;
-    int hops; /* that are preloaded; 0: as the options say */
+    int hops; /* preloaded hops; 0: hops of the batches' options */
     struct ways ways;
-    bool *done;      // (groups): whose graph of the step has been added
-    int64_t trained; /* vertices of the step's graphs */
+    bool *done;      // (groups): the group's graph of the step was added
+    int64_t trained; /* training vertices of the step's graphs */
 };
 
-/* Hops whose rows a group has. */
+/* Return how many hops of rows a group holds. */
 static int hops_of(const struct planning *p)
 {
     return p->hops > 0 ? p->hops : p->epoch.most;
@@ -55,13 +56,14 @@ static int hops_of(const struct planning *p)
 
 /* ---- A group in a step ---- */
 
-/* Rows of copies, and their gradients. A message has rows of one hop, and one column of them. */
+/* Add the rows of copies, and their gradients, that travel between groups. A message has rows of
+ * one hop, for one column of ranks. */
 static void add_rows(const struct planning *p, double outer, struct sl_group_plan *of)
 {
     const struct sl_group_epoch *e = &p->epoch;
     const double others = p->how->groups - 1, ranks = p->how->each,
                  columns = fmax(of->inside.grid.columns, 1.0);
-    const double pairs = ranks * ranks / columns * others * p->hops; /* at most */
+    const double pairs = ranks * ranks / columns * others * p->hops; /* pairs of ranks, at most */
     int done = 0;
     if (p->hops == 0)
         return;
@@ -108,8 +110,9 @@ static void add_graph(const struct planning *p, const struct sl_group_prediction
 
 /* ---- Distributions ---- */
 
-/* Find the way with the distribution of a prediction, or add it. What it has of graphs before, all
- * distributions have: nothing travelled inside them. NULL: no memory. */
+/* Return the way with the distribution of a prediction; add it if missing. A new way begins with
+ * the graphs inside which nothing travelled, since all distributions share them. NULL: no memory.
+ */
 static struct way *find_way(struct ways *ways, const struct sl_group_prediction *like)
 {
     struct way fresh = {.graphs = 0};
@@ -137,7 +140,7 @@ static int no_memory_for_ways(int count)
     return sl_error(SL_ERR_SYSTEM, "no memory for %d predictions", count + 1);
 }
 
-/* Add a graph inside which nothing travels, whatever the distribution. */
+/* Add a graph inside which nothing travels to the ways of all distributions. */
 static int add_alone(struct planning *p)
 {
     const struct sl_group_epoch *e = &p->epoch;
@@ -179,7 +182,7 @@ static void add_sizes(struct planning *p, const struct sl_source *graph, struct 
     p->trained += graph->split[SL_SPLIT_TRAIN].count;
 }
 
-/* Select the graph of a group in a step, and count the rows of each number of hops. */
+/* Select the graph of a group in a step, and count its rows for each number of hops. */
 static int select_graph(struct planning *p, const struct sl_batches *b, int step,
                         struct sl_selection *graph)
 {
@@ -195,7 +198,8 @@ static int select_graph(struct planning *p, const struct sl_batches *b, int step
     return sl_batch_select(b, p->inner, inner, 0, p->hops, graph);
 }
 
-/* Add the graph of group g, if nothing travels inside it, or if something does. */
+/* Add the graph of group g if nothing travels inside it (`alone`), or if something does (not
+ * `alone`). */
 static int predict_graph(struct planning *p, int g, int step, bool alone)
 {
     struct sl_selection graph = {0};
@@ -211,7 +215,8 @@ static int predict_graph(struct planning *p, int g, int step, bool alone)
 
 /* ---- An epoch ---- */
 
-/* Graphs that share something first: they find the ways. */
+/* Add the graphs of a step. Graphs inside which rows travel come first, since they find the ways.
+ */
 static int predict_step(struct planning *p, int step)
 {
     int code = 0;
@@ -224,7 +229,8 @@ static int predict_step(struct planning *p, int step)
     return code;
 }
 
-/* A step ends in all groups at the same time. */
+/* Add the step's seconds to the epoch. All groups end a step together, so the mean group waits for
+ * the slowest. */
 static void end_step(const struct planning *p)
 {
     for (struct way *way = p->ways.way; way < p->ways.way + p->ways.count; way++) {
@@ -238,7 +244,7 @@ static void end_step(const struct planning *p)
     }
 }
 
-/* Return the way with the least time of those that all graphs have; NULL: there is none. */
+/* Return the fastest way that holds all `graphs` graphs, or NULL if there is none. */
 static const struct way *find_fastest(const struct ways *ways, int64_t graphs)
 {
     const struct way *best = NULL;
@@ -249,8 +255,8 @@ static const struct way *find_fastest(const struct ways *ways, int64_t graphs)
     return best;
 }
 
-/* Columns that are normalised: sums go to the first group, statistics and the sum of the gradients
- * come back. */
+/* Add the messages of a norm of columns: sums go to the first group, statistics and the summed
+ * gradients come back. */
 static void add_statistics(const struct sl_layer_shape *layer, double times,
                            struct sl_group_plan *of)
 {
@@ -260,8 +266,8 @@ static void add_statistics(const struct sl_layer_shape *layer, double times,
     of->between_messages += 3.0 * times;
 }
 
-/* Gradients and values of weights, and sums of metrics: once in a step, for each group but the
- * first. */
+/* Add the gradients and values of weights, and sums of metrics. In each step, every group but the
+ * first exchanges them with it. */
 static void add_sums(const struct planning *p, int steps, struct sl_group_plan *of)
 {
     const double times = (double)(p->how->groups - 1) * steps;
@@ -306,7 +312,7 @@ static int take_fastest(struct planning *p, int steps, int trained, struct sl_gr
     return 0;
 }
 
-/* Add a step, unless none of its vertices trains: it is left out then, and *trained stays. */
+/* Add a step and count it in *trained. Leave out a step without a training vertex. */
 static int add_step(struct planning *p, int step, int *trained)
 {
     const size_t size = (size_t)p->ways.count * sizeof *p->ways.way;
@@ -371,7 +377,7 @@ static int cut_groups(struct planning *p, const int32_t *part,
     return code;
 }
 
-/* Whether fewer hops need as few refreshings. */
+/* Whether one hop less needs as few refreshings. */
 static bool is_left_out(const struct planning *p, int h)
 {
     return h > 1 && sl_group_epoch_times(&p->epoch, h) == sl_group_epoch_times(&p->epoch, h - 1);

@@ -9,11 +9,11 @@
 #include "batches/sets.h"
 #include "core/error.h"
 
-/* What an epoch takes with each number of hops. */
+/* Predicted seconds of an epoch, for each number of hops. */
 struct preload {
     struct sl_group_epoch epoch;
     double *computing; // (most + 1): seconds of the slowest group
-    double *messages;  // (most + 1): likewise
+    double *messages;  // (most + 1): seconds of the slowest group
 };
 
 static int open_preload(struct preload *p, const struct sl_batches *b)
@@ -34,7 +34,8 @@ static void close_preload(struct preload *p)
     free(p->messages);
 }
 
-/* One selection has all hops. */
+/* Count rows and entries of each number of hops in this rank's group, from one selection of all
+ * hops. */
 static int count_hops(const struct sl_batches *b, struct preload *p)
 {
     struct sl_selection all = {0};
@@ -46,7 +47,7 @@ static int count_hops(const struct sl_batches *b, struct preload *p)
     return code;
 }
 
-/* Of the group's grid; a grid that the group cannot have is refused later. */
+/* Return the columns of the group's grid; 1 for a grid that is refused later. */
 static double columns_of(const struct sl_batches *b)
 {
     const struct sl_assembly how = sl_config_assembly(b->config);
@@ -56,7 +57,7 @@ static double columns_of(const struct sl_batches *b)
     return code ? 1.0 : grid.columns;
 }
 
-/* The slowest group's. */
+/* Return the most seconds of any rank, so the slowest group's. */
 static double slowest(struct sl_runtime *rt, double seconds)
 {
     static const double NANO = 1e9;
@@ -82,7 +83,7 @@ static void predict(const struct sl_batches *b, struct preload *p)
     }
 }
 
-/* As many hops as layers where nothing is faster. */
+/* Return the fastest number of hops, the largest of several equal ones. */
 static int fastest(const struct preload *p)
 {
     int best = p->epoch.most;
@@ -120,8 +121,8 @@ static int choose(struct sl_batches *b, struct sl_config *config, char *reason)
     return code;
 }
 
-/* Clones that never meet have no sums to refresh with. Groups of unlike sizes may cut columns in
- * unlike ways. */
+/* Whether copies can be refreshed. With --delay 0c, clones have no exact sums to send. With a cut
+ * of columns, groups of unlike sizes may cut columns in unlike ways. */
 static bool may_refresh(const struct sl_batches *b)
 {
     const struct sl_distribution_name *named = b->config->distribution;

@@ -1,7 +1,7 @@
 #include "log/environment.h"
 
 #include "core/machine.h"
-#include <config.h> /* not recipe/config.h */
+#include <config.h> /* config.h of the build, not recipe/config.h */
 
 json_t *sl_environment_versions(void)
 {
@@ -16,7 +16,7 @@ json_t *sl_environment_hardware(void)
 {
     struct sl_machine machine;
     if (sl_machine_probe(&machine))
-        return json_object(); /* a log without it is better than no run */
+        return json_object(); /* a log without the hardware is better than no run */
     json_t *gpus = json_array();
     for (int g = 0; g < machine.gpu_count; g++)
         json_array_append_new(gpus,

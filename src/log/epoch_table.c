@@ -53,7 +53,7 @@ int sl_epoch_table_cut(FILE *file, const char *path, long long epochs)
 
 void sl_epoch_table_begin(FILE *file)
 {
-    fprintf(file, "%s\n", header); /* the row after them tells if they are lost */
+    fprintf(file, "%s\n", header); /* if the header is lost, the next row's failure tells */
 }
 
 static void put_measured(FILE *file, double value)
@@ -79,7 +79,7 @@ int sl_epoch_table_row(FILE *file, const struct sl_epoch_report *e)
     const locale_t before = uselocale(sl_number_locale());
     fprintf(file, "%lld,", (long long)e->epoch);
     if (isnan(e->loss))
-        fputs("nan", file); /* which a reader must not miss */
+        fputs("nan", file); /* a reader must not miss a NaN */
     else
         fprintf(file, "%.17g", e->loss);
     for (size_t m = 0; m < sizeof measured / sizeof *measured; m++)

@@ -7,10 +7,10 @@
 
 struct sl_epoch_report;
 
-/* Whether --log asks for a table: the name ends in .csv. */
+/* Whether --log asks for a table: `path` ends in .csv. */
 bool sl_epoch_table_is(const char *path);
 
-/* Return 0 if the file has no line, or begins with the names of the columns; SL_ERR_DATA if not.
+/* Return 0 if the file has no line, or begins with the names of the columns; SL_ERR_DATA otherwise.
  */
 int sl_epoch_table_check(const char *path);
 

@@ -27,7 +27,7 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
                                  .val_score = NAN};
     if (!log_path)
         return 0;
-    /* Whoever reads a log from a pipe or a terminal gets it there; a disk is no such thing. */
+    /* A pipe or a terminal passes the log on to its reader. A disk device or a socket would not. */
     if (stat(log_path, &status) == 0 && (S_ISBLK(status.st_mode) || S_ISSOCK(status.st_mode)))
         return sl_error(SL_ERR_USAGE, "--log %s: is no regular file (expected one, or a new name)",
                         log_path);
@@ -55,7 +55,7 @@ int sl_report_go_on(struct sl_report *report, int64_t epochs)
     return sl_error(SL_ERR_SYSTEM, "--log %s: %s", report->log_path, strerror(errno));
 }
 
-/* Who reads the log may wait for lines that do not come. */
+/* Tell of a lost log line at once: a reader of the log may be waiting for it. */
 static void tell_failure(struct sl_report *report)
 {
     const int reason = errno;
@@ -71,7 +71,7 @@ void sl_report_event(struct sl_report *report, const char *name, json_t *object)
     json_t *line = json_pack("{s:s}", "event", name);
     json_object_update(line, object);
     json_decref(object);
-    /* One flush per line: whatever ends the run, the log is whole lines up to the last epoch. */
+    /* Flush each line: whatever ends the run, the log has whole lines up to the last epoch. */
     if (report->log && !report->table &&
         (json_dumpf(line, report->log, JSON_COMPACT) || fputc('\n', report->log) == EOF ||
          fflush(report->log)))
@@ -109,7 +109,7 @@ static void print_epoch(FILE *file, const struct sl_report *report, const struct
         fprintf(file, "  validation %s%s%.3f", name, space, report->val_score);
 }
 
-/* If the epochs that are left take as long as the epochs of this run so far. */
+/* Print how long the epochs left take, if they last as long as this run's epochs so far. */
 static void print_time_left(FILE *file, const struct sl_report *report,
                             const struct sl_epoch_report *e, double now)
 {
@@ -161,7 +161,7 @@ static void set_scores(json_t *object, const struct sl_epoch_report *e)
 static void log_epoch(struct sl_report *report, const struct sl_epoch_report *e)
 {
     json_t *object = json_pack("{s:I}", "epoch", (json_int_t)e->epoch);
-    /* A loss that is not a number is the one thing a reader must not miss. */
+    /* A reader must not miss a loss that is not a number. */
     if (isfinite(e->loss))
         json_object_set_new(object, "loss", json_real(e->loss));
     else
@@ -199,7 +199,7 @@ void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
 
 void sl_report_sync(struct sl_report *report)
 {
-    /* Of a pipe or a terminal, nothing is kept. */
+    /* A pipe or a terminal keeps nothing, so fsync fails with EINVAL or EROFS. */
     if (report->log && fsync(fileno(report->log)) && errno != EINVAL && errno != EROFS)
         tell_failure(report);
 }

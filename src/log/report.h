@@ -1,5 +1,4 @@
-/* What a run tells: JSON lines or a table in a log, a progress bar, a closing table. Rank 0 only.
- */
+/* Output of a run: JSON lines or a table in a log, a progress bar, a closing table. Rank 0 only. */
 #ifndef SL_LOG_REPORT_H
 #define SL_LOG_REPORT_H
 
@@ -15,7 +14,7 @@
 struct sl_metric;
 struct sl_epoch_report;
 
-/* Told of each epoch, on rank 0. */
+/* A callback that receives each epoch, on rank 0. */
 typedef void sl_report_listener(void *context, const struct sl_epoch_report *epoch);
 
 /* A measure of each split (core/split.h); NaN where it was not measured. */
@@ -29,51 +28,51 @@ struct sl_report {
     bool table;           /* the log has a row for each epoch (log/epoch_table.h), no events */
     bool failed;          /* a line could not be written */
     bool bar;             /* stderr is a terminal and the run is not quiet */
-    bool lines;           /* stdout is none, and the run is not quiet: a line per evaluation */
+    bool lines; /* not quiet, and stdout is not the bar's terminal: a line per evaluation */
     /* Scores of the last evaluation; NaN: none. */
     double train_score, val_score;
     double last_drawn;
-    double first_at; /* when the first epoch of the run was told, and its number; 0: none was */
+    double first_at; /* when the run's first epoch was told, and its number; 0: none yet */
     int64_t first_epoch;
     sl_report_listener *listener; /* set after sl_report_open; NULL: none */
     void *context;
 };
 
-/* One epoch as it is reported; accuracies are NaN where they were not measured. */
+/* The report of one epoch; accuracies are NaN if they were not measured. */
 struct sl_epoch_report {
     int64_t epoch, epochs;
     double loss, train_accuracy, val_accuracy, test_accuracy;
     const struct sl_metric *metric;
-    struct sl_scores score; /* of the metric */
+    struct sl_scores score; /* the metric's scores */
     double seconds, eval_seconds;
-    struct sl_overlap_times times; /* of rank 0, without the evaluation */
+    struct sl_overlap_times times; /* times of rank 0, without the evaluation */
 };
 
 /* Return "SPLIT_NAME" in `key`, with _ for each - of the name. */
 const char *sl_report_key(char key[64], const char *split, const char *name);
 
-/* Opens the log (NULL: none), truncated unless `append`; FILE.csv is a table. SL_ERR_SYSTEM:
- * it cannot be written; SL_ERR_DATA: it is no table. */
+/* Open the log (NULL: none). Truncate it unless `append`. FILE.csv is a table. Return 0,
+ * SL_ERR_SYSTEM if the log cannot be written, or SL_ERR_DATA if a .csv file is no table. */
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet);
 
-/* The run goes on after so many epochs, as a checkpoint has them: later rows of a table are cut
- * off. SL_ERR_SYSTEM names the log. */
+/* Continue the log after the first `epochs` epochs, which a checkpoint has: cut later rows off a
+ * table. The sentence of SL_ERR_SYSTEM names the log. */
 int sl_report_go_on(struct sl_report *report, int64_t epochs);
 
-/* Writes {"event": name, …members of object} as one line; `object` may be NULL and is released. The
- * first line that is lost is told at once, on stderr. */
+/* Write {"event": name, …members of object} as one line. `object` may be NULL and is released. Tell
+ * of the first lost line at once, on stderr. */
 void sl_report_event(struct sl_report *report, const char *name, json_t *object);
 
-/* Writes an "epoch" line, moves the progress bar and prints a line on stdout if that is wanted. */
+/* Write an "epoch" line, move the progress bar, and print a line on stdout if lines are wanted. */
 void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *epoch);
 
-/* Makes the lines of the log so far survive a crash. */
+/* Sync the log, so that its lines so far survive a crash. */
 void sl_report_sync(struct sl_report *report);
 
-/* Removes the progress bar. */
+/* Remove the progress bar. */
 void sl_report_finish_bar(struct sl_report *report);
 
-/* Closes the log; SL_ERR_SYSTEM if any line was lost. */
+/* Close the log. Return 0, or SL_ERR_SYSTEM if any line was lost. */
 int sl_report_close(struct sl_report *report);
 
 #endif

@@ -10,7 +10,8 @@
 #include "core/file.h"
 #include "core/program.h"
 
-/* 600 tasks with 4,000 arrows take 2 s. A chain of many layers takes longer than a wide graph. */
+/* Limits of a picture: 600 tasks with 4,000 arrows take 2 s. A chain of many layers takes longer
+ * than a wide graph. */
 enum { MOST = 5000, SECONDS = 60 };
 
 int sl_dag_picture_probe(void)
@@ -25,7 +26,7 @@ static int keep_text(const char *text)
     return sl_error(SL_ERR_SYSTEM, "%s; %s has the text", reason, text);
 }
 
-/* nslimit ends the search for even shorter arrows. */
+/* Run dot. nslimit bounds the search for shorter arrows. */
 static int run_dot(const char *text, const char *svg)
 {
     struct sl_new_file out;

@@ -30,7 +30,7 @@ static bool any_has(const struct sl_logged_run *runs, int count, const char *key
     return false;
 }
 
-/* Epochs and values, thinned out. */
+/* Write a run's epochs and values, thinned out. */
 static void write_data(FILE *script, const struct sl_logged_run *run, int r, const char *key)
 {
     const size_t size = json_array_size(run->epochs), step = size / MOST_POINTS + 1;
@@ -48,7 +48,7 @@ static void write_data(FILE *script, const struct sl_logged_run *run, int r, con
     fprintf(script, "EOD\n");
 }
 
-/* From the first to the last epoch of all runs. */
+/* Set the x axis to the epochs of all runs. */
 static void set_epochs(FILE *script, const struct sl_logged_run *runs, int count)
 {
     double least = NAN, most = NAN;
@@ -64,7 +64,7 @@ static void set_epochs(FILE *script, const struct sl_logged_run *runs, int count
     const double around = most > least ? 0.0 : 1.0;
     fprintf(script, "set xlabel 'epoch'\nset format x '%%.0f'\nset rmargin 4\n");
     fprintf(script, "set xrange [%.0f:%.0f]\n", least - around, most + around);
-    sl_plot_x_tics(script, fmax(most - least, 4.0)); /* whole numbers */
+    sl_plot_x_tics(script, fmax(most - least, 4.0)); /* tics at whole numbers */
 }
 
 enum { MOST_KEYS = 8 };
@@ -87,7 +87,7 @@ static void write_curve(FILE *script, const char *key, int run, int colour, int 
             sl_plot_colour(colour));
 }
 
-/* A line for each run and key, and a key for each line. */
+/* Write a line for each run and key, and a key of the figure for each line. */
 static void write_lines(struct sl_plot *plot, const struct sl_logged_run *runs, int count,
                         const char *const *keys, const char *const *names)
 {
@@ -104,13 +104,14 @@ static void write_lines(struct sl_plot *plot, const struct sl_logged_run *runs, 
         }
 }
 
-/* In all figures of a page, a run has one colour. */
+/* Return the colour of a run, the same in all figures of a page. */
 static int colour_of(const struct sl_sweep *sweep, int count, int place)
 {
     return count > MOST_KEYS ? place : sweep->order[place];
 }
 
-/* Colours are the best runs, which are drawn last; the other runs are grey. Dashes are keys. */
+/* Write the lines of many runs. The best runs have colours and are drawn last; the other runs are
+ * grey. Dashes tell keys apart. */
 static void write_sweep(struct sl_plot *plot, const struct sl_logged_run *runs, int count,
                         const char *const *keys, const char *const *names)
 {
@@ -137,7 +138,7 @@ static void write_sweep(struct sl_plot *plot, const struct sl_logged_run *runs, 
     sl_sweep_free(&sweep);
 }
 
-/* One line for each run and key; keys end with NULL. */
+/* Write a figure with one line for each run and key. NULL ends the keys. */
 static void write_curves(struct sl_plot *plot, const struct sl_logged_run *runs, int count,
                          const char *const *keys, const char *const *names)
 {
@@ -193,10 +194,10 @@ static void write_seconds(struct sl_plot *plot, const struct sl_logged_run *runs
 
 struct bar {
     const char *name;
-    double value, second; /* second: beside it; NaN: none */
+    double value, second; /* second: a second bar; NaN: none */
 };
 
-/* Horizontal bars, the first one on top. The figure is higher where there are many. */
+/* Write horizontal bars, the first one on top. Many bars make a higher figure. */
 static void write_bars(struct sl_plot *plot, const struct bar *bars, int count, const char *first,
                        const char *second)
 {
@@ -263,7 +264,7 @@ static void write_operations(struct sl_plot *plot, const struct sl_logged_run *r
     write_bars(plot, bars, used, "tasks on rank 0", NULL);
 }
 
-/* The mean over ranks. */
+/* Return the mean of a list over ranks. */
 static double rank_mean(const struct sl_logged_run *run, const char *key)
 {
     return sl_logged_mean(run->end, (const char *const[]){"time_per_epoch", key, NULL});
@@ -330,7 +331,7 @@ static double megabytes(const json_t *bytes, size_t rank)
     return json_is_number(value) ? json_number_value(value) / 1e6 : NAN;
 }
 
-/* A rank has a second bar where the last epochs were exact. */
+/* Write the bars of traffic. If the last epochs were exact, each rank has a second bar. */
 static void write_traffic(struct sl_plot *plot, const struct sl_logged_run *run, int count)
 {
     enum { MOST = 32 };
@@ -366,11 +367,11 @@ struct span {
 enum { MOST_TRACKS = 64, TRACK_NAME = 64 };
 
 struct gantt {
-    struct span *spans; // (count)
+    struct span *spans; // (count): shown tasks and messages
     int count, tracks, kinds;
     char track[MOST_TRACKS][TRACK_NAME];
     const char *name[24];
-    double epoch, start, end; /* of the tasks of the first epoch, in µs */
+    double epoch, start, end; /* the first epoch; start and end of its tasks in µs */
 };
 
 static bool is_of(const json_t *event, const char *category)
@@ -386,7 +387,7 @@ static double epoch_of(const json_t *event)
                : NAN;
 }
 
-/* The first epoch that was traced, and from when to when it took. */
+/* Find the first traced epoch, its start and its end. */
 static void find_epoch(const json_t *events, struct gantt *g)
 {
     size_t i;
@@ -404,7 +405,7 @@ static void find_epoch(const json_t *events, struct gantt *g)
     }
 }
 
-/* Names of threads, by "process/thread". */
+/* Return the names of threads, by "process/thread". */
 static json_t *list_names(const json_t *events)
 {
     json_t *names = json_object(), *event;
@@ -421,7 +422,8 @@ static json_t *list_names(const json_t *events)
     return names;
 }
 
-/* Messages that travel together on a link, "to rank 1 (2)", have one track here. */
+/* Name the track of a message or task. Messages that overlap on a link share a track, though the
+ * trace has a thread for each: "to rank 1 (2)". */
 static void name_track(const json_t *names, const json_t *event, char name[TRACK_NAME])
 {
     char key[64];
@@ -443,7 +445,7 @@ static int index_of_track(struct gantt *g, const char *name)
     return t < g->tracks ? t : -1;
 }
 
-/* The last kind takes what is left. */
+/* Return the index of a kind. If all are in use, the last one takes the rest. */
 static int index_of_kind(struct gantt *g, const char *name)
 {
     enum { MOST = sizeof g->name / sizeof *g->name };
@@ -455,7 +457,7 @@ static int index_of_kind(struct gantt *g, const char *name)
     return k < MOST ? k : MOST - 1;
 }
 
-/* Whether it is a task of the epoch, or a message that began meanwhile. */
+/* Whether an event is a task of the epoch, or a message that began during it. */
 static bool is_shown(const struct gantt *g, const json_t *event)
 {
     const double start = value_of(event, "ts");

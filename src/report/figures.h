@@ -1,4 +1,4 @@
-/* The figures of a report: what they show, and whether the logs have it. */
+/* The figures of a report. A figure is shown if the logs have its data. */
 #ifndef SL_REPORT_FIGURES_H
 #define SL_REPORT_FIGURES_H
 
@@ -7,15 +7,16 @@
 #include <stdbool.h>
 
 struct sl_figure {
-    const char *title, *text; /* text: what the reader sees, in a sentence */
-    bool of_each;             /* of one run; else of all together */
-    bool wide;                /* as wide as the page; narrow screens scroll */
-    /* Whether runs (count) have something to draw, and the gnuplot commands and keys of it. */
+    const char *title, *text; /* text: a sentence for the reader */
+    bool of_each;             /* a figure for each run; else one for all runs */
+    bool wide;                /* page-wide; narrow screens scroll */
+    /* `shows`: whether runs (count) have data to draw. `write`: write the gnuplot commands and
+     * keys. */
     bool (*shows)(const struct sl_logged_run *runs, int count);
     void (*write)(struct sl_plot *plot, const struct sl_logged_run *runs, int count);
 };
 
-/* NULL title: the end. */
+/* All figures. A NULL title ends the list. */
 extern const struct sl_figure sl_figures[];
 
 #endif

@@ -68,7 +68,7 @@ static void put_text(FILE *out, const char *text)
     }
 }
 
-/* A part of the page that scrolls where the screen is narrow, also by keyboard; "</div>" ends it.
+/* Begin a part of the page that scrolls on narrow screens, also by keyboard; "</div>" ends it.
  * `run` tells regions of several runs apart. */
 static void begin_scrolling(FILE *out, const char *label, const char *run)
 {
@@ -109,8 +109,8 @@ static void put_number(FILE *out, double number)
         fprintf(out, "%.6g", number);
 }
 
-/* Where a row of the overview has its value: in the event `start` or `end`, under `group` or not;
- * or it is a number that follows from the log. */
+/* A row of the overview, and the source of its value: the event `start` or `end`, perhaps inside
+ * `group`, or a function of the log. */
 struct row {
     const char *title;
     bool of_end;
@@ -275,7 +275,7 @@ static void write_figure(struct sl_plot *plot, const void *context)
     d->figure->write(plot, d->runs, d->count);
 }
 
-/* What the colours mean. */
+/* Print the keys of a figure: its colours and their meanings. */
 static void put_keys(FILE *out, const json_t *keys)
 {
     static const char *const forms[] = {"area", "solid", "dashed", "dotted"};
@@ -307,7 +307,7 @@ static void put_drawing(FILE *out, const struct drawing *d, const char *svg, con
             figure->text);
 }
 
-/* *number counts the figures of the page. */
+/* Print a figure. *number counts the figures of the page. */
 static int put_figure(FILE *out, const struct sl_figure *figure, const struct sl_logged_run *runs,
                       int count, int *number)
 {
@@ -340,7 +340,7 @@ static int put_figures(FILE *out, const struct sl_logged_run *runs, int count, b
 
 /* ---- Classes ---- */
 
-/* "3", or "3 Theory" where the classes have names (NULL: not). */
+/* Print a class: "3", or "3 Theory" if the classes have names (not NULL). */
 static void put_class(FILE *out, const json_t *names, size_t c)
 {
     fprintf(out, "<tr><th scope=\"row\">%zu", c);
@@ -351,7 +351,7 @@ static void put_class(FILE *out, const json_t *names, size_t c)
     fputs("</th>", out);
 }
 
-/* Columns have the number alone; abbr is what a screen reader says of a cell's column. */
+/* Print the head of a column: the class number only. abbr is the text of screen readers. */
 static void put_column(FILE *out, const json_t *names, size_t c)
 {
     fputs("<th scope=\"col\"", out);

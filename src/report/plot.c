@@ -26,7 +26,8 @@ void sl_plot_key(struct sl_plot *plot, const char *name, int k, int dash)
                                                     "colour", sl_plot_colour(k), "dash", dash));
 }
 
-/* Between double quotes gnuplot runs what stands in backquotes, and knows backslashes. */
+/* Print a word. Inside double quotes, gnuplot runs text in backquotes, and interprets backslashes.
+ */
 void sl_plot_word(FILE *script, const char *text)
 {
     char piece[SL_PLAIN_PIECE];
@@ -58,7 +59,7 @@ void sl_plot_x_tics(FILE *script, double length)
     fprintf(script, "set xtics %.9g\n", steps[k] * unit);
 }
 
-/* Lines and text take the colours of the page where they have none of their own. */
+/* Begin a script. Lines and text without colours get the page's. */
 static void begin(FILE *script, int width, int height)
 {
     sl_plot_size(script, width, height);
@@ -68,7 +69,7 @@ static void begin(FILE *script, int width, int height)
           script);
 }
 
-/* The element alone: a page has no XML declaration in its middle. */
+/* Cut the <svg> element out of a file: an element inside a page has no XML declaration. */
 static int cut(char *text, char **svg)
 {
     static const char end[] = "</svg>";
@@ -108,7 +109,7 @@ int sl_plot_draw(void (*write)(struct sl_plot *plot, const void *context), const
     if (!code)
         code = sl_plot_probe();
     if (!code)
-        /* -d: without the user's own settings */
+        /* -d ignores the user's settings */
         code = sl_program_run((char *[]){"gnuplot", "-d", path, NULL}, 0, &text);
     if (!code)
         code = cut(text, svg);

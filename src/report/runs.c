@@ -15,7 +15,7 @@ static json_int_t epoch_of(const json_t *event)
     return json_integer_value(json_object_get(event, "epoch"));
 }
 
-/* Epochs that a run which goes on has done again. */
+/* Drop epochs that a resumed run has done again. */
 static void drop_epochs(json_t *epochs, const json_t *next)
 {
     size_t count = json_array_size(epochs);
@@ -23,7 +23,8 @@ static void drop_epochs(json_t *epochs, const json_t *next)
         json_array_remove(epochs, --count);
 }
 
-/* A line that is no event is refused, but for the last one: a killed program may have cut it. */
+/* Read a line of the log. A line that is no event is refused, unless it is the last one, which a
+ * killed program may have cut. */
 static int take_line(struct sl_logged_run *run, const char *text, int64_t number, bool last)
 {
     json_error_t error;
@@ -76,7 +77,8 @@ static int take_lines(struct sl_logged_run *run, FILE *file)
     return code;
 }
 
-/* A file that was asked for must be there; the one that the log names may be gone. */
+/* Read a trace. A missing file is an error if the user asked for it, but not if only the log names
+ * it. */
 static int read_trace(struct sl_logged_run *run, const char *asked)
 {
     json_error_t error;
@@ -158,7 +160,7 @@ double sl_logged_run_loss(const struct sl_logged_run *run)
     size_t i;
     json_t *event;
     if (json_is_null(json_object_get(run->end, "loss")))
-        return NAN; /* the weights are of no epoch */
+        return NAN; /* no epoch has the weights */
     json_array_foreach(run->epochs, i, event)
     {
         if ((double)epoch_of(event) == kept)

@@ -3,13 +3,13 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Where an id, or a reference to one, comes next. */
+/* Text before an id, or before a reference to an id. */
 static const char *const before_id[] = {" id='", " id=\"", "href='#", "href=\"#", "url(#"};
 
-/* What the drawing program says of itself. */
+/* Elements with the drawing program's own texts. */
 static const char *const dropped[][2] = {{"<title>Gnuplot</title>", ""}, {"<desc>", "</desc>"}};
 
-/* The bytes at `at` that are left out; 0: none. */
+/* Return how many bytes at `at` are left out; 0: none. */
 static size_t dropped_length(const char *at)
 {
     for (size_t d = 0; d < sizeof dropped / sizeof *dropped; d++) {
@@ -22,7 +22,7 @@ static size_t dropped_length(const char *at)
     return 0;
 }
 
-/* The length of the words at `at` that an id follows; 0: none. */
+/* Return the length of the text at `at` that an id follows; 0: none. */
 static size_t before_id_length(const char *at)
 {
     for (size_t b = 0; b < sizeof before_id / sizeof *before_id; b++)

@@ -11,7 +11,7 @@
 
 /* ---- Options ---- */
 
-/* Files and words of a run say nothing of its result. */
+/* Whether an option may explain a run's result. Files and words of a run do not. */
 static bool is_told(const char *name)
 {
     for (const struct sl_option *o = sl_config_options; o->name; o++)
@@ -20,13 +20,14 @@ static bool is_told(const char *name)
     return true;
 }
 
-/* NULL: a log of an older program lacks it. JSON's null is a value: it was not given. */
+/* Return an option's value. NULL: the log of an older program lacks the option. JSON's null is a
+ * value: the option was not given. */
 static const json_t *option_of(const struct sl_logged_run *run, const char *name)
 {
     return json_object_get(json_object_get(run->start, "configuration"), name);
 }
 
-/* An option that a log of an older program lacks differs from none. */
+/* Whether runs differ in an option. A log that lacks the option differs from none. */
 static bool differs(const struct sl_logged_run *runs, int count, const char *name)
 {
     const json_t *first = NULL;
@@ -71,7 +72,7 @@ static const char *text_of(const json_t *event, const char *group, const char *k
     return text ? text : "";
 }
 
-/* The same number, or none in both. */
+/* Whether two runs have the same number, or both have none. */
 static bool are_alike(const struct sl_logged_run *a, const struct sl_logged_run *b,
                       const char *group, const char *key)
 {
@@ -80,7 +81,7 @@ static bool are_alike(const struct sl_logged_run *a, const struct sl_logged_run 
     return x == y || (isnan(x) && isnan(y));
 }
 
-/* Whether scores of the runs are of the same validation vertices, as far as logs tell. */
+/* Whether scores of two runs are of the same validation vertices, as far as the logs tell. */
 static bool are_comparable(const struct sl_logged_run *a, const struct sl_logged_run *b)
 {
     const char *split = text_of(a->start, "configuration", "split");
@@ -90,8 +91,8 @@ static bool are_comparable(const struct sl_logged_run *a, const struct sl_logged
            (!*split || are_alike(a, b, "configuration", "split-seed"));
 }
 
-/* The metric of all runs that ended; NULL: they have none in common, or other validation vertices.
- */
+/* Return the metric of all finished runs, or NULL if they have different metrics or validation
+ * vertices. */
 static const struct sl_metric *find_metric(const struct sl_logged_run *runs, int count)
 {
     const struct sl_metric *metric = NULL;
@@ -104,7 +105,7 @@ static const struct sl_metric *find_metric(const struct sl_logged_run *runs, int
     return metric;
 }
 
-/* More is better; NaN: the run has no score. */
+/* Return the score of a run, more being better. NaN: the run has none. */
 static double value_of(const struct sl_logged_run *run, const struct sl_metric *metric)
 {
     char key[64];

@@ -12,7 +12,7 @@
 
 /* ---- Create ---- */
 
-/* The first member of the same widths. */
+/* Return the first member whose layers have the widths of member `member`. */
 static int first_like(const struct sl_ensemble *e, int member)
 {
     int first = 0;
@@ -56,7 +56,7 @@ static int create_best(struct sl_ensemble *e, int member)
     return code ? code : sl_matrix_allocate(whole->rt, &best->logits);
 }
 
-/* Softmax is of whole rows. */
+/* Softmax needs all classes of a vertex in one tile. */
 int sl_ensemble_check(const struct sl_network *whole)
 {
     if (whole->graph->objective.loss != &sl_loss_softmax)
@@ -134,7 +134,8 @@ void sl_ensemble_plan(const struct sl_ensemble *e, struct sl_plan *plan)
 
 /* ---- Evaluate ---- */
 
-/* Parameters that no axis splits are each member's own. */
+/* Submit the copy of a member's parameters into `part`. Each member has its own copy of the
+ * parameters that no axis splits. */
 static void take(struct sl_ensemble *e, int member, struct sl_model *part)
 {
     for (int l = 0; l < part->layers; l++) {

@@ -64,7 +64,7 @@ void sl_rounds_free(struct sl_rounds *rounds)
     *rounds = (struct sl_rounds){0};
 }
 
-/* Where part `part` of `units` units begins. */
+/* Return the first unit of part `part`, of `units` units. */
 static int64_t cut(const struct sl_rounds *rounds, int64_t units, int part)
 {
     return rounds->before ? units * rounds->before[part] / rounds->before[rounds->parts]
@@ -122,7 +122,7 @@ bool sl_rounds_alike(const struct sl_rounds *rounds, int a, int b)
 
 /* ---- Draws ---- */
 
-/* How often parts were drawn anew before the round. */
+/* Return how many times parts were drawn anew before the round. */
 static uint32_t draw_of(const struct sl_rounds *rounds, int64_t round)
 {
     return rounds->kind == SL_ROUNDS_FIXED   ? 0
@@ -130,8 +130,8 @@ static uint32_t draw_of(const struct sl_rounds *rounds, int64_t round)
                                              : (uint32_t)round;
 }
 
-/* Latin: in the next round, the parts of an axis move on by as many places as axes are before it.
- * So two neighbouring axes move apart by one. */
+/* Return by how many parts an axis is shifted in a round. A Latin round shifts axis a by a parts
+ * more than the round before, so two neighbouring axes move apart by one. */
 static int shift_of(const struct sl_rounds *rounds, int64_t round, int axis)
 {
     return rounds->kind == SL_ROUNDS_LATIN ? (int)(round % rounds->parts * axis % rounds->parts)

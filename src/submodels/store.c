@@ -64,8 +64,9 @@ static int64_t numbers_of(const struct sl_model *model)
     return numbers;
 }
 
-/* The next panel, from row `row` of a layer on, before which panels have `before` numbers. Its
- * owner has `share` numbers, and less than a row more. A layer without weights has one panel. */
+/* Return the next panel, which begins at row `row` of a layer. Earlier panels have `before`
+ * numbers. The panel ends where its owner has `share` numbers, rounded up to a row. A layer without
+ * weights has one panel. */
 static struct sl_panel next_panel(const struct sl_model_layer *layer, int64_t row, int64_t before,
                                   int64_t share, int64_t most_bytes)
 {
@@ -113,7 +114,7 @@ static bool has_kind(const struct sl_store *store, int kind)
 
 static int64_t own_bytes(const struct sl_store *store)
 {
-    enum { MORE = 64 }; /* of a tile in a file */
+    enum { MORE = 64 }; /* bytes that a file pads a tile with, at most */
     int64_t bytes = 0;
     for (int n = 0; n < store->panels; n++) {
         const struct sl_panel *panel = &store->panel[n];
@@ -124,8 +125,8 @@ static int64_t own_bytes(const struct sl_store *store)
     return bytes;
 }
 
-/* Panels move to a GPU where all of them have room beside the tiles of a sub-model. Those of a file
- * stay. */
+/* Whether panels stay in the memory of the cores. They move to a GPU if all of them fit beside the
+ * tiles of a sub-model. Panels in a file stay. */
 static bool is_on_cores(const struct sl_store *store)
 {
     return store->mapped.memory || !sl_task_holds(store->rt, own_bytes(store) / 2);
@@ -177,7 +178,7 @@ int sl_store_create(struct sl_store *store, struct sl_model *model, const char *
     return sl_runtime_agree(store->rt, code);
 }
 
-/* Memory of a file is the file's. */
+/* Tiles in the mapped file do not own their memory, so sl_tile_destroy must not free it. */
 void sl_store_destroy(struct sl_store *store)
 {
     for (int t = 0; store->tiles && t < store->panels * SL_STORE_KINDS; t++) {
@@ -194,7 +195,7 @@ void sl_store_destroy(struct sl_store *store)
     *store = (struct sl_store){0};
 }
 
-/* A checkpoint takes rows of other ranks' panels in runs. */
+/* A checkpoint on rank 0 receives rows of other ranks' panels, one run of rows after another. */
 void sl_store_plan(const struct sl_store *store, struct sl_plan *plan)
 {
     int64_t copies = 0, run = 0;
@@ -247,7 +248,7 @@ void sl_store_init(struct sl_store *store)
     sl_store_spread(store);
 }
 
-/* Panels of other ranks follow what rank 0 has noted: the best epoch, and the end. */
+/* Send the best epoch and the end of the run, which rank 0 has noted, to ranks with panels. */
 static void share_best(struct sl_store *store)
 {
     struct sl_tile *end = store->model->end;
@@ -278,7 +279,7 @@ void sl_store_restore_best(struct sl_store *store)
 
 /* ---- Blocks ---- */
 
-/* Call `move` for each panel that the block has rows of. */
+/* Call `move` for each panel that holds rows of the block. */
 typedef void move_function(struct sl_store *store, const struct sl_store_block *block,
                            const struct sl_panel *panel, struct sl_unit_take *take);
 
@@ -299,7 +300,7 @@ static void for_panels(struct sl_store *store, const struct sl_store_block *bloc
     }
 }
 
-/* Rows that travel, which all ranks describe alike. */
+/* Return a temporary tile for rows that travel. All ranks describe it alike. */
 static struct sl_tile open_rows(struct sl_store *store, int64_t rows, int64_t cols, int owner)
 {
     struct sl_tile tile;
@@ -308,7 +309,8 @@ static struct sl_tile open_rows(struct sl_store *store, int64_t rows, int64_t co
     return tile;
 }
 
-/* What a later epoch has taken travels, but does not go in. */
+/* Submit the copy of a panel's rows into the block. Rows that an epoch after the run's end takes
+ * still travel, but do not reach the block. */
 static void take_panel(struct sl_store *store, const struct sl_store_block *block,
                        const struct sl_panel *panel, struct sl_unit_take *take)
 {

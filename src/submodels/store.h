@@ -1,14 +1,15 @@
 /* The store: parameters of a model and the optimizer's state, in panels.
  *
- * A panel has some rows of a layer's parameters, and the same rows of their state and of the best
- * parameters. Its owner alone has them, in memory or in a file. The model of a plain run is its own
- * store: a panel for each layer, on rank 0. That of sub-models is cut, and spread over all ranks:
+ * A panel is some rows of a layer's parameters, of the optimizer's state and of the best
+ * parameters. Its owner alone holds the panel, in memory or in a file. The model of a plain run is
+ * its own store: a panel for each layer, on rank 0. The store of sub-models is cut, and spread over
+ * all ranks:
  *
  *     rank r owns the rows whose bytes are r, …, r + 1 of `ranks` equal parts of all
  *
- * Blocks of sub-models travel between the owners of panels and the owner of the sub-model: for each
- * panel a message, of the rows and columns that the sub-model has. Such rows have tiles of their
- * own, since there are as many as the round says. */
+ * Blocks of sub-models travel between the owners of panels and the owner of the sub-model: each
+ * panel sends one message, the rows and columns that the sub-model has. These rows have temporary
+ * tiles, because each round has other numbers of rows. */
 #ifndef SL_SUBMODELS_STORE_H
 #define SL_SUBMODELS_STORE_H
 
@@ -17,7 +18,8 @@
 #include "graphs/model.h"
 #include "predict/plan.h"
 
-/* What a store has of each entry: parameters, state 1 and 2, the best parameters. */
+/* Kinds of numbers that a store keeps for each entry: parameters, state 1 and 2, best parameters.
+ */
 enum {
     SL_STORE_PARAMETERS = 0,
     SL_STORE_STATE = 1,
@@ -28,65 +30,67 @@ enum {
 struct sl_panel {
     int layer, owner;
     int64_t first, rows;
-    struct sl_tile *tile[SL_STORE_KINDS]; // (rows, columns of the layer); NULL: not there
+    struct sl_tile *tile[SL_STORE_KINDS]; // (rows, columns of the layer); NULL: kind is absent
 };
 
 struct sl_store {
     struct sl_runtime *rt;
     struct sl_model *model;
-    int kinds; /* parameters and state */
+    int kinds; /* numbers kept for each entry: 1 parameter and the optimizer's states */
     int panels, room;
-    struct sl_panel *panel; // (panels): by layers, from the first row on
-    int *first;             // (layers + 1): the panels of each layer
-    struct sl_tile *tiles;  // (panels, SL_STORE_KINDS); NULL: those of the model
-    const char *directory;  /* of a file with this rank's panels; NULL: memory */
+    struct sl_panel *panel; // (panels): ordered by layer and first row
+    int *first;             // (layers + 1): the first panel of each layer
+    struct sl_tile *tiles;  // (panels, SL_STORE_KINDS); NULL: the panels are the model's tiles
+    const char *directory;  /* folder of this rank's file of panels; NULL: in memory */
     struct sl_mapped mapped;
 };
 
-/* Let the model, which holds all, be its own store. Return 0 or SL_ERR_SYSTEM; sl_store_destroy in
- * either case. */
+/* Make a model that holds all parameters its own store. Return 0 or SL_ERR_SYSTEM; call
+ * sl_store_destroy in either case. */
 int sl_store_of_model(struct sl_store *store, struct sl_model *model);
 
-/* Make the store of a model that holds copies or nothing. Panels have at most `most_bytes`, or one
- * row; 0: SL_PANEL_BYTES. `directory`: of files; NULL: in memory. Collective. Errors likewise, the
- * same on all ranks. */
+/* Make the store of a model that holds copies or nothing. A panel has at most `most_bytes`, or one
+ * row; 0: SL_PANEL_BYTES. `directory`: where files hold the panels; NULL: memory does. Collective.
+ * Return 0 or SL_ERR_SYSTEM, the same on all ranks; call sl_store_destroy in either case. */
 static const int64_t SL_PANEL_BYTES = (int64_t)256 << 20;
 int sl_store_create(struct sl_store *store, struct sl_model *model, const char *directory,
                     int64_t most_bytes);
 void sl_store_destroy(struct sl_store *store);
 
-/* Submit the first parameters, and spread them. */
+/* Submit the initial parameters, and their copies to all ranks. */
 void sl_store_init(struct sl_store *store);
 
-/* Submit copies of all parameters to all ranks, if the model holds any. */
+/* Submit copies of all parameters to all ranks, unless the model holds nothing. */
 void sl_store_spread(struct sl_store *store);
 
-/* After sl_network_keep_best on a network of the model: keep the parameters of the epoch if it is
- * the best and the model keeps any; tell all ranks with panels so, and whether the run has ended
- * (model.h: `end`). Make the best parameters the current ones, and spread them. */
+/* Keep the epoch's parameters if it is the best one and the model keeps any. Tell all ranks with
+ * panels so, and whether the run has ended (model.h: `end`). Call it after sl_network_keep_best on
+ * a network of the model. sl_store_restore_best makes the best parameters the current ones and
+ * spreads them. */
 void sl_store_keep_best(struct sl_store *store, int epoch);
 void sl_store_restore_best(struct sl_store *store);
 
-/* A block of a layer, between the store and a tile of the same rows and columns. */
+/* A copy of a layer's block between the store and a tile of the same rows and columns. */
 struct sl_store_block {
-    int layer, kind, epoch; /* tasks count in this epoch */
+    int layer, kind, epoch; /* tasks do nothing if the run ended before `epoch` */
     struct sl_unit_block units;
     struct sl_tile *tile;
-    struct sl_tile *kept; // (panels): shared rows, where the panels are; NULL: the whole's
-    bool zero, shared;    /* struct sl_unit_take */
+    struct sl_tile *kept; // (panels): the sub-model's shared rows, on the panel's owner; NULL:
+                          // shared rows are the store's
+    bool zero, shared;    /* see struct sl_unit_take */
 };
 
-/* Submit the block's way from the store to the tile, and back. */
+/* Submit the copy of a block from the store to the tile (take), or back (put). */
 void sl_store_take(struct sl_store *store, const struct sl_store_block *block);
 void sl_store_put(struct sl_store *store, const struct sl_store_block *block);
 
-/* Return the numbers of a block of a layer that travel when rank `root` takes it, for each kind.
- * `cols`: columns of the block. */
+/* Return how many numbers of one kind travel when rank `root` takes a block of a layer. `cols`:
+ * columns of the block. */
 int64_t sl_store_words(const struct sl_store *store, int layer, const struct sl_unit_block *units,
                        int64_t cols, int root);
 
-/* From a checkpoint: write rows (rows, cols) to the first columns of a tile, from row `row` on, on
- * its owner, before any task has touched it. */
+/* Write rows (rows, cols) of a checkpoint to the first columns of a tile, from row `row` on. Only
+ * the tile's owner writes. No task may have touched the tile before. */
 void sl_store_load_rows(struct sl_tile *tile, int64_t row, int64_t rows, int64_t cols,
                         const float *from);
 

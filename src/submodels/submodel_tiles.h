@@ -1,5 +1,5 @@
-/* What the makers of sub-models and their rounds share: tiles of parameters and state, number k of
- * a layer being its parameters (0) or a number of the optimizer's state (1, 2). */
+/* Helpers that submodels.c and submodels_create.c share. Tile k of a layer holds its parameters (k
+ * = 0) or state k of the optimizer (k = 1, 2). */
 #ifndef SL_SUBMODELS_SUBMODEL_TILES_H
 #define SL_SUBMODELS_SUBMODEL_TILES_H
 
@@ -29,7 +29,7 @@ static inline struct sl_carried *sl_submodel_carried(struct sl_submodels *s, int
     return &s->slot[slot].carried[layer * sl_submodel_tiles(s) + k];
 }
 
-/* Of each panel. */
+/* Return kind k of a sub-model's shared entries: an array with a tile for each panel. */
 static inline struct sl_tile *sl_submodel_kept(const struct sl_submodels *s, int part, int k)
 {
     return &s->of[part].kept[k * s->store->panels];
@@ -40,12 +40,12 @@ static inline bool sl_submodel_slot_here(const struct sl_submodels *s, int slot)
     return slot >= s->first_slot && slot < s->first_slot + s->own_slots;
 }
 
-/* For all tiles of parameters and state that a panel has. */
+/* Loop over all panels n and kinds k of parameters and state. */
 #define SL_FOR_PANELS(s, n, k)                   \
     for (int n = 0; n < (s)->store->panels; n++) \
         for (int k = 0; k < sl_submodel_tiles(s); k++)
 
-/* For all tiles of parameters and state. */
+/* Loop over all layers l that learn and kinds k of parameters and state. */
 #define SL_FOR_TILES(s, l, k)                 \
     for (int l = 0; l < (s)->list.count; l++) \
         for (int k = 0; sl_model_learns(&(s)->whole->layer[l]) && k < sl_submodel_tiles(s); k++)

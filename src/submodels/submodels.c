@@ -8,13 +8,14 @@
 #include "graphs/collective.h"
 #include "submodels/submodel_tiles.h"
 
-/* The round of an ensemble does not end. */
+/* An ensemble has one round, which is longer than the run. */
 int64_t sl_submodels_round_steps(const struct sl_submodels *s)
 {
     return s->steps - sl_config_is_ensemble(s->config);
 }
 
-/* An option that is younger than a checkpoint had its default there. */
+/* Whether a value is the option's default. A checkpoint that lacks an option was written with its
+ * default. */
 static bool is_default(const char *name, const json_t *value)
 {
     for (const struct sl_option *option = sl_config_options; option->name; option++)
@@ -29,7 +30,7 @@ static bool is_same(const char *name, const json_t *before, const json_t *now)
     return before ? json_equal(before, now) : is_default(name, now);
 }
 
-/* Parts of rounds and counts of steps follow from these. */
+/* The listed options decide the parts of rounds and the counts of steps. */
 int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
 {
     static const char *const names[] = {
@@ -52,15 +53,16 @@ int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoin
 
 /* ---- Rounds ---- */
 
-/* Sub-models drop other units; the first one drops as the global model would. */
+/* Return the seed of a sub-model's dropout. The first sub-model has the global model's seed. */
 static uint64_t seed_of(const struct sl_submodels *s, int part)
 {
     return part ? sl_rng_key(s->whole->options.seed, SL_RNG_UNITS, UINT32_MAX, (uint32_t)part)
                 : s->whole->options.seed;
 }
 
-/* Weights whose rows are units of a part, so that sums over units are as large as those of the
- * whole network on average. A power of two keeps all bits of a weight that goes back. */
+/* Return log2 of the factor on weights whose input units are split. With the factor, sums over a
+ * part's units are on average as large as sums in the whole network. A power of two keeps all bits
+ * of a weight that goes back. */
 static int shift_of(const struct sl_submodels *s, int layer, int k)
 {
     const bool scaled = s->config->unit_sums == SL_UNIT_SUMS_SCALED;
@@ -74,7 +76,7 @@ static struct sl_units_moment moment_of(const struct sl_submodels *s, int64_t ep
     return (struct sl_units_moment){(int)epoch, &s->whole->end[rank]};
 }
 
-/* Between the store and the slot of a sub-model. */
+/* Return the block that the store and the slot of a sub-model exchange. */
 static struct sl_store_block block_of(struct sl_submodels *s, int part, int l, int k, int64_t epoch)
 {
     struct sl_carried *c = sl_submodel_carried(s, s->of[part].slot, l, k);
@@ -135,7 +137,8 @@ static void put(struct sl_submodels *s, struct sl_model_slot *slot)
     slot->changed = false;
 }
 
-/* What is shared becomes the mean. */
+/* Put all changed sub-models back into the store. Entries that all sub-models share become the mean
+ * of their values. */
 static void put_all(struct sl_submodels *s, int64_t epoch)
 {
     for (int t = 0; t < s->slots; t++)
@@ -165,7 +168,7 @@ static void set_round(struct sl_submodels *s, int64_t round)
         s->slot[t].part = -1;
 }
 
-/* Where each sub-model has a slot, all are taken at once. */
+/* Take all sub-models at once, if each has a slot. */
 static void take_all(struct sl_submodels *s, int64_t epoch)
 {
     for (int p = 0; s->groups && p < s->count; p++)
@@ -210,8 +213,8 @@ int sl_submodels_enter(struct sl_submodels *s, int part)
     return s->of[part].slot - s->first_slot;
 }
 
-/* Tasks of later epochs did nothing. A slot that took a sub-model in such an epoch still has the
- * sub-model before, which was put back. */
+/* Tasks of epochs after `epoch` did nothing. A slot that took a sub-model in such an epoch still
+ * holds the sub-model before, which was already put back. */
 void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps)
 {
     if (steps == 0 || s->round < 0)
@@ -231,7 +234,7 @@ static void name_of(int part, int layer, int k, char name[64])
     snprintf(name, 64, "submodel.%d.layer.%d.shared%s", part, layer, kinds[k]);
 }
 
-/* Shared entries of a layer, which some of its panels have. */
+/* Return how many shared rows of a layer its panels hold together. */
 static int64_t shared_rows(const struct sl_submodels *s, int part, int layer, int k)
 {
     int64_t rows = 0;
@@ -316,7 +319,7 @@ void sl_submodels_leave(struct sl_submodels *s, int part, struct sl_network *net
         sl_view_lend(s->own, sl_network_total(net), total);
 }
 
-/* The tree over sub-models has one order, however many groups there are. */
+/* The order of the sums over sub-models does not depend on the number of groups. */
 void sl_submodels_record(struct sl_submodels *s, int64_t epoch, sl_record_function *record,
                          void *context)
 {

@@ -1,4 +1,4 @@
-/* How sub-models are made, and what they take. */
+/* Makes sub-models, their slots and their memory plan. */
 #include <stdlib.h>
 
 #include "core/error.h"
@@ -27,7 +27,7 @@ static int group_of(const struct sl_submodels *s, int part)
     return group;
 }
 
-/* The rank that owns a sub-model's parameters. */
+/* Return the rank that owns a sub-model's parameters. */
 static int root_of(const struct sl_submodels *s, int part)
 {
     return s->groups ? s->groups->first[group_of(s, part)] : 0;
@@ -35,8 +35,9 @@ static int root_of(const struct sl_submodels *s, int part)
 
 /* ---- Shapes ---- */
 
-/* Each entry of such a layer meets its moments in some rounds only. One sub-model has all entries
- * in all rounds, and the bits of plain training. */
+/* Whether the optimizer counts steps for each entry of a layer. An entry whose input and output are
+ * both split is updated in some rounds only. A single sub-model counts as plain training does, to
+ * the same bits. */
 static bool is_counted(const struct sl_submodels *s, int layer)
 {
     return s->count > 1 && s->rounds.split[s->axes.in[layer]] &&
@@ -86,7 +87,7 @@ static void describe_carried(struct sl_submodels *s, int slot, int part, int lay
         sl_view_lend(s->own, c->own, &c->there);
 }
 
-/* The slot of the sub-models of a shape, or of one sub-model. */
+/* Make a slot in the shape of sub-model `part`. */
 static int create_slot(struct sl_submodels *s, int slot, int part)
 {
     const int tiles = s->list.count * sl_submodel_tiles(s);
@@ -109,17 +110,18 @@ static void destroy_slot(struct sl_submodels *s, struct sl_model_slot *of)
 {
     for (int t = 0; of->carried && t < s->list.count * sl_submodel_tiles(s); t++) {
         if (of->root == s->rt->rank)
-            of->carried[t].there.handle = NULL; /* lent */
+            of->carried[t].there.handle = NULL; /* the group's tile owns the handle */
         sl_tile_destroy(&of->carried[t].there);
     }
     free(of->carried);
     if (of->model.end)
-        of->model.end[s->own->rank].handle = NULL; /* lent */
+        of->model.end[s->own->rank].handle = NULL; /* the global model owns the handle */
     if (of->model.rt)
         sl_model_destroy(&of->model);
 }
 
-/* The first sub-model of each shape, where one group has all; else each has a slot. */
+/* Return the sub-model whose slot a sub-model uses. One group has a slot for each shape, which its
+ * first sub-model gets. With several groups, each sub-model has its own slot. */
 static int choose_slot(const struct sl_submodels *s, int part)
 {
     int first = 0;
@@ -169,7 +171,8 @@ static int create_kept(struct sl_submodels *s, int part)
     return code;
 }
 
-/* Metrics of a group's sub-models are tiles of their networks, which are lent, or copies. */
+/* Make the tiles of metrics and of shared entries. With groups, a sub-model's metrics are lent by
+ * its network; else they are a copy. */
 static int create_parts(struct sl_submodels *s)
 {
     int code = 0;
@@ -189,7 +192,7 @@ static void destroy_part(struct sl_submodels *s, int part)
 {
     const struct sl_submodel *of = &s->of[part];
     if (s->groups && s->total[part].owner == s->rt->rank)
-        s->total[part].handle = NULL; /* lent */
+        s->total[part].handle = NULL; /* the network's tile owns the handle */
     sl_tile_destroy(&s->total[part]);
     for (int t = 0; of->kept && t < s->store->panels * sl_submodel_tiles(s); t++)
         sl_tile_destroy(&of->kept[t]);
@@ -297,7 +300,7 @@ void sl_submodels_destroy(struct sl_submodels *s)
 
 /* ---- Sizes ---- */
 
-/* Of a layer's block, for each kind. */
+/* Return how many numbers of a layer's block travel one way, for one kind. */
 static int64_t block_words(const struct sl_submodels *s, int64_t round, int part, int layer)
 {
     const struct sl_unit_block block = sl_submodel_block(s, round, part, layer);
@@ -306,7 +309,7 @@ static int64_t block_words(const struct sl_submodels *s, int64_t round, int part
                           root_of(s, part));
 }
 
-/* How many sub-models have the slot. */
+/* Return how many sub-models use a slot. */
 static int sharers_of(const struct sl_submodels *s, int slot)
 {
     int count = 0;
@@ -327,8 +330,8 @@ int64_t sl_submodels_words(struct sl_submodels *s, int64_t round)
     return words;
 }
 
-/* Of one way: rows on average, which this rank's panels send to sub-models of other ranks, and
- * which its own sub-models take. */
+/* Return the bytes that travel from panels to slots in a round, average rows counted: what this
+ * rank's panels send to other ranks, and its own sub-models receive. */
 static int64_t one_way_bytes(const struct sl_submodels *s)
 {
     int64_t numbers = 0;
@@ -346,8 +349,8 @@ static int64_t one_way_bytes(const struct sl_submodels *s)
     return numbers * (int64_t)sizeof(float);
 }
 
-/* Blocks of a round may still be on their way back while the next round, or an evaluation, asks for
- * blocks. */
+/* Return the peak bytes of blocks on the way. Blocks of a round may still return while the next
+ * round, or an evaluation, asks for blocks. */
 static int64_t travelling_bytes(const struct sl_submodels *s, const struct sl_wide *wide)
 {
     const int64_t round = one_way_bytes(s), evaluation = sl_wide_travelling(wide);

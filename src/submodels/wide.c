@@ -37,7 +37,8 @@ static int create_parts(struct sl_wide *wide)
     return 0;
 }
 
-/* Its output is the layer's term, before activation. A norm is parameters alone. */
+/* Make the network of a step, whose output is the layer's term before activation. A step of a norm
+ * has a model only. */
 static int create_step(struct sl_wide *wide, int l, int i, int j,
                        const struct sl_model_options *options, int order)
 {
@@ -60,7 +61,8 @@ static int create_step(struct sl_wide *wide, int l, int i, int j,
     return sl_network_create(&step->net, order, NULL);
 }
 
-/* Between two hidden layers a block is aggregated before it meets each block of the output. */
+/* Make the steps of a layer. Between two hidden layers, a block is aggregated once, before it is
+ * multiplied for each block of the output. */
 static int create_steps(struct sl_wide *wide, int l, const struct sl_model_options *options,
                         const struct sl_config *config)
 {
@@ -79,7 +81,8 @@ static const struct sl_distribution *rows_after(const struct sl_wide *wide, int 
     return &graph->distribution[sl_wide_step_of(wide, l, 0, 0)->net.layer[0].output.row_order];
 }
 
-/* Batches read features into places 0 and 1. This is another place. */
+/* Describe the blocks of a layer's input, in place 2 of the features. Batches read features into
+ * places 0 and 1. */
 static int create_input(struct sl_wide *wide, int l)
 {
     enum { NUMBER = 2 };
@@ -104,7 +107,8 @@ static int create_input(struct sl_wide *wide, int l)
     return code;
 }
 
-/* Of layers that multiply, each other one; rows in another order are other sums. */
+/* Return which sums a layer uses. Layers that multiply alternate between two slots in each vertex
+ * order. */
 static int slot_of(const struct sl_wide *wide, int l)
 {
     int before = 0;
@@ -113,7 +117,8 @@ static int slot_of(const struct sl_wide *wide, int l)
     return before % 2 + 2 * rows_after(wide, l)->row_order;
 }
 
-/* Sums that layer l leaves; those of the layer before are there, too. */
+/* Return the sums for block j of layer l's output. The layer before has its sums in another slot.
+ */
 static struct sl_matrix *sum_of(struct sl_wide *wide, int l, int j)
 {
     if (!sl_wide_is_last_layer(wide, l))
@@ -148,7 +153,7 @@ static int add_layers(struct sl_wide *wide)
     return code;
 }
 
-/* A network of the hops alone, whose logits are those of the wide network. */
+/* Make a network of the hops alone. Its logits are copied to the wide network's. */
 static int create_hops(struct sl_wide *wide, struct sl_model_options options, int order)
 {
     struct sl_wide_hops *hops = &wide->hops;
@@ -205,7 +210,8 @@ static void destroy_hops(struct sl_wide_hops *hops)
 
 /* ---- Memory of sums ---- */
 
-/* Sums with memory of their own, by number: blocks of two hidden layers, then the last layer's. */
+/* Return sum `number` of the sums with memory of their own: blocks of two hidden layers, then the
+ * last layer's. */
 static struct sl_matrix *own_sum(const struct sl_wide *wide, int number)
 {
     return number < SL_WIDE_SUMS * wide->blocks
@@ -218,7 +224,7 @@ static int own_sums(const struct sl_wide *wide)
     return wide->sums[SL_WIDE_SUMS - 1] ? SL_WIDE_SUMS * wide->blocks + 1 : 0;
 }
 
-/* Each rank has its own rows. */
+/* Return the bytes of this rank's rows of all sums. */
 static int64_t bytes_of_sums(const struct sl_wide *wide)
 {
     enum { ALIGNMENT = 64 };
@@ -335,7 +341,7 @@ void sl_wide_destroy(struct sl_wide *wide)
     *wide = (struct sl_wide){0};
 }
 
-/* Bytes of a block of parameters that travel. */
+/* Return the bytes of a block of parameters that other ranks send. */
 static int64_t travels(const struct sl_wide *wide, int l, int i, int j)
 {
     const struct sl_tile *tile = &sl_wide_step_of(wide, l, i, j)->model.layer[0].parameters;
@@ -343,7 +349,8 @@ static int64_t travels(const struct sl_wide *wide, int l, int i, int j)
     return sl_store_words(wide->store, l, &block, tile->cols, tile->owner) * (int64_t)sizeof(float);
 }
 
-/* Attention takes the parameters once more. */
+/* Return how many times blocks of parameters are taken. Attention takes them a second time, with
+ * the last block of its input. */
 static int64_t times(const struct sl_wide *wide, int l, int i)
 {
     return sl_wide_attends(&wide->list.layer[l]) && l > 0 && sl_wide_is_last_block(wide, i) ? 2 : 1;
@@ -390,7 +397,7 @@ void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan)
 
 /* ---- Evaluate ---- */
 
-/* SUM, or TERM where it is the first one. */
+/* Submit sum += term, or sum = term for the first term. */
 static void add(struct sl_runtime *rt, bool first, const struct sl_matrix *term,
                 const struct sl_matrix *sum)
 {
@@ -401,7 +408,8 @@ static void add(struct sl_runtime *rt, bool first, const struct sl_matrix *term,
             sl_submit_accumulate(rt, &term->tiles[t], &sum->tiles[t]);
 }
 
-/* Blocks that travel take memory until they are used: on their owner, which may be ahead, too. */
+/* Wait for earlier blocks if blocks on the way exceed the limit. They take memory until they are
+ * used, also on their owner, which may be ahead. */
 static void limit_blocks(struct sl_wide *wide, int l, int i, int j)
 {
     struct sl_runtime *rt = wide->pass->network.rt;
@@ -413,7 +421,8 @@ static void limit_blocks(struct sl_wide *wide, int l, int i, int j)
     wide->travelling += travels(wide, l, i, j);
 }
 
-/* The biases are in the first term alone, but those of attention in all: it needs its vectors. */
+/* Submit the copy of a block of parameters into its step. Biases come with the first term only.
+ * Vectors of attention come with every term. */
 static struct sl_tile *take(struct sl_wide *wide, int l, int i, int j)
 {
     struct sl_model *model = &sl_wide_step_of(wide, l, i, j)->model;
@@ -429,7 +438,7 @@ static struct sl_tile *take(struct sl_wide *wide, int l, int i, int j)
     return parameters;
 }
 
-/* Attend with the sums of block j of layer l, through an epilogue. */
+/* Submit attention over the sums of block j of layer l, through an epilogue. */
 static void attend(struct sl_wide *wide, int l, int j, struct sl_epilogue_tiles e,
                    const struct sl_matrix *sum, const struct sl_matrix *output)
 {
@@ -443,7 +452,7 @@ static void attend(struct sl_wide *wide, int l, int j, struct sl_epilogue_tiles 
     sl_gat_attend(&step->net, layer, false, sum, &e, output);
 }
 
-/* A block of layer l's output, from its sums, is what `reader` reads next. */
+/* Submit a block of layer l's output, made from its sums, into the input of layer `reader`. */
 static void activate(struct sl_wide *wide, int l, int j, const struct sl_matrix *sum, int reader)
 {
     struct sl_network *whole = &wide->pass->network;
@@ -469,7 +478,8 @@ static void activate(struct sl_wide *wide, int l, int j, const struct sl_matrix 
 
 static void multiply(struct sl_wide *wide, int l, int i);
 
-/* Block j of layer l's output, whose sums are complete, becomes terms of all that read it. */
+/* Submit block j of layer l's output, whose sums are complete, and its terms in all layers that
+ * read it. */
 static void hand_on(struct sl_wide *wide, int l, int j, const struct sl_matrix *sum)
 {
     for (int reader = l + 1; reader < wide->list.count; reader++)
@@ -479,8 +489,8 @@ static void hand_on(struct sl_wide *wide, int l, int j, const struct sl_matrix *
         }
 }
 
-/* Add the term of block i of layer l's input to a block of its output. Return the sum, which is the
- * term where sums are not kept. */
+/* Submit the term of block i of layer l's input in block j of its output. Return the sum, or the
+ * term itself where sums are not kept. */
 static struct sl_matrix *add_term(struct sl_wide *wide, int l, int i, int j)
 {
     struct sl_wide_step *step = sl_wide_step_of(wide, l, i, j);
@@ -500,8 +510,8 @@ static struct sl_matrix *add_term(struct sl_wide *wide, int l, int i, int j)
     return sum;
 }
 
-/* Add the terms of block i of layer l's input, which is there, to all blocks of its output. Sums of
- * the first layer have one term. */
+/* Submit the terms of block i of layer l's input in all blocks of its output. Where sums are not
+ * kept, each term is a whole sum and goes on to the next layers. */
 static void multiply(struct sl_wide *wide, int l, int i)
 {
     const struct sl_network *before = NULL;
@@ -518,7 +528,7 @@ static void multiply(struct sl_wide *wide, int l, int i)
     sl_runtime_wait_for_room(wide->pass->network.rt, SL_PENDING_TASKS);
 }
 
-/* The sums of layer l += weight · the sums of the layer that it adds. */
+/* Submit: sums of layer l += weight · sums of the layer `back` layers before. */
 static void add_earlier(struct sl_wide *wide, int l)
 {
     const struct sl_layer_shape *shape = &wide->list.layer[l];
@@ -533,7 +543,7 @@ static void add_earlier(struct sl_wide *wide, int l)
     }
 }
 
-/* Rows that are normalised next. */
+/* Submit the row moments of layer l's sums, if a norm of rows follows. */
 static void take_moments(struct sl_wide *wide, int l)
 {
     wide->moments.cols = 0;
@@ -541,7 +551,7 @@ static void take_moments(struct sl_wide *wide, int l)
         sl_norm_blocks_add(&wide->pass->network, &wide->moments, sum_of(wide, l, j));
 }
 
-/* From the sums of the last layer to the logits. */
+/* Submit the hops from the sums of the last layer to the logits. */
 static void hop(struct sl_wide *wide)
 {
     struct sl_network *whole = &wide->pass->network, *net = &wide->hops.net;

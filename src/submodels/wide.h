@@ -9,19 +9,19 @@
  *         H2[:, j] = act(S2[:, j] + b2[j])
  *         logits += A·H2[:, j]·W3[j, :]
  *
- * So two layers keep no hidden matrix, three layers keep the sums of one, and more layers those of
- * two, in memory or in the files of --store. Each block is aggregated once, and once more for the
- * last block of the output. Blocks of parameters are taken from the global ones as they are needed.
- * The logits are those of the wide network, but for rounding.
+ * So two layers keep no hidden matrix, three layers keep the sums of one, and more layers the sums
+ * of two, in memory or in the files of --store. Each block is aggregated once, and once more for
+ * the last block of the output. Blocks of parameters are taken from the global ones as they are
+ * needed. The logits are those of the wide network, but for rounding.
  *
- * Attention: a block is some heads. The sums are its projections, and the block is what the heads
- * attend to, for which the parameters are taken once more:
+ * Attention: a block is some heads. The sums are projections of its heads. A block of the output is
+ * the attention of its heads, which takes the parameters once more:
  *
  *     S2[:, j] += H1[:, i]·[W2 | W2·a_src | W2·a_dst][i, j]      H2[:, j] = act(attention(S2[:,
  * j]))
  *
- * A residual block adds the sums before. A norm of rows reads the moments of all sums first; a norm
- * of columns reads its own:
+ * A residual block adds the sums of an earlier layer. A norm of rows reads the moments of all sums
+ * first; a norm of columns reads its own:
  *
  *     S2[:, j] = S1[:, j] + Σ_i A·act(norm(S1)[:, i])·W2[i, j]
  *
@@ -41,51 +41,51 @@
 
 struct sl_plan;
 
-/* Bytes of a block of activations on all ranks together. Tests set less. */
+/* The most bytes of a block of activations, all ranks together. Tests set a smaller limit. */
 extern size_t sl_wide_block_bytes;
 
-/* A network of one layer, from a block of its input to a block of its output. */
+/* A step is a network of one layer, from a block of its input to a block of its output. */
 struct sl_wide_step {
     struct sl_model model;
-    struct sl_network net; /* graph NULL: there is none; a norm has a model alone */
+    struct sl_network net; /* graph NULL: no network; a norm has a model only */
 };
 
 struct sl_wide_layer {
-    struct sl_graph graph;          /* whose features are a block of the layer's input */
-    struct sl_matrix input[2];      // (n, width): a block, the last block; no rows: it reads X
-    struct sl_wide_step step[2][2]; /* of the last block of the input; of the output: 1 */
+    struct sl_graph graph;          /* its features are a block of the layer's input */
+    struct sl_matrix input[2];      // (n, width): a block; the last block. No rows: X
+    struct sl_wide_step step[2][2]; /* [input's last block][output's last block] */
 };
 
-/* What follows the last layer with parameters. */
+/* The network of the hops that follow the last layer with parameters. */
 struct sl_wide_hops {
-    int count; /* of hops; the rest is there with one at least */
+    int count; /* number of hops; 0: the other members are empty */
     struct sl_graph graph;
     struct sl_matrix input; // (n, classes)
     struct sl_model model;
     struct sl_network net;
 };
 
-/* Sums of two layers, in each vertex order. */
+/* Slots of sums: two layers in each vertex order. */
 enum { SL_WIDE_SUMS = 2 * SL_ROW_ORDERS };
 
 struct sl_wide {
-    struct sl_pass *pass;   /* of the wide network, which has logits alone; NULL: nothing to do */
-    struct sl_store *store; /* its parameters */
-    struct sl_layer_list list; /* without hops, which are behind its end */
+    struct sl_pass *pass;      /* the wide network's pass, with logits alone; NULL: nothing to do */
+    struct sl_store *store;    /* the wide network's parameters */
+    struct sl_layer_list list; /* layers; hops lie behind its end */
     struct sl_wide_hops hops;
-    int blocks;          /* of a hidden layer */
-    int64_t width;       /* of a block; the last one may have less */
-    uint8_t *part;       // (3 · blocks · width): of units, with as many before and behind
-    uint8_t *input_part; // (hidden) behind them, likewise; a layer that reads the outputs of
-                         // several layers reads units before and behind, of no block
+    int blocks;          /* blocks of a hidden layer */
+    int64_t width;       /* columns of a block; the last block may have fewer */
+    uint8_t *part;       // (3 · blocks · width): block of each unit; padding before and behind
+    uint8_t *input_part; // (hidden): block of each input unit, behind `part`; a layer that reads
+                         // several outputs reads padding, too
     struct sl_wide_layer *layer;          // (list.count)
-    struct sl_matrix *sums[SL_WIDE_SUMS]; // (blocks), (n, width): of hidden layers, in turn
-    struct sl_matrix projected;           // (n, …): of a last layer with attention or hops
-    struct sl_norm_blocks moments;        /* of sums whose rows are normalised */
-    bool stored;                          /* the memory of these is `mapped`, with --store */
+    struct sl_matrix *sums[SL_WIDE_SUMS]; // (blocks), (n, width): sums in turn
+    struct sl_matrix projected;           // (n, …): sums of a last layer with attention or hops
+    struct sl_norm_blocks moments;        /* moments of sums whose rows are normalised */
+    bool stored;                          /* `mapped` holds the memory of the sums, with --store */
     struct sl_mapped mapped;
-    int64_t travelling;       /* bytes of parameters that were asked of other ranks since a wait */
-    struct sl_places *places; /* of all but these */
+    int64_t travelling;       /* bytes asked of other ranks since the last wait */
+    struct sl_places *places; /* memory of everything but the sums */
     struct sl_places own_places;
 };
 
@@ -94,20 +94,20 @@ struct sl_wide {
 bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_type type,
                   int columns);
 
-/* Make the steps on the graph of `pass`, whose network is on the store's model and has logits
- * alone. They take memory from `places`, of networks on the same ranks that run before or after;
- * NULL: of their own. Collective. Return 0 or SL_ERR_SYSTEM, the same on all ranks; sl_wide_destroy
- * in either case. */
+/* Make the steps on the graph of `pass`. The network of `pass` is on the store's model and has
+ * logits alone. The steps take memory from `places`, which networks on the same ranks use before or
+ * after; NULL: they have places of their own. Collective. Return 0 or SL_ERR_SYSTEM, the same on
+ * all ranks; call sl_wide_destroy in either case. */
 int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *store,
                    struct sl_places *places, const struct sl_model_shape *shape,
                    const struct sl_config *config);
 void sl_wide_destroy(struct sl_wide *wide);
 
-/* Add what the steps take on this rank to a plan, but shared places and files. */
+/* Add the memory of the steps on this rank to a plan, without shared places and files. */
 void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan);
 
-/* Return the bytes of parameters that may travel at a time: those of the whole evaluation, or, if
- * that is less, the limit and two blocks. One block passes the limit; the other is not free yet. */
+/* Return the most bytes of parameters on the way at a time: all of an evaluation, or the limit and
+ * two blocks if these are fewer. One block passes the limit; another is not freed yet. */
 int64_t sl_wide_travelling(const struct sl_wide *wide);
 
 /* Submit the evaluation of the wide network. */

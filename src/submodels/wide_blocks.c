@@ -44,15 +44,16 @@ bool sl_wide_reads(const struct sl_layer_list *list, int reader, int l)
            (sl_wide_layer_before(list, reader) == l || reader - l <= shape->inputs);
 }
 
-/* A norm is between two layers that multiply. */
+/* Whether a norm can work by blocks: it lies between two layers that multiply, and no activation
+ * comes before it. */
 static bool is_separable_norm(const struct sl_layer_list *list, int l)
 {
     return l > 0 && l < list->count - 1 && !sl_wide_is_norm(&list->layer[l - 1]) &&
            list->layer[l - 1].activation == SL_ACTIVATION_NONE;
 }
 
-/* A layer adds terms of its input, and each unit of its output, or each head, follows from its own
- * sum. The layer before may be added to the sums. */
+/* Whether a layer can work by blocks: blocks of its input add terms, and each unit or head of its
+ * output needs its own sum alone. A residual block may add the sums of the layer before. */
 static bool is_separable_layer(const struct sl_layer_list *list, int l)
 {
     const struct sl_layer_shape *shape = &list->layer[l];
@@ -75,14 +76,14 @@ static bool is_separable(const struct sl_layer_list *list)
 
 /* ---- Blocks ---- */
 
-/* Units that stay together: those of a head. */
+/* Return how many units stay together: a head's, or 1. */
 static int64_t unit_of(const struct sl_layer_shape *shape)
 {
     return sl_wide_attends(shape) ? shape->out / shape->heads : 1;
 }
 
-/* Whether each column of ranks gets a part of so many units or heads. A block of heads is cut
- * between heads as it is cut anyway. */
+/* Whether each column of ranks gets some of so many units or heads. Cuts of a block of heads must
+ * fall between heads. */
 static bool can_share(const struct sl_layer_shape *shape, int64_t units, int columns)
 {
     const int64_t each = units / columns * unit_of(shape);
@@ -164,7 +165,8 @@ bool sl_wide_is_kept(const struct sl_wide *wide, int l)
            (last > 1 && sl_wide_reads(&wide->list, last, 0));
 }
 
-/* Both blocks are one part: units of the output are counted as if block j were there. */
+/* Input and output blocks must have one part number. So the parts of output units are shifted to
+ * give block j the number of the input's block. */
 struct sl_unit_block sl_wide_block_of(const struct sl_wide *wide, int l, int i, int j)
 {
     const struct sl_layer_shape *shape = &wide->list.layer[l];
@@ -180,7 +182,7 @@ struct sl_unit_block sl_wide_block_of(const struct sl_wide *wide, int l, int i, 
     };
 }
 
-/* The term before activation. */
+/* Return the shape of a step's layer: the term of one block, before activation. */
 struct sl_layer_shape sl_wide_shape(const struct sl_wide *wide, int l, int i, int j)
 {
     struct sl_layer_shape shape = wide->list.layer[l];

@@ -17,7 +17,7 @@ const char *sl_breakdown_name(enum sl_breakdown broken)
                                         : "output";
 }
 
-/* Whether all numbers of a float32 or bfloat16 tile of this rank are finite. */
+/* Whether all numbers of a float32 or bfloat16 tile are finite. The tile's owner calls it. */
 static bool is_finite(struct sl_trainer *trainer, struct sl_tile *tile)
 {
     const bool half = tile->element_size == sizeof(uint16_t);
@@ -33,13 +33,14 @@ static bool is_finite(struct sl_trainer *trainer, struct sl_tile *tile)
     return finite;
 }
 
-/* The first layer, from 1, whose output is not finite when the last epoch's pass is made once more:
- * it changed no parameter. The last layer, where that is never seen. The same on all ranks. */
+/* Return the first layer, from 1, whose output is not finite in a repetition of the last epoch's
+ * pass. That epoch changed no parameter. If all outputs are finite, return the last layer. All
+ * ranks return the same. */
 static int find_layer(struct sl_trainer *trainer, int64_t epoch, bool training)
 {
     struct sl_network *net = &trainer->whole.network;
     int first = net->layers;
-    if (net->evaluates) /* outputs are gone */
+    if (net->evaluates) /* outputs of the pass are gone */
         return first;
     net->epoch = net->update = (uint32_t)epoch;
     sl_network_forward(net, training);
@@ -57,12 +58,12 @@ static int find_layer(struct sl_trainer *trainer, int64_t epoch, bool training)
     return (int)sl_runtime_least(trainer->rt, first);
 }
 
-/* Save the best weights, if this run has some that no checkpoint has. The broken epoch's own are
- * none. Return whether they are saved: on rank 0. */
+/* Save the best weights, unless a checkpoint already has them or they are the broken epoch's.
+ * Return, on rank 0, whether they were saved. */
 static bool save_best(struct sl_trainer *trainer, int64_t epoch)
 {
     const struct sl_config *config = trainer->config;
-    int64_t saved = trainer->saved_epoch; /* on other ranks 0 */
+    int64_t saved = trainer->saved_epoch; /* 0 on other ranks */
     sl_runtime_broadcast(trainer->rt, 0, &saved, sizeof saved);
     if (!config->checkpoint || !sl_config_keeps_best(config) ||
         trainer->best_epoch < trainer->first_epoch || trainer->best_epoch >= epoch ||

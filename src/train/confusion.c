@@ -27,7 +27,7 @@ json_t *sl_confusion_describe(struct sl_trainer *trainer, int64_t most)
         return NULL;
     double *counts = calloc((size_t)(classes * SL_SPLITS * classes), sizeof *counts);
     if (!counts)
-        sl_fatal("no memory to count %lld classes", (long long)classes); /* the others wait */
+        sl_fatal("no memory to count %lld classes", (long long)classes); /* others wait */
     json_t *object = NULL;
     if (!sl_network_count_confusion(net, counts))
         object =

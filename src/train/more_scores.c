@@ -8,22 +8,22 @@
 #include "codelets/target.h"
 #include "core/error.h"
 
-/* This rank's rows of a tile. */
+/* A tile's rows on this rank. */
 struct rows {
     const int32_t *target; // (count, width)
     const float *z;        // (count, labels)
     int64_t count, width, ldz;
 };
 
-/* What is added up: of each tile, numbers that its owner alone makes. */
+/* A sum over tiles. Each tile adds `numbers` numbers, which its owner makes with `add`. */
 struct sums {
     struct sl_network *net;
-    int64_t labels, numbers; /* of a tile */
-    const double *mean;      // (SL_SPLITS, labels): of the second pass over numbers
+    int64_t labels, numbers; /* numbers of a tile */
+    const double *mean;      // (SL_SPLITS, labels): for the second pass over numbers
     void (*add)(const struct sums *sums, const struct rows *rows, double *own);
 };
 
-/* Set sum (numbers) to the sums over the tiles, in their order, on all ranks. */
+/* Set sum (numbers), on all ranks, to the sums over the tiles, in the order of tiles. */
 static void sum_tiles(const struct sums *s, double *sum)
 {
     struct sl_network *net = s->net;
@@ -88,8 +88,8 @@ static void score_labels(struct sl_network *net, int64_t labels, struct sl_more_
 
 /* ---- Numbers ---- */
 
-/* Of a split and a column: known values, their sum or sum of squares about the mean, and sums of
- * errors and of their squares. */
+/* Kinds of sums of a split and column: known values; values, or their squares about the mean;
+ * absolute errors; squared errors. */
 enum { KNOWN, VALUES, ERRORS, SQUARES, KINDS };
 
 static void add_numbers(const struct sums *s, const struct rows *rows, double *own)
@@ -112,7 +112,8 @@ static void add_numbers(const struct sums *s, const struct rows *rows, double *o
     }
 }
 
-/* The mean over the columns that have one. `spread`: sums about the mean. */
+/* Set *mae and *r2 of a split to means over columns with known values. `spread`: sums of the second
+ * pass, about the mean. */
 static void score_split(const double *spread, int64_t labels, int split, double *mae, double *r2)
 {
     double sums[2] = {0.0, 0.0}, columns[2] = {0.0, 0.0};

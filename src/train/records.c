@@ -8,8 +8,8 @@
 #include "core/split.h"
 #include "graphs/network.h"
 
-/* Records of epochs that were read give their places to later epochs: a run of many epochs takes no
- * more memory than one of a few. */
+/* Records of read epochs give their places to later epochs, so a run's number of epochs takes no
+ * memory. */
 enum { RECORDS = 1024 };
 _Static_assert(RECORDS > 2 * SL_EPOCHS_IN_FLIGHT, "a record is wanted until its epoch is read");
 
@@ -42,7 +42,7 @@ struct sl_record *sl_records_of(const struct sl_records *records, int64_t epoch)
     return &records->record[epoch > 0 ? 1 + (epoch - 1) % RECORDS : 0];
 }
 
-/* The loss is not finite if and only if a logit was not. */
+/* Note a breakdown. The loss is not finite if and only if a logit is not. */
 static void find_breakdown(struct sl_record *record, const double *values, bool training)
 {
     bool finite = true;
@@ -99,7 +99,7 @@ bool sl_record_is_unfinished(const struct sl_record *record, int64_t epoch)
     return record->end > 0.0 && record->end < (double)epoch;
 }
 
-/* A step before the end counts. */
+/* Add the metrics of a step that ends no later than the run. */
 static void count_step(struct sl_record *record, double now, const double *values)
 {
     record->updates++;
@@ -119,7 +119,7 @@ bool sl_records_train(void *context, double now, double *values)
     struct sl_record *record = sl_records_of(records, (int64_t)ceil(now));
     const struct sl_overlap_times times = sl_overlap_now();
     const double seconds = sl_overlap_seconds(times.clock);
-    if (records->rt->rank == 0) { /* what rank 0 says travels to the others with the metrics */
+    if (records->rt->rank == 0) { /* rank 0's values reach other ranks with the metrics */
         values[SL_METRIC_STOP] =
             sl_records_stop_asked(records) || sl_runtime_stop_asked(records->rt);
         values[SL_METRIC_SECONDS] = seconds - records->last_trained_at;

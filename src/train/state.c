@@ -11,19 +11,21 @@
 #include "core/json_file.h"
 #include "core/log.h"
 
-/* Names of what a store has, behind the name of the parameter. */
+/* Endings of tensor names, for each kind of numbers in a store. */
 static const char *const kinds[SL_STORE_KINDS] = {"", "moment1", "moment2", "best"};
 
 /* ---- Load ---- */
 
-/* "layer.0.weight", and with a kind, as of an optimizer's state, "layer.0.weight.moment1". */
+/* Write a tensor's name: "layer.0.weight", or "layer.0.weight.moment1" for a kind of optimizer
+ * state. */
 static void name_of(const struct sl_model_layer *layer, const struct sl_parameter *parameter,
                     const char *kind, char name[64])
 {
     snprintf(name, 64, "layer.%d.%s%s%s", layer->index, parameter->name, *kind ? "." : "", kind);
 }
 
-/* The rows of a panel that a parameter has, both counted in the layer's rows. */
+/* Return how many rows a panel and a parameter share, and set *first to the first of them. Rows
+ * count from the layer's first row. */
 static int64_t common_rows(const struct sl_panel *panel, const struct sl_parameter *part,
                            int64_t *first)
 {
@@ -88,7 +90,7 @@ static int load_kind(struct sl_store *store, const struct sl_checkpoint *checkpo
     return code;
 }
 
-/* Whether it has parameters of a best epoch. */
+/* Whether the checkpoint has parameters of a best epoch. */
 static bool has_best(const struct sl_checkpoint *checkpoint, const struct sl_model_layer *layer)
 {
     struct sl_parameter list[SL_PARAMETERS];
@@ -99,7 +101,8 @@ static bool has_best(const struct sl_checkpoint *checkpoint, const struct sl_mod
     return sl_checkpoint_find(checkpoint, name) || sl_checkpoint_find(checkpoint, old);
 }
 
-/* A number of the description; where there is none, *value stays as it is. */
+/* Set *value to a number of the description, if there is one. SL_ERR_DATA: it is no number, or not
+ * `least` to `most`. */
 static int load_number(const struct sl_checkpoint *checkpoint, const char *name, double least,
                        double most, bool whole, double *value)
 {
@@ -116,7 +119,7 @@ static int load_number(const struct sl_checkpoint *checkpoint, const char *name,
     return 0;
 }
 
-/* The metric that the best epoch is of. Checkpoints of programs without --metric: accuracy. */
+/* Return the metric that chose the best epoch. Checkpoints without --metric had accuracy. */
 static const struct sl_metric *metric_of(const struct sl_checkpoint *checkpoint)
 {
     const char *name = NULL;
@@ -125,8 +128,8 @@ static const struct sl_metric *metric_of(const struct sl_checkpoint *checkpoint)
     return metric ? metric : &sl_metric_accuracy;
 }
 
-/* Whether the run goes on with the measure of the checkpoint's best epoch. Another loss is another
- * measure, and so is another decision of a metric of counts. */
+/* Whether the run compares epochs as the checkpoint did: with the same metric, loss, and, for a
+ * metric of counts, decision. */
 static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     const struct sl_objective *objective = &trainer->whole.graph.objective;
@@ -138,7 +141,7 @@ static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_chec
            (objective->metric->source != SL_METRIC_OF_COUNTS || strcmp(decision, mine.text) == 0);
 }
 
-/* Whether the checkpoint's steps had other batches. */
+/* Whether the checkpoint's options cut other batches. */
 static bool had_other_batches(const struct sl_trainer *trainer,
                               const struct sl_checkpoint *checkpoint)
 {
@@ -154,7 +157,7 @@ static bool had_other_batches(const struct sl_trainer *trainer,
     return other;
 }
 
-/* The first steps of an epoch that the run was stopped in. */
+/* Load how far an epoch was trained when the run was stopped. */
 static int load_unfinished(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_unfinished *u = &trainer->unfinished;
@@ -166,11 +169,11 @@ static int load_unfinished(struct sl_trainer *trainer, const struct sl_checkpoin
         return sl_error(SL_ERR_DATA, "the checkpoint's unfinished epoch is wrong (expected at "
                                      "least one step, fewer than all)");
     if (object && had_other_batches(trainer, checkpoint))
-        u->of = -1; /* fits no epoch: it begins anew */
+        u->of = -1; /* no epoch has -1 steps: the epoch begins anew */
     return 0;
 }
 
-/* Epochs, and what the best one is better than. */
+/* Load the epoch, updates and best epoch, which later epochs are compared with. */
 static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_network *net = &trainer->whole.network;
@@ -180,7 +183,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     int code = load_number(checkpoint, "epoch", 0.0, INT32_MAX - 1.0, true, &epoch);
     if (!code && epoch < 0.0)
         code = sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
-    updates = epoch; /* of programs whose epochs were a step each */
+    updates = epoch; /* older programs had one step an epoch */
     if (!code)
         code = load_number(checkpoint, "updates", 0.0, UINT32_MAX - 1.0, true, &updates);
     if (!code)
@@ -198,7 +201,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     trainer->trained_vertices = vertices;
     if ((net->model->options.keep_best && !has_best(checkpoint, &net->model->layer[0])) ||
         (trainer->config->resume && !keeps_measure(trainer, checkpoint))) {
-        best_value = -1.0; /* whose weights nobody has kept, or no measure of epochs to come */
+        best_value = -1.0; /* the best weights are missing, or their value cannot be compared */
         best_epoch = 0.0;
         best_loss = NAN;
     }
@@ -215,7 +218,8 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     return load_unfinished(trainer, checkpoint);
 }
 
-/* Whether a tensor is of an optimizer's state. Weights of other programs have none. */
+/* Whether the checkpoint has a tensor of an optimizer's state. Weights of other programs have none.
+ */
 static bool has_states(const struct sl_checkpoint *checkpoint)
 {
     for (int t = 0; t < checkpoint->count; t++) {
@@ -227,8 +231,8 @@ static bool has_states(const struct sl_checkpoint *checkpoint)
     return false;
 }
 
-/* How many numbers of the optimizer's state to load: none where the checkpoint has no state, or the
- * state of another kind of optimizer. The state then starts from 0. */
+/* Return how many states of the optimizer to load: 0 if the checkpoint has none, or has another
+ * kind's. The state then starts from 0. */
 static int states_to_load(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     const int count = trainer->model.options.states;
@@ -300,7 +304,8 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 
 /* ---- Tiles ---- */
 
-/* NULL: the tiles are in the configuration, or each graph of several has its own. */
+/* Return the tiles of each graph, or NULL if the configuration says them or each batch has its own.
+ */
 static json_t *describe_tiles(const struct sl_trainer *trainer)
 {
     const struct sl_batches *b = &trainer->batches;
@@ -314,7 +319,8 @@ static json_t *describe_tiles(const struct sl_trainer *trainer)
                      b->tiles.shares > 0 ? b->tiles.shares : b->rt->ranks);
 }
 
-/* 0, which leaves the choice to the program, instead of a number that is none of tiles. */
+/* Return a number of tiles; 0, the program's choice, if the checkpoint's number is wrong or
+ * missing. */
 static int tiles_of(const json_t *saved, const char *key)
 {
     enum { MOST = 65536 };
@@ -338,7 +344,7 @@ struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
 
 /* ---- Save ---- */
 
-/* The rows of panels that a parameter has. */
+/* Append a parameter's tensor, with the rows of all panels that hold it. */
 static int save_parameter(const struct sl_store *store, struct sl_saved *saved, int kind,
                           const struct sl_model_layer *layer, const struct sl_parameter *part)
 {
@@ -355,7 +361,7 @@ static int save_parameter(const struct sl_store *store, struct sl_saved *saved, 
     return code;
 }
 
-/* The parameters, the state of the optimizer, parameters of a best epoch; of `best` weights no
+/* Whether a checkpoint has a kind of numbers. With `best`, only the best weights are saved, without
  * state. */
 static bool is_saved_kind(const struct sl_trainer *trainer, int kind, bool best)
 {
@@ -377,8 +383,8 @@ static int save_layer(const struct sl_trainer *trainer, struct sl_saved *saved,
     return code;
 }
 
-/* With the tiles that there are, which results depend on, and the loss and metric that auto was.
- * Graphs of batches have tiles of their own. */
+/* Describe the options. Results depend on the tiles, so write their number instead of auto, unless
+ * batches have tiles of their own. Write the loss and metric that auto chose, too. */
 static json_t *describe_configuration(const struct sl_trainer *trainer)
 {
     json_t *configuration = sl_options_to_json(sl_config_options, trainer->config);
@@ -392,7 +398,7 @@ static json_t *describe_configuration(const struct sl_trainer *trainer)
     return configuration;
 }
 
-/* The steps of an epoch that was stopped before its last one. NULL: it has all its steps. */
+/* Describe the steps done of an epoch that was stopped before its last step. */
 static json_t *describe_unfinished(const struct sl_trainer *trainer, double end)
 {
     const struct sl_record *record = sl_records_of(&trainer->records, (int64_t)ceil(end));
@@ -401,7 +407,7 @@ static json_t *describe_unfinished(const struct sl_trainer *trainer, double end)
                      steps, "loss", record->train_loss, "correct", record->train_correct);
 }
 
-/* The last epoch; with a fraction, where the run was stopped in the next one. */
+/* Return the last epoch, plus the fraction of a next epoch that was trained. */
 static double end_of(struct sl_trainer *trainer)
 {
     const double *tile = sl_tile_acquire(trainer->rt, &trainer->whole.network.model->end[0], false);
@@ -410,7 +416,7 @@ static double end_of(struct sl_trainer *trainer)
     return end;
 }
 
-/* NULL: no memory for some part of it. */
+/* Return the description, or NULL without memory for some part of it. */
 static json_t *describe(struct sl_trainer *trainer, bool best)
 {
     const long failures = sl_json_failures();
@@ -430,8 +436,7 @@ static json_t *describe(struct sl_trainer *trainer, bool best)
         json_object_set_new(description, "tiles", tiles);
     if (isfinite(trainer->best_loss))
         json_object_set_new(description, "best_loss", json_real(trainer->best_loss));
-    if (!best &&
-        trainer->shown_best_epoch != trainer->best_epoch) /* for results: no run goes on with it */
+    if (!best && trainer->shown_best_epoch != trainer->best_epoch) /* for reports only */
         json_object_set_new(description, "shown_best_epoch",
                             json_integer(trainer->shown_best_epoch));
     if (end != floor(end))
@@ -442,7 +447,8 @@ static json_t *describe(struct sl_trainer *trainer, bool best)
     return NULL;
 }
 
-/* The number of steps is rank 0's. `best`: the best weights alone, which are the current ones. */
+/* Collect the tensors and the description. All ranks take rank 0's number of steps. `best`: save
+ * the best weights alone, which must be the current ones. */
 static int collect(struct sl_trainer *trainer, struct sl_saved *saved, bool best)
 {
     struct sl_checkpoint *checkpoint = &saved->checkpoint;
@@ -469,7 +475,7 @@ int sl_state_write(struct sl_trainer *trainer, const char *path, bool somewhere,
 {
     struct sl_saved saved = {.rt = trainer->rt};
     int code = collect(trainer, &saved, false);
-    if (!code && sl_guard_failed()) /* tasks that made the parameters may have */
+    if (!code && sl_guard_failed()) /* tasks that made the parameters may have failed */
         code = SL_ERR_SYSTEM;
     if (!code)
         code = sl_saved_write(&saved, path, somewhere);

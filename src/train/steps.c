@@ -49,7 +49,8 @@ static void train_model(struct sl_trainer *trainer, struct sl_network *net, int6
     train_network(trainer, net, epoch, &step);
 }
 
-/* Without carried state, Adam counts the steps of the round. */
+/* Train this group's sub-models in a step. With --reset-optimizer, Adam counts the steps of the
+ * round. */
 static void train_submodels(struct sl_trainer *trainer, int64_t epoch, int number)
 {
     struct sl_submodels *s = &trainer->submodels;
@@ -75,10 +76,10 @@ void sl_trainer_train_group(struct sl_trainer *trainer, int64_t epoch)
     sl_batches_leave(&trainer->batches);
 }
 
-/* Whether the run has ended, and the next step need not be submitted: `submitted` ones of the epoch
- * were. Few may be ahead of the last step with known metrics, and the same number on all ranks. Two
- * overlap, so that a batch is made and read while another one trains. Sub-models meet at the ends
- * of epochs. */
+/* Whether the run has ended after `submitted` steps of the epoch, so the next step need not be
+ * submitted. Wait until few steps lie ahead of the last known metrics, the same number on all
+ * ranks. Two steps may overlap: a batch is made and read while another one trains. Sub-models end
+ * with epochs only. */
 static bool has_ended(struct sl_trainer *trainer, int64_t epoch, int submitted)
 {
     enum { LEAST = 1, UNKNOWN = 2, MOST = 8 };
@@ -98,7 +99,8 @@ void sl_trainer_pass_on_stop(struct sl_trainer *trainer)
     trainer->stop_passed_on = true;
 }
 
-/* The steps of an epoch that the checkpoint has. */
+/* Open the record of an epoch. Return how many of its steps the checkpoint has, and count their
+ * metrics. */
 static int open_epoch(struct sl_trainer *trainer, int64_t epoch)
 {
     const struct sl_unfinished *before = &trainer->unfinished;
@@ -121,7 +123,7 @@ static void record_step(struct sl_trainer *trainer, struct sl_network *net, int6
         sl_network_record(net, sl_records_train, &trainer->records);
 }
 
-/* `warming_up`: the epoch is of the first cycle of a run. */
+/* Add the traffic of an epoch to its kind. `warming_up`: the epoch is in the run's first cycle. */
 static void count_traffic(struct sl_epoch_traffic *t, int64_t cycle, bool warming_up,
                           const struct sl_traffic epoch[2])
 {
@@ -139,7 +141,7 @@ static void count_traffic(struct sl_epoch_traffic *t, int64_t cycle, bool warmin
     }
 }
 
-/* Count an epoch whose steps are all submitted. */
+/* Count the traffic of an epoch whose steps are all submitted. */
 static void count_epoch(struct sl_trainer *trainer, int64_t epoch, const struct sl_traffic sent[2])
 {
     const int delay = trainer->config->delay;
@@ -173,7 +175,7 @@ bool sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)
         taken = trainer->rt->tasks + batches->own.tasks - tasks;
         record_step(trainer, net, epoch);
         submitted++;
-        if (batches->steps > 1) /* an epoch may have many */
+        if (batches->steps > 1) /* an epoch may have many steps */
             sl_runtime_wait_for_room(trainer->rt, SL_PENDING_TASKS);
     }
     sl_batches_leave(batches);
@@ -181,7 +183,7 @@ bool sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)
         sl_records_skip(&trainer->records, epoch, batches->steps - s);
         return false;
     }
-    if (first > 0 && epoch < sl_config_epochs(trainer->config)) /* another epoch is a whole one */
+    if (first > 0 && epoch < sl_config_epochs(trainer->config)) /* the next is whole */
         return true;
     trainer->tasks_per_epoch = taken;
     count_epoch(trainer, epoch,

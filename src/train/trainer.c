@@ -29,13 +29,13 @@ static double mean_of(const struct sl_trainer *trainer, double sum, enum sl_spli
     return count ? sum / (double)count : NAN;
 }
 
-/* Numbers are never right. */
+/* Return the share of correct vertices in a split. Accuracy is NaN for regression targets. */
 static double accuracy(const struct sl_trainer *trainer, double correct, enum sl_split split)
 {
     return trainer->whole.graph.objective.loss->classes ? mean_of(trainer, correct, split) : NAN;
 }
 
-/* What an evaluation has measured. */
+/* Return the metric of an evaluation, for each split. */
 static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct sl_record *record)
 {
     const struct sl_metric *metric = trainer->whole.graph.objective.metric;
@@ -48,7 +48,8 @@ static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct
     return scores;
 }
 
-/* Return the scores of an evaluation between epochs: of validation vertices alone, or of all. */
+/* Return the scores of an evaluation between epochs. Without evaluation of the whole graph, only
+ * validation vertices have a score. */
 static struct sl_scores scores_between(struct sl_trainer *trainer, const struct sl_record *record)
 {
     struct sl_scores scores = scores_of(trainer, record);
@@ -79,20 +80,20 @@ int sl_trainer_save(struct sl_trainer *trainer, const char *path)
 
 /* ---- Run ---- */
 
-/* What the loop knows of the epochs whose records were read. */
+/* Results of the epochs whose records the epoch loop has read. */
 struct progress {
-    int64_t read;                     /* records of epochs up to this one were read */
+    int64_t read;                     /* records up to this epoch were read */
     int64_t last;                     /* the run ends with this epoch */
-    struct sl_overlap_times previous; /* when the epoch before ended */
-    struct sl_overlap_times sum;      /* of the epochs read, without their evaluations */
-    double *seconds;                  // (epochs), of each epoch read
-    struct sl_unfinished unfinished;  /* the epoch after it; steps 0: none */
-    bool stopped, early;              /* on request; by --patience */
+    struct sl_overlap_times previous; /* end of the epoch before */
+    struct sl_overlap_times sum;      /* sums of the read epochs, without evaluations */
+    double *seconds;                  // (epochs): seconds of each read epoch
+    struct sl_unfinished unfinished;  /* the epoch after `last`; steps 0: none */
+    bool stopped, early;              /* stopped on request; stopped by --patience */
     bool broken;                      /* a number of the last epoch is not finite */
 };
 
-/* The weights of such an epoch may be kept: the same ones, however often a run is resumed. Those of
- * the last epoch may be, too, as long as the run does not go on. */
+/* Whether the weights after an epoch may be the best ones. The answer does not depend on how often
+ * a run is resumed. The last epoch's weights may be kept, too, until the run goes on. */
 static bool is_candidate(const struct sl_config *config, int64_t epoch)
 {
     return epoch % sl_config_eval_every(config) == 0;
@@ -103,7 +104,7 @@ static bool has_validation(const struct sl_trainer *trainer)
     return trainer->whole.operands.split_count[SL_SPLIT_VAL] > 0;
 }
 
-/* Whether epochs are compared by their validation vertices while the run goes on. */
+/* Whether the run compares epochs by their validation vertices as it goes on. */
 static bool compares(const struct sl_trainer *trainer)
 {
     return has_validation(trainer) &&
@@ -115,7 +116,8 @@ static bool is_saved(const struct sl_config *config, int64_t epoch)
     return config->checkpoint_every && epoch % config->checkpoint_every == 0;
 }
 
-/* What is saved is evaluated before: weights may be finite whose logits are not. */
+/* Whether an epoch is evaluated. Saved epochs are evaluated first, since finite weights may have
+ * logits that are not. */
 static bool is_evaluated(const struct sl_config *config, int64_t epoch)
 {
     if (!sl_config_evaluates(config))
@@ -134,8 +136,8 @@ static void evaluate(struct sl_trainer *trainer)
         sl_network_evaluate(&trainer->whole.network);
 }
 
-/* Measure the validation vertices after an epoch, and all vertices where the whole graph does so.
- * Return the network. */
+/* Measure the validation vertices after an epoch, with the network for them or with the whole
+ * graph's. Return the network. */
 static struct sl_network *validate(struct sl_trainer *trainer)
 {
     struct sl_network *net = sl_batches_validation(&trainer->batches);
@@ -146,7 +148,7 @@ static struct sl_network *validate(struct sl_trainer *trainer)
     return net ? net : &trainer->whole.network;
 }
 
-/* The model is that of the sub-models then. */
+/* Copy the sub-models' parameters after an epoch into the model, if there are sub-models. */
 static void put_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
     if (sl_config_has_submodels(trainer->config))
@@ -190,14 +192,14 @@ static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t c
                                      sum.between / count};
 }
 
-/* The mean over the training vertices, of all sub-models. */
+/* Return the mean loss of the training vertices, over all sub-models. */
 static double loss_of(const struct sl_trainer *trainer, const struct sl_record *record)
 {
     return mean_of(trainer, record->train_loss / (double)sl_config_work(trainer->config),
                    SL_SPLIT_TRAIN);
 }
 
-/* Of the validation vertices: more is better. */
+/* Return the validation metric, or its negative if it falls: more is better. */
 static double value_of(const struct sl_trainer *trainer, const struct sl_record *record)
 {
     const struct sl_metric *metric = trainer->whole.graph.objective.metric;
@@ -205,7 +207,7 @@ static double value_of(const struct sl_trainer *trainer, const struct sl_record 
     return metric->falls ? -seen : seen;
 }
 
-/* As sl_submit_keep_best does on rank 0. */
+/* Note a new best epoch, by the same rule as sl_submit_keep_best. */
 static void note_best(struct sl_trainer *trainer, const struct sl_record *record, int64_t epoch)
 {
     const double value = value_of(trainer, record);
@@ -217,8 +219,8 @@ static void note_best(struct sl_trainer *trainer, const struct sl_record *record
     trainer->best_updates = record->updates;
 }
 
-/* Settle whose weights are for use if the run ends with this epoch, and what its best epoch is
- * then. `whole`: no steps of another epoch come after it. */
+/* Settle whose weights are kept if the run ends with this epoch, and its best epoch. `whole`: no
+ * step of a later epoch changed the weights. */
 static void settle_kept(struct sl_trainer *trainer, int64_t epoch, bool whole)
 {
     const bool keeps = sl_config_keeps_best(trainer->config) && has_validation(trainer),
@@ -231,7 +233,8 @@ static void settle_kept(struct sl_trainer *trainer, int64_t epoch, bool whole)
     trainer->shown_best_epoch = last ? epoch : trainer->best_epoch;
 }
 
-/* The run was stopped between two steps of an epoch. It ends with the epoch before. */
+/* Note that the run was stopped between two steps of an epoch. The run ends with the epoch before.
+ */
 static void note_unfinished(struct sl_trainer *trainer, const struct sl_record *record,
                             int64_t epoch, struct progress *progress)
 {
@@ -246,13 +249,13 @@ static void note_unfinished(struct sl_trainer *trainer, const struct sl_record *
     };
 }
 
-/* Steps of the epoch that the checkpoint has. */
+/* Return how many steps of the epoch the checkpoint has. */
 static int first_step_of(const struct sl_trainer *trainer, int64_t epoch)
 {
     return epoch == trainer->first_epoch ? trainer->unfinished.steps : 0;
 }
 
-/* Takes the record of the next epoch, waiting for it if it has not ended. */
+/* Read the record of the next epoch. Wait until the epoch has ended. */
 static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
                        struct progress *progress)
 {
@@ -262,7 +265,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     const double models = (double)sl_config_work(config);
     const struct sl_record *record = sl_records_wait(&trainer->records, epoch, true, false);
     const bool unfinished = sl_record_is_unfinished(record, epoch);
-    /* An evaluation of the epoch may be under way, on some ranks with its end. */
+    /* Some ranks may still be evaluating the epoch. Their breakdown is read later. */
     const bool broke = record->broken && record->broken != SL_BROKEN_EVALUATION;
     if (unfinished && !broke) {
         note_unfinished(trainer, record, epoch, progress);
@@ -302,7 +305,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         progress->last = epoch;
     }
     if (record->stop && !progress->stopped) {
-        progress->stopped = true; /* what is submitted already leaves the parameters alone */
+        progress->stopped = true; /* tasks submitted already leave the parameters alone */
         progress->last = epoch;
     }
     if (config->patience > 0 && is_candidate(config, epoch) &&
@@ -312,7 +315,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     }
 }
 
-/* Reads the records of all epochs up to that one, unless the run ends before it. */
+/* Read the records of epochs up to `epoch`, or up to the last one if the run ends before. */
 static void read_until(struct sl_trainer *trainer, struct sl_report *report,
                        struct progress *progress, int64_t epoch)
 {
@@ -320,7 +323,7 @@ static void read_until(struct sl_trainer *trainer, struct sl_report *report,
         read_epoch(trainer, report, progress);
 }
 
-/* Of any group. */
+/* Return the most models that a group trains. */
 static int64_t most_models(const struct sl_trainer *trainer)
 {
     const int64_t groups = trainer->batches.groups.count;
@@ -329,9 +332,10 @@ static int64_t most_models(const struct sl_trainer *trainer)
                : 1;
 }
 
-/* Return the same number on every rank: all must submit the same epochs, also when a run ends
- * early. The number follows from the tiles, and from the seconds of the last read epoch, as rank 0
- * measured them. When a run ends early, the submitted epochs are still computed, in vain. */
+/* Return how many epochs may be submitted ahead, the same number on every rank. All ranks must
+ * submit the same epochs, also when a run ends early. The number follows from the tiles, and from
+ * rank 0's seconds of the last read epoch. After a run's end, submitted epochs are still computed
+ * in vain. */
 static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progress *progress)
 {
     const int64_t tiles = trainer->whole.operands.partition->tiles;
@@ -340,10 +344,10 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
                                         trainer->batches.steps * most_models(trainer));
     if ((trainer->config->checkpoint || trainer->taken) &&
         sl_late_messages(&trainer->whole.network))
-        return 0; /* epochs in vain would replace the messages of the last one */
+        return 0; /* epochs in vain would replace the last epoch's messages */
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
     if (progress->read < trainer->first_epoch) {
-        ahead = 1; /* nobody knows yet how long one takes */
+        ahead = 1; /* nobody knows yet how long an epoch takes */
     } else {
         const double seconds = sl_records_of(&trainer->records, progress->read)->seconds;
         while (ahead > 0 && (double)ahead * seconds > MOST_SECONDS_AHEAD)
@@ -368,8 +372,8 @@ static double median(double *values, int64_t count)
 
 enum { ALL_MEMBERS = -1, OF_MODEL = -2 };
 
-/* An evaluation that is none of an epoch: of the model, or of members of an ensemble at their best.
- */
+/* Evaluate outside an epoch: the model (OF_MODEL), a member of an ensemble at its best, or all of
+ * them (ALL_MEMBERS). Return the record. */
 static const struct sl_record *evaluate_apart(struct sl_trainer *trainer, int member)
 {
     sl_records_of(&trainer->records, 0)->evaluated = false;
@@ -390,7 +394,7 @@ static json_t *describe_best(struct sl_trainer *trainer, int member, int64_t epo
                                         [SL_SPLIT_VAL] = "val_accuracy",
                                         [SL_SPLIT_TEST] = "test_accuracy"};
     json_t *object = json_object();
-    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++) /* a split without labels has no number */
+    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++) /* a split without labels has NaN */
         json_object_set_new(object, names[s],
                             json_real(accuracy_of(trainer, record, (enum sl_split)s)));
     if (member >= 0)
@@ -398,7 +402,8 @@ static json_t *describe_best(struct sl_trainer *trainer, int member, int64_t epo
     return object;
 }
 
-/* Members of an ensemble at their own best validation, and the ensemble of these. */
+/* Return the accuracies of each member at its best validation, and of their ensemble; NULL if there
+ * is none. */
 static json_t *describe_members(struct sl_trainer *trainer)
 {
     int64_t epoch[SL_MOST_PARTS];
@@ -444,7 +449,7 @@ void sl_outcome_free(struct sl_outcome *outcome)
 
 bool sl_outcome_underfits(const struct sl_outcome *outcome)
 {
-    static const double LEARNT = 0.1; /* of what the largest class leaves over */
+    static const double LEARNT = 0.1; /* share of the vertices outside the largest class */
     const double rest = 1.0 - outcome->largest_class;
     return outcome->metric == &sl_metric_accuracy &&
            outcome->train_accuracy < outcome->largest_class + LEARNT * rest;
@@ -465,8 +470,8 @@ void sl_trainer_use_best(struct sl_trainer *trainer)
         sl_store_restore_best(&trainer->store);
 }
 
-/* The first epoch that a profile covers: those before touch memory and models for the first time.
- */
+/* Return the first epoch that a profile covers. The first epochs of a run touch memory and models
+ * for the first time. */
 static int64_t first_profiled(const struct sl_trainer *trainer)
 {
     enum { WARM_UP = 2 };
@@ -503,7 +508,7 @@ static int close_trace(struct sl_trainer *trainer)
     return code;
 }
 
-/* Tell of a lost file while the run goes on. One of the ranks has the sentence. */
+/* Warn of a lost file while the run goes on. Only one rank has the sentence. */
 static void warn_of_loss(void)
 {
     if (sl_error_message()[0])
@@ -512,9 +517,9 @@ static void warn_of_loss(void)
 
 /* ---- Checkpoints of a run ---- */
 
-/* Saves the epoch submitted last, if it is one to be saved and the run goes on after it. The
- * records of all epochs in it were read, and their lines in the log outlive a crash before the
- * checkpoint does: who resumes from it misses none. */
+/* Save the last submitted epoch, if it is to be saved and the run goes on. All its records are
+ * read, and their log lines synced, before the checkpoint. So a run that resumes from it misses no
+ * line. */
 static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
                            struct progress *progress)
 {
@@ -536,7 +541,8 @@ static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
                : code;
 }
 
-/* As save_on_the_way does, but rank 0 looks for another place if need be. */
+/* Save the end of the run. If config->checkpoint cannot be written, rank 0 looks for another place.
+ */
 static int save_last(struct sl_trainer *trainer, struct sl_report *report)
 {
     int64_t epoch;
@@ -549,7 +555,8 @@ static int64_t last_touched(const struct progress *progress)
     return progress->last + (progress->unfinished.steps > 0);
 }
 
-/* An epoch in which the run was asked to stop need not have been evaluated. */
+/* Whether the last epoch's numbers broke down. An epoch that was stopped on request may not have
+ * been evaluated, so evaluate it now. */
 static bool is_broken(struct sl_trainer *trainer, const struct progress *progress)
 {
     struct sl_outcome outcome;
@@ -564,7 +571,7 @@ static bool is_broken(struct sl_trainer *trainer, const struct progress *progres
 
 /* ---- The epochs ---- */
 
-/* Submit an epoch; draw the first one, if that is asked for. */
+/* Submit an epoch. Draw its tasks if it is the first and --dag asks for it. */
 static void submit_drawn(struct sl_trainer *trainer, int64_t epoch, int *failure)
 {
     const char *path =
@@ -581,7 +588,7 @@ static void submit_drawn(struct sl_trainer *trainer, int64_t epoch, int *failure
         warn_of_loss();
 }
 
-/* Submits and reads them all. Returns 0, or why a file on the way could not be written. */
+/* Submit and read all epochs. Return 0, or why a file could not be written on the way. */
 static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
                       struct progress *progress)
 {
@@ -604,7 +611,7 @@ static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
     return failure;
 }
 
-/* With which the run ends if nothing ends it before. */
+/* Return the epoch that the run ends with, unless something ends it earlier. */
 static int64_t last_epoch(const struct sl_trainer *trainer)
 {
     const struct sl_config *config = trainer->config;
@@ -614,7 +621,7 @@ static int64_t last_epoch(const struct sl_trainer *trainer)
                : epochs;
 }
 
-/* Of the steps up to an epoch. */
+/* Copy the sub-models' parameters after the last epoch into the model. */
 static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
     if (sl_config_has_submodels(trainer->config) && epoch >= trainer->first_epoch)
@@ -622,8 +629,8 @@ static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
                          sl_records_of(&trainer->records, epoch)->updates);
 }
 
-/* Of the epoch whose weights are kept; of a run that broke, of its last epoch. Weights that steps
- * of another epoch have changed are of no epoch. */
+/* Return the loss of the kept epoch, or of the last epoch if the run broke down. NaN: steps of an
+ * unfinished epoch have changed the weights. */
 static double loss_shown(const struct sl_trainer *trainer, const struct progress *progress,
                          const struct sl_outcome *outcome)
 {

@@ -1,4 +1,4 @@
-/* How a training run is made. */
+/* Makes a training run. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -52,7 +52,8 @@ static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shap
                         trainer->whole.graph.distribution->grid.columns);
 }
 
-/* With sub-models, ranks have panels of the parameters, and copies for the whole network. */
+/* Make the model and its store. With sub-models, ranks own panels of the parameters; a whole
+ * network needs copies, too. */
 static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape)
 {
     const struct sl_config *config = trainer->config;
@@ -68,8 +69,8 @@ static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape
                                            : sl_store_of_model(&trainer->store, &trainer->model);
 }
 
-/* Whether evaluations of the whole graph have the memory of training steps: with needed rows, both
- * have a graph on all ranks. */
+/* Whether evaluations of the whole graph use the memory of training steps. With needed rows and one
+ * group, both graphs are on all ranks. */
 static bool shares_places(const struct sl_trainer *trainer)
 {
     const struct sl_batches *b = &trainer->batches;
@@ -101,7 +102,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     return code;
 }
 
-/* All ranks cut the tiles alike, and choose kernels by what rank 0 remembers. */
+/* Give all ranks the kernel timings that rank 0 remembers, so that they cut tiles alike. */
 static void start_spmm(struct sl_runtime *rt, const struct sl_config *config)
 {
     sl_spmm_choice_reset(&rt->spmm);
@@ -124,7 +125,7 @@ static void end_spmm(const struct sl_trainer *trainer)
     sl_spmm_choice_reset(&rt->spmm);
 }
 
-/* The first parameters, or those of the checkpoint. */
+/* Submit the first parameters, or spread the checkpoint's and load its late messages. */
 static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     if (!checkpoint) {
@@ -136,7 +137,8 @@ static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *ch
                                                                trainer->config->resume));
 }
 
-/* What evaluates sub-models, instead of the whole network. One group lends it memory. */
+/* Make the evaluation of sub-models: an ensemble or a wide network. With one group, it uses the
+ * memory of training steps. */
 static int create_evaluation(struct sl_trainer *trainer, const struct sl_model_shape *shape)
 {
     struct sl_batches *b = &trainer->batches;
@@ -149,7 +151,7 @@ static int create_evaluation(struct sl_trainer *trainer, const struct sl_model_s
                                    : 0;
 }
 
-/* The sub-models of this rank's group are the models of its batches. */
+/* Make the sub-models. Those of this rank's group are the models of its batches. */
 static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_batches *b = &trainer->batches;
@@ -177,7 +179,7 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     return code || !checkpoint ? code : sl_submodels_load(s, trainer->first_updates, checkpoint);
 }
 
-/* Other batches than the checkpoint's have no part of the epoch. */
+/* Forget the checkpoint's steps of an unfinished epoch, if the epoch has other batches now. */
 static void settle_unfinished(struct sl_trainer *trainer)
 {
     struct sl_unfinished *u = &trainer->unfinished;
@@ -234,7 +236,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     sl_rates_of_core(rt->cache_bytes, &trainer->core);
     sl_runtime_broadcast(rt, 0, &trainer->core, sizeof trainer->core);
     rt->tf32 = config->precision == SL_PRECISION_TF32;
-    /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
+    /* All ranks use one instruction level, since fused multiply-add rounds sums differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     if (!code)
         code = sl_pass_open(&trainer->whole, rt, source, config, &how);
@@ -268,7 +270,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
     sl_batches_clear(&trainer->batches);
     if (trainer->submodels.rt)
         sl_submodels_destroy(&trainer->submodels);
-    sl_pass_destroy(&trainer->whole); /* its network may have places of the batches */
+    sl_pass_destroy(&trainer->whole); /* the whole network may use the places of batches */
     sl_batches_destroy(&trainer->batches);
     sl_store_destroy(&trainer->store);
     sl_model_destroy(&trainer->model);
