@@ -4,7 +4,7 @@
 
 #include "codelets/attention.h"
 
-/* The parameters of a layer: rows of `columns` columns: W (in rows), a_src, a_dst, and the bias
+/* The parameters of a layer: rows of `columns` columns: W (`in` rows), a_src, a_dst, and the bias
  * (`bias`: 0 or 1 row). The weights that products see are W, then a column W·a_src and then a
  * column W·a_dst for each head.
  *
@@ -15,20 +15,19 @@
 struct sl_attention_shape {
     int64_t in, columns;
     bool bias;
-    int64_t head_width,
-        first_column; /* columns of a whole head; first column of the part in each head */
+    int64_t head_width, first_column; /* columns of a head; the part's first one */
     int64_t at;
     int64_t out, out_column;
 };
 
-/* Make the part's columns of WEIGHTS (in rows) from PARAMETERS. */
+/* Make the part's columns of WEIGHTS (`in` rows) from PARAMETERS. */
 void sl_kernel_attention_weights(const struct sl_attention *how,
                                  const struct sl_attention_shape *shape,
                                  const struct sl_floats_at *parameters,
                                  const struct sl_floats_at *weights);
 
-/* BACK = [BACK +] the part's share of the gradient of the parameters, from PARAMETERS and the
- * gradient of the weights, whose last row is the bias's gradient. */
+/* BACK = [BACK +] the part's share of the parameters' gradient, from PARAMETERS and GRADIENT of the
+ * weights. The last row of GRADIENT is the bias's. */
 void sl_kernel_attention_weights_back(const struct sl_attention *how,
                                       const struct sl_attention_shape *shape,
                                       const struct sl_floats_at *parameters,
@@ -40,18 +39,19 @@ void sl_kernel_attention_scores(const struct sl_attention *how, int64_t rows,
                                 const uint32_t *vertex, const struct sl_floats_at *projected,
                                 const struct sl_floats_at *scores);
 
-/* Z (rows, out) = epilogue(the closed STATE's Z); `out` = F: the mean of the heads, else H·F. */
+/* Make Z (rows, out) = epilogue(the closed STATE's Z); `out` = F: the mean of the heads, else H·F.
+ */
 void sl_kernel_attention_output(const struct sl_attention *how, int64_t rows, int64_t out,
                                 const struct sl_floats_at *state,
                                 const struct sl_epilogue *epilogue, const struct sl_rows *z);
 
-/* GRADIENT (rows) = [G | r] from G (rows, out), the gradient of the output before bias and
+/* Make GRADIENT (rows) = [G | r] from G (rows, out), the gradient of the output before bias and
  * activation, and the closed STATE. */
 void sl_kernel_attention_gradient(const struct sl_attention *how, int64_t rows, int64_t out,
                                   const struct sl_rows *g, const struct sl_floats_at *state,
                                   const struct sl_floats_at *gradient);
 
-/* ds of BACK (rows) += G·Z' - r q. */
+/* Add G·Z' - r q to ds of BACK (rows). */
 void sl_kernel_attention_own(const struct sl_attention *how, int64_t rows,
                              const struct sl_floats_at *gradient, const struct sl_floats_at *state,
                              const struct sl_floats_at *back);

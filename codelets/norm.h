@@ -5,8 +5,8 @@
 
 #include "codelets/epilogue.h"
 
-/* X(r, j) = (H(r, j) - mean) / sqrt(variance + epsilon), with mean and variance (divided by the
- * count) of row r, or, where `mean` and `variance` are given, of column j. Where `moments` are
+/* X(r, j) = (H(r, j) - mean) / sqrt(variance + epsilon). Mean and variance (divided by the count)
+ * are those of row r or, if `mean` and `variance` are given, of column j. Where `moments` are
  * given, H has some columns of rows that are cut (codelets/norm_parts.h). */
 struct sl_norm {
     int64_t rows, cols;

@@ -185,8 +185,8 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- Vertices before an entry ---- */
 
-/* Return 1 in the low half for a vertex of the split without the label, in the upper half for a
- * vertex with the label, else 0. */
+/* Return 1 for a vertex of the split: in the low half without the label, in the upper half with it.
+ * Return 0 for other entries. */
 __device__ __forceinline__ uint64_t counts_as(uint64_t entry, int split)
 {
     const uint32_t what = (uint32_t)entry;

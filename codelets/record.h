@@ -57,14 +57,14 @@ SL_EVERYWHERE void sl_keep_best(const struct keep_argument *keep, const double *
 void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best,
                             struct sl_tile *w, struct sl_tile *copy);
 
-/* Y = X. */
+/* Submit Y = X. */
 void sl_submit_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* Y = X. */
+/* Set Y = X (rows, cols) on a GPU. */
 void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy,
                   struct sl_cuda_queue queue);
 
-/* Y = X if best (2), on the device, has that epoch. X and Y are float32. */
+/* Set Y = X if best (2), on the device, has that epoch. X and Y are float32. */
 void sl_cuda_copy_if_best(int64_t rows, int64_t cols, const double *best, int epoch,
                           const struct sl_rows *x, const struct sl_rows *y,
                           struct sl_cuda_queue queue);

@@ -16,8 +16,7 @@
  * tasks are done. */
 struct sl_units {
     int64_t width;
-    const uint8_t
-        *part; // (width): the sub-model that has each unit; NULL: all sub-models have all units
+    const uint8_t *part; // (width): sub-model that has each unit; NULL: all have all units
 };
 
 /* The block of one sub-model. */
@@ -64,8 +63,8 @@ void sl_kernel_take_block(const struct sl_unit_block *block, bool first,
 void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
                    const struct sl_parameters *kept, const struct sl_parameters *whole);
 
-/* Set rows of `part`, a matrix like the block with all rows of the whole, to zero where another
- * part has the unit of the input. */
+/* Set rows of `part` to zero if another part has their unit of the input. `part` is a matrix like
+ * the block, with all rows of the whole. */
 void sl_kernel_clear_others(const struct sl_unit_block *block, const struct sl_parameters *part);
 
 /* Set the last rows of the whole to the mean of `before` sub-models that were merged before and of

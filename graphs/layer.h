@@ -27,8 +27,8 @@ struct sl_layer_work {
 /* Return the seconds of the products in that order, without the work that all orders share. */
 double sl_layer_seconds(const struct sl_layer_work *work, enum sl_product_order order);
 
-/* Return the seconds of the products in that order for an input that is stored dense, with all
- * products of the input and the passes that drop it out. */
+/* Return the seconds of the products in that order for an input that is stored dense. They include
+ * all products of the input, and the passes that drop it out. */
 double sl_layer_dense_seconds(const struct sl_layer_work *work, enum sl_product_order order);
 
 /* Return the wanted order of products (struct sl_layer_kind), or else the order that takes fewer
@@ -88,9 +88,9 @@ struct sl_product_input sl_layer_product_input(const struct sl_network *net,
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training);
 
-/* Return the epilogue that turns the gradient of the layer's input, without the row factor of the
- * input, into the gradient of the pre-activation of the layer before: dropout, activation and row
- * factors. The mask is sl_layer_mask. */
+/* Return the epilogue that turns the gradient of the layer's input, without its row factor, into
+ * the gradient of the previous layer's pre-activation: dropout, activation and row factors. The
+ * mask is sl_layer_mask. */
 struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
                                                   const struct sl_layer *layer);
 

@@ -47,11 +47,9 @@ enum sl_place_use {
     SL_PLACE_SLOT,    /* work matrices (enum sl_slot) */
     SL_PLACE_OUTPUTS, /* an output, and the features after dropout */
     SL_PLACE_PASSING, /* outputs that are made again going back */
-    SL_PLACE_SEGMENT, /* outputs that are made again, for blocks with one number in their segments
-                       */
+    SL_PLACE_SEGMENT, /* outputs made again, of blocks with one number in their segments */
     SL_PLACE_KEPT,    /* matrices that a network keeps from its forward pass to its backward pass */
-    SL_PLACE_GRADIENTS, /* gradients of parameters, a part for each row tile: one place for each
-                           layer */
+    SL_PLACE_GRADIENTS, /* gradients of parameters: one place for each layer */
     SL_PLACE_FEATURES,  /* features of batches, which are read anew */
     SL_PLACE_USES
 };

@@ -42,8 +42,8 @@ struct blocks {
     int column, hops; /* column of the grid; hops of the furthest summed rows */
 };
 
-/* Count the receipts of the tree over row tiles, whose owners share a column of the grid, and of
- * the first rank, which gets the sum. */
+/* Count what ranks receive in the tree over row tiles, whose owners share a column of the grid.
+ * Then count what the first rank receives: the sum. */
 static void count_tree(const struct sl_distribution *d, const struct blocks *b,
                        struct sl_product_flow *flow)
 {

@@ -6,8 +6,8 @@
 #include "codelets/exponential.h"
 #include "core/split.h"
 
-/* Up to eight columns of a row. Where a value is unknown, or behind the columns, z, y and e are 0,
- * which adds 0 to a loss and multiplies a product by 1. */
+/* Up to eight columns of a row. Where a value is unknown, or behind the columns, z, y and e are 0.
+ * This adds 0 to a loss, and multiplies a product by 1. */
 struct piece {
     int64_t first, count;
     sl_short z[SL_EIGHT_VECTORS], y[SL_EIGHT_VECTORS];
