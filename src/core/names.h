@@ -12,8 +12,8 @@ enum {
 };
 
 /* Append `name` to `names`, "a|b|c", of SL_NAMES_ROOM bytes, and count it in *added.
- * `what`: "a loss". Return 0, or SL_ERR_USAGE: the name is no word of a-z, 0-9 and -, or is there
- * already, or SL_NAMES_ADDED are. */
+ * `what`: "a loss". Return 0, or SL_ERR_USAGE: the name is no word of a-z, 0-9 and -, is in `names`
+ * already, or SL_NAMES_ADDED names were added. */
 int sl_names_add(char *names, int *added, const char *what, const char *name);
 
 enum { SL_NO_CHOICE = -1 }; /* Place that means no word. */

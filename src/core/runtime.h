@@ -32,9 +32,8 @@ struct sl_runtime_options {
     int workers; /* CPU workers on this rank; 0: all cores of its share, less a core for each GPU */
     bool quiet;  /* print no notes */
     enum sl_device device;
-    bool own_first; /* sum rows of own tiles while other rows travel */
-    const struct sl_alike
-        *alike; /* settings that all ranks must have alike; NULL: compare nothing */
+    bool own_first;               /* sum rows of own tiles while other rows travel */
+    const struct sl_alike *alike; /* settings that all ranks must have alike; NULL: none */
 };
 
 enum { SL_MOST_STAGES = 8, SL_WAYS = 2 };
@@ -43,10 +42,9 @@ enum { SL_MOST_STAGES = 8, SL_WAYS = 2 };
 struct sl_traffic {
     int64_t bytes_sent, bytes_received;
     int64_t rows_received; /* bytes of dense rows received in stages (core/message.h) */
-    int64_t sums_received,
-        adjacency_received; /* bytes received in stages of partial sums, and of sparse tiles */
-    int64_t messages;       /* messages sent */
-    int64_t bytes_between, messages_between; /* bytes and messages sent to other groups */
+    int64_t sums_received, adjacency_received; /* bytes of partial sums and of sparse tiles */
+    int64_t messages;                          /* messages sent */
+    int64_t bytes_between, messages_between;   /* bytes and messages sent to other groups */
 };
 
 /* The workers, cores and caches that StarPU has in this process. All views of a process share one
@@ -73,13 +71,10 @@ struct sl_runtime {
                                          alone or is a planned view */
     int all_cores;                    /* cores of all ranks; equal on all ranks */
     int all_gpus;                     /* GPU workers of all ranks; equal on all ranks */
-    int64_t
-        cache_bytes; /* bytes of the smallest last-level cache of all ranks; equal on all ranks */
-    int64_t own_cache_bytes; /* bytes of the smallest private cache of all ranks; 0: unknown; equal
-                                on all ranks */
-    int64_t link_bytes; /* bytes per second of the slowest link that a rank remembers; 0: no rank
-                           does */
-    int64_t gpu_bytes;  /* bytes that tiles may take of the ranks' smallest GPU; 0: no GPU */
+    int64_t cache_bytes;     /* smallest last-level cache of all ranks; equal on all ranks */
+    int64_t own_cache_bytes; /* smallest private cache of all ranks; 0: unknown */
+    int64_t link_bytes;      /* bytes per second of the slowest remembered link; 0: none */
+    int64_t gpu_bytes;       /* bytes that tiles may take of the ranks' smallest GPU; 0: no GPU */
     int64_t next_tag;
     int64_t tasks;             /* tasks submitted on this rank so far */
     struct sl_traffic traffic; /* traffic of this rank so far */

@@ -24,7 +24,7 @@ struct sl_whole_numbers {
     int64_t missing; /* vertices with the label -1, the least label, which means no label */
 };
 
-/* Settle what labels are where *kind is unknown. Matrices of floats with a number other than 0 and
+/* Find the kind of labels where *kind is unknown. Matrices of floats with a number other than 0 and
  * 1 are numbers, and other matrices are several labels. Lists of floats with a fraction are
  * numbers, and so are lists of many different floats, which *whole counts; -1 becomes NaN in them.
  * Other lists are classes. Then make a list of numbers a matrix of one column. Every rank looks at

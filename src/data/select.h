@@ -32,7 +32,7 @@ struct sl_selection {
 };
 
 /* Select the vertices inner (count; rows of the files, as of sl_source_find_parts; any order,
- * repetitions count once) and what they depend on.
+ * repetitions count once) and the vertices that they depend on.
  *
  * A vertex depends on the columns of its row: hop h + 1 are the neighbours in rows of hop h that
  * are in no hop before. With a fanout k, a vertex with more than k outer neighbours (neighbours

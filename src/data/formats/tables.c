@@ -113,9 +113,9 @@ static int read_label(const struct sl_csv *csv, bool own, struct sl_vertex_map *
                               csv->text.path, csv->line, csv->field[0]);
 }
 
-/* Set *header to whether the first line names columns, not a known vertex. It does if its second
- * word speaks of labels, if its first word speaks of vertices, or if its first word meets a number
- * in the next line. Leave `csv` at its start. */
+/* Set *header to whether the first line names columns, not a known vertex. It does if one of its
+ * words names labels or vertices, or if a number follows its first word in the next line. Leave
+ * `csv` at its start. */
 static int find_header(struct sl_csv *csv, bool own, const struct sl_vertex_map *map, bool *header)
 {
     *header = false;
