@@ -153,7 +153,7 @@ static int check_space(int workers)
                     bytes / MIB, workers);
 }
 
-static struct sl_process process; /* the process of sl_runtime_start */
+static struct sl_process process; /* filled in by sl_runtime_start */
 
 static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* used if hwloc finds no cache */
 

@@ -1,7 +1,7 @@
 /* Start and stop StarPU and MPI, bind workers, and tell a process its place among the others.
  *
- * A struct sl_runtime is a view: some ranks, numbered from 0, with collectives, tags, a window of
- * stages and traffic of their own, over the workers and the memory of this process (struct
+ * A struct sl_runtime is a view: some ranks, numbered from 0. A view has its own collectives, tags,
+ * window of stages and traffic. All views use the workers and the memory of this process (struct
  * sl_process). The view of sl_runtime_start has all ranks; sl_view_split makes others
  * (core/view.h). */
 #ifndef SL_CORE_RUNTIME_H

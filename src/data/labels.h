@@ -37,8 +37,7 @@ int sl_labels_settle(struct sl_runtime *rt, struct sl_npy *labels, enum sl_label
 int sl_labels_become_numbers(struct sl_runtime *rt, struct sl_npy *labels,
                              struct sl_block **blocks);
 
-/* Say in a note that whole numbers were taken for numbers to predict, because they have many
- * values. */
+/* Say in a note that whole numbers were taken for numbers to predict, if *whole counts any. */
 void sl_labels_note_numbers(const char *name, const struct sl_whole_numbers *whole);
 
 /* Return whether numbers (n, 1) may be classes: all are whole and at least -1. Collective. */

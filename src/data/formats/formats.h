@@ -7,11 +7,12 @@
 
 #include "data/dataset.h"
 
-/* A reader finds *out empty but for `name` and `path`. It fills in the graph (every CSR matrix in
- * order; the edge u -> v of a file, or its entry (u, v), in row v), the file's other arrays, and
- * `symmetric` where the file claims so; `classes` 0 means unknown. Afterwards sl_source_read checks
- * what needs no knowledge of the file: finite features, labels in range, disjoint splits, symmetry.
- * A reader that fails leaves its work so far in *out; the caller closes *out. */
+/* A reader finds *out empty but for `name` and `path`. It fills in the graph, with sorted rows in
+ * every CSR matrix: the edge u -> v of a file, or the entry (u, v), is in row v. It fills in the
+ * file's other arrays, and `symmetric` where the file claims so; `classes` 0 means unknown.
+ * Afterwards sl_source_read checks what needs no knowledge of the file: finite features, labels in
+ * range, disjoint splits, symmetry. A reader that fails leaves its work so far in *out; the caller
+ * closes *out. */
 struct sl_format {
     const char *name;
     const char *extensions; /* separated by blanks; ".gz" may follow where `text`; "": folders */
