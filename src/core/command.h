@@ -11,8 +11,7 @@ struct sl_command {
     const char *summary;             /* one sentence, no final period */
     const struct sl_option *options; /* NULL where there are subcommands */
     const char *const *often;        /* options that --help shows, NULL at the end; NULL: all */
-    /* Subcommands, whose names begin with this command's name; NULL ends the list; NULL: no list.
-     */
+    /* Subcommands, whose names begin with this name; NULL ends the list; NULL: no list. */
     const struct sl_command *const *parts;
     /* Run the command on the words after its name. argv[argc] is NULL, and `run` may reorder the
      * words. Return 0, or a negative code with its sentence kept by sl_error. */

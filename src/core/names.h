@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 enum {
-    SL_NAMES_ADDED = 16, /* names that a program may add to an option */
+    SL_NAMES_ADDED = 16, /* most names that a program adds to an option */
     SL_NAME_ROOM = 32,   /* bytes of a name, with its end */
     SL_NAMES_ROOM = 256 + SL_NAMES_ADDED * SL_NAME_ROOM,
 };
@@ -16,7 +16,7 @@ enum {
  * already, or SL_NAMES_ADDED names were added. */
 int sl_names_add(char *names, int *added, const char *what, const char *name);
 
-enum { SL_NO_CHOICE = -1 }; /* Place that means no word. */
+enum { SL_NO_CHOICE = -1 }; /* place of no word */
 
 /* A macro LIST(ENTRY) of entries ENTRY(CONSTANT, "word") makes an enum and the choices of an
  * option, in one order:

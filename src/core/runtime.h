@@ -50,15 +50,14 @@ struct sl_traffic {
 /* The workers, cores and caches that StarPU has in this process. All views of a process share one
  * such struct. */
 struct sl_process {
-    int workers;     /* CPU workers */
-    int gpus;        /* GPU workers */
-    bool gpus_only;  /* CPU workers get no tasks that a GPU can run (--device cuda, auto) */
-    int gpu_sharers; /* processes of this node that use the same GPU */
-    bool gpus_send;  /* MPI sends from and to GPU memory; else messages go through the host */
-    int cores;       /* cores of its share; more than `workers` if StarPU cannot use them all */
-    int own_cores;   /* cores that this process adds to sums over processes: shared cores count once
-                      */
-    int64_t cache_bytes;     /* bytes of a core's last-level cache */
+    int workers;         /* CPU workers */
+    int gpus;            /* GPU workers */
+    bool gpus_only;      /* CPU workers get no tasks that a GPU can run (--device cuda, auto) */
+    int gpu_sharers;     /* processes of this node that use the same GPU */
+    bool gpus_send;      /* MPI sends from and to GPU memory; else messages go through the host */
+    int cores;           /* cores of its share; more than `workers` if StarPU cannot use them all */
+    int own_cores;       /* cores that this process adds to sums: shared cores count once */
+    int64_t cache_bytes; /* bytes of a core's last-level cache */
     int64_t own_cache_bytes; /* bytes of a core's largest private cache */
     int ranks_here;          /* processes of this node, this process among them */
     int64_t link_bytes;      /* remembered bytes per second of messages; 0: not measured */
