@@ -366,7 +366,7 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0");           /* Ctrl-C is for stop.c */
     suggest("HWLOC_COMPONENTS", "-gl");             /* see machine.c */
-    suggest("CUBLAS_WORKSPACE_CONFIG", ":32768:2"); /* else streams may differ in results */
+    suggest("CUBLAS_WORKSPACE_CONFIG", ":32768:2"); /* gives equal results in all streams */
     setenv("STARPU_USE_NUMA", "0", 1); /* tiles of a rank that are neighbours in memory stay so */
     struct starpu_conf conf;
     starpu_conf_init(&conf);
