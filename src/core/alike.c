@@ -119,8 +119,7 @@ bool sl_alike_same(struct sl_runtime *rt, const struct sl_alike *alike)
     for (int t = 0; t < alike->count; t++)
         hash = mix(hash, alike->thing[t].hash);
     const int64_t all = (int64_t)hash;
-    return sl_runtime_least(rt, all) ==
-           ~sl_runtime_least(rt, ~all); /* the smallest hash is also the largest */
+    return sl_runtime_least(rt, all) == ~sl_runtime_least(rt, ~all); /* smallest and largest hash */
 }
 
 /* The list of rank 0 as a message. */

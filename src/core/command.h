@@ -1,5 +1,5 @@
-/* The seam of subcommands. A new one is a file that exports its `struct sl_command`, its name in
- * cli/commands.h, and its row in main.c. */
+/* The seam of subcommands. A new command is a file that exports its `struct sl_command`, its name
+ * in cli/commands.h, and its row in main.c. */
 #ifndef SL_CORE_COMMAND_H
 #define SL_CORE_COMMAND_H
 
@@ -9,11 +9,9 @@ struct sl_command {
     const char *name;
     const char *synopsis;            /* the arguments, e.g. "DATASET [--option ...]" */
     const char *summary;             /* one sentence, no final period */
-    const struct sl_option *options; /* NULL where there are parts */
-    const char *const
-        *often; /* names of the options that --help shows, NULL at the end; NULL: all options */
-    /* Subcommands, whose names begin with this command's name; NULL ends the list; NULL: no list.
-     */
+    const struct sl_option *options; /* NULL where there are subcommands */
+    const char *const *often;        /* options that --help shows, NULL at the end; NULL: all */
+    /* Subcommands, whose names begin with this name; NULL ends the list; NULL: no list. */
     const struct sl_command *const *parts;
     /* Run the command on the words after its name. argv[argc] is NULL, and `run` may reorder the
      * words. Return 0, or a negative code with its sentence kept by sl_error. */

@@ -7,7 +7,7 @@
 
 enum sl_dag_access { SL_DAG_READS = 1, SL_DAG_WRITES = 2 };
 
-/* Draw what is submitted from now on. */
+/* Draw all tasks and messages submitted from now on. */
 void sl_dag_begin(void);
 
 /* End the picture, which stays in memory. */

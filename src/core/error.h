@@ -44,9 +44,9 @@ void sl_guard_check(void);
  * the next sl_guard. */
 bool sl_guard_failed(void);
 
-/* Leave the work of sl_guard, or the task, because of a failure that its function cannot return,
- * such as no memory for a list of tiles. Without sl_guard (the program, or several ranks, which
- * wait for one another), print the sentence and end the process. */
+/* Leave the work of sl_guard, or the task, because of a failure that a function cannot return, such
+ * as no memory for a list. Without sl_guard (the program, or several ranks, which wait for one
+ * another), print the sentence and end the process. */
 void sl_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* Let sl_fatal end the process by calling `end`; by default it calls abort(). */

@@ -33,7 +33,7 @@ void sl_gpus_name(char text[SL_GPUS_TEXT]);
 
 /* Choose the share of rank `index` among `sharers` ranks of a node that see the same `devices`
  * devices. Set *first and *count to an equal run of devices. With fewer devices than ranks, several
- * ranks get one device together. */
+ * ranks share a device. */
 void sl_gpus_share(int devices, int sharers, int index, int *first, int *count);
 
 /* Give this rank its share of the devices that its node's ranks see, at most STARPU_NCUDA. Leave

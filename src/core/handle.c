@@ -179,8 +179,7 @@ void sl_handle_forget(void *forgotten)
 void sl_handles_free(void)
 {
     for (int h = 0; h < all.count; h++)
-        starpu_data_unregister_no_coherency(
-            all.handle[h]); /* a home's memory may be freed by now */
+        starpu_data_unregister_no_coherency(all.handle[h]); /* a home may be freed */
     free(all.handle);
     free(spares[0].handle);
     free(spares[1].handle);

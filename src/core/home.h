@@ -12,7 +12,7 @@ struct starpu_task;
 extern struct starpu_sched_policy sl_home_policy;
 
 /* Set where a task's output lies among the tiles of its matrix, 0 … 1, before the task is
- * submitted. Below 0, the task goes to the node of the worker that made it ready. */
+ * submitted. Below 0, the task goes to the node of the worker that makes it ready. */
 void sl_home_set(struct starpu_task *task, float place);
 
 /* Ask the CPU workers for their NUMA nodes, once, after StarPU's start. Before this call, all

@@ -8,8 +8,7 @@
 #include "core/file.h"
 
 static atomic_long failures;
-static json_malloc_t
-    take; /* the malloc that jansson had: the calling program's, or the C library's */
+static json_malloc_t take; /* jansson's malloc before: the calling program's, or the C library's */
 static json_free_t give;
 
 static void *count(size_t bytes)

@@ -16,8 +16,7 @@ void sl_talk(bool speaks, bool verbose);
  * on or must know. */
 void sl_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Print a warning of a loss that does not stop the run. All ranks print warnings, quiet runs too.
- */
+/* Print a warning of a loss that does not stop the run, on all ranks and in quiet runs, too. */
 void sl_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -106,8 +106,8 @@ enum { QUARTER = 4, LEAST = HUGE_PAGE / QUARTER };
 static struct block *blocks;
 static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Return the size of the block for `bytes`, rounded up to an eighth of a power of two, so that
- * tiles of nearly the same size share blocks. */
+/* Return `bytes` rounded up to an eighth of a power of two: tiles of nearly equal size share
+ * blocks. */
 static size_t block_bytes(size_t bytes)
 {
     size_t step = HUGE_PAGE;

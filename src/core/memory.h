@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* Return `bytes` of zeroed memory, 64-byte aligned; NULL without memory (sl_error set). From 2 MiB
- * on it is a mapping of its own that asks for huge pages, which make random row gathers several
- * times faster. */
+ * on the memory is a separate mapping with huge pages: random row gathers are several times faster.
+ */
 void *sl_memory_alloc(size_t bytes);
 
 /* Free memory that sl_memory_alloc returned for the same `bytes`; NULL is allowed. */

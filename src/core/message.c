@@ -28,8 +28,8 @@
 static int64_t *group_of; // (processes): group of each process; NULL: no groups
 static int processes, own_process;
 
-static pthread_mutex_t groups_lock =
-    PTHREAD_MUTEX_INITIALIZER; /* StarPU's thread reads the groups */
+/* The lock of the groups, which StarPU's thread reads. */
+static pthread_mutex_t groups_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void set_groups(int64_t *groups, int count, int own)
 {
@@ -347,9 +347,9 @@ void sl_stage_stop(struct sl_runtime *rt)
 /* ---- Payloads that travel ---- */
 
 /* Wrap MPI's functions by its profiling interface: StarPU calls ours, and ours call MPI's. StarPU
- * receives a payload once it has both the sender's announcement and a receiver that asked (or,
- * unless the message is synchronous, on the announcement alone). StarPU's detached requests exist
- * long before anything can travel, so they cannot tell. */
+ * receives a payload once it has the sender's announcement and somebody has asked for it. A message
+ * that is not synchronous needs the announcement alone. StarPU's detached requests exist long
+ * before anything can travel, so they cannot tell. */
 
 struct payload {
     MPI_Request request;

@@ -6,17 +6,17 @@
 #include <stddef.h>
 
 enum {
-    SL_NAMES_ADDED = 16, /* names that a program may add to an option */
+    SL_NAMES_ADDED = 16, /* most names that a program adds to an option */
     SL_NAME_ROOM = 32,   /* bytes of a name, with its end */
     SL_NAMES_ROOM = 256 + SL_NAMES_ADDED * SL_NAME_ROOM,
 };
 
 /* Append `name` to `names`, "a|b|c", of SL_NAMES_ROOM bytes, and count it in *added.
- * `what`: "a loss". Return 0, or SL_ERR_USAGE: the name is no word of a-z, 0-9 and -, or is there
- * already, or SL_NAMES_ADDED are. */
+ * `what`: "a loss". Return 0, or SL_ERR_USAGE: the name is no word of a-z, 0-9 and -, is in `names`
+ * already, or SL_NAMES_ADDED names were added. */
 int sl_names_add(char *names, int *added, const char *what, const char *name);
 
-enum { SL_NO_CHOICE = -1 }; /* Place that means no word. */
+enum { SL_NO_CHOICE = -1 }; /* place of no word */
 
 /* A macro LIST(ENTRY) of entries ENTRY(CONSTANT, "word") makes an enum and the choices of an
  * option, in one order:

@@ -136,9 +136,8 @@ static void add_byte(struct out *out, char byte)
 
 static ssize_t write_plain(void *cookie, const char *text, size_t size)
 {
-    enum {
-        MOST = 4 * (SL_PLAIN_PIECE - 1) + 1
-    }; /* each byte of a begun character as four characters */
+    /* The most bytes that a begun character takes: each of its four bytes becomes \xHH. */
+    enum { MOST = 4 * (SL_PLAIN_PIECE - 1) + 1 };
     struct out *out = cookie;
     for (size_t i = 0; i < size; i++) {
         if (sizeof out->ready - out->ready_count < MOST && !write_ready(out))

@@ -163,7 +163,7 @@ void sl_ranks_count_sharers(const char *text, int *sharers, int *index)
         return;
     }
     if (!all)
-        sl_fatal("no memory for what %d ranks may run on", size); /* the others wait */
+        sl_fatal("no memory for what %d ranks may run on", size); /* other ranks wait */
     snprintf(mine, sizeof mine, "%s", text);
     MPI_Allgather(mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, node);
     *sharers = 0;
@@ -280,7 +280,7 @@ void sl_ranks_stop(void)
         finalize_mpi();
 }
 
-/* ---- What ranks tell one another ---- */
+/* ---- Collectives ---- */
 
 /* MPI counts are int: longer lists go in pieces. */
 static int piece(int64_t left)
@@ -298,7 +298,7 @@ int sl_ranks_split(struct sl_runtime *parent, int colour, struct sl_runtime *vie
     MPI_Comm *comm = malloc(sizeof *comm);
     int *world = malloc((size_t)parent->ranks * sizeof *world);
     if (!comm || !world)
-        sl_fatal("no memory for a view of %d ranks", parent->ranks); /* the others wait */
+        sl_fatal("no memory for a view of %d ranks", parent->ranks); /* other ranks wait */
     const int process = sl_runtime_process(parent, parent->rank);
     MPI_Comm_split(comm_of(parent), colour, parent->rank, comm);
     MPI_Comm_rank(*comm, &view->rank);

@@ -12,8 +12,8 @@
 
 /* ---- This machine ---- */
 
-/* Rates of one core of a recent server's processor, of a StarPU message between two processes of
- * one machine, and of a task as in partition.c. */
+/* Usual rates: one core of a recent server's processor, a StarPU message between two processes of
+ * one machine, and a task as in partition.c. */
 const struct sl_rates sl_rates_usual = {
     .name = "a usual core",
     .cores = 1,
@@ -240,10 +240,7 @@ double sl_link_tree_seconds(const struct sl_link *link, double bytes, double ran
 /* CACHE_SHARE: the share of a cache that rows of one table have. CORE_BYTES: a core's own cache is
  * rarely smaller. */
 static const double CACHE_SHARE = 0.5, CORE_BYTES = 1 << 20;
-enum {
-    LINE = 64,
-    ENTRY = 6
-}; /* bytes of a cache line; bytes of an entry: its column and the data with it */
+enum { LINE = 64, ENTRY = 6 }; /* bytes of a cache line, of a sparse entry with its column */
 
 /* Interpolate between the two measured row sizes, over the logarithm of the bytes. */
 static double gather_rate_of(const double rate[2], double row_bytes)

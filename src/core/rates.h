@@ -19,14 +19,13 @@ struct sl_rates {
     char name[96]; /* name of the machine for people */
     int cores;     /* cores of a rank */
     int64_t memory_bytes, cache_bytes;
-    double gemm;   /* flops per second of dense products */
-    double stream; /* bytes per second of memory */
-    double gather[SL_LEVELS]
-                 [2]; /* bytes per second of random rows of 64 and of 1024 bytes, at each level */
-    double features;  /* flops per second of products with sparse features, without dropout */
-    double draws;     /* entries of sparse features per second that dropout decides on */
-    double task;      /* seconds of a core that a task costs beside its work */
-    int node_ranks;   /* ranks of a node, whose messages use the link `node` */
+    double gemm;                 /* flops per second of dense products */
+    double stream;               /* bytes per second of memory */
+    double gather[SL_LEVELS][2]; /* bytes per second of random rows of 64 and 1024 bytes */
+    double features; /* flops per second of products with sparse features, without dropout */
+    double draws;    /* entries of sparse features per second that dropout decides on */
+    double task;     /* seconds of a core that a task costs beside its work */
+    int node_ranks;  /* ranks of a node, whose messages use the link `node` */
     struct sl_link node, network;
     bool link_measured;
 };

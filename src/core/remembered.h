@@ -29,10 +29,9 @@ enum { SL_REMEMBERED_GATHERS = 16 };
 struct sl_remembered_machine {
     int threads;                       /* number of threads that "all" means */
     double read[2], copy[2], triad[2]; /* bytes per second, as STREAM counts them */
-    double gemm[2],
-        gemm_tall[2]; /* flops per second of a square product, and of (100,000 x 256)·(256 x 64) */
-    double features[2]; /* flops per second of products with sparse features */
-    double draws[2];    /* sparse features per second that dropout decides on */
+    double gemm[2], gemm_tall[2];      /* flops per second: square; (100,000 x 256)·(256 x 64) */
+    double features[2];                /* flops per second of products with sparse features */
+    double draws[2];                   /* sparse features per second that dropout decides on */
     int gathers;
     struct {
         int64_t width; /* floats in a row */

@@ -153,7 +153,7 @@ static int check_space(int workers)
                     bytes / MIB, workers);
 }
 
-static struct sl_process process; /* the process of sl_runtime_start */
+static struct sl_process process; /* filled in by sl_runtime_start */
 
 static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* used if hwloc finds no cache */
 
@@ -319,9 +319,7 @@ void sl_runtime_share_facts(struct sl_runtime *rt)
 {
     int64_t workers[] = {rt->process->own_cores, rt->process->gpus};
     sl_runtime_sum(rt, workers, 2);
-    rt->all_cores = workers[0] > 0
-                        ? (int)workers[0]
-                        : 1; /* ranks of this view may share their cores with other views */
+    rt->all_cores = workers[0] > 0 ? (int)workers[0] : 1; /* other views may count the cores */
     rt->all_gpus = (int)workers[1];
     rt->cache_bytes = sl_runtime_least(rt, rt->process->cache_bytes);
     rt->own_cache_bytes = sl_runtime_least(rt, rt->process->own_cache_bytes);
@@ -366,10 +364,9 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
     process = (struct sl_process){.ranks_here = 1, .gpu_sharers = 1};
     *rt = (struct sl_runtime){.ranks = 1, .process = &process, .stages = 2};
     suggest("STARPU_SILENT", "1");
-    suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is for stop.c */
-    suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
-    suggest("CUBLAS_WORKSPACE_CONFIG",
-            ":32768:2");               /* otherwise results may differ between streams */
+    suggest("STARPU_CATCH_SIGNALS", "0");           /* Ctrl-C is for stop.c */
+    suggest("HWLOC_COMPONENTS", "-gl");             /* see machine.c */
+    suggest("CUBLAS_WORKSPACE_CONFIG", ":32768:2"); /* gives equal results in all streams */
     setenv("STARPU_USE_NUMA", "0", 1); /* tiles of a rank that are neighbours in memory stay so */
     struct starpu_conf conf;
     starpu_conf_init(&conf);

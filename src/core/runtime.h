@@ -1,7 +1,7 @@
 /* Start and stop StarPU and MPI, bind workers, and tell a process its place among the others.
  *
- * A struct sl_runtime is a view: some ranks, numbered from 0, with collectives, tags, a window of
- * stages and traffic of their own, over the workers and the memory of this process (struct
+ * A struct sl_runtime is a view: some ranks, numbered from 0. A view has its own collectives, tags,
+ * window of stages and traffic. All views use the workers and the memory of this process (struct
  * sl_process). The view of sl_runtime_start has all ranks; sl_view_split makes others
  * (core/view.h). */
 #ifndef SL_CORE_RUNTIME_H
@@ -32,9 +32,8 @@ struct sl_runtime_options {
     int workers; /* CPU workers on this rank; 0: all cores of its share, less a core for each GPU */
     bool quiet;  /* print no notes */
     enum sl_device device;
-    bool own_first; /* sum rows of own tiles while other rows travel */
-    const struct sl_alike
-        *alike; /* settings that all ranks must have alike; NULL: compare nothing */
+    bool own_first;               /* sum rows of own tiles while other rows travel */
+    const struct sl_alike *alike; /* settings that all ranks must have alike; NULL: none */
 };
 
 enum { SL_MOST_STAGES = 8, SL_WAYS = 2 };
@@ -43,24 +42,22 @@ enum { SL_MOST_STAGES = 8, SL_WAYS = 2 };
 struct sl_traffic {
     int64_t bytes_sent, bytes_received;
     int64_t rows_received; /* bytes of dense rows received in stages (core/message.h) */
-    int64_t sums_received,
-        adjacency_received; /* bytes received in stages of partial sums, and of sparse tiles */
-    int64_t messages;       /* messages sent */
-    int64_t bytes_between, messages_between; /* bytes and messages sent to other groups */
+    int64_t sums_received, adjacency_received; /* bytes of partial sums and of sparse tiles */
+    int64_t messages;                          /* messages sent */
+    int64_t bytes_between, messages_between;   /* bytes and messages sent to other groups */
 };
 
 /* The workers, cores and caches that StarPU has in this process. All views of a process share one
  * such struct. */
 struct sl_process {
-    int workers;     /* CPU workers */
-    int gpus;        /* GPU workers */
-    bool gpus_only;  /* CPU workers get no tasks that a GPU can run (--device cuda, auto) */
-    int gpu_sharers; /* processes of this node that use the same GPU */
-    bool gpus_send;  /* MPI sends from and to GPU memory; else messages go through the host */
-    int cores;       /* cores of its share; more than `workers` if StarPU cannot use them all */
-    int own_cores;   /* cores that this process adds to sums over processes: shared cores count once
-                      */
-    int64_t cache_bytes;     /* bytes of a core's last-level cache */
+    int workers;         /* CPU workers */
+    int gpus;            /* GPU workers */
+    bool gpus_only;      /* CPU workers get no tasks that a GPU can run (--device cuda, auto) */
+    int gpu_sharers;     /* processes of this node that use the same GPU */
+    bool gpus_send;      /* MPI sends from and to GPU memory; else messages go through the host */
+    int cores;           /* cores of its share; more than `workers` if StarPU cannot use them all */
+    int own_cores;       /* cores that this process adds to sums: shared cores count once */
+    int64_t cache_bytes; /* bytes of a core's last-level cache */
     int64_t own_cache_bytes; /* bytes of a core's largest private cache */
     int ranks_here;          /* processes of this node, this process among them */
     int64_t link_bytes;      /* remembered bytes per second of messages; 0: not measured */
@@ -73,13 +70,10 @@ struct sl_runtime {
                                          alone or is a planned view */
     int all_cores;                    /* cores of all ranks; equal on all ranks */
     int all_gpus;                     /* GPU workers of all ranks; equal on all ranks */
-    int64_t
-        cache_bytes; /* bytes of the smallest last-level cache of all ranks; equal on all ranks */
-    int64_t own_cache_bytes; /* bytes of the smallest private cache of all ranks; 0: unknown; equal
-                                on all ranks */
-    int64_t link_bytes; /* bytes per second of the slowest link that a rank remembers; 0: no rank
-                           does */
-    int64_t gpu_bytes;  /* bytes that tiles may take of the ranks' smallest GPU; 0: no GPU */
+    int64_t cache_bytes;     /* smallest last-level cache of all ranks; equal on all ranks */
+    int64_t own_cache_bytes; /* smallest private cache of all ranks; 0: unknown */
+    int64_t link_bytes;      /* bytes per second of the slowest remembered link; 0: none */
+    int64_t gpu_bytes;       /* bytes that tiles may take of the ranks' smallest GPU; 0: no GPU */
     int64_t next_tag;
     int64_t tasks;             /* tasks submitted on this rank so far */
     struct sl_traffic traffic; /* traffic of this rank so far */

@@ -1,5 +1,5 @@
-/* StarPU's drivers spin while there is no task (its default build), for a whole time slice if the
- * submitting thread or the thread that serves messages waits for the same core. One process runs
+/* In its default build, StarPU's drivers spin while there is no task. They spin for a whole time
+ * slice if the submitting thread or the messages' thread waits for the same core. One process runs
  * both beside its workers, so that a message between two ranks of one core each takes milliseconds
  * instead of microseconds. A policy's pop function is called whenever a worker looks for a task:
  * wrapped, it gives the core away when it finds none. The hooks around a task are wrapped, too, to

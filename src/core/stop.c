@@ -64,7 +64,7 @@ static void find_peers(struct sl_runtime *rt)
             *node = calloc((size_t)rt->ranks, sizeof *node);
     peers = calloc((size_t)rt->ranks, sizeof *peers);
     if (!pid || !node || !peers)
-        sl_fatal("no memory for the processes of %d ranks", rt->ranks); /* the others wait */
+        sl_fatal("no memory for the processes of %d ranks", rt->ranks); /* other ranks wait */
     gethostname(host, sizeof host - 1);
     int64_t name = 0; /* hash of the host's name, for ranks to compare */
     for (const char *c = host; *c; c++)
@@ -95,16 +95,14 @@ void sl_stop_catch(struct sl_runtime *rt)
 {
     struct sigaction action = {.sa_handler = request_stop};
     find_peers(rt);
-    for (int r = 0; r < REQUESTS;
-         r++) { /* nohup and "&" of a shell make a process ignore some signals */
+    for (int r = 0; r < REQUESTS; r++) { /* nohup and "&" of a shell ignore some signals */
         const bool insistent = requests[r] == SIGINT || requests[r] == SIGTERM;
         action.sa_flags = insistent ? (int)SA_RESETHAND : 0; /* a shell sends SIGHUP twice */
         sigaction(requests[r], NULL, &before[r]);
         if (before[r].sa_handler != SIG_IGN)
             sigaction(requests[r], &action, NULL);
     }
-    signal(SIGPIPE,
-           SIG_IGN); /* the reader of stdout may end before the run; the log has all lines */
+    signal(SIGPIPE, SIG_IGN); /* the reader of stdout may end first; the log has all lines */
 }
 
 void sl_stop_release(void)

@@ -42,7 +42,7 @@ static enum starpu_data_access_mode mode_of(const struct sl_task *description, i
 }
 
 /* Choose the memory for the handles and, if the codelet leaves them open, the access modes: the
- * task itself as far as there is room. */
+ * task itself where it has room. */
 static starpu_data_handle_t *make_room(struct starpu_task *task, const struct sl_task *description)
 {
     const int count = description->count;

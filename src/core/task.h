@@ -27,14 +27,12 @@ enum sl_task_urgency { SL_TASK_LATER = -1, SL_TASK_USUAL, SL_TASK_SOON };
  * output, lives. There is no task where the output is idle. */
 struct sl_task {
     struct starpu_codelet *codelet;
-    int count; /* number of tiles */
-    enum sl_task_output output,
-        before_output; /* access of the last tile and of the tile before it; `output` stays 0 where
-                          the codelet names all accesses */
+    int count;                                 /* number of tiles */
+    enum sl_task_output output, before_output; /* access of the last tile and of the tile before;
+ output 0: the codelet names all accesses */
     struct sl_tile *tiles[SL_TASK_TILES];
-    struct sl_tile *const
-        *list;            /* used instead of `tiles` for more tiles; only sl_task_submit reads it */
-    const void *argument; /* copied into the task */
+    struct sl_tile *const *list; /* replaces `tiles` if there are more; sl_task_submit reads it */
+    const void *argument;        /* copied into the task */
     size_t argument_size;
     enum sl_task_urgency urgency;
     bool on_cores; /* GPUs must not run the task; set, too, by a tile with on_cores */

@@ -31,8 +31,8 @@ enum { SL_TEMPORARY_REST = 4, SL_TEMPORARY_LISTS = 64 };
 
 struct sl_temporaries {
     int64_t turn;
-    struct sl_resting *first[SL_TEMPORARY_LISTS],
-        *last[SL_TEMPORARY_LISTS]; /* lists of resting handles, by shape */
+    /* Lists of resting handles, by shape. */
+    struct sl_resting *first[SL_TEMPORARY_LISTS], *last[SL_TEMPORARY_LISTS];
 };
 
 /* Begin a turn, before an aggregation or a product. With NULL, this function and the next do

@@ -45,11 +45,10 @@ struct sl_tile {
     size_t element_size; /* bytes of an element; dense tiles: 4 float32, 2 bfloat16 */
     int64_t tag;         /* unique number, equal on every rank */
     int owner;           /* rank that owns the tile */
-    float
-        place; /* position among the rank's tiles of its matrix, 0 … 1; -1: the tile stands alone */
-    bool received; /* this rank is not the owner, and has received the last value */
-    bool on_cores; /* the tile's tasks run on the cores: GPUs have no room for it */
-    bool idle;     /* tasks with this output are left out; equal on every rank */
+    float place;         /* position among the rank's tiles of the matrix, 0 … 1; -1: alone */
+    bool received;       /* this rank is not the owner, and has received the last value */
+    bool on_cores;       /* the tile's tasks run on the cores: GPUs have no room for it */
+    bool idle;           /* tasks with this output are left out; equal on every rank */
 };
 
 static inline int64_t sl_tile_bytes(const struct sl_tile *tile)

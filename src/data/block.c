@@ -35,8 +35,7 @@ void *sl_block_alloc(struct sl_block **list, size_t bytes)
         const size_t units = bytes > 0 ? (bytes + unit - 1) / unit : 1;
         base = aligned_alloc(unit, units * unit);
         if (base && unit == HUGE_PAGE)
-            madvise(base, units * unit,
-                    MADV_HUGEPAGE); /* advice only: without it, memory is slower */
+            madvise(base, units * unit, MADV_HUGEPAGE); /* advice: without it, memory is slower */
     }
     if (!base) {
         refuse(bytes);

@@ -137,8 +137,7 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
     *out = (struct sl_dataset){0};
     sl_progress_begin("reading %s", path);
     int rc = sl_source_open_with(&alone, path, options, &source);
-    source.undirected =
-        source.undirected && !options->symmetrize; /* the options make the graph undirected later */
+    source.undirected = source.undirected && !options->symmetrize; /* turn_edges settles it */
     source.split_rule = options->split;
     if (!rc)
         rc = read_whole(&source, out);

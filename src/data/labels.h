@@ -24,7 +24,7 @@ struct sl_whole_numbers {
     int64_t missing; /* vertices with the label -1, the least label, which means no label */
 };
 
-/* Settle what labels are where *kind is unknown. Matrices of floats with a number other than 0 and
+/* Find the kind of labels where *kind is unknown. Matrices of floats with a number other than 0 and
  * 1 are numbers, and other matrices are several labels. Lists of floats with a fraction are
  * numbers, and so are lists of many different floats, which *whole counts; -1 becomes NaN in them.
  * Other lists are classes. Then make a list of numbers a matrix of one column. Every rank looks at
@@ -37,8 +37,7 @@ int sl_labels_settle(struct sl_runtime *rt, struct sl_npy *labels, enum sl_label
 int sl_labels_become_numbers(struct sl_runtime *rt, struct sl_npy *labels,
                              struct sl_block **blocks);
 
-/* Say in a note that whole numbers were taken for numbers to predict, because they have many
- * values. */
+/* Say in a note that whole numbers were taken for numbers to predict, if *whole counts any. */
 void sl_labels_note_numbers(const char *name, const struct sl_whole_numbers *whole);
 
 /* Return whether numbers (n, 1) may be classes: all are whole and at least -1. Collective. */

@@ -82,8 +82,7 @@ static int put_in_order(const struct sl_source *source, struct sl_neighbours *n)
     int64_t merged = 0;
     int rc = sl_csr_normalize(&row, &blocks, &merged);
     if (!rc)
-        rc = make_room(n, n->count,
-                       n->weight != NULL); /* no new room if the row is in own_vertex already */
+        rc = make_room(n, n->count, n->weight != NULL); /* nothing if own_vertex has room */
     if (!rc) {
         n->count = row.indptr[1];
         memcpy(n->own_vertex, row.indices, (size_t)n->count * sizeof *n->vertex);

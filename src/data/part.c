@@ -356,7 +356,7 @@ static int read_labels(const struct reading *r)
 {
     const struct sl_npy *labels = &r->source->labels;
     struct sl_dataset *out = &r->part->data;
-    if (!labels->data || out->classes == 0) /* labels that are all -1 mean that there are none */
+    if (!labels->data || out->classes == 0) /* labels that are all -1 mean no labels */
         return SL_OK;
     if (labels->dims == 1 && sl_labels_need_copy(labels, &r->source->label_classes))
         return copy_labels(r);

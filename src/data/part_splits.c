@@ -145,7 +145,7 @@ static int check_disjoint(const struct sl_source *source, const struct sl_index_
     return SL_OK;
 }
 
-/* ---- All of them ---- */
+/* ---- All splits ---- */
 
 int sl_part_read_splits(struct sl_runtime *rt, const struct sl_source *source, struct sl_part *part)
 {

@@ -32,15 +32,15 @@ struct sl_selection {
 };
 
 /* Select the vertices inner (count; rows of the files, as of sl_source_find_parts; any order,
- * repetitions count once) and what they depend on.
+ * repetitions count once) and the vertices that they depend on.
  *
  * A vertex depends on the columns of its row: hop h + 1 are the neighbours in rows of hop h that
  * are in no hop before. With a fanout k, a vertex with more than k outer neighbours (neighbours
- * that are not inner, in whatever hop) adds k of them: those with the smallest random numbers,
- * keyed by (seed, draw) and the numbers that both vertices have in the whole graph. This is
- * GraNNDis' expansion-aware sampling (section 4.3) with max_hop = hops, where keeps_last_rows is
- * set: all edges between selected vertices stay. The same set follows for any number of threads or
- * ranks and for any order of the source.
+ * that are not inner, in whatever hop) adds the k with the smallest random numbers, keyed by (seed,
+ * draw) and the numbers that both vertices have in the whole graph. This is GraNNDis'
+ * expansion-aware sampling (section 4.3) with max_hop = hops, where keeps_last_rows is set: all
+ * edges between selected vertices stay. The same set follows for any number of threads or ranks and
+ * for any order of the source.
  *
  * out->source has
  *   adjacency       the edges among the selected vertices, with their weights

@@ -70,8 +70,7 @@ static int find_sparse(struct sl_selecting *s)
 static int find_features(struct sl_selecting *s)
 {
     const struct sl_source *source = s->source;
-    int rc =
-        SL_OK; /* identity features need no array: columns are the numbers in the whole graph */
+    int rc = SL_OK; /* identity features need no array: `original` numbers their columns */
     if (sl_features_part_form(source) == SL_FEATURES_CSR)
         rc = find_sparse(s);
     return rc || !source->features_dense.data ? rc : find_dense(s);

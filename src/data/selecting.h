@@ -14,8 +14,7 @@ struct sl_selecting {
     int64_t *hop_cut;              // (hops + 2)
     struct sl_vertex_set selected; /* selected vertices, by rows of the order */
     struct sl_vertex_set inner;    /* inner vertices by rows of the order; empty without a fanout */
-    struct sl_vertex_set
-        within;      /* all selected vertices by rows of the order, while distances are found */
+    struct sl_vertex_set within;   /* all selected vertices, while distances are found */
     int32_t *number; // (count): the numbers of the selected vertices, by rows of the order
 };
 

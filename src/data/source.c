@@ -461,8 +461,7 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
         sl_features_note(out, path);
     if (!rc && out->labels.data && out->label_kind == SL_LABELS_CLASS)
         sl_labels_note(rt, &out->labels, out->classes);
-    return rc ? sl_error_about(rc, path)
-              : SL_OK; /* errors of memory come from places that know no file */
+    return rc ? sl_error_about(rc, path) : SL_OK; /* errors of memory may lack the path */
 }
 
 /* ---- Rows ---- */

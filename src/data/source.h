@@ -15,9 +15,9 @@
 /* A CSR matrix as stored arrays. An absent array has `data` NULL. */
 struct sl_stored_csr {
     struct sl_npy indptr, indices, values; /* values absent: all 1 */
-    const int64_t
-        *start; // (rows): first entry of each row in `indices` and `values`; NULL: indptr.
-                // In both cases their `count` is the number of entries in the rows
+    /* (rows): first entry of each row in `indices` and `values`; NULL: indptr. In both cases their
+     * `count` is the number of entries in the rows. */
+    const int64_t *start;
     int64_t cols;
 };
 
@@ -82,9 +82,9 @@ struct sl_source {
 
 /* Rows first … first + data.adjacency.rows - 1 of a dataset. */
 struct sl_part {
-    struct sl_dataset
-        data; /* arrays have these rows alone; columns, vertices in splits and all sizes are the
-                 whole dataset's. Arrays may lie in the source; `name` and `path` do */
+    /* Arrays have only the part's rows; columns, vertices in splits and all sizes are the whole
+     * dataset's. Arrays may lie in the source; `name` and `path` do. */
+    struct sl_dataset data;
     int64_t first;
     int64_t dense_first, dense_rows; /* rows whose dense features are in the part */
     int64_t entries;                 /* entries of the adjacency, in all parts */

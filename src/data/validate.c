@@ -114,8 +114,7 @@ struct pairs {
 
 struct mirror {
     const struct pairs *pairs;
-    _Atomic uint64_t
-        difference; /* wraps around, so that any order of the sum gives the same result */
+    _Atomic uint64_t difference; /* wraps around: any order of adding gives an equal sum */
 };
 
 static void add_asymmetry(void *context, int64_t begin, int64_t end)

@@ -43,8 +43,7 @@ static inline bool sl_vertex_set_has(const struct sl_vertex_set *set, int64_t v)
 
 static inline void sl_vertex_set_add(struct sl_vertex_set *set, int64_t v)
 {
-    if (!sl_vertex_set_has(set,
-                           v)) /* most vertices are in the set already, and reading is cheaper */
+    if (!sl_vertex_set_has(set, v)) /* most vertices are there, and reading is cheaper */
         atomic_fetch_or_explicit(&set->bits[v / 64], (uint64_t)1 << (v % 64), memory_order_relaxed);
 }
 

@@ -21,8 +21,7 @@ int sl_edge_layout_next(struct sl_csv *csv)
     for (int64_t c = 2; c < csv->fields && csv->delimiter == ' '; c++)
         if (csv->field[c][0] == '#' && !csv->quoted[c])
             csv->fields = c;
-    const bool tab =
-        csv->delimiter == '\t' && csv->fields > 2; /* cut a tab at the end of the line */
+    const bool tab = csv->delimiter == '\t' && csv->fields > 2; /* at the line's end */
     csv->fields -= tab && csv->field[csv->fields - 1][0] == '\0';
     return got;
 }

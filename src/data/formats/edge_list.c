@@ -209,7 +209,7 @@ static int parse_edges(struct sl_csv *csv, struct reading *r)
     return got;
 }
 
-/* Say in a note what a third column was taken for. */
+/* Say in a note how a third column was read. */
 static void note_columns(const char *path, const struct reading *r, float least, float most)
 {
     const struct sl_edge_layout *l = &r->layout;

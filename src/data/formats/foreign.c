@@ -84,8 +84,8 @@ static bool is_dimacs(const char *at)
     return digits > 0 && at[digits] == ' ' && strspn(at + digits + 1, "0123456789") > 0;
 }
 
-/* Return whether a file that begins so is really of the other format, since a vertex may have such
- * a name. Binary files go on with a byte that no text has. A Graphviz graph has a brace in its
+/* Return whether a file that begins with `start` is of the foreign format: a vertex may have this
+ * name, too. Binary files go on with a byte that no text has. A Graphviz graph has a brace in its
  * first line. */
 static bool is_meant(const char *at, const char *start)
 {

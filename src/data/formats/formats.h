@@ -7,21 +7,20 @@
 
 #include "data/dataset.h"
 
-/* A reader finds *out empty but for `name` and `path`. It fills in the graph (every CSR matrix in
- * order; the edge u -> v of a file, or its entry (u, v), in row v), what else the file has, and
- * `symmetric` where the file claims so; `classes` 0 means unknown. Afterwards sl_source_read checks
- * what needs no knowledge of the file: finite features, labels in range, disjoint splits, symmetry.
- * A reader that fails leaves its work so far in *out; the caller closes *out. */
+/* A reader finds *out empty but for `name` and `path`. It fills in the graph, with sorted rows in
+ * every CSR matrix: the edge u -> v of a file, or the entry (u, v), is in row v. It fills in the
+ * file's other arrays, and `symmetric` where the file claims so; `classes` 0 means unknown.
+ * Afterwards sl_source_read checks what needs no knowledge of the file: finite features, labels in
+ * range, disjoint splits, symmetry. A reader that fails leaves its work so far in *out; the caller
+ * closes *out. */
 struct sl_format {
     const char *name;
     const char *extensions; /* separated by blanks; ".gz" may follow where `text`; "": folders */
     bool text;
     bool edges;  /* takes --weights and --first-vertex */
     bool labels; /* takes --label-separator, --label, --categorical and --empty-cells */
-    bool (*sniff)(const char *head,
-                  size_t bytes); /* recognizes the first bytes; NULL: only names tell */
-    bool (*is_folder)(
-        const char *path); /* recognizes the files in a folder; NULL: the format is a file */
+    bool (*sniff)(const char *head, size_t bytes); /* recognizes first bytes; NULL: names tell */
+    bool (*is_folder)(const char *path); /* recognizes a folder by its files; NULL: a file */
     int (*read)(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
     int (*write)(const struct sl_dataset *data, const char *path); /* NULL: there is no writer */
 };

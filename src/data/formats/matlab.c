@@ -26,8 +26,7 @@ struct mat_file {
     size_t bytes; /* size of the file */
     mat_t *mat;
     struct sl_dataset *out;
-    char
-        *name[ROLES]; /* names of the variables with each role, on the list of blocks; NULL: none */
+    char *name[ROLES]; /* variable of each role, on the list of blocks; NULL: none */
     matvar_t *variable;
 };
 
@@ -315,8 +314,8 @@ static int read_adjacency(struct mat_file *file)
         return sl_error(SL_ERR_DATA, "%s: variable '%s' is %zu x %zu, expected a square adjacency",
                         file->path, name, dims[0], dims[1]);
     out->vertices = (int64_t)dims[0];
-    return take_csr(file, name, true, &out->adjacency,
-                    &out->merged_edges); /* entry (u, v) is the edge u -> v */
+    /* Transpose: entry (u, v) is the edge u -> v, which belongs in row v. */
+    return take_csr(file, name, true, &out->adjacency, &out->merged_edges);
 }
 
 static int read_features(struct mat_file *file)

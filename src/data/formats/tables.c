@@ -6,9 +6,9 @@
  *   features .txt .svm             "VERTEX INDEX:VALUE …" in a line (feature_lines.h)
  *   train, val, test .csv .txt     a vertex in a line
  *
- * These words may end a longer name: facebook_edges.csv. The first of nodes, features and labels in
- * the folder has the vertices, in its order. Without nodes and labels, lines of features begin with
- * a label, not a vertex. */
+ * A longer name may end in such a word: facebook_edges.csv. The first of nodes, features and labels
+ * in the folder has the vertices, in its order. Without nodes and labels, lines of features begin
+ * with a label, not a vertex. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -113,9 +113,8 @@ static int read_label(const struct sl_csv *csv, bool own, struct sl_vertex_map *
                               csv->text.path, csv->line, csv->field[0]);
 }
 
-/* Set *header to whether the first line names columns, not a known vertex. It does if its second
- * word speaks of labels, if its first word speaks of vertices, or if its first word meets a number
- * in the next line. Leave `csv` at its start. */
+/* Set *header to whether the first line names columns, not a known vertex. Such a line has a word
+ * for labels or vertices, or a number below its first word. Leave `csv` at its start. */
 static int find_header(struct sl_csv *csv, bool own, const struct sl_vertex_map *map, bool *header)
 {
     *header = false;

@@ -31,8 +31,7 @@
 enum stream { CLUSTERING = 48, TIES, INSIDE, ANYWHERE };
 
 enum { ROUNDS = 5 };
-static const double MOST_DENSITY =
-    0.999; /* largest density of a block: to hit all pairs takes endless draws */
+static const double MOST_DENSITY = 0.999; /* in a block: hitting all pairs takes endless draws */
 
 struct affinity {
     int64_t first, size; /* places of the block's vertices in the order of degrees */

@@ -9,7 +9,7 @@
 
 #include "data/dataset.h"
 
-/* Choices of the option --order. */
+/* Choices of options for an order. */
 #define SL_ORDER_CHOICES "none|degree|rcm|rabbit|metis|random"
 
 /* Set vertices[r] (n) to the vertex that comes at place r. `graph` is a symmetric pattern: its

@@ -20,8 +20,7 @@
 #include "data/order/forest.h"
 #include "data/order/order.h"
 
-/* With more batches, choices are more like choices one after the other. With fewer, threads wait
- * less. */
+/* More batches make choices more sequential; fewer batches make threads wait less. */
 enum { BATCHES = 256, LEAST_BATCH = 64, MOST_BATCH = 1 << 16 };
 
 /* Vertices that a thread takes at a time. */

@@ -53,7 +53,8 @@ int sl_parts_write(const struct sl_parts *parts, const json_t *report, const cha
  */
 int sl_parts_open(const char *path, struct sl_parts *out);
 
-/* Return what parts[first] … parts[first + count - 1] add to the checksum. */
+/* Return what the parts part (count) of entries or vertices first … first + count - 1 add to the
+ * checksum. */
 uint64_t sl_parts_checksum(const int32_t *part, int64_t first, int64_t count);
 
 /* Return SL_ERR_DATA unless the parts are in range and match their checksum. */

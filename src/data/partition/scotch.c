@@ -67,8 +67,7 @@ int sl_scotch_partition(struct sl_runtime *rt, const struct sl_scotch_rows *rows
                         "this PT-Scotch counts in 32 bits, and the graph has %lld edges (expected "
                         "one that counts in 64 bits, or --partition FILE)",
                         (long long)sums[0]);
-    for (int64_t r = 0; !code && narrow && r < rows->count;
-         r++) /* PT-Scotch adds up the weights in 32 bits */
+    for (int64_t r = 0; !code && narrow && r < rows->count; r++) /* it adds weights in 32 bits */
         weight[r] = (SCOTCH_Num)fmax(1.0, (double)(rows->weight[r] / (1 + sums[1] / INT32_MAX)));
     code = sl_runtime_agree(rt, code);
     if (!code) {
