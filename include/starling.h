@@ -63,10 +63,10 @@ enum starling_split { STARLING_TRAIN = 1, STARLING_VAL = 2, STARLING_TEST = 3 };
 
 /* The sizes of a graph. */
 struct starling_sizes {
-    int64_t vertices; /* of the graph */
-    int64_t entries;  /* of the adjacency */
-    int64_t features; /* columns; the vertices where there are none */
-    int64_t classes;  /* or columns of labels; 0: no labels */
+    int64_t vertices;
+    int64_t entries;  /* edges as entries of the adjacency */
+    int64_t features; /* columns of the features; without features, the vertices */
+    int64_t classes;  /* classes, or columns of labels; 0: no labels */
 };
 
 /* Open a dataset in any format that the program reads. Collective. STARLING_ERR_DATA names file and
@@ -204,10 +204,10 @@ struct starling_layer {
     const char *matrices[3]; /* names of parameters (columns, columns), at most 2, then NULL; random
                                 at first, as those of the library */
     const char *vectors[5];  /* names of parameters (columns), at most 4, then NULL */
-    float start[4];          /* what each vector is full of at first */
+    float start[4];          /* number that fills each vector at first */
     starling_layer_function *forward;  /* sets the output */
     starling_layer_function *backward; /* sets the input's gradient, adds to the parameters' */
-    void *context;                     /* what both are called with */
+    void *context;                     /* handed to both functions */
 };
 
 /* Give a layer a name for the option `block-norm` of the model `resgcn`, on each rank. Each block
@@ -239,7 +239,7 @@ struct starling_reducer {
      * the result and the vertex's `second`. */
     void (*differentiate)(void *context, int64_t n, float weight, const float *neighbour,
                           const float *gradient, const float *second, float *neighbour_gradient);
-    void *context; /* what all functions are called with */
+    void *context; /* handed to all functions */
 };
 
 /* Give a reducer a name for the option `aggregator` of the model `sage`, on each rank. Not with
@@ -252,25 +252,25 @@ STARLING_API int starling_reducer_register(const char *name,
 
 /* ---- Training ---- */
 
-/* What an epoch was. Accuracies and scores are NaN where they were not measured, or where labels
+/* Figures of an epoch. Accuracies and scores are NaN where they were not measured, or where labels
  * are numbers. Structures may grow at their ends. */
 struct starling_epoch {
-    int64_t epoch, epochs;                              /* 1, 2, …; of how many */
+    int64_t epoch, epochs;                              /* this epoch (1, 2, …); all epochs */
     double loss;                                        /* mean over the training vertices */
     double train_accuracy, val_accuracy, test_accuracy; /* shares of right vertices */
-    double train_score, val_score, test_score;          /* of the option `metric` */
+    double train_score, val_score, test_score;          /* values of the option `metric` */
     double seconds;                                     /* without the evaluation */
 };
 
-/* What a training was, or an evaluation. */
+/* Figures of a training, or of an evaluation. */
 struct starling_result {
-    int64_t epochs, best_epoch; /* the last one; the best on validation, 0: none was evaluated */
-    double loss; /* of training in kept_epoch, before its last update; NaN: see there */
-    double train_accuracy, val_accuracy, test_accuracy; /* of the weights that the model has */
-    double train_score, val_score, test_score;          /* likewise, of the metric */
-    const char *metric;                                 /* its name; the caller does not free it */
-    double epoch_seconds;                               /* median */
-    double seconds;                                     /* of all epochs and evaluations */
+    int64_t epochs, best_epoch; /* last epoch; best epoch on validation, 0: none was evaluated */
+    double loss; /* training loss in kept_epoch, before its last update; NaN: see kept_epoch */
+    double train_accuracy, val_accuracy, test_accuracy; /* with the model's weights */
+    double train_score, val_score, test_score;          /* values of `metric` with these weights */
+    const char *metric;                                 /* name; the caller does not free it */
+    double epoch_seconds;                               /* median of the epochs */
+    double seconds;                                     /* all epochs and evaluations */
     int stopped;                                        /* by the callback, or starling_stop */
     int early;                                          /* by the option `patience` */
     int64_t kept_epoch; /* whose weights the model has: best_epoch, or epochs (option `keep`). After

@@ -167,7 +167,7 @@ static bool count_vertex(struct counting *m, int64_t v)
     for (int64_t e = m->a->indptr[v]; e < m->a->indptr[v + 1]; e++)
         if (m->a->indices[e] != v)
             add_entry(m, m->part[e], hop, sl_source_hop(source, m->a->indices[e]));
-        else if (!m->loops) /* else the added entry has it */
+        else if (!m->loops) /* an added loop is such an entry already */
             add_entry(m, root, hop, hop);
     return room;
 }

@@ -22,7 +22,7 @@ struct sl_training {
     int64_t epochs;
 };
 
-/* What is known before there is a grid. All but the numbers is borrowed. */
+/* Figures that are known before there is a grid. All but the numbers is borrowed. */
 struct sl_scenario {
     const struct sl_training *training;
     const struct sl_rates *rates;
@@ -80,7 +80,7 @@ bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *sour
 /* Gives the source the parts, if there are any: sl_operands_order takes them. */
 void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source *source);
 
-/* What a vertex-cut would be. */
+/* A vertex-cut that may be chosen: its edges, its clones and their counts. */
 struct sl_scenario_cut {
     struct sl_cut_counts clones;
     struct sl_partition partition; /* cut of the clones */
@@ -126,8 +126,8 @@ void sl_scenario_free_all(struct sl_prediction *list, int count);
 const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list, int count,
                                                int64_t space, bool inexact, char reason[256]);
 
-/* What to train on with the ranks that there are, the same on all of them, and why: a grid, a halo,
- * or a vertex-cut, whose parts the source then has. Collective. */
+/* Choose a distribution for the ranks that there are, alike on all of them, and say why: a grid, a
+ * halo, or a vertex-cut, whose parts the source then has. Collective. */
 struct sl_decision {
     struct sl_grid grid;
     int named;                    /* place in sl_distribution_names */

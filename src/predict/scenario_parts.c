@@ -1,4 +1,4 @@
-/* What a halo, covers and a vertex-cut would be: their parts, and what is counted of them. */
+/* A halo, covers and a vertex-cut that may be chosen: their parts and their counts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

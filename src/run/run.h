@@ -24,10 +24,10 @@ struct sl_train_group {
 
 /* The groups of a run that trains on other graphs than the whole one. */
 struct sl_train_groups {
-    int count;                    /* 0: it does not */
+    int count;                    /* 0: the run trains on the whole graph */
     struct sl_train_group *group; // (count)
-    int64_t sum[2][4]; /* of a training epoch, and of an exact one: bytes and messages between
-                          groups, then inside, on all ranks */
+    int64_t sum[2][4];            /* training epochs, and exact ones: bytes and messages between
+                                     groups, then inside, on all ranks */
 };
 
 /* A run: its options, its dataset, its choices and its trainer. */

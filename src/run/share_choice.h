@@ -10,7 +10,7 @@
  * proportion to their speed. Groups that differ by less than a tenth have equal ones. */
 void sl_shares_of_seconds(int groups, const double *seconds, int64_t *share);
 
-/* Where `config` has auto, measure the groups, and set the option to the shares of their
+/* With --submodel-share auto, measure the groups, and set the option to the shares of their
  * sub-models: each group trains for some epochs with equal shares, and nothing is left of them.
  * Without groups shares are equal. `chosen` as of sl_defaults_say. Collective; returns the codes of
  * sl_trainer_create, the same on all ranks. */
