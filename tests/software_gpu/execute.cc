@@ -71,6 +71,7 @@ struct block {
     int at_barrier;                       /* threads */
     int at_exchange[MOST_THREADS / WARP]; /* of each warp */
     std::vector<int> order;
+    int turn; /* place in the order of the thread that runs, once all have begun */
     thread all[MOST_THREADS];
 
     fiber host, *running;
@@ -156,6 +157,10 @@ void place(int t)
     threadIdx = {n % blockDim.x, n / blockDim.x % blockDim.y, n / blockDim.x / blockDim.y};
 }
 
+/* The fiber that runs next; the host's own at the end of a round. First all threads begin, then
+ * those that are READY go on, round after round. */
+fiber &next_fiber(block &b);
+
 /* What a fiber does: a thread to its end, and the next that has not begun. */
 void run_threads()
 {
@@ -172,26 +177,34 @@ void run_threads()
             b.done++;
         } else {
             b.idle.push_back(self);
-            self->leave_for(b.host);
+            self->leave_for(next_fiber(b));
         }
     }
 }
 
-void enter(block &b, fiber *f)
-{
-    b.running = f;
-    b.host.leave_for(*f);
-}
-
-void enter_idle(block &b)
+fiber &idle_fiber(block &b)
 {
     if (b.idle.empty()) {
         b.fibers.push_back(std::make_unique<fiber>(STACK, run_threads));
         b.idle.push_back(b.fibers.back().get());
     }
-    fiber *const f = b.idle.back();
+    b.running = b.idle.back();
     b.idle.pop_back();
-    enter(b, f);
+    return *b.running;
+}
+
+fiber &next_fiber(block &b)
+{
+    if (b.begun < b.threads)
+        return idle_fiber(b);
+    while (++b.turn < b.threads) {
+        const int t = b.order[(size_t)b.turn];
+        if (b.all[t].now == READY) {
+            place(t);
+            return *b.all[t].on;
+        }
+    }
+    return b.host;
 }
 
 /* The running thread waits until another makes it READY. */
@@ -199,7 +212,7 @@ void wait(block &b, state why)
 {
     thread &t = b.all[b.current];
     t.now = why;
-    t.on->leave_for(b.host);
+    t.on->leave_for(next_fiber(b));
 }
 
 void run_block(block &b)
@@ -210,18 +223,12 @@ void run_block(block &b)
 #ifdef SOFTWARE_GPU_ASAN
     __asan_poison_memory_region(b.shared, sizeof b.shared);
 #endif
-    while (b.begun < b.threads)
-        enter_idle(b);
     while (b.done < b.threads) {
-        bool any = false;
-        for (const int t : b.order)
-            if (b.all[t].now == READY) {
-                any = true;
-                place(t);
-                enter(b, b.all[t].on);
-            }
-        if (!any)
+        b.turn = -1;
+        fiber &next = next_fiber(b);
+        if (&next == &b.host)
             nobody_goes_on(b);
+        b.host.leave_for(next);
     }
 }
 
