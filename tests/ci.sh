@@ -15,7 +15,7 @@ program() { # NAME, its words on stdin
 tree() {
     mkdir -p "$T/bin" "$T/cuda/bin" "$T/none" "$T/tree/.ci" "$T/tree/tests"
     cp "$source/.ci/run" "$T/tree/.ci"
-    cp "$source/tests/summary.awk" "$T/tree/tests"
+    cp "$source/tests/summary.awk" "$source/tests/slowest.awk" "$T/tree/tests"
     for tool in awk bash cat dirname env grep ls mkdir rm sed sh tail tee; do
         ln -s "$(command -v $tool)" "$T/bin/$tool" || exit 1
     done
@@ -59,6 +59,35 @@ echo ':global-test-result: PASS' >build/gpu/tests/gpu.trs
 printf 'ok    one\nok    two\nskip  three: not there\n' >build/gpu/tests/gpu.log
 END
     closes 0 "7 passed, 0 failed, 4 skipped" "$T/cuda"
+}
+
+# Eleven tests, one a file with other numbers than the rest: ten are named, the slowest first.
+slowest() {
+    no_arm
+    cat >"$T/tree/bootstrap" <<'END'
+mkdir -p build/tests
+for t in 1 2 3 4 5 6 7 8 9 10 11; do
+    printf '0m0.5s 0m0.5s\n0m%d.5s 1m0.25s\n' $t >build/tests/test_$t.seconds
+done
+echo "5 passed, 0 failed, 1 skipped"
+END
+    closes 0 "5 passed, 0 failed, 4 skipped" "$T/none"
+    sed -n 's/ *\([0-9.]*\) s of processor time  /\1 /p' "$T/words" >"$T/named"
+    [ "$(wc -l <"$T/named")" -eq 11 ] && [ "$(head -n 1 "$T/named")" = "71.8 test_11" ] &&
+        [ "$(sed -n 10p "$T/named")" = "62.8 test_2" ] && [ "$(tail -n 1 "$T/named")" = "734.2 all tests" ] || die "$(cat "$T/words")"
+    grep -q '^[0-9]* s of ./bootstrap check, [0-9]* s of the other' "$T/words" || die "$(cat "$T/words")"
+}
+
+# A test that fails does so under tests/timed.sh, too.
+timed() {
+    mkdir -p "$T/timed/tests"
+    for status in 0 1 77; do
+        echo "exit $status" >"$T/timed/one.sh"
+        top_builddir=$T/timed sh "$source/tests/timed.sh" sh "$T/timed/one.sh"
+        [ $? -eq $status ] || die "not $status"
+        [ "$(wc -l <"$T/timed/tests/one.seconds")" -eq 2 ] || die "no seconds"
+        rm "$T/timed/tests/one.seconds"
+    done
 }
 
 not_built() {
@@ -109,4 +138,6 @@ check "a build for arm64 that passes" arm_passes
 check "a build for arm64 that fails" arm_fails
 check "a build for arm64 without a line" arm_without_a_line
 check "the tools of a build for arm64" arm_tools
+check "the slowest tests" slowest
+check "the exit status of a timed test" timed
 finish
