@@ -11,6 +11,8 @@ replay=$(cd "${top_builddir:-.}" && pwd)/tests/test_readers
 openings() {
     cat <<'END'
 src/bench/train.c own
+src/checkpoint/checkpoint.c checkpoint
+src/checkpoint/saved.c own
 src/cli/signals.c own
 src/core/file.c own
 src/core/free_memory.c own
@@ -30,12 +32,10 @@ src/data/formats/npz_archive.c archive
 src/data/formats/npz_write.c own
 src/data/formats/text.c edge_list
 src/data/partition/parts_file.c parts
-src/report/runs.c log
-src/checkpoint/checkpoint.c checkpoint
-src/recipe/config_file.c json
 src/log/epoch_table.c epoch_table
 src/log/report.c own
-src/checkpoint/saved.c own
+src/recipe/config_file.c json
+src/report/runs.c log
 END
 }
 
