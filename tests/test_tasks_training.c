@@ -225,8 +225,8 @@ static void check_label_scores(int64_t rows, int64_t labels)
     }
 }
 
-/* Two tiles of scores of all their labels, ranked, and the metric of the table. */
-/* A kernel sorts the scores of one label: many labels tell no more than some. */
+/* Rank two tiles of scores, label by label, and take the metric of the table. A kernel sorts the
+ * scores of one label: many labels tell no more than some. */
 static void check_ranking(int64_t rows, int64_t labels)
 {
     enum { TILES = 2, MOST_LABELS = 41 };
