@@ -63,7 +63,7 @@ enum starling_split { STARLING_TRAIN = 1, STARLING_VAL = 2, STARLING_TEST = 3 };
 
 /* The sizes of a graph. */
 struct starling_sizes {
-    int64_t vertices;
+    int64_t vertices; /* vertices, which have the indices 0 to vertices - 1 */
     int64_t entries;  /* edges as entries of the adjacency */
     int64_t features; /* columns of the features; without features, the vertices */
     int64_t classes;  /* classes, or columns of labels; 0: no labels */
