@@ -1,9 +1,10 @@
 /* The metric of labels of an evaluation. Nothing here waits.
  *
  *   counts      for row tiles i: counts(i) = right and wrong labels;  counts = Σ counts(i)
+ *   errors      likewise, of numbers
  *   rankings    for groups g of labels, for row tiles i: score(g, i) → the rank of g
  *               table(g) = rank(score(g, 0), score(g, 1), …);  table(g) → rank 0
- *   both        total = metric(tables), on rank 0
+ *   all         total = metric(tables), on rank 0
  *
  * Counts are whole numbers, and rankings do not depend on the order of rows: a metric is the same
  * however the logits are distributed. */
@@ -12,7 +13,9 @@
 #include <stdlib.h>
 
 #include "codelets/accumulate.h"
+#include "codelets/label_counts.h"
 #include "codelets/label_scores.h"
+#include "codelets/value_errors.h"
 #include "core/error.h"
 #include "core/message.h"
 #include "graphs/collective.h"
@@ -23,6 +26,14 @@ enum { GROUPS_OF_RANK = 4 }; /* most groups of labels on a rank, so that its wor
 static enum sl_target_form form_of(const struct sl_network *net)
 {
     return net->graph->objective.loss->form;
+}
+
+/* Return the metric of labels that an evaluation measures: the objective's, or the metric that is
+ * shown beside. NULL: none. */
+static const struct sl_metric *metric_of(const struct sl_network *net)
+{
+    const struct sl_objective *o = &net->graph->objective;
+    return o->metric->source == SL_METRIC_OF_SUMS ? o->shown : o->metric;
 }
 
 static int64_t columns_of(const struct sl_network *net)
@@ -42,7 +53,7 @@ static int64_t group_size(const struct sl_evaluation *e, int g)
 
 /* ---- Tiles ---- */
 
-static int create_counts(struct sl_network *net)
+static int create_counts(struct sl_network *net, int64_t numbers)
 {
     const struct sl_distribution *d = net->graph->distribution;
     struct sl_evaluation *e = &net->evaluation;
@@ -51,8 +62,8 @@ static int create_counts(struct sl_network *net)
     if (!e->counts)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", d->tiles);
     for (int i = 0; !code && i < d->tiles; i++)
-        code = sl_tile_create(net->rt, &e->counts[i], columns_of(net), SL_TABLE_COUNTS,
-                              sizeof(double), sl_distribution_whole_owner(d, i, 0));
+        code = sl_tile_create(net->rt, &e->counts[i], columns_of(net), numbers, sizeof(double),
+                              sl_distribution_whole_owner(d, i, 0));
     return code;
 }
 
@@ -100,11 +111,13 @@ static int create_rankings(struct sl_network *net)
 
 int sl_evaluation_create(struct sl_network *net)
 {
-    const struct sl_metric *metric = net->graph->objective.metric;
+    const struct sl_metric *metric = metric_of(net);
     net->evaluation = (struct sl_evaluation){.groups = 0};
-    return metric->source == SL_METRIC_OF_COUNTS     ? create_counts(net)
-           : metric->source == SL_METRIC_OF_RANKINGS ? create_rankings(net)
-                                                     : 0;
+    if (!metric)
+        return 0;
+    return metric->source == SL_METRIC_OF_RANKINGS
+               ? create_rankings(net)
+               : create_counts(net, (int64_t)SL_SPLITS * metric->labels.numbers);
 }
 
 void sl_evaluation_destroy(struct sl_network *net)
@@ -157,14 +170,20 @@ static struct sl_tile *target_of(struct sl_network *net, const struct sl_matrix 
 static void submit_counts(struct sl_network *net, const struct sl_matrix *logits)
 {
     struct sl_tile *counts = net->evaluation.counts;
-    const struct sl_objective *objective = &net->graph->objective;
+    const enum sl_label_decision decision = net->graph->objective.decision;
     const int tiles = net->graph->distribution->tiles;
-    for (int i = 0; i < tiles; i++)
-        sl_submit_label_counts(net->rt, objective->loss->form, objective->decision,
-                               target_of(net, logits, i), sl_matrix_tile(logits, i, 0), &counts[i]);
-    sl_reduce(net->rt, counts, tiles, 1, sl_submit_metrics_add);
+    const struct sl_metric *metric = metric_of(net);
+    const bool errors = metric->source == SL_METRIC_OF_ERRORS;
+    for (int i = 0; i < tiles; i++) {
+        struct sl_tile *target = target_of(net, logits, i), *z = sl_matrix_tile(logits, i, 0);
+        if (errors)
+            sl_submit_value_errors(net->rt, target, z, &counts[i]);
+        else
+            sl_submit_label_counts(net->rt, form_of(net), decision, target, z, &counts[i]);
+    }
+    sl_reduce(net->rt, counts, tiles, 1, errors ? sl_submit_join_errors : sl_submit_metrics_add);
     sl_tile_send(net->rt, &counts[0], counts[0].owner, 0);
-    sl_submit_label_metric(net->rt, &objective->metric->labels, objective->loss->form, 1, &counts,
+    sl_submit_label_metric(net->rt, &metric->labels, form_of(net), 1, &counts,
                            sl_network_total(net));
     sl_tile_drop(net->rt, &counts[0]);
 }
@@ -198,8 +217,8 @@ static void submit_rankings(struct sl_network *net, const struct sl_matrix *logi
         rank_group(net, logits, g, list);
         table[g] = &e->table[g];
     }
-    sl_submit_label_metric(net->rt, &net->graph->objective.metric->labels, form_of(net), e->groups,
-                           table, sl_network_total(net));
+    sl_submit_label_metric(net->rt, &metric_of(net)->labels, form_of(net), e->groups, table,
+                           sl_network_total(net));
     for (int g = 0; g < e->groups; g++)
         sl_tile_drop(net->rt, table[g]);
     free(list);

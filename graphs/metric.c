@@ -18,3 +18,10 @@ const struct sl_metric *sl_metric_of_loss(const struct sl_loss *loss)
 {
     return loss->form == SL_TARGET_CLASS ? &sl_metric_accuracy : &sl_metric_loss;
 }
+
+const struct sl_metric *sl_metric_shown(const struct sl_loss *loss, const struct sl_metric *metric)
+{
+    if (loss->form != SL_TARGET_VALUES || metric->source != SL_METRIC_OF_SUMS)
+        return NULL;
+    return loss->classes ? &sl_metric_micro_f1 : &sl_metric_r2;
+}

@@ -5,12 +5,14 @@
 #include "codelets/label_counts.h"
 #include "codelets/metrics.h"
 #include "codelets/ranking.h"
+#include "codelets/value_errors.h"
 #include "graphs/loss.h"
 
 /* The data from which a metric is made. */
 enum sl_metric_source {
     SL_METRIC_OF_SUMS,     /* sums that the loss counts anyway, divided by the split's vertices */
     SL_METRIC_OF_COUNTS,   /* right and wrong labels (codelets/label_counts.h) */
+    SL_METRIC_OF_ERRORS,   /* errors of numbers (codelets/value_errors.h) */
     SL_METRIC_OF_RANKINGS, /* scores of labels, sorted (codelets/ranking.h) */
 };
 
@@ -31,6 +33,8 @@ struct sl_metric {
  *   micro_f1          F1 of all pairs of vertex and label
  *   macro_f1          mean F1 of the labels
  *   label_accuracy    mean over the labels of the share of right vertices
+ *   mae               mean over the columns of the mean absolute error
+ *   r2                mean over the columns of the explained share of the variance
  *   roc_auc           mean over the labels of the area under the ROC curve
  *   average_precision mean over the labels of the average precision */
 #define SL_METRIC_KINDS(ENTRY)              \
@@ -39,6 +43,8 @@ struct sl_metric {
     ENTRY(micro_f1, "micro-f1")             \
     ENTRY(macro_f1, "macro-f1")             \
     ENTRY(label_accuracy, "label-accuracy") \
+    ENTRY(mae, "mae")                       \
+    ENTRY(r2, "r2")                         \
     ENTRY(roc_auc, "roc-auc")               \
     ENTRY(average_precision, "average-precision")
 
@@ -56,10 +62,15 @@ const struct sl_metric *sl_metric_find(const char *name);
 /* Return the metric that suits a loss. */
 const struct sl_metric *sl_metric_of_loss(const struct sl_loss *loss);
 
+/* Return the metric that evaluations show beside `metric`, or NULL: what a loss or a share of whole
+ * vertices says little of. */
+const struct sl_metric *sl_metric_shown(const struct sl_loss *loss, const struct sl_metric *metric);
+
 /* The loss that training reduces, and the metric that evaluation measures. */
 struct sl_objective {
     const struct sl_loss *loss;
     const struct sl_metric *metric;
+    const struct sl_metric *shown; /* metric of labels beside a metric of sums; NULL: none */
     enum sl_label_decision decision;
     double smoothing; /* label smoothing */
     bool balanced;    /* classes weigh as much as each other */

@@ -10,6 +10,7 @@ extern "C" {
 #include "codelets/optimizer.h"
 #include "codelets/ranking.h"
 #include "codelets/softmax.h"
+#include "codelets/value_errors.h"
 #include "codelets/value_loss.h"
 #include "codelets/weighted_softmax.h"
 }
@@ -585,6 +586,35 @@ static void check_labels(const matrix &z, sl_target_form form)
     expect(same, "label scores");
 }
 
+/* Sums are the CPU's but for the order of additions; counts are the CPU's. The second table joins
+ * the first one to itself. */
+static void check_errors(const matrix &z)
+{
+    const std::vector<int32_t> target = random_values(z.rows, z.cols);
+    const array<int32_t> dt(target);
+    const device_matrix dz(z);
+    std::vector<double> want((size_t)(z.cols * SL_TABLE_ERRORS));
+    const array<double> table(std::vector<double>(want.size(), -1.0));
+    struct sl_value_errors e = {z.rows, z.cols, dt.data, dz.at, dz.ld};
+    sl_cuda_value_errors(&e, table.data, queue);
+    e.target = target.data();
+    e.z = z.at();
+    e.ldz = z.ld;
+    sl_kernel_value_errors(&e, want.data());
+    for (const char *what : {"value errors", "join errors"}) {
+        const std::vector<double> got = table.download();
+        bool same = true;
+        for (size_t i = 0; i < want.size(); i++)
+            same = same && (i % SL_VALUE_ERRORS == SL_KNOWN_VALUES ? got[i] == want[i]
+                                                                   : close(got[i], want[i], 1e-10));
+        expect(same, what);
+        const array<double> other(want);
+        sl_cuda_join_errors(z.cols, other.data, table.data, queue);
+        const std::vector<double> from = want;
+        sl_kernel_join_errors(z.cols, from.data(), want.data());
+    }
+}
+
 static void test_labels()
 {
     random_state = 14;
@@ -597,8 +627,10 @@ static void test_labels()
             check_labels(z, SL_TARGET_CLASS);
             check_labels(z, SL_TARGET_VALUES);
             check_confusion(z);
+            check_errors(z);
         }
     });
+    check_errors(random_matrix(20000, 2, TIGHT, NONE, REALS));
     check_labels(random_matrix(20000, 2, TIGHT, NONE, REALS), SL_TARGET_CLASS);
     check_labels(random_matrix(3, 300, LOOSE, NONE, INTEGERS), SL_TARGET_VALUES);
 }

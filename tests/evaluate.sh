@@ -122,7 +122,7 @@ more_scores() {
     data=$1 ranks=$2
     shift 2
     cd "$T" || exit 1
-    "$STARLING" train $data --epochs 20 --hidden 8 --checkpoint more.ck --quiet >out || die "no model"
+    run "$ranks" train $data --epochs 20 --hidden 8 --keep last --checkpoint more.ck --log more.log --workers 1 "$@" >out || die "$(cat out)"
     "$STARLING" predict more.ck $data --logits z.npy --quiet || die "no predictions"
     run "$ranks" evaluate more.ck $data --json more.json --workers 1 "$@" >out 2>err || die "$(cat err)"
     python3 - $data <<'PYTHON' || die "other scores: $(cat out)"
@@ -156,9 +156,17 @@ for split in "train", "val", "test":
                   "label-accuracy": sum(scores["accuracy"]) / 2}
     for name, value in wanted.items():
         assert abs(found[name][split] - value) < 1e-5 * (1 + abs(value)), (split, name, value, found[name])
+epochs = [json.loads(line) for line in open("more.log") if '"epoch"' in line]
+last = [e for e in epochs if e.get("epoch") == 20][0]
+name = "micro-f1" if sys.argv[1] == "multilabel" else "r2"
+for split in "train", "val", "test":
+    shown = last[f"{split}_{name.replace('-', '_')}"]
+    assert abs(shown - found[name][split]) < 1e-9, (split, shown, found[name])
 PYTHON
     grep -qE '^(mae|micro-f1) +[0-9.]+ +[0-9.]+ +[0-9.]+$' out || die "$(cat out)"
     "$STARLING" train $data --epochs 2 --workers 1 >out || die "no model"
+    grep -qE '^epoch 2/2  loss [0-9.]+  training loss [0-9.]+  validation loss [0-9.]+  training (r2|micro-f1) -?[0-9.]+  validation (r2|micro-f1) -?[0-9.]+$' out ||
+        die "no score while training: $(cat out)"
     grep -qE '^  test (r2|macro-f1) ' out || die "no scores after training: $(cat out)"
 }
 

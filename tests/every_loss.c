@@ -29,6 +29,8 @@ static const struct objective {
     {SEVERAL, "average-precision", "--loss sigmoid --model sage --aggregator max"},
     {SEVERAL, "label-accuracy", "--loss sigmoid"},
     {NUMBERS, "loss", "--loss mse"},
+    {NUMBERS, "mae", "--loss mse --model sage"},
+    {NUMBERS, "r2", "--loss mse --model gin"},
     {CLASSES, "macro-f1", "--class-weights balanced"},
     {CLASSES, "roc-auc", "--label-smoothing 0.2"},
     {CLASSES, "micro-f1", "--loss sigmoid"},
@@ -177,12 +179,40 @@ static double rank_label(const struct checking *k, const float *z, int64_t c, in
     return area ? won / pairs : precision / having;
 }
 
+/* MAE or R², a mean over the columns, which all have values that differ. */
+static double error_by_hand(const struct checking *k, const float *z, int split)
+{
+    const int64_t c = k->data.classes;
+    double sum = 0.0;
+    for (int64_t j = 0; j < c; j++) {
+        double known = 0.0, mean = 0.0, spread = 0.0, errors = 0.0, squares = 0.0;
+        for (int pass = 0; pass < 2; pass++)
+            for (int v = 0; v < VERTICES; v++) {
+                const double y = value_of(k, v, j), error = y - (double)z[v * c + j];
+                if (k->split[v] != split || isnan(y))
+                    continue;
+                if (!pass) {
+                    mean = (mean * known + y) / (known + 1.0);
+                    known += 1.0;
+                    continue;
+                }
+                spread += (y - mean) * (y - mean);
+                errors += fabs(error);
+                squares += error * error;
+            }
+        sum += strcmp(k->objective->metric, "mae") == 0 ? errors / known : 1.0 - squares / spread;
+    }
+    return sum / (double)c;
+}
+
 static double metric_by_hand(const struct checking *k, const float *z, int split)
 {
     const char *metric = k->objective->metric;
     const int64_t c = k->data.classes, ranked = c == 2 ? 1 : c;
     const bool ranks = strcmp(metric, "roc-auc") == 0 || strcmp(metric, "average-precision") == 0;
     const bool several = k->data.multilabels || strstr(k->objective->options, "sigmoid");
+    if (k->objective->labels == NUMBERS)
+        return error_by_hand(k, z, split);
     double top = 0.0, bottom = 0.0;
     for (int64_t j = 0; j < (ranks ? ranked : c); j++) {
         double n[4];

@@ -22,6 +22,7 @@
 
 enum { SPLIT = SL_SPLIT_VAL };
 static const double EXACT = 1e-12, CLOSE = 1e-6;
+static const double FAR = 1e-10; /* values are 10^6 times as far from 0 as from their mean */
 
 /* A case as tiles have it. */
 struct tiles {
@@ -252,12 +253,84 @@ static void test_confusion(void **state)
     assert_true(table[3][SL_SPLIT_TEST][1] == before + 1.0);
 }
 
+/* Return MAE (`absolute`) or R² of a split by two passes in long double; NaN where no column has
+ * one. */
+static double error_metric(int rows, int columns, const float *y, const float *z, const int *split,
+                           int wanted, bool absolute)
+{
+    double sum = 0.0, defined = 0.0;
+    for (int j = 0; j < columns; j++) {
+        long double count = 0.0L, mean = 0.0L, spread = 0.0L, errors = 0.0L, squares = 0.0L;
+        for (int pass = 0; pass < 2; pass++) {
+            for (int r = 0; r < rows; r++) {
+                const long double a = y[r * columns + j], error = a - z[r * columns + j];
+                if (split[r] != wanted || isnan(y[r * columns + j]))
+                    continue;
+                count += pass ? 0.0L : 1.0L;
+                mean += pass ? 0.0L : a;
+                spread += pass ? (a - mean) * (a - mean) : 0.0L;
+                errors += pass ? fabsl(error) : 0.0L;
+                squares += pass ? error * error : 0.0L;
+            }
+            mean = pass || count == 0.0L ? mean : mean / count;
+        }
+        const bool has = absolute ? count > 0.0L : spread > 0.0L;
+        sum += has ? (double)(absolute ? errors / count : 1.0L - squares / spread) : 0.0;
+        defined += has;
+    }
+    return defined > 0.0 ? sum / defined : NAN;
+}
+
+/* Tables of three parts of the rows, joined. Column 1 is far from 0, column 2 has one value, and
+ * column 3 no known value; no row is of the test split, and rows without a label lie between. */
+static void test_errors(void **state)
+{
+    (void)state;
+    enum { ROWS = 500, COLUMNS = 5, WIDTH = SL_TARGET_FIRST + COLUMNS, UNLABELLED = -1 };
+    static const int cut[] = {0, 1, 210, ROWS};
+    int32_t target[ROWS * WIDTH];
+    float y[ROWS * COLUMNS], z[ROWS * COLUMNS];
+    int split[ROWS];
+    double all[COLUMNS * SL_TABLE_ERRORS] = {0}, part[COLUMNS * SL_TABLE_ERRORS];
+    for (int r = 0; r < ROWS; r++) {
+        const bool labelled = sl_random_below(9) > 0;
+        target[r * WIDTH + SL_TARGET_LABEL] = labelled ? 0 : -1;
+        target[r * WIDTH + SL_TARGET_SPLIT] = (int32_t)sl_random_below(SL_SPLIT_TEST);
+        split[r] = labelled ? target[r * WIDTH + SL_TARGET_SPLIT] : UNLABELLED;
+        for (int j = 0; j < COLUMNS; j++) {
+            float *own = &y[r * COLUMNS + j];
+            *own = j == 2 ? 0.1f : j == 3 || !sl_random_below(5) ? NAN : sl_random_value(SL_REALS);
+            if (j == 1)
+                *own = 8e6f + (float)sl_random_below(20);
+            z[r * COLUMNS + j] = sl_random_value(SL_REALS) + (j == 1 ? 8e6f : 0.0f);
+            memcpy(&target[r * WIDTH + SL_TARGET_FIRST + j], own, sizeof *own);
+        }
+    }
+    for (int p = 0; p < 3; p++) {
+        sl_kernel_value_errors(&(struct sl_value_errors){cut[p + 1] - cut[p], COLUMNS,
+                                                         target + cut[p] * WIDTH,
+                                                         z + cut[p] * COLUMNS, COLUMNS},
+                               part);
+        sl_kernel_join_errors(COLUMNS, part, all);
+    }
+    const int64_t columns = COLUMNS;
+    for (int s = 0; s < SL_SPLITS; s++)
+        for (int absolute = 0; absolute < 2; absolute++) {
+            const struct sl_metric *metric = absolute ? &sl_metric_mae : &sl_metric_r2;
+            const double got = sl_label_metric_value(&metric->labels, SL_TARGET_VALUES, 1, &columns,
+                                                     (const double *const[]){all}, s),
+                         want = error_metric(ROWS, COLUMNS, y, z, split, s, absolute);
+            assert_true(isnan(want) == (s == SL_SPLIT_TEST));
+            if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= FAR * (1.0 + fabs(want))))
+                fail_msg("%s of split %d is %.17g, expected %.17g", metric->name, s, got, want);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_values),
-        cmocka_unit_test(test_ranking_by_pairs),
-        cmocka_unit_test(test_ranking_undefined),
+        cmocka_unit_test(test_errors),           cmocka_unit_test(test_known_values),
+        cmocka_unit_test(test_ranking_by_pairs), cmocka_unit_test(test_ranking_undefined),
         cmocka_unit_test(test_confusion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 #include "codelets/label_counts.h"
 #include "codelets/optimizer.h"
 #include "codelets/record.h"
+#include "codelets/value_errors.h"
 #include "codelets/value_loss.h"
 #include "codelets/weighted_softmax.h"
 #include "core/split.h"
@@ -188,6 +189,43 @@ static void check_label_counts(int64_t rows, int64_t labels)
                                    counts.copy);
             sl_settle("label counts", &target, &z, &counts, NULL);
         }
+}
+
+static void check_value_errors(int64_t rows, int64_t columns)
+{
+    struct sl_operand target = values(rows, columns), z = sl_operand_reals(rows, columns),
+                      table = sl_operand_over(calloc((size_t)columns + 1, 1024), columns,
+                                              SL_TABLE_ERRORS, SL_TABLE_ERRORS, 8);
+    sl_submit_value_errors(&sl_running, &target.tile, &z.tile, &table.tile);
+    sl_kernel_value_errors(&(struct sl_value_errors){rows, columns, target.copy, z.copy, z.tile.ld},
+                           table.copy);
+    sl_settle("value errors", &target, &z, &table, NULL);
+}
+
+/* Some columns of a table have no known value. */
+static double *random_errors(int64_t columns)
+{
+    double *table = sl_doubles(columns * SL_TABLE_ERRORS);
+    for (int64_t i = 0; i < columns * SL_TABLE_ERRORS; i++) {
+        const bool empty = i / SL_VALUE_ERRORS % 3 == 1;
+        table[i] = empty ? 0.0
+                   : i % SL_VALUE_ERRORS == SL_KNOWN_VALUES
+                       ? (double)(1 + sl_random_below(50))
+                       : fabs((double)sl_random_value(SL_REALS));
+    }
+    return table;
+}
+
+static void check_join_errors(int64_t rows, int64_t columns)
+{
+    (void)rows;
+    struct sl_operand from = sl_operand_over(random_errors(columns), columns, SL_TABLE_ERRORS,
+                                             SL_TABLE_ERRORS, 8),
+                      to = sl_operand_over(random_errors(columns), columns, SL_TABLE_ERRORS,
+                                           SL_TABLE_ERRORS, 8);
+    sl_submit_join_errors(&sl_running, &from.tile, &to.tile);
+    sl_kernel_join_errors(columns, from.copy, to.copy);
+    sl_settle("join errors", &from, &to, NULL);
 }
 
 /* Added to what is there. */
@@ -549,6 +587,8 @@ int main(void)
         SL_OPERATION(check_value_count),
         SL_OPERATION(check_weighted_softmax),
         SL_OPERATION(check_label_counts),
+        SL_OPERATION(check_value_errors),
+        SL_OPERATION(check_join_errors),
         SL_OPERATION(check_confusion),
         SL_OPERATION(check_label_scores),
         SL_OPERATION(check_ranking),

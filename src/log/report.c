@@ -23,8 +23,8 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
     *report = (struct sl_report){.log_path = log_path,
                                  .bar = !quiet && bar,
                                  .lines = !quiet && !(bar && isatty(STDOUT_FILENO)),
-                                 .train_score = NAN,
-                                 .val_score = NAN};
+                                 .score = {{NAN, NAN, NAN, NAN}},
+                                 .shown_score = {{NAN, NAN, NAN, NAN}}};
     if (!log_path)
         return 0;
     /* A pipe or a terminal passes the log on to its reader. A disk device or a socket would not. */
@@ -100,13 +100,19 @@ const char *sl_report_key(char key[64], const char *split, const char *name)
 static void print_epoch(FILE *file, const struct sl_report *report, const struct sl_epoch_report *e)
 {
     const bool accuracy = e->metric == &sl_metric_accuracy;
-    const double training = accuracy ? e->train_accuracy : report->train_score;
+    const double training = accuracy ? e->train_accuracy : report->score.of[SL_SPLIT_TRAIN];
     const char *name = accuracy ? "" : e->metric->name, *space = accuracy ? "" : " ";
     fprintf(file, "epoch %lld/%lld  loss %.4f", (long long)e->epoch, (long long)e->epochs, e->loss);
     if (!isnan(training))
         fprintf(file, "  training %s%s%.3f", name, space, training);
-    if (!isnan(report->val_score))
-        fprintf(file, "  validation %s%s%.3f", name, space, report->val_score);
+    if (!isnan(report->score.of[SL_SPLIT_VAL]))
+        fprintf(file, "  validation %s%s%.3f", name, space, report->score.of[SL_SPLIT_VAL]);
+    if (!e->shown)
+        return;
+    if (!isnan(report->shown_score.of[SL_SPLIT_TRAIN]))
+        fprintf(file, "  training %s %.3f", e->shown->name, report->shown_score.of[SL_SPLIT_TRAIN]);
+    if (!isnan(report->shown_score.of[SL_SPLIT_VAL]))
+        fprintf(file, "  validation %s %.3f", e->shown->name, report->shown_score.of[SL_SPLIT_VAL]);
 }
 
 /* Print how long the epochs left take, if they last as long as this run's epochs so far. */
@@ -149,13 +155,14 @@ static void print_line(struct sl_report *report, const struct sl_epoch_report *e
     fflush(stdout);
 }
 
-static void set_scores(json_t *object, const struct sl_epoch_report *e)
+static void set_scores(json_t *object, const struct sl_metric *metric,
+                       const struct sl_scores *scores)
 {
     static const char *const splits[] = {
         [SL_SPLIT_TRAIN] = "train", [SL_SPLIT_VAL] = "val", [SL_SPLIT_TEST] = "test"};
     char key[64];
-    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS && e->metric != &sl_metric_accuracy; s++)
-        set_number(object, sl_report_key(key, splits[s], e->metric->name), e->score.of[s]);
+    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
+        set_number(object, sl_report_key(key, splits[s], metric->name), scores->of[s]);
 }
 
 static void log_epoch(struct sl_report *report, const struct sl_epoch_report *e)
@@ -169,7 +176,10 @@ static void log_epoch(struct sl_report *report, const struct sl_epoch_report *e)
     set_number(object, "train_accuracy", e->train_accuracy);
     set_number(object, "val_accuracy", e->val_accuracy);
     set_number(object, "test_accuracy", e->test_accuracy);
-    set_scores(object, e);
+    if (e->metric != &sl_metric_accuracy)
+        set_scores(object, e->metric, &e->score);
+    if (e->shown)
+        set_scores(object, e->shown, &e->shown_score);
     set_number(object, "seconds", e->seconds);
     set_number(object, "eval_seconds", e->eval_seconds);
     set_number(object, "compute_seconds", sl_overlap_seconds(e->times.compute));
@@ -186,8 +196,8 @@ void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
         tell_failure(report);
     const bool evaluated = !isnan(e->eval_seconds);
     if (evaluated) {
-        report->train_score = e->score.of[SL_SPLIT_TRAIN];
-        report->val_score = e->score.of[SL_SPLIT_VAL];
+        report->score = e->score;
+        report->shown_score = e->shown_score;
     }
     if (report->lines && evaluated)
         print_line(report, e);

@@ -29,8 +29,7 @@ struct sl_report {
     bool failed;          /* a line could not be written */
     bool bar;             /* stderr is a terminal and the run is not quiet */
     bool lines; /* not quiet, and stdout is not the bar's terminal: a line per evaluation */
-    /* Scores of the last evaluation; NaN: none. */
-    double train_score, val_score;
+    struct sl_scores score, shown_score; /* of the last evaluation; NaN: none */
     double last_drawn;
     double first_at; /* when the run's first epoch was told, and its number; 0: none yet */
     int64_t first_epoch;
@@ -43,7 +42,8 @@ struct sl_epoch_report {
     int64_t epoch, epochs;
     double loss, train_accuracy, val_accuracy, test_accuracy;
     const struct sl_metric *metric;
-    struct sl_scores score; /* the metric's scores */
+    const struct sl_metric *shown; /* the metric shown beside; NULL: none */
+    struct sl_scores score, shown_score;
     double seconds, eval_seconds;
     struct sl_overlap_times times; /* times of rank 0, without the evaluation */
 };

@@ -152,7 +152,8 @@ const struct sl_option sl_config_options[] = {
     {"metric", SL_OPTION_KIND, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
      "measure of the validation vertices that --patience and the best epoch follow. With auto: "
      "accuracy for classes, micro-f1 with --decision top, else loss. label-accuracy, macro-f1, "
-     "roc-auc and average-precision are means over the labels",
+     "roc-auc and average-precision are means over the labels; mae and r2, of numbers, over the "
+     "columns",
      OPTIMISATION, find_metric},
     {"decision", SL_OPTION_CHOICE, FIELD(decision), "half", 0, 0, SL_CHOICES(SL_LABEL_DECISIONS),
      "KIND",

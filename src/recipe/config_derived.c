@@ -80,9 +80,11 @@ struct sl_objective sl_config_objective(const struct sl_config *config)
     const struct sl_loss *loss = config->loss ? config->loss : &sl_loss_softmax;
     const struct sl_metric *suitable =
         config->decision == SL_DECIDE_TOP ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
+    const struct sl_metric *metric = config->metric ? config->metric : suitable;
     return (struct sl_objective){
         .loss = loss,
-        .metric = config->metric ? config->metric : suitable,
+        .metric = metric,
+        .shown = sl_metric_shown(loss, metric),
         .decision = config->decision,
         .smoothing = config->label_smoothing,
         .balanced = config->class_weights == SL_CLASS_WEIGHTS_BALANCED,

@@ -1,38 +1,76 @@
 #include "train/more_scores.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "codelets/label_counts.h"
 #include "codelets/target.h"
+#include "codelets/value_errors.h"
 #include "core/error.h"
+#include "graphs/metric.h"
 
-/* A tile's rows on this rank. */
+/* The rows of a tile that this rank owns. */
 struct rows {
-    const int32_t *target; // (count, width)
+    const int32_t *target; // (count, sl_target_width)
     const float *z;        // (count, labels)
-    int64_t count, width, ldz;
+    int64_t count, labels, ldz;
+    enum sl_label_decision decision;
 };
 
-/* A sum over tiles. Each tile adds `numbers` numbers, which its owner makes with `add`. */
-struct sums {
-    struct sl_network *net;
-    int64_t labels, numbers; /* numbers of a tile */
-    const double *mean;      // (SL_SPLITS, labels): for the second pass over numbers
-    void (*add)(const struct sums *sums, const struct rows *rows, double *own);
+/* Scores that are made of one table (labels, numbers). `count` makes the table of a tile's rows;
+ * `join` joins it to the sum over other tiles. */
+struct kind {
+    const struct sl_metric *metrics[SL_MORE_SCORES];
+    int64_t numbers;
+    void (*count)(const struct rows *rows, double *table);
+    void (*join)(int64_t labels, const double *table, double *sum);
 };
 
-/* Set sum (numbers), on all ranks, to the sums over the tiles, in the order of tiles. */
-static void sum_tiles(const struct sums *s, double *sum)
+/* ---- Several labels ---- */
+
+static void count_labels(const struct rows *r, double *table)
 {
-    struct sl_network *net = s->net;
+    sl_kernel_label_counts(&(struct sl_label_counts){SL_TARGET_VALUES, r->decision, r->count,
+                                                     r->labels, r->target, r->z, r->ldz},
+                           table);
+}
+
+static void add_counts(int64_t labels, const double *table, double *sum)
+{
+    for (int64_t i = 0; i < labels * SL_TABLE_COUNTS; i++)
+        sum[i] += table[i];
+}
+
+static const struct kind several_labels = {
+    {&sl_metric_micro_f1, &sl_metric_macro_f1, &sl_metric_label_accuracy},
+    SL_TABLE_COUNTS,
+    count_labels,
+    add_counts,
+};
+
+/* ---- Numbers ---- */
+
+static void count_errors(const struct rows *r, double *table)
+{
+    sl_kernel_value_errors(&(struct sl_value_errors){r->count, r->labels, r->target, r->z, r->ldz},
+                           table);
+}
+
+static const struct kind numbers = {
+    {&sl_metric_mae, &sl_metric_r2}, SL_TABLE_ERRORS, count_errors, sl_kernel_join_errors};
+
+/* ---- Both ---- */
+
+/* Set sum (labels, kind->numbers), on all ranks, to the tables of all tiles, joined in the order of
+ * tiles. */
+static void join_tiles(struct sl_network *net, const struct kind *kind, int64_t labels, double *sum)
+{
     struct sl_runtime *rt = net->rt;
     const struct sl_matrix *logits = sl_network_logits(net);
     const int tiles = net->graph->distribution->tiles;
-    double *all = calloc((size_t)(tiles * s->numbers) + 1, sizeof *all);
+    const int64_t size = labels * kind->numbers;
+    double *all = calloc((size_t)(tiles * size) + 1, sizeof *all);
     if (!all)
-        sl_fatal("no memory for the scores of %lld labels", (long long)s->labels);
+        sl_fatal("no memory for the scores of %lld labels", (long long)labels);
     for (int i = 0; i < tiles; i++) {
         struct sl_tile *z = sl_matrix_tile(logits, i, 0),
                        *target = &net->graph->target[logits->row_order][i];
@@ -41,130 +79,37 @@ static void sum_tiles(const struct sums *s, double *sum)
         const struct rows rows = {.target = sl_tile_acquire(rt, target, false),
                                   .z = sl_tile_acquire(rt, z, false),
                                   .count = z->rows,
-                                  .width = sl_target_width(SL_TARGET_VALUES, s->labels),
-                                  .ldz = z->ld};
-        s->add(s, &rows, all + i * s->numbers);
+                                  .labels = labels,
+                                  .ldz = z->ld,
+                                  .decision = net->graph->objective.decision};
+        kind->count(&rows, all + i * size);
         sl_tile_release(z);
         sl_tile_release(target);
     }
-    sl_runtime_share(rt, all, tiles * s->numbers);
-    memset(sum, 0, (size_t)s->numbers * sizeof *sum);
+    sl_runtime_share(rt, all, tiles * size);
     for (int i = 0; i < tiles; i++)
-        for (int64_t k = 0; k < s->numbers; k++)
-            sum[k] += all[i * s->numbers + k];
+        kind->join(labels, all + i * size, sum);
     free(all);
 }
 
-/* ---- Several labels ---- */
-
-static void add_counts(const struct sums *s, const struct rows *rows, double *own)
-{
-    sl_kernel_label_counts(&(struct sl_label_counts){SL_TARGET_VALUES,
-                                                     s->net->graph->objective.decision, rows->count,
-                                                     s->labels, rows->target, rows->z, rows->ldz},
-                           own);
-}
-
-static void score_labels(struct sl_network *net, int64_t labels, struct sl_more_scores *out)
-{
-    static const struct sl_metric *const metrics[] = {&sl_metric_micro_f1, &sl_metric_macro_f1,
-                                                      &sl_metric_label_accuracy};
-    const struct sums sums = {
-        .net = net, .labels = labels, .numbers = labels * SL_TABLE_COUNTS, .add = add_counts};
-    double *counts = calloc((size_t)sums.numbers, sizeof *counts);
-    if (!counts)
-        sl_fatal("no memory for the scores of %lld labels", (long long)labels);
-    sum_tiles(&sums, counts);
-    for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
-        out->name[out->count] = metrics[m]->name;
-        for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
-            out->of[out->count].of[s] =
-                sl_label_metric_value(&metrics[m]->labels, SL_TARGET_VALUES, 1, &labels,
-                                      (const double *const[]){counts}, s);
-        out->count++;
-    }
-    free(counts);
-}
-
-/* ---- Numbers ---- */
-
-/* Kinds of sums of a split and column: known values; values, or their squares about the mean;
- * absolute errors; squared errors. */
-enum { KNOWN, VALUES, ERRORS, SQUARES, KINDS };
-
-static void add_numbers(const struct sums *s, const struct rows *rows, double *own)
-{
-    for (int64_t r = 0; r < rows->count; r++) {
-        const int32_t *target = rows->target + r * rows->width;
-        const int split = target[SL_TARGET_SPLIT];
-        for (int64_t j = 0; target[SL_TARGET_LABEL] >= 0 && j < s->labels; j++) {
-            const int64_t at = split * s->labels + j;
-            float y;
-            memcpy(&y, &target[SL_TARGET_FIRST + j], sizeof y);
-            if (isnan(y))
-                continue;
-            const double error = (double)rows->z[r * rows->ldz + j] - (double)y;
-            own[at * KINDS + KNOWN] += 1.0;
-            own[at * KINDS + VALUES] += s->mean ? pow((double)y - s->mean[at], 2.0) : (double)y;
-            own[at * KINDS + ERRORS] += fabs(error);
-            own[at * KINDS + SQUARES] += error * error;
-        }
-    }
-}
-
-/* Set *mae and *r2 of a split to means over columns with known values. `spread`: sums of the second
- * pass, about the mean. */
-static void score_split(const double *spread, int64_t labels, int split, double *mae, double *r2)
-{
-    double sums[2] = {0.0, 0.0}, columns[2] = {0.0, 0.0};
-    for (int64_t j = 0; j < labels; j++) {
-        const double *of = spread + (split * labels + j) * KINDS;
-        if (of[KNOWN] > 0.0) {
-            sums[0] += of[ERRORS] / of[KNOWN];
-            columns[0] += 1.0;
-        }
-        if (of[VALUES] > 0.0) {
-            sums[1] += 1.0 - of[SQUARES] / of[VALUES];
-            columns[1] += 1.0;
-        }
-    }
-    *mae = columns[0] > 0.0 ? sums[0] / columns[0] : NAN;
-    *r2 = columns[1] > 0.0 ? sums[1] / columns[1] : NAN;
-}
-
-static void score_numbers(struct sl_network *net, int64_t labels, struct sl_more_scores *out)
-{
-    const int64_t columns = SL_SPLITS * labels;
-    struct sums sums = {
-        .net = net, .labels = labels, .numbers = columns * KINDS, .add = add_numbers};
-    double *of = calloc((size_t)sums.numbers, sizeof *of),
-           *mean = calloc((size_t)columns, sizeof *mean);
-    if (!of || !mean)
-        sl_fatal("no memory for the scores of %lld columns", (long long)labels);
-    sum_tiles(&sums, of);
-    for (int64_t k = 0; k < columns; k++)
-        mean[k] =
-            of[k * KINDS + KNOWN] > 0.0 ? of[k * KINDS + VALUES] / of[k * KINDS + KNOWN] : 0.0;
-    sums.mean = mean;
-    sum_tiles(&sums, of);
-    out->name[0] = "mae";
-    out->name[1] = "r2";
-    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
-        score_split(of, labels, s, &out->of[0].of[s], &out->of[1].of[s]);
-    out->count = 2;
-    free(of);
-    free(mean);
-}
-
-void sl_more_scores_find(struct sl_network *net, bool numbers, struct sl_more_scores *out)
+void sl_more_scores_find(struct sl_network *net, struct sl_more_scores *out)
 {
     const struct sl_loss *loss = net->graph->objective.loss;
+    const struct kind *kind = loss->classes ? &several_labels : &numbers;
     const int64_t labels = sl_network_logits(net)->cols;
     *out = (struct sl_more_scores){.count = 0};
     if (loss->form != SL_TARGET_VALUES)
         return;
-    if (numbers)
-        score_numbers(net, labels, out);
-    else if (loss->classes)
-        score_labels(net, labels, out);
+    double *table = calloc((size_t)(labels * kind->numbers) + 1, sizeof *table);
+    if (!table)
+        sl_fatal("no memory for the scores of %lld labels", (long long)labels);
+    join_tiles(net, kind, labels, table);
+    for (; out->count < SL_MORE_SCORES && kind->metrics[out->count]; out->count++) {
+        const struct sl_metric *metric = kind->metrics[out->count];
+        out->name[out->count] = metric->name;
+        for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
+            out->of[out->count].of[s] = sl_label_metric_value(
+                &metric->labels, SL_TARGET_VALUES, 1, &labels, (const double *const[]){table}, s);
+    }
+    free(table);
 }

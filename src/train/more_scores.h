@@ -14,9 +14,9 @@ struct sl_more_scores {
 };
 
 /* Score the logits of the last sl_network_measure. Several labels: micro-f1, macro-f1 and
- * label-accuracy. Numbers (`numbers`): mae and r2, means over the columns. Classes: nothing.
- * Results are the same on all ranks, and on any number of ranks. Collective. The function waits, so
+ * label-accuracy. Numbers: mae and r2. Classes: nothing. Results are the same on all ranks.
+ * Collective. The function waits, so
  * it is for the end of a run. */
-void sl_more_scores_find(struct sl_network *net, bool numbers, struct sl_more_scores *out);
+void sl_more_scores_find(struct sl_network *net, struct sl_more_scores *out);
 
 #endif

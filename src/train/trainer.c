@@ -35,10 +35,10 @@ static double accuracy(const struct sl_trainer *trainer, double correct, enum sl
     return trainer->whole.graph.objective.loss->classes ? mean_of(trainer, correct, split) : NAN;
 }
 
-/* Return the metric of an evaluation, for each split. */
-static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct sl_record *record)
+/* Return a metric of an evaluation, for each split. */
+static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct sl_record *record,
+                                  const struct sl_metric *metric)
 {
-    const struct sl_metric *metric = trainer->whole.graph.objective.metric;
     struct sl_scores scores;
     for (int s = 0; s < SL_SPLITS; s++) {
         const double value = record->values[metric->index + s];
@@ -48,11 +48,16 @@ static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct
     return scores;
 }
 
-/* Return the scores of an evaluation between epochs. Without evaluation of the whole graph, only
- * validation vertices have a score. */
-static struct sl_scores scores_between(struct sl_trainer *trainer, const struct sl_record *record)
+static const struct sl_scores unmeasured = {{NAN, NAN, NAN, NAN}};
+
+/* Return the scores of an evaluation between epochs; without a record or a metric, none. Without
+ * evaluation of the whole graph, only validation vertices have a score. */
+static struct sl_scores scores_between(struct sl_trainer *trainer, const struct sl_record *record,
+                                       const struct sl_metric *metric)
 {
-    struct sl_scores scores = scores_of(trainer, record);
+    if (!record || !metric)
+        return unmeasured;
+    struct sl_scores scores = scores_of(trainer, record, metric);
     for (int s = 0; s < SL_SPLITS; s++)
         if (sl_batches_validation(&trainer->batches) && s != SL_SPLIT_VAL)
             scores.of[s] = NAN;
@@ -64,8 +69,6 @@ static double accuracy_of(const struct sl_trainer *trainer, const struct sl_reco
 {
     return accuracy(trainer, record->values[SL_METRIC_CORRECT + (int)split], split);
 }
-
-static const struct sl_scores unmeasured = {{NAN, NAN, NAN, NAN}};
 
 /* ---- Save ---- */
 
@@ -278,6 +281,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         record->seconds / (trainer->batches.steps - first_step_of(trainer, epoch));
     const struct sl_overlap_times times =
         sl_overlap_since(&record->trained_at, &progress->previous);
+    const struct sl_objective *objective = &trainer->whole.graph.objective;
     struct sl_epoch_report line = {
         .epoch = epoch,
         .epochs = sl_config_epochs(config),
@@ -285,8 +289,10 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         .train_accuracy = accuracy(trainer, record->train_correct / models, SL_SPLIT_TRAIN),
         .val_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_VAL) : NAN,
         .test_accuracy = tested ? accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
-        .metric = trainer->whole.graph.objective.metric,
-        .score = evaluated ? scores_between(trainer, record) : unmeasured,
+        .metric = objective->metric,
+        .shown = objective->shown,
+        .score = scores_between(trainer, evaluated ? record : NULL, objective->metric),
+        .shown_score = scores_between(trainer, evaluated ? record : NULL, objective->shown),
         .seconds = sl_overlap_seconds(times.clock),
         .eval_seconds =
             evaluated ? sl_overlap_seconds(record->evaluated_at.clock - record->trained_at.clock)
@@ -431,9 +437,8 @@ void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
     outcome->val_accuracy = accuracy_of(trainer, record, SL_SPLIT_VAL);
     outcome->test_accuracy = accuracy_of(trainer, record, SL_SPLIT_TEST);
     outcome->metric = trainer->whole.graph.objective.metric;
-    outcome->score = scores_of(trainer, record);
-    sl_more_scores_find(&trainer->whole.network, trainer->source->label_kind == SL_LABELS_NUMBERS,
-                        &outcome->more);
+    outcome->score = scores_of(trainer, record, outcome->metric);
+    sl_more_scores_find(&trainer->whole.network, &outcome->more);
     const bool classes = trainer->whole.graph.objective.loss->form == SL_TARGET_CLASS;
     outcome->largest_class =
         classes ? accuracy(trainer, (double)trainer->whole.operands.largest_class, SL_SPLIT_TRAIN)
