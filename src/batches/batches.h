@@ -1,6 +1,19 @@
 /* Batches: the graphs that the steps of an epoch train on. The ranks are one group or several. The
  * vertices of a group are cut into sets. A step trains on one graph in each group: some sets, and
- * the vertices they depend on. Gradients meet once a step. */
+ * the vertices they depend on. Gradients meet once a step. Algorithm 1 of GraNNDis (Song and
+ * others, 2023), by its lines, with a server as a group of ranks:
+ *
+ *      2   for each server i in parallel          sl_batches_open: groups
+ *      6       cut i's vertices into R sets       sl_batches_cut_sets
+ *      4       extract k hops around, m of each   sl_batch_select
+ *     12   for each epoch                         sl_trainer_run
+ *     13       for each batch b                   sl_trainer_submit_steps
+ *     17           load b, unless it is there     sl_batches_network
+ *     19           layers: fetch in the server    sl_network_train, on the group's view
+ *     36           all-reduce of gradients        graphs/groups.h
+ *     40           unload b where memory asks     renew, in batches.c
+ *
+ * Lines 4 and 6 have changed places, so that a set has all that its vertices depend on. */
 #ifndef SL_BATCHES_BATCHES_H
 #define SL_BATCHES_BATCHES_H
 

@@ -168,17 +168,24 @@ static void set_round(struct sl_submodels *s, int64_t round)
         s->slot[t].part = -1;
 }
 
-/* Take all sub-models at once, if each has a slot. */
-static void take_all(struct sl_submodels *s, int64_t epoch)
+int64_t sl_submodels_round_of(const struct sl_submodels *s, int64_t step)
 {
-    for (int p = 0; s->groups && p < s->count; p++)
-        take(s, p, epoch);
+    return step / s->steps;
 }
 
-static void begin_round(struct sl_submodels *s, int64_t round, int64_t epoch)
+int64_t sl_submodels_local_step(const struct sl_submodels *s, int64_t step)
+{
+    return step % s->steps + 1;
+}
+
+void sl_submodels_aggregate(struct sl_submodels *s)
 {
     if (s->round >= 0)
         put_all(s, s->epoch);
+}
+
+void sl_submodels_cut(struct sl_submodels *s, int64_t round, int64_t epoch)
+{
     set_round(s, round);
     for (int p = 0; p < s->count; p++) {
         s->of[p].fresh = s->config->reset_optimizer;
@@ -189,17 +196,19 @@ static void begin_round(struct sl_submodels *s, int64_t round, int64_t epoch)
                             &sl_submodel_kept(s, p, k)[n]);
         }
     }
-    take_all(s, epoch);
 }
 
-int64_t sl_submodels_step(struct sl_submodels *s, int64_t step, int64_t epoch)
+void sl_submodels_distribute(struct sl_submodels *s, int64_t epoch)
 {
-    if (step / s->steps != s->round)
-        begin_round(s, step / s->steps, epoch);
+    for (int p = 0; s->groups && p < s->count; p++)
+        take(s, p, epoch);
+}
+
+void sl_submodels_begin_step(struct sl_submodels *s, int64_t epoch)
+{
     s->epoch = epoch;
     for (int t = 0; s->groups && t < s->slots; t++)
         s->slot[t].changed = true;
-    return step % s->steps + 1;
 }
 
 int sl_submodels_enter(struct sl_submodels *s, int part)
@@ -303,7 +312,7 @@ int sl_submodels_load(struct sl_submodels *s, int64_t steps, const struct sl_che
     code = sl_runtime_agree(s->rt, code);
     if (!code) {
         set_round(s, steps / s->steps);
-        take_all(s, 0);
+        sl_submodels_distribute(s, 0);
     }
     return code;
 }

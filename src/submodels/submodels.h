@@ -6,6 +6,8 @@
  *         each sub-model trains for Z steps by itself
  *         global parameters = blocks of all sub-models, which are disjoint
  *
+ * train_submodels in train/steps.c is this loop, a step at a time.
+ *
  * Each group of ranks has some of the sub-models, which train in turn on the group's graph. Entries
  * that no axis splits, such as the last bias, are in all sub-models. Each sub-model changes its own
  * copy during a round. Then the entries become the mean of the copies. The optimizer's state
@@ -81,9 +83,25 @@ int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl
                         int64_t steps);
 void sl_submodels_destroy(struct sl_submodels *s);
 
-/* Prepare step `step` (0, 1, …) of all sub-models in an epoch: begin a round if the step is a
- * round's first. Return the number of the step in its round, from 1 (sl_optimizer_step.local). */
-int64_t sl_submodels_step(struct sl_submodels *s, int64_t step, int64_t epoch);
+/* Return the round that step `step` (0, 1, …) is in, and the number of the step in its round, from
+ * 1 (sl_optimizer_step.local). */
+int64_t sl_submodels_round_of(const struct sl_submodels *s, int64_t step);
+int64_t sl_submodels_local_step(const struct sl_submodels *s, int64_t step);
+
+/* subAgg: submit the global parameters' blocks = the sub-models' parameters, and shared entries =
+ * the means of the sub-models' copies. Do nothing before the first round. */
+void sl_submodels_aggregate(struct sl_submodels *s);
+
+/* subGCNs: cut the units for round `round`, and submit the copies of shared entries. `epoch`: the
+ * epoch of the round's first step, which may come after the end of the run. */
+void sl_submodels_cut(struct sl_submodels *s, int64_t round, int64_t epoch);
+
+/* Submit the sub-models' blocks on their way to the groups. One group takes a sub-model at each
+ * step instead. */
+void sl_submodels_distribute(struct sl_submodels *s, int64_t epoch);
+
+/* Begin a step of an epoch, in which all sub-models train. */
+void sl_submodels_begin_step(struct sl_submodels *s, int64_t epoch);
 
 /* Load sub-model `part` of this rank's group into its slot, to train. Return the slot's number in
  * the group. After the training, sl_submodels_leave takes the metrics from the network that

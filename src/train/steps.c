@@ -49,19 +49,26 @@ static void train_model(struct sl_trainer *trainer, struct sl_network *net, int6
     train_network(trainer, net, epoch, &step);
 }
 
-/* Train this group's sub-models in a step. With --reset-optimizer, Adam counts the steps of the
- * round. */
+/* A step of GIST's Algorithm 1 (Wolfe and others 2021), whose lines stand on the right. The loops
+ * over t and z are the loop over steps. Adam counts the steps of all rounds, or of a round. */
 static void train_submodels(struct sl_trainer *trainer, int64_t epoch, int number)
 {
     struct sl_submodels *s = &trainer->submodels;
-    const int64_t local = sl_submodels_step(s, trainer->updates++, epoch);
+    const int64_t update = trainer->updates++, round = sl_submodels_round_of(s, update),
+                  local = sl_submodels_local_step(s, update);
+    if (round != s->round) {               /* for t = 0, ..., T - 1 */
+        sl_submodels_aggregate(s);         /*     Θ <- subAgg({Θ(i)}), of round t - 1 */
+        sl_submodels_cut(s, round, epoch); /*     {Θ(i)} <- subGCNs(Θ, m) */
+        sl_submodels_distribute(s, epoch); /*     distribute each Θ(i) to a different worker */
+    }
+    sl_submodels_begin_step(s, epoch);
     struct sl_optimizer_step step = optimizer_step(
-        trainer->config, epoch, trainer->config->reset_optimizer ? local : trainer->updates);
+        trainer->config, epoch, trainer->config->reset_optimizer ? local : update + 1);
     step.local = local;
-    for (int p = s->first; p < s->first + s->here; p++) {
-        const int slot = sl_submodels_enter(s, p);
+    for (int p = s->first; p < s->first + s->here; p++) { /* for i = 1, ..., m: of this group */
+        const int slot = sl_submodels_enter(s, p);        /*     for z = 1, ..., Z: `local` */
         struct sl_network *net = sl_batches_network(&trainer->batches, epoch, number, slot);
-        train_network(trainer, net, epoch, &step);
+        train_network(trainer, net, epoch, &step); /*         Θ(i) <- subTrain(Θ(i), G) */
         sl_submodels_leave(s, p, net);
     }
 }
