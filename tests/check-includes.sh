@@ -54,6 +54,10 @@ sources src codelets graphs |
     grep -vE '^src/bench/(gemm|spmm)\.c:.*SL_HAVE_CUDA' |
     complain 'MPI and CUDA conditions stay in src/core/message.c and codelets/codelet.h'
 
+# Without memory, jansson's parser and printer fail in silence, or on an assertion.
+sources src | xargs grep -nE '\bjson_(loads|loadb|loadf|load_file|load_callback|dumps|dumpf)\(' /dev/null |
+    grep -v '^src/core/json_file\.c:' | complain 'JSON is parsed and printed by src/core/json_file.h'
+
 # Options are typed values: src/recipe alone reads their text.
 # shellcheck disable=SC2086
 sources src graphs codelets | grep -v '^src/recipe/' | xargs grep -nE 'str(n|case)*cmp\(.*\b(config|options)(\.|->)|str(n|case)*cmp\(.*sl_config_(text|word)' /dev/null |

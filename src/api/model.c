@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "core/error.h"
+#include "core/json_file.h"
 
 static int64_t number_of(const struct starling_model *model, const char *name)
 {
@@ -85,7 +86,7 @@ const char *starling_model_description(const starling_model *model)
 {
     struct starling_model *own = (struct starling_model *)model; /* the text is made once */
     if (!own->description)
-        own->description = json_dumps(model->checkpoint.description, JSON_COMPACT);
+        own->description = sl_json_print(model->checkpoint.description, JSON_COMPACT);
     return own->description ? own->description : "{}";
 }
 

@@ -32,10 +32,11 @@ struct sl_batches_tiles sl_batches_tiles(const struct sl_config *config)
 static int create_lists(struct sl_batches *b)
 {
     b->steps = sl_batches_options_steps(&b->how);
-    b->count = sl_batches_rotate(b) ? 2 : b->steps;
-    b->batch = calloc((size_t)b->count, sizeof *b->batch);
+    const int count = sl_batches_rotate(b) ? 2 : b->steps;
+    b->batch = calloc((size_t)count, sizeof *b->batch);
     if (!b->batch)
-        return sl_error(SL_ERR_SYSTEM, "no memory for %d batches", b->count);
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d batches", count);
+    b->count = count;
     for (int k = 0; k < b->count; k++)
         b->batch[k].version = -1;
     return copy_orders(b);

@@ -14,6 +14,7 @@
 
 #include "core/command.h"
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/runtime.h"
 #include "recipe/config.h"
 
@@ -314,7 +315,7 @@ static int read_log(const struct traces *traces, struct sl_bench_run *run)
     size_t size = 0;
     int room = 0;
     while (log && getline(&text, &size, log) > 0)
-        take_line(run, json_loads(text, 0, NULL), &room);
+        take_line(run, sl_json_parse(text, strlen(text), 0, NULL), &room);
     free(text);
     if (log)
         fclose(log);

@@ -18,6 +18,7 @@
 #include "core/alike.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_file.h"
 
 /* The safetensors layout: 8 bytes little-endian length of the header, the JSON header padded with
  * spaces, the data. Ours is marked by __metadata__ {"format": FORMAT, "description": …, "crc32":
@@ -133,7 +134,7 @@ static int map(const char *path, struct mapped *file)
     for (int b = 0; b < PREFIX && file->all_bytes >= PREFIX; b++)
         length |= (uint64_t)bytes[b] << (8 * b);
     if (file->all_bytes >= PREFIX && length <= MOST_HEADER && length <= file->all_bytes - PREFIX)
-        file->header = json_loadb((const char *)bytes + PREFIX, (size_t)length, 0, NULL);
+        file->header = sl_json_parse((const char *)bytes + PREFIX, (size_t)length, 0, NULL);
     if (file->header) {
         file->data = bytes + PREFIX + length;
         file->size = file->all_bytes - PREFIX - (size_t)length;
@@ -197,7 +198,7 @@ static char *make_header(const struct sl_checkpoint *checkpoint, const char *des
                                              (json_int_t)end)) == 0;
         offset = end;
     }
-    char *text = good ? json_dumps(header, JSON_COMPACT) : NULL;
+    char *text = good ? sl_json_print(header, JSON_COMPACT) : NULL;
     json_decref(header);
     return text;
 }
@@ -294,7 +295,7 @@ static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const
 
 int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path)
 {
-    char *description = json_dumps(checkpoint->description, JSON_COMPACT | JSON_SORT_KEYS);
+    char *description = sl_json_print(checkpoint->description, JSON_COMPACT | JSON_SORT_KEYS);
     char *header = description ? make_header(checkpoint, description) : NULL;
     struct sl_new_file out;
     uLong crc;
@@ -400,7 +401,7 @@ static int read_mapped(const struct mapped *file, struct sl_checkpoint *out)
         return sl_error(SL_ERR_DATA,
                         "%s: the checksum is %s where %s was written: the file is damaged", path,
                         sum, crc);
-    out->description = json_loads(description, 0, NULL);
+    out->description = sl_json_parse(description, strlen(description), 0, NULL);
     if (!json_is_object(out->description))
         return sl_error(SL_ERR_DATA, "%s: the description is not a JSON object", path);
     return 0;

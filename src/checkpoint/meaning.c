@@ -16,19 +16,22 @@ static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
 
 /* ---- Describe ---- */
 
-/* Whether names stay distinct when they are read again: JSON holds UTF-8 only. Classes with other
- * names keep their numbers. */
-static bool can_be_read(const char *const *names)
+/* Set *readable to whether names stay distinct when they are read again: JSON holds UTF-8 only.
+ * Classes with other names keep their numbers. Return whether there was memory to find out. */
+static bool check_names(const char *const *names, bool *readable)
 {
     struct sl_string_ids ids = {0};
-    bool good = names != NULL;
-    for (int64_t c = 0; good && names[c]; c++) {
+    bool memory = true;
+    *readable = names != NULL;
+    for (int64_t c = 0; memory && *readable && names[c]; c++) {
         json_t *text = json_string(names[c]);
-        good = text && sl_string_ids_get(&ids, names[c]) == c;
+        const int64_t number = text ? sl_string_ids_get(&ids, names[c]) : c;
+        memory = number >= 0;
+        *readable = text && number == c;
         json_decref(text);
     }
     sl_string_ids_free(&ids);
-    return good;
+    return memory;
 }
 
 static json_t *list_numbers(const double *numbers, int64_t count)
@@ -50,8 +53,8 @@ json_t *sl_meaning_describe(const struct sl_source *source)
                   (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
                   (json_int_t)source->classes, IDENTITY,
                   source->feature_form == SL_FEATURES_IDENTITY, ROWS, "sources of edges");
-    bool good = dataset != NULL;
-    if (good && can_be_read(source->class_names))
+    bool readable, good = dataset && check_names(source->class_names, &readable);
+    if (good && readable)
         good = json_object_set_new(dataset, NAMES, sl_json_list(source->class_names)) == 0;
     if (good && source->feature_names)
         good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;

@@ -6,6 +6,7 @@
 
 #include "codelets/units.h"
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/message.h"
 #include "core/temporary.h"
 
@@ -129,7 +130,7 @@ static int make_room(struct sl_checkpoint *checkpoint)
 /* Broadcast rank 0's description, and the tensors that only rank 0 has added. */
 static int share(struct sl_runtime *rt, struct sl_checkpoint *checkpoint, int64_t shared)
 {
-    char *text = rt->rank == 0 ? json_dumps(checkpoint->description, JSON_COMPACT) : NULL;
+    char *text = rt->rank == 0 ? sl_json_print(checkpoint->description, JSON_COMPACT) : NULL;
     int64_t sizes[] = {checkpoint->count, text ? (int64_t)strlen(text) + 1 : 0};
     sl_runtime_broadcast(rt, 0, sizes, sizeof sizes);
     if (rt->rank > 0)
@@ -139,7 +140,7 @@ static int share(struct sl_runtime *rt, struct sl_checkpoint *checkpoint, int64_
     if (!code)
         sl_runtime_broadcast(rt, 0, text, sizes[1]);
     if (!code && rt->rank > 0)
-        checkpoint->description = json_loads(text, 0, NULL);
+        checkpoint->description = sl_json_parse(text, strlen(text), 0, NULL);
     free(text);
     for (int64_t t = shared; !code && t < sizes[0]; t++) {
         const bool has = t < checkpoint->count;

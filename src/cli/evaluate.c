@@ -114,29 +114,30 @@ static json_t *describe_classes(const json_t *rows, const struct sl_identities *
     return list;
 }
 
-/* Return the confusion matrices, or NULL if the model has no classes, or more than take a hundred
- * MiB. Collective. */
-static json_t *describe_confusion(struct sl_apply *apply)
+/* Set *confusion to the confusion matrices, or to NULL if the model has no classes, or more than
+ * take a hundred MiB. Collective. */
+static int describe_confusion(struct sl_apply *apply, json_t **confusion)
 {
     enum { MOST_CLASSES = 1024 };
-    json_t *confusion = sl_confusion_describe(&apply->trainer, MOST_CLASSES);
+    const int code = sl_confusion_describe(&apply->trainer, MOST_CLASSES, confusion);
     const struct sl_model *model = apply->trainer.whole.network.model;
     const int64_t classes = model->layer[model->layers - 1].shape.out;
-    if (!confusion && classes > MOST_CLASSES &&
+    if (!*confusion && classes > MOST_CLASSES &&
         apply->trainer.whole.graph.objective.loss->form == SL_TARGET_CLASS)
         sl_note("%" PRId64 " classes: no confusion matrix, and no scores that follow from it "
                 "(expected at most %d classes)",
                 classes, MOST_CLASSES);
-    return confusion;
+    return code;
 }
 
-/* Return the document of all scores. Collective. */
-static json_t *describe(struct sl_apply *apply, const struct sl_identities *named)
+/* Return the document of all scores. `confusion`: matrices, which the document takes; NULL: none.
+ */
+static json_t *describe(struct sl_apply *apply, json_t *confusion,
+                        const struct sl_identities *named)
 {
     const struct sl_outcome *outcome = &apply->outcome;
     const struct sl_scores accuracies = sl_outcome_accuracies(outcome);
     json_t *document = json_object(), *scores = json_object();
-    json_t *confusion = describe_confusion(apply);
     for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++) {
         set_score(scores, "accuracy", s, accuracies.of[s]);
         if (outcome->metric != &sl_metric_accuracy)
@@ -209,10 +210,11 @@ static int tell(const struct config *config, struct sl_apply *apply,
                 const struct sl_identities *named)
 {
     struct sl_runtime *rt = apply->trainer.rt;
-    json_t *document = describe(apply, named);
-    int code = rt->rank == 0 && sl_json_failures()
-                   ? sl_error(SL_ERR_SYSTEM, "no memory for the scores")
-                   : 0;
+    json_t *confusion;
+    int code = describe_confusion(apply, &confusion);
+    json_t *document = describe(apply, confusion, named);
+    if (!code && rt->rank == 0 && sl_json_failures())
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the scores");
     if (rt->rank == 0 && !code && !config->run.talk.quiet) {
         print_scores(document);
         print_classes(document);

@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "core/error.h"
+#include "core/json_file.h"
 
 /* ---- Hash ---- */
 
@@ -84,7 +85,7 @@ static void add_option(struct sl_alike *alike, const struct sl_option *option, c
 {
     const bool file = option->argument && (strcmp(option->argument, "FILE") == 0 ||
                                            strcmp(option->argument, "DIR") == 0);
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) : NULL;
+    char *text = value ? sl_json_print(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) : NULL;
     const char *plain = json_string_value(value) ? json_string_value(value) : text ? text : "";
     if (!value)
         sl_alike_add(alike, option->name, 0, "no --%s", option->name);

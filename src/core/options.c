@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/nearest.h"
 #include "core/number.h"
 
@@ -521,7 +522,7 @@ static int row_from_json(const struct sl_option *option, void *config, const jso
         snprintf(expected, sizeof expected, "true or false");
     else if (!is_text(option) && !option->value)
         describe_expected(option, expected, sizeof expected);
-    char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *found = sl_json_print(value, JSON_ENCODE_ANY | JSON_COMPACT);
     const int code = sl_error(SL_ERR_USAGE, "--%s: expected %s, not %.80s", option->name, expected,
                               found ? found : "?");
     free(found);

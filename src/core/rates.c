@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/remembered.h"
 
 /* ---- This machine ---- */
@@ -132,7 +133,7 @@ static double read_number(struct reader *r, const json_t *object, const char *pa
                       (!range->whole || number == floor(number));
     if (fits || r->code)
         return r->code ? range->least : number;
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text = value ? sl_json_print(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     r->code = sl_error(SL_ERR_DATA, "%s: %s.%s is %.60s (expected a %snumber from %g to %g)",
                        r->path, part, key, text ? text : "missing", range->whole ? "whole " : "",
                        range->least, range->most);
@@ -198,7 +199,7 @@ int sl_rates_read(const char *path, struct sl_rates *out)
 {
     json_error_t why;
     struct reader r = {.path = path};
-    json_t *file = json_load_file(path, 0, &why);
+    json_t *file = sl_json_read_file(path, &why);
     *out = (struct sl_rates){.link_measured = true};
     if (!file)
         return sl_error(SL_ERR_DATA, "%s: line %d: %s (expected a machine file)", path, why.line,

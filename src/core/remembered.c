@@ -40,7 +40,7 @@ static json_int_t processors(void)
 json_t *sl_remembered_get(const char *subject)
 {
     char path[PATH_MAX], host[256];
-    json_t *file = file_of(subject, path) ? json_load_file(path, 0, NULL) : NULL;
+    json_t *file = file_of(subject, path) ? sl_json_read_file(path, NULL) : NULL;
     host_name(host);
     json_t *value = json_incref(json_object_get(file, host));
     json_decref(file);
@@ -81,7 +81,7 @@ int sl_remembered_set(const char *subject, json_t *value)
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     json_object_set_new(value, "processors", json_integer(processors()));
     json_object_set_new(value, "date", json_string(date));
-    json_t *file = json_load_file(path, 0, NULL); /* the file with all machines; NULL: a new file */
+    json_t *file = sl_json_read_file(path, NULL); /* the file with all machines; NULL: a new file */
     if (!json_is_object(file)) {
         json_decref(file);
         file = json_object();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/log.h"
 #include "core/progress.h"
 #include "core/runtime.h"
@@ -73,8 +74,7 @@ void sl_report_event(struct sl_report *report, const char *name, json_t *object)
     json_decref(object);
     /* Flush each line: whatever ends the run, the log has whole lines up to the last epoch. */
     if (report->log && !report->table &&
-        (json_dumpf(line, report->log, JSON_COMPACT) || fputc('\n', report->log) == EOF ||
-         fflush(report->log)))
+        (!sl_json_put(line, JSON_COMPACT, report->log) || fflush(report->log)))
         tell_failure(report);
     json_decref(line);
 }

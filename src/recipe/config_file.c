@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/toml.h"
 #include "recipe/config.h"
 #include "recipe/defaults.h"
@@ -42,7 +43,7 @@ static bool ends_here(FILE *file)
 static json_t *read_json(const char *path, FILE *file)
 {
     json_error_t error;
-    json_t *object = json_loadf(file, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &error);
+    json_t *object = sl_json_read(file, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &error);
     const bool whole = is_log(object) || ends_here(file);
     if (json_is_object(object) && whole)
         return object;

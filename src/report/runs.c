@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/json_file.h"
 
 static json_int_t epoch_of(const json_t *event)
 {
@@ -28,7 +29,7 @@ static void drop_epochs(json_t *epochs, const json_t *next)
 static int take_line(struct sl_logged_run *run, const char *text, int64_t number, bool last)
 {
     json_error_t error;
-    json_t *event = json_loads(text, 0, &error);
+    json_t *event = sl_json_parse(text, strlen(text), 0, &error);
     const char *name = json_string_value(json_object_get(event, "event"));
     int code = 0;
     if (!event && last && run->start)
@@ -87,7 +88,7 @@ static int read_trace(struct sl_logged_run *run, const char *asked)
     struct stat status;
     if (!path || (!asked && (stat(path, &status) || !S_ISREG(status.st_mode))))
         return 0;
-    run->trace = json_load_file(path, 0, &error);
+    run->trace = sl_json_read_file(path, &error);
     if (asked && !json_is_array(json_object_get(run->trace, "traceEvents")))
         return sl_error(SL_ERR_DATA, "--trace %s: %s (expected a file of starling train --trace)",
                         path, run->trace ? "no list \"traceEvents\"" : error.text);

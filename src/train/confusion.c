@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/json_file.h"
 #include "graphs/confusion.h"
 
 static json_t *describe_split(const double *counts, int64_t classes, int split)
@@ -18,22 +19,38 @@ static json_t *describe_split(const double *counts, int64_t classes, int split)
     return rows;
 }
 
-json_t *sl_confusion_describe(struct sl_trainer *trainer, int64_t most)
+/* Return {"train": rows, "val": rows, "test": rows}; NULL without memory. */
+static json_t *describe_splits(const double *counts, int64_t classes)
+{
+    static const char *const names[] = {
+        [SL_SPLIT_TRAIN] = "train", [SL_SPLIT_VAL] = "val", [SL_SPLIT_TEST] = "test"};
+    const long failures = sl_json_failures();
+    json_t *object = json_object();
+    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
+        json_object_set_new(object, names[s], describe_split(counts, classes, s));
+    if (object && sl_json_failures() == failures)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+int sl_confusion_describe(struct sl_trainer *trainer, int64_t most, json_t **out)
 {
     struct sl_network *net = &trainer->whole.network;
     const int64_t classes = net->model->layer[net->model->layers - 1].shape.out;
+    *out = NULL;
     if (!sl_config_evaluates(trainer->config) || classes > most ||
         net->graph->objective.loss->form != SL_TARGET_CLASS)
-        return NULL;
+        return 0;
     double *counts = calloc((size_t)(classes * SL_SPLITS * classes), sizeof *counts);
     if (!counts)
         sl_fatal("no memory to count %lld classes", (long long)classes); /* others wait */
-    json_t *object = NULL;
-    if (!sl_network_count_confusion(net, counts))
-        object =
-            json_pack("{s:o, s:o, s:o}", "train", describe_split(counts, classes, SL_SPLIT_TRAIN),
-                      "val", describe_split(counts, classes, SL_SPLIT_VAL), "test",
-                      describe_split(counts, classes, SL_SPLIT_TEST));
+    int code = sl_network_count_confusion(net, counts);
+    if (!code)
+        *out = describe_splits(counts, classes);
+    if (!code && !*out)
+        code =
+            sl_error(SL_ERR_SYSTEM, "no memory for the counts of %lld classes", (long long)classes);
     free(counts);
-    return object;
+    return sl_runtime_agree(net->rt, code);
 }

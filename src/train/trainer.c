@@ -699,7 +699,9 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         }
         sl_trainer_use_best(trainer);
         sl_trainer_evaluate(trainer, outcome);
-        outcome->confusion = sl_confusion_describe(trainer, SL_CONFUSION_CLASSES);
+        const int uncounted =
+            sl_confusion_describe(trainer, SL_CONFUSION_CLASSES, &outcome->confusion);
+        failure = uncounted ? uncounted : failure;
         outcome->members = describe_members(trainer);
     }
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;

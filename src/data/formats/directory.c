@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/log.h"
 #include "data/arrays.h"
 #include "data/formats/formats.h"
@@ -133,10 +134,10 @@ static json_t *load_json(const char *file, json_error_t *error)
     char head[3] = "";
     FILE *stream = fopen(file, "rbe");
     if (!stream)
-        return json_load_file(file, 0, error); /* fails, and says why */
+        return sl_json_read_file(file, error); /* fails, and says why */
     if (fread(head, 1, 3, stream) != 3 || memcmp(head, "\xEF\xBB\xBF", 3) != 0)
         rewind(stream);
-    json_t *root = json_loadf(stream, 0, error);
+    json_t *root = sl_json_read(stream, 0, error);
     fclose(stream);
     return root;
 }

@@ -163,8 +163,8 @@ static int write_meta(struct writer *w)
         return SL_ERR_SYSTEM;
     json_t *meta = describe_all(w->data);
     FILE *file = fopen(path, "we");
-    bool ok = meta && file && json_dumpf(meta, file, JSON_INDENT(2)) == 0 &&
-              fputc('\n', file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    bool ok = meta && file && sl_json_put(meta, JSON_INDENT(2), file) && fflush(file) == 0 &&
+              fsync(fileno(file)) == 0;
     const int cause = errno;
     if (file)
         ok = fclose(file) == 0 && ok;

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_file.h"
 
 int sl_json_members_open(struct sl_json_members *members, const char *path)
 {
@@ -72,8 +73,8 @@ static json_t *load(struct sl_json_members *members)
     json_error_t error;
     skip_blanks(members);
     json_t *value =
-        json_loadb(members->bytes + members->at, members->size - members->at,
-                   JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &error);
+        sl_json_parse(members->bytes + members->at, members->size - members->at,
+                      JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &error);
     if (value)
         members->at += (size_t)error.position;
     else

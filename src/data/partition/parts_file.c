@@ -131,7 +131,7 @@ static int get_description(const char *path, const json_t *root, struct sl_parts
 static int read_description(const char *path, struct sl_parts *out)
 {
     json_error_t error;
-    json_t *root = json_load_file(path, 0, &error);
+    json_t *root = sl_json_read_file(path, &error);
     const int rc = root ? get_description(path, root, out)
                         : sl_error(SL_ERR_DATA,
                                    "%s: line %d: %s; expected what starling "
