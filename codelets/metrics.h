@@ -12,7 +12,7 @@ enum {
      * the result of its step; 0: none. */
     SL_METRIC_BAD_GRADIENT = 10,
     SL_METRIC_BAD_UPDATE = 11,
-    SL_METRIC_VALUE = 12, /* + split: value of the metric of labels that --metric names */
+    SL_METRIC_VALUE = 12, /* + split: value of the objective's metric of labels */
     SL_METRICS = 16,
 };
 

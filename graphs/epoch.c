@@ -8,7 +8,7 @@
  *                          W → all ranks
  *              with a limit of the gradient's norm, all dW first, then all W
  *   evaluate   for l up: forward(l) without dropout;  counts → metrics;  metrics = Σ over row tiles;
- *              the metric of labels, if one is asked for (graphs/evaluation.c) */
+ *              the metric of labels, if the objective has one (graphs/evaluation.c) */
 /* clang-format on */
 #include "codelets/accumulate.h"
 #include "codelets/clip.h"

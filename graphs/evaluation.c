@@ -6,8 +6,8 @@
  *               table(g) = rank(score(g, 0), score(g, 1), …);  table(g) → rank 0
  *   all         total = metric(tables), on rank 0
  *
- * Counts are whole numbers, and rankings do not depend on the order of rows: a metric is the same
- * however the logits are distributed. */
+ * Counts are whole numbers, and rankings do not depend on the order of rows: their metrics are the
+ * same however the logits are distributed. Sums of errors differ in their last bits. */
 #include "graphs/evaluation.h"
 
 #include <stdlib.h>

@@ -19,7 +19,7 @@ EPOCHS = 2
 # One of these for a case; these and more with "all".
 DISTRIBUTIONS = [(2, ["--distribution", "vertex-cut"]), (2, ["--distribution", "halo"]), (2, ["--distribution", "1d"])]
 if whole:
-    DISTRIBUTIONS += [(3, ["--distribution", "cover"]), (2, ["--distribution", "2d"]), (4, ["--grid", "2x1x2"]),
+    DISTRIBUTIONS += [(3, ["--distribution", "cover"]), (4, ["--distribution", "2d"]), (4, ["--grid", "2x1x2"]),
                       (4, ["--grid", "1x4x1"]), (3, ["--distribution", "vertex-cut"])]
 else:
     DISTRIBUTIONS = [DISTRIBUTIONS[len(case) % 3]]
@@ -75,9 +75,13 @@ def dataset(name, rows, features, labels, classes, train, test, width=None):
         json.dump({"name": name, "classes": classes}, file)
 
 
+def shape(path):
+    with open(path, "rb") as file:
+        return [int(n) for n in file.read(128).split(b"(")[1].split(b")")[0].split(b",") if n.strip()]
+
+
 def vertices(name):
-    with open(f"{name}/labels.npy", "rb") as file:
-        return int(file.read(128).split(b"(")[1].split(b",")[0])
+    return shape(f"{name}/labels.npy")[0]
 
 
 def floats(path):
@@ -156,6 +160,18 @@ def trained(name, how, ranks=1):
     return losses("log")
 
 
+def columns_of(how):
+    """Columns of the grid of ranks."""
+    return {"2d": 2}.get(how[1], int(how[1].split("x")[1]) if how[0] == "--grid" else 1)
+
+
+def least_columns(name, options):
+    """The narrowest of features, classes and hidden units, which columns of ranks share."""
+    features = shape(f"{name}/features.npy")[1] if os.path.exists(f"{name}/features.npy") else vertices(name)
+    hidden = int(options[options.index("--hidden") + 1]) if "--hidden" in options else 16
+    return min(features, json.load(open(f"{name}/meta.json"))["classes"], hidden)
+
+
 def everything(name, rows=None, kinds=None, features=None, options=("--hidden", "4"), distributions=None, tolerance=1e-4):
     """Compare with the reference, whose rows are of kinds of vertices; kinds: the kind of each vertex."""
     options = list(options)
@@ -174,6 +190,9 @@ def everything(name, rows=None, kinds=None, features=None, options=("--hidden", 
     os.rename("ck", "ck-alone")
     for ranks, how in distributions or DISTRIBUTIONS:
         if ranks > 1 and not mpirun:
+            continue
+        if columns_of(how) > least_columns(name, options):
+            refused("no fewer than the grid's", ["train", name, "--epochs", EPOCHS, "--quiet", "--workers", 1] + options + how, ranks, 2)
             continue
         near(trained(name, options + how, ranks), alone, f"losses of {how} on {ranks} ranks", tolerance)
         run(["predict", "ck-alone", name, "--logits", "logits.npy", "--quiet"] + how, ranks)

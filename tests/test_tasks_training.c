@@ -191,9 +191,25 @@ static void check_label_counts(int64_t rows, int64_t labels)
         }
 }
 
+/* Targets with values that are far from 0, as the squares of their sums would tell. */
+static struct sl_operand far_values(int64_t rows, int64_t columns)
+{
+    const int64_t width = sl_target_width(SL_TARGET_VALUES, columns);
+    int32_t *target = sl_random_values(rows, columns);
+    for (int64_t i = 0; i < rows * width; i++) {
+        float value;
+        if (i % width < SL_TARGET_FIRST)
+            continue;
+        memcpy(&value, &target[i], sizeof value);
+        value = 1e6f + (float)sl_random_below(9) * value;
+        memcpy(&target[i], &value, sizeof value);
+    }
+    return sl_operand_over(target, rows, width, width, sizeof(int32_t));
+}
+
 static void check_value_errors(int64_t rows, int64_t columns)
 {
-    struct sl_operand target = values(rows, columns), z = sl_operand_reals(rows, columns),
+    struct sl_operand target = far_values(rows, columns), z = sl_operand_reals(rows, columns),
                       table = sl_operand_over(calloc((size_t)columns + 1, 1024), columns,
                                               SL_TABLE_ERRORS, SL_TABLE_ERRORS, 8);
     sl_submit_value_errors(&sl_running, &target.tile, &z.tile, &table.tile);

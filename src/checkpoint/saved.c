@@ -141,6 +141,9 @@ static int share(struct sl_runtime *rt, struct sl_checkpoint *checkpoint, int64_
         sl_runtime_broadcast(rt, 0, text, sizes[1]);
     if (!code && rt->rank > 0)
         checkpoint->description = sl_json_parse(text, strlen(text), 0, NULL);
+    if (!code && !checkpoint->description)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the model");
+    code = sl_runtime_agree(rt, code);
     free(text);
     for (int64_t t = shared; !code && t < sizes[0]; t++) {
         const bool has = t < checkpoint->count;

@@ -39,7 +39,7 @@ long sl_json_failures(void)
     return atomic_load(&failures);
 }
 
-/* What a parser reads: a text, or a file. */
+/* A parser reads a text or a file. */
 struct reading {
     const char *text; /* NULL: `file` */
     size_t bytes;
@@ -54,7 +54,7 @@ static json_t *parse(const struct reading *r)
                    : json_loadf(r->file, r->flags, r->error);
 }
 
-/* Parse. A parser that gets no memory is left where it stands, and what it has made stays. */
+/* Parse. The memory of a parser that stops half-way is lost. */
 static json_t *parse_guarded(const struct reading *r)
 {
     jmp_buf here;
@@ -66,6 +66,7 @@ static json_t *parse_guarded(const struct reading *r)
     } else if (r->error) {
         *r->error = (json_error_t){.line = -1};
         snprintf(r->error->text, sizeof r->error->text, "no memory");
+        r->error->text[sizeof r->error->text - 1] = json_error_out_of_memory;
     }
     reader = NULL;
     return value;
@@ -97,7 +98,8 @@ char *sl_json_print(const json_t *value, size_t flags)
     const long before = sl_json_failures();
     char *text = json_dumps(value, flags),
          *copy = text && sl_json_failures() == before ? strdup(text) : NULL;
-    give(text);
+    if (text)
+        give(text);
     return copy;
 }
 

@@ -22,6 +22,7 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
     const bool bar = sl_progress_can_draw();
     /* Launchers of MPI may give a rank a terminal as stdout, and a pipe as stderr. */
     *report = (struct sl_report){.log_path = log_path,
+                                 .json_failures = sl_json_failures(),
                                  .bar = !quiet && bar,
                                  .lines = !quiet && !(bar && isatty(STDOUT_FILENO)),
                                  .score = {{NAN, NAN, NAN, NAN}},
@@ -76,6 +77,9 @@ void sl_report_event(struct sl_report *report, const char *name, json_t *object)
     if (report->log && !report->table &&
         (!sl_json_put(line, JSON_COMPACT, report->log) || fflush(report->log)))
         tell_failure(report);
+    errno = ENOMEM;
+    if (report->log && !report->table && sl_json_failures() != report->json_failures)
+        tell_failure(report); /* a line may lack members */
     json_decref(line);
 }
 
@@ -107,6 +111,11 @@ static void print_epoch(FILE *file, const struct sl_report *report, const struct
         fprintf(file, "  training %s%s%.3f", name, space, training);
     if (!isnan(report->score.of[SL_SPLIT_VAL]))
         fprintf(file, "  validation %s%s%.3f", name, space, report->score.of[SL_SPLIT_VAL]);
+}
+
+/* Print the scores of the metric that is shown beside. */
+static void print_shown(FILE *file, const struct sl_report *report, const struct sl_epoch_report *e)
+{
     if (!e->shown)
         return;
     if (!isnan(report->shown_score.of[SL_SPLIT_TRAIN]))
@@ -143,6 +152,7 @@ static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
         return;
     print_epoch(out, report, e);
     print_time_left(out, report, e, now);
+    print_shown(out, report, e);
     fclose(out);
     sl_progress_draw((double)e->epoch / (double)e->epochs, text);
 }
@@ -151,6 +161,7 @@ static void print_line(struct sl_report *report, const struct sl_epoch_report *e
 {
     sl_report_finish_bar(report);
     print_epoch(stdout, report, e);
+    print_shown(stdout, report, e);
     putchar('\n');
     fflush(stdout);
 }

@@ -27,6 +27,7 @@ struct sl_report {
     const char *log_path; /* borrowed */
     bool table;           /* the log has a row for each epoch (log/epoch_table.h), no events */
     bool failed;          /* a line could not be written */
+    long json_failures;   /* of sl_json_failures when the report was opened */
     bool bar;             /* stderr is a terminal and the run is not quiet */
     bool lines; /* not quiet, and stdout is not the bar's terminal: a line per evaluation */
     struct sl_scores score, shown_score; /* of the last evaluation; NaN: none */

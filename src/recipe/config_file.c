@@ -50,6 +50,8 @@ static json_t *read_json(const char *path, FILE *file)
     if (object)
         sl_error(SL_ERR_DATA, "--config %s: %s (%s)", path,
                  whole ? "another JSON value" : "more after the object", expected_json);
+    else if (json_error_code(&error) == json_error_out_of_memory)
+        sl_error(SL_ERR_SYSTEM, "--config %s: %s", path, error.text);
     else
         sl_error(SL_ERR_DATA, "--config %s, line %d: %s (%s)", path, error.line, error.text,
                  expected_json);

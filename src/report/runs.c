@@ -32,6 +32,9 @@ static int take_line(struct sl_logged_run *run, const char *text, int64_t number
     json_t *event = sl_json_parse(text, strlen(text), 0, &error);
     const char *name = json_string_value(json_object_get(event, "event"));
     int code = 0;
+    if (!event && json_error_code(&error) == json_error_out_of_memory)
+        return sl_error(SL_ERR_SYSTEM, "%s, line %lld: %s", run->path, (long long)number,
+                        error.text);
     if (!event && last && run->start)
         return 0;
     if (!name)

@@ -77,6 +77,8 @@ static json_t *load(struct sl_json_members *members)
                       JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &error);
     if (value)
         members->at += (size_t)error.position;
+    else if (json_error_code(&error) == json_error_out_of_memory)
+        sl_error(SL_ERR_SYSTEM, "%s: %s", members->path, error.text);
     else
         sl_error(SL_ERR_DATA,
                  "%s: line %" PRId64 ": is no JSON after member %" PRId64 " \"%.40s\": %s",
