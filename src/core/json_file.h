@@ -13,7 +13,7 @@
 long sl_json_failures(void);
 
 /* Do the work of json_loadb, json_loadf, json_load_file and json_dumps, whose text the caller frees
- * with free. Without memory, return NULL; *error (NULL: not wanted) says so, with
+ * with free. Without memory, return NULL; *error (NULL: not wanted) then has the code
  * json_error_out_of_memory. */
 json_t *sl_json_parse(const char *text, size_t bytes, size_t flags, json_error_t *error);
 json_t *sl_json_read(FILE *file, size_t flags, json_error_t *error);
