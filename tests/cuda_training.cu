@@ -613,8 +613,9 @@ static void check_errors(const matrix &z)
         const std::vector<double> got = table.download();
         bool same = true;
         for (size_t i = 0; i < want.size(); i++)
-            same = same && (i % SL_VALUE_ERRORS == SL_KNOWN_VALUES ? got[i] == want[i]
-                                                                   : close(got[i], want[i], 1e-10));
+            same = same && (i % SL_VALUE_ERRORS == SL_KNOWN_VALUES
+                                ? got[i] == want[i]
+                                : close(got[i], want[i], 1e-12 * (1.0 + std::fabs(want[i]))));
         expect(same, what);
         const array<double> other(want);
         sl_cuda_join_errors(z.cols, other.data, table.data, queue);

@@ -47,9 +47,8 @@ SL_KERNEL(sl_kernel_norm,
                 find_moments(n, r, rows, of);
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
-                for (int64_t i = 0; i < rows; i++)
-                    normalise(n, true, of + i, r + i, j, count, inverse,
-                              direct ? sl_rows_at(z, r + i, j).data : x + i * walk.ld);
+                normalise(n, true, of, r, rows, j, count, inverse,
+                          direct ? sl_rows_at(z, r, j).data : x, direct ? z->ld : walk.ld);
                 if (direct)
                     continue;
                 const struct sl_epilogue here = sl_epilogue_at(epilogue, r, j);
@@ -91,14 +90,47 @@ SL_KERNEL(sl_kernel_norm_sums,
 
 /* ---- Gradients ---- */
 
-SL_INLINE void add_gradient(int64_t count, const void *g, bool half, const float *restrict x,
-                            float *restrict weight, float *restrict bias)
+/* Add the gradients of weight and bias of `rows` rows from row r and column j on. */
+SL_INLINE void add_gradient_of(const struct sl_norm *n, bool half_h, bool columns, bool half,
+                               const struct sl_rows *g, const struct moments *of, int64_t r,
+                               int64_t rows, int64_t j, int64_t count, const float *inverse,
+                               float *weight, float *bias)
 {
-    for (int64_t i = 0; i < count; i++) {
-        const float own = element(g, half, i);
-        weight[i] += own * x[i];
-        bias[i] += own;
+    const struct run_of_norm run = run_of(n, half_h, columns, j, inverse);
+    const int64_t whole = count / SL_LANES * SL_LANES;
+    for (int64_t q = 0; q < rows; q++) {
+        const void *row = sl_rows_at(&n->h, r + q, j).data, *own = sl_rows_at(g, r + q, j).data;
+        for (int64_t i = 0; i < whole; i += SL_LANES) {
+            const sl_floats load = sl_load(own, i, half);
+            *(sl_floats *)(weight + i) += load * normal_vector(&run, of + q, row, i);
+            *(sl_floats *)(bias + i) += load;
+        }
+        for (int64_t i = whole; i < count; i++) {
+            const float load = element(own, half, i);
+            weight[i] = sl_add_product(weight[i], load, normal(&run, of + q, row, i));
+            bias[i] += load;
+        }
     }
+}
+
+SL_INLINE void add_gradient(const struct sl_norm *n, const struct sl_rows *g,
+                            const struct moments *of, int64_t r, int64_t rows, int64_t j,
+                            int64_t count, const float *inverse, float *weight, float *bias)
+{
+    const bool half_h = n->h.type == SL_BFLOAT16, half = g->type == SL_BFLOAT16,
+               columns = n->mean != NULL;
+#define ADD_GRADIENT(h, c, own)                           \
+    if (half_h == (h) && columns == (c) && half == (own)) \
+    add_gradient_of(n, h, c, own, g, of, r, rows, j, count, inverse, weight, bias)
+    ADD_GRADIENT(false, false, false);
+    ADD_GRADIENT(false, false, true);
+    ADD_GRADIENT(false, true, false);
+    ADD_GRADIENT(false, true, true);
+    ADD_GRADIENT(true, false, false);
+    ADD_GRADIENT(true, false, true);
+    ADD_GRADIENT(true, true, false);
+    ADD_GRADIENT(true, true, true);
+#undef ADD_GRADIENT
 }
 
 SL_KERNEL(sl_kernel_norm_gradient,
@@ -106,34 +138,29 @@ SL_KERNEL(sl_kernel_norm_gradient,
 {
     const struct walk walk = walk_of(n);
     struct moments of[TOGETHER] = {{0}};
-    float inverse[RUN], x[RUN];
+    float inverse[RUN];
     for (int64_t j = 0; j < n->cols; j++)
         d[j] = d[ld + j] = 0.0f;
     for (int64_t start = 0; start < n->cols; start += walk.panel) {
         invert(n, start, least(walk.panel, n->cols - start), inverse);
-        for (int64_t r = 0; r < n->rows; r++) {
-            if (!n->mean && r % TOGETHER == 0)
-                find_moments(n, r, least(TOGETHER, n->rows - r), of);
-            for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
-                const int64_t count = least(RUN, n->cols - j);
-                const void *row = sl_rows_at(g, r, j).data;
-                normalise(n, false, of + r % TOGETHER, r, j, count, inverse, x);
-                if (g->type == SL_BFLOAT16)
-                    add_gradient(count, row, true, x, d + j, d + ld + j);
-                else
-                    add_gradient(count, row, false, x, d + j, d + ld + j);
-            }
+        for (int64_t r = 0; r < n->rows; r += TOGETHER) {
+            const int64_t rows = least(TOGETHER, n->rows - r);
+            if (!n->mean)
+                find_moments(n, r, rows, of);
+            for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN)
+                add_gradient(n, g, of, r, rows, j, least(RUN, n->cols - j), inverse, d + j,
+                             d + ld + j);
         }
     }
 }
 
 /* Find the means of wG and wG·X of rows whose other moments are known. */
-SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, int64_t rows, float *x,
+SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, int64_t rows,
                              struct moments *of)
 {
     const float cols = (float)(b->norm->moments ? b->norm->whole : b->norm->cols);
     if (!b->norm->moments)
-        sum_products(b->norm, &b->g, r, rows, x, of);
+        sum_products(b->norm, &b->g, r, rows, of);
     for (int64_t i = 0; i < rows; i++) {
         const bool whole = b->norm->moments; /* the row is cut: D has the sums over its parts */
         of[i].first = (whole ? b->d[r + i] : of[i].first) / cols;
@@ -141,26 +168,90 @@ SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, int64_t ro
     }
 }
 
-/* Replace X by the gradient of H, without `after`. */
-SL_INLINE void turn_back(const struct sl_norm_back *b, bool half, const struct moments *of,
-                         int64_t r, int64_t j, int64_t count, const float *restrict inverse,
-                         float *restrict x)
+/* Return the share of row r in the means of columns. */
+SL_INLINE float share_of(const struct sl_norm_back *b, int64_t r)
+{
+    return (float)((b->norm->root ? (double)b->norm->root[r] : 1.0) / b->count);
+}
+
+/* Set `to` to the gradient of H, without `after`, of `rows` rows from row r and column j on. Rows
+ * share loads of what belongs to columns. to: rows with a distance of ldt. */
+SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_back *b, bool half,
+                            const struct moments *of, int64_t r, int rows, int64_t j, int64_t count,
+                            float *to, int64_t ldt)
 {
     const struct sl_norm *n = b->norm;
-    const float *restrict w = n->weight + j, *d = b->d;
-    const void *g = sl_rows_at(&b->g, r, j).data;
-    const float first = of->first, second = of->second, by = of->inverse;
-    const float share = (float)((n->root ? (double)n->root[r] : 1.0) / b->count);
-    if (!n->mean)
-        for (int64_t i = 0; i < count; i++)
-            x[i] = by * (w[i] * element(g, half, i) - first - x[i] * second);
-    else if (!d)
-        for (int64_t i = 0; i < count; i++)
-            x[i] = w[i] * inverse[i] * element(g, half, i);
-    else
-        for (int64_t i = 0; i < count; i++)
-            x[i] = w[i] * inverse[i] *
-                   (element(g, half, i) - share * (d[b->ld + j + i] + x[i] * d[j + i]));
+    const float *w = run->weight, *inverse = run->inverse,
+                *d = run->columns && b->d ? b->d + j : NULL, *e = d ? d + b->ld : NULL;
+    const int64_t whole = count / SL_LANES * SL_LANES;
+    const void *row[TOGETHER], *g[TOGETHER];
+    float share[TOGETHER] = {0};
+    SL_UNROLL for (int q = 0; q < rows; q++)
+    {
+        row[q] = sl_rows_at(&n->h, r + q, j).data;
+        g[q] = sl_rows_at(&b->g, r + q, j).data;
+        share[q] = d ? share_of(b, r + q) : 0.0f;
+    }
+    for (int64_t i = 0; i < whole; i += SL_LANES)
+        SL_UNROLL for (int q = 0; q < rows; q++)
+        {
+            const sl_floats x = normal_vector(run, of + q, row[q], i), own = sl_load(g[q], i, half),
+                            weight = *(const sl_floats *)(w + i);
+            sl_floats turned;
+            if (!run->columns)
+                turned = of[q].inverse * (weight * own - of[q].first - x * of[q].second);
+            else if (!d)
+                turned = weight * *(const sl_floats *)(inverse + i) * own;
+            else
+                turned = weight * *(const sl_floats *)(inverse + i) *
+                         (own - share[q] * (*(const sl_floats *)(e + i) +
+                                            x * *(const sl_floats *)(d + i)));
+            *(sl_floats *)(to + q * ldt + i) = turned;
+        }
+    for (int q = 0; q < rows; q++) {
+        const void *h = sl_rows_at(&n->h, r + q, j).data, *load = sl_rows_at(&b->g, r + q, j).data;
+        const float by = d ? share_of(b, r + q) : 0.0f;
+        for (int64_t i = whole; i < count; i++) {
+            const float x = normal(run, of + q, h, i), own = element(load, half, i);
+            to[q * ldt + i] = !run->columns
+                                  ? of[q].inverse * (w[i] * own - of[q].first - x * of[q].second)
+                              : !d ? w[i] * inverse[i] * own
+                                   : w[i] * inverse[i] * (own - by * (e[i] + x * d[i]));
+        }
+    }
+}
+
+SL_INLINE void turn_back_of(const struct sl_norm_back *b, bool half_h, bool columns, bool half,
+                            const struct moments *of, int64_t r, int64_t rows, int64_t j,
+                            int64_t count, const float *inverse, float *to, int64_t ldt)
+{
+    const struct run_of_norm run = run_of(b->norm, half_h, columns, j, inverse);
+    int64_t q = 0;
+    for (; q < fours_of(rows, count); q += TOGETHER)
+        turn_back_by(&run, b, half, of + q, r + q, TOGETHER, j, count, to + q * ldt, ldt);
+    for (; q < rows; q++)
+        turn_back_by(&run, b, half, of + q, r + q, 1, j, count, to + q * ldt, ldt);
+}
+
+SL_INLINE void turn_back(const struct sl_norm_back *b, const struct moments *of, int64_t r,
+                         int64_t rows, int64_t j, int64_t count, const float *inverse, float *to,
+                         int64_t ldt)
+{
+    const struct sl_norm *n = b->norm;
+    const bool half_h = n->h.type == SL_BFLOAT16, half = b->g.type == SL_BFLOAT16,
+               columns = n->mean != NULL;
+#define TURN_BACK(h, c, own)                              \
+    if (half_h == (h) && columns == (c) && half == (own)) \
+    turn_back_of(b, h, c, own, of, r, rows, j, count, inverse, to, ldt)
+    TURN_BACK(false, false, false);
+    TURN_BACK(false, false, true);
+    TURN_BACK(false, true, false);
+    TURN_BACK(false, true, true);
+    TURN_BACK(true, false, false);
+    TURN_BACK(true, false, true);
+    TURN_BACK(true, true, false);
+    TURN_BACK(true, true, true);
+#undef TURN_BACK
 }
 
 SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
@@ -178,19 +269,12 @@ SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
             const int64_t rows = least(walk.rows, n->rows - r);
             if (!n->mean) {
                 find_moments(n, r, rows, of);
-                find_products(b, r, rows, x, of);
+                find_products(b, r, rows, of);
             }
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
-                for (int64_t i = 0; i < rows; i++) {
-                    float *restrict const to =
-                        direct ? sl_rows_at(&b->y, r + i, j).data : x + i * walk.ld;
-                    normalise(n, false, of + i, r + i, j, count, inverse, to);
-                    if (b->g.type == SL_BFLOAT16)
-                        turn_back(b, true, of + i, r + i, j, count, inverse, to);
-                    else
-                        turn_back(b, false, of + i, r + i, j, count, inverse, to);
-                }
+                turn_back(b, of, r, rows, j, count, inverse,
+                          direct ? sl_rows_at(&b->y, r, j).data : x, direct ? b->y.ld : walk.ld);
                 if (direct)
                     continue;
                 const struct sl_rows to = sl_rows_at(&b->y, r, j);

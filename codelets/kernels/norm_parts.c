@@ -19,11 +19,10 @@ SL_KERNEL(sl_kernel_norm_moments,
 SL_KERNEL(sl_kernel_norm_products,
           (const struct sl_norm *n, const struct sl_rows *g, float *to, int64_t ld), (n, g, to, ld))
 {
-    float x[RUN];
     for (int64_t r = 0; r < n->rows; r++) {
         struct moments of;
         find_moments(n, r, 1, &of);
-        sum_products(n, g, r, 1, x, &of);
+        sum_products(n, g, r, 1, &of);
         to[r] = of.first;
         to[ld + r] = of.second;
     }

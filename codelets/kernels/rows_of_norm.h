@@ -32,6 +32,15 @@ struct moments {
 
 enum { TOGETHER = 4 }; /* rows whose sums are found together */
 
+/* Return how many of `rows` rows an element-wise loop over `count` columns takes together in whole
+ * fours. Long rows go one by one, as the processor fetches ahead in few rows at a time. So do all
+ * rows where registers of 16 bytes are too few. */
+SL_INLINE int64_t fours_of(int64_t rows, int64_t count)
+{
+    enum { SHORT = 64 };
+    return SL_VECTOR_BYTES > 16 && count <= SHORT ? rows / TOGETHER * TOGETHER : 0;
+}
+
 /* Add the lanes of `rows` rows to their sums, lane after lane. Steps of one row wait for each
  * other; steps of several rows overlap. */
 SL_INLINE void add_lanes(int rows, float lanes[TOGETHER][SL_SIXTEEN], float *sum)
@@ -141,92 +150,129 @@ SL_INLINE void invert(const struct sl_norm *n, int64_t j, int64_t count, float *
         inverse[i] = 1.0f / sqrtf(n->variance[j + i] + n->epsilon);
 }
 
-/* Make X of row r from column j on, by the row's moments, or, where there are means, by the
- * columns'. `scaled`: weight · X + bias. */
-SL_INLINE void normalise_of(const struct sl_norm *n, bool half, bool scaled,
-                            const struct moments *of, int64_t r, int64_t j, int64_t count,
-                            const float *restrict inverse, float *restrict x)
+/* The values that X of a run of columns follows from. `columns`: a norm of columns, by their means
+ * and factors; else by the moments of the row. */
+struct run_of_norm {
+    bool half, columns;
+    const float *mean, *inverse; // (count)
+    const float *weight, *bias;  // (count)
+};
+
+SL_INLINE struct run_of_norm run_of(const struct sl_norm *n, bool half, bool columns, int64_t j,
+                                    const float *inverse)
 {
-    const void *row = sl_rows_at(&n->h, r, j).data;
-    const float own = of->mean, rest = of->rest, by = of->inverse;
-    const float *restrict weight = scaled ? n->weight + j : NULL, *restrict bias =
-                                                                      scaled ? n->bias + j : NULL;
-    if (n->mean) {
-        const float *restrict mean = n->mean + j;
-        for (int64_t i = 0; i < count; i++) {
-            const float to = (element(row, half, i) - mean[i]) * inverse[i];
-            x[i] = scaled ? to * weight[i] + bias[i] : to;
+    return (struct run_of_norm){half,    columns,       columns ? n->mean + j : NULL,
+                                inverse, n->weight + j, n->bias + j};
+}
+
+/* Return X of a vector of elements, and of one element. */
+SL_INLINE sl_floats normal_vector(const struct run_of_norm *run, const struct moments *of,
+                                  const void *row, int64_t i)
+{
+    const sl_floats h = sl_load(row, i, run->half);
+    if (run->columns)
+        return (h - *(const sl_floats *)(run->mean + i)) * *(const sl_floats *)(run->inverse + i);
+    return ((h - of->mean) - of->rest) * of->inverse;
+}
+
+SL_INLINE float normal(const struct run_of_norm *run, const struct moments *of, const void *row,
+                       int64_t i)
+{
+    const float h = element(row, run->half, i);
+    return run->columns ? (h - run->mean[i]) * run->inverse[i]
+                        : ((h - of->mean) - of->rest) * of->inverse;
+}
+
+/* Make X of `rows` rows from row r and column j on; `scaled`: weight · X + bias. Rows share loads
+ * of what belongs to columns. x: rows with a distance of ldx. */
+SL_INLINE void normalise_by(const struct run_of_norm *run, const struct sl_norm *n, bool scaled,
+                            const struct moments *of, int64_t r, int rows, int64_t j, int64_t count,
+                            float *x, int64_t ldx)
+{
+    const int64_t whole = count / SL_LANES * SL_LANES;
+    const void *row[TOGETHER];
+    SL_UNROLL for (int q = 0; q < rows; q++) row[q] = sl_rows_at(&n->h, r + q, j).data;
+    for (int64_t i = 0; i < whole; i += SL_LANES)
+        SL_UNROLL for (int q = 0; q < rows; q++)
+        {
+            sl_floats to = normal_vector(run, of + q, row[q], i);
+            if (scaled)
+                to = to * *(const sl_floats *)(run->weight + i) +
+                     *(const sl_floats *)(run->bias + i);
+            *(sl_floats *)(x + q * ldx + i) = to;
         }
-    } else {
-        for (int64_t i = 0; i < count; i++) {
-            const float to = ((element(row, half, i) - own) - rest) * by;
-            x[i] = scaled ? to * weight[i] + bias[i] : to;
+    for (int q = 0; q < rows; q++)
+        for (int64_t i = whole; i < count; i++) {
+            const float to = normal(run, of + q, sl_rows_at(&n->h, r + q, j).data, i);
+            x[q * ldx + i] = scaled ? to * run->weight[i] + run->bias[i] : to;
         }
-    }
+}
+
+SL_INLINE void normalise_of(const struct sl_norm *n, bool half, bool columns, bool scaled,
+                            const struct moments *of, int64_t r, int64_t rows, int64_t j,
+                            int64_t count, const float *inverse, float *x, int64_t ldx)
+{
+    const struct run_of_norm run = run_of(n, half, columns, j, inverse);
+    int64_t q = 0;
+    for (; q < fours_of(rows, count); q += TOGETHER)
+        normalise_by(&run, n, scaled, of + q, r + q, TOGETHER, j, count, x + q * ldx, ldx);
+    for (; q < rows; q++)
+        normalise_by(&run, n, scaled, of + q, r + q, 1, j, count, x + q * ldx, ldx);
 }
 
 SL_INLINE void normalise(const struct sl_norm *n, bool scaled, const struct moments *of, int64_t r,
-                         int64_t j, int64_t count, const float *restrict inverse, float *restrict x)
+                         int64_t rows, int64_t j, int64_t count, const float *inverse, float *x,
+                         int64_t ldx)
 {
-    if (n->h.type == SL_BFLOAT16)
-        normalise_of(n, true, scaled, of, r, j, count, inverse, x);
+    const bool half = n->h.type == SL_BFLOAT16;
+    if (n->mean && half)
+        normalise_of(n, true, true, scaled, of, r, rows, j, count, inverse, x, ldx);
+    else if (n->mean)
+        normalise_of(n, false, true, scaled, of, r, rows, j, count, inverse, x, ldx);
+    else if (half)
+        normalise_of(n, true, false, scaled, of, r, rows, j, count, inverse, x, ldx);
     else
-        normalise_of(n, false, scaled, of, r, j, count, inverse, x);
+        normalise_of(n, false, false, scaled, of, r, rows, j, count, inverse, x, ldx);
 }
 
 /* ---- Gradients ---- */
 
-/* first += wG, second += wG·X of sixteen elements, lane by lane. */
-SL_INLINE void add_sixteen(const float *w, const void *g, bool half, const float *x,
-                           sl_floats *first, sl_floats *second)
+/* Add wG and wG·X of the last elements of a run, fewer than sixteen, lane by lane. */
+SL_INLINE void add_last(const struct run_of_norm *run, const struct moments *of, const void *row,
+                        const void *g, bool half, int64_t from, int64_t to, float *first,
+                        float *second)
 {
-    SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
-    {
-        const sl_floats own = sl_load(g, v * SL_LANES, half) * ((const sl_floats *)w)[v];
-        first[v] += own;
-        second[v] += own * ((const sl_floats *)x)[v];
-    }
-}
-
-/* Add wG and wG·X of `count` elements. The last elements, fewer than sixteen, go through arrays of
- * zeros. */
-SL_INLINE void add_products(int64_t count, const float *w, const void *g, bool half, const float *x,
-                            sl_floats *first, sl_floats *second)
-{
-    const int64_t whole = count / SL_SIXTEEN * SL_SIXTEEN;
-    for (int64_t i = 0; i < whole; i += SL_SIXTEEN)
-        add_sixteen(w + i, (const char *)g + i * (half ? 2 : 4), half, x + i, first, second);
-    if (whole < count) {
-        float last_w[SL_SIXTEEN] = {0}, last_g[SL_SIXTEEN] = {0}, last_x[SL_SIXTEEN] = {0};
-        for (int64_t i = whole; i < count; i++) {
-            last_w[i - whole] = w[i];
-            last_g[i - whole] = element(g, half, i);
-            last_x[i - whole] = x[i];
-        }
-        add_sixteen(last_w, last_g, false, last_x, first, second);
+    for (int64_t i = from; i < to; i++) {
+        const float own = element(g, half, i) * run->weight[i];
+        first[i - from] += own;
+        second[i - from] = sl_add_product(second[i - from], own, normal(run, of, row, i));
     }
 }
 
 /* Find the sums of wG and of wG·X over `rows` rows from row r on, at most TOGETHER, whose other
- * moments are known. X: a buffer of a run. */
-SL_INLINE void sum_products_of(const struct sl_norm *n, const struct sl_rows *g, int64_t r,
-                               int rows, float *x, struct moments *of)
+ * moments are known. */
+SL_INLINE void sum_products_by(const struct sl_norm *n, bool half_h, bool half,
+                               const struct sl_rows *g, int64_t r, int rows, struct moments *of)
 {
     float firsts[TOGETHER][SL_SIXTEEN], seconds[TOGETHER][SL_SIXTEEN];
     float first[TOGETHER] = {0}, second[TOGETHER] = {0};
+    const int64_t whole = n->cols / SL_SIXTEEN * SL_SIXTEEN;
+    const struct run_of_norm run = run_of(n, half_h, false, 0, NULL);
     for (int q = 0; q < rows; q++) {
+        const void *row = sl_rows_at(&n->h, r + q, 0).data, *own = sl_rows_at(g, r + q, 0).data;
         sl_floats sums[SL_SIXTEEN_VECTORS] = {{0}}, products[SL_SIXTEEN_VECTORS] = {{0}};
-        for (int64_t j = 0; j < n->cols; j += RUN) {
-            const int64_t count = least(RUN, n->cols - j);
-            const void *row = sl_rows_at(g, r + q, j).data;
-            normalise(n, false, of + q, r + q, j, count, NULL, x);
-            if (g->type == SL_BFLOAT16)
-                add_products(count, n->weight + j, row, true, x, sums, products);
-            else
-                add_products(count, n->weight + j, row, false, x, sums, products);
-        }
+        for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
+            SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
+            {
+                const int64_t i = j + v * SL_LANES;
+                const sl_floats product =
+                    sl_load(own, i, half) * *(const sl_floats *)(run.weight + i);
+                sums[v] += product;
+                products[v] += product * normal_vector(&run, of + q, row, i);
+            }
         memcpy(firsts[q], sums, sizeof sums);
         memcpy(seconds[q], products, sizeof products);
+        add_last(&run, of + q, row, own, half, whole, n->cols, firsts[q], seconds[q]);
     }
     add_lanes(rows, firsts, first);
     add_lanes(rows, seconds, second);
@@ -236,14 +282,28 @@ SL_INLINE void sum_products_of(const struct sl_norm *n, const struct sl_rows *g,
     }
 }
 
+SL_INLINE void sum_products_of(const struct sl_norm *n, const struct sl_rows *g, int64_t r,
+                               int rows, struct moments *of)
+{
+    const bool half_h = n->h.type == SL_BFLOAT16, half = g->type == SL_BFLOAT16;
+    if (half_h && half)
+        sum_products_by(n, true, true, g, r, rows, of);
+    else if (half_h)
+        sum_products_by(n, true, false, g, r, rows, of);
+    else if (half)
+        sum_products_by(n, false, true, g, r, rows, of);
+    else
+        sum_products_by(n, false, false, g, r, rows, of);
+}
+
 SL_INLINE void sum_products(const struct sl_norm *n, const struct sl_rows *g, int64_t r,
-                            int64_t rows, float *x, struct moments *of)
+                            int64_t rows, struct moments *of)
 {
     int64_t q = 0;
     for (; q + TOGETHER <= rows; q += TOGETHER)
-        sum_products_of(n, g, r + q, TOGETHER, x, of + q);
+        sum_products_of(n, g, r + q, TOGETHER, of + q);
     for (; q < rows; q++)
-        sum_products_of(n, g, r + q, 1, x, of + q);
+        sum_products_of(n, g, r + q, 1, of + q);
 }
 
 #endif
