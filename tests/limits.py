@@ -162,7 +162,8 @@ def trained(name, how, ranks=1):
 
 def columns_of(how):
     """Columns of the grid of ranks."""
-    return {"2d": 2}.get(how[1], int(how[1].split("x")[1]) if how[0] == "--grid" else 1)
+    option, value = how or ["--distribution", "1d"]
+    return int(value.split("x")[1]) if option == "--grid" else 2 if value == "2d" else 1
 
 
 def least_columns(name, options):
