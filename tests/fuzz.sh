@@ -16,6 +16,7 @@ src/checkpoint/saved.c own
 src/cli/signals.c own
 src/core/file.c own
 src/core/free_memory.c own
+src/core/json_file.c own
 src/core/machine.c own
 src/core/mapped.c own
 src/core/rates.c machine
@@ -40,7 +41,7 @@ END
 }
 
 every_opening() {
-    (cd "$source" && grep -lE '\<(fopen|gzopen|sl_file_map|json_load[a-z_]*|zip_open|Mat_Open|open)\(' src/*/*.c src/*/*/*.c) |
+    (cd "$source" && grep -lE '\<(fopen|gzopen|sl_file_map|sl_json_(parse|read|read_file)|zip_open|Mat_Open|open)\(' src/*/*.c src/*/*/*.c) |
         sort >"$T/there"
     openings | cut -d ' ' -f 1 | diff "$T/there" - || die "files that are opened, and the list of this test"
     openings | cut -d ' ' -f 2 | grep -v '^own$' | sort -u >"$T/named"

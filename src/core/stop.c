@@ -109,6 +109,8 @@ void sl_stop_release(void)
 {
     for (int r = 0; r < REQUESTS; r++)
         sigaction(requests[r], &before[r], NULL);
+    if (requested)
+        signal(SIGHUP, SIG_IGN); /* the second SIGHUP of a shell may come late */
     free(peers);
     peers = NULL;
     peer_count = 0;

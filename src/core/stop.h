@@ -12,7 +12,7 @@
  * of this node is gone, the process names it and its host, and exits with status 1. Collective. */
 void sl_stop_catch(struct sl_runtime *rt);
 
-/* Restore the earlier handlers of the signals. */
+/* Restore the earlier handlers of the signals. Ignore SIGHUP after a request to stop. */
 void sl_stop_release(void);
 
 /* Return the flag, 0 until a signal came. */
