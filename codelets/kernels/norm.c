@@ -47,8 +47,8 @@ SL_KERNEL(sl_kernel_norm,
                 find_moments(n, r, rows, of);
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
-                normalise(n, true, of, r, rows, j, count, inverse,
-                          direct ? sl_rows_at(z, r, j).data : x, direct ? z->ld : walk.ld);
+                normalise(n, of, r, rows, j, count, inverse, direct ? sl_rows_at(z, r, j).data : x,
+                          direct ? z->ld : walk.ld);
                 if (direct)
                     continue;
                 const struct sl_epilogue here = sl_epilogue_at(epilogue, r, j);
@@ -175,7 +175,7 @@ SL_INLINE float share_of(const struct sl_norm_back *b, int64_t r)
 }
 
 /* Set `to` to the gradient of H, without `after`, of `rows` rows from row r and column j on. Rows
- * share loads of what belongs to columns. to: rows with a distance of ldt. */
+ * share the loads of means, factors and weights of columns. to: rows with a distance of ldt. */
 SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_back *b, bool half,
                             const struct moments *of, int64_t r, int rows, int64_t j, int64_t count,
                             float *to, int64_t ldt)

@@ -183,9 +183,9 @@ SL_INLINE float normal(const struct run_of_norm *run, const struct moments *of, 
                         : ((h - of->mean) - of->rest) * of->inverse;
 }
 
-/* Make X of `rows` rows from row r and column j on; `scaled`: weight · X + bias. Rows share loads
- * of what belongs to columns. x: rows with a distance of ldx. */
-SL_INLINE void normalise_by(const struct run_of_norm *run, const struct sl_norm *n, bool scaled,
+/* Make weight · X + bias of `rows` rows from row r and column j on. Rows share the loads of means,
+ * factors, weights and biases of columns. x: rows with a distance of ldx. */
+SL_INLINE void normalise_by(const struct run_of_norm *run, const struct sl_norm *n,
                             const struct moments *of, int64_t r, int rows, int64_t j, int64_t count,
                             float *x, int64_t ldx)
 {
@@ -195,44 +195,41 @@ SL_INLINE void normalise_by(const struct run_of_norm *run, const struct sl_norm 
     for (int64_t i = 0; i < whole; i += SL_LANES)
         SL_UNROLL for (int q = 0; q < rows; q++)
         {
-            sl_floats to = normal_vector(run, of + q, row[q], i);
-            if (scaled)
-                to = to * *(const sl_floats *)(run->weight + i) +
-                     *(const sl_floats *)(run->bias + i);
-            *(sl_floats *)(x + q * ldx + i) = to;
+            *(sl_floats *)(x + q * ldx + i) =
+                normal_vector(run, of + q, row[q], i) * *(const sl_floats *)(run->weight + i) +
+                *(const sl_floats *)(run->bias + i);
         }
     for (int q = 0; q < rows; q++)
         for (int64_t i = whole; i < count; i++) {
             const float to = normal(run, of + q, sl_rows_at(&n->h, r + q, j).data, i);
-            x[q * ldx + i] = scaled ? to * run->weight[i] + run->bias[i] : to;
+            x[q * ldx + i] = to * run->weight[i] + run->bias[i];
         }
 }
 
-SL_INLINE void normalise_of(const struct sl_norm *n, bool half, bool columns, bool scaled,
+SL_INLINE void normalise_of(const struct sl_norm *n, bool half, bool columns,
                             const struct moments *of, int64_t r, int64_t rows, int64_t j,
                             int64_t count, const float *inverse, float *x, int64_t ldx)
 {
     const struct run_of_norm run = run_of(n, half, columns, j, inverse);
     int64_t q = 0;
     for (; q < fours_of(rows, count); q += TOGETHER)
-        normalise_by(&run, n, scaled, of + q, r + q, TOGETHER, j, count, x + q * ldx, ldx);
+        normalise_by(&run, n, of + q, r + q, TOGETHER, j, count, x + q * ldx, ldx);
     for (; q < rows; q++)
-        normalise_by(&run, n, scaled, of + q, r + q, 1, j, count, x + q * ldx, ldx);
+        normalise_by(&run, n, of + q, r + q, 1, j, count, x + q * ldx, ldx);
 }
 
-SL_INLINE void normalise(const struct sl_norm *n, bool scaled, const struct moments *of, int64_t r,
-                         int64_t rows, int64_t j, int64_t count, const float *inverse, float *x,
-                         int64_t ldx)
+SL_INLINE void normalise(const struct sl_norm *n, const struct moments *of, int64_t r, int64_t rows,
+                         int64_t j, int64_t count, const float *inverse, float *x, int64_t ldx)
 {
     const bool half = n->h.type == SL_BFLOAT16;
     if (n->mean && half)
-        normalise_of(n, true, true, scaled, of, r, rows, j, count, inverse, x, ldx);
+        normalise_of(n, true, true, of, r, rows, j, count, inverse, x, ldx);
     else if (n->mean)
-        normalise_of(n, false, true, scaled, of, r, rows, j, count, inverse, x, ldx);
+        normalise_of(n, false, true, of, r, rows, j, count, inverse, x, ldx);
     else if (half)
-        normalise_of(n, true, false, scaled, of, r, rows, j, count, inverse, x, ldx);
+        normalise_of(n, true, false, of, r, rows, j, count, inverse, x, ldx);
     else
-        normalise_of(n, false, false, scaled, of, r, rows, j, count, inverse, x, ldx);
+        normalise_of(n, false, false, of, r, rows, j, count, inverse, x, ldx);
 }
 
 /* ---- Gradients ---- */
