@@ -1,7 +1,7 @@
 #!/bin/sh
 # Files that nobody wrote, for every reader (tests/fuzz/readers.c). By default the inputs of tests/fuzz/seeds.py alone; with
 # SL_FUZZ_SECONDS, libFuzzer changes them for so many seconds, shared by all readers, in the build of Clang's sanitizers in
-# SL_FUZZ_BUILD. What libFuzzer finds stays in fuzz/found there, and is made small by hand:
+# SL_FUZZ_BUILD, from the random seed SL_FUZZ_SEED, or any. What libFuzzer finds stays in fuzz/found there, and is made small by hand:
 # SL_FUZZ_READER=NAME tests/fuzz/readers -minimize_crash=1 -runs=100000 FILE. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 source=$(cd "${top_srcdir:-${srcdir:-.}}" && pwd)
@@ -74,7 +74,7 @@ fuzz() { # READER SECONDS
     [ ! -d "$source/tests/fuzz/corpus/$1" ] || set -- "$@" "$source/tests/fuzz/corpus/$1"
     reader=$1 seconds=$2
     shift 2
-    SL_FUZZ_READER=$reader TMPDIR=$memory "$SL_FUZZ_BUILD/tests/fuzz/readers" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 \
+    SL_FUZZ_READER=$reader TMPDIR=$memory "$SL_FUZZ_BUILD/tests/fuzz/readers" -max_total_time="$seconds" -seed="${SL_FUZZ_SEED:-0}" -timeout=25 -rss_limit_mb=2048 \
         -max_len=65536 -close_fd_mask=1 -print_final_stats=1 -artifact_prefix="$found" "$@" >"$T/out" 2>&1 ||
         die "$(grep -v '^#\|NEW_FUNC' "$T/out" | tail -n 40)"
     sed -n 's/^stat::number_of_executed_units: *//p' "$T/out" >>"$T/tried"

@@ -16,7 +16,16 @@ enum {
     DOUBLE = 9,
     MATRIX = 14
 };
-enum { SPARSE_CLASS = 5, DOUBLE_CLASS = 6, SINGLE_CLASS = 7, UINT8_CLASS = 9, CHAR_CLASS = 4 };
+enum {
+    CELL_CLASS = 1,
+    STRUCTURE_CLASS = 2,
+    CHAR_CLASS = 4,
+    SPARSE_CLASS = 5,
+    DOUBLE_CLASS = 6,
+    SINGLE_CLASS = 7,
+    UINT8_CLASS = 9,
+    FUNCTION_CLASS = 16
+};
 
 struct bytes {
     unsigned char byte[8192];
@@ -136,7 +145,7 @@ static void test_types(void **state)
          DENSE("Attributes", DOUBLE_CLASS, DOUBLE, 4, 2, features),
          DENSE("Labels", DOUBLE_CLASS, UINT8, 4, 1, classes)},
         {DENSE("Y", DOUBLE_CLASS, UINT8, 4, 1, classes),
-         {"friends", SPARSE_CLASS, 0, 4, 4, UINT8, small_ones, 4, ir, jc, 4},
+         {"friends", SPARSE_CLASS, 2, 4, 4, DOUBLE, small_ones, 4, ir, jc, 4},
          DENSE("features", DOUBLE_CLASS, DOUBLE, 4, 2, features)},
     };
     for (size_t k = 0; k < COUNT(files_of); k++) {
@@ -305,9 +314,95 @@ static void test_claims(void **state)
                 out = inner;
             }
             format_refused(files_write(*state, "claims.mat", out.byte, out.count), "claims.mat",
-                           "an element claims more bytes than are there");
+                           "its elements do not have the types and sizes");
             at += (count + 7) / 8 * 8; /* the next tag */
         }
+}
+
+/* A variable of any class with a size of 2^24 x 256, and four items or none. */
+static void put_claim(struct bytes *out, uint32_t class)
+{
+    const size_t tag = out->count;
+    const uint32_t flags[] = {class, 0};
+    const int32_t dims[] = {1 << 24, 256};
+    put_words(out, MATRIX, 0);
+    put_element(out, UINT32, flags, sizeof flags);
+    put_element(out, INT32, dims, sizeof dims);
+    put_element(out, INT8, "names", 5);
+    if (class == STRUCTURE_CLASS) {
+        put_words(out, INT32 | 4 << 16, 8); /* bytes of each field's name */
+        put_element(out, INT8, "field\0\0\0", 8);
+    } else if (class == DOUBLE_CLASS) {
+        put_element(out, DOUBLE, ones, sizeof ones);
+    }
+    const uint32_t size = (uint32_t)(out->count - tag - 8);
+    memcpy(out->byte + tag + 4, &size, 4);
+}
+
+static void claim_refused(const struct files *files, const struct bytes *out)
+{
+    format_refused(files_write(files, "claims.mat", out->byte, out->count), "claims.mat",
+                   "its elements do not have the types and sizes");
+}
+
+/* matio makes a variable for each cell before it reads any. */
+static void test_cells(void **state)
+{
+    static const uint32_t classes[] = {CELL_CLASS, STRUCTURE_CLASS, FUNCTION_CLASS, DOUBLE_CLASS};
+    const struct matrix network = NETWORK;
+    for (size_t k = 0; k < sizeof classes / sizeof *classes; k++) {
+        struct bytes out = {.count = 0};
+        put_header(&out);
+        put_matrix(&out, &network);
+        put_claim(&out, classes[k]);
+        claim_refused(*state, &out);
+    }
+}
+
+/* A small element has four bytes. */
+static void test_small_element(void **state)
+{
+    const struct matrix network = NETWORK;
+    struct bytes out = {.count = 0};
+    put_header(&out);
+    put_matrix(&out, &network);
+    const uint32_t small = INT8 | 5 << 16;
+    memcpy(out.byte + 128 + 8 + 32, &small, 4); /* the name's */
+    claim_refused(*state, &out);
+}
+
+/* A cell within a cell, and so on. */
+static void put_cells(struct bytes *out, uint32_t levels)
+{
+    enum { LEVEL = 8 + 16 + 16 + 8 };
+    static const uint32_t flags[] = {CELL_CLASS, 0};
+    static const int32_t one[] = {1, 1};
+    for (uint32_t k = levels; k > 0; k--) {
+        put_words(out, MATRIX, k * LEVEL);
+        put_element(out, UINT32, flags, sizeof flags);
+        put_element(out, INT32, one, sizeof one);
+        put_element(out, INT8, "", 0);
+    }
+    put_words(out, MATRIX, 0);
+}
+
+static void test_deep_cells(void **state)
+{
+    const struct matrix network = NETWORK;
+    for (uint32_t levels = 1; levels <= 40; levels += 39) {
+        struct sl_dataset data;
+        struct bytes out = {.count = 0};
+        put_header(&out);
+        put_matrix(&out, &network);
+        put_cells(&out, levels);
+        if (levels > 1) {
+            claim_refused(*state, &out);
+            continue;
+        }
+        open_ok(files_write(*state, "cells.mat", out.byte, out.count), &data);
+        check_network(&data);
+        sl_dataset_close(&data);
+    }
 }
 
 /* ---- Real files ---- */
@@ -346,6 +441,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_malformed, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_damaged, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_claims, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_cells, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_small_element, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_deep_cells, files_setup, files_teardown),
         cmocka_unit_test(test_facebook),
         cmocka_unit_test(test_blogcatalog),
     };

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 
 STARLING, READERS, KARATE, FOLDER = (os.path.abspath(path) for path in sys.argv[1:5])
 
@@ -45,15 +46,22 @@ def archive(arrays, how=zipfile.ZIP_DEFLATED):
     return out.getvalue()
 
 
-def matlab(name, rows, cols, values):
-    """A dense matrix of doubles, MATLAB 5; values column by column."""
+def element(kind, data):
+    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
 
-    def element(kind, data):
-        return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
 
-    matrix = (element(6, struct.pack("<II", 6, 0)) + element(5, struct.pack("<ii", rows, cols)) +
-              element(1, name.encode()) + element(9, struct.pack(f"<{len(values)}d", *values)))
-    return element(14, matrix)
+def matlab(name, rows, cols, *parts, kind=6):
+    """A variable of MATLAB 5 with the class `kind`; without parts of its own, a dense matrix of doubles by columns."""
+    return element(14, element(6, struct.pack("<II", kind, 0)) + element(5, struct.pack("<ii", rows, cols)) +
+                   element(1, name.encode()) + b"".join(parts))
+
+
+def doubles(*values):
+    return element(9, struct.pack(f"<{len(values)}d", *values))
+
+
+def words(*values):
+    return element(5, struct.pack(f"<{len(values)}i", *values))
 
 
 def checkpoint():
@@ -73,6 +81,8 @@ DENSE = [float((a, b) in zip(ROWS, INDICES)) for b in range(4) for a in range(4)
 EDGES = b"0 1\n1 2\n2 3\n"
 SAINT = {"adj_full.npz:data": floats(*ONES), "adj_full.npz:indices": ints(*INDICES, code="i"),
          "adj_full.npz:indptr": ints(*INDPTR, code="i"), "adj_full.npz:shape": ints(4, 4), "adj_full.npz:format": text("csr")}
+MATLAB = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM"
+SPARSE = matlab("A", 4, 4, words(*INDICES), words(*INDPTR), doubles(*ONES), kind=5)
 FILES = {
     "edge_list": [EDGES, b"# Nodes: 4\nsource,target,weight\n0,1,0.5\n1,2,2\n3,0,1\n", b"a\tb\nb\tc\n\xc3\xa9\t\"d\"\n",
                   b"4 3\n0 1\n1 2\n2 3\n", b"1000000 5\n5 1000000\n"],
@@ -81,8 +91,11 @@ FILES = {
     "metis_graph": [b"4 3\n2\n1 3\n2 4\n3\n", b"% c\n4 3 011 1\n5 2 1\n5 1 1 3 2\n5 2 2 4 1\n5 3 1\n"],
     "npz": [archive({"data": floats(*ONES), "indices": ints(*INDICES, code="i"), "indptr": ints(*INDPTR, code="i"),
                      "shape": ints(4, 4), "format": text("csr")}, how) for how in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)],
-    "matlab": [b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM" + matlab("network", 4, 4, DENSE) + matlab("group", 4, 1, (1, 2, 1, 2)) +
-               matlab("attrb", 4, 2, FEATURES[::2] + FEATURES[1::2])],
+    "matlab": [MATLAB + matlab("network", 4, 4, doubles(*DENSE)) + matlab("group", 4, 1, doubles(1, 2, 1, 2)) +
+               matlab("attrb", 4, 2, doubles(*FEATURES[::2], *FEATURES[1::2])),
+               MATLAB + SPARSE + matlab("names", 1, 2, matlab("", 1, 1, doubles(1)), matlab("", 1, 1, doubles(2)), kind=1) +
+               matlab("about", 1, 1, words(8), element(1, b"year".ljust(8, b"\0")), matlab("", 1, 1, doubles(2026)), kind=2),
+               MATLAB + struct.pack("<II", 15, len(zlib.compress(SPARSE))) + zlib.compress(SPARSE)],
     "compressed": [gzip.compress(EDGES, mtime=0), gzip.compress(b"0 1\n" * 5000, mtime=0)],
     "npy": [ints(1, 2, 3), floats(1, 2, 3, 4, 5, 6, code="d", shape=(2, 3)), npy("<U2", (2,), "abcd".encode("utf-32-le"), 2)],
     "toml": [b"hidden = 8\nmodel = 'gcn'\nepochs = 3\ndropout = 0.5\nbias = true\n"],

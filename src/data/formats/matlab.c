@@ -23,11 +23,9 @@ enum role { ADJACENCY, FEATURES, LABELS, LOCAL_INFO, ROLES };
 
 struct mat_file {
     const char *path;
-    size_t bytes; /* size of the file */
     mat_t *mat;
     struct sl_dataset *out;
-    char *name[ROLES]; /* variable of each role, on the list of blocks; NULL: none */
-    matvar_t *variable;
+    matvar_t *variable[ROLES]; /* variable of each role, as yet without data; NULL: none */
 };
 
 /* matio's last message; it reports errors in no better way. */
@@ -39,9 +37,22 @@ static void keep_complaint(int level, char *message)
         snprintf(complaint, sizeof complaint, "%.*s", (int)strcspn(message, "\n"), message);
 }
 
-static int refuse(const struct mat_file *file, const char *variable, const char *problem)
+/* Free a variable. matio forgets what function handles are made of, but frees the same in cells. */
+static void free_variable(matvar_t *variable)
 {
-    return sl_error(SL_ERR_DATA, "%s: variable '%s' %s%s%s", file->path, variable, problem,
+    if (variable && variable->class_type == MAT_C_FUNCTION)
+        variable->class_type = MAT_C_CELL;
+    Mat_VarFree(variable);
+}
+
+static const char *name_of(const matvar_t *variable)
+{
+    return variable->name ? variable->name : "";
+}
+
+static int refuse(const struct mat_file *file, const matvar_t *variable, const char *problem)
+{
+    return sl_error(SL_ERR_DATA, "%s: variable '%s' %s%s%s", file->path, name_of(variable), problem,
                     *complaint ? ": " : "", complaint);
 }
 
@@ -77,41 +88,49 @@ static bool is_square_sparse(const matvar_t *variable)
            variable->dims[0] == variable->dims[1];
 }
 
-/* List the variables by name. The only square sparse variable is the adjacency where no name tells.
- */
-static int list_variables(struct mat_file *file)
+/* Give a variable its role, which no other may have. */
+static int take_role(struct mat_file *file, enum role role, matvar_t *v)
 {
-    char *square = NULL;
-    int squares = 0;
-    complaint[0] = '\0';
-    for (matvar_t *v; (v = Mat_VarReadNextInfo(file->mat)); Mat_VarFree(v)) {
-        const enum role role = v->name ? role_of(v->name) : ROLES;
-        char *name = sl_block_print(&file->out->blocks, "%s", v->name ? v->name : "");
-        if (role < ROLES && file->name[role])
-            sl_error(SL_ERR_DATA, "%s: variables '%s' and '%s' are both %s, expected one",
-                     file->path, file->name[role], name,
-                     role == ADJACENCY ? "adjacencies"
-                     : role == LABELS  ? "labels"
-                                       : "features");
-        if (!name || (role < ROLES && file->name[role])) {
-            Mat_VarFree(v);
-            return name ? SL_ERR_DATA : SL_ERR_SYSTEM;
-        }
-        if (role < ROLES)
-            file->name[role] = name;
-        else if (is_square_sparse(v) && squares++ == 0)
-            square = name;
-    }
-    if (*complaint)
-        return sl_error(SL_ERR_DATA, "%s: damaged: %s", file->path, complaint);
-    if (!file->name[ADJACENCY] && squares == 1)
-        file->name[ADJACENCY] = square;
-    if (!file->name[ADJACENCY])
-        return sl_error(SL_ERR_DATA,
-                        "%s: has no adjacency, expected a variable A, adj, network or graph, or "
-                        "one square sparse matrix",
-                        file->path);
+    const matvar_t *other = file->variable[role];
+    if (other)
+        return sl_error(SL_ERR_DATA, "%s: variables '%s' and '%s' are both %s, expected one",
+                        file->path, name_of(other), name_of(v),
+                        role == ADJACENCY ? "adjacencies"
+                        : role == LABELS  ? "labels"
+                                          : "features");
+    file->variable[role] = v;
     return SL_OK;
+}
+
+/* Find the variable of each role, by name. The only square sparse variable is the adjacency where
+ * no name tells. */
+static int find_variables(struct mat_file *file)
+{
+    matvar_t *square = NULL;
+    int squares = 0, rc = SL_OK;
+    complaint[0] = '\0';
+    for (matvar_t *v; !rc && (v = Mat_VarReadNextInfo(file->mat));) {
+        const enum role role = role_of(name_of(v));
+        if (role < ROLES)
+            rc = take_role(file, role, v);
+        else if (is_square_sparse(v) && squares++ == 0)
+            square = v;
+        if (v != square && (role == ROLES || rc))
+            free_variable(v);
+    }
+    if (!rc && *complaint)
+        rc = sl_error(SL_ERR_DATA, "%s: damaged: %s", file->path, complaint);
+    if (!rc && !file->variable[ADJACENCY] && squares == 1) {
+        file->variable[ADJACENCY] = square;
+        square = NULL;
+    }
+    free_variable(square);
+    if (!rc && !file->variable[ADJACENCY])
+        rc = sl_error(SL_ERR_DATA,
+                      "%s: has no adjacency, expected a variable A, adj, network or graph, or "
+                      "one square sparse matrix",
+                      file->path);
+    return rc;
 }
 
 /* ---- Numbers ---- */
@@ -150,62 +169,41 @@ static bool has_numbers(const matvar_t *variable)
     return variable->class_type >= MAT_C_SPARSE && variable->class_type <= MAT_C_UINT64;
 }
 
-/* Return whether the dimensions are plausible for the file's size: deflate makes 1,032 bytes of
- * one. Otherwise they would use up memory before anything is read. */
-static bool is_plausible(const struct mat_file *file, const matvar_t *v)
+/* Read a variable's data. */
+static int load(const struct mat_file *file, matvar_t *v)
 {
-    enum { MOST = 1100 };
-    const bool sparse = v->class_type == MAT_C_SPARSE;
-    const size_t most = MOST * file->bytes;
-    return v->dims[1] <= most && (sparse || v->dims[0] <= most / v->dims[1]);
-}
-
-/* Read the variable with a role into file->variable. */
-static int load(struct mat_file *file, enum role role)
-{
-    const char *name = file->name[role];
-    Mat_VarFree(file->variable);
     complaint[0] = '\0';
-    file->variable = Mat_VarReadInfo(file->mat, name);
-    matvar_t *v = file->variable;
-    if (!v)
-        return refuse(file, name, "cannot be read");
     if (v->rank != 2 || !v->dims)
-        return refuse(file, name, "is no matrix, expected two dimensions");
+        return refuse(file, v, "is no matrix, expected two dimensions");
     if (!has_numbers(v) || v->isComplex)
-        return refuse(file, name, "has no real numbers");
+        return refuse(file, v, "has no real numbers");
     if (v->dims[0] < 1 || v->dims[1] < 1 || v->dims[0] > INT32_MAX || v->dims[1] > INT32_MAX)
         return sl_error(SL_ERR_DATA, "%s: variable '%s' is %zu x %zu, expected 1 to 2^31 - 1",
-                        file->path, name, v->dims[0], v->dims[1]);
-    if (!is_plausible(file, v))
-        return sl_error(SL_ERR_DATA,
-                        "%s: variable '%s' is %zu x %zu, expected no more than fits the file's %zu "
-                        "bytes",
-                        file->path, name, v->dims[0], v->dims[1], file->bytes);
+                        file->path, name_of(v), v->dims[0], v->dims[1]);
     if (Mat_VarReadDataAll(file->mat, v) != 0 || !v->data || *complaint)
-        return refuse(file, name, "is damaged");
+        return refuse(file, v, "is damaged");
     return SL_OK;
 }
 
 /* ---- Sparse matrices ---- */
 
 /* Take the columns of a sparse matrix as rows: the transpose. */
-static int take_columns(struct mat_file *file, const char *name, struct sl_csr *out)
+static int take_columns(struct mat_file *file, const matvar_t *v, struct sl_csr *out)
 {
     struct sl_block **blocks = &file->out->blocks;
-    const matvar_t *v = file->variable;
     const mat_sparse_t *sparse = v->data;
     const int64_t rows = (int64_t)v->dims[0], columns = (int64_t)v->dims[1];
     if (sparse->njc != (uint64_t)columns + 1 || !sparse->jc || (sparse->nir > 0 && !sparse->ir) ||
         (sparse->ndata > 0 && !sparse->data))
-        return refuse(file, name, "is damaged: it has no start for each column");
+        return refuse(file, v, "is damaged: it has no start for each column");
     const int64_t entries = sparse->jc[columns];
     if (entries > sparse->nir || entries > sparse->ndata)
-        return refuse(file, name, "is damaged: it has fewer entries than its columns");
+        return refuse(file, v, "is damaged: it has fewer entries than its columns");
     int64_t *indptr = sl_block_array(blocks, columns + 1, sizeof *indptr);
     int32_t *indices = sl_block_array(blocks, entries, sizeof *indices);
     float *values = sl_block_array(blocks, entries, sizeof *values);
-    const char *place = sl_block_print(blocks, "%s: variable '%s' by columns", file->path, name);
+    const char *place =
+        sl_block_print(blocks, "%s: variable '%s' by columns", file->path, name_of(v));
     if (!indptr || !indices || !values || !place)
         return SL_ERR_SYSTEM;
     for (int64_t c = 0; c <= columns; c++)
@@ -219,10 +217,9 @@ static int take_columns(struct mat_file *file, const char *name, struct sl_csr *
 }
 
 /* Take the nonzeros of a dense matrix by columns, as rows of the transpose. */
-static int take_nonzeros(struct mat_file *file, struct sl_csr *out)
+static int take_nonzeros(struct mat_file *file, const matvar_t *v, struct sl_csr *out)
 {
     struct sl_block **blocks = &file->out->blocks;
-    const matvar_t *v = file->variable;
     const int64_t rows = (int64_t)v->dims[0], columns = (int64_t)v->dims[1];
     int64_t entries = 0;
     for (int64_t k = 0; k < rows * columns; k++)
@@ -249,12 +246,12 @@ static int take_nonzeros(struct mat_file *file, struct sl_csr *out)
 
 /* Take the loaded matrix as CSR with sorted rows; `transposed`: with a row for each of its columns.
  */
-static int take_csr(struct mat_file *file, const char *name, bool transposed, struct sl_csr *out,
+static int take_csr(struct mat_file *file, const matvar_t *v, bool transposed, struct sl_csr *out,
                     int64_t *merged)
 {
     struct sl_csr columns = {0};
-    int rc = file->variable->class_type == MAT_C_SPARSE ? take_columns(file, name, &columns)
-                                                        : take_nonzeros(file, &columns);
+    int rc = v->class_type == MAT_C_SPARSE ? take_columns(file, v, &columns)
+                                           : take_nonzeros(file, v, &columns);
     *out = columns;
     if (!rc && !transposed)
         rc = sl_csr_transpose(&columns, &file->out->blocks, out);
@@ -264,9 +261,8 @@ static int take_csr(struct mat_file *file, const char *name, bool transposed, st
 /* ---- Dense matrices ---- */
 
 /* Copy the loaded matrix row by row to dense floats, also a sparse one. */
-static int take_dense(struct mat_file *file, const char *name, float **out)
+static int take_dense(struct mat_file *file, const matvar_t *v, float **out)
 {
-    const matvar_t *v = file->variable;
     const int64_t rows = (int64_t)v->dims[0], columns = (int64_t)v->dims[1];
     float *item = sl_block_array(&file->out->blocks, rows, (size_t)columns * sizeof *item);
     *out = item;
@@ -280,7 +276,7 @@ static int take_dense(struct mat_file *file, const char *name, float **out)
         return SL_OK;
     }
     struct sl_csr csr;
-    const int rc = take_columns(file, name, &csr);
+    const int rc = take_columns(file, v, &csr);
     if (rc)
         return rc;
     memset(item, 0, (size_t)(rows * columns) * sizeof *item);
@@ -292,51 +288,50 @@ static int take_dense(struct mat_file *file, const char *name, float **out)
 
 /* ---- The dataset ---- */
 
-static int check_rows(const struct mat_file *file, const char *name)
+static int check_rows(const struct mat_file *file, const matvar_t *v)
 {
-    const matvar_t *v = file->variable;
     const size_t n = (size_t)file->out->vertices;
     return v->dims[0] == n
                ? SL_OK
                : sl_error(SL_ERR_DATA, "%s: variable '%s' has %zu rows, expected %zu (vertices)",
-                          file->path, name, v->dims[0], n);
+                          file->path, name_of(v), v->dims[0], n);
 }
 
 static int read_adjacency(struct mat_file *file)
 {
     struct sl_dataset *out = file->out;
-    const char *name = file->name[ADJACENCY];
-    const int rc = load(file, ADJACENCY);
+    matvar_t *v = file->variable[ADJACENCY];
+    const int rc = load(file, v);
     if (rc)
         return rc;
-    const size_t *dims = file->variable->dims;
+    const size_t *dims = v->dims;
     if (dims[0] != dims[1])
         return sl_error(SL_ERR_DATA, "%s: variable '%s' is %zu x %zu, expected a square adjacency",
-                        file->path, name, dims[0], dims[1]);
+                        file->path, name_of(v), dims[0], dims[1]);
     out->vertices = (int64_t)dims[0];
     /* Transpose: entry (u, v) is the edge u -> v, which belongs in row v. */
-    return take_csr(file, name, true, &out->adjacency, &out->merged_edges);
+    return take_csr(file, v, true, &out->adjacency, &out->merged_edges);
 }
 
 static int read_features(struct mat_file *file)
 {
     struct sl_dataset *out = file->out;
-    const char *name = file->name[FEATURES];
+    matvar_t *v = file->variable[FEATURES];
     int64_t merged = 0;
     float *dense;
-    int rc = load(file, FEATURES);
+    int rc = load(file, v);
     if (!rc)
-        rc = check_rows(file, name);
+        rc = check_rows(file, v);
     if (rc)
         return rc;
-    out->features = (int64_t)file->variable->dims[1];
-    if (file->variable->class_type == MAT_C_SPARSE) {
+    out->features = (int64_t)v->dims[1];
+    if (v->class_type == MAT_C_SPARSE) {
         out->feature_form = SL_FEATURES_CSR;
         out->bag_of_words = true;
-        return take_csr(file, name, false, &out->features_csr, &merged);
+        return take_csr(file, v, false, &out->features_csr, &merged);
     }
     out->feature_form = SL_FEATURES_DENSE;
-    rc = take_dense(file, name, &dense);
+    rc = take_dense(file, v, &dense);
     out->features_dense = dense;
     return rc;
 }
@@ -354,27 +349,27 @@ static void count_from_zero(const struct mat_file *file, int64_t rows, float *la
     for (int64_t v = 0; v < rows; v++)
         label[v] -= 1.0f;
     sl_note("%s: classes 1 to %g of '%s' are numbered from 0", file->path, (double)most,
-            file->name[LABELS]);
+            name_of(file->variable[LABELS]));
 }
 
 static int read_labels(struct mat_file *file)
 {
     struct sl_dataset *out = file->out;
-    const char *name = file->name[LABELS];
+    matvar_t *v = file->variable[LABELS];
     float *label;
-    int rc = load(file, LABELS);
+    int rc = load(file, v);
     if (rc)
         return rc;
-    size_t *dims = file->variable->dims;
+    size_t *dims = v->dims;
     if (dims[0] == 1 && dims[1] == (size_t)out->vertices &&
-        file->variable->class_type != MAT_C_SPARSE) { /* a row vector is a list, too */
+        v->class_type != MAT_C_SPARSE) { /* a row vector is a list, too */
         dims[0] = dims[1];
         dims[1] = 1;
     }
-    rc = check_rows(file, name);
+    rc = check_rows(file, v);
     if (!rc)
-        rc = take_dense(file, name, &label);
-    const char *place = sl_block_print(&out->blocks, "%s: variable '%s'", file->path, name);
+        rc = take_dense(file, v, &label);
+    const char *place = sl_block_print(&out->blocks, "%s: variable '%s'", file->path, name_of(v));
     if (rc || !place)
         return rc ? rc : (int)SL_ERR_SYSTEM;
     if (dims[1] == 1)
@@ -386,31 +381,39 @@ static int read_labels(struct mat_file *file)
 
 static int read_local_info(struct mat_file *file)
 {
-    const char *name = file->name[LOCAL_INFO];
+    matvar_t *v = file->variable[LOCAL_INFO];
     float *info;
-    int rc = load(file, LOCAL_INFO);
+    int rc = load(file, v);
     if (!rc)
-        rc = check_rows(file, name);
-    if (!rc && file->variable->dims[1] != SL_LOCAL_INFO)
+        rc = check_rows(file, v);
+    if (!rc && v->dims[1] != SL_LOCAL_INFO)
         rc = sl_error(SL_ERR_DATA, "%s: variable '%s' has %zu columns, expected %d", file->path,
-                      name, file->variable->dims[1], SL_LOCAL_INFO);
+                      name_of(v), v->dims[1], SL_LOCAL_INFO);
     if (!rc)
-        rc = take_dense(file, name, &info);
+        rc = take_dense(file, v, &info);
     return rc ? rc : sl_matlab_local_info(file->path, info, file->out);
+}
+
+/* Read a role's variable, if there is one, and free it. */
+static int read_role(struct mat_file *file, enum role role, int (*read)(struct mat_file *file))
+{
+    const int rc = file->variable[role] ? read(file) : SL_OK;
+    free_variable(file->variable[role]);
+    file->variable[role] = NULL;
+    return rc;
 }
 
 static int read_variables(struct mat_file *file)
 {
-    int rc = list_variables(file);
+    int rc = find_variables(file);
+    const bool alone = !file->variable[FEATURES] && !file->variable[LABELS];
     if (!rc)
-        rc = read_adjacency(file);
-    if (!rc && file->name[FEATURES])
-        rc = read_features(file);
-    if (!rc && file->name[LABELS])
-        rc = read_labels(file);
-    if (!rc && file->name[LOCAL_INFO] && !file->name[FEATURES] && !file->name[LABELS])
-        rc = read_local_info(file);
-    return rc;
+        rc = read_role(file, ADJACENCY, read_adjacency);
+    if (!rc)
+        rc = read_role(file, FEATURES, read_features);
+    if (!rc)
+        rc = read_role(file, LABELS, read_labels);
+    return rc || !alone ? rc : read_role(file, LOCAL_INFO, read_local_info);
 }
 
 static int read_file(const char *path, const struct sl_read_options *options,
@@ -418,7 +421,7 @@ static int read_file(const char *path, const struct sl_read_options *options,
 {
     (void)options;
     struct mat_file file = {.path = path, .out = out};
-    int rc = sl_matlab_check(path, &file.bytes);
+    int rc = sl_matlab_check(path);
     if (rc)
         return rc;
     Mat_LogInitFunc("starling", keep_complaint);
@@ -426,7 +429,8 @@ static int read_file(const char *path, const struct sl_read_options *options,
     if (!file.mat)
         return sl_error(SL_ERR_DATA, "%s: is no MATLAB file: %s", path, complaint);
     rc = read_variables(&file);
-    Mat_VarFree(file.variable);
+    for (int role = 0; role < ROLES; role++)
+        free_variable(file.variable[role]);
     Mat_Close(file.mat);
     return rc;
 }

@@ -7,9 +7,9 @@
 /* Return whether a file with these first bytes is a MATLAB file of level 5. */
 bool sl_matlab_sniff(const char *head, size_t bytes);
 
-/* Check a MATLAB file and set *bytes to its size. SL_ERR_DATA: the level is not 5, or the file ends
- * within a variable. */
-int sl_matlab_check(const char *path, size_t *bytes);
+/* Check a MATLAB file before matio reads it. SL_ERR_DATA: the level is not 5, the file ends within
+ * a variable, or an element has another type or size than MATLAB writes. */
+int sl_matlab_check(const char *path);
 
 /* Columns of local_info: status, gender, major, second major, dormitory, year, high school; 0: not
  * known. */

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,10 +45,11 @@ static int check_header(const char *path, const unsigned char *header, size_t by
                         "%s: is no MATLAB file of level 5: bytes 126 and 127 are not "
                         "\"IM\" or \"MI\"",
                         path);
-    const int major = header[VERSION_AT + (*little ? 1 : 0)];
-    if (major != 1)
-        return sl_error(SL_ERR_DATA, "%s: is a MATLAB file of version %d, expected 1 (save -v7)",
-                        path, major);
+    const int major = header[VERSION_AT + *little], minor = header[VERSION_AT + !*little];
+    if (major != 1 || minor != 0) /* matio would read another minor version as level 4 */
+        return sl_error(SL_ERR_DATA,
+                        "%s: is a MATLAB file of version %d.%d, expected 1.0 (save -v7)", path,
+                        major, minor);
     return SL_OK;
 }
 
@@ -106,21 +108,118 @@ static bool skip(struct bytes *b, uint64_t count)
     return good;
 }
 
+/* Class, sizes and names' length, which the first elements of an array claim. */
+struct claims {
+    uint32_t class, name_length; /* name_length: bytes of each field's name in a structure */
+    uint64_t items;
+};
+
+enum {
+    CELL = 1,
+    STRUCTURE = 2,
+    OBJECT = 3,
+    SPARSE = 5,
+    DOUBLE = 6,
+    UINT64 = 15,
+    FUNCTION = 16,
+    OPAQUE = 17
+};
+enum { FLAGS = 1, SIZES, NAME, NAME_LENGTH, FIELDS }; /* the order of elements */
+enum { NUMBERS = NAME + 1, STARTS = NUMBERS + 1, DIMENSIONS = 32 };
+enum { TEXT = 1, NUMBERS_32 = 5, WORDS = 6 }; /* types of elements */
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    return a > 0 && b > UINT64_MAX / a ? UINT64_MAX : a * b;
+}
+
+/* Keep what element `number` says; `data` has its first bytes. */
+static void keep_claims(struct claims *c, int number, const unsigned char *data, uint64_t bytes,
+                        bool little)
+{
+    if (number == FLAGS && bytes >= 4)
+        c->class = read_word(data, little) & 0xff;
+    if (number == NAME_LENGTH && bytes >= 4)
+        c->name_length = read_word(data, little);
+    c->items = number == SIZES ? 1 : c->items;
+    for (uint64_t k = 0; number == SIZES && k + 4 <= bytes; k += 4)
+        c->items = times(c->items, read_word(data + k, little));
+}
+
+/* Return whether an element has whole numbers or characters of its type. */
+static bool is_data(uint32_t type, uint64_t bytes)
+{
+    static const unsigned char size[] = {0, 1, 1, 2, 2, 4, 4, 4, 0, 8, 0, 0, 8, 8, 0, 0, 1, 2, 4};
+    return type < sizeof size && size[type] > 0 && bytes % size[type] == 0;
+}
+
+/* Return whether element `number` has the type and the size that matio takes for granted. */
+static bool is_expected(const struct claims *c, int number, uint32_t type, uint64_t bytes)
+{
+    const bool structure = c->class == STRUCTURE;
+    if (number == FLAGS)
+        return type == WORDS && bytes == 8;
+    if (c->class == 0 || c->class > OPAQUE)
+        return false;
+    if (c->class == OPAQUE) /* an object's: three names, no sizes */
+        return is_data(type, bytes) || type == MATRIX;
+    if (number == SIZES || (number == NAME_LENGTH && structure))
+        return type == NUMBERS_32 && bytes % 4 == 0 && bytes >= 4 && bytes <= 4 * DIMENSIONS;
+    if (number == NAME || (number == FIELDS && structure))
+        return type == TEXT;
+    if (c->class == SPARSE) /* values of true and false: bytes, which MATLAB calls doubles */
+        return number <= STARTS ? type == NUMBERS_32 && bytes % 4 == 0 : is_data(type, 0);
+    return structure || c->class == CELL || c->class == FUNCTION ? type == MATRIX
+           : c->class == OBJECT ? is_data(type, bytes) || type == MATRIX
+                                : is_data(type, bytes);
+}
+
+/* Return whether the items that an array claims fit its bytes: element `number` has `bytes`, and
+ * `left` follow. A number has a byte or more, an array within the array a tag. */
+static bool fits(const struct claims *c, int number, uint64_t bytes, uint64_t left)
+{
+    if (number == NAME && (c->class == CELL || c->class == FUNCTION))
+        return c->items <= left / TAG;
+    if (number == NUMBERS && c->class >= DOUBLE && c->class <= UINT64)
+        return c->items <= bytes;
+    if (number == FIELDS && c->class == STRUCTURE)
+        return c->name_length == 0 || times(c->items, bytes / c->name_length) <= left / TAG;
+    return true;
+}
+
 /* Return whether a matrix and its elements are complete. A small element has its data in the tag.
  */
-static bool is_whole(struct bytes *b, uint64_t left)
+static bool is_whole(struct bytes *b, uint64_t left, int depth)
 {
-    unsigned char tag[TAG];
-    while (left >= TAG) {
+    enum { SMALL = 4, DEPTH = 32 };
+    unsigned char tag[TAG], data[4 * DIMENSIONS];
+    struct claims claims = {0};
+    for (int number = FLAGS; left >= TAG; number += number < INT_MAX) {
         if (!read_exactly(b, tag, TAG))
             return false;
         left -= TAG;
-        const uint64_t bytes = read_word(tag + 4, b->little), padded = (bytes + 7) / 8 * 8;
-        if (read_word(tag, b->little) >> 16)
-            continue;
-        if (bytes > left || !skip(b, padded < left ? padded : left))
+        const uint32_t type = read_word(tag, b->little);
+        const bool small = type >> 16;
+        const uint64_t bytes = small ? type >> 16 : read_word(tag + 4, b->little);
+        const uint64_t padded = small ? 0 : (bytes + 7) / 8 * 8;
+        const uint64_t here = padded < left ? padded : left;
+        const uint64_t first = bytes < sizeof data ? bytes : sizeof data;
+        if (bytes > (small ? SMALL : left) ||
+            !is_expected(&claims, number, small ? type & 0xffff : type, bytes))
             return false;
-        left -= padded < left ? padded : left;
+        left -= here;
+        if (type == MATRIX && number > NAME) {
+            if (depth == DEPTH || !is_whole(b, bytes, depth + 1) || !skip(b, here - bytes))
+                return false;
+            continue;
+        }
+        if (small)
+            memcpy(data, tag + 4, SMALL);
+        else if (!read_exactly(b, data, first) || !skip(b, here - first))
+            return false;
+        keep_claims(&claims, number, data, first, b->little);
+        if (!fits(&claims, number, bytes, left))
+            return false;
     }
     return skip(b, left);
 }
@@ -138,11 +237,11 @@ static bool is_whole_variable(FILE *file, bool little, uint32_t type, uint32_t c
     b->little = little;
     bool good = true;
     if (type == MATRIX) {
-        good = is_whole(b, count);
+        good = is_whole(b, count, 0);
     } else if (inflateInit(&b->stream) == Z_OK) {
         b->compressed = true;
         good = read_exactly(b, tag, TAG) && read_word(tag, little) == MATRIX &&
-               is_whole(b, read_word(tag + 4, little));
+               is_whole(b, read_word(tag + 4, little), 0);
         inflateEnd(&b->stream);
     }
     free(b);
@@ -172,26 +271,25 @@ static int check_variables(const char *path, FILE *file, bool little)
                             path, at, number, whole ? bytes : (uint32_t)TAG);
         if (!is_whole_variable(file, little, type, bytes))
             return sl_error(SL_ERR_DATA,
-                            "%s: byte %" PRId64 ": variable %d is damaged: an element claims more "
-                            "bytes than are there",
+                            "%s: byte %" PRId64
+                            ": variable %d is damaged: its elements do not have "
+                            "the types and sizes that MATLAB writes",
                             path, at, number);
         at += TAG + (int64_t)bytes;
     }
     return SL_OK;
 }
 
-int sl_matlab_check(const char *path, size_t *bytes)
+int sl_matlab_check(const char *path)
 {
     FILE *file = fopen(path, "rbe");
     if (!file)
         return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
     unsigned char header[HEADER];
     bool little = true;
-    *bytes = fread(header, 1, HEADER, file);
-    int rc = check_header(path, header, *bytes, &little);
+    int rc = check_header(path, header, fread(header, 1, HEADER, file), &little);
     if (!rc)
         rc = check_variables(path, file, little);
-    *bytes = (size_t)(fseeko(file, 0, SEEK_END) == 0 ? ftello(file) : 0);
     fclose(file);
     return rc;
 }
