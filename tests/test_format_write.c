@@ -51,10 +51,14 @@ static void test_text(void **state)
     expect_text(*state, &data, "loop.mtx",
                 "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n2 1 3\n2 2 2\n");
     sl_dataset_close(&data);
-    open_ok(files_text(*state, "half.txt", "0 1 0.5\n1 0 0.5\n"), &data);
-    assert_int_equal(sl_dataset_write_as(&data, files_path(*state, "half.graph")), SL_ERR_DATA);
-    assert_non_null(strstr(sl_error_message(), "whole numbers"));
-    sl_dataset_close(&data);
+    static const char *const weights[] = {"0 1 0.5\n1 0 0.5\n", "0 1 1e19\n1 0 1e19\n"};
+    for (size_t w = 0; w < COUNT(weights); w++) {
+        open_ok(files_text(*state, "weights.txt", weights[w]), &data);
+        assert_int_equal(sl_dataset_write_as(&data, files_path(*state, "weights.graph")),
+                         SL_ERR_DATA);
+        assert_non_null(strstr(sl_error_message(), "whole numbers from 1 to 2^31 - 1"));
+        sl_dataset_close(&data);
+    }
 }
 
 /* Real graphs, and what each format keeps of them. */

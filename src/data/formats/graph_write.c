@@ -134,10 +134,11 @@ static int check_metis(const struct sl_dataset *data, const char *path)
                         "%s: METIS graphs are undirected, expected --symmetrize or a graph that is",
                         path);
     for (int64_t k = 0; a->values && k < a->indptr[a->rows]; k++)
-        if (!(a->values[k] >= 1.0f) || a->values[k] != floorf(a->values[k]))
+        if (!(a->values[k] >= 1.0f && a->values[k] < 0x1p31f) ||
+            a->values[k] != floorf(a->values[k]))
             return sl_error(SL_ERR_DATA,
                             "%s: weight %g of entry %" PRId64
-                            ", expected whole numbers from 1 on in a METIS graph",
+                            ", expected whole numbers from 1 to 2^31 - 1 in a METIS graph",
                             path, (double)a->values[k], k);
     return SL_OK;
 }

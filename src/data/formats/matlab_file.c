@@ -218,8 +218,8 @@ static bool is_whole(struct bytes *b, uint64_t left, int depth)
         else if (!read_exactly(b, data, first) || !skip(b, here - first))
             return false;
         keep_claims(&claims, number, data, first, b->little);
-        if (!fits(&claims, number, bytes, left))
-            return false;
+        if (!fits(&claims, number, bytes, left) || (claims.class == OBJECT && depth > 0))
+            return false; /* matio reads an object within an array as a structure */
     }
     return skip(b, left);
 }
