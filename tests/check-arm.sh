@@ -66,7 +66,7 @@ configure() {
     [ -z "$(find "$build/config.status" -newer "$here/tests/check-arm.sh" 2>/dev/null)" ] || return 0
     mkdir -p "$build" && cd "$build" && "$here/configure" --host=aarch64-linux-gnu CC="$cache aarch64-linux-gnu-gcc --sysroot=$sysroot" \
         CXX="$cache aarch64-linux-gnu-g++ --sysroot=$sysroot" CFLAGS=-O2 CXXFLAGS=-O2 --enable-werror --disable-static \
-        --without-mpi --without-onednn --without-ptscotch --without-matio --without-toml --without-python --without-cuda
+        --without-mpi --without-onednn --without-ptscotch --without-toml --without-python --without-cuda
 }
 
 # The kernels' tests, and those of tasks on two workers.

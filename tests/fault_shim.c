@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 static const char *const callers[] = {"starling", "lt-starling", "libstarling", "libjansson",
-                                      "libzip",   "libz.",       "libmetis",    "libmatio"};
+                                      "libzip",   "libz.",       "libmetis"};
 
 static struct {
     uintptr_t from, to;

@@ -39,7 +39,7 @@
         '("autoconf" "automake" "libtool" "pkg-config" "file" "cmocka" "python")))
   (inputs
    (map specification->package
-        '("starpu" "openmpi" "hwloc" "openblas" "metis" "zlib" "libzip" "jansson" "matio" "tomlplusplus")))
+        '("starpu" "openmpi" "hwloc" "openblas" "metis" "zlib" "libzip" "jansson" "tomlplusplus")))
   (home-page #f)
   (synopsis "Train graph neural networks on whole graphs")
   (description

@@ -1,14 +1,11 @@
-/* Read MATLAB files of level 5 (by matio): one matrix is the adjacency, others are known by their
- * names. Facebook100 (Traud, Mucha, Porter 2012) has one matrix of vertex attributes, local_info.
- */
+/* Read graphs from MATLAB files: one matrix is the adjacency, others are known by their names.
+ * Facebook100 (Traud, Mucha, Porter 2012) has one matrix of vertex attributes, local_info. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#include <matio.h>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -22,38 +19,16 @@
 enum role { ADJACENCY, FEATURES, LABELS, LOCAL_INFO, ROLES };
 
 struct mat_file {
-    const char *path;
-    mat_t *mat;
+    struct sl_matlab mat;
     struct sl_dataset *out;
-    matvar_t *variable[ROLES]; /* variable of each role, as yet without data; NULL: none */
+    struct sl_matlab_variable *variable[ROLES]; /* variable of each role; NULL: none */
 };
 
-/* matio's last message; it reports errors in no better way. */
-static _Thread_local char complaint[160];
-
-static void keep_complaint(int level, char *message)
+static int refuse(const struct mat_file *file, const struct sl_matlab_variable *v,
+                  const char *problem)
 {
-    if (level & (MATIO_LOG_LEVEL_ERROR | MATIO_LOG_LEVEL_CRITICAL))
-        snprintf(complaint, sizeof complaint, "%.*s", (int)strcspn(message, "\n"), message);
-}
-
-/* Free a variable. matio forgets what function handles are made of, but frees the same in cells. */
-static void free_variable(matvar_t *variable)
-{
-    if (variable && variable->class_type == MAT_C_FUNCTION)
-        variable->class_type = MAT_C_CELL;
-    Mat_VarFree(variable);
-}
-
-static const char *name_of(const matvar_t *variable)
-{
-    return variable->name ? variable->name : "";
-}
-
-static int refuse(const struct mat_file *file, const matvar_t *variable, const char *problem)
-{
-    return sl_error(SL_ERR_DATA, "%s: variable '%s' %s%s%s", file->path, name_of(variable), problem,
-                    *complaint ? ": " : "", complaint);
+    return sl_error(SL_ERR_DATA, "%s: variable '%s' %s", file->mat.path, sl_matlab_name(v),
+                    problem);
 }
 
 /* ---- Which variable is what ---- */
@@ -82,19 +57,18 @@ static enum role role_of(const char *name)
                                                  : ROLES;
 }
 
-static bool is_square_sparse(const matvar_t *variable)
+static bool is_square_sparse(const struct sl_matlab_variable *v)
 {
-    return variable->class_type == MAT_C_SPARSE && variable->rank == 2 &&
-           variable->dims[0] == variable->dims[1];
+    return v->class == SL_MATLAB_SPARSE && v->dimensions == 2 && v->rows == v->cols;
 }
 
 /* Give a variable its role, which no other may have. */
-static int take_role(struct mat_file *file, enum role role, matvar_t *v)
+static int take_role(struct mat_file *file, enum role role, struct sl_matlab_variable *v)
 {
-    const matvar_t *other = file->variable[role];
+    const struct sl_matlab_variable *other = file->variable[role];
     if (other)
         return sl_error(SL_ERR_DATA, "%s: variables '%s' and '%s' are both %s, expected one",
-                        file->path, name_of(other), name_of(v),
+                        file->mat.path, sl_matlab_name(other), sl_matlab_name(v),
                         role == ADJACENCY ? "adjacencies"
                         : role == LABELS  ? "labels"
                                           : "features");
@@ -106,124 +80,73 @@ static int take_role(struct mat_file *file, enum role role, matvar_t *v)
  * no name tells. */
 static int find_variables(struct mat_file *file)
 {
-    matvar_t *square = NULL;
+    struct sl_matlab_variable *square = NULL;
     int squares = 0, rc = SL_OK;
-    complaint[0] = '\0';
-    for (matvar_t *v; !rc && (v = Mat_VarReadNextInfo(file->mat));) {
-        const enum role role = role_of(name_of(v));
+    for (int k = 0; !rc && k < file->mat.count; k++) {
+        struct sl_matlab_variable *v = &file->mat.variable[k];
+        const enum role role = role_of(sl_matlab_name(v));
         if (role < ROLES)
             rc = take_role(file, role, v);
         else if (is_square_sparse(v) && squares++ == 0)
             square = v;
-        if (v != square && (role == ROLES || rc))
-            free_variable(v);
     }
-    if (!rc && *complaint)
-        rc = sl_error(SL_ERR_DATA, "%s: damaged: %s", file->path, complaint);
-    if (!rc && !file->variable[ADJACENCY] && squares == 1) {
+    if (!rc && !file->variable[ADJACENCY] && squares == 1)
         file->variable[ADJACENCY] = square;
-        square = NULL;
-    }
-    free_variable(square);
     if (!rc && !file->variable[ADJACENCY])
         rc = sl_error(SL_ERR_DATA,
                       "%s: has no adjacency, expected a variable A, adj, network or graph, or "
                       "one square sparse matrix",
-                      file->path);
+                      file->mat.path);
     return rc;
 }
 
-/* ---- Numbers ---- */
-
-/* Return element k of an array; NaN where the type is no number. */
-static double number_at(const void *data, enum matio_types type, size_t k)
-{
-    switch (type) {
-    case MAT_T_DOUBLE:
-        return ((const double *)data)[k];
-    case MAT_T_SINGLE:
-        return (double)((const float *)data)[k];
-    case MAT_T_INT8:
-        return ((const int8_t *)data)[k];
-    case MAT_T_UINT8:
-        return ((const uint8_t *)data)[k];
-    case MAT_T_INT16:
-        return ((const int16_t *)data)[k];
-    case MAT_T_UINT16:
-        return ((const uint16_t *)data)[k];
-    case MAT_T_INT32:
-        return ((const int32_t *)data)[k];
-    case MAT_T_UINT32:
-        return ((const uint32_t *)data)[k];
-    case MAT_T_INT64:
-        return (double)((const int64_t *)data)[k];
-    case MAT_T_UINT64:
-        return (double)((const uint64_t *)data)[k];
-    default:
-        return NAN;
-    }
-}
-
-static bool has_numbers(const matvar_t *variable)
-{
-    return variable->class_type >= MAT_C_SPARSE && variable->class_type <= MAT_C_UINT64;
-}
-
 /* Read a variable's data. */
-static int load(const struct mat_file *file, matvar_t *v)
+static int load(const struct mat_file *file, struct sl_matlab_variable *v)
 {
-    complaint[0] = '\0';
-    if (v->rank != 2 || !v->dims)
+    if (v->dimensions != 2)
         return refuse(file, v, "is no matrix, expected two dimensions");
-    if (!has_numbers(v) || v->isComplex)
+    if (v->class < SL_MATLAB_SPARSE || v->class > SL_MATLAB_UINT64 || v->complex)
         return refuse(file, v, "has no real numbers");
-    if (v->dims[0] < 1 || v->dims[1] < 1 || v->dims[0] > INT32_MAX || v->dims[1] > INT32_MAX)
-        return sl_error(SL_ERR_DATA, "%s: variable '%s' is %zu x %zu, expected 1 to 2^31 - 1",
-                        file->path, name_of(v), v->dims[0], v->dims[1]);
-    if (Mat_VarReadDataAll(file->mat, v) != 0 || !v->data || *complaint)
-        return refuse(file, v, "is damaged");
-    return SL_OK;
+    if (v->rows < 1 || v->cols < 1 || v->rows > INT32_MAX || v->cols > INT32_MAX)
+        return sl_error(SL_ERR_DATA,
+                        "%s: variable '%s' is %" PRId64 " x %" PRId64 ", expected 1 to 2^31 - 1",
+                        file->mat.path, sl_matlab_name(v), v->rows, v->cols);
+    return sl_matlab_load(&file->mat, v);
 }
 
 /* ---- Sparse matrices ---- */
 
 /* Take the columns of a sparse matrix as rows: the transpose. */
-static int take_columns(struct mat_file *file, const matvar_t *v, struct sl_csr *out)
+static int take_columns(struct mat_file *file, const struct sl_matlab_variable *v,
+                        struct sl_csr *out)
 {
     struct sl_block **blocks = &file->out->blocks;
-    const mat_sparse_t *sparse = v->data;
-    const int64_t rows = (int64_t)v->dims[0], columns = (int64_t)v->dims[1];
-    if (sparse->njc != (uint64_t)columns + 1 || !sparse->jc || (sparse->nir > 0 && !sparse->ir) ||
-        (sparse->ndata > 0 && !sparse->data))
-        return refuse(file, v, "is damaged: it has no start for each column");
-    const int64_t entries = sparse->jc[columns];
-    if (entries > sparse->nir || entries > sparse->ndata)
-        return refuse(file, v, "is damaged: it has fewer entries than its columns");
-    int64_t *indptr = sl_block_array(blocks, columns + 1, sizeof *indptr);
-    int32_t *indices = sl_block_array(blocks, entries, sizeof *indices);
-    float *values = sl_block_array(blocks, entries, sizeof *values);
+    int64_t *indptr = sl_block_array(blocks, v->cols + 1, sizeof *indptr);
+    int32_t *indices = sl_block_array(blocks, v->entries, sizeof *indices);
+    float *values = sl_block_array(blocks, v->entries, sizeof *values);
     const char *place =
-        sl_block_print(blocks, "%s: variable '%s' by columns", file->path, name_of(v));
+        sl_block_print(blocks, "%s: variable '%s' by columns", file->mat.path, sl_matlab_name(v));
     if (!indptr || !indices || !values || !place)
         return SL_ERR_SYSTEM;
-    for (int64_t c = 0; c <= columns; c++)
-        indptr[c] = sparse->jc[c];
-    for (int64_t k = 0; k < entries; k++) {
-        indices[k] = (int32_t)sparse->ir[k];
-        values[k] = (float)number_at(sparse->data, v->data_type, (size_t)k);
+    for (int64_t c = 0; c <= v->cols; c++)
+        indptr[c] = v->start[c];
+    for (int64_t k = 0; k < v->entries; k++) {
+        indices[k] = v->row[k];
+        values[k] = (float)sl_matlab_number(v, k);
     }
-    *out = (struct sl_csr){columns, rows, indptr, indices, values};
-    return sl_csr_check(out, entries, place, place);
+    *out = (struct sl_csr){v->cols, v->rows, indptr, indices, values};
+    return sl_csr_check(out, v->entries, place, place);
 }
 
 /* Take the nonzeros of a dense matrix by columns, as rows of the transpose. */
-static int take_nonzeros(struct mat_file *file, const matvar_t *v, struct sl_csr *out)
+static int take_nonzeros(struct mat_file *file, const struct sl_matlab_variable *v,
+                         struct sl_csr *out)
 {
     struct sl_block **blocks = &file->out->blocks;
-    const int64_t rows = (int64_t)v->dims[0], columns = (int64_t)v->dims[1];
+    const int64_t rows = v->rows, columns = v->cols;
     int64_t entries = 0;
     for (int64_t k = 0; k < rows * columns; k++)
-        entries += number_at(v->data, v->data_type, (size_t)k) != 0.0;
+        entries += sl_matlab_number(v, k) != 0.0;
     int64_t *indptr = sl_block_array(blocks, columns + 1, sizeof *indptr);
     int32_t *indices = sl_block_array(blocks, entries, sizeof *indices);
     float *values = sl_block_array(blocks, entries, sizeof *values);
@@ -232,7 +155,7 @@ static int take_nonzeros(struct mat_file *file, const matvar_t *v, struct sl_csr
     int64_t at = indptr[0] = 0;
     for (int64_t c = 0; c < columns; c++) {
         for (int64_t r = 0; r < rows; r++) {
-            const double item = number_at(v->data, v->data_type, (size_t)(c * rows + r));
+            const double item = sl_matlab_number(v, c * rows + r);
             if (item == 0.0)
                 continue;
             indices[at] = (int32_t)r;
@@ -246,12 +169,12 @@ static int take_nonzeros(struct mat_file *file, const matvar_t *v, struct sl_csr
 
 /* Take the loaded matrix as CSR with sorted rows; `transposed`: with a row for each of its columns.
  */
-static int take_csr(struct mat_file *file, const matvar_t *v, bool transposed, struct sl_csr *out,
-                    int64_t *merged)
+static int take_csr(struct mat_file *file, const struct sl_matlab_variable *v, bool transposed,
+                    struct sl_csr *out, int64_t *merged)
 {
     struct sl_csr columns = {0};
-    int rc = v->class_type == MAT_C_SPARSE ? take_columns(file, v, &columns)
-                                           : take_nonzeros(file, v, &columns);
+    int rc = v->class == SL_MATLAB_SPARSE ? take_columns(file, v, &columns)
+                                          : take_nonzeros(file, v, &columns);
     *out = columns;
     if (!rc && !transposed)
         rc = sl_csr_transpose(&columns, &file->out->blocks, out);
@@ -261,18 +184,19 @@ static int take_csr(struct mat_file *file, const matvar_t *v, bool transposed, s
 /* ---- Dense matrices ---- */
 
 /* Copy the loaded matrix row by row to dense floats, also a sparse one. */
-static int take_dense(struct mat_file *file, const matvar_t *v, float **out)
+static int take_dense(struct mat_file *file, const struct sl_matlab_variable *v, float **out)
 {
-    const int64_t rows = (int64_t)v->dims[0], columns = (int64_t)v->dims[1];
+    const int64_t rows = v->rows, columns = v->cols;
+    if (rows > SL_MATLAB_INFLATED * file->mat.bytes / columns)
+        return refuse(file, v, "has more numbers than its file can hold");
     float *item = sl_block_array(&file->out->blocks, rows, (size_t)columns * sizeof *item);
     *out = item;
     if (!item)
         return SL_ERR_SYSTEM;
-    if (v->class_type != MAT_C_SPARSE) {
+    if (v->class != SL_MATLAB_SPARSE) {
         for (int64_t r = 0; r < rows; r++)
             for (int64_t c = 0; c < columns; c++)
-                item[r * columns + c] =
-                    (float)number_at(v->data, v->data_type, (size_t)(c * rows + r));
+                item[r * columns + c] = (float)sl_matlab_number(v, c * rows + r);
         return SL_OK;
     }
     struct sl_csr csr;
@@ -288,27 +212,29 @@ static int take_dense(struct mat_file *file, const matvar_t *v, float **out)
 
 /* ---- The dataset ---- */
 
-static int check_rows(const struct mat_file *file, const matvar_t *v)
+static int check_rows(const struct mat_file *file, const struct sl_matlab_variable *v)
 {
-    const size_t n = (size_t)file->out->vertices;
-    return v->dims[0] == n
+    const int64_t n = file->out->vertices;
+    return v->rows == n
                ? SL_OK
-               : sl_error(SL_ERR_DATA, "%s: variable '%s' has %zu rows, expected %zu (vertices)",
-                          file->path, name_of(v), v->dims[0], n);
+               : sl_error(SL_ERR_DATA,
+                          "%s: variable '%s' has %" PRId64 " rows, expected %" PRId64 " (vertices)",
+                          file->mat.path, sl_matlab_name(v), v->rows, n);
 }
 
 static int read_adjacency(struct mat_file *file)
 {
     struct sl_dataset *out = file->out;
-    matvar_t *v = file->variable[ADJACENCY];
+    struct sl_matlab_variable *v = file->variable[ADJACENCY];
     const int rc = load(file, v);
     if (rc)
         return rc;
-    const size_t *dims = v->dims;
-    if (dims[0] != dims[1])
-        return sl_error(SL_ERR_DATA, "%s: variable '%s' is %zu x %zu, expected a square adjacency",
-                        file->path, name_of(v), dims[0], dims[1]);
-    out->vertices = (int64_t)dims[0];
+    if (v->rows != v->cols)
+        return sl_error(SL_ERR_DATA,
+                        "%s: variable '%s' is %" PRId64 " x %" PRId64
+                        ", expected a square adjacency",
+                        file->mat.path, sl_matlab_name(v), v->rows, v->cols);
+    out->vertices = v->rows;
     /* Transpose: entry (u, v) is the edge u -> v, which belongs in row v. */
     return take_csr(file, v, true, &out->adjacency, &out->merged_edges);
 }
@@ -316,7 +242,7 @@ static int read_adjacency(struct mat_file *file)
 static int read_features(struct mat_file *file)
 {
     struct sl_dataset *out = file->out;
-    matvar_t *v = file->variable[FEATURES];
+    struct sl_matlab_variable *v = file->variable[FEATURES];
     int64_t merged = 0;
     float *dense;
     int rc = load(file, v);
@@ -324,8 +250,8 @@ static int read_features(struct mat_file *file)
         rc = check_rows(file, v);
     if (rc)
         return rc;
-    out->features = (int64_t)v->dims[1];
-    if (v->class_type == MAT_C_SPARSE) {
+    out->features = v->cols;
+    if (v->class == SL_MATLAB_SPARSE) {
         out->feature_form = SL_FEATURES_CSR;
         out->bag_of_words = true;
         return take_csr(file, v, false, &out->features_csr, &merged);
@@ -348,58 +274,58 @@ static void count_from_zero(const struct mat_file *file, int64_t rows, float *la
         return;
     for (int64_t v = 0; v < rows; v++)
         label[v] -= 1.0f;
-    sl_note("%s: classes 1 to %g of '%s' are numbered from 0", file->path, (double)most,
-            name_of(file->variable[LABELS]));
+    sl_note("%s: classes 1 to %g of '%s' are numbered from 0", file->mat.path, (double)most,
+            sl_matlab_name(file->variable[LABELS]));
 }
 
 static int read_labels(struct mat_file *file)
 {
     struct sl_dataset *out = file->out;
-    matvar_t *v = file->variable[LABELS];
+    struct sl_matlab_variable *v = file->variable[LABELS];
     float *label;
     int rc = load(file, v);
     if (rc)
         return rc;
-    size_t *dims = v->dims;
-    if (dims[0] == 1 && dims[1] == (size_t)out->vertices &&
-        v->class_type != MAT_C_SPARSE) { /* a row vector is a list, too */
-        dims[0] = dims[1];
-        dims[1] = 1;
+    if (v->rows == 1 && v->cols == out->vertices &&
+        v->class != SL_MATLAB_SPARSE) { /* a row vector is a list, too */
+        v->rows = v->cols;
+        v->cols = 1;
     }
     rc = check_rows(file, v);
     if (!rc)
         rc = take_dense(file, v, &label);
-    const char *place = sl_block_print(&out->blocks, "%s: variable '%s'", file->path, name_of(v));
+    const char *place =
+        sl_block_print(&out->blocks, "%s: variable '%s'", file->mat.path, sl_matlab_name(v));
     if (rc || !place)
         return rc ? rc : (int)SL_ERR_SYSTEM;
-    if (dims[1] == 1)
+    if (v->cols == 1)
         count_from_zero(file, out->vertices, label);
-    struct sl_npy npy =
-        sl_npy_view(place, SL_NPY_FLOAT32, 2, out->vertices, (int64_t)dims[1], label);
+    struct sl_npy npy = sl_npy_view(place, SL_NPY_FLOAT32, 2, out->vertices, v->cols, label);
     return sl_arrays_labels(&npy, out);
 }
 
 static int read_local_info(struct mat_file *file)
 {
-    matvar_t *v = file->variable[LOCAL_INFO];
+    struct sl_matlab_variable *v = file->variable[LOCAL_INFO];
     float *info;
     int rc = load(file, v);
     if (!rc)
         rc = check_rows(file, v);
-    if (!rc && v->dims[1] != SL_LOCAL_INFO)
-        rc = sl_error(SL_ERR_DATA, "%s: variable '%s' has %zu columns, expected %d", file->path,
-                      name_of(v), v->dims[1], SL_LOCAL_INFO);
+    if (!rc && v->cols != SL_LOCAL_INFO)
+        rc = sl_error(SL_ERR_DATA, "%s: variable '%s' has %" PRId64 " columns, expected %d",
+                      file->mat.path, sl_matlab_name(v), v->cols, SL_LOCAL_INFO);
     if (!rc)
         rc = take_dense(file, v, &info);
-    return rc ? rc : sl_matlab_local_info(file->path, info, file->out);
+    return rc ? rc : sl_matlab_local_info(file->mat.path, info, file->out);
 }
 
-/* Read a role's variable, if there is one, and free it. */
+/* Read a role's variable, if there is one. */
 static int read_role(struct mat_file *file, enum role role, int (*read)(struct mat_file *file))
 {
-    const int rc = file->variable[role] ? read(file) : SL_OK;
-    free_variable(file->variable[role]);
-    file->variable[role] = NULL;
+    struct sl_matlab_variable *v = file->variable[role];
+    const int rc = v ? read(file) : SL_OK;
+    if (v)
+        sl_matlab_unload(v);
     return rc;
 }
 
@@ -420,18 +346,11 @@ static int read_file(const char *path, const struct sl_read_options *options,
                      struct sl_dataset *out)
 {
     (void)options;
-    struct mat_file file = {.path = path, .out = out};
-    int rc = sl_matlab_check(path);
-    if (rc)
-        return rc;
-    Mat_LogInitFunc("starling", keep_complaint);
-    file.mat = Mat_Open(path, MAT_ACC_RDONLY);
-    if (!file.mat)
-        return sl_error(SL_ERR_DATA, "%s: is no MATLAB file: %s", path, complaint);
-    rc = read_variables(&file);
-    for (int role = 0; role < ROLES; role++)
-        free_variable(file.variable[role]);
-    Mat_Close(file.mat);
+    struct mat_file file = {.out = out};
+    int rc = sl_matlab_open(&file.mat, path);
+    if (!rc)
+        rc = read_variables(&file);
+    sl_matlab_close(&file.mat);
     return rc;
 }
 

@@ -1,7 +1,8 @@
+/* Read variables of MATLAB files of level 5 ("MAT-File Format", MathWorks). A file is a list of
+ * arrays, each of elements with a type and a size. An array may be compressed. A size in the file
+ * never decides how much memory is taken: it is compared with the file's bytes before. */
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +10,9 @@
 #include <zlib.h>
 
 #include "core/error.h"
-#include "data/block.h"
-#include "data/csr.h"
 #include "data/formats/matlab.h"
 
-/* ---- The file ---- */
+/* ---- The header ---- */
 
 enum { HEADER = 128, TAG = 8, VERSION_AT = 124 };
 
@@ -45,347 +44,413 @@ static int check_header(const char *path, const unsigned char *header, size_t by
                         "%s: is no MATLAB file of level 5: bytes 126 and 127 are not "
                         "\"IM\" or \"MI\"",
                         path);
-    const int major = header[VERSION_AT + *little], minor = header[VERSION_AT + !*little];
-    if (major != 1 || minor != 0) /* matio would read another minor version as level 4 */
-        return sl_error(SL_ERR_DATA,
-                        "%s: is a MATLAB file of version %d.%d, expected 1.0 (save -v7)", path,
-                        major, minor);
+    const int major = header[VERSION_AT + *little];
+    if (major != 1)
+        return sl_error(SL_ERR_DATA, "%s: is a MATLAB file of version %d, expected 1 (save -v7)",
+                        path, major);
     return SL_OK;
 }
 
-/* ---- The elements of a variable ---- */
+/* ---- Types of elements ---- */
 
-/* matio takes as much memory as an element claims to have. So the claims are compared with the
- * file's bytes before matio reads them. */
-enum { MATRIX = 14, COMPRESSED = 15 };
+enum {
+    INT8 = 1,
+    UINT8,
+    INT16,
+    UINT16,
+    INT32,
+    UINT32,
+    SINGLE,
+    DOUBLE = 9,
+    INT64 = 12,
+    UINT64,
+    MATRIX,
+    COMPRESSED,
+    UTF8
+};
 
-/* The bytes of a variable, which may be compressed. */
-struct bytes {
+/* Return the bytes of a number of the type; 0: the type has no numbers. */
+static uint32_t size_of(uint32_t type)
+{
+    static const unsigned char size[] = {0, 1, 1, 2, 2, 4, 4, 4, 0, 8, 0, 0, 8, 8};
+    return type < sizeof size ? size[type] : 0;
+}
+
+double sl_matlab_number(const struct sl_matlab_variable *v, int64_t k)
+{
+    switch (v->type) {
+    case INT8:
+        return ((const int8_t *)v->data)[k];
+    case UINT8:
+        return ((const uint8_t *)v->data)[k];
+    case INT16:
+        return ((const int16_t *)v->data)[k];
+    case UINT16:
+        return ((const uint16_t *)v->data)[k];
+    case INT32:
+        return ((const int32_t *)v->data)[k];
+    case UINT32:
+        return ((const uint32_t *)v->data)[k];
+    case SINGLE:
+        return (double)((const float *)v->data)[k];
+    case INT64:
+        return (double)((const int64_t *)v->data)[k];
+    case UINT64:
+        return (double)((const uint64_t *)v->data)[k];
+    default:
+        return ((const double *)v->data)[k];
+    }
+}
+
+static void turn_bytes(void *data, int64_t count, uint32_t size)
+{
+    unsigned char *item = data;
+    for (; count > 0; count--, item += size)
+        for (uint32_t k = 0; k < size / 2; k++) {
+            const unsigned char byte = item[k];
+            item[k] = item[size - 1 - k];
+            item[size - 1 - k] = byte;
+        }
+}
+
+static bool is_little_here(void)
+{
+    const uint16_t one = 1;
+    return *(const unsigned char *)&one == 1;
+}
+
+/* ---- The bytes of an array ---- */
+
+struct array {
     FILE *file;
-    int64_t left; /* bytes left in the file */
-    bool compressed, little;
+    int64_t stored; /* bytes left in the file */
+    uint64_t left;  /* bytes left in the array */
+    bool compressed, little, no_memory;
     z_stream stream;
     unsigned char packed[1 << 14];
 };
 
-/* Read up to `count` bytes that the file stores uncompressed. */
-static size_t read_plain(struct bytes *b, unsigned char *to, size_t count)
+static size_t read_plain(struct array *a, unsigned char *to, size_t count)
 {
-    const size_t wanted = (int64_t)count < b->left ? count : (size_t)b->left;
-    const size_t got = fread(to, 1, wanted, b->file);
-    b->left -= (int64_t)got;
+    const size_t wanted = (int64_t)count < a->stored ? count : (size_t)a->stored;
+    const size_t got = fread(to, 1, wanted, a->file);
+    a->stored -= (int64_t)got;
     return got;
 }
 
-static size_t read_compressed(struct bytes *b, unsigned char *to, size_t count)
+/* Set *state to what inflate has returned last. */
+static size_t read_compressed(struct array *a, unsigned char *to, size_t count, int *state)
 {
-    b->stream.next_out = to;
-    b->stream.avail_out = (uInt)count;
-    int state = Z_OK;
-    while (state == Z_OK && b->stream.avail_out > 0) {
-        if (b->stream.avail_in == 0) {
-            b->stream.next_in = b->packed;
-            b->stream.avail_in = (uInt)read_plain(b, b->packed, sizeof b->packed);
+    a->stream.next_out = to;
+    a->stream.avail_out = (uInt)count;
+    *state = Z_OK;
+    do {
+        if (a->stream.avail_in == 0) {
+            a->stream.next_in = a->packed;
+            a->stream.avail_in = (uInt)read_plain(a, a->packed, sizeof a->packed);
         }
-        state = inflate(&b->stream, Z_NO_FLUSH);
-    }
-    return count - b->stream.avail_out;
+        *state = inflate(&a->stream, Z_NO_FLUSH);
+    } while (*state == Z_OK && a->stream.avail_out > 0);
+    return count - a->stream.avail_out;
 }
 
-static bool read_exactly(struct bytes *b, unsigned char *to, size_t count)
+static bool read_all(struct array *a, void *to, uint64_t count)
 {
-    return (b->compressed ? read_compressed(b, to, count) : read_plain(b, to, count)) == count;
+    enum { MOST = 1 << 30 }; /* zlib counts in 32 bits */
+    unsigned char *at = to;
+    int state;
+    for (uint64_t now; count > 0; count -= now, at += now) {
+        now = count < MOST ? count : MOST;
+        if ((a->compressed ? read_compressed(a, at, now, &state) : read_plain(a, at, now)) != now)
+            return false;
+    }
+    return true;
 }
 
-static bool skip(struct bytes *b, uint64_t count)
+static bool skip(struct array *a, uint64_t count)
 {
     unsigned char part[1 << 14];
     bool good = true;
     for (uint64_t now; good && count > 0; count -= now) {
         now = count < sizeof part ? count : sizeof part;
-        good = read_exactly(b, part, (size_t)now);
+        good = read_all(a, part, now);
     }
     return good;
 }
 
-/* Class, sizes and names' length, which the first elements of an array claim. */
-struct claims {
-    uint32_t class, name_length; /* name_length: bytes of each field's name in a structure */
-    uint64_t items;
-};
-
-enum {
-    CELL = 1,
-    STRUCTURE = 2,
-    OBJECT = 3,
-    SPARSE = 5,
-    DOUBLE = 6,
-    UINT64 = 15,
-    FUNCTION = 16,
-    OPAQUE = 17
-};
-enum { FLAGS = 1, SIZES, NAME, NAME_LENGTH, FIELDS }; /* the order of elements */
-enum { NUMBERS = NAME + 1, STARTS = NUMBERS + 1, DIMENSIONS = 32 };
-enum { TEXT = 1, NUMBERS_32 = 5, WORDS = 6 }; /* types of elements */
-
-static uint64_t times(uint64_t a, uint64_t b)
+static void *allocate(struct array *a, uint64_t bytes)
 {
-    return a > 0 && b > UINT64_MAX / a ? UINT64_MAX : a * b;
+    void *memory = calloc(1, bytes + 1);
+    a->no_memory = a->no_memory || !memory;
+    return memory;
 }
 
-/* Keep what element `number` says; `data` has its first bytes. */
-static void keep_claims(struct claims *c, int number, const unsigned char *data, uint64_t bytes,
-                        bool little)
+/* Begin the array of a variable. */
+static bool begin(struct array *a, FILE *file, bool little, const struct sl_matlab_variable *v)
 {
-    if (number == FLAGS && bytes >= 4)
-        c->class = read_word(data, little) & 0xff;
-    if (number == NAME_LENGTH && bytes >= 4)
-        c->name_length = read_word(data, little);
-    c->items = number == SIZES ? 1 : c->items;
-    for (uint64_t k = 0; number == SIZES && k + 4 <= bytes; k += 4)
-        c->items = times(c->items, read_word(data + k, little));
-}
-
-/* Return whether an element has whole numbers or characters of its type. */
-static bool is_data(uint32_t type, uint64_t bytes)
-{
-    static const unsigned char size[] = {0, 1, 1, 2, 2, 4, 4, 4, 0, 8, 0, 0, 8, 8, 0, 0, 1, 2, 4};
-    return type < sizeof size && size[type] > 0 && bytes % size[type] == 0;
-}
-
-/* Return whether element `number` has the type and the size that matio takes for granted. */
-static bool is_expected(const struct claims *c, int number, uint32_t type, uint64_t bytes)
-{
-    const bool structure = c->class == STRUCTURE;
-    if (number == FLAGS)
-        return type == WORDS && bytes == 8;
-    if (c->class == 0 || c->class > OPAQUE)
+    unsigned char tag[TAG];
+    *a = (struct array){.file = file,
+                        .stored = v->bytes,
+                        .left = (uint64_t)v->bytes,
+                        .little = little,
+                        .compressed = v->compressed};
+    if (fseeko(file, v->at, SEEK_SET) != 0)
         return false;
-    if (c->class == OPAQUE) /* an object's: three names, no sizes */
-        return is_data(type, bytes) || type == MATRIX;
-    if (number == SIZES || (number == NAME_LENGTH && structure))
-        return type == NUMBERS_32 && bytes % 4 == 0 && bytes >= 4 && bytes <= 4 * DIMENSIONS;
-    if (number == NAME || (number == FIELDS && structure))
-        return type == TEXT;
-    if (c->class == SPARSE) /* values of true and false: bytes, which MATLAB calls doubles */
-        return number <= STARTS ? type == NUMBERS_32 && bytes % 4 == 0 : is_data(type, 0);
-    return structure || c->class == CELL || c->class == FUNCTION ? type == MATRIX
-           : c->class == OBJECT ? is_data(type, bytes) || type == MATRIX
-                                : is_data(type, bytes);
+    if (!v->compressed)
+        return true;
+    a->no_memory = inflateInit(&a->stream) != Z_OK;
+    if (a->no_memory || !read_all(a, tag, TAG) || read_word(tag, little) != MATRIX)
+        return false;
+    a->left = read_word(tag + 4, little);
+    return a->left <= SL_MATLAB_INFLATED * (uint64_t)v->bytes;
 }
 
-/* Return whether the items that an array claims fit its bytes: element `number` has `bytes`, and
- * `left` follow. A number has a byte or more, an array within the array a tag. */
-static bool fits(const struct claims *c, int number, uint64_t bytes, uint64_t left)
+/* Skip the rest of the array. Return whether the checksum of a compressed array is right. */
+static bool finish(struct array *a)
 {
-    if (number == NAME && (c->class == CELL || c->class == FUNCTION))
-        return c->items <= left / TAG;
-    if (number == NUMBERS && c->class >= DOUBLE && c->class <= UINT64)
-        return c->items <= bytes;
-    if (number == FIELDS && c->class == STRUCTURE)
-        return c->name_length == 0 || times(c->items, bytes / c->name_length) <= left / TAG;
+    unsigned char none;
+    int state = Z_STREAM_END;
+    return skip(a, a->left) &&
+           (!a->compressed || (read_compressed(a, &none, 1, &state) == 0 && state == Z_STREAM_END));
+}
+
+/* ---- Elements ---- */
+
+struct element {
+    uint32_t type;
+    uint64_t bytes;
+    bool small; /* the bytes are in the tag */
+    unsigned char in_tag[4];
+};
+
+static bool next(struct array *a, struct element *e)
+{
+    unsigned char tag[TAG];
+    if (a->left < TAG || !read_all(a, tag, TAG))
+        return false;
+    a->left -= TAG;
+    const uint32_t type = read_word(tag, a->little);
+    *e = (struct element){type, read_word(tag + 4, a->little), type >> 16, {0}};
+    if (e->small) {
+        e->type = type & 0xffff;
+        e->bytes = type >> 16;
+        memcpy(e->in_tag, tag + 4, sizeof e->in_tag);
+    }
+    return e->bytes <= (e->small ? sizeof e->in_tag : a->left);
+}
+
+/* Read the first `count` bytes of an element, and skip its others. */
+static bool take(struct array *a, const struct element *e, void *to, uint64_t count)
+{
+    if (e->small) {
+        memcpy(to, e->in_tag, count < sizeof e->in_tag ? count : sizeof e->in_tag);
+        return true;
+    }
+    const uint64_t padded = (e->bytes + 7) / 8 * 8, all = padded < a->left ? padded : a->left;
+    a->left -= all;
+    return read_all(a, to, count) && skip(a, all - count);
+}
+
+/* Read the numbers of an element: set *data, which the caller frees, and *count. */
+static bool take_numbers(struct array *a, const struct element *e, uint32_t type, int64_t *count,
+                         void **data)
+{
+    const uint32_t size = size_of(type);
+    if (size == 0 || e->bytes % size != 0)
+        return false;
+    *count = (int64_t)(e->bytes / size);
+    *data = allocate(a, e->bytes);
+    if (!*data || !take(a, e, *data, e->bytes))
+        return false;
+    if (a->little != is_little_here())
+        turn_bytes(*data, *count, size);
     return true;
 }
 
-/* Return whether a matrix and its elements are complete. A small element has its data in the tag.
- */
-static bool is_whole(struct bytes *b, uint64_t left, int depth)
+static bool take_words(struct array *a, int64_t *count, int32_t **words)
 {
-    enum { SMALL = 4, DEPTH = 32 };
-    unsigned char tag[TAG], data[4 * DIMENSIONS];
-    struct claims claims = {0};
-    for (int number = FLAGS; left >= TAG; number += number < INT_MAX) {
-        if (!read_exactly(b, tag, TAG))
-            return false;
-        left -= TAG;
-        const uint32_t type = read_word(tag, b->little);
-        const bool small = type >> 16;
-        const uint64_t bytes = small ? type >> 16 : read_word(tag + 4, b->little);
-        const uint64_t padded = small ? 0 : (bytes + 7) / 8 * 8;
-        const uint64_t here = padded < left ? padded : left;
-        const uint64_t first = bytes < sizeof data ? bytes : sizeof data;
-        if (bytes > (small ? SMALL : left) ||
-            !is_expected(&claims, number, small ? type & 0xffff : type, bytes))
-            return false;
-        left -= here;
-        if (type == MATRIX && number > NAME) {
-            if (depth == DEPTH || !is_whole(b, bytes, depth + 1) || !skip(b, here - bytes))
-                return false;
-            continue;
-        }
-        if (small)
-            memcpy(data, tag + 4, SMALL);
-        else if (!read_exactly(b, data, first) || !skip(b, here - first))
-            return false;
-        keep_claims(&claims, number, data, first, b->little);
-        if (!fits(&claims, number, bytes, left) || (claims.class == OBJECT && depth > 0))
-            return false; /* matio reads an object within an array as a structure */
-    }
-    return skip(b, left);
-}
-
-/* Return whether a variable of `count` bytes is complete; the file is at the first byte after its
- * tag. */
-static bool is_whole_variable(FILE *file, bool little, uint32_t type, uint32_t count)
-{
-    unsigned char tag[TAG];
-    struct bytes *b = calloc(1, sizeof *b);
-    if (!b)
-        return false;
-    b->file = file;
-    b->left = count;
-    b->little = little;
-    bool good = true;
-    if (type == MATRIX) {
-        good = is_whole(b, count, 0);
-    } else if (inflateInit(&b->stream) == Z_OK) {
-        b->compressed = true;
-        good = read_exactly(b, tag, TAG) && read_word(tag, little) == MATRIX &&
-               is_whole(b, read_word(tag + 4, little), 0);
-        inflateEnd(&b->stream);
-    }
-    free(b);
+    struct element e;
+    void *data = NULL;
+    const bool good = next(a, &e) && (e.type == INT32 || e.type == UINT32) &&
+                      take_numbers(a, &e, e.type, count, &data);
+    *words = data;
     return good;
 }
 
-/* Go from variable to variable by their lengths and check each. */
-static int check_variables(const char *path, FILE *file, bool little)
+/* ---- What a variable is ---- */
+
+enum { OPAQUE = 17, MOST_NAME = 4096 };
+
+static bool take_flags(struct array *a, struct sl_matlab_variable *v)
+{
+    enum { LOGICAL = 0x200, COMPLEX = 0x800 };
+    struct element e;
+    unsigned char flags[8];
+    if (!next(a, &e) || e.type != UINT32 || e.bytes != sizeof flags || !take(a, &e, flags, 8))
+        return false;
+    const uint32_t word = read_word(flags, a->little);
+    v->class = (int)(word & 0xff);
+    v->complex = word & COMPLEX;
+    v->logical = word & LOGICAL;
+    return v->class > 0 && v->class <= OPAQUE;
+}
+
+static bool take_sizes(struct array *a, struct sl_matlab_variable *v)
+{
+    struct element e;
+    unsigned char sizes[8];
+    if (!next(a, &e) || (e.type != INT32 && e.type != UINT32) || e.bytes < sizeof sizes ||
+        e.bytes % 4 != 0 || !take(a, &e, sizes, sizeof sizes))
+        return false;
+    v->dimensions = (int64_t)(e.bytes / 4);
+    v->rows = read_word(sizes, a->little);
+    v->cols = read_word(sizes + 4, a->little);
+    return true;
+}
+
+static bool take_name(struct array *a, struct sl_matlab_variable *v)
+{
+    struct element e;
+    if (!next(a, &e) || (e.type != INT8 && e.type != UTF8) || e.bytes > MOST_NAME)
+        return false;
+    v->name = allocate(a, e.bytes);
+    return v->name && take(a, &e, v->name, e.bytes);
+}
+
+/* Read class, sizes and name. An object has other elements, and stays without a name. */
+static bool describe(struct array *a, struct sl_matlab_variable *v)
+{
+    if (!take_flags(a, v))
+        return false;
+    return v->class == OPAQUE || (take_sizes(a, v) && take_name(a, v));
+}
+
+/* Read a variable's description or, with `data`, its data. */
+static int read_variable(const struct sl_matlab *file, struct sl_matlab_variable *v,
+                         bool (*data)(struct array *a, struct sl_matlab_variable *v))
+{
+    struct array *a = malloc(sizeof *a);
+    struct sl_matlab_variable same = *v;
+    bool good = a && begin(a, file->file, file->little, v);
+    if (good && data) {
+        good = describe(a, &same) && data(a, v) && finish(a);
+        free(same.name);
+    } else if (good) {
+        good = describe(a, v);
+    }
+    const bool no_memory = !a || a->no_memory;
+    if (a)
+        inflateEnd(&a->stream);
+    free(a);
+    if (no_memory)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a variable of %s", file->path);
+    return good ? SL_OK
+                : sl_error(SL_ERR_DATA,
+                           "%s: byte %" PRId64 ": variable '%s' is damaged: its elements do not "
+                           "have the types and sizes that MATLAB writes",
+                           file->path, v->at - TAG, sl_matlab_name(v));
+}
+
+/* ---- Data ---- */
+
+/* True and false of a sparse matrix are bytes, which MATLAB calls doubles. */
+static bool take_values(struct array *a, struct sl_matlab_variable *v, int64_t entries)
+{
+    struct element e;
+    if (!next(a, &e))
+        return false;
+    v->type = v->logical && e.type == DOUBLE && e.bytes / 8 < (uint64_t)entries ? UINT8 : e.type;
+    return take_numbers(a, &e, v->type, &v->count, &v->data) && v->count >= entries;
+}
+
+static bool take_data(struct array *a, struct sl_matlab_variable *v)
+{
+    if (v->class != SL_MATLAB_SPARSE)
+        return take_values(a, v, v->rows * v->cols) && v->count == v->rows * v->cols;
+    int64_t starts = 0;
+    if (!take_words(a, &v->entries, &v->row) || !take_words(a, &starts, &v->start) ||
+        starts != v->cols + 1 || v->start[v->cols] < 0 || v->start[v->cols] > v->entries)
+        return false;
+    v->entries = v->start[v->cols];
+    return take_values(a, v, v->entries);
+}
+
+int sl_matlab_load(const struct sl_matlab *file, struct sl_matlab_variable *v)
+{
+    return read_variable(file, v, take_data);
+}
+
+void sl_matlab_unload(struct sl_matlab_variable *v)
+{
+    free(v->data);
+    free(v->row);
+    free(v->start);
+    v->data = v->row = v->start = NULL;
+}
+
+/* ---- The file ---- */
+
+static int add_variable(struct sl_matlab *file, const struct sl_matlab_variable *v)
+{
+    struct sl_matlab_variable *more =
+        realloc(file->variable, (size_t)(file->count + 1) * sizeof *more);
+    if (!more)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the variables of %s", file->path);
+    file->variable = more;
+    file->variable[file->count++] = *v;
+    return read_variable(file, &file->variable[file->count - 1], NULL);
+}
+
+/* Go from variable to variable by their lengths. */
+static int list_variables(struct sl_matlab *file)
 {
     unsigned char tag[TAG];
-    fseeko(file, 0, SEEK_END);
-    const int64_t size = ftello(file);
-    int64_t at = HEADER;
-    for (int number = 1; at < size; number++) {
-        fseeko(file, at, SEEK_SET);
-        const bool whole = fread(tag, 1, TAG, file) == TAG;
-        const uint32_t type = read_word(tag, little), bytes = read_word(tag + 4, little);
+    int rc = SL_OK;
+    for (int64_t at = HEADER; !rc && at < file->bytes;) {
+        fseeko(file->file, at, SEEK_SET);
+        const bool whole = fread(tag, 1, TAG, file->file) == TAG;
+        const uint32_t type = read_word(tag, file->little),
+                       bytes = read_word(tag + 4, file->little);
         if (whole && type != MATRIX && type != COMPRESSED)
             return sl_error(SL_ERR_DATA,
                             "%s: byte %" PRId64 ": variable %d has type %" PRIu32
                             ", expected 14 (a matrix) or 15 (compressed)",
-                            path, at, number, type);
-        if (!whole || size - at - TAG < bytes)
+                            file->path, at, file->count + 1, type);
+        if (!whole || file->bytes - at - TAG < bytes)
             return sl_error(SL_ERR_DATA,
                             "%s: byte %" PRId64 ": variable %d is truncated, expected %" PRIu32
                             " bytes",
-                            path, at, number, whole ? bytes : (uint32_t)TAG);
-        if (!is_whole_variable(file, little, type, bytes))
-            return sl_error(SL_ERR_DATA,
-                            "%s: byte %" PRId64
-                            ": variable %d is damaged: its elements do not have "
-                            "the types and sizes that MATLAB writes",
-                            path, at, number);
+                            file->path, at, file->count + 1, whole ? bytes : (uint32_t)TAG);
+        rc = add_variable(file, &(struct sl_matlab_variable){.at = at + TAG,
+                                                             .bytes = bytes,
+                                                             .compressed = type == COMPRESSED});
         at += TAG + (int64_t)bytes;
     }
-    return SL_OK;
+    return rc;
 }
 
-int sl_matlab_check(const char *path)
+int sl_matlab_open(struct sl_matlab *file, const char *path)
 {
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
     unsigned char header[HEADER];
-    bool little = true;
-    int rc = check_header(path, header, fread(header, 1, HEADER, file), &little);
-    if (!rc)
-        rc = check_variables(path, file, little);
-    fclose(file);
-    return rc;
+    *file = (struct sl_matlab){.path = path, .file = fopen(path, "rbe")};
+    if (!file->file)
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
+    const size_t got = fread(header, 1, HEADER, file->file);
+    const int rc = check_header(path, header, got, &file->little);
+    if (rc)
+        return rc;
+    fseeko(file->file, 0, SEEK_END);
+    file->bytes = ftello(file->file);
+    return list_variables(file);
 }
 
-/* ---- Facebook100 ---- */
-
-enum { GENDER = 1 };
-
-static int compare_numbers(const void *a, const void *b)
+void sl_matlab_close(struct sl_matlab *file)
 {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-static int check_numbers(const char *path, const float *info, int64_t vertices)
-{
-    for (int64_t k = 0; k < vertices * SL_LOCAL_INFO; k++)
-        if (!(info[k] >= 0.0f) || info[k] > 16777216.0f || info[k] != floorf(info[k]))
-            return sl_error(SL_ERR_DATA,
-                            "%s: local_info: row %" PRId64 ", column %" PRId64
-                            " is %g, expected a number from 0 to 2^24",
-                            path, k / SL_LOCAL_INFO, k % SL_LOCAL_INFO, (double)info[k]);
-    return SL_OK;
-}
-
-/* Sort the different values of a column, but 0, into `values`; return their number. */
-static int64_t list_values(const float *info, int64_t vertices, int column, float *values)
-{
-    int64_t count = 0, unique = 0;
-    for (int64_t v = 0; v < vertices; v++)
-        if (info[v * SL_LOCAL_INFO + column] > 0.0f)
-            values[count++] = info[v * SL_LOCAL_INFO + column];
-    qsort(values, (size_t)count, sizeof *values, compare_numbers);
-    for (int64_t k = 0; k < count; k++)
-        if (unique == 0 || values[unique - 1] != values[k])
-            values[unique++] = values[k];
-    return unique;
-}
-
-static int64_t find_value(const float *values, int64_t count, float value)
-{
-    const float *found = bsearch(&value, values, (size_t)count, sizeof *values, compare_numbers);
-    return found - values;
-}
-
-static int make_labels(const float *info, struct sl_dataset *out)
-{
-    int32_t *labels = sl_block_array(&out->blocks, out->vertices, sizeof *labels);
-    float *values = malloc((size_t)out->vertices * sizeof *values + 1);
-    if (!labels || !values) {
-        free(values);
-        return SL_ERR_SYSTEM;
+    for (int k = 0; k < file->count; k++) {
+        sl_matlab_unload(&file->variable[k]);
+        free(file->variable[k].name);
     }
-    out->classes = list_values(info, out->vertices, GENDER, values);
-    for (int64_t v = 0; v < out->vertices; v++) {
-        const float value = info[v * SL_LOCAL_INFO + GENDER];
-        labels[v] = value > 0.0f ? (int32_t)find_value(values, out->classes, value) : -1;
-    }
-    free(values);
-    out->labels = labels;
-    return SL_OK;
-}
-
-/* Make a column of features for each value of each column but the gender. */
-static int make_features(const float *info, struct sl_dataset *out)
-{
-    struct sl_triples triples = {0};
-    float *values = malloc((size_t)out->vertices * sizeof *values + 1);
-    int64_t first = 0, merged = 0;
-    int rc = values ? SL_OK : (int)SL_ERR_SYSTEM;
-    for (int column = 0; !rc && column < SL_LOCAL_INFO; column++) {
-        if (column == GENDER)
-            continue;
-        const int64_t count = list_values(info, out->vertices, column, values);
-        for (int64_t v = 0; !rc && v < out->vertices; v++) {
-            const float value = info[v * SL_LOCAL_INFO + column];
-            if (value > 0.0f)
-                rc = sl_triples_add(&triples, v, first + find_value(values, count, value), 1.0f);
-        }
-        first += count;
-    }
-    if (!rc)
-        rc =
-            sl_csr_build(&triples, out->vertices, first, &out->blocks, &out->features_csr, &merged);
-    sl_triples_free(&triples);
-    free(values);
-    out->feature_form = SL_FEATURES_CSR;
-    out->features = first;
-    out->bag_of_words = true;
-    return rc;
-}
-
-int sl_matlab_local_info(const char *path, const float *info, struct sl_dataset *out)
-{
-    int rc = check_numbers(path, info, out->vertices);
-    if (!rc)
-        rc = make_labels(info, out);
-    return rc ? rc : make_features(info, out);
+    free(file->variable);
+    if (file->file)
+        fclose(file->file);
 }

@@ -21,7 +21,6 @@ class Starling(AutotoolsPackage, CudaPackage):
     variant("mpi", default=True, description="Train on several ranks")
     variant("onednn", default=False, description="Multiply bfloat16, and most shapes of float32, by oneDNN")
     variant("ptscotch", default=False, description="Partition on all ranks together")
-    variant("matio", default=True, description="Read MATLAB files")
     variant("toml", default=True, description="Read options in TOML")
     variant("python", default=True, description="Install the Python package")
 
@@ -45,7 +44,6 @@ class Starling(AutotoolsPackage, CudaPackage):
     depends_on("jansson@2.10:")
     depends_on("onednn", when="+onednn")
     depends_on("scotch+mpi", when="+ptscotch")
-    depends_on("matio", when="+matio")
     depends_on("tomlplusplus@3:", when="+toml")
     depends_on("cmocka", type="test")
 
@@ -67,7 +65,6 @@ class Starling(AutotoolsPackage, CudaPackage):
             "--with-blas=openblas",
             "--with-mkl=no",
             "--without-graphblas",
-            "--with-matio" if spec.satisfies("+matio") else "--without-matio",
             f"--with-toml={spec['tomlplusplus'].prefix}" if spec.satisfies("+toml") else "--without-toml",
             f"--with-onednn={spec['onednn'].prefix}" if spec.satisfies("+onednn") else "--without-onednn",
             f"--with-ptscotch={spec['scotch'].prefix}" if spec.satisfies("+ptscotch") else "--without-ptscotch",
