@@ -14,7 +14,7 @@ static void accumulate_cpu(void *buffers[], void *argument)
 
 /* add_scaled
  *   argument  struct add_scaled_argument
- *   buffers   …       R    rows' facts (SL_ROW_FACTS, rows), if there is a factor
+ *   buffers   …       R    row scales (SL_ROW_SCALES, rows), if there is a factor
  *             before  R    X (rows, cols)
  *             last    RW   Y (rows, cols) */
 static void add_scaled_cpu(void *buffers[], void *argument)
@@ -23,7 +23,7 @@ static void add_scaled_cpu(void *buffers[], void *argument)
     const int first = arg->factor != SL_ROW_NONE;
     const struct sl_rows x = sl_rows_buffer(buffers[first]), y = sl_rows_buffer(buffers[first + 1]);
     sl_kernel_add_scaled(STARPU_MATRIX_GET_NY(buffers[first]), STARPU_MATRIX_GET_NX(buffers[first]),
-                         arg->scale, first ? sl_row_fact(buffers[0], arg->factor) : NULL, &x, &y);
+                         arg->scale, first ? sl_row_scale(buffers[0], arg->factor) : NULL, &x, &y);
 }
 
 /* metrics_add
@@ -65,7 +65,7 @@ void sl_submit_add_scaled(struct sl_runtime *rt, const struct sl_add_scaled *sum
         .work = (double)sum->y->rows * (double)sum->y->cols,
     };
     if (sum->factor != SL_ROW_NONE)
-        task.tiles[task.count++] = sum->facts;
+        task.tiles[task.count++] = sum->scales;
     task.tiles[task.count++] = sum->x;
     task.tiles[task.count++] = sum->y;
     sl_task_submit(rt, &task);

@@ -27,20 +27,20 @@ void sl_cuda_metrics_add(int count, const double *x, double *y, struct sl_cuda_q
 void sl_submit_accumulate(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 void sl_submit_metrics_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* Submit Y += scale·factor·X, each of either type; `factor` is a fact of the rows, or SL_ROW_NONE.
+/* Submit Y += scale·factor·X, each of either type; `factor` is a scale of the rows, or SL_ROW_NONE.
  */
 struct sl_add_scaled {
     struct sl_tile *x, *y;
     float scale;
-    struct sl_tile *facts; /* facts of the rows; not read without a factor */
-    enum sl_row_fact factor;
+    struct sl_tile *scales; /* row scales; not read without a factor */
+    enum sl_row_scale factor;
 };
 void sl_submit_add_scaled(struct sl_runtime *rt, const struct sl_add_scaled *sum);
 
 /* Argument of the task add_scaled. */
 struct add_scaled_argument {
     float scale;
-    enum sl_row_fact factor;
+    enum sl_row_scale factor;
 };
 
 #endif

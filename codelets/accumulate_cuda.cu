@@ -88,7 +88,7 @@ extern "C" void add_scaled_cuda(void *buffers[], void *argument)
     const int first = arg->factor != SL_ROW_NONE;
     const sl_rows x = sl_rows_buffer(buffers[first]), y = sl_rows_buffer(buffers[first + 1]);
     sl_cuda_add_scaled(STARPU_MATRIX_GET_NY(buffers[first]), STARPU_MATRIX_GET_NX(buffers[first]),
-                       arg->scale, first ? sl_row_fact(buffers[0], arg->factor) : nullptr, &x, &y,
+                       arg->scale, first ? sl_row_scale(buffers[0], arg->factor) : nullptr, &x, &y,
                        sl_cuda_task_queue());
 }
 

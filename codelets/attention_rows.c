@@ -97,7 +97,7 @@ static void attention_weights_back_cpu(void *buffers[], void *argument)
 
 /* attention_scores
  *   argument  struct sl_attention
- *   buffers   0 R    facts of the rows
+ *   buffers   0 R    row scales
  *             1 RW   PROJECTED
  *             2 W    SCORES */
 static void attention_scores_cpu(void *buffers[], void *argument)
@@ -206,10 +206,10 @@ static void submit_rows(struct sl_runtime *rt, const struct sl_attention *how,
 }
 
 void sl_submit_attention_scores(struct sl_runtime *rt, const struct sl_attention *how,
-                                struct sl_tile *facts, struct sl_tile *projected,
+                                struct sl_tile *scales, struct sl_tile *projected,
                                 struct sl_tile *scores)
 {
-    submit_rows(rt, how, &attention_scores_codelet, facts, projected, scores);
+    submit_rows(rt, how, &attention_scores_codelet, scales, projected, scores);
 }
 
 void sl_submit_attention_gradient(struct sl_runtime *rt, const struct sl_attention *how,

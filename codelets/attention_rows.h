@@ -87,7 +87,7 @@ void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_att
                                       struct sl_tile *parameters, struct sl_tile *gradient,
                                       struct sl_tile *back);
 void sl_submit_attention_scores(struct sl_runtime *rt, const struct sl_attention *how,
-                                struct sl_tile *facts, struct sl_tile *projected,
+                                struct sl_tile *scales, struct sl_tile *projected,
                                 struct sl_tile *scores);
 void sl_submit_attention_output(struct sl_runtime *rt, const struct sl_attention *how,
                                 const struct sl_epilogue_tiles *epilogue, struct sl_tile *state,

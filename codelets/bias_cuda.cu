@@ -98,6 +98,6 @@ extern "C" void bias_gradient_cuda(void *buffers[], void *argument)
     const sl_dense gradient = sl_dense_buffer(buffers[2]);
     const sl_rows g = sl_rows_buffer(buffers[1]);
     sl_cuda_bias_gradient(arg->zero ? 0 : STARPU_MATRIX_GET_NY(buffers[1]),
-                          STARPU_MATRIX_GET_NX(buffers[1]), sl_row_fact(buffers[0], arg->factor),
+                          STARPU_MATRIX_GET_NX(buffers[1]), sl_row_scale(buffers[0], arg->factor),
                           &g, gradient.data + arg->bias_row * gradient.ld, sl_cuda_task_queue());
 }

@@ -86,17 +86,17 @@ static inline void *sl_raw_buffer(void *buffer)
     return (void *)STARPU_MATRIX_GET_PTR(buffer);
 }
 
-/* Return one fact of a tile's rows, (rows); NULL for SL_ROW_NONE. */
-static inline const float *sl_row_fact(void *buffer, enum sl_row_fact fact)
+/* Return one scale of a tile's rows, (rows); NULL for SL_ROW_NONE. */
+static inline const float *sl_row_scale(void *buffer, enum sl_row_scale scale)
 {
-    const struct sl_dense facts = sl_dense_buffer(buffer);
-    return fact == SL_ROW_NONE ? NULL : facts.data + fact * facts.ld;
+    const struct sl_dense scales = sl_dense_buffer(buffer);
+    return scale == SL_ROW_NONE ? NULL : scales.data + scale * scales.ld;
 }
 
 /* Return the vertices of a tile's rows, (rows). */
 static inline const uint32_t *sl_vertices(void *buffer)
 {
-    return (const uint32_t *)sl_row_fact(buffer, SL_ROW_VERTEX);
+    return (const uint32_t *)sl_row_scale(buffer, SL_ROW_VERTEX);
 }
 
 #endif

@@ -16,7 +16,7 @@ void sl_kernel_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop
 
 /* dropout
  *   argument  struct dropout_argument
- *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   0 R    row scales (SL_ROW_SCALES, rows)
  *             1 R    X (rows, cols)
  *             2 W    Y (rows, cols) */
 static void dropout_cpu(void *buffers[], void *argument)
@@ -29,14 +29,14 @@ static void dropout_cpu(void *buffers[], void *argument)
 
 SL_CODELET(dropout, 0x9370DB, 3, STARPU_R, STARPU_R, STARPU_W);
 
-void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, struct sl_tile *facts,
+void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, struct sl_tile *scales,
                        int64_t column0, struct sl_tile *x, struct sl_tile *y)
 {
     const struct dropout_argument arg = {*drop, (uint32_t)column0};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &dropout_codelet,
                            .count = 3,
-                           .tiles = {facts, x, y},
+                           .tiles = {scales, x, y},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)y->rows * (double)y->cols,

@@ -15,7 +15,7 @@ void sl_cuda_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop,
                      const struct sl_rows *y, struct sl_cuda_queue queue);
 
 /* Submit Y = X · dropout factors. The tile's first column is column `column0` of whole rows. */
-void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, struct sl_tile *facts,
+void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, struct sl_tile *scales,
                        int64_t column0, struct sl_tile *x, struct sl_tile *y);
 
 /* Argument of the task dropout. */

@@ -40,9 +40,9 @@ int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile 
     to->elu = from->elu;
     to->elu_back = from->elu_back;
     to->present = true;
-    if (from->facts && (from->before >= 0 || from->after >= 0 || from->drop.threshold)) {
-        to->has_facts = true;
-        tiles[count++] = from->facts;
+    if (from->scales && (from->before >= 0 || from->after >= 0 || from->drop.threshold)) {
+        to->has_scales = true;
+        tiles[count++] = from->scales;
     }
     if (from->factor) {
         to->has_factor = true;
@@ -68,9 +68,9 @@ int sl_epilogue_buffers(const struct epilogue_argument *arg, void **buffers, str
                               .elu = arg->elu,
                               .elu_back = arg->elu_back,
                               .drop = arg->drop};
-    if (arg->has_facts) {
-        e->before = sl_row_fact(buffers[used], arg->before);
-        e->after = sl_row_fact(buffers[used], arg->after);
+    if (arg->has_scales) {
+        e->before = sl_row_scale(buffers[used], arg->before);
+        e->after = sl_row_scale(buffers[used], arg->after);
         e->vertex = sl_vertices(buffers[used]);
         used++;
     }
@@ -94,7 +94,7 @@ uint32_t sl_epilogue_kind(const struct epilogue_argument *arg)
 
 /* epilogue
  *   argument  struct epilogue_argument
- *   buffers   …       R    rows' facts, factors, parameters with the bias, mask, as far as needed
+ *   buffers   …       R    row scales, factors, parameters with the bias, mask, as far as needed
  *             before  R    SUM (rows, cols), unless it is Z
  *             last    W    Z (rows, cols), or RW */
 static void epilogue_cpu(void *buffers[], void *argument)

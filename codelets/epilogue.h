@@ -63,8 +63,8 @@ void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epil
 
 /* struct sl_epilogue on tiles. */
 struct sl_epilogue_tiles {
-    struct sl_tile *facts; /* facts of the rows; NULL: no before, after, dropout */
-    enum sl_row_fact before, after;
+    struct sl_tile *scales; /* row scales; NULL: no before, after, dropout */
+    enum sl_row_scale before, after;
     struct sl_tile *factor; // (rows, 1); NULL: none
     float scale;
     struct sl_tile *parameters; /* a tile whose row `bias_row` is the bias; NULL: none */
@@ -89,11 +89,11 @@ void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *e
 /* Argument of the task epilogue, and a part of gemm_argument and spmm_argument. */
 struct epilogue_argument {
     bool present;
-    bool has_facts, has_factor, has_bias, has_mask; /* buffers that come along, in this order */
+    bool has_scales, has_factor, has_bias, has_mask; /* buffers that come along, in this order */
     bool relu, elu;
     bool apart;       /* SUM and Z are two tiles */
     bool masked_by_z; /* the mask is Z before the task */
-    enum sl_row_fact before, after;
+    enum sl_row_scale before, after;
     float scale, elu_back;
     int64_t bias_row, bias_col;
     struct sl_dropout drop;

@@ -68,7 +68,7 @@ void sl_kernel_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
 
 /* expand
  *   argument  struct expand_argument
- *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   0 R    row scales (SL_ROW_SCALES, rows)
  *             1 R    X, sparse tile (rows, cols)
  *             2 W    Z (rows, cols) */
 static void expand_cpu(void *buffers[], void *argument)
@@ -82,7 +82,7 @@ static void expand_cpu(void *buffers[], void *argument)
 SL_CODELET(expand, 0x66CDAA, 3, STARPU_R, STARPU_R, STARPU_W);
 
 void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
-                      const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *z)
+                      const struct sl_dropout *drop, struct sl_tile *scales, struct sl_tile *z)
 {
     const struct expand_argument arg = {
         .shape = x->shape,
@@ -91,7 +91,7 @@ void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &expand_codelet,
                            .count = 3,
-                           .tiles = {facts, &x->tile, z},
+                           .tiles = {scales, &x->tile, z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)z->rows * (double)z->cols,

@@ -14,7 +14,7 @@ void sl_cuda_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
 
 /* Submit Z = X as a dense matrix, dropped out if `drop` is not NULL. */
 void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
-                      const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *z);
+                      const struct sl_dropout *drop, struct sl_tile *scales, struct sl_tile *z);
 
 /* Argument of the task expand. */
 struct expand_argument {

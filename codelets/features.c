@@ -161,7 +161,7 @@ struct sl_features sl_features_of_task(const struct features_argument *arg, void
 
 /* features
  *   argument  struct features_argument
- *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   0 R    row scales (SL_ROW_SCALES, rows)
  *             1 R    X, sparse tile (rows, cols)
  *             2 R    H (cols, width), part of a tile; transposed: (rows, width)
  *             3 W/RW Z (rows, width); transposed: (≥ cols, width) */
@@ -190,7 +190,7 @@ void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *t
                 .codelet = &features_codelet,
                 .count = 4,
                 .output = tiles->accumulate || tiles->keeps ? SL_TASK_UPDATES : SL_TASK_WRITES,
-                .tiles = {tiles->facts, &x->tile, tiles->h, tiles->z},
+                .tiles = {tiles->scales, &x->tile, tiles->h, tiles->z},
                 .argument = &arg,
                 .argument_size = sizeof arg,
                 .urgency = tiles->transposed ? SL_TASK_LATER : SL_TASK_SOON,

@@ -28,7 +28,7 @@ struct sl_features_tiles {
     bool keeps; /* further rows of Z are kept; else they are lost on a GPU */
     struct sl_sparse_tile *x;
     const struct sl_dropout *drop;
-    struct sl_tile *facts, *h;
+    struct sl_tile *scales, *h;
     int64_t h_row, h_col; /* where H begins in its tile */
     struct sl_tile *z;
 };

@@ -42,8 +42,8 @@ int sl_norm_pack(const struct sl_norm_tiles *from, struct sl_tile *g, struct sl_
     to->z_is_h = z == from->h;
     to->z_is_g = z == g;
     tiles[count++] = from->parameters;
-    if (to->facts)
-        tiles[count++] = from->facts;
+    if (to->scales)
+        tiles[count++] = from->scales;
     if (to->statistics)
         tiles[count++] = from->statistics;
     if (to->moments)
@@ -67,9 +67,9 @@ void sl_norm_buffers(const struct norm_argument *arg, void **buffers, struct nor
                              .weight = parameters.data + arg->column,
                              .bias = parameters.data + parameters.ld + arg->column};
     to->after = to->d = NULL;
-    if (arg->facts) {
-        norm->root = sl_row_fact(buffers[used], SL_ROW_ROOT);
-        to->after = sl_row_fact(buffers[used++], arg->after);
+    if (arg->scales) {
+        norm->root = sl_row_scale(buffers[used], SL_ROW_ROOT);
+        to->after = sl_row_scale(buffers[used++], arg->after);
     }
     if (arg->running) {
         norm->mean = parameters.data + 2 * parameters.ld + arg->column;
@@ -101,7 +101,7 @@ void sl_norm_buffers(const struct norm_argument *arg, void **buffers, struct nor
 
 /* norm
  *   argument  struct norm_argument
- *   buffers   …       R    rows' facts and factors, as far as the epilogue needs them
+ *   buffers   …       R    row scales and factors, as far as the epilogue needs them
  *             …       R    parameters (2 or 4, width)
  *             …       R    statistics (2, width) or moments (3, rows), if there are
  *             before  R    H (rows, cols), unless it is Z
@@ -114,7 +114,7 @@ static void norm_cpu(void *buffers[], void *argument)
 }
 
 /* norm_sums
- *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   0 R    row scales (SL_ROW_SCALES, rows)
  *             1 R    H (rows, cols)
  *             2 W    sums (2, cols) of double */
 static void norm_sums_cpu(void *buffers[], void *argument)
@@ -122,7 +122,7 @@ static void norm_sums_cpu(void *buffers[], void *argument)
     (void)argument;
     const struct sl_rows h = sl_rows_buffer(buffers[1]);
     sl_kernel_norm_sums(STARPU_MATRIX_GET_NY(buffers[1]), STARPU_MATRIX_GET_NX(buffers[1]),
-                        sl_row_fact(buffers[0], SL_ROW_ROOT), &h, sl_raw_buffer(buffers[2]),
+                        sl_row_scale(buffers[0], SL_ROW_ROOT), &h, sl_raw_buffer(buffers[2]),
                         STARPU_MATRIX_GET_LD(buffers[2]));
 }
 
@@ -170,7 +170,7 @@ static void norm_gradient_cpu(void *buffers[], void *argument)
 /* norm_back
  *   argument  struct norm_argument
  *   buffers   …       R    parameters (2 or 4, width)
- *             …       R    rows' facts (SL_ROW_FACTS, rows), if there are
+ *             …       R    row scales (SL_ROW_SCALES, rows), if there are
  *             …       R    statistics (2, width) or moments (3, rows), if there are
  *             …       R    D (2 or 4, width), or products (2, rows), if there is
  *             …       R    H (rows, cols), unless it is Y
@@ -222,13 +222,13 @@ void sl_submit_norm(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
     sl_task_submit(rt, &task);
 }
 
-void sl_submit_norm_sums(struct sl_runtime *rt, struct sl_tile *facts, struct sl_tile *h,
+void sl_submit_norm_sums(struct sl_runtime *rt, struct sl_tile *scales, struct sl_tile *h,
                          struct sl_tile *sums)
 {
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &norm_sums_codelet,
                            .count = 3,
-                           .tiles = {facts, h, sums},
+                           .tiles = {scales, h, sums},
                            .urgency = SL_TASK_SOON,
                            .work = (double)h->rows * (double)h->cols,
                        });
@@ -291,10 +291,10 @@ void sl_submit_norm_gradient(struct sl_runtime *rt, const struct sl_norm_tiles *
 
 void sl_submit_norm_back(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
                          struct sl_tile *g, struct sl_tile *d, int64_t count,
-                         enum sl_row_fact after, struct sl_tile *y)
+                         enum sl_row_scale after, struct sl_tile *y)
 {
     struct norm_argument arg = {
-        .facts = (d && !tiles->moments) || after != SL_ROW_NONE,
+        .scales = (d && !tiles->moments) || after != SL_ROW_NONE,
         .after = after,
         .count = (double)count,
     };

@@ -77,8 +77,8 @@ void sl_cuda_norm_back(const struct sl_norm_back *back, struct sl_cuda_queue que
  * Columns are normalised if there are statistics or if the norm is `running`, else rows. H has all
  * `width` columns, or columns from `column` on. */
 struct sl_norm_tiles {
-    struct sl_tile *facts; /* facts of the rows: the root, and `after` of sl_submit_norm_back */
-    struct sl_tile *h;     // (rows, cols)
+    struct sl_tile *scales;     /* row scales: the root, and `after` of sl_submit_norm_back */
+    struct sl_tile *h;          // (rows, cols)
     struct sl_tile *parameters; // (2, width); a norm of columns: (4, width)
     struct sl_tile *statistics; // (2, width), mean and variance of columns; NULL: rows
     struct sl_tile *moments;    // (3, rows): moments of rows that are cut; NULL: H has whole rows
@@ -88,13 +88,13 @@ struct sl_norm_tiles {
 };
 
 /* Submit Z = epilogue(weight·X + bias); Z may be the tile H. The epilogue (NULL: none) has neither
- * parameters nor a mask. The facts of the norm are not read. */
+ * parameters nor a mask. The scales of the norm are not read. */
 void sl_submit_norm(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
                     const struct sl_epilogue_tiles *epilogue, struct sl_tile *z);
 
 /* Submit SUMS (2, cols) of double, from H; a vertex counts at its root. sl_submit_norm_sums_add
  * submits Y += X, for sl_reduce. */
-void sl_submit_norm_sums(struct sl_runtime *rt, struct sl_tile *facts, struct sl_tile *h,
+void sl_submit_norm_sums(struct sl_runtime *rt, struct sl_tile *scales, struct sl_tile *h,
                          struct sl_tile *sums);
 void sl_submit_norm_sums_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
@@ -118,16 +118,16 @@ void sl_submit_norm_averages(struct sl_runtime *rt, int64_t count, struct sl_til
  * over all columns of the grid. D for cut rows: the sum of all products. D for whole rows: NULL. */
 void sl_submit_norm_back(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
                          struct sl_tile *g, struct sl_tile *d, int64_t count,
-                         enum sl_row_fact after, struct sl_tile *y);
+                         enum sl_row_scale after, struct sl_tile *y);
 
 /* Argument of the tasks norm, norm_gradient, norm_products and norm_back: the tiles that come
  * along, and other values. */
 struct norm_argument {
     float epsilon;
-    bool facts, statistics, moments, running, d, g;
+    bool scales, statistics, moments, running, d, g;
     int64_t column, whole;
     bool z_is_h, z_is_g; /* Z is the task's output */
-    enum sl_row_fact after;
+    enum sl_row_scale after;
     double count;
     struct epilogue_argument epilogue;
 };

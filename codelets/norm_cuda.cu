@@ -410,8 +410,9 @@ extern "C" void norm_sums_cuda(void *buffers[], void *)
 {
     const sl_rows h = sl_rows_buffer(buffers[1]);
     sl_cuda_norm_sums(STARPU_MATRIX_GET_NY(buffers[1]), STARPU_MATRIX_GET_NX(buffers[1]),
-                      sl_row_fact(buffers[0], SL_ROW_ROOT), &h, (double *)sl_raw_buffer(buffers[2]),
-                      STARPU_MATRIX_GET_LD(buffers[2]), sl_cuda_task_queue());
+                      sl_row_scale(buffers[0], SL_ROW_ROOT), &h,
+                      (double *)sl_raw_buffer(buffers[2]), STARPU_MATRIX_GET_LD(buffers[2]),
+                      sl_cuda_task_queue());
 }
 
 extern "C" void norm_statistics_cuda(void *buffers[], void *argument)

@@ -70,10 +70,10 @@ static inline struct sl_rows sl_rows_at(const struct sl_rows *rows, int64_t r, i
     return part;
 }
 
-/* Facts of each row of a tile: a (SL_ROW_FACTS, rows) tile with a row per fact. The normalised
- * adjacency is Â = diag(left)·S·diag(right) with S = A + I, whose values are 1 on a graph without
- * weights. */
-enum sl_row_fact {
+/* The row scales of a tile, and the vertices of its rows: a (SL_ROW_SCALES, rows) tile, in which
+ * each has a row. The normalised adjacency is Â = diag(left)·S·diag(right) with S = A + I, whose
+ * values are 1 on a graph without weights. */
+enum sl_row_scale {
     SL_ROW_NONE = -1,
     SL_ROW_VERTEX, /* the vertex's number in the dataset, uint32_t; the others are float */
     SL_ROW_LEFT,
@@ -82,7 +82,7 @@ enum sl_row_fact {
     SL_ROW_INVERSE_LEFT, /* 1 / left */
     SL_ROW_INVERSE_RIGHT,
     SL_ROW_ROOT, /* 1, or 0 for a copy of a vertex whose root is another row */
-    SL_ROW_FACTS,
+    SL_ROW_SCALES,
 };
 
 #endif

@@ -72,7 +72,7 @@ SL_EVERYWHERE float sl_average_step(float rate, float g, float w)
 
 /* Data in device memory on which a step depends beside its matrices: `end` (1), or NULL, and
  * `metrics` (SL_METRICS), as in sl_submit_optimizer. */
-struct sl_cuda_moment {
+struct sl_cuda_step {
     const double *end;
     double *metrics;
     double now;
@@ -87,7 +87,7 @@ struct sl_cuda_parameters {
     const float *counts, *g;
     float *w, *m, *v;
     int64_t ldc, ldg, ldw, ldm, ldv;
-    struct sl_cuda_moment moment;
+    struct sl_cuda_step step;
 };
 void sl_cuda_optimizer(const struct sl_optimizer_step *step,
                        const struct sl_cuda_parameters *parameters, struct sl_cuda_queue queue);

@@ -33,14 +33,13 @@ template <class T> __device__ __forceinline__ bool is_odd(T x)
 
 /* Return whether the step does nothing. A number of this layer that another block has found not
  * finite does not count. */
-__device__ __forceinline__ bool is_left_alone(const sl_cuda_moment &moment)
+__device__ __forceinline__ bool is_left_alone(const sl_cuda_step &step)
 {
-    const double *metrics = moment.metrics;
+    const double *metrics = step.metrics;
     const double gradient = metrics[SL_METRIC_BAD_GRADIENT], update = metrics[SL_METRIC_BAD_UPDATE];
-    return (moment.end && *moment.end > 0.0 && moment.now > *moment.end) ||
+    return (step.end && *step.end > 0.0 && step.now > *step.end) ||
            is_odd(metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN]) ||
-           (gradient != 0.0 && gradient != moment.layer) ||
-           (update != 0.0 && update != moment.layer);
+           (gradient != 0.0 && gradient != step.layer) || (update != 0.0 && update != step.layer);
 }
 
 enum { THREADS = 256 };
@@ -50,7 +49,7 @@ template <class Method>
 __global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Method method)
 {
     const int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (j >= p.cols || is_left_alone(p.moment))
+    if (j >= p.cols || is_left_alone(p.step))
         return;
     for (int64_t r = blockIdx.y; r < p.rows; r += gridDim.y) {
         float w = p.w[r * p.ldw + j], m = p.m[r * p.ldm + j], v = p.v ? p.v[r * p.ldv + j] : 0.0f;
@@ -58,9 +57,9 @@ __global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Met
         const Method own = p.counts ? method.counted(p.counts[r * p.ldc + j]) : method;
         own(g, &w, &m, &v);
         if (is_odd(g)) /* all writers write one value */
-            p.moment.metrics[SL_METRIC_BAD_GRADIENT] = p.moment.layer;
+            p.step.metrics[SL_METRIC_BAD_GRADIENT] = p.step.layer;
         if (is_odd(w) || is_odd(m) || is_odd(v))
-            p.moment.metrics[SL_METRIC_BAD_UPDATE] = p.moment.layer;
+            p.step.metrics[SL_METRIC_BAD_UPDATE] = p.step.layer;
         p.w[r * p.ldw + j] = w;
         p.m[r * p.ldm + j] = m;
         if (p.v)
@@ -72,14 +71,14 @@ __global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Met
 __global__ void __launch_bounds__(THREADS) average_kernel(sl_cuda_parameters p, float rate)
 {
     const int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (j >= p.cols || is_left_alone(p.moment))
+    if (j >= p.cols || is_left_alone(p.step))
         return;
     for (int64_t r = blockIdx.y; r < p.rows; r += gridDim.y) {
         const float g = p.g[r * p.ldg + j], w = sl_average_step(rate, g, p.w[r * p.ldw + j]);
         if (is_odd(g))
-            p.moment.metrics[SL_METRIC_BAD_GRADIENT] = p.moment.layer;
+            p.step.metrics[SL_METRIC_BAD_GRADIENT] = p.step.layer;
         if (is_odd(w))
-            p.moment.metrics[SL_METRIC_BAD_UPDATE] = p.moment.layer;
+            p.step.metrics[SL_METRIC_BAD_UPDATE] = p.step.layer;
         p.w[r * p.ldw + j] = w;
     }
 }

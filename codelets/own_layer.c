@@ -149,7 +149,7 @@ static void own_layer_cpu(void *buffers[], void *argument)
 
 /* own_layer_back
  *   argument  struct own_layer_back_argument
- *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   0 R    row scales (SL_ROW_SCALES, rows)
  *             1 R    parameters (matrices · cols + vectors, cols)
  *             2 R    G (rows, cols)
  *             3 W    gradient of the parameters, of this shape
@@ -171,7 +171,7 @@ static void own_layer_back_cpu(void *buffers[], void *argument)
                                  .parameters = sl_raw_buffer(buffers[1]),
                                  .h = h,
                                  .g = sl_rows_buffer(buffers[2]),
-                                 .after = sl_row_fact(buffers[0], arg->after),
+                                 .after = sl_row_scale(buffers[0], arg->after),
                                  .d = d.data,
                                  .ldd = d.ld,
                                  .y = h,
@@ -211,7 +211,7 @@ void sl_submit_own_layer(struct sl_runtime *rt, const struct sl_own_layer *own,
 }
 
 void sl_submit_own_layer_back(struct sl_runtime *rt, const struct sl_own_layer *own,
-                              struct sl_tile *facts, enum sl_row_fact after,
+                              struct sl_tile *scales, enum sl_row_scale after,
                               struct sl_tile *parameters, struct sl_tile *g,
                               struct sl_tile *gradient, struct sl_tile *h)
 {
@@ -219,7 +219,7 @@ void sl_submit_own_layer_back(struct sl_runtime *rt, const struct sl_own_layer *
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &own_layer_back_codelet,
                            .count = 5,
-                           .tiles = {facts, parameters, g, gradient, h},
+                           .tiles = {scales, parameters, g, gradient, h},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = 2.0 * work_of(own, h),

@@ -58,7 +58,7 @@ void sl_submit_own_layer(struct sl_runtime *rt, const struct sl_own_layer *own,
 
 /* Submit GRADIENT = the gradient of the parameters, and H = after · the gradient of H. */
 void sl_submit_own_layer_back(struct sl_runtime *rt, const struct sl_own_layer *own,
-                              struct sl_tile *facts, enum sl_row_fact after,
+                              struct sl_tile *scales, enum sl_row_scale after,
                               struct sl_tile *parameters, struct sl_tile *g,
                               struct sl_tile *gradient, struct sl_tile *h);
 
@@ -71,7 +71,7 @@ struct own_layer_argument {
 /* Argument of the task own_layer_back. */
 struct own_layer_back_argument {
     const struct sl_own_layer *own;
-    enum sl_row_fact after;
+    enum sl_row_scale after;
 };
 
 #endif

@@ -148,7 +148,7 @@ static void measure(const struct own_loss_argument *arg, const struct sl_own_los
 
 /* own_loss
  *   argument  struct own_loss_argument
- *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   0 R    row scales (SL_ROW_SCALES, rows)
  *             1 R    target (rows, sl_target_width) of int32
  *             2 W    metrics (1, SL_METRICS) of double
  *             3 RW   Z (rows, cols), then G */
@@ -167,7 +167,7 @@ static void own_loss_cpu(void *buffers[], void *argument)
                                        .z = z.data,
                                        .ldz = z.ld,
                                        .scale = arg->scale,
-                                       .factor = sl_row_fact(buffers[0], arg->factor),
+                                       .factor = sl_row_scale(buffers[0], arg->factor),
                                        .g = z.data,
                                        .ldg = z.ld},
             loss);
@@ -178,7 +178,7 @@ static void own_loss_cpu(void *buffers[], void *argument)
 
 /* own_count
  *   argument  struct own_loss_argument
- *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   0 R    row scales (SL_ROW_SCALES, rows)
  *             1 R    target (rows, sl_target_width) of int32
  *             2 R    Z (rows, cols)
  *             3 W    metrics (1, SL_METRICS) of double */
@@ -203,14 +203,14 @@ SL_HOST_CODELET(own_loss, 0xDB7093, 4, STARPU_R, STARPU_R, STARPU_W, STARPU_RW);
 SL_HOST_CODELET(own_count, 0xFFB6C1, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_W);
 
 void sl_submit_own_loss(struct sl_runtime *rt, const struct sl_own_loss *own, int64_t train_count,
-                        enum sl_row_fact factor, struct sl_tile *facts, struct sl_tile *target,
+                        enum sl_row_scale factor, struct sl_tile *scales, struct sl_tile *target,
                         struct sl_tile *metrics, struct sl_tile *z)
 {
     const struct own_loss_argument arg = {own, 1.0f / (float)train_count, factor};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &own_loss_codelet,
                            .count = 4,
-                           .tiles = {facts, target, metrics, z},
+                           .tiles = {scales, target, metrics, z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .urgency = SL_TASK_SOON,
@@ -220,14 +220,14 @@ void sl_submit_own_loss(struct sl_runtime *rt, const struct sl_own_loss *own, in
 }
 
 void sl_submit_own_count(struct sl_runtime *rt, const struct sl_own_loss *own,
-                         struct sl_tile *facts, struct sl_tile *target, struct sl_tile *z,
+                         struct sl_tile *scales, struct sl_tile *target, struct sl_tile *z,
                          struct sl_tile *metrics)
 {
     const struct own_loss_argument arg = {.own = own};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &own_count_codelet,
                            .count = 4,
-                           .tiles = {facts, target, z, metrics},
+                           .tiles = {scales, target, z, metrics},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)z->rows * (double)z->cols,

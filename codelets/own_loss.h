@@ -53,19 +53,19 @@ void sl_kernel_own_loss(const struct sl_own_loss *own, const struct sl_own_loss_
 struct own_loss_argument {
     const struct sl_own_loss *own;
     float scale;
-    enum sl_row_fact factor;
+    enum sl_row_scale factor;
 };
 
 /* Submit Z = the gradient of the mean loss over `train_count` training vertices, from logits Z. The
- * fact `factor` multiplies the rows. metrics = this tile's training loss sum and correct count, all
- * else 0. A row is correct as in sl_kernel_accuracy, or as in sl_kernel_value_count. */
+ * scale `factor` multiplies the rows. metrics = this tile's training loss sum and correct count,
+ * all else 0. A row is correct as in sl_kernel_accuracy, or as in sl_kernel_value_count. */
 void sl_submit_own_loss(struct sl_runtime *rt, const struct sl_own_loss *own, int64_t train_count,
-                        enum sl_row_fact factor, struct sl_tile *facts, struct sl_tile *target,
+                        enum sl_row_scale factor, struct sl_tile *scales, struct sl_tile *target,
                         struct sl_tile *metrics, struct sl_tile *z);
 
 /* Submit metrics = this tile's loss sums and correct counts of every split. */
 void sl_submit_own_count(struct sl_runtime *rt, const struct sl_own_loss *own,
-                         struct sl_tile *facts, struct sl_tile *target, struct sl_tile *z,
+                         struct sl_tile *scales, struct sl_tile *target, struct sl_tile *z,
                          struct sl_tile *metrics);
 
 #endif

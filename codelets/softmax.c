@@ -5,7 +5,7 @@
 
 /* softmax_loss
  *   argument  struct softmax_argument
- *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   0 R    row scales (SL_ROW_SCALES, rows)
  *             1 R    target (rows, 2) of int32
  *             2 W    metrics (1, SL_METRICS) of double
  *             3 RW   Z (rows, classes), then G */
@@ -19,7 +19,7 @@ static void softmax_loss_cpu(void *buffers[], void *argument)
     sl_kernel_softmax_loss(&(struct sl_softmax){.rows = z.rows,
                                                 .classes = z.cols,
                                                 .scale = arg->scale,
-                                                .factor = sl_row_fact(buffers[0], arg->factor),
+                                                .factor = sl_row_scale(buffers[0], arg->factor),
                                                 .target = sl_raw_buffer(buffers[1]),
                                                 .z = z.data,
                                                 .ldz = z.ld,
@@ -47,15 +47,15 @@ static void accuracy_cpu(void *buffers[], void *argument)
 SL_CODELET(softmax_loss, 0xDC143C, 4, STARPU_R, STARPU_R, STARPU_W, STARPU_RW);
 SL_CODELET(accuracy, 0xFF7F50, 3, STARPU_R, STARPU_R, STARPU_W);
 
-void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
-                            enum sl_row_fact factor, struct sl_tile *target,
+void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *scales,
+                            enum sl_row_scale factor, struct sl_tile *target,
                             struct sl_tile *metrics, struct sl_tile *z)
 {
     const struct softmax_argument arg = {1.0f / (float)train_count, factor};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &softmax_loss_codelet,
                            .count = 4,
-                           .tiles = {facts, target, metrics, z},
+                           .tiles = {scales, target, metrics, z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .urgency = SL_TASK_SOON,

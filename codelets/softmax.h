@@ -35,10 +35,10 @@ void sl_cuda_accuracy(int64_t rows, int64_t classes, const int32_t *target, cons
                       int64_t ldz, double *metrics, struct sl_cuda_queue queue);
 
 /* Submit Z = the gradient of the mean cross-entropy over `train_count` training vertices, from
- * logits Z. The fact `factor` multiplies the rows of the gradient. metrics = this tile's training
+ * logits Z. The scale `factor` multiplies the rows of the gradient. metrics = this tile's training
  * loss sum and correct count, all else 0. target: (rows, 2) of int32 {label or -1, split}. */
-void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
-                            enum sl_row_fact factor, struct sl_tile *target,
+void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *scales,
+                            enum sl_row_scale factor, struct sl_tile *target,
                             struct sl_tile *metrics, struct sl_tile *z);
 
 /* Submit metrics = this tile's loss sums and correct counts of every split. */
@@ -48,7 +48,7 @@ void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl
 /* Argument of the task softmax_loss. */
 struct softmax_argument {
     float scale; /* 1 / number of training vertices */
-    enum sl_row_fact factor;
+    enum sl_row_scale factor;
 };
 
 #endif

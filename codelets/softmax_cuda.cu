@@ -163,7 +163,7 @@ extern "C" void softmax_loss_cuda(void *buffers[], void *argument)
     const struct sl_softmax softmax = {z.rows,
                                        z.cols,
                                        arg->scale,
-                                       sl_row_fact(buffers[0], arg->factor),
+                                       sl_row_scale(buffers[0], arg->factor),
                                        (const int32_t *)sl_raw_buffer(buffers[1]),
                                        z.data,
                                        z.ld,

@@ -423,7 +423,7 @@ static void submit(struct sl_runtime *rt, struct starpu_codelet *codelet, struct
 static struct units_argument argument_of(const struct sl_unit_take *take)
 {
     return (struct units_argument){.block = take->block,
-                                   .epoch = take->moment.epoch,
+                                   .epoch = take->step.epoch,
                                    .at = take->at,
                                    .rows = take->rows,
                                    .zero = take->zero,
@@ -437,9 +437,9 @@ void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_take *take, stru
                     struct sl_tile *part)
 {
     const struct units_argument argument = argument_of(take);
-    const bool fills = take->moment.epoch == 0 && take->rows == part->rows;
+    const bool fills = take->step.epoch == 0 && take->rows == part->rows;
     struct sl_task task = {.output = fills ? SL_TASK_WRITES : SL_TASK_UPDATES,
-                           .tiles = {take->moment.end, whole},
+                           .tiles = {take->step.end, whole},
                            .count = 2};
     if (argument.kept)
         task.tiles[task.count++] = take->kept;
@@ -451,8 +451,7 @@ void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_take *take, struc
                    struct sl_tile *whole)
 {
     const struct units_argument argument = argument_of(take);
-    struct sl_task task = {
-        .output = SL_TASK_UPDATES, .tiles = {take->moment.end, part}, .count = 2};
+    struct sl_task task = {.output = SL_TASK_UPDATES, .tiles = {take->step.end, part}, .count = 2};
     if (argument.kept) {
         task.before_output = SL_TASK_UPDATES;
         task.tiles[task.count++] = take->kept;
@@ -461,11 +460,11 @@ void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_take *take, struc
     submit(rt, &put_codelet, argument, task);
 }
 
-void sl_submit_rows_in(struct sl_runtime *rt, const struct sl_units_moment *moment, int64_t at,
+void sl_submit_rows_in(struct sl_runtime *rt, const struct sl_units_step *step, int64_t at,
                        struct sl_tile *rows, struct sl_tile *tile)
 {
-    submit(rt, &rows_in_codelet, (struct units_argument){.epoch = moment->epoch, .at = at},
-           (struct sl_task){.tiles = {moment->end, rows, tile}, .count = 3});
+    submit(rt, &rows_in_codelet, (struct units_argument){.epoch = step->epoch, .at = at},
+           (struct sl_task){.tiles = {step->end, rows, tile}, .count = 3});
 }
 
 void sl_submit_rows_out(struct sl_runtime *rt, int64_t at, struct sl_tile *tile,
@@ -482,21 +481,20 @@ void sl_submit_clear_others(struct sl_runtime *rt, const struct sl_unit_block *b
            (struct sl_task){.tiles = {part}, .count = 1});
 }
 
-void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_moment *moment, int before,
+void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_step *step, int before,
                      struct sl_tile *kept, struct sl_tile *whole)
 {
     if (kept->rows)
-        submit(rt, &merge_codelet,
-               (struct units_argument){.epoch = moment->epoch, .before = before},
-               (struct sl_task){.tiles = {moment->end, kept, whole}, .count = 3});
+        submit(rt, &merge_codelet, (struct units_argument){.epoch = step->epoch, .before = before},
+               (struct sl_task){.tiles = {step->end, kept, whole}, .count = 3});
 }
 
-void sl_submit_share(struct sl_runtime *rt, const struct sl_units_moment *moment, bool zero,
+void sl_submit_share(struct sl_runtime *rt, const struct sl_units_step *step, bool zero,
                      struct sl_tile *whole, struct sl_tile *kept)
 {
     if (kept->rows)
-        submit(rt, &share_codelet, (struct units_argument){.epoch = moment->epoch, .zero = zero},
-               (struct sl_task){.tiles = {moment->end, whole, kept}, .count = 3});
+        submit(rt, &share_codelet, (struct units_argument){.epoch = step->epoch, .zero = zero},
+               (struct sl_task){.tiles = {step->end, whole, kept}, .count = 3});
 }
 
 void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)

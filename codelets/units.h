@@ -1,6 +1,6 @@
 /* Blocks of a layer's parameters: the rows and columns of some units. A sub-model takes its blocks
  * from the parameters of a wide model, and puts them back (GIST). The parameters are cut into
- * panels of rows, and each task works on one panel: "the whole" is a panel, or all rows.
+ * shards of rows, and each task works on one shard: "the whole" is a shard, or all rows.
  *
  * The parameters of a layer are `weights` matrices, one after the other, whose rows are units of
  * the layer's input, then other rows: vectors and biases. Columns are units of its output. Blocks
@@ -117,7 +117,7 @@ enum { SL_UNITS_HISTORY = SL_RUNTIME_WORKSPACE / 2 };
 
 /* The epoch of a task, and the run's last epoch in `end`, a (1, 1) tile of double
  * (codelets/optimizer.h). The task does nothing in later epochs. Epoch 0 always counts. */
-struct sl_units_moment {
+struct sl_units_step {
     int epoch;
     struct sl_tile *end;
 };
@@ -125,7 +125,7 @@ struct sl_units_moment {
 /* A copy of a block's entries from the whole into rows of a tile. */
 struct sl_unit_take {
     struct sl_unit_block block;
-    struct sl_units_moment moment;
+    struct sl_units_step step;
     int64_t at, rows;     /* first row of the tile to write, and number of rows */
     bool zero;            /* write zeros, also for shared entries */
     struct sl_tile *kept; /* this sub-model's shared entries; no rows: none; NULL: take shared
@@ -140,14 +140,14 @@ void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_take *take, stru
                     struct sl_tile *part);
 void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *part,
                    struct sl_tile *whole);
-void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_moment *moment, int before,
+void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_step *step, int before,
                      struct sl_tile *kept, struct sl_tile *whole);
-void sl_submit_share(struct sl_runtime *rt, const struct sl_units_moment *moment, bool zero,
+void sl_submit_share(struct sl_runtime *rt, const struct sl_units_step *step, bool zero,
                      struct sl_tile *whole, struct sl_tile *kept);
 void sl_submit_clear_others(struct sl_runtime *rt, const struct sl_unit_block *block,
                             struct sl_tile *part);
 /* Copy rows that travel: `rows` into `tile` from row `at` on (in), or back (out). */
-void sl_submit_rows_in(struct sl_runtime *rt, const struct sl_units_moment *moment, int64_t at,
+void sl_submit_rows_in(struct sl_runtime *rt, const struct sl_units_step *step, int64_t at,
                        struct sl_tile *rows, struct sl_tile *tile);
 void sl_submit_rows_out(struct sl_runtime *rt, int64_t at, struct sl_tile *tile,
                         struct sl_tile *rows);

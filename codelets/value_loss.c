@@ -5,7 +5,7 @@
 
 /* value_loss
  *   argument  struct value_loss_argument
- *   buffers   R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   R    row scales (SL_ROW_SCALES, rows)
  *             R    target (rows, 2 + cols) of int32
  *             R    weights (2, cols), if weighted
  *             W    metrics (1, SL_METRICS) of double
@@ -24,7 +24,7 @@ static void value_loss_cpu(void *buffers[], void *argument)
                                 .scale = arg->scale,
                                 .smoothing = arg->smoothing,
                                 .weights = arg->weighted ? sl_raw_buffer(buffers[2]) : NULL,
-                                .factor = sl_row_fact(buffers[0], arg->factor),
+                                .factor = sl_row_scale(buffers[0], arg->factor),
                                 .target = sl_raw_buffer(buffers[1]),
                                 .z = z.data,
                                 .ldz = z.ld,
@@ -58,7 +58,7 @@ SL_CODELET_ANY(value_loss, 0xCD5C5C);
 SL_CODELET(value_count, 0xF08080, 3, STARPU_R, STARPU_R, STARPU_W);
 
 void sl_submit_value_loss(struct sl_runtime *rt, enum sl_value_loss_kind kind, int64_t train_count,
-                          float smoothing, enum sl_row_fact factor, struct sl_tile *facts,
+                          float smoothing, enum sl_row_scale factor, struct sl_tile *scales,
                           struct sl_tile *target, struct sl_tile *weights, struct sl_tile *metrics,
                           struct sl_tile *z)
 {
@@ -66,7 +66,7 @@ void sl_submit_value_loss(struct sl_runtime *rt, enum sl_value_loss_kind kind, i
                                             weights != NULL};
     struct sl_task task = {
         .codelet = &value_loss_codelet,
-        .tiles = {facts, target},
+        .tiles = {scales, target},
         .count = 2,
         .before_output = SL_TASK_WRITES,
         .output = SL_TASK_UPDATES,

@@ -45,15 +45,15 @@ void sl_cuda_value_count(const struct sl_value_loss *v, double *metrics,
 struct value_loss_argument {
     enum sl_value_loss_kind kind;
     float scale, smoothing;
-    enum sl_row_fact factor;
+    enum sl_row_scale factor;
     bool weighted;
 };
 
 /* Submit Z = the gradient of the mean loss over `train_count` training vertices, from logits Z. The
- * fact `factor` multiplies the rows. weights (2, cols), or NULL. metrics = this tile's training
+ * scale `factor` multiplies the rows. weights (2, cols), or NULL. metrics = this tile's training
  * loss sum and correct count, all else 0. */
 void sl_submit_value_loss(struct sl_runtime *rt, enum sl_value_loss_kind kind, int64_t train_count,
-                          float smoothing, enum sl_row_fact factor, struct sl_tile *facts,
+                          float smoothing, enum sl_row_scale factor, struct sl_tile *scales,
                           struct sl_tile *target, struct sl_tile *weights, struct sl_tile *metrics,
                           struct sl_tile *z);
 

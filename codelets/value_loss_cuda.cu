@@ -123,7 +123,7 @@ extern "C" void value_loss_cuda(void *buffers[], void *argument)
     v.scale = arg->scale;
     v.smoothing = arg->smoothing;
     v.weights = arg->weighted ? (const float *)sl_raw_buffer(buffers[2]) : nullptr;
-    v.factor = sl_row_fact(buffers[0], arg->factor);
+    v.factor = sl_row_scale(buffers[0], arg->factor);
     v.target = (const int32_t *)sl_raw_buffer(buffers[1]);
     v.z = v.g = z.data;
     v.ldz = v.ldg = z.ld;

@@ -6,7 +6,7 @@
 
 /* weighted_softmax
  *   argument  struct weighted_softmax_argument
- *   buffers   R    rows' facts (SL_ROW_FACTS, rows)
+ *   buffers   R    row scales (SL_ROW_SCALES, rows)
  *             R    target (rows, 2) of int32
  *             R    weights (2, classes), if weighted
  *             W    metrics (1, SL_METRICS) of double
@@ -23,7 +23,7 @@ static void weighted_softmax_cpu(void *buffers[], void *argument)
         &(struct sl_weighted_softmax){.softmax = {.rows = z.rows,
                                                   .classes = z.cols,
                                                   .scale = arg->scale,
-                                                  .factor = sl_row_fact(buffers[0], arg->factor),
+                                                  .factor = sl_row_scale(buffers[0], arg->factor),
                                                   .target = sl_raw_buffer(buffers[1]),
                                                   .z = z.data,
                                                   .ldz = z.ld,
@@ -37,7 +37,7 @@ static void weighted_softmax_cpu(void *buffers[], void *argument)
 SL_CODELET_ANY(weighted_softmax, 0xB22222);
 
 void sl_submit_weighted_softmax(struct sl_runtime *rt, int64_t train_count, float smoothing,
-                                enum sl_row_fact factor, struct sl_tile *facts,
+                                enum sl_row_scale factor, struct sl_tile *scales,
                                 struct sl_tile *target, struct sl_tile *weights,
                                 struct sl_tile *metrics, struct sl_tile *z)
 {
@@ -45,7 +45,7 @@ void sl_submit_weighted_softmax(struct sl_runtime *rt, int64_t train_count, floa
                                                   weights != NULL};
     struct sl_task task = {
         .codelet = &weighted_softmax_codelet,
-        .tiles = {facts, target},
+        .tiles = {scales, target},
         .count = 2,
         .before_output = SL_TASK_WRITES,
         .output = SL_TASK_UPDATES,

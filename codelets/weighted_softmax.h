@@ -24,15 +24,15 @@ void sl_cuda_weighted_softmax(const struct sl_weighted_softmax *w, double *metri
 /* Argument of the task weighted_softmax. */
 struct weighted_softmax_argument {
     float scale, smoothing;
-    enum sl_row_fact factor;
+    enum sl_row_scale factor;
     bool weighted;
 };
 
 /* Submit Z = the gradient of the mean loss over `train_count` training vertices, from logits Z. The
- * fact `factor` multiplies the rows. weights (2, classes): the second row weighs classes; NULL: 1.
+ * scale `factor` multiplies the rows. weights (2, classes): the second row weighs classes; NULL: 1.
  * metrics = this tile's training loss sum and correct count, all else 0. */
 void sl_submit_weighted_softmax(struct sl_runtime *rt, int64_t train_count, float smoothing,
-                                enum sl_row_fact factor, struct sl_tile *facts,
+                                enum sl_row_scale factor, struct sl_tile *scales,
                                 struct sl_tile *target, struct sl_tile *weights,
                                 struct sl_tile *metrics, struct sl_tile *z);
 

@@ -108,7 +108,7 @@ extern "C" void weighted_softmax_cuda(void *buffers[], void *argument)
     w.softmax = {z.rows,
                  z.cols,
                  arg->scale,
-                 sl_row_fact(buffers[0], arg->factor),
+                 sl_row_scale(buffers[0], arg->factor),
                  (const int32_t *)sl_raw_buffer(buffers[1]),
                  z.data,
                  z.ld,

@@ -577,9 +577,9 @@ void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
 }
 
 static void block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                       const struct sl_moment *moment, const struct sl_reduction *reduction)
+                       const struct sl_walk_step *step, const struct sl_reduction *reduction)
 {
-    (void)moment;
+    (void)step;
     sl_block_walk(rt, d, reduction, NULL, NULL);
 }
 

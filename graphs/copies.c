@@ -325,16 +325,16 @@ static struct sl_matrix seen_by_all(const struct sl_groups *groups, const struct
     return seen;
 }
 
-static bool is_exact(const struct sl_copies *copies, const struct sl_copies_moment *moment)
+static bool is_exact(const struct sl_copies *copies, const struct sl_copies_step *step)
 {
-    return copies->delay == 0 || moment->exact || moment->step < copies->delay;
+    return copies->delay == 0 || step->exact || step->before < copies->delay;
 }
 
 /* Return the exchange's place for the messages of a period of `delay` steps. Messages that are read
  * at once have place 0. */
-static int place_of(const struct sl_copies_moment *moment, int64_t period)
+static int place_of(const struct sl_copies_step *step, int64_t period)
 {
-    return 1 + 2 * moment->number + (int)(period % 2);
+    return 1 + 2 * step->number + (int)(period % 2);
 }
 
 static void unpack_all(struct sl_copies *copies, struct sl_exchange *x, int place, bool accumulate,
@@ -346,19 +346,19 @@ static void unpack_all(struct sl_copies *copies, struct sl_exchange *x, int plac
                            accumulate, z, copies->column);
 }
 
-void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *moment,
+void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_step *step,
                        const struct sl_matrix *h)
 {
     struct sl_runtime *all = copies->groups->all;
     struct sl_exchange *x = &copies->to_copies;
     struct sl_matrix seen = seen_by_all(copies->groups, h);
-    const bool exact = is_exact(copies, moment);
-    const int64_t period = copies->delay ? moment->step / copies->delay : 0;
-    if (copies->delay && moment->step % copies->delay == 0)
-        sl_exchange_post(all, x, &seen, copies->column, place_of(moment, period));
+    const bool exact = is_exact(copies, step);
+    const int64_t period = copies->delay ? step->before / copies->delay : 0;
+    if (copies->delay && step->before % copies->delay == 0)
+        sl_exchange_post(all, x, &seen, copies->column, place_of(step, period));
     if (exact)
         sl_exchange_post(all, x, &seen, copies->column, 0);
-    unpack_all(copies, x, exact ? 0 : place_of(moment, period - 1), false, &seen);
+    unpack_all(copies, x, exact ? 0 : place_of(step, period - 1), false, &seen);
     free(seen.tiles);
 }
 
@@ -388,13 +388,13 @@ static struct sl_tile *zeros_like(struct sl_copies *copies, const struct sl_matr
 }
 
 /* Clear copies when their gradients are packed, before owners add other groups' gradients. */
-void sl_copies_return(struct sl_copies *copies, const struct sl_copies_moment *moment,
+void sl_copies_return(struct sl_copies *copies, const struct sl_copies_step *step,
                       const struct sl_matrix *g)
 {
     struct sl_runtime *all = copies->groups->all;
     struct sl_matrix seen = seen_by_all(copies->groups, g);
     struct sl_tile *zero = zeros_like(copies, g);
-    const bool exact = is_exact(copies, moment);
+    const bool exact = is_exact(copies, step);
     if (exact)
         sl_exchange_post(all, &copies->to_owners, &seen, copies->column, 0);
     for (int p = 0; p < copies->to_copies.receives; p++)

@@ -61,17 +61,17 @@ int64_t sl_copies_bytes(const struct sl_copies *copies, const struct sl_matrix *
 int64_t sl_copies_list_bytes(const struct sl_copies *copies);
 
 /* The place of an exchange in a training run. */
-struct sl_copies_moment {
-    int number;   /* number of the layer among refreshed layers */
-    int64_t step; /* training steps before this step */
-    bool exact;   /* the exchange is exact, whatever the delay */
+struct sl_copies_step {
+    int number;     /* number of the layer among refreshed layers */
+    int64_t before; /* training steps before this step */
+    bool exact;     /* the exchange is exact, whatever the delay */
 };
 
 /* Submit H(copy) = H(owner), and G(owner) += Σ G(copy), G(copy) = 0, for a matrix of the group's
  * view. All ranks call both functions in the same order. */
-void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *moment,
+void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_step *step,
                        const struct sl_matrix *h);
-void sl_copies_return(struct sl_copies *copies, const struct sl_copies_moment *moment,
+void sl_copies_return(struct sl_copies *copies, const struct sl_copies_step *step,
                       const struct sl_matrix *g);
 
 #endif

@@ -13,12 +13,12 @@
 #include "graphs/relay.h"
 
 /* The place of an aggregation in a training run. */
-struct sl_moment {
+struct sl_walk_step {
     bool back;  /* aggregates gradients */
     int number; /* the aggregation's number in its training step, from 0; -1: outside of a training
                    step */
-    int64_t step; /* training steps before this step, without exact ones */
-    bool exact;   /* clones meet in this step, whatever the delay */
+    int64_t before; /* training steps before this step, without exact ones */
+    bool exact;     /* clones meet in this step, whatever the delay */
 };
 
 /* The size of the rows that travel in an aggregation. */
@@ -71,12 +71,12 @@ struct sl_distribution_kind {
     /* Submit an aggregation. Outputs have the distribution's row order, moved matrices the order of
      * the columns of A. For a reducer that is `alone`, tiles of A are not joined (no span). */
     void (*walk)(struct sl_runtime *rt, const struct sl_distribution *d,
-                 const struct sl_moment *moment, const struct sl_reduction *reduction);
+                 const struct sl_walk_step *step, const struct sl_reduction *reduction);
     /* Return the peak bytes of received and packed rows on this rank during aggregation `now`. Rows
      * packed for aggregation `before` may still be in use. */
     int64_t (*received_bytes)(const struct sl_runtime *rt, const struct sl_distribution *d,
                               const struct sl_passage *now, const struct sl_passage *before);
-    /* Return whether rank `rank` keeps a copy of `owner`'s tiles of the adjacency and facts of
+    /* Return whether rank `rank` keeps a copy of `owner`'s tiles of the adjacency and row scales of
      * rows. */
     bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
     /* Return in how many rounds copies of a dropped adjacency arrive. */

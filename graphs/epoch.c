@@ -41,7 +41,7 @@ static void add_earlier(struct sl_network *net, struct sl_layer *layer)
     for (int t = 0; t < y->tile_rows * y->tile_cols; t++)
         sl_submit_add_scaled(net->rt, &(struct sl_add_scaled){
                                           .scale = layer->weight,
-                                          .facts = &net->graph->facts[0][t / y->tile_cols],
+                                          .scales = &net->graph->scales[0][t / y->tile_cols],
                                           .factor = from == to ? SL_ROW_NONE
                                                     : from     ? SL_ROW_INVERSE_RIGHT
                                                                : SL_ROW_RIGHT,
@@ -50,9 +50,9 @@ static void add_earlier(struct sl_network *net, struct sl_layer *layer)
                                       });
 }
 
-static struct sl_copies_moment moment_of(const struct sl_network *net, const struct sl_layer *layer)
+static struct sl_copies_step step_of(const struct sl_network *net, const struct sl_layer *layer)
 {
-    return (struct sl_copies_moment){layer->refreshing, net->steps, net->exact};
+    return (struct sl_copies_step){layer->refreshing, net->steps, net->exact};
 }
 
 static void compute(struct sl_network *net, struct sl_layer *layer, bool training)
@@ -63,9 +63,9 @@ static void compute(struct sl_network *net, struct sl_layer *layer, bool trainin
         add_earlier(net, layer);
     if (!layer->refreshed)
         return;
-    const struct sl_copies_moment moment = moment_of(net, layer);
+    const struct sl_copies_step step = step_of(net, layer);
     sl_reach_set(net, &layer->output, layer->read);
-    sl_copies_refresh(net->copies, &moment, &layer->output);
+    sl_copies_refresh(net->copies, &step, &layer->output);
 }
 
 void sl_network_forward(struct sl_network *net, bool training)
@@ -97,9 +97,9 @@ static void need(struct sl_network *net, struct sl_layer *layer)
 
 /* ---- Backward ---- */
 
-/* Return the fact that turns rows of the gradient of one layer's pre-activation into rows for
+/* Return the scale that turns rows of the gradient of one layer's pre-activation into rows for
  * another layer. */
-static enum sl_row_fact factor_between(const struct sl_layer *from, const struct sl_layer *to)
+static enum sl_row_scale factor_between(const struct sl_layer *from, const struct sl_layer *to)
 {
     return from->gradient_factor == to->gradient_factor ? SL_ROW_NONE
            : from->gradient_factor == SL_ROW_LEFT       ? SL_ROW_INVERSE_LEFT
@@ -114,7 +114,7 @@ static void add_later(struct sl_network *net, struct sl_layer *layer, struct sl_
         for (int t = 0; later->added == layer && t < g->tile_rows * g->tile_cols; t++)
             sl_submit_add_scaled(net->rt, &(struct sl_add_scaled){
                                               .scale = later->weight,
-                                              .facts = &net->graph->facts[0][t / g->tile_cols],
+                                              .scales = &net->graph->scales[0][t / g->tile_cols],
                                               .factor = factor_between(later, layer),
                                               .x = &later->g->tiles[t],
                                               .y = &g->tiles[t],
@@ -156,8 +156,8 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     if (layer->index > 0)
         add_later(net, layer - 1, before);
     if (layer->index > 0 && (layer - 1)->refreshed) {
-        const struct sl_copies_moment moment = moment_of(net, layer - 1);
-        sl_copies_return(net->copies, &moment, before);
+        const struct sl_copies_step step = step_of(net, layer - 1);
+        sl_copies_return(net->copies, &step, before);
         sl_reach_set(net, before, (layer - 1)->hops);
     }
     return before;
@@ -247,7 +247,7 @@ static void sum_metrics(struct sl_network *net)
 static struct sl_loss_tiles loss_tiles(struct sl_network *net, const struct sl_matrix *logits,
                                        int order, int i)
 {
-    return (struct sl_loss_tiles){.facts = &net->graph->facts[order][i],
+    return (struct sl_loss_tiles){.scales = &net->graph->scales[order][i],
                                   .target = &net->graph->target[order][i],
                                   .own = net->graph->objective.loss->own,
                                   .weights = net->graph->weights,

@@ -25,7 +25,7 @@ struct sl_graph {
      * other */
     const struct sl_sparse_matrix *adjacency;            // (row_orders)
     const struct sl_sparse_matrix *adjacency_transposed; /* `adjacency` where S is symmetric */
-    struct sl_tile *const *facts; // (row_orders) x T tiles (SL_ROW_FACTS, rows)
+    struct sl_tile *const *scales; // (row_orders) x T tiles (SL_ROW_SCALES, rows)
     struct sl_input input;
     bool scaled; /* rows of the features are stored multiplied by diag(right) */
     struct sl_input

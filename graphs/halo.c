@@ -230,9 +230,9 @@ static void add_row(struct walk *w, int i)
 }
 
 void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                  const struct sl_moment *moment, const struct sl_reduction *reduction)
+                  const struct sl_walk_step *step, const struct sl_reduction *reduction)
 {
-    (void)moment;
+    (void)step;
     struct sl_halo *halo = halo_of(d, reduction->a);
     struct walk w = {
         .rt = rt,

@@ -62,7 +62,7 @@ void sl_halo_destroy(struct sl_halo *halo);
 int sl_halo_span_of(const struct sl_distribution *d, int i, int k);
 int sl_halo_sparse_owner(const struct sl_distribution *d, int i, int k);
 void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                  const struct sl_moment *moment, const struct sl_reduction *reduction);
+                  const struct sl_walk_step *step, const struct sl_reduction *reduction);
 int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                const struct sl_passage *now, const struct sl_passage *before);
 int sl_halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d);

@@ -157,14 +157,14 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
     sl_network_take(net, dropped, sl_reach_of_input(layer));
     for (int t = 0; t < dropped->tile_rows * dropped->tile_cols; t++) {
         struct sl_tile *out = &dropped->tiles[t],
-                       *facts = &net->graph->facts[dropped->row_order][t / dropped->tile_cols];
+                       *scales = &net->graph->scales[dropped->row_order][t / dropped->tile_cols];
         struct sl_sparse_tile *x =
             net->graph->input.sparse ? &net->graph->input.csr.tiles[t] : NULL;
         drop.column0 = (uint32_t)dropped->col_cut[t % dropped->tile_cols];
         if (!x)
-            sl_submit_dropout(net->rt, &drop, facts, 0, &net->graph->input.dense.tiles[t], out);
+            sl_submit_dropout(net->rt, &drop, scales, 0, &net->graph->input.dense.tiles[t], out);
         else if (x->shape.nnz)
-            sl_submit_expand(net->rt, x, &drop, facts, out);
+            sl_submit_expand(net->rt, x, &drop, scales, out);
         else
             sl_submit_fill(net->rt, 0.0f, out);
     }

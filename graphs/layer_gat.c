@@ -275,14 +275,14 @@ void sl_gat_attend(struct sl_network *net, struct sl_layer *layer, bool training
     sl_network_take(net, &gat->scores, sl_reach_of_input(layer));
     sl_network_take(net, &gat->state, layer->hops);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_scores(net->rt, &how, &net->graph->facts[0][i],
+        sl_submit_attention_scores(net->rt, &how, &net->graph->scales[0][i],
                                    sl_matrix_tile(projected, i, c),
                                    sl_matrix_tile(&gat->scores, i, c));
     sl_network_walk(
         net, layer, false,
         &(struct sl_reduction){
             .moved = {projected}, .row = {&gat->scores}, .out = {&gat->state}, .how = &how});
-    const struct sl_row_epilogue finish = {*epilogue, net->graph->facts[0], NULL};
+    const struct sl_row_epilogue finish = {*epilogue, net->graph->scales[0], NULL};
     for (int i = own.from; i < own.to; i++) {
         const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, output, c);
         sl_submit_attention_output(net->rt, &how, &tiles, sl_matrix_tile(&gat->state, i, c),

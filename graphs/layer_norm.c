@@ -240,7 +240,7 @@ static struct sl_norm_tiles norm_of(const struct sl_network *net, struct sl_laye
     struct batch *batch = layer->kind->averages ? layer->own : NULL;
     struct cut_rows *rows = layer->kind->averages ? NULL : layer->own;
     return (struct sl_norm_tiles){
-        .facts = &net->graph->facts[0][i],
+        .scales = &net->graph->scales[0][i],
         .h = sl_matrix_tile(&(layer - 1)->output, i, c),
         .parameters = &layer->model->parameters,
         .statistics = batch && training ? &batch->statistics : NULL,
@@ -262,7 +262,7 @@ static void take_statistics(struct sl_network *net, struct sl_layer *layer)
     for (int t = 0; t < batch->tiles; t++)
         batch->sums[t].idle = (layer - 1)->output.tiles[t].idle;
     for (int i = own.rows.from; i < own.rows.to; i++)
-        sl_submit_norm_sums(net->rt, &net->graph->facts[0][i],
+        sl_submit_norm_sums(net->rt, &net->graph->scales[0][i],
                             sl_matrix_tile(&(layer - 1)->output, i, own.column),
                             &batch->sums[i * columns + own.column]);
     for (int j = 0; j < columns; j++) {
@@ -312,7 +312,7 @@ static void take_moments(struct sl_network *net, struct sl_layer *layer)
 static void forward(struct sl_network *net, struct sl_layer *layer, bool training)
 {
     const struct sl_row_epilogue finish = {sl_layer_activation(net, layer, training),
-                                           net->graph->facts[0], NULL};
+                                           net->graph->scales[0], NULL};
     const struct own own = own_of(net);
     if (layer->own && layer->kind->averages && training && !net->again)
         take_statistics(net, layer);
@@ -446,11 +446,11 @@ void sl_norm_block(struct sl_network *net, const struct sl_norm_blocks *b,
                    struct sl_tile *parameters, const struct sl_epilogue_tiles *epilogue,
                    const struct sl_matrix *h, const struct sl_matrix *z)
 {
-    const struct sl_row_epilogue finish = {*epilogue, net->graph->facts[0], NULL};
+    const struct sl_row_epilogue finish = {*epilogue, net->graph->scales[0], NULL};
     const struct own own = own_of(net);
     for (int i = own.rows.from; i < own.rows.to; i++) {
         const struct sl_norm_tiles norm = {
-            .facts = &net->graph->facts[0][i],
+            .scales = &net->graph->scales[0][i],
             .h = sl_matrix_tile(h, i, own.column),
             .parameters = parameters,
             .moments = b ? &b->moments[i] : NULL,

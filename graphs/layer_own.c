@@ -75,7 +75,7 @@ static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 static void forward(struct sl_network *net, struct sl_layer *layer, bool training)
 {
     const struct sl_row_epilogue finish = {sl_layer_activation(net, layer, training),
-                                           net->graph->facts[0], NULL};
+                                           net->graph->scales[0], NULL};
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     for (int i = own.from; i < own.to; i++) {
         const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, &layer->output, 0);
@@ -91,7 +91,7 @@ static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer
     struct sl_matrix *h = &(layer - 1)->output;
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_own_layer_back(net->rt, layer->kind->own, &net->graph->facts[0][i],
+        sl_submit_own_layer_back(net->rt, layer->kind->own, &net->graph->scales[0][i],
                                  (layer - 1)->gradient_factor, &layer->model->parameters,
                                  sl_matrix_tile(g, i, 0), sl_matrix_tile(&layer->gradients, i, 0),
                                  sl_matrix_tile(h, i, 0));

@@ -9,7 +9,7 @@
 
 /* Tiles of one row tile's vertices, on which a loss works. */
 struct sl_loss_tiles {
-    struct sl_tile *facts, *target, *metrics;
+    struct sl_tile *scales, *target, *metrics;
     const struct sl_own_loss *own; /* the program's loss, where it is one */
     struct sl_tile *weights; /* (2, columns) on this rank: weights of the values 0 and 1; NULL: 1 */
     struct sl_tile *z;       /* the logits */
@@ -28,9 +28,9 @@ struct sl_loss {
     bool weighted;                 /* may have weights of classes, and smooth labels */
     const struct sl_own_loss *own; /* a program's loss (graphs/loss_own.c); NULL: built in */
     /* Submit metrics = the sums over the training vertices, Z = the gradient of their mean loss,
-     * times the fact `factor` of each row. */
+     * times the scale `factor` of each row. */
     void (*differentiate)(struct sl_runtime *rt, const struct sl_loss_options *options,
-                          enum sl_row_fact factor, const struct sl_loss_tiles *tiles);
+                          enum sl_row_scale factor, const struct sl_loss_tiles *tiles);
     /* Submit metrics = the sums over all vertices, for each split, without weights and smoothing.
      */
     void (*count)(struct sl_runtime *rt, const struct sl_loss_tiles *tiles);

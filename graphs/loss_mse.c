@@ -2,10 +2,10 @@
 #include "graphs/loss.h"
 
 static void differentiate(struct sl_runtime *rt, const struct sl_loss_options *options,
-                          enum sl_row_fact factor, const struct sl_loss_tiles *tiles)
+                          enum sl_row_scale factor, const struct sl_loss_tiles *tiles)
 {
     sl_submit_value_loss(rt, SL_VALUE_SQUARE, options->train_count, (float)options->smoothing,
-                         factor, tiles->facts, tiles->target, tiles->weights, tiles->metrics,
+                         factor, tiles->scales, tiles->target, tiles->weights, tiles->metrics,
                          tiles->z);
 }
 

@@ -14,15 +14,15 @@ static struct entry {
 static int count;
 
 static void differentiate(struct sl_runtime *rt, const struct sl_loss_options *options,
-                          enum sl_row_fact factor, const struct sl_loss_tiles *tiles)
+                          enum sl_row_scale factor, const struct sl_loss_tiles *tiles)
 {
-    sl_submit_own_loss(rt, tiles->own, options->train_count, factor, tiles->facts, tiles->target,
+    sl_submit_own_loss(rt, tiles->own, options->train_count, factor, tiles->scales, tiles->target,
                        tiles->metrics, tiles->z);
 }
 
 static void count_all(struct sl_runtime *rt, const struct sl_loss_tiles *tiles)
 {
-    sl_submit_own_count(rt, tiles->own, tiles->facts, tiles->target, tiles->z, tiles->metrics);
+    sl_submit_own_count(rt, tiles->own, tiles->scales, tiles->target, tiles->z, tiles->metrics);
 }
 
 static struct entry *find(const char *name)

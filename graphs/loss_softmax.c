@@ -3,14 +3,14 @@
 #include "graphs/loss.h"
 
 static void differentiate(struct sl_runtime *rt, const struct sl_loss_options *options,
-                          enum sl_row_fact factor, const struct sl_loss_tiles *tiles)
+                          enum sl_row_scale factor, const struct sl_loss_tiles *tiles)
 {
     if (tiles->weights || options->smoothing > 0.0)
         sl_submit_weighted_softmax(rt, options->train_count, (float)options->smoothing, factor,
-                                   tiles->facts, tiles->target, tiles->weights, tiles->metrics,
+                                   tiles->scales, tiles->target, tiles->weights, tiles->metrics,
                                    tiles->z);
     else
-        sl_submit_softmax_loss(rt, options->train_count, tiles->facts, factor, tiles->target,
+        sl_submit_softmax_loss(rt, options->train_count, tiles->scales, factor, tiles->target,
                                tiles->metrics, tiles->z);
 }
 

@@ -431,11 +431,12 @@ struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct 
                                                       net->update, (uint32_t)layer->index));
 }
 
-/* Return the facts where rows are clones: only facts know the vertex of a clone. Else return NULL.
+/* Return the scales where rows are clones: only scales know the vertex of a clone. Else return
+ * NULL.
  */
 static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl_matrix *z)
 {
-    return net->graph->distribution->kind->clones ? net->graph->facts[z->row_order] : NULL;
+    return net->graph->distribution->kind->clones ? net->graph->scales[z->row_order] : NULL;
 }
 
 void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool back,
@@ -443,16 +444,16 @@ void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool 
 {
     const int rows = reduction->out[0]->row_order;
     const struct sl_distribution *d = &net->graph->distribution[rows];
-    const struct sl_moment moment = {
+    const struct sl_walk_step step = {
         .back = back,
         .number = net->aggregations < 0 ? -1 : net->aggregations++,
-        .step = net->late_steps,
+        .before = net->late_steps,
         .exact = net->exact,
     };
     reduction->reducer = back ? layer->reducer->back : layer->reducer;
     reduction->vertices = reduction->reducer->numbered ? vertices_of(net, reduction->out[0]) : NULL;
     reduction->a = back ? &net->graph->adjacency_transposed[rows] : &net->graph->adjacency[rows];
-    d->kind->walk(net->rt, d, &moment, reduction);
+    d->kind->walk(net->rt, d, &step, reduction);
 }
 
 void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, bool transposed,
@@ -460,7 +461,7 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
                           const struct sl_matrix *mask, struct sl_matrix *z)
 {
     const struct sl_matrix *sum = sl_network_sums(net, z);
-    struct sl_row_epilogue rows = {.facts = net->graph->facts[z->row_order], .mask = mask};
+    struct sl_row_epilogue rows = {.scales = net->graph->scales[z->row_order], .mask = mask};
     if (epilogue)
         rows.common = *epilogue;
     sl_network_walk(net, layer, transposed,
@@ -475,7 +476,7 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
                        const struct sl_matrix *sum, const struct sl_matrix *z)
 {
-    const struct sl_row_epilogue rows = {*epilogue, net->graph->facts[z->row_order], NULL};
+    const struct sl_row_epilogue rows = {*epilogue, net->graph->scales[z->row_order], NULL};
     for (int i = 0; i < z->tile_rows; i++)
         for (int j = 0; j < z->tile_cols; j++) {
             const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&rows, i, z, j);

@@ -146,10 +146,10 @@ struct sl_layer {
     const struct sl_matrix *g;    /* the gradient of its pre-activation in this step */
     struct sl_model_layer *model; /* shared by networks: its shape and its parameters */
     enum sl_product_order order;
-    enum sl_row_fact gradient_factor; /* the gradient of its pre-activation is stored with this row
+    enum sl_row_scale gradient_factor; /* the gradient of its pre-activation is stored with this row
                                          scale, which the aggregation of the gradient needs */
-    int64_t exchanged;                /* bytes of a row of the widest matrix that it aggregates */
-    struct sl_matrix gradients;       /* a part for each row tile (graphs/product.h) */
+    int64_t exchanged;                 /* bytes of a row of the widest matrix that it aggregates */
+    struct sl_matrix gradients;        /* a part for each row tile (graphs/product.h) */
     struct sl_tile gradient; // shaped as the parameters, on rank 0: the sum of `gradients`, where
                              // the sum is in blocks or rank 0 has no part of the first row tile
     struct sl_group_sums group_sums; /* sums of `gradients` over the groups */
@@ -365,7 +365,7 @@ enum { SL_EPOCHS_IN_FLIGHT = 16 };
 int64_t sl_network_tags(struct sl_network *net);
 
 /* Submit Z = epilogue(S·H), or epilogue(Sᵀ·H), by the layer's reducer. `epilogue` NULL: none; this
- * function sets its facts from the rows of Z. `mask` NULL: none. */
+ * function sets its scales from the rows of Z. `mask` NULL: none. */
 void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, bool transposed,
                           const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue,
                           const struct sl_matrix *mask, struct sl_matrix *z);

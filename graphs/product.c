@@ -34,7 +34,7 @@ struct product {
     struct sl_runtime *rt;
     struct sl_network *net;
     const struct sl_distribution *d; /* distribution of the rows */
-    struct sl_tile *facts;           /* facts of the rows */
+    struct sl_tile *scales;          /* row scales */
     struct sl_layer *layer;
     int weight;
     const struct sl_matrix *h;        /* dense input, or NULL */
@@ -59,7 +59,7 @@ static void open_product(struct product *p, struct sl_network *net, struct sl_la
         .rt = net->rt,
         .net = net,
         .d = &net->graph->distribution[row_order],
-        .facts = net->graph->facts[row_order],
+        .scales = net->graph->scales[row_order],
         .layer = layer,
         .weight = h->weight,
         .h = h->dense,
@@ -152,7 +152,7 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
                                       .accumulate = add,
                                       .x = features(p, i),
                                       .drop = &p->drop,
-                                      .facts = &p->facts[i],
+                                      .scales = &p->scales[i],
                                       .h = sl_layer_weights(p->layer),
                                       .h_row = weight_row(p, k),
                                       .h_col = p->layer->product_cut[j],
@@ -302,7 +302,7 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
 {
     struct product p;
     open_product(&p, net, layer, h, y->row_order);
-    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, p.facts, NULL};
+    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, p.scales, NULL};
     if (p.d->grid.columns == 1) {
         multiply_whole(&p, added, epilogue ? &rows : NULL, y);
     } else {
@@ -363,7 +363,7 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
                                       .keeps = p->keeps,
                                       .x = features(p, i),
                                       .drop = &p->drop,
-                                      .facts = &p->facts[i],
+                                      .scales = &p->scales[i],
                                       .h = part,
                                       .z = gradient,
                                   });
@@ -397,14 +397,15 @@ static void use_h(struct product *p, int k, void *context)
  */
 static void differentiate_bias(struct product *p, const struct sl_matrix *g)
 {
-    struct sl_tile *facts = p->net->graph->facts[g->row_order];
-    const enum sl_row_fact undo = p->layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT
-                                  : p->layer->gradient_factor == SL_ROW_INVERSE_RIGHT ? SL_ROW_RIGHT
-                                                                                      : SL_ROW_NONE;
+    struct sl_tile *scales = p->net->graph->scales[g->row_order];
+    const enum sl_row_scale undo = p->layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT
+                                   : p->layer->gradient_factor == SL_ROW_INVERSE_RIGHT
+                                       ? SL_ROW_RIGHT
+                                       : SL_ROW_NONE;
     const int last = sl_product_blocks(p->net, p->layer) - 1;
     for (int i = p->rows.from; p->layer->bias && i < p->rows.to; i++) {
         struct sl_tile *gradient = gradient_block(p, i, last, p->c);
-        sl_submit_bias_gradient(p->rt, &facts[i], undo, sl_matrix_tile(g, i, p->c),
+        sl_submit_bias_gradient(p->rt, &scales[i], undo, sl_matrix_tile(g, i, p->c),
                                 p->layer->model->shape.bias_cancels, gradient->rows - 1, gradient);
     }
 }
@@ -452,7 +453,7 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer,
     open_product(&p, net, layer, gradient->h, gradient->v->row_order);
     p.keeps = gradient->after_bias && layer->bias && p.d->grid.columns == 1;
     const struct sl_row_epilogue rows = {
-        gradient->epilogue ? *gradient->epilogue : SL_EPILOGUE_NONE, p.facts, gradient->mask};
+        gradient->epilogue ? *gradient->epilogue : SL_EPILOGUE_NONE, p.scales, gradient->mask};
     const bool whole = p.d->grid.columns == 1;
     for (int i = p.rows.from; whole && i < p.rows.to; i++)
         submit_gradient(&p, gradient->v, i, 0, 0);

@@ -31,7 +31,7 @@ struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilog
                                             const struct sl_matrix *z, int j)
 {
     struct sl_epilogue_tiles tiles = epilogue->common;
-    tiles.facts = &epilogue->facts[i];
+    tiles.scales = &epilogue->scales[i];
     tiles.mask = epilogue->mask ? sl_matrix_tile(epilogue->mask, i, j) : NULL;
     tiles.bias_col = z->col_cut[j];
     tiles.drop.column0 = (uint32_t)z->col_cut[j];

@@ -17,11 +17,11 @@ enum { SL_MOVED = 2, SL_OUTPUTS = 2, SL_ROW_OPERANDS = 2 }; /* most matrices of 
 
 struct sl_reducer;
 
-/* The epilogue of a whole matrix. The epilogue of tile (i, j) has the facts of row tile i and mask
+/* The epilogue of a whole matrix. The epilogue of tile (i, j) has the scales of row tile i and mask
  * tile (i, j), and begins with the first column of j. */
 struct sl_row_epilogue {
     struct sl_epilogue_tiles common;
-    struct sl_tile *facts;        // T tiles
+    struct sl_tile *scales;       // T tiles
     const struct sl_matrix *mask; /* NULL: none */
 };
 

@@ -49,18 +49,18 @@ static void set_met(struct sl_runtime *rt, struct sl_vertex_cut *cut, struct sl_
 /* Return the factors of this rank's row tiles, from `first` on, in a training step; NULL: all
  * are 1. The first aggregation of a step makes them. */
 static struct sl_tile *factors_at(struct sl_runtime *rt, struct sl_vertex_cut *cut,
-                                  const struct sl_moment *moment, int first)
+                                  const struct sl_walk_step *step, int first)
 {
-    if (!cut->factor || moment->number < 0 || moment->exact)
+    if (!cut->factor || step->number < 0 || step->exact)
         return NULL;
-    if (cut->delay <= 0 || moment->step < cut->delay)
+    if (cut->delay <= 0 || step->before < cut->delay)
         return cut->factor;
-    struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay];
-    for (int t = 0; moment->number == 0 && t < cut->own_tiles; t++)
+    struct sl_cut_exchange *bin = &cut->bin[step->before % cut->delay];
+    for (int t = 0; step->number == 0 && t < cut->own_tiles; t++)
         sl_submit_epilogue(rt, NULL, &cut->factor[t], &cut->step_factor[t]);
-    if (moment->number == 0)
+    if (step->number == 0)
         set_met(rt, cut, &bin->to_root, first);
-    if (moment->number == 0 && moment->step >= 2 * cut->delay)
+    if (step->number == 0 && step->before >= 2 * cut->delay)
         set_met(rt, cut, &bin->to_leaves, first);
     return cut->step_factor;
 }
@@ -170,34 +170,34 @@ static void take_arrived(const struct shared *shared, struct sl_exchange *exchan
 /* Exchange the step's bin late. No rows merge into rows that leaves send, and none replace rows
  * that roots send. So the order of the two directions does not matter. */
 static void exchange_delayed(const struct shared *shared, struct sl_vertex_cut *cut,
-                             const struct sl_moment *moment)
+                             const struct sl_walk_step *step)
 {
-    struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay]; /* line 9 */
-    const int place = moment->number;
-    if (moment->step >= cut->delay) /* lines 12 to 14 */
+    struct sl_cut_exchange *bin = &cut->bin[step->before % cut->delay]; /* line 9 */
+    const int place = step->number;
+    if (step->before >= cut->delay) /* lines 12 to 14 */
         take_arrived(shared, &bin->to_root, place, merge_part);
     sl_exchange_post(shared->rt, &bin->to_root, shared->p[0], 0, place); /* lines 10, 11 */
-    if (moment->step >= 2 * cut->delay)                                  /* lines 18 to 20 */
+    if (step->before >= 2 * cut->delay)                                  /* lines 18 to 20 */
         take_arrived(shared, &bin->to_leaves, place, copy_part);
-    if (moment->step >= cut->delay) /* lines 15, 16 */
+    if (step->before >= cut->delay) /* lines 15, 16 */
         sl_exchange_post(shared->rt, &bin->to_leaves, shared->p[0], 0, place);
 }
 
 /* Submit P = E(P). */
 static void exchange(const struct shared *shared, struct sl_vertex_cut *cut,
-                     const struct sl_moment *moment)
+                     const struct sl_walk_step *step)
 {
-    if (moment->number < 0 || moment->exact || cut->delay == SL_DELAY_EXACT)
+    if (step->number < 0 || step->exact || cut->delay == SL_DELAY_EXACT)
         exchange_exactly(shared, cut);
     else if (cut->delay > 0)
-        exchange_delayed(shared, cut, moment);
+        exchange_delayed(shared, cut, step);
 }
 
 /* ---- The walk ---- */
 
 struct clones_at {
     struct sl_vertex_cut *cut;
-    const struct sl_moment *moment;
+    const struct sl_walk_step *step;
     int first; /* first row tile of this rank */
 };
 
@@ -211,8 +211,8 @@ static void merge_clones(const void *context, struct sl_states *states)
         .rt = states->rt, .rows = r->out[0], .count = r->reducer->outputs, .states = states};
     for (int o = 0; o < shared.count; o++)
         shared.p[o] = sl_reduction_state(r, o);
-    exchange(&shared, at->cut, at->moment);
-    struct sl_tile *factor = factors_at(states->rt, at->cut, at->moment, at->first);
+    exchange(&shared, at->cut, at->step);
+    struct sl_tile *factor = factors_at(states->rt, at->cut, at->step, at->first);
     for (int i = 0; factor && i < states->count; i++)
         states->state[i].factor = &factor[i];
 }
@@ -244,7 +244,7 @@ static double cut_share(const struct sl_distribution *d, bool transposed)
 /* Walk back: add up the gradients of clones, whatever the reducer. Other moved matrices are already
  * equal in all clones. */
 static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
-                    const struct sl_moment *moment, const struct sl_reduction *reduction)
+                    const struct sl_walk_step *step, const struct sl_reduction *reduction)
 {
     const struct sl_matrix *g = reduction->moved[0];
     const struct sl_matrix *totals = sl_partials_totals(d, g->cols);
@@ -252,23 +252,22 @@ static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
     of_totals.moved[0] = totals;
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     struct sl_vertex_cut *cut = d->own;
-    scale_rows(rt, own, moment->exact ? NULL : cut->factor, g, totals);
-    if (moment->exact || cut_share(d, true) > 0.0)
-        exchange(&(struct shared){.rt = rt, .rows = totals, .count = 1, .p = {totals}}, cut,
-                 moment);
+    scale_rows(rt, own, step->exact ? NULL : cut->factor, g, totals);
+    if (step->exact || cut_share(d, true) > 0.0)
+        exchange(&(struct shared){.rt = rt, .rows = totals, .count = 1, .p = {totals}}, cut, step);
     sl_block_walk(rt, d, &of_totals, NULL, NULL);
 }
 
 static void cut_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                     const struct sl_moment *moment, const struct sl_reduction *reduction)
+                     const struct sl_walk_step *step, const struct sl_reduction *reduction)
 {
     if (rt->ranks == 1)
         sl_block_walk(rt, d, reduction, NULL, NULL);
-    else if (moment->back)
-        go_back(rt, d, moment, reduction);
+    else if (step->back)
+        go_back(rt, d, step, reduction);
     else
         sl_block_walk(rt, d, reduction, merge_clones,
-                      &(struct clones_at){d->own, moment, sl_grid_group(d, rt->rank).from});
+                      &(struct clones_at){d->own, step, sl_grid_group(d, rt->rank).from});
 }
 
 /* ---- Memory ---- */

@@ -22,8 +22,8 @@
  *     P(leaf) = P(root)       P(root) of step s - r, after its sum    if s >= 2r
  *
  * All other vertices keep P. With 0c, all vertices keep P in every training step. Outside of
- * training steps, and in steps that ask for it (sl_moment.exact), E is exact for every delay, and F
- * and F' are 1.
+ * training steps, and in steps that ask for it (sl_walk_step.exact), E is exact for every delay,
+ * and F and F' are 1.
  *
  * A clone that keeps P has summed some of its vertex's entries. Algorithm 4 as printed uses P as if
  * it were the whole sum. Training then sees smaller sums than evaluation does, and loses accuracy.

@@ -116,11 +116,11 @@ static void find_vertex(struct checking *k, int i, int64_t r, int64_t *vertex, i
 {
     struct sl_operands *o = &k->trainer.whole.operands;
     if (o->distribution->kind->clones) {
-        struct sl_tile *facts = &o->facts[0][i];
+        struct sl_tile *scales = &o->scales[0][i];
         const uint32_t *vertices =
-            (const uint32_t *)sl_tile_acquire(k->rt, facts, false) + SL_ROW_VERTEX * facts->ld;
+            (const uint32_t *)sl_tile_acquire(k->rt, scales, false) + SL_ROW_VERTEX * scales->ld;
         *vertex = *number = (int32_t)vertices[r];
-        sl_tile_release(facts);
+        sl_tile_release(scales);
         return;
     }
     const int64_t row = o->distribution->row_cut[i] + r;
@@ -225,13 +225,13 @@ static void walk(struct checking *k)
     if (sl_partials_plan(k->rt, d, k->choosing->reducer, SL_FLOAT32, all[0]->col_cut))
         sl_fatal("%s", sl_error_message());
     each_cell(k, &h, &from, true, fill);
-    d->kind->walk(k->rt, d, &(struct sl_moment){.number = -1},
+    d->kind->walk(k->rt, d, &(struct sl_walk_step){.number = -1},
                   &(struct sl_reduction){.reducer = k->choosing->reducer,
                                          .a = o->adjacency,
                                          .moved = {&h},
                                          .row = {&h, &from},
                                          .out = {&z, &arg},
-                                         .vertices = d->kind->clones ? o->facts[0] : NULL});
+                                         .vertices = d->kind->clones ? o->scales[0] : NULL});
     each_cell(k, &z, &arg, false, compare);
     for (int m = 0; m < 4; m++)
         sl_matrix_destroy(all[m]);
@@ -245,12 +245,12 @@ static void check_roots(struct checking *k, const char *options, int order)
     struct sl_operands *o = &k->trainer.whole.operands;
     int64_t roots[VERTICES] = {0}, wrong = 0, found = 0;
     for (int i = 0; i < o->distribution[order].tiles; i++) {
-        struct sl_tile *tile = &o->facts[order][i];
+        struct sl_tile *tile = &o->scales[order][i];
         if (tile->owner != k->rt->rank)
             continue;
-        const float *facts = sl_tile_acquire(k->rt, tile, false),
-                    *root = facts + SL_ROW_ROOT * tile->ld;
-        const uint32_t *vertex = (const uint32_t *)(const void *)facts + SL_ROW_VERTEX * tile->ld;
+        const float *scales = sl_tile_acquire(k->rt, tile, false),
+                    *root = scales + SL_ROW_ROOT * tile->ld;
+        const uint32_t *vertex = (const uint32_t *)(const void *)scales + SL_ROW_VERTEX * tile->ld;
         for (int64_t r = 0; r < tile->cols; r++) {
             wrong += root[r] != 1.0f && (root[r] != 0.0f || !o->distribution->kind->clones);
             roots[vertex[r]] += root[r] == 1.0f;

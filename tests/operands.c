@@ -119,13 +119,13 @@ struct sl_rows sl_copied_rows(const struct sl_operand *o)
                            o->tile.element_size == 2 ? SL_BFLOAT16 : SL_FLOAT32);
 }
 
-struct sl_operand sl_operand_facts(int64_t rows)
+struct sl_operand sl_operand_scales(int64_t rows)
 {
     const int64_t ld = rows + 5;
-    float *contents = random_contents(SL_ROW_FACTS, ld);
+    float *contents = random_contents(SL_ROW_SCALES, ld);
     for (int64_t r = 0; r < rows; r++)
         ((uint32_t *)(void *)contents)[SL_ROW_VERTEX * ld + r] = (uint32_t)sl_random_bits();
-    return sl_operand_over(contents, SL_ROW_FACTS, rows, ld, sizeof *contents);
+    return sl_operand_over(contents, SL_ROW_SCALES, rows, ld, sizeof *contents);
 }
 
 struct sl_operand sl_operand_doubles(int64_t count, const double *values)
@@ -194,14 +194,14 @@ struct sl_operand sl_operand_packed(const struct sl_sparse *a, int span)
     return o;
 }
 
-const float *sl_copied_fact(const struct sl_operand *facts, enum sl_row_fact fact)
+const float *sl_copied_scale(const struct sl_operand *scales, enum sl_row_scale scale)
 {
-    return fact == SL_ROW_NONE ? NULL : (const float *)facts->copy + fact * facts->tile.ld;
+    return scale == SL_ROW_NONE ? NULL : (const float *)scales->copy + scale * scales->tile.ld;
 }
 
-const uint32_t *sl_copied_vertices(const struct sl_operand *facts)
+const uint32_t *sl_copied_vertices(const struct sl_operand *scales)
 {
-    return (const uint32_t *)(const void *)sl_copied_fact(facts, SL_ROW_VERTEX);
+    return (const uint32_t *)(const void *)sl_copied_scale(scales, SL_ROW_VERTEX);
 }
 
 float *sl_copied_row(const struct sl_operand *o, int64_t r)

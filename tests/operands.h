@@ -51,7 +51,7 @@ struct sl_operand sl_operand_blank_of_type(int64_t rows, int64_t cols, enum sl_t
 struct sl_operand sl_operand_blank_metrics(void);
 
 /* What is known of the rows of a tile; one row of numbers. */
-struct sl_operand sl_operand_facts(int64_t rows);
+struct sl_operand sl_operand_scales(int64_t rows);
 struct sl_operand sl_operand_doubles(int64_t count, const double *values);
 struct sl_operand sl_operand_metrics(void);
 
@@ -63,9 +63,9 @@ struct sl_operand sl_operand_packed(const struct sl_sparse *a, int span);
 
 struct sl_rows sl_copied_rows(const struct sl_operand *o); /* of either type */
 float *sl_copied_row(const struct sl_operand *o, int64_t r);
-const float *sl_copied_fact(const struct sl_operand *facts,
-                            enum sl_row_fact fact); /* NULL: of none */
-const uint32_t *sl_copied_vertices(const struct sl_operand *facts);
+const float *sl_copied_scale(const struct sl_operand *scales,
+                             enum sl_row_scale scale); /* NULL: of none */
+const uint32_t *sl_copied_vertices(const struct sl_operand *scales);
 void sl_operand_copy(const struct sl_operand *x, struct sl_operand *y);
 
 /* ---- Comparison ---- */

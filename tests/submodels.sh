@@ -7,8 +7,8 @@ export XDG_CACHE_HOME
 "$STARLING" generate community "$T/small" --vertices 300 --classes 4 --degree 6 --features 20 --seed 3 >"$T/out" ||
     die "$(cat "$T/out")"
 fixed="--tiles 6 --order none"
-panels=${top_builddir:-.}/tests/test_store blocks=${top_builddir:-.}/tests/test_wide
-case $panels in /*) ;; *) panels=$PWD/$panels blocks=$PWD/$blocks ;; esac
+shards=${top_builddir:-.}/tests/test_store blocks=${top_builddir:-.}/tests/test_wide
+case $shards in /*) ;; *) shards=$PWD/$shards blocks=$PWD/$blocks ;; esac
 
 # The tensors of a checkpoint, without the header.
 tensors() { # FILE
@@ -71,10 +71,10 @@ words() { # RANKS WORDS OPTION ...
     [ "$bytes" = $((4 * words + 2 * (on - 1) * 128)) ] || die "$bytes bytes: $(tail -n 1 log)"
 }
 
-# Panels of some rows: blocks against loops over entries, trainings against one rank.
-panels() { # RANKS
+# Shards of some rows: blocks against loops over entries, trainings against one rank.
+shards() { # RANKS
     cd "$T" || exit 1
-    timeout 300 "$MPIRUN" -n "$1" "$panels" "$T/panels-$1" || die "exit status $?"
+    timeout 300 "$MPIRUN" -n "$1" "$shards" "$T/shards-$1" || die "exit status $?"
 }
 
 # Logits by blocks are those of the whole network on the same ranks, and travelling parameters take what is planned.
@@ -341,7 +341,7 @@ large() {
     sentence "over the 2 GiB" err
 }
 
-# The best parameters are kept where the panels are, and groups end together.
+# The best parameters are kept where the shards are, and groups end together.
 wide_groups() {
     set -- "$T/wide" --hidden 1500 --submodels 2 --epochs 12 --eval-every 1 --patience 2 --lr 0.3 --tiles 4 --order none
     train wide-one 1 train "$@"
@@ -428,7 +428,7 @@ check "scaled sums" scaled
 check "words that travel in a round" words 2 1074 --hidden 14 --epochs 8
 check "words that travel in a round, three parts" words 3 "" --hidden 14 --layers 3 --epochs 12 --partition-units fixed
 for ranks in 1 3; do
-    check "panels on $ranks ranks" panels $ranks
+    check "shards on $ranks ranks" shards $ranks
 done
 for ranks in 2 4; do
     check "evaluation by blocks on $ranks ranks" blocks $ranks

@@ -175,8 +175,8 @@ static double element(const struct matrix *m, const struct product *p, int64_t r
 
 static void aggregate(const struct product *p, const struct sl_row_epilogue *epilogue)
 {
-    const struct sl_moment moment = {.number = -1};
-    sl_distribution_block.walk(&sl_running, &p->distribution, &moment,
+    const struct sl_walk_step step = {.number = -1};
+    sl_distribution_block.walk(&sl_running, &p->distribution, &step,
                                &(struct sl_reduction){.reducer = &sl_reduce_sum,
                                                       .a = &p->a,
                                                       .moved = {&p->h},
@@ -188,8 +188,8 @@ static void check_product(const struct matrix *m, int tiles, int64_t block_cols,
                           bool finished)
 {
     struct product p;
-    struct sl_tile facts[MOST_TILES] = {0};
-    struct sl_row_epilogue epilogue = {.common = SL_EPILOGUE_NONE, .facts = facts};
+    struct sl_tile scales[MOST_TILES] = {0};
+    struct sl_row_epilogue epilogue = {.common = SL_EPILOGUE_NONE, .scales = scales};
     epilogue.common.relu = true;
     epilogue.common.scale = 0.5f;
     make_product(&p, m, tiles, block_cols, width);

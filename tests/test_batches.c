@@ -201,16 +201,16 @@ static double count_inner(struct sl_network *net, int *count)
     const struct sl_graph *graph = net->graph;
     double sum = 0.0;
     for (int t = 0; t < graph->distribution->tiles; t++) {
-        struct sl_tile *facts = &graph->facts[0][t];
+        struct sl_tile *scales = &graph->scales[0][t];
         const int64_t rows = graph->distribution->row_cut[t + 1] - graph->distribution->row_cut[t];
-        const float *fact = sl_tile_acquire(&sl_running, facts, false);
+        const float *scale = sl_tile_acquire(&sl_running, scales, false);
         for (int64_t r = 0; r < rows; r++) {
-            const uint32_t v = ((const uint32_t *)fact)[SL_ROW_VERTEX * rows + r];
-            const bool root = fact[SL_ROW_ROOT * rows + r] > 0.0f;
+            const uint32_t v = ((const uint32_t *)scale)[SL_ROW_VERTEX * rows + r];
+            const bool root = scale[SL_ROW_ROOT * rows + r] > 0.0f;
             count[v] += root;
             sum += root ? sqrt((double)v + 1.0) : 0.0;
         }
-        sl_tile_release(facts);
+        sl_tile_release(scales);
     }
     return sum;
 }

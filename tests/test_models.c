@@ -54,9 +54,9 @@ static uint32_t footprint_of_gemm(struct gemm g)
                                      : some_tile(g.m, g.k, g.a_size),
                    b = g.transpose_b ? some_tile(g.n, g.k, g.b_size)
                                      : some_tile(g.k, g.n, g.b_size),
-                   c = some_tile(g.m, g.n, g.c_size), facts = some_tile(SL_ROW_FACTS, g.m, 4);
+                   c = some_tile(g.m, g.n, g.c_size), scales = some_tile(SL_ROW_SCALES, g.m, 4);
     if (g.epilogue.scale != 0.0f)
-        g.epilogue.facts = &facts;
+        g.epilogue.scales = &scales;
     sl_running.tf32 = g.tf32;
     sl_submit_gemm(&sl_running, &(struct sl_gemm_tiles){
                                     .transpose_a = g.transpose_a,
@@ -70,7 +70,7 @@ static uint32_t footprint_of_gemm(struct gemm g)
                                     .c = &c,
                                 });
     sl_running.tf32 = false;
-    struct sl_tile *const all[] = {&a, &b, &c, &facts};
+    struct sl_tile *const all[] = {&a, &b, &c, &scales};
     for (size_t t = 0; t < sizeof all / sizeof *all; t++)
         sl_tile_forget(all[t]);
     return submitted;

@@ -493,15 +493,15 @@ static void check_logits(const struct pair *pair)
     sl_parts_reference_forward(pair->ref, false, logits);
     for (int i = 0; i < output->tile_rows; i++) {
         struct sl_tile *tile = sl_matrix_tile(output, i, 0),
-                       *facts = &net->graph->facts[output->row_order][i];
+                       *scales = &net->graph->scales[output->row_order][i];
         const float *got = sl_tile_acquire(&sl_running, tile, false);
-        const uint32_t *vertex = (const uint32_t *)sl_tile_acquire(&sl_running, facts, false) +
-                                 SL_ROW_VERTEX * facts->ld;
+        const uint32_t *vertex = (const uint32_t *)sl_tile_acquire(&sl_running, scales, false) +
+                                 SL_ROW_VERTEX * scales->ld;
         for (int64_t r = 0; r < tile->rows; r++)
             for (int64_t c = 0; c < classes; c++)
                 compare_number(&d, vertex[r], (double)got[r * tile->ld + c],
                                logits[(int64_t)vertex[r] * classes + c]);
-        sl_tile_release(facts);
+        sl_tile_release(scales);
         sl_tile_release(tile);
     }
     free(logits);

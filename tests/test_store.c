@@ -1,6 +1,6 @@
 /* The store of sub-models, on the ranks that an MPI launcher started (tests/submodels.sh). Blocks
- * of panels of a few rows are compared with loops over entries, and so are the bytes that travel.
- * Trainings with such panels, in which each rank is a group, have the tensors of one rank. */
+ * of shards of a few rows are compared with loops over entries, and so are the bytes that travel.
+ * Trainings with such shards, in which each rank is a group, have the tensors of one rank. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +63,8 @@ static void open_blocks(struct blocks *b, bool features, int64_t most_bytes)
             for (int64_t i = 0; i < w->rows * w->cols; i++)
                 to[i] = value(l, k, i / w->cols, i % w->cols);
             for (int n = b->store.first[l]; n < b->store.first[l + 1]; n++)
-                sl_store_load_rows(b->store.panel[n].tile[k], 0, b->store.panel[n].rows, w->cols,
-                                   to + b->store.panel[n].first * w->cols);
+                sl_store_load_rows(b->store.shard[n].tile[k], 0, b->store.shard[n].rows, w->cols,
+                                   to + b->store.shard[n].first * w->cols);
         }
 }
 
@@ -82,26 +82,26 @@ static void close_blocks(struct blocks *b)
 }
 
 /* All rows, in order, and each rank has about as much as any other. */
-static void check_panels(struct blocks *b, int64_t most_bytes)
+static void check_shards(struct blocks *b, int64_t most_bytes)
 {
     int64_t all = 0, own = 0;
     for (int l = 0; l < b->list.count; l++) {
         const struct sl_tile *w = &b->model.layer[l].parameters;
         int64_t row = 0;
         for (int n = b->store.first[l]; n < b->store.first[l + 1]; n++) {
-            const struct sl_panel *panel = &b->store.panel[n];
-            const int64_t bytes = 4 * panel->rows * w->cols;
-            if (panel->layer != l || panel->first != row || panel->rows < 1 || panel->owner < 0 ||
-                panel->owner >= b->rt->ranks)
-                fail(b->line, "the wrong panel", n);
-            if (bytes > most_bytes && panel->rows > 1 && b->list.layer[l].kind->weights > 0)
-                fail(b->line, "a panel is too large", n);
-            row += panel->rows;
+            const struct sl_shard *shard = &b->store.shard[n];
+            const int64_t bytes = 4 * shard->rows * w->cols;
+            if (shard->layer != l || shard->first != row || shard->rows < 1 || shard->owner < 0 ||
+                shard->owner >= b->rt->ranks)
+                fail(b->line, "the wrong shard", n);
+            if (bytes > most_bytes && shard->rows > 1 && b->list.layer[l].kind->weights > 0)
+                fail(b->line, "a shard is too large", n);
+            row += shard->rows;
             all += bytes;
-            own += panel->owner == b->rt->rank ? bytes : 0;
+            own += shard->owner == b->rt->rank ? bytes : 0;
         }
         if (row != w->rows)
-            fail(b->line, "panels have other rows than layer", l);
+            fail(b->line, "shards have other rows than layer", l);
     }
     if (own > all / b->rt->ranks + 4 * 64)
         fail(b->line, "this rank has more than its share:", own);
@@ -129,7 +129,7 @@ static struct naive naive_of(const struct blocks *b, int l, const struct sl_unit
         const bool row = !unit || has(&u->in, u->part, r % u->in.width);
         int owner = 0;
         for (int p = b->store.first[l]; p < b->store.first[l + 1]; p++)
-            owner = b->store.panel[p].first <= r ? b->store.panel[p].owner : owner;
+            owner = b->store.shard[p].first <= r ? b->store.shard[p].owner : owner;
         n.shared[r] = !u->out.part && (!unit || !u->in.part);
         n.cols = 0;
         for (int64_t c = 0; c < w->cols; c++) {
@@ -151,12 +151,12 @@ static void create_kept(struct blocks *b, int l, int k, const struct sl_unit_blo
 {
     struct sl_unit_block block = *units;
     for (int n = b->store.first[l]; n < b->store.first[l + 1]; n++) {
-        const struct sl_panel *panel = &b->store.panel[n];
-        block.first = panel->first;
-        const int64_t rows = sl_unit_block_shared(&block, panel->rows);
-        const int64_t cols = panel->tile[k]->cols, first = panel->first + panel->rows - rows;
+        const struct sl_shard *shard = &b->store.shard[n];
+        block.first = shard->first;
+        const int64_t rows = sl_unit_block_shared(&block, shard->rows);
+        const int64_t cols = shard->tile[k]->cols, first = shard->first + shard->rows - rows;
         kept[n] = (struct sl_tile){0};
-        if (rows > 0 && sl_tile_create(b->rt, &kept[n], rows, cols, sizeof(float), panel->owner))
+        if (rows > 0 && sl_tile_create(b->rt, &kept[n], rows, cols, sizeof(float), shard->owner))
             sl_fatal("%s", sl_error_message());
         for (int64_t i = 0; rows > 0 && kept[n].memory && i < rows * cols; i++)
             ((float *)kept[n].memory)[i] = value(l, k, first + i / cols, i % cols) + 0.5f;
@@ -187,10 +187,10 @@ static void expect_whole(struct blocks *b, int l, int k)
 {
     struct expected of = {.wanted = b->whole[l][k]};
     for (int n = b->store.first[l]; n < b->store.first[l + 1]; n++)
-        sl_saved_take_rows(b->rt, b->store.panel[n].tile[k], 0, b->store.panel[n].rows,
-                           b->store.panel[n].tile[k]->cols, compare, &of);
+        sl_saved_take_rows(b->rt, b->store.shard[n].tile[k], 0, b->store.shard[n].rows,
+                           b->store.shard[n].tile[k]->cols, compare, &of);
     if (of.others)
-        fail(b->line, "put has left other entries in so many panels:", of.others);
+        fail(b->line, "put has left other entries in so many shards:", of.others);
 }
 
 static void check_take(struct blocks *b, const struct sl_store_block *block, const struct naive *n)
@@ -234,7 +234,7 @@ static void check_block(struct blocks *b, int64_t round, int part, int l, int k,
     const struct sl_unit_block units =
         sl_rounds_block(&b->rounds, round, part, l, sl_layer_shape_weights(&b->list.layer[l]));
     struct naive n = naive_of(b, l, &units, root);
-    struct sl_tile tile, *kept = calloc((size_t)b->store.panels + 1, sizeof *kept);
+    struct sl_tile tile, *kept = calloc((size_t)b->store.shards + 1, sizeof *kept);
     create_kept(b, l, k, &units, kept);
     if (sl_tile_create(b->rt, &tile, n.rows, n.cols, sizeof(float), root))
         sl_fatal("%s", sl_error_message());
@@ -242,18 +242,18 @@ static void check_block(struct blocks *b, int64_t round, int part, int l, int k,
         .layer = l, .kind = k, .epoch = 1, .units = units, .tile = &tile, .kept = kept};
     const int64_t words = sl_store_words(&b->store, l, &units, n.cols, root);
     struct sl_traffic before = b->rt->traffic;
-    sl_store_take(&b->store, &block);
+    sl_store_load(&b->store, &block);
     if (words != n.words || bytes_since(b->rt, &before) != 4 * words)
         fail(b->line, "take sends other bytes than four times", n.words);
     if (root == b->rt->rank)
         check_take(b, &block, &n);
     change(b, &block, &n);
     before = b->rt->traffic;
-    sl_store_put(&b->store, &block);
+    sl_store_save(&b->store, &block);
     if (bytes_since(b->rt, &before) != 4 * words)
         fail(b->line, "put sends other bytes than four times", n.words);
     expect_whole(b, l, k);
-    for (int p = 0; p < b->store.panels; p++)
+    for (int p = 0; p < b->store.shards; p++)
         sl_tile_destroy(&kept[p]);
     sl_tile_destroy(&tile);
     free(kept);
@@ -265,7 +265,7 @@ static void check_blocks(struct sl_runtime *rt, const char *line, bool features,
 {
     struct blocks b = {.line = line, .rt = rt};
     open_blocks(&b, features, most_bytes);
-    check_panels(&b, most_bytes);
+    check_shards(&b, most_bytes);
     sl_rounds_draw(&b.rounds, ROUNDS - 1);
     for (int64_t t = 0; t < ROUNDS; t++)
         for (int p = 0; p < PARTS; p++)
@@ -301,7 +301,7 @@ static void check_words(struct sl_trainer *trainer, const char *line)
 
 /* Train, from a checkpoint or from the beginning, and collect the state on rank 0. */
 static void train(struct sl_runtime *rt, const struct sl_source *source, const char *line,
-                  int64_t panel_bytes, const char *from, const char *path,
+                  int64_t shard_bytes, const char *from, const char *path,
                   struct sl_checkpoint *out)
 {
     struct sl_config config;
@@ -310,7 +310,7 @@ static void train(struct sl_runtime *rt, const struct sl_source *source, const c
     struct sl_outcome outcome;
     struct sl_checkpoint checkpoint = {0};
     sl_test_configure(&config, line);
-    config.panel_bytes = panel_bytes;
+    config.shard_bytes = shard_bytes;
     if ((from && sl_checkpoint_read(from, &checkpoint)) ||
         sl_trainer_create(&trainer, rt, source, &config, from ? &checkpoint : NULL) ||
         sl_report_open(&report, NULL, false, true) || sl_trainer_run(&trainer, &report, &outcome) ||

@@ -336,15 +336,15 @@ static void expect_store(struct case_of_rounds *of, int l, const char *line)
     const struct store *s = &of->store[l];
     for (int k = 0; s->rows > 0 && k < 1 + of->states; k++) {
         const struct sl_store *store = &of->trainer.store;
-        const struct sl_panel *panel = &store->panel[store->first[l]];
+        const struct sl_shard *shard = &store->shard[store->first[l]];
         float most = 0.0f, apart = 0.0f;
-        assert_int_equal(panel->rows, s->rows);
-        const float *got = sl_tile_acquire(&sl_running, panel->tile[k], false);
+        assert_int_equal(shard->rows, s->rows);
+        const float *got = sl_tile_acquire(&sl_running, shard->tile[k], false);
         for (int64_t i = 0; i < s->rows * s->cols; i++) {
             most = fmaxf(most, fabsf(s->now[k][i]));
             apart = fmaxf(apart, fabsf(got[i] - s->now[k][i]));
         }
-        sl_tile_release(panel->tile[k]);
+        sl_tile_release(shard->tile[k]);
         if (!(apart <= 1e-6f * most))
             fail_msg("%s: layer %d, %s %d: off by %g of %g", line, l, k ? "state" : "parameters", k,
                      (double)apart, (double)most);

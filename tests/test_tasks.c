@@ -22,7 +22,7 @@
 
 /* On tiles, and for the kernel on their copies. */
 struct epilogue {
-    struct sl_operand facts, factor, parameters, mask;
+    struct sl_operand scales, factor, parameters, mask;
     struct sl_epilogue_tiles tiles;
     struct sl_epilogue kernel;
 };
@@ -31,7 +31,7 @@ struct epilogue {
 static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t cols)
 {
     *e = (struct epilogue){
-        .facts = sl_operand_facts(rows),
+        .scales = sl_operand_scales(rows),
         .factor = sl_operand_reals(1, rows),
         .parameters = sl_operand_reals(4, cols + (steps & 3)),
         .mask = sl_operand_reals_of_type(rows, cols, sl_some_type()),
@@ -50,7 +50,7 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
         e->tiles.drop = e->kernel.drop;
     }
     if (steps & (SL_STEP_BEFORE | SL_STEP_AFTER | SL_STEP_DROPOUT | SL_STEP_RELU))
-        e->tiles.facts = &e->facts.tile;
+        e->tiles.scales = &e->scales.tile;
     if (steps & SL_STEP_FACTOR) {
         e->tiles.factor = &e->factor.tile;
         e->kernel.factor = sl_copied_row(&e->factor, 0);
@@ -65,9 +65,9 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
         e->tiles.mask = &e->mask.tile;
         e->kernel.mask = sl_copied_rows(&e->mask);
     }
-    e->kernel.before = sl_copied_fact(&e->facts, e->tiles.before);
-    e->kernel.after = sl_copied_fact(&e->facts, e->tiles.after);
-    e->kernel.vertex = sl_copied_vertices(&e->facts);
+    e->kernel.before = sl_copied_scale(&e->scales, e->tiles.before);
+    e->kernel.after = sl_copied_scale(&e->scales, e->tiles.after);
+    e->kernel.vertex = sl_copied_vertices(&e->scales);
 }
 
 /* None, each alone, all, and any. */
@@ -91,7 +91,7 @@ static void check_epilogue(int64_t rows, int64_t cols)
         const struct sl_rows from = sl_copied_rows(&sum), to = apart ? sl_copied_rows(&z) : from;
         sl_submit_epilogue(&sl_running, &e.tiles, &sum.tile, apart ? &z.tile : &sum.tile);
         sl_kernel_epilogue(rows, cols, &e.kernel, &from, &to);
-        sl_settle("epilogue", &e.facts, &e.factor, &e.parameters, &e.mask, &sum, &z, NULL);
+        sl_settle("epilogue", &e.scales, &e.factor, &e.parameters, &e.mask, &sum, &z, NULL);
     }
     for (int trial = 0; trial < 12; trial++) { /* Z is its own mask */
         struct epilogue e;
@@ -103,7 +103,7 @@ static void check_epilogue(int64_t rows, int64_t cols)
         e.kernel.mask = to;
         sl_submit_epilogue(&sl_running, &e.tiles, &sum.tile, &z.tile);
         sl_kernel_epilogue(rows, cols, &e.kernel, &from, &to);
-        sl_settle("epilogue", &e.facts, &e.factor, &e.parameters, &e.mask, &sum, &z, NULL);
+        sl_settle("epilogue", &e.scales, &e.factor, &e.parameters, &e.mask, &sum, &z, NULL);
     }
 }
 
@@ -174,7 +174,7 @@ static void settle_product(struct product *p, struct epilogue *e, struct sl_oper
         for (int t = 0; t < p->cut->span[i]; t++)
             all[count++] = &p->h[i][t];
     }
-    all[count++] = &e->facts;
+    all[count++] = &e->scales;
     all[count++] = &e->factor;
     all[count++] = &e->parameters;
     all[count++] = &e->mask;
@@ -349,7 +349,8 @@ static void check_features(int64_t rows, int64_t width)
         struct sl_guarded_sparse s = some_sparse(transposed ? INNER : rows,
                                                  transposed ? rows : INNER, option & 4, option & 8);
         const int64_t row = sl_random_below(3), col = sl_random_below(3);
-        struct sl_operand x = sl_operand_packed(&s.view, 1), facts = sl_operand_facts(s.view.rows),
+        struct sl_operand x = sl_operand_packed(&s.view, 1),
+                          scales = sl_operand_scales(s.view.rows),
                           h = sl_operand_reals_of_type(INNER + 1 + row, width + col,
                                                        transposed ? type : SL_FLOAT32);
         struct sl_operand z =
@@ -363,7 +364,7 @@ static void check_features(int64_t rows, int64_t width)
                                             .accumulate = add,
                                             .x = &x.sparse,
                                             .drop = drop,
-                                            .facts = &facts.tile,
+                                            .scales = &scales.tile,
                                             .h = &h.tile,
                                             .h_row = row,
                                             .h_col = col,
@@ -373,11 +374,11 @@ static void check_features(int64_t rows, int64_t width)
                                                  .accumulate = add,
                                                  .x = &s.view,
                                                  .drop = drop,
-                                                 .vertex = sl_copied_vertices(&facts),
+                                                 .vertex = sl_copied_vertices(&scales),
                                                  .width = width,
                                                  .h = sl_rows_at(&from, row, col),
                                                  .z = sl_copied_rows(&z)});
-        sl_settle("features", &x, &facts, &h, &z, NULL);
+        sl_settle("features", &x, &scales, &h, &z, NULL);
         sl_guarded_sparse_free(&s);
     }
 }
@@ -388,12 +389,12 @@ static void check_expand(int64_t rows, int64_t cols)
     for (int option = 0; option < 8; option++) {
         const struct sl_dropout *drop = option & 1 ? &some : NULL;
         struct sl_guarded_sparse s = some_sparse(rows, cols, option & 2, option & 4);
-        struct sl_operand x = sl_operand_packed(&s.view, 1), facts = sl_operand_facts(rows),
+        struct sl_operand x = sl_operand_packed(&s.view, 1), scales = sl_operand_scales(rows),
                           z = sl_operand_blank_of_type(rows, cols, sl_some_type());
         const struct sl_rows out = sl_copied_rows(&z);
-        sl_submit_expand(&sl_running, &x.sparse, drop, &facts.tile, &z.tile);
-        sl_kernel_expand(&s.view, drop, sl_copied_vertices(&facts), &out);
-        sl_settle("expand", &x, &facts, &z, NULL);
+        sl_submit_expand(&sl_running, &x.sparse, drop, &scales.tile, &z.tile);
+        sl_kernel_expand(&s.view, drop, sl_copied_vertices(&scales), &out);
+        sl_settle("expand", &x, &scales, &z, NULL);
         sl_guarded_sparse_free(&s);
     }
 }
@@ -451,7 +452,7 @@ static void check_gemm(int64_t m, int64_t n)
                                          .b = sl_rows_at(&by, row, col),
                                          .epilogue = finishes ? &e.kernel : NULL,
                                          .c = to});
-        sl_settle("gemm", &a, &b, &e.facts, &e.factor, &e.parameters, &e.mask, &c, NULL);
+        sl_settle("gemm", &a, &b, &e.scales, &e.factor, &e.parameters, &e.mask, &c, NULL);
     }
 }
 

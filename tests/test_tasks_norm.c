@@ -23,7 +23,7 @@ static const double GPU_ERROR = 2e-4; /* of sums whose signs cancel */
 
 /* On tiles, and for the kernel on their copies. */
 struct norm {
-    struct sl_operand facts, h, parameters, statistics, moments;
+    struct sl_operand scales, h, parameters, statistics, moments;
     int64_t width; /* of whole rows */
     struct sl_norm_tiles tiles;
     struct sl_norm kernel;
@@ -51,7 +51,7 @@ static void make_norm(struct norm *n, enum form form, int64_t rows, int64_t cols
     const bool columns = of_columns(form);
     const int64_t column = form == OF_ROWS ? 0 : sl_random_below(4),
                   width = form == OF_ROWS ? cols : column + cols + sl_random_below(4);
-    *n = (struct norm){.facts = sl_operand_facts(rows),
+    *n = (struct norm){.scales = sl_operand_scales(rows),
                        .h = sl_operand_reals_of_type(rows, cols, sl_some_type()),
                        .parameters = sl_operand_reals(columns ? 4 : 2, width),
                        .statistics = sl_operand_reals(2, width),
@@ -61,7 +61,7 @@ static void make_norm(struct norm *n, enum form form, int64_t rows, int64_t cols
     make_positive(&n->moments, 2);
     if (columns)
         make_positive(&n->parameters, 3);
-    n->tiles = (struct sl_norm_tiles){.facts = &n->facts.tile,
+    n->tiles = (struct sl_norm_tiles){.scales = &n->scales.tile,
                                       .h = &n->h.tile,
                                       .parameters = &n->parameters.tile,
                                       .statistics = columns ? &n->statistics.tile : NULL,
@@ -83,7 +83,7 @@ static void make_norm(struct norm *n, enum form form, int64_t rows, int64_t cols
                          .whole = width,
                          .weight = sl_copied_row(&n->parameters, 0) + column,
                          .bias = sl_copied_row(&n->parameters, 1) + column,
-                         .root = columns ? sl_copied_fact(&n->facts, SL_ROW_ROOT) : NULL};
+                         .root = columns ? sl_copied_scale(&n->scales, SL_ROW_ROOT) : NULL};
 }
 
 /* Which is written, or left alone. */
@@ -99,16 +99,16 @@ static void check_norm(int64_t rows, int64_t cols)
         struct norm n;
         make_norm(&n, (enum form)(trial % FORMS), rows, cols);
         const bool apart = trial / FORMS % 2;
-        struct sl_operand z = some_output(rows, cols, apart), facts = sl_operand_facts(rows),
+        struct sl_operand z = some_output(rows, cols, apart), scales = sl_operand_scales(rows),
                           factor = sl_operand_reals(1, rows);
         const struct sl_rows to = sl_copied_rows(apart ? &z : &n.h);
         const struct sl_epilogue kernel = {.scale = 1.0f,
                                            .factor = sl_copied_row(&factor, 0),
                                            .relu = true,
                                            .drop = sl_some_dropout(0.4),
-                                           .vertex = sl_copied_vertices(&facts),
-                                           .after = sl_copied_fact(&facts, SL_ROW_RIGHT)};
-        const struct sl_epilogue_tiles tiles = {.facts = &facts.tile,
+                                           .vertex = sl_copied_vertices(&scales),
+                                           .after = sl_copied_scale(&scales, SL_ROW_RIGHT)};
+        const struct sl_epilogue_tiles tiles = {.scales = &scales.tile,
                                                 .before = SL_ROW_NONE,
                                                 .after = SL_ROW_RIGHT,
                                                 .factor = &factor.tile,
@@ -118,8 +118,8 @@ static void check_norm(int64_t rows, int64_t cols)
         const bool plain = trial / FORMS / 2;
         sl_submit_norm(&sl_running, &n.tiles, plain ? NULL : &tiles, apart ? &z.tile : &n.h.tile);
         sl_kernel_norm(&n.kernel, plain ? NULL : &kernel, &to);
-        sl_settle("norm", &n.facts, &n.h, &n.parameters, &n.statistics, &n.moments, &facts, &factor,
-                  &z, NULL);
+        sl_settle("norm", &n.scales, &n.h, &n.parameters, &n.statistics, &n.moments, &scales,
+                  &factor, &z, NULL);
     }
 }
 
@@ -145,8 +145,8 @@ static void check_statistics(int64_t rows, int64_t cols)
                           before ? sl_operand_reals(2, before + cols) : sl_operand_blank(2, cols),
                       gradient = sl_operand_reals(4, before + cols);
     sl_add_function *const add = sl_submit_norm_sums_add;
-    sl_submit_norm_sums(&sl_running, &n.facts.tile, &n.h.tile, &sums.tile);
-    sl_submit_norm_sums(&sl_running, &m.facts.tile, &m.h.tile, &others.tile);
+    sl_submit_norm_sums(&sl_running, &n.scales.tile, &n.h.tile, &sums.tile);
+    sl_submit_norm_sums(&sl_running, &m.scales.tile, &m.h.tile, &others.tile);
     add(&sl_running, &others.tile, &sums.tile);
     sl_submit_norm_statistics(&sl_running, rows + cols, &sums.tile, before, &statistics.tile);
     sl_submit_norm_averages(&sl_running, rows + cols, &statistics.tile, &gradient.tile);
@@ -158,7 +158,7 @@ static void check_statistics(int64_t rows, int64_t cols)
                               sl_copied_row(&statistics, 0) + before, statistics.tile.ld);
     sl_kernel_norm_averages(before + cols, (double)(rows + cols), statistics.copy,
                             statistics.tile.ld, sl_copied_row(&gradient, 2), gradient.tile.ld);
-    sl_settle("norm statistics", &n.facts, &n.h, &m.facts, &m.h, &n.parameters, &n.statistics,
+    sl_settle("norm statistics", &n.scales, &n.h, &m.scales, &m.h, &n.parameters, &n.statistics,
               &m.parameters, &m.statistics, &n.moments, &m.moments, &sums, &others, &statistics,
               &gradient, NULL);
 }
@@ -177,7 +177,7 @@ static void check_gradient(int64_t rows, int64_t cols)
         sl_kernel_norm_gradient(&n.kernel, &from, gradient.copy, gradient.tile.ld);
         for (int64_t k = 0; of_columns(form) && k < 2 * cols; k++)
             sl_copied_row(&gradient, 2 + k / cols)[k % cols] = 0.0f;
-        sl_settle("norm gradient", &n.facts, &n.h, &n.parameters, &n.statistics, &n.moments, &g,
+        sl_settle("norm gradient", &n.scales, &n.h, &n.parameters, &n.statistics, &n.moments, &g,
                   &gradient, NULL);
     }
 }
@@ -188,7 +188,7 @@ static void check_back(int64_t rows, int64_t cols)
     for (int trial = 0; trial < 6 * FORMS; trial++) {
         struct norm n;
         const enum form form = (enum form)(trial % FORMS);
-        const enum sl_row_fact after = trial / FORMS % 2 ? SL_ROW_NONE : SL_ROW_LEFT;
+        const enum sl_row_scale after = trial / FORMS % 2 ? SL_ROW_NONE : SL_ROW_LEFT;
         make_norm(&n, form, rows, cols);
         struct sl_operand g = sl_operand_reals_of_type(rows, cols, sl_some_type()),
                           d = form == CUT_ROWS ? sl_operand_reals(SL_NORM_PRODUCTS, rows)
@@ -202,13 +202,13 @@ static void check_back(int64_t rows, int64_t cols)
                                             .d = fixed ? NULL : at,
                                             .ld = d.tile.ld,
                                             .count = 77.0,
-                                            .after = sl_copied_fact(&n.facts, after),
+                                            .after = sl_copied_scale(&n.scales, after),
                                             .y = sl_copied_rows(y)};
         y->gpu_error = GPU_ERROR;
         sl_submit_norm_back(&sl_running, &n.tiles, &g.tile, fixed ? NULL : &d.tile, 77, after,
                             &y->tile);
         sl_kernel_norm_back(&kernel);
-        sl_settle("norm back", &n.facts, &n.h, &n.parameters, &n.statistics, &n.moments, &g, &d,
+        sl_settle("norm back", &n.scales, &n.h, &n.parameters, &n.statistics, &n.moments, &g, &d,
                   &third, NULL);
     }
 }
@@ -230,7 +230,7 @@ static void check_parts(int64_t rows, int64_t cols)
     sl_kernel_norm_moments(rows, cols, &n.kernel.h, own.copy, own.tile.ld);
     sl_kernel_norm_merge(rows, (double)cols, 3.0, other.copy, other.tile.ld, own.copy, own.tile.ld);
     sl_kernel_norm_products(&n.kernel, &from, products.copy, products.tile.ld);
-    sl_settle("norm of parts", &n.facts, &n.h, &n.parameters, &n.statistics, &n.moments, &own,
+    sl_settle("norm of parts", &n.scales, &n.h, &n.parameters, &n.statistics, &n.moments, &own,
               &other, &g, &products, NULL);
 }
 

@@ -23,21 +23,21 @@
 
 static void check_bias_gradient(int64_t rows, int64_t cols)
 {
-    for (int fact = SL_ROW_NONE; fact < SL_ROW_FACTS; fact++) {
-        if (fact == SL_ROW_VERTEX)
+    for (int scale = SL_ROW_NONE; scale < SL_ROW_SCALES; scale++) {
+        if (scale == SL_ROW_VERTEX)
             continue;
-        struct sl_operand facts = sl_operand_facts(rows),
+        struct sl_operand scales = sl_operand_scales(rows),
                           g = sl_operand_reals_of_type(rows, cols, sl_some_type()),
                           gradient = sl_operand_reals(4, cols + 3); /* of attention: wider than G */
         gradient.gpu_error = 1e-7 * (double)(rows + 100);           /* sums of as many terms */
         const struct sl_rows from = sl_copied_rows(&g);
-        const bool zero = fact == SL_ROW_RIGHT;
-        sl_submit_bias_gradient(&sl_running, &facts.tile, (enum sl_row_fact)fact, &g.tile, zero, 2,
-                                &gradient.tile);
+        const bool zero = scale == SL_ROW_RIGHT;
+        sl_submit_bias_gradient(&sl_running, &scales.tile, (enum sl_row_scale)scale, &g.tile, zero,
+                                2, &gradient.tile);
         sl_kernel_bias_gradient(zero ? 0 : rows, cols,
-                                sl_copied_fact(&facts, (enum sl_row_fact)fact), &from,
+                                sl_copied_scale(&scales, (enum sl_row_scale)scale), &from,
                                 sl_copied_row(&gradient, 2));
-        sl_settle("bias gradient", &facts, &g, &gradient, NULL);
+        sl_settle("bias gradient", &scales, &g, &gradient, NULL);
     }
 }
 
@@ -48,14 +48,14 @@ static void check_dropout(int64_t rows, int64_t cols)
     static const int64_t columns[] = {0, 4099, 3999999999};
     for (size_t c = 0; c < SL_COUNT(columns); c++) {
         const enum sl_type type = sl_some_type();
-        struct sl_operand facts = sl_operand_facts(rows),
+        struct sl_operand scales = sl_operand_scales(rows),
                           x = sl_operand_reals_of_type(rows, cols, type),
                           y = sl_operand_blank_of_type(rows, cols, type);
         const struct sl_rows from = sl_copied_rows(&x), to = sl_copied_rows(&y);
-        sl_submit_dropout(&sl_running, &drop, &facts.tile, columns[c], &x.tile, &y.tile);
-        sl_kernel_dropout(rows, cols, &drop, sl_copied_vertices(&facts), (uint32_t)columns[c],
+        sl_submit_dropout(&sl_running, &drop, &scales.tile, columns[c], &x.tile, &y.tile);
+        sl_kernel_dropout(rows, cols, &drop, sl_copied_vertices(&scales), (uint32_t)columns[c],
                           &from, &to);
-        sl_settle("dropout", &facts, &x, &y, NULL);
+        sl_settle("dropout", &scales, &x, &y, NULL);
     }
 }
 
@@ -69,18 +69,18 @@ static void check_accumulate(int64_t rows, int64_t cols)
 
 static void check_add_scaled(int64_t rows, int64_t cols)
 {
-    for (int fact = SL_ROW_NONE; fact < SL_ROW_FACTS; fact++) {
-        const enum sl_row_fact factor = (enum sl_row_fact)fact;
+    for (int scale = SL_ROW_NONE; scale < SL_ROW_SCALES; scale++) {
+        const enum sl_row_scale factor = (enum sl_row_scale)scale;
         if (factor == SL_ROW_VERTEX)
             continue;
-        struct sl_operand facts = sl_operand_facts(rows),
+        struct sl_operand scales = sl_operand_scales(rows),
                           x = sl_operand_reals_of_type(rows, cols, sl_some_type()),
                           y = sl_operand_reals_of_type(rows, cols, sl_some_type());
         const struct sl_rows from = sl_copied_rows(&x), to = sl_copied_rows(&y);
         sl_submit_add_scaled(&sl_running,
-                             &(struct sl_add_scaled){&x.tile, &y.tile, 0.3f, &facts.tile, factor});
-        sl_kernel_add_scaled(rows, cols, 0.3f, sl_copied_fact(&facts, factor), &from, &to);
-        sl_settle("add scaled", &facts, &x, &y, NULL);
+                             &(struct sl_add_scaled){&x.tile, &y.tile, 0.3f, &scales.tile, factor});
+        sl_kernel_add_scaled(rows, cols, 0.3f, sl_copied_scale(&scales, factor), &from, &to);
+        sl_settle("add scaled", &scales, &x, &y, NULL);
     }
 }
 

@@ -35,18 +35,18 @@ static struct sl_operand targets(int64_t rows, int64_t classes)
     return sl_operand_over(sl_random_targets(rows, classes), rows, 2, 2, sizeof(int32_t));
 }
 
-static void check_softmax_loss_by(int64_t rows, int64_t classes, enum sl_row_fact factor)
+static void check_softmax_loss_by(int64_t rows, int64_t classes, enum sl_row_scale factor)
 {
     enum { TRAIN_COUNT = 140 };
-    struct sl_operand facts = sl_operand_facts(rows), target = targets(rows, classes),
+    struct sl_operand scales = sl_operand_scales(rows), target = targets(rows, classes),
                       metrics = sl_operand_blank_metrics(), z = sl_operand_reals(rows, classes);
     double *sums = metrics.copy;
-    sl_submit_softmax_loss(&sl_running, TRAIN_COUNT, &facts.tile, factor, &target.tile,
+    sl_submit_softmax_loss(&sl_running, TRAIN_COUNT, &scales.tile, factor, &target.tile,
                            &metrics.tile, &z.tile);
     sl_kernel_softmax_loss(&(struct sl_softmax){.rows = rows,
                                                 .classes = classes,
                                                 .scale = 1.0f / (float)TRAIN_COUNT,
-                                                .factor = sl_copied_fact(&facts, factor),
+                                                .factor = sl_copied_scale(&scales, factor),
                                                 .target = target.copy,
                                                 .z = z.copy,
                                                 .ldz = z.tile.ld,
@@ -54,7 +54,7 @@ static void check_softmax_loss_by(int64_t rows, int64_t classes, enum sl_row_fac
                                                 .ldg = z.tile.ld},
                            &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
                            &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
-    sl_settle("softmax loss", &facts, &target, &metrics, &z, NULL);
+    sl_settle("softmax loss", &scales, &target, &metrics, &z, NULL);
 }
 
 static void check_softmax_loss(int64_t rows, int64_t classes)
@@ -82,23 +82,24 @@ static struct sl_operand values(int64_t rows, int64_t columns)
 }
 
 static void check_value_loss_by(int64_t rows, int64_t cols, enum sl_value_loss_kind kind,
-                                bool weighted, enum sl_row_fact factor)
+                                bool weighted, enum sl_row_scale factor)
 {
     enum { TRAIN_COUNT = 140 };
     const bool sigmoid = kind == SL_VALUE_SIGMOID;
-    struct sl_operand facts = sl_operand_facts(rows), target = values(rows, cols),
+    struct sl_operand scales = sl_operand_scales(rows), target = values(rows, cols),
                       weights = sl_operand_over(sl_positive(2 * cols), 2, cols, cols, 4),
                       metrics = sl_operand_blank_metrics(), z = sl_operand_reals(rows, cols);
     double *sums = metrics.copy;
-    sl_submit_value_loss(&sl_running, kind, TRAIN_COUNT, sigmoid ? 0.1f : 0.0f, factor, &facts.tile,
-                         &target.tile, weighted ? &weights.tile : NULL, &metrics.tile, &z.tile);
+    sl_submit_value_loss(&sl_running, kind, TRAIN_COUNT, sigmoid ? 0.1f : 0.0f, factor,
+                         &scales.tile, &target.tile, weighted ? &weights.tile : NULL, &metrics.tile,
+                         &z.tile);
     sl_kernel_value_loss(&(struct sl_value_loss){.kind = kind,
                                                  .rows = rows,
                                                  .cols = cols,
                                                  .scale = 1.0f / (float)TRAIN_COUNT,
                                                  .smoothing = sigmoid ? 0.1f : 0.0f,
                                                  .weights = weighted ? weights.copy : NULL,
-                                                 .factor = sl_copied_fact(&facts, factor),
+                                                 .factor = sl_copied_scale(&scales, factor),
                                                  .target = target.copy,
                                                  .z = z.copy,
                                                  .ldz = z.tile.ld,
@@ -106,7 +107,7 @@ static void check_value_loss_by(int64_t rows, int64_t cols, enum sl_value_loss_k
                                                  .ldg = z.tile.ld},
                          &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
                          &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
-    sl_settle("value loss", &facts, &target, &weights, &metrics, &z, NULL);
+    sl_settle("value loss", &scales, &target, &weights, &metrics, &z, NULL);
 }
 
 static void check_value_loss(int64_t rows, int64_t cols)
@@ -117,20 +118,20 @@ static void check_value_loss(int64_t rows, int64_t cols)
 }
 
 static void check_weighted_softmax_by(int64_t rows, int64_t classes, bool weighted,
-                                      enum sl_row_fact factor)
+                                      enum sl_row_scale factor)
 {
     enum { TRAIN_COUNT = 140 };
-    struct sl_operand facts = sl_operand_facts(rows), target = targets(rows, classes),
+    struct sl_operand scales = sl_operand_scales(rows), target = targets(rows, classes),
                       weights = sl_operand_over(sl_positive(2 * classes), 2, classes, classes, 4),
                       metrics = sl_operand_blank_metrics(), z = sl_operand_reals(rows, classes);
     double *sums = metrics.copy;
-    sl_submit_weighted_softmax(&sl_running, TRAIN_COUNT, 0.2f, factor, &facts.tile, &target.tile,
+    sl_submit_weighted_softmax(&sl_running, TRAIN_COUNT, 0.2f, factor, &scales.tile, &target.tile,
                                weighted ? &weights.tile : NULL, &metrics.tile, &z.tile);
     sl_kernel_weighted_softmax(
         &(struct sl_weighted_softmax){.softmax = {.rows = rows,
                                                   .classes = classes,
                                                   .scale = 1.0f / (float)TRAIN_COUNT,
-                                                  .factor = sl_copied_fact(&facts, factor),
+                                                  .factor = sl_copied_scale(&scales, factor),
                                                   .target = target.copy,
                                                   .z = z.copy,
                                                   .ldz = z.tile.ld,
@@ -139,7 +140,7 @@ static void check_weighted_softmax_by(int64_t rows, int64_t classes, bool weight
                                       .smoothing = 0.2f,
                                       .weights = weighted ? (float *)weights.copy + classes : NULL},
         &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN], &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
-    sl_settle("weighted softmax", &facts, &target, &weights, &metrics, &z, NULL);
+    sl_settle("weighted softmax", &scales, &target, &weights, &metrics, &z, NULL);
 }
 
 static void check_weighted_softmax(int64_t rows, int64_t classes)

@@ -45,7 +45,7 @@ struct some_block {
     int64_t whole_rows, rows, cols, shared;
 };
 
-/* `option`: which axes are cut, whether all rows are there, and whether the whole is a panel from a
+/* `option`: which axes are cut, whether all rows are there, and whether the whole is a shard from a
  * later row on. */
 static struct some_block make_block(int64_t rows, int64_t cols, int option)
 {
@@ -90,7 +90,7 @@ static void check_take_by(int64_t rows, int64_t cols, int option, int64_t before
                                    : sl_operand_reals(b.rows + before, b.cols);
     struct sl_tile none = {.rows = 0}, *shared = b.shared ? &kept.tile : &none;
     const struct sl_unit_take take = {.block = b.units,
-                                      .moment = {alone ? 0 : 7, &end.tile},
+                                      .step = {alone ? 0 : 7, &end.tile},
                                       .at = before,
                                       .rows = b.rows,
                                       .zero = zero,
@@ -131,7 +131,7 @@ static void check_put(int64_t rows, int64_t cols)
         struct sl_tile none = {.rows = 0};
         sl_submit_put(&sl_running,
                       &(struct sl_unit_take){.block = b.units,
-                                             .moment = {7, &end.tile},
+                                             .step = {7, &end.tile},
                                              .at = before,
                                              .rows = b.rows,
                                              .kept = b.shared ? &kept.tile : &none},
@@ -198,8 +198,8 @@ static void check_merge(int64_t rows, int64_t cols)
         const double last = option & 1 ? 6.0 : 0.0;
         struct sl_operand end = sl_operand_doubles(1, &last), kept = sl_operand_reals(rows, cols),
                           whole = sl_operand_reals(rows + 2, cols);
-        const struct sl_units_moment moment = {7, &end.tile};
-        sl_submit_merge(&sl_running, &moment, option / 2, &kept.tile, &whole.tile);
+        const struct sl_units_step step = {7, &end.tile};
+        sl_submit_merge(&sl_running, &step, option / 2, &kept.tile, &whole.tile);
         const struct sl_parameters from = parameters_of(&kept), to = parameters_of(&whole);
         if (last == 0.0)
             sl_kernel_merge(option / 2, &from, &to);
@@ -221,8 +221,8 @@ static void check_share(int64_t rows, int64_t cols)
         struct sl_operand end = sl_operand_doubles(1, &last),
                           whole = sl_operand_reals(rows + 2, cols),
                           kept = sl_operand_reals(rows, cols);
-        const struct sl_units_moment moment = {7, &end.tile};
-        sl_submit_share(&sl_running, &moment, zero, &whole.tile, &kept.tile);
+        const struct sl_units_step step = {7, &end.tile};
+        sl_submit_share(&sl_running, &step, zero, &whole.tile, &kept.tile);
         const struct sl_parameters from = rows_of(&whole, 2, rows), to = parameters_of(&kept);
         for (int64_t r = 0; zero && last == 0.0 && r < rows; r++)
             memset(sl_copied_row(&kept, r), 0, (size_t)cols * sizeof(float));
@@ -239,8 +239,8 @@ static void check_rows(int64_t rows, int64_t cols)
         const double last = option ? 6.0 : 0.0;
         struct sl_operand end = sl_operand_doubles(1, &last), x = sl_operand_reals(rows, cols),
                           y = sl_operand_reals(rows + 4, cols), z = sl_operand_blank(rows, cols);
-        const struct sl_units_moment moment = {7, &end.tile};
-        sl_submit_rows_in(&sl_running, &moment, 3, &x.tile, &y.tile);
+        const struct sl_units_step step = {7, &end.tile};
+        sl_submit_rows_in(&sl_running, &step, 3, &x.tile, &y.tile);
         sl_submit_rows_out(&sl_running, 1, &y.tile, &z.tile);
         const struct sl_parameters from = parameters_of(&x), middle = rows_of(&y, 3, rows),
                                    out = rows_of(&y, 1, rows), to = parameters_of(&z);

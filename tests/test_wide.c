@@ -21,9 +21,9 @@
 
 static void make(struct sl_opened *made, const struct sl_dataset *data, const char *line)
 {
-    enum { PANEL_BYTES = 300 }; /* panels of few rows, where sub-models have a store */
+    enum { PANEL_BYTES = 300 }; /* shards of few rows, where sub-models have a store */
     struct sl_config config = sl_run_parse(line);
-    config.panel_bytes = PANEL_BYTES;
+    config.shard_bytes = PANEL_BYTES;
     sl_opened_open(made, data, config);
 }
 
@@ -32,10 +32,10 @@ static void make(struct sl_opened *made, const struct sl_dataset *data, const ch
 static void fill_parameters(struct sl_store *store)
 {
     uint32_t state = 7;
-    for (int n = 0; n < store->panels; n++) {
-        struct sl_tile *tile = store->panel[n].tile[SL_STORE_PARAMETERS];
-        const bool averages = store->model->layer[store->panel[n].layer].shape.kind->averages;
-        const bool own = store->panel[n].owner == sl_running.rank;
+    for (int n = 0; n < store->shards; n++) {
+        struct sl_tile *tile = store->shard[n].tile[SL_STORE_PARAMETERS];
+        const bool averages = store->model->layer[store->shard[n].layer].shape.kind->averages;
+        const bool own = store->shard[n].owner == sl_running.rank;
         float *w = own ? sl_tile_acquire(&sl_running, tile, true) : NULL;
         for (int64_t r = 0; r < tile->rows; r++)
             for (int64_t c = 0; c < tile->cols; c++) {
@@ -90,7 +90,7 @@ static void check_with(const char *fixture, const char *line, const char *store,
     make(&wide, &data, parts);
     make(&plain, &data, line);
     assert_non_null(wide.trainer.wide.pass);
-    assert_true(wide.trainer.store.panels > wide.trainer.wide.list.count);
+    assert_true(wide.trainer.store.shards > wide.trainer.wide.list.count);
     assert_int_equal(wide.trainer.wide.blocks, blocks);
     evaluate(&wide);
     evaluate(&plain);
@@ -232,7 +232,7 @@ static void test_ranks(void **state)
         }
 }
 
-/* Panels are large, and blocks small: without a limit, 25 times as much and more travels. Messages
+/* Shards are large, and blocks small: without a limit, 25 times as much and more travels. Messages
  * are freed a little after they have arrived: on a loaded machine, up to 5.5 times as much. */
 static void test_travelling(void **state)
 {

@@ -78,13 +78,13 @@ static void keep_layers(struct sl_trained *out, struct sl_network *net)
 }
 
 /* A tile of logits that is here, rows where their vertices are. */
-static void keep_rows(struct sl_trained *out, struct sl_network *net, struct sl_tile *facts,
+static void keep_rows(struct sl_trained *out, struct sl_network *net, struct sl_tile *scales,
                       struct sl_tile *tile, int64_t col, int64_t classes, bool *seen)
 {
     float *rows = array(tile->rows * tile->cols);
     copy_tile(net->rt, tile, rows, tile->cols);
     const uint32_t *vertex =
-        (const uint32_t *)sl_tile_acquire(net->rt, facts, false) + SL_ROW_VERTEX * tile->rows;
+        (const uint32_t *)sl_tile_acquire(net->rt, scales, false) + SL_ROW_VERTEX * tile->rows;
     for (int64_t r = 0; r < tile->rows; r++)
         for (int64_t c = 0; c < tile->cols; c++) {
             const int64_t to = (int64_t)vertex[r] * classes + col + c;
@@ -94,7 +94,7 @@ static void keep_rows(struct sl_trained *out, struct sl_network *net, struct sl_
             seen[to] = true;
             out->logit[to] = got;
         }
-    sl_tile_release(facts);
+    sl_tile_release(scales);
     free(rows);
 }
 
@@ -111,12 +111,12 @@ static void keep_logits(struct sl_trained *out, struct sl_network *net, int64_t 
     for (int i = 0; i < logits->tile_rows; i++)
         for (int j = 0; j < logits->tile_cols; j++) {
             struct sl_tile *tile = sl_matrix_tile(logits, i, j),
-                           *facts = &net->graph->facts[logits->row_order][i];
+                           *scales = &net->graph->scales[logits->row_order][i];
             sl_tile_send(net->rt, tile, tile->owner, 0);
             if (j == 0)
-                sl_tile_send(net->rt, facts, facts->owner, 0);
+                sl_tile_send(net->rt, scales, scales->owner, 0);
             if (net->rt->rank == 0)
-                keep_rows(out, net, facts, tile, logits->col_cut[j], classes, seen);
+                keep_rows(out, net, scales, tile, logits->col_cut[j], classes, seen);
             sl_tile_drop(net->rt, tile);
         }
     free(seen);

@@ -69,9 +69,9 @@ void sl_making_close(struct sl_making *m);
 /* ---- operands_rows.c ---- */
 
 /* Make the diagonals of Â: D^-1/2 on both sides, or D^-1 on the left. The codes of diagonals and of
- * facts are this rank's own, and may differ between ranks. */
+ * scales are this rank's own, and may differ between ranks. */
 int sl_making_diagonals(struct sl_making *m);
-int sl_making_facts(struct sl_making *m);
+int sl_making_row_scales(struct sl_making *m);
 int sl_making_targets(struct sl_making *m);
 
 /* Find which rows of a selection are copies of vertices, and which rows own vertices

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "graphs/columns.h"
 
-/* Copy the facts and sparse tiles of a group of columns to all its ranks. */
+/* Copy the scales and sparse tiles of a group of columns to all its ranks. */
 static void share_columns(struct sl_making *m)
 {
     struct sl_operands *o = m->o;
@@ -14,7 +14,7 @@ static void share_columns(struct sl_making *m)
     struct sl_sparse_matrix *matrices[] = {&o->adjacency[m->row_order],
                                            &o->transposed[sl_making_other_order(m)]};
     for (int i = 0; i < d->tiles; i++)
-        sl_columns_share(m->rt, d, &o->facts[m->row_order][i]);
+        sl_columns_share(m->rt, d, &o->scales[m->row_order][i]);
     for (int a = 0; a < 2 && !d->drops_adjacency; a++)
         for (int64_t t = 0; matrices[a]->tiles && t < (int64_t)d->tiles * d->tiles; t++)
             if (matrices[a]->tiles[t].shape.nnz)
@@ -26,7 +26,7 @@ static int create_tiles(struct sl_making *m)
 {
     int code = m->left ? 0 : sl_making_diagonals(m);
     if (!code)
-        code = sl_making_facts(m);
+        code = sl_making_row_scales(m);
     if (!code && m->how->lists_copies)
         code = sl_making_copies(m);
     code = sl_runtime_agree(m->rt, code);
@@ -90,10 +90,10 @@ static void destroy_order(struct sl_operands *o, int order)
     sl_sparse_matrix_destroy(&o->transposed[order]);
     for (int i = 0; o->target[order] && i < tiles; i++)
         sl_tile_destroy(&o->target[order][i]);
-    for (int i = 0; o->facts[order] && i < tiles; i++)
-        sl_tile_destroy(&o->facts[order][i]);
+    for (int i = 0; o->scales[order] && i < tiles; i++)
+        sl_tile_destroy(&o->scales[order][i]);
     free(o->target[order]);
-    free(o->facts[order]);
+    free(o->scales[order]);
     sl_partials_free(&o->partials[order]);
     sl_partition_destroy(&o->partition[order]);
 }

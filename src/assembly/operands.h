@@ -80,8 +80,8 @@ struct sl_operands {
         transposed[SL_ROW_ORDERS]; /* S = A + I or A, and Sᵀ, which is empty if S is symmetric or
                                       there are no gradients. Â = diag(left)·S·diag(right). Rows are
                                       in the array's order, columns in the other one */
-    struct sl_tile *facts[SL_ROW_ORDERS]; // T tiles (SL_ROW_FACTS, rows)
-    enum sl_type type;                    /* type of dense features */
+    struct sl_tile *scales[SL_ROW_ORDERS]; // T tiles (SL_ROW_SCALES, rows)
+    enum sl_type type;                     /* type of dense features */
     struct sl_input input, own;   /* `own`: X, if the input is Â·X and a layer multiplies both */
     bool read_aggregated;         /* Â·X was made from the graph source->aggregated_from */
     struct sl_stored_rows stored; /* rows of `input.dense`, which then has no memory */

@@ -315,10 +315,10 @@ static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt,
                                const struct sl_matrix *x, struct sl_matrix *out)
 {
     const struct sl_distribution *d = &o->distribution[out->row_order];
-    struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .facts = o->facts[out->row_order]};
+    struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .scales = o->scales[out->row_order]};
     left.common.before = SL_ROW_LEFT;
-    const struct sl_moment moment = {.number = -1};
-    d->kind->walk(rt, d, &moment,
+    const struct sl_walk_step step = {.number = -1};
+    d->kind->walk(rt, d, &step,
                   &(struct sl_reduction){.reducer = &sl_reduce_sum,
                                          .a = &o->adjacency[out->row_order],
                                          .moved = {x},

@@ -1,4 +1,4 @@
-/* Makes the facts of each row that training reads: normalisation, vertex, label and split. */
+/* Makes the row scales that training reads: normalisation, vertex, label and split. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,28 +95,28 @@ static bool is_root(const struct sl_making *m, int64_t k)
            sl_source_vertex(source, clones ? m->row[k] : m->part.first + k) < source->inner;
 }
 
-int sl_making_facts(struct sl_making *m)
+int sl_making_row_scales(struct sl_making *m)
 {
     const struct sl_partition *p = sl_making_partition(m);
-    struct sl_tile *facts = m->o->facts[m->row_order] = calloc((size_t)p->tiles, sizeof *facts);
-    if (!facts)
+    struct sl_tile *scales = m->o->scales[m->row_order] = calloc((size_t)p->tiles, sizeof *scales);
+    if (!scales)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", p->tiles);
     for (int i = 0; i < p->tiles; i++) {
         const int64_t rows = p->row_cut[i + 1] - p->row_cut[i];
-        if (sl_tile_create(m->rt, &facts[i], SL_ROW_FACTS, rows, sizeof(float),
+        if (sl_tile_create(m->rt, &scales[i], SL_ROW_SCALES, rows, sizeof(float),
                            sl_distribution_whole_owner(sl_making_distribution(m), i, 0)))
             return SL_ERR_SYSTEM;
-        float *fact = facts[i].memory;
-        for (int64_t r = 0; fact && r < rows; r++) {
+        float *scale = scales[i].memory;
+        for (int64_t r = 0; scale && r < rows; r++) {
             const int64_t k = sl_making_local(m, p->row_cut[i] + r);
             const double left = m->left[k], right = m->right[k];
-            ((uint32_t *)fact)[SL_ROW_VERTEX * rows + r] = (uint32_t)sl_making_vertex(m, k);
-            fact[SL_ROW_LEFT * rows + r] = (float)left;
-            fact[SL_ROW_RIGHT * rows + r] = (float)right;
-            fact[SL_ROW_BOTH * rows + r] = (float)(left * right);
-            fact[SL_ROW_INVERSE_LEFT * rows + r] = (float)(1.0 / left);
-            fact[SL_ROW_INVERSE_RIGHT * rows + r] = (float)(1.0 / right);
-            fact[SL_ROW_ROOT * rows + r] = is_root(m, k) ? 1.0f : 0.0f;
+            ((uint32_t *)scale)[SL_ROW_VERTEX * rows + r] = (uint32_t)sl_making_vertex(m, k);
+            scale[SL_ROW_LEFT * rows + r] = (float)left;
+            scale[SL_ROW_RIGHT * rows + r] = (float)right;
+            scale[SL_ROW_BOTH * rows + r] = (float)(left * right);
+            scale[SL_ROW_INVERSE_LEFT * rows + r] = (float)(1.0 / left);
+            scale[SL_ROW_INVERSE_RIGHT * rows + r] = (float)(1.0 / right);
+            scale[SL_ROW_ROOT * rows + r] = is_root(m, k) ? 1.0f : 0.0f;
         }
     }
     return 0;

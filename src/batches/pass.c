@@ -16,7 +16,7 @@ int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_so
         .adjacency = operands->adjacency,
         .adjacency_transposed =
             operands->transposed->tiles ? operands->transposed : operands->adjacency,
-        .facts = operands->facts,
+        .scales = operands->scales,
         .input = operands->input,
         .scaled = how->norm == SL_NORM_SYM && !config->model->alone_first,
         .own = operands->own,

@@ -97,7 +97,7 @@ static struct sl_sparse transpose(struct sl_kernel_work *k, const struct sl_spar
 }
 
 /* Draw numbers, order, targets and values of the rows. */
-static void draw_facts(struct sl_kernel_work *k)
+static void draw_scales(struct sl_kernel_work *k)
 {
     const int64_t n = k->rows, w = k->width;
     uint32_t *vertex = take(k, (size_t)n * sizeof *vertex),
@@ -140,7 +140,7 @@ static void draw_operands(struct sl_kernel_work *k)
     k->weight = draw(k, 3, ld, 0.5, 1.5);
     k->bias = k->weight + ld;
     k->variance = k->weight + 2 * ld;
-    draw_facts(k);
+    draw_scales(k);
     k->half = sl_dropout_make(0.5, 1);
     k->some = sl_dropout_make(0.3, 1);
     k->attention = (struct sl_attention){

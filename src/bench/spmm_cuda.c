@@ -86,7 +86,7 @@ static int upload_epilogue(struct state *s)
     float *bias = calloc((size_t)p->width, sizeof *bias);
     int code = factor && vertex && bias
                    ? 0
-                   : sl_error(SL_ERR_SYSTEM, "no memory for the facts of %lld rows",
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the scales of %lld rows",
                               (long long)p->vertices);
     for (int64_t v = 0; !code && v < p->vertices; v++) {
         factor[v] = 0.5f;

@@ -121,7 +121,7 @@ static int create_epilogue(struct state *state)
     state->vertex = calloc((size_t)p->vertices, sizeof *state->vertex);
     state->bias = calloc((size_t)p->width, sizeof *state->bias);
     if (!state->factor || !state->vertex || !state->bias)
-        return sl_error(SL_ERR_SYSTEM, "no memory for the facts of %lld rows",
+        return sl_error(SL_ERR_SYSTEM, "no memory for the scales of %lld rows",
                         (long long)p->vertices);
     for (int64_t v = 0; v < p->vertices; v++) {
         state->factor[v] = 0.5f;

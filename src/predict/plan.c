@@ -144,7 +144,7 @@ static void add_pass(const struct sl_network *net, struct sl_plan *plan)
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->metrics[i]);
         for (int o = 0; o < net->graph->row_orders; o++)
-            plan->bytes[SL_PLAN_ROWS] += kept_bytes(net, &net->graph->facts[o][i]) +
+            plan->bytes[SL_PLAN_ROWS] += kept_bytes(net, &net->graph->scales[o][i]) +
                                          own_bytes(net->rt, &net->graph->target[o][i]);
     }
     plan->bytes[SL_PLAN_ROWS] += sl_evaluation_bytes(net);

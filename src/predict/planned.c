@@ -75,7 +75,7 @@ int sl_planned_create(struct sl_planned *g, const struct sl_scenario *scenario, 
         .distribution = &g->d,
         .adjacency = &g->adjacency,
         .adjacency_transposed = &g->adjacency,
-        .facts = &g->facts,
+        .scales = &g->scales,
         .objective = scenario->training->how.objective,
         .target = &g->target,
         .type = scenario->training->how.type,
@@ -89,14 +89,14 @@ int sl_planned_create(struct sl_planned *g, const struct sl_scenario *scenario, 
         .rates = scenario->core,
     };
     int code = cut_group(g, scenario->partition, first, columns);
-    g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
+    g->scales = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->scales);
     g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);
-    if (!code && (!g->facts || !g->target))
+    if (!code && (!g->scales || !g->target))
         return sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d tiles", g->d.tiles);
     for (int i = 0; !code && i < g->d.tiles; i++) {
         const int owner = sl_distribution_whole_owner(&g->d, i, 0);
         const int64_t rows = g->row_cut[i + 1] - g->row_cut[i];
-        sl_tile_create(&g->rt, &g->facts[i], SL_ROW_FACTS, rows, sizeof(float), owner);
+        sl_tile_create(&g->rt, &g->scales[i], SL_ROW_SCALES, rows, sizeof(float), owner);
         sl_tile_create(
             &g->rt, &g->target[i], rows,
             sl_target_width(g->graph.objective.loss->form, scenario->training->shape.classes),
@@ -116,7 +116,7 @@ void sl_planned_destroy(struct sl_planned *g)
 {
     sl_network_destroy(&g->net);
     sl_model_destroy(&g->model);
-    free(g->facts);
+    free(g->scales);
     free(g->target);
     free(g->rank_cut);
     free(g->row_cut);

@@ -15,7 +15,7 @@ struct sl_planned {
     struct sl_graph graph;
     struct sl_model model;
     struct sl_network net;
-    struct sl_tile *facts, *target; /* the graph's */
+    struct sl_tile *scales, *target; /* the graph's */
     int *rank_cut;
     int64_t *row_cut;
 };

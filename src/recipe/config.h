@@ -137,7 +137,7 @@ struct sl_config {
     struct sl_split_layers split_layers;
     char *store;
     int64_t
-        panel_bytes; /* no option: the most that a panel of the store has, in tests; 0: default */
+        shard_bytes; /* no option: the most that a shard of the store has, in tests; 0: default */
     bool reset_optimizer;
     bool predicts; /* no option: a trained model is applied, and nothing is trained */
     /* splits */

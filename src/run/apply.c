@@ -21,16 +21,16 @@ static void collect_tile(struct sl_network *net, struct sl_matrix *matrix, int i
 {
     struct sl_runtime *rt = net->rt;
     struct sl_tile *tile = sl_matrix_tile(matrix, i, j),
-                   *facts = &net->graph->facts[matrix->row_order][i];
+                   *scales = &net->graph->scales[matrix->row_order][i];
     sl_tile_send(rt, tile, tile->owner, 0);
     if (all) {
         const float *from = sl_tile_acquire(rt, tile, false);
         const uint32_t *vertex =
-            (const uint32_t *)sl_tile_acquire(rt, facts, false) + SL_ROW_VERTEX * tile->rows;
+            (const uint32_t *)sl_tile_acquire(rt, scales, false) + SL_ROW_VERTEX * tile->rows;
         for (int64_t r = 0; r < tile->rows; r++)
             memcpy(all + vertex[r] * matrix->cols + matrix->col_cut[j], from + r * tile->ld,
                    (size_t)tile->cols * sizeof *all);
-        sl_tile_release(facts);
+        sl_tile_release(scales);
         sl_tile_release(tile);
     }
     sl_tile_drop(rt, tile);
@@ -48,11 +48,11 @@ float *sl_apply_collect(struct sl_apply *apply, struct sl_matrix *matrix)
     struct sl_runtime *rt = net->rt;
     float *all = rt->rank == 0 ? malloc((size_t)(vertices * matrix->cols) * sizeof *all + 1) : NULL;
     for (int i = 0; i < matrix->tile_rows; i++) {
-        struct sl_tile *facts = &net->graph->facts[matrix->row_order][i];
-        sl_tile_send(rt, facts, facts->owner, 0);
+        struct sl_tile *scales = &net->graph->scales[matrix->row_order][i];
+        sl_tile_send(rt, scales, scales->owner, 0);
         for (int j = 0; j < matrix->tile_cols; j++)
             collect_tile(net, matrix, i, j, all);
-        sl_tile_drop(rt, facts);
+        sl_tile_drop(rt, scales);
     }
     return all;
 }
@@ -91,7 +91,7 @@ void sl_apply_find_probabilities(const struct sl_loss *loss, const float *all, i
             out[k] = 1.0f / (1.0f + expf(-all[k]));
 }
 
-/* The hidden layer as the model has it: it is kept as the last layer needs it. Facts of rows, which
+/* The hidden layer as the model has it: it is kept as the last layer needs it. Row scales, which
  * this takes, go with the first matrix that is collected. */
 static int create_plain(struct sl_network *net, struct sl_matrix *kept, struct sl_matrix *plain)
 {

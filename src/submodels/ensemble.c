@@ -145,7 +145,7 @@ static void take(struct sl_ensemble *e, int member, struct sl_model *part)
                                              .tile = &part->layer[l].parameters,
                                              .kept = sl_submodel_kept(e->members, member, 0)};
         if (sl_model_learns(&part->layer[l]))
-            sl_store_take(e->members->store, &block);
+            sl_store_load(e->members->store, &block);
     }
     sl_model_spread(part);
 }

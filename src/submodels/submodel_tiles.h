@@ -29,10 +29,10 @@ static inline struct sl_carried *sl_submodel_carried(struct sl_submodels *s, int
     return &s->slot[slot].carried[layer * sl_submodel_tiles(s) + k];
 }
 
-/* Return kind k of a sub-model's shared entries: an array with a tile for each panel. */
+/* Return kind k of a sub-model's shared entries: an array with a tile for each shard. */
 static inline struct sl_tile *sl_submodel_kept(const struct sl_submodels *s, int part, int k)
 {
-    return &s->of[part].kept[k * s->store->panels];
+    return &s->of[part].kept[k * s->store->shards];
 }
 
 static inline bool sl_submodel_slot_here(const struct sl_submodels *s, int slot)
@@ -40,9 +40,9 @@ static inline bool sl_submodel_slot_here(const struct sl_submodels *s, int slot)
     return slot >= s->first_slot && slot < s->first_slot + s->own_slots;
 }
 
-/* Loop over all panels n and kinds k of parameters and state. */
+/* Loop over all shards n and kinds k of parameters and state. */
 #define SL_FOR_PANELS(s, n, k)                   \
-    for (int n = 0; n < (s)->store->panels; n++) \
+    for (int n = 0; n < (s)->store->shards; n++) \
         for (int k = 0; k < sl_submodel_tiles(s); k++)
 
 /* Loop over all layers l that learn and kinds k of parameters and state. */

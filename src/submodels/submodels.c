@@ -71,9 +71,9 @@ static int shift_of(const struct sl_submodels *s, int layer, int k)
                : 0;
 }
 
-static struct sl_units_moment moment_of(const struct sl_submodels *s, int64_t epoch, int rank)
+static struct sl_units_step step_of(const struct sl_submodels *s, int64_t epoch, int rank)
 {
-    return (struct sl_units_moment){(int)epoch, &s->whole->end[rank]};
+    return (struct sl_units_step){(int)epoch, &s->whole->end[rank]};
 }
 
 /* Return the block that the store and the slot of a sub-model exchange. */
@@ -114,7 +114,7 @@ static void take(struct sl_submodels *s, int part, int64_t epoch)
     SL_FOR_TILES (s, l, k) {
         struct sl_store_block block = block_of(s, part, l, k, epoch);
         block.zero = k > 0 && of->fresh;
-        sl_store_take(s->store, &block);
+        sl_store_load(s->store, &block);
     }
     if (sl_submodel_slot_here(s, of->slot)) {
         slot->model.options.seed = seed_of(s, part);
@@ -132,7 +132,7 @@ static void put(struct sl_submodels *s, struct sl_model_slot *slot)
 {
     SL_FOR_TILES (s, l, k) {
         const struct sl_store_block block = block_of(s, slot->part, l, k, slot->epoch);
-        sl_store_put(s->store, &block);
+        sl_store_save(s->store, &block);
     }
     slot->changed = false;
 }
@@ -146,9 +146,9 @@ static void put_all(struct sl_submodels *s, int64_t epoch)
             put(s, &s->slot[t]);
     for (int p = 0; p < s->count; p++)
         SL_FOR_PANELS (s, n, k) {
-            const struct sl_panel *panel = &s->store->panel[n];
-            const struct sl_units_moment moment = moment_of(s, epoch, panel->owner);
-            sl_submit_merge(s->rt, &moment, p, &sl_submodel_kept(s, p, k)[n], panel->tile[k]);
+            const struct sl_shard *shard = &s->store->shard[n];
+            const struct sl_units_step step = step_of(s, epoch, shard->owner);
+            sl_submit_merge(s->rt, &step, p, &sl_submodel_kept(s, p, k)[n], shard->tile[k]);
         }
 }
 
@@ -190,9 +190,9 @@ void sl_submodels_cut(struct sl_submodels *s, int64_t round, int64_t epoch)
     for (int p = 0; p < s->count; p++) {
         s->of[p].fresh = s->config->reset_optimizer;
         SL_FOR_PANELS (s, n, k) {
-            const struct sl_panel *panel = &s->store->panel[n];
-            const struct sl_units_moment moment = moment_of(s, epoch, panel->owner);
-            sl_submit_share(s->rt, &moment, k > 0 && s->of[p].fresh, panel->tile[k],
+            const struct sl_shard *shard = &s->store->shard[n];
+            const struct sl_units_step step = step_of(s, epoch, shard->owner);
+            sl_submit_share(s->rt, &step, k > 0 && s->of[p].fresh, shard->tile[k],
                             &sl_submodel_kept(s, p, k)[n]);
         }
     }
@@ -243,7 +243,7 @@ static void name_of(int part, int layer, int k, char name[64])
     snprintf(name, 64, "submodel.%d.layer.%d.shared%s", part, layer, kinds[k]);
 }
 
-/* Return how many shared rows of a layer its panels hold together. */
+/* Return how many shared rows of a layer its shards hold together. */
 static int64_t shared_rows(const struct sl_submodels *s, int part, int layer, int k)
 {
     int64_t rows = 0;

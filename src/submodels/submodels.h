@@ -16,7 +16,7 @@
  * A slot is a model that sub-models of one shape have in turn. Several groups have a slot for each
  * sub-model, and blocks travel once a round. One group has a slot for each shape. It takes a
  * sub-model before each step: only one is in memory. The global parameters are in a store, whose
- * panels are on all ranks. */
+ * shards are on all ranks. */
 #ifndef SL_SUBMODELS_SUBMODELS_H
 #define SL_SUBMODELS_SUBMODELS_H
 
@@ -45,7 +45,7 @@ struct sl_model_slot {
 struct sl_submodel {
     int slot;
     bool fresh;           /* its optimizer begins the round without state */
-    struct sl_tile *kept; // (1 + states, panels): shared entries, on the panel's owner
+    struct sl_tile *kept; // (1 + states, shards): shared entries, on the shard's owner
 };
 
 struct sl_submodels {
@@ -132,7 +132,7 @@ int sl_submodels_load(struct sl_submodels *s, int64_t steps,
                       const struct sl_checkpoint *checkpoint);
 
 /* Return how many numbers travel between ranks in a round: blocks and their optimizer state, from
- * panels to slots of other ranks and back. Sub-models that take turns in a slot travel in each
+ * shards to slots of other ranks and back. Sub-models that take turns in a slot travel in each
  * step. */
 int64_t sl_submodels_words(struct sl_submodels *s, int64_t round);
 

@@ -156,17 +156,17 @@ static int create_kept(struct sl_submodels *s, int part)
 {
     int code = 0;
     s->of[part].kept =
-        calloc((size_t)(s->store->panels * sl_submodel_tiles(s) + 1), sizeof *s->of[part].kept);
+        calloc((size_t)(s->store->shards * sl_submodel_tiles(s) + 1), sizeof *s->of[part].kept);
     if (!s->of[part].kept)
         return sl_error(SL_ERR_SYSTEM, "no memory for the tiles of a sub-model");
     SL_FOR_PANELS (s, n, k) {
-        const struct sl_panel *panel = &s->store->panel[n];
-        struct sl_unit_block block = sl_submodel_block(s, 0, part, panel->layer);
-        block.first = panel->first;
-        const int64_t rows = sl_unit_block_shared(&block, panel->rows);
+        const struct sl_shard *shard = &s->store->shard[n];
+        struct sl_unit_block block = sl_submodel_block(s, 0, part, shard->layer);
+        block.first = shard->first;
+        const int64_t rows = sl_unit_block_shared(&block, shard->rows);
         if (!code && rows > 0)
             code = sl_tile_create(s->rt, &sl_submodel_kept(s, part, k)[n], rows,
-                                  panel->tile[k]->cols, sizeof(float), panel->owner);
+                                  shard->tile[k]->cols, sizeof(float), shard->owner);
     }
     return code;
 }
@@ -194,7 +194,7 @@ static void destroy_part(struct sl_submodels *s, int part)
     if (s->groups && s->total[part].owner == s->rt->rank)
         s->total[part].handle = NULL; /* the network's tile owns the handle */
     sl_tile_destroy(&s->total[part]);
-    for (int t = 0; of->kept && t < s->store->panels * sl_submodel_tiles(s); t++)
+    for (int t = 0; of->kept && t < s->store->shards * sl_submodel_tiles(s); t++)
         sl_tile_destroy(&of->kept[t]);
     free(of->kept);
 }
@@ -330,20 +330,20 @@ int64_t sl_submodels_words(struct sl_submodels *s, int64_t round)
     return words;
 }
 
-/* Return the bytes that travel from panels to slots in a round, average rows counted: what this
- * rank's panels send to other ranks, and its own sub-models receive. */
+/* Return the bytes that travel from shards to slots in a round, average rows counted: what this
+ * rank's shards send to other ranks, and its own sub-models receive. */
 static int64_t one_way_bytes(const struct sl_submodels *s)
 {
     int64_t numbers = 0;
     for (int p = 0; p < s->count; p++)
-        for (int n = 0; n < s->store->panels; n++) {
-            const struct sl_panel *panel = &s->store->panel[n];
-            const struct sl_layer_shape shape = shape_of(s, panel->layer, p);
+        for (int n = 0; n < s->store->shards; n++) {
+            const struct sl_shard *shard = &s->store->shard[n];
+            const struct sl_layer_shape shape = shape_of(s, shard->layer, p);
             const int64_t rows = sl_layer_shape_rows(&shape);
-            const bool sends = panel->owner == s->rt->rank, takes = root_of(s, p) == s->rt->rank;
+            const bool sends = shard->owner == s->rt->rank, takes = root_of(s, p) == s->rt->rank;
             if (sends != takes)
                 numbers +=
-                    (panel->rows * rows / s->whole->layer[panel->layer].parameters.rows + 1) *
+                    (shard->rows * rows / s->whole->layer[shard->layer].parameters.rows + 1) *
                     sl_layer_shape_columns(&shape) * sl_submodel_tiles(s);
         }
     return numbers * (int64_t)sizeof(float);
@@ -365,7 +365,7 @@ void sl_submodels_plan(const struct sl_submodels *s, const struct sl_wide *wide,
         sl_plan_add_model(&s->slot[t].model, plan);
     for (int p = 0; p < s->count; p++)
         SL_FOR_PANELS (s, n, k)
-            if (s->store->panel[n].owner == s->rt->rank)
+            if (s->store->shard[n].owner == s->rt->rank)
                 bytes += sl_tile_bytes(&sl_submodel_kept(s, p, k)[n]);
     plan->bytes[SL_PLAN_PARAMETERS] += bytes;
     plan->bytes[SL_PLAN_RECEIVED] += travelling_bytes(s, wide);

@@ -433,7 +433,7 @@ static struct sl_tile *take(struct sl_wide *wide, int l, int i, int j)
                                          .tile = parameters,
                                          .shared = i == 0 || sl_wide_attends(&wide->list.layer[l])};
     limit_blocks(wide, l, i, j);
-    sl_store_take(wide->store, &block);
+    sl_store_load(wide->store, &block);
     sl_model_spread(model);
     return parameters;
 }

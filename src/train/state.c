@@ -24,13 +24,13 @@ static void name_of(const struct sl_model_layer *layer, const struct sl_paramete
     snprintf(name, 64, "layer.%d.%s%s%s", layer->index, parameter->name, *kind ? "." : "", kind);
 }
 
-/* Return how many rows a panel and a parameter share, and set *first to the first of them. Rows
+/* Return how many rows a shard and a parameter share, and set *first to the first of them. Rows
  * count from the layer's first row. */
-static int64_t common_rows(const struct sl_panel *panel, const struct sl_parameter *part,
+static int64_t common_rows(const struct sl_shard *shard, const struct sl_parameter *part,
                            int64_t *first)
 {
-    const int64_t end = panel->first + panel->rows, last = part->row + part->rows;
-    *first = panel->first > part->row ? panel->first : part->row;
+    const int64_t end = shard->first + shard->rows, last = part->row + part->rows;
+    *first = shard->first > part->row ? shard->first : part->row;
     return (end < last ? end : last) - *first;
 }
 
@@ -48,11 +48,11 @@ static int load_rows(struct sl_store *store, const struct sl_checkpoint *checkpo
             name, (long long)tensor->rows, (long long)tensor->cols, (long long)part->rows,
             (long long)part->cols);
     for (int n = store->first[layer]; n < store->first[layer + 1]; n++) {
-        const struct sl_panel *panel = &store->panel[n];
+        const struct sl_shard *shard = &store->shard[n];
         int64_t first;
-        const int64_t rows = common_rows(panel, part, &first);
+        const int64_t rows = common_rows(shard, part, &first);
         if (rows > 0)
-            sl_store_load_rows(panel->tile[kind], first - panel->first, rows, part->cols,
+            sl_store_load_rows(shard->tile[kind], first - shard->first, rows, part->cols,
                                tensor->data + (first - part->row) * part->cols);
     }
     return 0;
@@ -344,7 +344,7 @@ struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
 
 /* ---- Save ---- */
 
-/* Append a parameter's tensor, with the rows of all panels that hold it. */
+/* Append a parameter's tensor, with the rows of all shards that hold it. */
 static int save_parameter(const struct sl_store *store, struct sl_saved *saved, int kind,
                           const struct sl_model_layer *layer, const struct sl_parameter *part)
 {
@@ -352,11 +352,11 @@ static int save_parameter(const struct sl_store *store, struct sl_saved *saved, 
     name_of(layer, part, kinds[kind], name);
     int code = sl_saved_add(saved, name, part->rows, part->cols);
     for (int n = store->first[layer->index]; !code && n < store->first[layer->index + 1]; n++) {
-        const struct sl_panel *panel = &store->panel[n];
+        const struct sl_shard *shard = &store->shard[n];
         int64_t first;
-        const int64_t rows = common_rows(panel, part, &first);
+        const int64_t rows = common_rows(shard, part, &first);
         if (rows > 0)
-            code = sl_saved_add_rows(saved, panel->tile[kind], first - panel->first, rows);
+            code = sl_saved_add_rows(saved, shard->tile[kind], first - shard->first, rows);
     }
     return code;
 }
@@ -377,7 +377,7 @@ static int save_layer(const struct sl_trainer *trainer, struct sl_saved *saved,
     int code = 0;
     for (int k = 0; sl_model_learns(layer) && k < SL_STORE_KINDS; k++)
         for (int p = 0; is_saved_kind(trainer, k, best) &&
-                        store->panel[store->first[layer->index]].tile[k] && p < count;
+                        store->shard[store->first[layer->index]].tile[k] && p < count;
              p++)
             code = code ? code : save_parameter(store, saved, k, layer, &list[p]);
     return code;

@@ -52,7 +52,7 @@ static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shap
                         trainer->whole.graph.distribution->grid.columns);
 }
 
-/* Make the model and its store. With sub-models, ranks own panels of the parameters; a whole
+/* Make the model and its store. With sub-models, ranks own shards of the parameters; a whole
  * network needs copies, too. */
 static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape)
 {
@@ -65,7 +65,7 @@ static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape
     if (code)
         return code;
     return sl_config_has_submodels(config) ? sl_store_create(&trainer->store, &trainer->model,
-                                                             config->store, config->panel_bytes)
+                                                             config->store, config->shard_bytes)
                                            : sl_store_of_model(&trainer->store, &trainer->model);
 }
 
