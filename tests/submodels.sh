@@ -7,7 +7,7 @@ export XDG_CACHE_HOME
 "$STARLING" generate community "$T/small" --vertices 300 --classes 4 --degree 6 --features 20 --seed 3 >"$T/out" ||
     die "$(cat "$T/out")"
 fixed="--tiles 6 --order none"
-shards=${top_builddir:-.}/tests/test_store blocks=${top_builddir:-.}/tests/test_wide
+shards=${top_builddir:-.}/tests/test_store blocks=${top_builddir:-.}/tests/test_blocked_evaluation
 case $shards in /*) ;; *) shards=$PWD/$shards blocks=$PWD/$blocks ;; esac
 
 # The tensors of a checkpoint, without the header.

@@ -16,9 +16,9 @@ struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer)
     sl_batches_plan(&trainer->batches, &plan);
     if (sl_config_has_submodels(trainer->config)) {
         sl_store_plan(&trainer->store, &plan);
-        sl_wide_plan(&trainer->wide, &plan);
+        sl_blocked_plan(&trainer->blocked, &plan);
         sl_ensemble_plan(&trainer->ensemble, &plan);
-        sl_submodels_plan(&trainer->submodels, &trainer->wide, &plan);
+        sl_submodels_plan(&trainer->submodels, &trainer->blocked, &plan);
     }
     sl_plan_add_up(&plan);
     return plan;

@@ -136,10 +136,10 @@ int sl_submodels_load(struct sl_submodels *s, int64_t steps,
  * step. */
 int64_t sl_submodels_words(struct sl_submodels *s, int64_t round);
 
-/* Add the memory of sub-models on this rank to a plan. `wide` evaluates them, or is empty. */
+/* Add the memory of sub-models on this rank to a plan. `blocked` evaluates them, or is empty. */
 struct sl_plan;
-struct sl_wide;
-void sl_submodels_plan(const struct sl_submodels *s, const struct sl_wide *wide,
+struct sl_blocked;
+void sl_submodels_plan(const struct sl_submodels *s, const struct sl_blocked *blocked,
                        struct sl_plan *plan);
 
 #endif

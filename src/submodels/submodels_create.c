@@ -4,8 +4,8 @@
 #include "core/error.h"
 #include "core/view.h"
 #include "predict/plan.h"
+#include "submodels/blocked_evaluation.h"
 #include "submodels/submodel_tiles.h"
-#include "submodels/wide.h"
 
 /* ---- Who has which ---- */
 
@@ -351,13 +351,13 @@ static int64_t one_way_bytes(const struct sl_submodels *s)
 
 /* Return the peak bytes of blocks on the way. Blocks of a round may still return while the next
  * round, or an evaluation, asks for blocks. */
-static int64_t travelling_bytes(const struct sl_submodels *s, const struct sl_wide *wide)
+static int64_t travelling_bytes(const struct sl_submodels *s, const struct sl_blocked *blocked)
 {
-    const int64_t round = one_way_bytes(s), evaluation = sl_wide_travelling(wide);
+    const int64_t round = one_way_bytes(s), evaluation = sl_blocked_travelling(blocked);
     return round + (evaluation > round ? evaluation : round);
 }
 
-void sl_submodels_plan(const struct sl_submodels *s, const struct sl_wide *wide,
+void sl_submodels_plan(const struct sl_submodels *s, const struct sl_blocked *blocked,
                        struct sl_plan *plan)
 {
     int64_t bytes = sl_rounds_bytes(&s->rounds);
@@ -368,5 +368,5 @@ void sl_submodels_plan(const struct sl_submodels *s, const struct sl_wide *wide,
             if (s->store->shard[n].owner == s->rt->rank)
                 bytes += sl_tile_bytes(&sl_submodel_kept(s, p, k)[n]);
     plan->bytes[SL_PLAN_PARAMETERS] += bytes;
-    plan->bytes[SL_PLAN_RECEIVED] += travelling_bytes(s, wide);
+    plan->bytes[SL_PLAN_RECEIVED] += travelling_bytes(s, blocked);
 }

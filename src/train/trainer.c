@@ -131,8 +131,8 @@ static bool is_evaluated(const struct sl_config *config, int64_t epoch)
 
 static void evaluate(struct sl_trainer *trainer)
 {
-    if (trainer->wide.pass)
-        sl_wide_evaluate(&trainer->wide);
+    if (trainer->blocked.pass)
+        sl_blocked_evaluate(&trainer->blocked);
     else if (trainer->ensemble.pass)
         sl_ensemble_evaluate(&trainer->ensemble);
     else

@@ -7,9 +7,9 @@
 #include "core/overlap.h"
 #include "core/rates.h"
 #include "log/report.h"
+#include "submodels/blocked_evaluation.h"
 #include "submodels/ensemble.h"
 #include "submodels/submodels.h"
-#include "submodels/wide.h"
 #include "train/more_scores.h"
 #include "train/records.h"
 
@@ -40,7 +40,7 @@ struct sl_trainer {
     struct sl_pass whole;          /* the whole graph, for evaluations */
     struct sl_batches batches;     /* graphs of training steps */
     struct sl_submodels submodels; /* train instead of the model, or none */
-    struct sl_wide wide;           /* evaluates the model, if it is too wide; else nothing */
+    struct sl_blocked blocked;     /* evaluates the model, if it is too wide; else nothing */
     struct sl_ensemble ensemble;   /* evaluates sub-models that never meet; else nothing */
     struct sl_rates core;          /* rates of a core of rank 0 */
     bool stop_passed_on;           /* rank 0 knows that this rank was asked to stop */

@@ -48,8 +48,8 @@ static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shap
 {
     const struct sl_config *config = trainer->config;
     return sl_config_has_submodels(config) && !sl_config_is_ensemble(config) &&
-           sl_wide_fits(shape, trainer->source->vertices, sl_config_type(config),
-                        trainer->whole.graph.distribution->grid.columns);
+           sl_blocked_fits(shape, trainer->source->vertices, sl_config_type(config),
+                           trainer->whole.graph.distribution->grid.columns);
 }
 
 /* Make the model and its store. With sub-models, ranks own shards of the parameters; a whole
@@ -146,9 +146,10 @@ static int create_evaluation(struct sl_trainer *trainer, const struct sl_model_s
     if (sl_config_is_ensemble(trainer->config))
         return sl_ensemble_create(&trainer->ensemble, &trainer->whole, places, &trainer->submodels,
                                   trainer->config);
-    return is_wide(trainer, shape) ? sl_wide_create(&trainer->wide, &trainer->whole,
-                                                    &trainer->store, places, shape, trainer->config)
-                                   : 0;
+    return is_wide(trainer, shape)
+               ? sl_blocked_create(&trainer->blocked, &trainer->whole, &trainer->store, places,
+                                   shape, trainer->config)
+               : 0;
 }
 
 /* Make the sub-models. Those of this rank's group are the models of its batches. */
@@ -265,7 +266,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
 
 void sl_trainer_destroy(struct sl_trainer *trainer)
 {
-    sl_wide_destroy(&trainer->wide);
+    sl_blocked_destroy(&trainer->blocked);
     sl_ensemble_destroy(&trainer->ensemble);
     sl_batches_clear(&trainer->batches);
     if (trainer->submodels.rt)

@@ -83,18 +83,18 @@ static void check_with(const char *fixture, const char *line, const char *store,
 {
     char parts[SL_MOST_LINE];
     struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixture));
-    struct sl_opened wide, plain;
+    struct sl_opened blocked, plain;
     snprintf(parts, sizeof parts, "%s --submodels 2%s%s", line, store ? " --store " : "",
              store ? store : "");
-    sl_wide_block_bytes = columns * (size_t)data.vertices * (strstr(line, "bf16") ? 2 : 4);
-    make(&wide, &data, parts);
+    sl_blocked_block_bytes = columns * (size_t)data.vertices * (strstr(line, "bf16") ? 2 : 4);
+    make(&blocked, &data, parts);
     make(&plain, &data, line);
-    assert_non_null(wide.trainer.wide.pass);
-    assert_true(wide.trainer.store.shards > wide.trainer.wide.list.count);
-    assert_int_equal(wide.trainer.wide.blocks, blocks);
-    evaluate(&wide);
+    assert_non_null(blocked.trainer.blocked.pass);
+    assert_true(blocked.trainer.store.shards > blocked.trainer.blocked.list.count);
+    assert_int_equal(blocked.trainer.blocked.blocks, blocks);
+    evaluate(&blocked);
     evaluate(&plain);
-    float *got = read_logits(&wide), *wanted = read_logits(&plain);
+    float *got = read_logits(&blocked), *wanted = read_logits(&plain);
     double most = 0.0, apart = 0.0;
     for (int64_t i = 0; i < data.vertices * data.classes; i++) {
         most = fmax(most, fabs((double)wanted[i]));
@@ -106,10 +106,10 @@ static void check_with(const char *fixture, const char *line, const char *store,
         fail_msg("%s on %s: off by %g of %g", line, fixture, apart, most);
     free(got);
     free(wanted);
-    sl_opened_close(&wide);
+    sl_opened_close(&blocked);
     sl_opened_close(&plain);
     sl_fixture_close(&data);
-    sl_wide_block_bytes = 64 << 20;
+    sl_blocked_block_bytes = 64 << 20;
 }
 
 static void check(const char *fixture, const char *line, size_t columns, int blocks,
@@ -239,25 +239,25 @@ static void test_travelling(void **state)
     (void)state;
     enum { COLUMNS = 250 };
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
-    struct sl_opened wide;
+    struct sl_opened blocked;
     struct sl_outcome outcome;
-    sl_wide_block_bytes = COLUMNS * (size_t)data.vertices * 4;
-    sl_opened_open(&wide, &data,
+    sl_blocked_block_bytes = COLUMNS * (size_t)data.vertices * 4;
+    sl_opened_open(&blocked, &data,
                    sl_run_parse("--layers 4 --hidden 3000 --submodels 8 --distribution 1d"));
-    evaluate(&wide); /* parameters of steps get memory on other ranks than the first */
+    evaluate(&blocked); /* parameters of steps get memory on other ranks than the first */
     sl_runtime_wait(&sl_running);
     sl_memory_return_all();
     const size_t before = sl_memory_in_use();
-    sl_trainer_evaluate(&wide.trainer, &outcome);
+    sl_trainer_evaluate(&blocked.trainer, &outcome);
     sl_runtime_wait(&sl_running);
     const double grown = (double)(sl_memory_peak() - before),
-                 planned = (double)sl_wide_travelling(&wide.trainer.wide);
+                 planned = (double)sl_blocked_travelling(&blocked.trainer.blocked);
     const double least = sl_running.rank == 0 ? planned / 4.0 : 0.0;
     if (grown < least || grown > 10.0 * planned)
         fail_msg("%.0f bytes of parameters travel at a time, planned %.0f", grown, planned);
-    sl_opened_close(&wide);
+    sl_opened_close(&blocked);
     sl_fixture_close(&data);
-    sl_wide_block_bytes = 64 << 20;
+    sl_blocked_block_bytes = 64 << 20;
 }
 
 static int test_on_ranks(void)

@@ -32,8 +32,8 @@
  *
  * A last layer that reads the outputs of several layers adds a term to the logits for each block of
  * each output. In these networks the sums of the first layer are kept, too. */
-#ifndef SL_SUBMODELS_WIDE_H
-#define SL_SUBMODELS_WIDE_H
+#ifndef SL_SUBMODELS_BLOCKED_EVALUATION_H
+#define SL_SUBMODELS_BLOCKED_EVALUATION_H
 
 #include "batches/pass.h"
 #include "graphs/layer_norm.h"
@@ -42,22 +42,22 @@
 struct sl_plan;
 
 /* The most bytes of a block of activations, all ranks together. Tests set a smaller limit. */
-extern size_t sl_wide_block_bytes;
+extern size_t sl_blocked_block_bytes;
 
 /* A step is a network of one layer, from a block of its input to a block of its output. */
-struct sl_wide_step {
+struct sl_blocked_step {
     struct sl_model model;
     struct sl_network net; /* graph NULL: no network; a norm has a model only */
 };
 
-struct sl_wide_layer {
-    struct sl_graph graph;          /* its features are a block of the layer's input */
-    struct sl_matrix input[2];      // (n, width): a block; the last block. No rows: X
-    struct sl_wide_step step[2][2]; /* [input's last block][output's last block] */
+struct sl_blocked_layer {
+    struct sl_graph graph;             /* its features are a block of the layer's input */
+    struct sl_matrix input[2];         // (n, width): a block; the last block. No rows: X
+    struct sl_blocked_step step[2][2]; /* [input's last block][output's last block] */
 };
 
 /* The network of the hops that follow the last layer with parameters. */
-struct sl_wide_hops {
+struct sl_blocked_hops {
     int count; /* number of hops; 0: the other members are empty */
     struct sl_graph graph;
     struct sl_matrix input; // (n, classes)
@@ -68,17 +68,17 @@ struct sl_wide_hops {
 /* Slots of sums: two layers in each vertex order. */
 enum { SL_WIDE_SUMS = 2 * SL_ROW_ORDERS };
 
-struct sl_wide {
+struct sl_blocked {
     struct sl_pass *pass;      /* the wide network's pass, with logits alone; NULL: nothing to do */
     struct sl_store *store;    /* the wide network's parameters */
     struct sl_layer_list list; /* layers; hops lie behind its end */
-    struct sl_wide_hops hops;
+    struct sl_blocked_hops hops;
     int blocks;          /* blocks of a hidden layer */
     int64_t width;       /* columns of a block; the last block may have fewer */
     uint8_t *part;       // (3 · blocks · width): block of each unit; padding before and behind
     uint8_t *input_part; // (hidden): block of each input unit, behind `part`; a layer that reads
                          // several outputs reads padding, too
-    struct sl_wide_layer *layer;          // (list.count)
+    struct sl_blocked_layer *layer;       // (list.count)
     struct sl_matrix *sums[SL_WIDE_SUMS]; // (blocks), (n, width): sums in turn
     struct sl_matrix projected;           // (n, …): sums of a last layer with attention or hops
     struct sl_norm_blocks moments;        /* moments of sums whose rows are normalised */
@@ -91,26 +91,26 @@ struct sl_wide {
 
 /* Whether a model can be evaluated by blocks on a grid of so many columns, and has more than one
  * block. */
-bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_type type,
-                  int columns);
+bool sl_blocked_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_type type,
+                     int columns);
 
 /* Make the steps on the graph of `pass`. The network of `pass` is on the store's model and has
  * logits alone. The steps take memory from `places`, which networks on the same ranks use before or
  * after; NULL: they have places of their own. Collective. Return 0 or SL_ERR_SYSTEM, the same on
- * all ranks; call sl_wide_destroy in either case. */
-int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *store,
-                   struct sl_places *places, const struct sl_model_shape *shape,
-                   const struct sl_config *config);
-void sl_wide_destroy(struct sl_wide *wide);
+ * all ranks; call sl_blocked_destroy in either case. */
+int sl_blocked_create(struct sl_blocked *blocked, struct sl_pass *pass, struct sl_store *store,
+                      struct sl_places *places, const struct sl_model_shape *shape,
+                      const struct sl_config *config);
+void sl_blocked_destroy(struct sl_blocked *blocked);
 
 /* Add the memory of the steps on this rank to a plan, without shared places and files. */
-void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan);
+void sl_blocked_plan(const struct sl_blocked *blocked, struct sl_plan *plan);
 
 /* Return the most bytes of parameters on the way at a time: all of an evaluation, or the limit and
  * two blocks if these are fewer. One block passes the limit; another is not freed yet. */
-int64_t sl_wide_travelling(const struct sl_wide *wide);
+int64_t sl_blocked_travelling(const struct sl_blocked *blocked);
 
 /* Submit the evaluation of the wide network. */
-void sl_wide_evaluate(struct sl_wide *wide);
+void sl_blocked_evaluate(struct sl_blocked *blocked);
 
 #endif
