@@ -1,8 +1,12 @@
-/* MATLAB files: real graphs against their directories of arrays, small ones in every type against
+/* MATLAB files: real graphs against their directories of arrays, small ones in each type against
  * what they say, and malformed ones against the sentence that refuses them. */
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "format_files.h"
 
-#include "config.h"
+#include "data/formats/matlab.h"
 
 /* ---- Writing, by hand: files of level 5 as the format's description has them ---- */
 
@@ -233,7 +237,9 @@ static const struct {
     {{NETWORK, DENSE("local_info", DOUBLE_CLASS, DOUBLE, 4, 1, ones)}, 2, "1 columns, expected 7"},
     {{NETWORK, DENSE("local_info", DOUBLE_CLASS, DOUBLE, 2, 7, info)}, 2, "2 rows, expected 4"},
     {{NETWORK, DENSE("local_info", DOUBLE_CLASS, DOUBLE, 4, 7, big_info)}, 2, "0 is 1.5"},
-    {{NETWORK, {"X", DOUBLE_CLASS, 0, 0, 4, DOUBLE, ones, 0, NULL, NULL, 0}}, 2, "'X'"},
+    {{NETWORK, {"X", DOUBLE_CLASS, 0, 0, 4, DOUBLE, ones, 0, NULL, NULL, 0}},
+     2,
+     "is 0 x 4, expected 1"},
     {{{"A", SPARSE_CLASS, 8, 4, 4, DOUBLE, ones, sizeof ones, ir, jc, 4}}, 1, "no real numbers"},
 };
 
@@ -291,6 +297,12 @@ static void test_damaged(void **state)
  * takes memory for them. */
 static void test_claims(void **state)
 {
+    struct rlimit usual, least;
+    assert_int_equal(getrlimit(RLIMIT_AS, &usual), 0);
+    least = usual;
+    least.rlim_cur = (rlim_t)1 << 30;
+    if (!getenv("SL_SANITIZED")) /* a call for 2^30 bytes would fail, with another sentence */
+        assert_int_equal(setrlimit(RLIMIT_AS, &least), 0);
     const struct matrix network = NETWORK;
     const uint32_t much = 0x40000000;
     struct bytes plain = {.count = 0};
@@ -318,6 +330,7 @@ static void test_claims(void **state)
                            "its elements do not have the types and sizes");
             at += (count + 7) / 8 * 8; /* the next tag */
         }
+    assert_int_equal(setrlimit(RLIMIT_AS, &usual), 0);
 }
 
 static void expect_network(const struct files *files, const struct bytes *out)
@@ -399,6 +412,90 @@ static void test_words(void **state)
     expect_network(*state, &turned);
 }
 
+/* Turn the numbers of `size` bytes from byte `at` on. */
+static void turn(struct bytes *out, size_t at, size_t bytes, size_t size)
+{
+    for (size_t end = at + bytes; at < end; at += size)
+        for (size_t k = 0; k < size / 2; k++) {
+            const unsigned char byte = out->byte[at + k];
+            out->byte[at + k] = out->byte[at + size - 1 - k];
+            out->byte[at + size - 1 - k] = byte;
+        }
+}
+
+/* Numbers of each type, as small elements too, in both orders of bytes. */
+static void test_numbers(void **state)
+{
+    static const int8_t i8[] = {-2, 0, 0, 1};
+    static const uint8_t u8[] = {200, 0, 0, 1};
+    static const int16_t i16[] = {-300, 0, 0, 1};
+    static const uint16_t u16[] = {60000, 0, 0, 1};
+    static const int32_t i32[] = {-70000, 0, 0, 1};
+    static const uint32_t u32[] = {4000000000u, 0, 0, 1};
+    static const float single[] = {-0.5f, 0, 0, 1};
+    static const double real[] = {-0.25, 0, 0, 1};
+    static const int64_t i64[] = {-5000000000, 0, 0, 1};
+    static const uint64_t u64[] = {UINT64_C(1) << 63, 0, 0, 1};
+    static const struct {
+        uint32_t type;
+        const void *items;
+        size_t size;
+        float first;
+    } kinds[] = {{1, i8, 1, -2},        {2, u8, 1, 200},      {3, i16, 2, -300},
+                 {4, u16, 2, 60000},    {5, i32, 4, -70000},  {6, u32, 4, 4e9f},
+                 {7, single, 4, -0.5f}, {9, real, 8, -0.25f}, {12, i64, 8, -5e9f},
+                 {13, u64, 8, 0x1p63f}};
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (int turned = 0; turned < 2; turned++) {
+            const size_t size = kinds[k].size, bytes = 4 * size;
+            const uint32_t flags[] = {DOUBLE_CLASS, 0};
+            const int32_t dims[] = {2, 2};
+            struct bytes out = {.count = 0};
+            struct sl_dataset data;
+            put_header(&out);
+            put_words(&out, MATRIX, (uint32_t)(16 + 16 + 8 + (bytes == 4 ? 8 : 8 + bytes)));
+            put_element(&out, UINT32, flags, sizeof flags);
+            put_element(&out, INT32, dims, sizeof dims);
+            put_words(&out, INT8 | 1 << 16, 'A');
+            if (bytes == 4) {
+                put_words(&out, kinds[k].type | 4 << 16, 0);
+                memcpy(out.byte + out.count - 4, kinds[k].items, 4);
+            } else {
+                put_element(&out, kinds[k].type, kinds[k].items, bytes);
+            }
+            if (turned) {
+                const size_t from = out.count - bytes;
+                turn(&out, from, bytes, size);
+                turn(&out, 128, from - 128, 4);
+                turn(&out, 128 + 8 + 32 + 4, 4, 4); /* the name */
+                memcpy(out.byte + 124, "\x01\x00MI", 4);
+            }
+            open_ok(files_write(*state, "numbers.mat", out.byte, out.count), &data);
+            assert_int_equal(data.vertices, 2);
+            assert_int_equal(entries(&data), 2);
+            assert_true(data.adjacency.values[0] == kinds[k].first);
+            assert_true(data.adjacency.values[1] == 1.0f);
+            sl_dataset_close(&data);
+        }
+}
+
+/* A file that changes after its variables are listed. */
+static void test_changed(void **state)
+{
+    const struct matrix network = NETWORK;
+    struct bytes out = {.count = 0};
+    struct sl_matlab file;
+    put_header(&out);
+    put_matrix(&out, &network);
+    const char *path = files_write(*state, "changed.mat", out.byte, out.count);
+    assert_int_equal(sl_matlab_open(&file, path), SL_OK);
+    assert_int_equal(truncate(path, 128 + 8), 0);
+    setvbuf(file.file, NULL, _IONBF, 0);
+    assert_int_equal(sl_matlab_load(&file, &file.variable[0]), SL_ERR_DATA);
+    assert_non_null(strstr(sl_error_message(), "'network' is damaged"));
+    sl_matlab_close(&file);
+}
+
 /* A bit of a compressed variable is wrong, or its checksum is. */
 static void test_checksum(void **state)
 {
@@ -459,6 +556,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_other_classes, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_elements, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_words, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_numbers, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_changed, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_checksum, files_setup, files_teardown),
         cmocka_unit_test(test_facebook),
         cmocka_unit_test(test_blogcatalog),

@@ -114,6 +114,18 @@ static int load(const struct mat_file *file, struct sl_matlab_variable *v)
     return sl_matlab_load(&file->mat, v);
 }
 
+/* Check that arrays of `items` may be made of a variable's data: a file of little size may take
+ * no gigabytes. */
+static int check_memory(const struct mat_file *file, const struct sl_matlab_variable *v,
+                        int64_t items, size_t item_bytes)
+{
+    enum { ROOM = 64 << 20 };
+    const int64_t most = SL_MATLAB_INFLATED * file->mat.bytes + ROOM - v->taken;
+    return items <= most / (int64_t)item_bytes
+               ? SL_OK
+               : refuse(file, v, "takes too much memory for the size of its file");
+}
+
 /* ---- Sparse matrices ---- */
 
 /* Take the columns of a sparse matrix as rows: the transpose. */
@@ -121,6 +133,9 @@ static int take_columns(struct mat_file *file, const struct sl_matlab_variable *
                         struct sl_csr *out)
 {
     struct sl_block **blocks = &file->out->blocks;
+    const int rc = check_memory(file, v, v->cols + 1 + v->entries, sizeof(int64_t));
+    if (rc)
+        return rc;
     int64_t *indptr = sl_block_array(blocks, v->cols + 1, sizeof *indptr);
     int32_t *indices = sl_block_array(blocks, v->entries, sizeof *indices);
     float *values = sl_block_array(blocks, v->entries, sizeof *values);
@@ -147,6 +162,9 @@ static int take_nonzeros(struct mat_file *file, const struct sl_matlab_variable 
     int64_t entries = 0;
     for (int64_t k = 0; k < rows * columns; k++)
         entries += sl_matlab_number(v, k) != 0.0;
+    const int rc = check_memory(file, v, columns + 1 + entries, sizeof(int64_t));
+    if (rc)
+        return rc;
     int64_t *indptr = sl_block_array(blocks, columns + 1, sizeof *indptr);
     int32_t *indices = sl_block_array(blocks, entries, sizeof *indices);
     float *values = sl_block_array(blocks, entries, sizeof *values);
@@ -187,8 +205,9 @@ static int take_csr(struct mat_file *file, const struct sl_matlab_variable *v, b
 static int take_dense(struct mat_file *file, const struct sl_matlab_variable *v, float **out)
 {
     const int64_t rows = v->rows, columns = v->cols;
-    if (rows > SL_MATLAB_INFLATED * file->mat.bytes / columns)
-        return refuse(file, v, "has more numbers than its file can hold");
+    int rc = check_memory(file, v, rows * columns, sizeof(float));
+    if (rc)
+        return rc;
     float *item = sl_block_array(&file->out->blocks, rows, (size_t)columns * sizeof *item);
     *out = item;
     if (!item)
@@ -200,7 +219,7 @@ static int take_dense(struct mat_file *file, const struct sl_matlab_variable *v,
         return SL_OK;
     }
     struct sl_csr csr;
-    const int rc = take_columns(file, v, &csr);
+    rc = take_columns(file, v, &csr);
     if (rc)
         return rc;
     memset(item, 0, (size_t)(rows * columns) * sizeof *item);

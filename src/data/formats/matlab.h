@@ -15,11 +15,12 @@ enum { SL_MATLAB_SPARSE = 5, SL_MATLAB_UINT64 = 15 };
 struct sl_matlab_variable {
     int64_t at, bytes; /* place in the file */
     bool compressed;
-    char *name; /* NULL: an object without a name */
+    char *name; /* NULL: an object, whose name is not read */
     int class;
     bool complex, logical;
     int64_t dimensions, rows, cols; /* dimensions: number of sizes, the first two of them here */
     /* Data, of a loaded variable. */
+    int64_t taken; /* bytes of the data */
     uint32_t type;
     int64_t count;   /* numbers: rows · cols by columns, or at least the entries of a sparse one */
     void *data;      // (count), for sl_matlab_number
@@ -46,8 +47,8 @@ bool sl_matlab_sniff(const char *head, size_t bytes);
 int sl_matlab_open(struct sl_matlab *file, const char *path);
 void sl_matlab_close(struct sl_matlab *file);
 
-/* Read the data of a variable that has numbers in two dimensions of up to 2^31 - 1. Return 0 or
- * SL_ERR_DATA. Call sl_matlab_unload in either case. */
+/* Read the data of a variable that has numbers in two dimensions of up to 2^31 - 1. Return 0,
+ * SL_ERR_DATA or SL_ERR_SYSTEM. Call sl_matlab_unload in either case. */
 int sl_matlab_load(const struct sl_matlab *file, struct sl_matlab_variable *v);
 void sl_matlab_unload(struct sl_matlab_variable *v);
 

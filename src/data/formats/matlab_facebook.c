@@ -53,7 +53,8 @@ static int make_labels(const float *info, struct sl_dataset *out)
     float *values = malloc((size_t)out->vertices * sizeof *values + 1);
     if (!labels || !values) {
         free(values);
-        return SL_ERR_SYSTEM;
+        return sl_error(SL_ERR_SYSTEM, "no memory for values of %" PRId64 " vertices",
+                        out->vertices);
     }
     out->classes = list_values(info, out->vertices, GENDER, values);
     for (int64_t v = 0; v < out->vertices; v++) {
@@ -71,7 +72,9 @@ static int make_features(const float *info, struct sl_dataset *out)
     struct sl_triples triples = {0};
     float *values = malloc((size_t)out->vertices * sizeof *values + 1);
     int64_t first = 0, merged = 0;
-    int rc = values ? SL_OK : (int)SL_ERR_SYSTEM;
+    int rc = values ? SL_OK
+                    : sl_error(SL_ERR_SYSTEM, "no memory for values of %" PRId64 " vertices",
+                               out->vertices);
     for (int column = 0; !rc && column < SL_LOCAL_INFO; column++) {
         if (column == GENDER)
             continue;

@@ -123,7 +123,7 @@ static bool is_little_here(void)
 
 struct array {
     FILE *file;
-    int64_t stored; /* bytes left in the file */
+    int64_t stored; /* bytes of the variable left in the file */
     uint64_t left;  /* bytes left in the array */
     bool compressed, little, no_memory;
     z_stream stream;
@@ -151,6 +151,7 @@ static size_t read_compressed(struct array *a, unsigned char *to, size_t count, 
         }
         *state = inflate(&a->stream, Z_NO_FLUSH);
     } while (*state == Z_OK && a->stream.avail_out > 0);
+    a->no_memory = a->no_memory || *state == Z_MEM_ERROR;
     return count - a->stream.avail_out;
 }
 
@@ -292,7 +293,7 @@ static bool take_flags(struct array *a, struct sl_matlab_variable *v)
     v->class = (int)(word & 0xff);
     v->complex = word & COMPLEX;
     v->logical = word & LOGICAL;
-    return v->class > 0 && v->class <= OPAQUE;
+    return v->class > 0;
 }
 
 static bool take_sizes(struct array *a, struct sl_matlab_variable *v)
@@ -317,12 +318,12 @@ static bool take_name(struct array *a, struct sl_matlab_variable *v)
     return v->name && take(a, &e, v->name, e.bytes);
 }
 
-/* Read class, sizes and name. An object has other elements, and stays without a name. */
+/* Read class, sizes and name. Objects have other elements, and their names are not read. */
 static bool describe(struct array *a, struct sl_matlab_variable *v)
 {
     if (!take_flags(a, v))
         return false;
-    return v->class == OPAQUE || (take_sizes(a, v) && take_name(a, v));
+    return v->class >= OPAQUE || (take_sizes(a, v) && take_name(a, v));
 }
 
 /* Read a variable's description or, with `data`, its data. */
@@ -330,7 +331,7 @@ static int read_variable(const struct sl_matlab *file, struct sl_matlab_variable
                          bool (*data)(struct array *a, struct sl_matlab_variable *v))
 {
     struct array *a = malloc(sizeof *a);
-    struct sl_matlab_variable same = *v;
+    struct sl_matlab_variable same = {0};
     bool good = a && begin(a, file->file, file->little, v);
     if (good && data) {
         good = describe(a, &same) && data(a, v) && finish(a);
@@ -353,13 +354,16 @@ static int read_variable(const struct sl_matlab *file, struct sl_matlab_variable
 
 /* ---- Data ---- */
 
-/* True and false of a sparse matrix are bytes, which MATLAB calls doubles. */
 static bool take_values(struct array *a, struct sl_matlab_variable *v, int64_t entries)
 {
     struct element e;
     if (!next(a, &e))
         return false;
-    v->type = v->logical && e.type == DOUBLE && e.bytes / 8 < (uint64_t)entries ? UINT8 : e.type;
+    /* True and false of a sparse matrix are bytes, which MATLAB calls doubles. */
+    const bool bytes = v->class == SL_MATLAB_SPARSE && v->logical && e.type == DOUBLE &&
+                       (e.bytes == (uint64_t)v->entries || e.bytes == (uint64_t)entries);
+    v->type = bytes ? UINT8 : e.type;
+    v->taken += (int64_t)e.bytes;
     return take_numbers(a, &e, v->type, &v->count, &v->data) && v->count >= entries;
 }
 
@@ -371,8 +375,11 @@ static bool take_data(struct array *a, struct sl_matlab_variable *v)
     if (!take_words(a, &v->entries, &v->row) || !take_words(a, &starts, &v->start) ||
         starts != v->cols + 1 || v->start[v->cols] < 0 || v->start[v->cols] > v->entries)
         return false;
+    v->taken = (v->entries + starts) * (int64_t)sizeof *v->row;
+    if (!take_values(a, v, v->start[v->cols]))
+        return false;
     v->entries = v->start[v->cols];
-    return take_values(a, v, v->entries);
+    return true;
 }
 
 int sl_matlab_load(const struct sl_matlab *file, struct sl_matlab_variable *v)
