@@ -118,7 +118,7 @@ predicted() {
 automatic() {
     (ulimit -v 4000000 && timeout 20 "$STARLING" version) >/dev/null 2>&1 || skip "no ulimit -v here"
     "$STARLING" generate community "$T/big" --vertices 20000 --classes 4 --degree 4 --features 32 >"$T/out" || exit 1
-    for case in 4000000:none 590000:some; do
+    for case in 4000000:none 620000:some 590000:some 560000:some; do
         (ulimit -v "${case%:*}" && exec timeout 60 "$STARLING" train "$T/big" --model resgcn --layers 36 --hidden 128 \
             --tiles 4 --epochs 1 --workers 1 --log "$T/log") >"$T/out" 2>"$T/err" </dev/null || die "$(cat "$T/err")"
         chosen=$(sed -n 's/.*"recompute":"\([^"]*\)".*/\1/p' "$T/log")

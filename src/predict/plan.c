@@ -261,11 +261,17 @@ struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan
 
 /* ---- What there is ---- */
 
+/* Address space that tasks, messages and malloc's arenas of threads take beside the plan. */
+static const int64_t UNPLANNED = 48 << 20;
+
 /* The least of all ranks'. Those of a machine share all but what ulimit bounds, in equal parts. */
 struct sl_space sl_space_find(struct sl_runtime *rt)
 {
     int64_t left[SL_MEMORY_BOUNDS];
     sl_free_memory("", left);
+    if (left[SL_MEMORY_OF_PROCESS] < INT64_MAX)
+        left[SL_MEMORY_OF_PROCESS] =
+            left[SL_MEMORY_OF_PROCESS] > UNPLANNED ? left[SL_MEMORY_OF_PROCESS] - UNPLANNED : 0;
     left[SL_MEMORY_OF_MACHINE] /= rt->process->ranks_here;
     left[SL_MEMORY_OF_CGROUP] /= rt->process->ranks_here;
     enum sl_memory_bound bound = SL_MEMORY_OF_MACHINE;
