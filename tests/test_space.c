@@ -40,23 +40,23 @@ static void leave(int64_t machine, int64_t cgroup, int64_t process)
     left[SL_MEMORY_OF_PROCESS] = process;
 }
 
-/* Ranks of a machine share all but what ulimit leaves. */
+/* Ranks of a machine share all but what ulimit leaves. Of that, 48 MiB are not for tiles. */
 static void test_space(void **state)
 {
     (void)state;
+    enum { MIB = 1 << 20, NONE = 0 };
     static const struct {
-        int64_t machine, cgroup, process, space;
+        int64_t machine, cgroup, process, space; /* MiB */
     } cases[] = {
-        {800, INT64_MAX, INT64_MAX, 200},
-        {8000, 400, INT64_MAX, 100},
-        {8000, 4000, 300, 300},
-        {800, 4000, 300, 200},
+        {800, NONE, NONE, 200}, {8000, 400, NONE, 100}, {8000, 4000, 300, 252},
+        {800, 4000, 300, 200},  {8000, 4000, 40, 0},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const struct sl_process process = {.ranks_here = 4};
         struct sl_runtime rt = {.ranks = 1, .process = &process};
-        leave(cases[c].machine, cases[c].cgroup, cases[c].process);
-        assert_int_equal(sl_space_find(&rt).bytes, cases[c].space);
+        leave(cases[c].machine * MIB, cases[c].cgroup ? cases[c].cgroup * MIB : INT64_MAX,
+              cases[c].process ? cases[c].process * MIB : INT64_MAX);
+        assert_int_equal(sl_space_find(&rt).bytes, cases[c].space * MIB);
     }
 }
 
