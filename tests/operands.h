@@ -50,7 +50,7 @@ struct sl_operand sl_operand_blank(int64_t rows, int64_t cols);
 struct sl_operand sl_operand_blank_of_type(int64_t rows, int64_t cols, enum sl_type type);
 struct sl_operand sl_operand_blank_metrics(void);
 
-/* What is known of the rows of a tile; one row of numbers. */
+/* Make the row scales of a tile, and make one row of numbers. */
 struct sl_operand sl_operand_scales(int64_t rows);
 struct sl_operand sl_operand_doubles(int64_t count, const double *values);
 struct sl_operand sl_operand_metrics(void);

@@ -1,5 +1,5 @@
-/* MATLAB files: real graphs against their directories of arrays, small ones in each type against
- * what they say, and malformed ones against the sentence that refuses them. */
+/* MATLAB files. Real graphs equal their directories of arrays. Small files give the numbers that
+ * they were written with. Malformed files are refused with a sentence. */
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -54,7 +54,8 @@ static void put_element(struct bytes *out, uint32_t type, const void *bytes, siz
 {
     static const char zeros[8];
     put_words(out, type, (uint32_t)count);
-    put(out, bytes, count);
+    if (count > 0)
+        put(out, bytes, count);
     put(out, zeros, (8 - count % 8) % 8);
 }
 
@@ -496,6 +497,40 @@ static void test_changed(void **state)
     sl_matlab_close(&file);
 }
 
+/* A sparse matrix without entries, compressed to a thousandth, has a start for each of 20 million
+ * columns. */
+static void test_inflated(void **state)
+{
+    enum { COLUMNS = 20000000 };
+    const size_t starts = ((size_t)COLUMNS + 1) * 4, padded = (starts + 7) / 8 * 8;
+    const uint32_t flags[] = {SPARSE_CLASS, 1};
+    const int32_t dims[] = {4, COLUMNS};
+    const struct matrix network = NETWORK;
+    struct bytes head = {.count = 0}, out = {.count = 0};
+    put_words(&head, MATRIX, (uint32_t)(16 + 16 + 16 + 8 + 8 + padded + 8));
+    put_element(&head, UINT32, flags, sizeof flags);
+    put_element(&head, INT32, dims, sizeof dims);
+    put_element(&head, INT8, "X", 1);
+    put_element(&head, INT32, NULL, 0);
+    put_words(&head, INT32, (uint32_t)starts);
+    const size_t all = head.count + padded + 8;
+    uLongf room = compressBound(all);
+    unsigned char *plain = calloc(1, all), *packed = malloc(room + 1024);
+    assert_true(plain && packed);
+    memcpy(plain, head.byte, head.count);
+    plain[all - 8] = DOUBLE;
+    put_header(&out);
+    put_matrix(&out, &network);
+    memcpy(packed, out.byte, out.count);
+    assert_int_equal(compress(packed + out.count + 8, &room, plain, all), Z_OK);
+    const uint32_t tag[] = {15, (uint32_t)room};
+    memcpy(packed + out.count, tag, sizeof tag);
+    format_refused(files_write(*state, "inflated.mat", packed, out.count + 8 + room),
+                   "inflated.mat", "takes too much memory for the size of its file");
+    free(plain);
+    free(packed);
+}
+
 /* A bit of a compressed variable is wrong, or its checksum is. */
 static void test_checksum(void **state)
 {
@@ -558,6 +593,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_words, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_numbers, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_changed, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_inflated, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_checksum, files_setup, files_teardown),
         cmocka_unit_test(test_facebook),
         cmocka_unit_test(test_blogcatalog),

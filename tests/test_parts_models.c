@@ -482,7 +482,7 @@ static void check_parameters(const struct pair *pair)
     }
 }
 
-/* Of the evaluation after the last epoch. */
+/* Compare the logits of the evaluation after the last epoch. */
 static void check_logits(const struct pair *pair)
 {
     struct sl_network *net = (struct sl_network *)&pair->trainer.whole.network;

@@ -15,8 +15,8 @@
 #include "tests/operands.h"
 #include "tests/running.h"
 
-/* What is normalised: rows, columns with statistics, columns with running averages, rows that are
- * cut. */
+/* Forms of a norm: it normalises rows, columns with statistics, columns with running averages, or
+ * rows that are cut. */
 enum form { OF_ROWS, OF_COLUMNS, RUNNING, CUT_ROWS, FORMS };
 
 static const double GPU_ERROR = 2e-4; /* of sums whose signs cancel */

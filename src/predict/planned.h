@@ -5,8 +5,7 @@
 #include "graphs/network.h"
 #include "predict/scenario.h"
 
-/* A network of one group of ranks, which are a row of a grid, as the real one has it, but without
- * memory for its tiles. */
+/* The network of one group of ranks, which is a row of a grid. Its tiles have no memory. */
 struct sl_planned {
     struct sl_runtime rt;
     struct sl_sparse_matrix adjacency; /* sizes alone */
