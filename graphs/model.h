@@ -33,7 +33,7 @@ struct sl_layer_shape {
     int back;     /* the output of the layer so many before is added to its sums; 0: none */
     float weight; /* factor of the added output */
     int inputs;   /* number of earlier layers whose outputs it reads, each `in` wide; 0: one */
-    bool passing; /* its output is made again going back: it has no memory of its own */
+    bool passing; /* with --recompute, its output is made again going back */
     bool block;   /* its output may be made again (--recompute) */
     int heads;    /* heads of attention; 0: the kind has none */
     bool mean;    /* the output is the mean of the heads; else the heads are side by side */
@@ -79,8 +79,8 @@ enum sl_model_holds { SL_MODEL_HOLDS_ALL, SL_MODEL_HOLDS_COPIES, SL_MODEL_HOLDS_
 /* Options that all layers of a model share. */
 struct sl_model_options {
     int layers;    /* most layers of the model */
-    int recompute; /* number of blocks whose outputs, but the last, are made again going back; 0, 1:
-                      none */
+    int recompute; /* 0: all outputs stay in memory; N: going back, normalised rows are made again, and
+                      outputs of blocks but that of each N-th */
     int states;    /* numbers of optimizer state for each parameter */
     uint64_t seed;
     bool keep_best;

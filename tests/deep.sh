@@ -45,25 +45,27 @@ same_results() { # FOLDER FOLDER
 again() {
     name=$1 ranks=$2
     shift 2
-    for blocks in none $(long=2 && some 2 3 4); do
+    for blocks in none 1 $(long=2 && some 2 3 4); do
         train "$name-$blocks" "$ranks" train "$T/small" --model resgcn --layers 7 --hidden 12 --epochs 8 --dropout 0.3 \
             --recompute $blocks "$@"
         same_results "$name-none" "$name-$blocks"
     done
 }
 
-# less RANKS OPTION ...: fewer bytes with outputs that are made again, as planned: 12 and 7 of 25 matrices are left.
+# less RANKS OPTION ...: fewer bytes with outputs that are made again, as planned. Of 50 matrices, 26 are left with 1, 13 with 4.
 less() {
     ranks=$1
     shift
-    for blocks in none 4; do
+    for blocks in none 1 4; do
         train "less-$ranks-$blocks" "$ranks" train "$T/large" --model resgcn --layers 24 --hidden 48 --epochs 2 --tiles 6 \
             --workers 1 --recompute $blocks "$@"
     done
     for kind in head:total tail:tile_bytes; do
-        all=$(figure "${kind%:*}" "$T/less-$ranks-none/log" "${kind#*:}") few=$(figure "${kind%:*}" "$T/less-$ranks-4/log" "${kind#*:}")
-        echo "${kind#*:}: $all bytes, $few with --recompute 4"
-        [ -n "$all" ] && [ -n "$few" ] && [ $((100 * few)) -le $((65 * all)) ] || die "${kind#*:}: $few bytes instead of $all"
+        all=$(figure "${kind%:*}" "$T/less-$ranks-none/log" "${kind#*:}") rows=$(figure "${kind%:*}" "$T/less-$ranks-1/log" "${kind#*:}")
+        few=$(figure "${kind%:*}" "$T/less-$ranks-4/log" "${kind#*:}")
+        echo "${kind#*:}: $all bytes, $rows with --recompute 1, $few with --recompute 4"
+        [ -n "$all" ] && [ -n "$rows" ] && [ $((100 * rows)) -le $((75 * all)) ] || die "${kind#*:}: $rows bytes instead of $all"
+        [ -n "$few" ] && [ $((100 * few)) -le $((65 * rows)) ] || die "${kind#*:}: $few bytes instead of $rows"
     done
 }
 
@@ -126,7 +128,7 @@ automatic() {
         echo "${case%:*} kB: $chosen"
         case ${case#*:}:$chosen in
         none:none) [ -z "$said" ] || die "it says $said" ;;
-        some:[2-9]*) [ "$said" = "$chosen" ] || die "it says $said: $(cat "$T/out")" ;;
+        some:[1-9]*) [ "$said" = "$chosen" ] || die "it says $said: $(cat "$T/out")" ;;
         *) die "${case%:*} kB: $chosen" ;;
         esac
     done
@@ -215,9 +217,9 @@ check "... sums" predicted p-gin 1 --model gin --epochs 40
 check "... hops" predicted p-sgc 1 --model sgc --epochs 30
 check "... hops that return" predicted p-appnp 1 --model appnp --hops 4 --epochs 30
 check "... outputs side by side" predicted p-jknet 1 --model jknet --layers 3 --epochs 30
-check "one block made again: one sentence" ill "--recompute 1: expected auto, none, or 2 to 1000" --recompute 1
-check "... nor a word" ill "--recompute x: expected auto, none, or 2 to 1000" --recompute x --model resgcn
-check "... nor with more" ill "--recompute 4x: expected auto, none, or 2 to 1000" --recompute 4x --model resgcn
+check "no block made again: one sentence" ill "--recompute 0: expected auto, none, or 1 to 1000" --recompute 0
+check "... nor a word" ill "--recompute x: expected auto, none, or 1 to 1000" --recompute x --model resgcn
+check "... nor with more" ill "--recompute 4x: expected auto, none, or 1 to 1000" --recompute 4x --model resgcn
 check "no blocks: one sentence" ill "--recompute 4: --model gcn has no blocks" --recompute 4 --model gcn
 check "late messages, made again: one sentence" ill "--recompute 4: with --delay cd-2" --recompute 4 --delay cd-2 \
     --model resgcn --distribution vertex-cut

@@ -32,7 +32,7 @@ static int show_plan(struct sl_train_run *run)
         return 0;
     printf("memory of %s in MiB, the most of any kind on %s\n", run->path,
            run->rt.ranks > 1 ? "a rank" : "this machine");
-    if (run->config.recompute > 1)
+    if (run->config.recompute > 0)
         printf("  with --recompute %d\n", run->config.recompute);
     if (sl_config_has_batches(&run->config))
         printf("  with --batches %s\n", sl_config_text(&run->config, "batches").text);

@@ -387,9 +387,9 @@ const struct sl_option sl_config_options[] = {
      "end after N epochs of this run, as on Ctrl-C: --resume goes on up to --epochs; 0: not",
      EXECUTION},
     {"recompute", SL_OPTION_VALUE, FIELD(recompute), "auto", 0, 0, NULL, "N",
-     "of --model resgcn: keep the output of every N-th block alone, and make the others again "
-     "going back. none: keep all. auto: keep all if memory allows, else take the N of the least "
-     "memory",
+     "with --model resgcn, keep the output of every N-th block, and make the outputs between and "
+     "all normalised rows again going back. none: keep all, which is fastest. auto: none if memory "
+     "allows, else the least N that fits",
      EXECUTION, NULL, &sl_value_recompute},
     {"plan", SL_OPTION_FLAG, FIELD(plan), "no", 0, 0, NULL, NULL,
      "print the memory that training will take, by kind, and end", EXECUTION},

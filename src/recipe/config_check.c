@@ -64,7 +64,7 @@ static int check_recompute(const struct sl_config *config)
     if (config->recompute > 0 && !config->model->recomputes)
         return sl_error(SL_ERR_USAGE, "--recompute %d: --model %s has no blocks (expected resgcn)",
                         config->recompute, config->model->name);
-    if (config->recompute > 0 && config->delay > 0)
+    if (config->recompute > 1 && config->delay > 0)
         return sl_error(SL_ERR_USAGE,
                         "--recompute %d: with --delay %s, sums are not the same a second time "
                         "(expected cd-0 or 0c)",

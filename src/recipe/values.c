@@ -82,7 +82,7 @@ static bool read_recompute(const char *text, void *value)
 {
     int *blocks = value;
     *blocks = is_word(text, "auto") ? SL_RECOMPUTE_AUTO : 0;
-    return *blocks || is_word(text, "none") || read_number(text, 2, 1000, blocks);
+    return *blocks || is_word(text, "none") || read_number(text, 1, 1000, blocks);
 }
 
 static void write_recompute(const void *value, struct sl_text *text)
@@ -94,7 +94,7 @@ static void write_recompute(const void *value, struct sl_text *text)
         append(text, blocks == SL_RECOMPUTE_AUTO ? "auto" : "none");
 }
 
-const struct sl_option_value sl_value_recompute = {sizeof(int), "auto, none, or 2 to 1000 blocks",
+const struct sl_option_value sl_value_recompute = {sizeof(int), "auto, none, or 1 to 1000 blocks",
                                                    read_recompute, write_recompute};
 
 static bool read_preload(const char *text, void *value)

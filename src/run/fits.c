@@ -107,17 +107,17 @@ static int refuse(struct sl_runtime *rt, const struct sl_source *source,
 /* Some is taken until the run is checked, and while it is planned. */
 enum { MOST_PERCENT = 95 };
 
-/* Blocks of --recompute that take the least memory: L / N + N is least there. */
+/* Return the N of --recompute that takes the least memory: L / N + N is least there. Late messages
+ * do not come twice: with them only normalised rows are made again. */
 static int64_t most_blocks(const struct sl_config *config)
 {
-    return llround(sqrt((double)config->layers));
+    return config->delay > 0 ? 1 : llround(sqrt((double)config->layers));
 }
 
-/* Whether --recompute auto may make rows again. Late messages do not come twice. */
+/* Return whether --recompute auto may make rows again. */
 static bool may_recompute(const struct sl_config *config)
 {
-    return config->recompute < 0 && config->model->recomputes && config->delay <= 0 &&
-           most_blocks(config) > 1;
+    return config->recompute < 0 && config->model->recomputes;
 }
 
 /* ---- Batches ---- */
@@ -240,12 +240,12 @@ int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struc
 
 /* ---- Recomputing ---- */
 
-/* Whether a run that keeps the output of every N-th block alone fits into the space. */
+/* Set *fits to whether a run with --recompute `blocks` fits into the space. */
 static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
                      struct sl_config *config, int64_t blocks, int64_t space, bool *fits)
 {
     struct sl_plan plan;
-    config->recompute = blocks > 1 ? (int)blocks : 0;
+    config->recompute = (int)blocks;
     const int code = sl_plan_make(rt, source, config, &plan);
     if (!code)
         *fits = sl_runtime_least(rt, bytes_of_batches(rt, &plan) <= space) > 0;
@@ -265,7 +265,9 @@ int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
         return 0;
     }
     int64_t low = 1, high = most; /* `low` does not fit; `high` is taken */
-    int code = fits_with(rt, source, config, low, space, &fits);
+    int code = fits_with(rt, source, config, 0, space, &fits);
+    if (!code && !fits)
+        code = fits_with(rt, source, config, low, space, &fits);
     while (!code && !fits && high - low > 1) {
         const int64_t middle = (low + high) / 2;
         bool less = false;
@@ -275,9 +277,9 @@ int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
         else
             low = middle;
     }
-    if (!code && !fits)
+    if (!code && !fits && high > low)
         code = fits_with(rt, source, config, high, space, &fits);
-    if (!code && config->recompute > 1)
+    if (!code && config->recompute > 0)
         sl_defaults_say(chosen, "recompute", sl_config_text(config, "recompute").text);
     return code;
 }
