@@ -89,8 +89,15 @@ void sl_norm_buffers(const struct norm_argument *arg, void **buffers, struct nor
         to->d = d.data + (arg->moments ? 0 : arg->column);
         to->ldd = d.ld;
     }
-    void *const h = buffers[used], *const g = buffers[used + !arg->z_is_h],
-                *const z = buffers[used + !arg->z_is_h + (arg->g && !arg->z_is_g)];
+    void *const h = buffers[used], *const g = buffers[used + !arg->z_is_h];
+    used += !arg->z_is_h + (arg->g && !arg->z_is_g);
+    to->gradient = NULL;
+    if (arg->gradient) {
+        const struct sl_dense gradient = sl_dense_buffer(buffers[used++]);
+        to->gradient = gradient.data;
+        to->ldg = gradient.ld;
+    }
+    void *const z = buffers[used];
     norm->h = sl_rows_buffer(arg->z_is_h ? z : h);
     norm->rows = STARPU_MATRIX_GET_NY(arg->z_is_h ? z : h);
     norm->cols = STARPU_MATRIX_GET_NX(arg->z_is_h ? z : h);
@@ -174,7 +181,8 @@ static void norm_gradient_cpu(void *buffers[], void *argument)
  *             …       R    statistics (2, width) or moments (3, rows), if there are
  *             …       R    D (2 or 4, width), or products (2, rows), if there is
  *             …       R    H (rows, cols), unless it is Y
- *             before  R    G (rows, cols), unless it is Y
+ *             …       R    G (rows, cols), unless it is Y
+ *             before  W    gradient (2, cols), if there is
  *             last    W    Y (rows, cols), or RW */
 static void norm_back_cpu(void *buffers[], void *argument)
 {
@@ -197,7 +205,7 @@ static bool of_columns(const struct sl_norm_tiles *tiles)
 }
 
 /* Return the kind of task for performance models: 0 for rows, 1 for columns, 2 for rows with given
- * moments. */
+ * moments. sl_submit_norm_back adds 3, for rows with the gradient of the parameters. */
 static uint32_t kind_of(const struct sl_norm_tiles *tiles)
 {
     return tiles->moments ? 2 : of_columns(tiles);
@@ -297,15 +305,20 @@ void sl_submit_norm_back(struct sl_runtime *rt, const struct sl_norm_tiles *tile
         .scales = (d && !tiles->moments) || after != SL_ROW_NONE,
         .after = after,
         .count = (double)count,
+        .gradient = tiles->gradient,
     };
     struct sl_task task = {
         .codelet = &norm_back_codelet,
         .argument = &arg,
         .argument_size = sizeof arg,
         .work = (double)y->rows * (double)y->cols,
-        .kind = kind_of(tiles),
+        .kind = tiles->gradient ? 3 : kind_of(tiles),
     };
     task.count = sl_norm_pack(tiles, g, d, y, &arg, task.tiles);
+    if (tiles->gradient) {
+        task.tiles[task.count++] = tiles->gradient;
+        task.before_output = SL_TASK_WRITES;
+    }
     task.tiles[task.count++] = y;
     task.output = arg.z_is_h || arg.z_is_g ? SL_TASK_UPDATES : SL_TASK_WRITES;
     sl_task_submit(rt, &task);

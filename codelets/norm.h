@@ -49,7 +49,8 @@ void sl_kernel_norm_gradient(const struct sl_norm *norm, const struct sl_rows *g
  *
  * D: for columns the sum of all rows' gradients (sl_kernel_norm_gradient); for cut rows the sum of
  * all products (sl_kernel_norm_products); else NULL. `count`: all rows, each once. `after` NULL: 1.
- * Y may be H or G. Columns with D NULL: the statistics do not depend on H. */
+ * Y may be H or G. Columns with D NULL: the statistics do not depend on H. `gradient`, for whole
+ * rows: what sl_kernel_norm_gradient makes, to the bit, in the same pass; NULL: nothing. */
 struct sl_norm_back {
     const struct sl_norm *norm;
     struct sl_rows g;
@@ -57,6 +58,8 @@ struct sl_norm_back {
     int64_t ld;
     double count;
     const float *after; // (rows)
+    float *gradient;    // (2, cols)
+    int64_t ldg;
     struct sl_rows y;
 };
 void sl_kernel_norm_back(const struct sl_norm_back *back);
@@ -82,6 +85,7 @@ struct sl_norm_tiles {
     struct sl_tile *parameters; // (2, width); a norm of columns: (4, width)
     struct sl_tile *statistics; // (2, width), mean and variance of columns; NULL: rows
     struct sl_tile *moments;    // (3, rows): moments of rows that are cut; NULL: H has whole rows
+    struct sl_tile *gradient;   // (2, width): sl_submit_norm_back makes it, too, for whole rows
     int64_t column;
     bool running; /* rows 2 and 3 of the parameters take the place of `statistics` */
     float epsilon;
@@ -125,6 +129,7 @@ void sl_submit_norm_back(struct sl_runtime *rt, const struct sl_norm_tiles *tile
 struct norm_argument {
     float epsilon;
     bool scales, statistics, moments, running, d, g;
+    bool gradient; /* the tile before the output is the gradient of weight and bias */
     int64_t column, whole;
     bool z_is_h, z_is_g; /* Z is the task's output */
     enum sl_row_scale after;
@@ -141,6 +146,8 @@ struct norm_operands {
     const float *after; // (rows)
     const float *d;     // (2, cols), or (2, rows)
     int64_t ldd;
+    float *gradient; // (2, cols)
+    int64_t ldg;
 };
 void sl_norm_buffers(const struct norm_argument *argument, void **buffers,
                      struct norm_operands *operands);
@@ -155,8 +162,8 @@ static inline struct sl_norm_back sl_norm_back_of(const struct norm_argument *ar
                                                   const struct norm_operands *operands)
 {
     return (struct sl_norm_back){
-        &operands->norm, operands->g,     operands->d, operands->ldd,
-        argument->count, operands->after, operands->z,
+        &operands->norm, operands->g,        operands->d,   operands->ldd, argument->count,
+        operands->after, operands->gradient, operands->ldg, operands->z,
     };
 }
 

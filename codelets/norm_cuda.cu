@@ -447,6 +447,9 @@ extern "C" void norm_back_cuda(void *buffers[], void *argument)
 {
     struct norm_operands o;
     sl_norm_buffers((const norm_argument *)argument, buffers, &o);
+    const sl_cuda_queue queue = sl_cuda_task_queue();
     const sl_norm_back back = sl_norm_back_of((const norm_argument *)argument, &o);
-    sl_cuda_norm_back(&back, sl_cuda_task_queue());
+    if (back.gradient) /* first: Y may be H or G */
+        sl_cuda_norm_gradient(back.norm, &back.g, back.gradient, back.ldg, queue);
+    sl_cuda_norm_back(&back, queue);
 }

@@ -375,7 +375,8 @@ static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer
     const struct own own = own_of(net);
     if (layer->own && !layer->kind->averages)
         products = sum_products(net, layer, g);
-    for (int i = own.rows.from; i < own.rows.to; i++) {
+    const bool along = !layer->own; /* the gradient is made along with that of H */
+    for (int i = own.rows.from; !along && i < own.rows.to; i++) {
         const struct sl_norm_tiles norm = norm_of(net, layer, i, true);
         sl_submit_norm_gradient(net->rt, &norm, sl_matrix_tile(g, i, own.column),
                                 sl_matrix_tile(&layer->gradients, i, own.column));
@@ -383,7 +384,8 @@ static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer
     if (layer->kind->averages)
         summed = sum_batch(net, layer);
     for (int i = own.rows.from; i < own.rows.to; i++) {
-        const struct sl_norm_tiles norm = norm_of(net, layer, i, true);
+        struct sl_norm_tiles norm = norm_of(net, layer, i, true);
+        norm.gradient = along ? sl_matrix_tile(&layer->gradients, i, own.column) : NULL;
         sl_submit_norm_back(net->rt, &norm, sl_matrix_tile(g, i, own.column),
                             products ? &products[i] : summed, net->graph->vertices,
                             (layer - 1)->gradient_factor, sl_matrix_tile(y, i, own.column));

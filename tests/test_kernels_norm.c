@@ -413,6 +413,40 @@ static void check_back(struct problem *p, enum sl_layout layout, bool after)
     sl_guarded_free(&as_g);
 }
 
+/* The gradients of weight and bias that come along with Y, in each place of Y, and Y: the bits of
+ * kernels of their own. */
+static void check_along(struct problem *p, enum sl_layout layout)
+{
+    const int64_t rows = p->norm.rows, cols = p->norm.cols;
+    struct sl_guarded want = sl_guarded_empty(2, cols, SL_LOOSE, SL_CANARY),
+                      apart = sl_guarded_empty(rows, cols, layout, SL_CANARY);
+    struct sl_norm norm = p->norm;
+    struct sl_norm_back back = {.norm = &norm, .g = sl_rows_of(&p->g), .y = sl_rows_of(&apart)};
+    sl_kernel_norm_gradient(&norm, &back.g, want.at, want.ld);
+    sl_kernel_norm_back(&back);
+    for (int place = 0; place < 3; place++) {
+        struct sl_guarded d = sl_guarded_empty(2, cols, SL_LOOSE, SL_CANARY),
+                          y = sl_guarded_empty(rows, cols, layout, SL_CANARY),
+                          h = sl_guarded_copy(&p->h, layout, SL_CANARY),
+                          g = sl_guarded_copy(&p->g, layout, SL_CANARY);
+        struct sl_guarded *const to = place == 0 ? &y : place == 1 ? &h : &g;
+        norm.h = sl_rows_of(&h);
+        back.g = sl_rows_of(&g);
+        back.y = sl_rows_of(to);
+        back.gradient = d.at;
+        back.ldg = d.ld;
+        sl_kernel_norm_back(&back);
+        sl_expect_same_bits("norm gradient along", &want, &d);
+        sl_expect_same_bits("norm back with the gradient", &apart, to);
+        sl_guarded_free(&d);
+        sl_guarded_free(&y);
+        sl_guarded_free(&h);
+        sl_guarded_free(&g);
+    }
+    sl_guarded_free(&want);
+    sl_guarded_free(&apart);
+}
+
 /* ---- Shapes ---- */
 
 /* Epilogues and gradients in place of bfloat16 change H. */
@@ -427,6 +461,8 @@ static void check_shape(int64_t rows, int64_t cols, enum sl_layout layout)
         if (rows)
             check_statistics(&p);
         check_gradient(&p);
+        if (!columns)
+            check_along(&p, layout);
         q = make(rows, cols, layout, columns, halves, (enum numbers)(how / 4));
         check_back(&q, layout, how % 3);
         check_norm_of(&p, layout);

@@ -182,19 +182,22 @@ static void check_gradient(int64_t rows, int64_t cols)
     }
 }
 
-/* Y: H, G, or a third tile. */
+/* Y: H, G, or a third tile. Half of the norms of whole rows make the gradient of the parameters,
+ * too. */
 static void check_back(int64_t rows, int64_t cols)
 {
-    for (int trial = 0; trial < 6 * FORMS; trial++) {
+    for (int trial = 0; trial < 12 * FORMS; trial++) {
         struct norm n;
         const enum form form = (enum form)(trial % FORMS);
         const enum sl_row_scale after = trial / FORMS % 2 ? SL_ROW_NONE : SL_ROW_LEFT;
+        const bool along = form == OF_ROWS && trial >= 6 * FORMS;
         make_norm(&n, form, rows, cols);
         struct sl_operand g = sl_operand_reals_of_type(rows, cols, sl_some_type()),
                           d = form == CUT_ROWS ? sl_operand_reals(SL_NORM_PRODUCTS, rows)
                                                : sl_operand_reals(4, n.width),
-                          third = some_output(rows, cols, trial / FORMS / 2 == 2);
-        struct sl_operand *const all[] = {&n.h, &g, &third}, *const y = all[trial / FORMS / 2];
+                          gradient = sl_operand_reals(2, cols),
+                          third = some_output(rows, cols, trial / FORMS / 2 % 3 == 2);
+        struct sl_operand *const all[] = {&n.h, &g, &third}, *const y = all[trial / FORMS / 2 % 3];
         const bool fixed = form == OF_ROWS || form == RUNNING;
         float *const at = sl_copied_row(&d, 0) + (form == CUT_ROWS ? 0 : n.tiles.column);
         const struct sl_norm_back kernel = {.norm = &n.kernel,
@@ -203,13 +206,16 @@ static void check_back(int64_t rows, int64_t cols)
                                             .ld = d.tile.ld,
                                             .count = 77.0,
                                             .after = sl_copied_scale(&n.scales, after),
+                                            .gradient = along ? gradient.copy : NULL,
+                                            .ldg = gradient.tile.ld,
                                             .y = sl_copied_rows(y)};
-        y->gpu_error = GPU_ERROR;
+        y->gpu_error = gradient.gpu_error = GPU_ERROR;
+        n.tiles.gradient = along ? &gradient.tile : NULL;
         sl_submit_norm_back(&sl_running, &n.tiles, &g.tile, fixed ? NULL : &d.tile, 77, after,
                             &y->tile);
         sl_kernel_norm_back(&kernel);
         sl_settle("norm back", &n.scales, &n.h, &n.parameters, &n.statistics, &n.moments, &g, &d,
-                  &third, NULL);
+                  &gradient, &third, NULL);
     }
 }
 

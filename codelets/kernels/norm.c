@@ -175,7 +175,8 @@ SL_INLINE float share_of(const struct sl_norm_back *b, int64_t r)
 }
 
 /* Set `to` to the gradient of H, without `after`, of `rows` rows from row r and column j on. Rows
- * share the loads of means, factors and weights of columns. to: rows with a distance of ldt. */
+ * share the loads of means, factors and weights of columns. Add to b->gradient. to: rows with a
+ * distance of ldt. */
 SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_back *b, bool half,
                             const struct moments *of, int64_t r, int rows, int64_t j, int64_t count,
                             float *to, int64_t ldt)
@@ -183,6 +184,10 @@ SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_
     const struct sl_norm *n = b->norm;
     const float *w = run->weight, *inverse = run->inverse,
                 *d = run->columns && b->d ? b->d + j : NULL, *e = d ? d + b->ld : NULL;
+    float *const of_weight = run->columns  ? NULL
+                             : b->gradient ? b->gradient + j
+                                           : NULL,
+                 *const of_bias = of_weight + b->ldg;
     const int64_t whole = count / SL_LANES * SL_LANES;
     const void *row[TOGETHER], *g[TOGETHER];
     float share[TOGETHER] = {0};
@@ -192,11 +197,18 @@ SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_
         g[q] = sl_rows_at(&b->g, r + q, j).data;
         share[q] = d ? share_of(b, r + q) : 0.0f;
     }
-    for (int64_t i = 0; i < whole; i += SL_LANES)
+    for (int64_t i = 0; i < whole; i += SL_LANES) {
+        sl_floats products = {0}, sums = {0};
+        if (of_weight) {
+            products = *(const sl_floats *)(of_weight + i);
+            sums = *(const sl_floats *)(of_bias + i);
+        }
         SL_UNROLL for (int q = 0; q < rows; q++)
         {
             const sl_floats x = normal_vector(run, of + q, row[q], i), own = sl_load(g[q], i, half),
                             weight = *(const sl_floats *)(w + i);
+            products += own * x;
+            sums += own;
             sl_floats turned;
             if (!run->columns)
                 turned = of[q].inverse * (weight * own - of[q].first - x * of[q].second);
@@ -208,11 +220,20 @@ SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_
                                             x * *(const sl_floats *)(d + i)));
             *(sl_floats *)(to + q * ldt + i) = turned;
         }
+        if (of_weight) {
+            *(sl_floats *)(of_weight + i) = products;
+            *(sl_floats *)(of_bias + i) = sums;
+        }
+    }
     for (int q = 0; q < rows; q++) {
         const void *h = sl_rows_at(&n->h, r + q, j).data, *load = sl_rows_at(&b->g, r + q, j).data;
         const float by = d ? share_of(b, r + q) : 0.0f;
         for (int64_t i = whole; i < count; i++) {
             const float x = normal(run, of + q, h, i), own = element(load, half, i);
+            if (of_weight) {
+                of_weight[i] = sl_add_product(of_weight[i], own, x);
+                of_bias[i] += own;
+            }
             to[q * ldt + i] = !run->columns
                                   ? of[q].inverse * (w[i] * own - of[q].first - x * of[q].second)
                               : !d ? w[i] * inverse[i] * own
@@ -263,6 +284,8 @@ SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
     struct sl_epilogue epilogue = SL_EPILOGUE_IDENTITY;
     const struct sl_rows from = sl_float_rows(x, walk.ld);
     const bool direct = is_apart(&b->y, &n->h) && is_apart(&b->y, &b->g) && !b->after;
+    for (int64_t j = 0; b->gradient && j < n->cols; j++)
+        b->gradient[j] = b->gradient[b->ldg + j] = 0.0f;
     for (int64_t start = 0; start < n->cols; start += walk.panel) {
         invert(n, start, least(walk.panel, n->cols - start), inverse);
         for (int64_t r = 0; r < n->rows; r += walk.rows) {

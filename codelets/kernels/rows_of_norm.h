@@ -75,7 +75,8 @@ SL_INLINE void find_spreads_of(const struct sl_rows *h, bool half, int64_t r, in
             sum[q] += element(row, half, j);
         memcpy(lanes[q], sums, sizeof sums);
     }
-    add_lanes(rows, lanes, sum);
+    if (whole > 0)
+        add_lanes(rows, lanes, sum);
     for (int q = 0; q < rows; q++) {
         const void *row = sl_rows_at(h, r + q, 0).data;
         const float mean = sum[q] * share;
@@ -97,8 +98,10 @@ SL_INLINE void find_spreads_of(const struct sl_rows *h, bool half, int64_t r, in
         memcpy(lanes[q], offs, sizeof offs);
         memcpy(squares[q], powers, sizeof powers);
     }
-    add_lanes(rows, lanes, sum);
-    add_lanes(rows, squares, square);
+    if (whole > 0) {
+        add_lanes(rows, lanes, sum);
+        add_lanes(rows, squares, square);
+    }
     for (int q = 0; q < rows; q++) {
         to[q].rest = sum[q] * share;
         variance[q] = square[q] * share - to[q].rest * to[q].rest;
