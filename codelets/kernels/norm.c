@@ -225,54 +225,99 @@ SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_
             *(sl_floats *)(of_bias + i) = sums;
         }
     }
-    for (int q = 0; q < rows; q++) {
-        const void *h = sl_rows_at(&n->h, r + q, j).data, *load = sl_rows_at(&b->g, r + q, j).data;
-        const float by = d ? share_of(b, r + q) : 0.0f;
-        for (int64_t i = whole; i < count; i++) {
-            const float x = normal(run, of + q, h, i), own = element(load, half, i);
-            if (of_weight) {
-                of_weight[i] = sl_add_product(of_weight[i], own, x);
-                of_bias[i] += own;
-            }
-            to[q * ldt + i] = !run->columns
-                                  ? of[q].inverse * (w[i] * own - of[q].first - x * of[q].second)
-                              : !d ? w[i] * inverse[i] * own
-                                   : w[i] * inverse[i] * (own - by * (e[i] + x * d[i]));
+}
+
+/* Do the work of turn_back_by for the last elements of a row, from column j + `from` on, fewer than
+ * a vector. */
+SL_INLINE void turn_back_last(const struct run_of_norm *run, const struct sl_norm_back *b,
+                              bool half, const struct moments *of, int64_t r, int64_t j,
+                              int64_t from, int64_t count, float *to)
+{
+    const void *h = sl_rows_at(&b->norm->h, r, j).data, *g = sl_rows_at(&b->g, r, j).data;
+    const float *w = run->weight, *inverse = run->inverse,
+                *d = run->columns && b->d ? b->d + j : NULL;
+    const float share = d ? share_of(b, r) : 0.0f;
+    float *const of_weight = run->columns || !b->gradient ? NULL : b->gradient + j;
+    for (int64_t i = from; i < count; i++) {
+        const float x = normal(run, of, h, i), own = element(g, half, i);
+        if (of_weight) {
+            of_weight[i] = sl_add_product(of_weight[i], own, x);
+            of_weight[b->ldg + i] += own;
         }
+        to[i] = !run->columns ? of->inverse * (w[i] * own - of->first - x * of->second)
+                : !d          ? w[i] * inverse[i] * own
+                              : w[i] * inverse[i] * (own - share * (d[b->ld + i] + x * d[i]));
     }
 }
 
+/* A part of the matrix: `rows` rows from row r on, `count` columns from column j on, and what they
+ * turn back with. */
+struct part {
+    int64_t r, rows, j, count;
+    const struct moments *of; // (rows)
+    const float *inverse;     // (count)
+    float *to;                // (rows, count)
+    int64_t ldt;
+};
+
 SL_INLINE void turn_back_of(const struct sl_norm_back *b, bool half_h, bool columns, bool half,
-                            const struct moments *of, int64_t r, int64_t rows, int64_t j,
-                            int64_t count, const float *inverse, float *to, int64_t ldt)
+                            const struct part *p)
 {
-    const struct run_of_norm run = run_of(b->norm, half_h, columns, j, inverse);
+    const struct run_of_norm run = run_of(b->norm, half_h, columns, p->j, p->inverse);
     int64_t q = 0;
-    for (; q < fours_of(rows, count); q += TOGETHER)
-        turn_back_by(&run, b, half, of + q, r + q, TOGETHER, j, count, to + q * ldt, ldt);
-    for (; q < rows; q++)
-        turn_back_by(&run, b, half, of + q, r + q, 1, j, count, to + q * ldt, ldt);
+    for (; q < fours_of(p->rows, p->count); q += TOGETHER)
+        turn_back_by(&run, b, half, p->of + q, p->r + q, TOGETHER, p->j, p->count,
+                     p->to + q * p->ldt, p->ldt);
+    for (; q < p->rows; q++)
+        turn_back_by(&run, b, half, p->of + q, p->r + q, 1, p->j, p->count, p->to + q * p->ldt,
+                     p->ldt);
 }
 
-SL_INLINE void turn_back(const struct sl_norm_back *b, const struct moments *of, int64_t r,
-                         int64_t rows, int64_t j, int64_t count, const float *inverse, float *to,
-                         int64_t ldt)
+SL_INLINE void turn_back_rest(const struct sl_norm_back *b, bool half_h, bool columns, bool half,
+                              const struct part *p)
 {
-    const struct sl_norm *n = b->norm;
-    const bool half_h = n->h.type == SL_BFLOAT16, half = b->g.type == SL_BFLOAT16,
-               columns = n->mean != NULL;
-#define TURN_BACK(h, c, own)                              \
-    if (half_h == (h) && columns == (c) && half == (own)) \
-    turn_back_of(b, h, c, own, of, r, rows, j, count, inverse, to, ldt)
-    TURN_BACK(false, false, false);
-    TURN_BACK(false, false, true);
-    TURN_BACK(false, true, false);
-    TURN_BACK(false, true, true);
-    TURN_BACK(true, false, false);
-    TURN_BACK(true, false, true);
-    TURN_BACK(true, true, false);
-    TURN_BACK(true, true, true);
+    const struct run_of_norm run = run_of(b->norm, half_h, columns, p->j, p->inverse);
+    const int64_t whole = p->count / SL_LANES * SL_LANES;
+    for (int64_t q = 0; q < p->rows; q++)
+        turn_back_last(&run, b, half, p->of + q, p->r + q, p->j, whole, p->count,
+                       p->to + q * p->ldt);
+}
+
+/* Define the functions that turn back, for H and G of float32 or bfloat16 and for rows or columns.
+ * In one large function, loops would lose registers to each other. */
+#define TURN_BACK(h, columns, g)                                                                  \
+    __attribute__((noinline)) static void turn_back_##h##columns##g(const struct sl_norm_back *b, \
+                                                                    const struct part *p)         \
+    {                                                                                             \
+        turn_back_of(b, h, columns, g, p);                                                        \
+    }                                                                                             \
+    __attribute__((noinline)) static void rest_back_##h##columns##g(const struct sl_norm_back *b, \
+                                                                    const struct part *p)         \
+    {                                                                                             \
+        turn_back_rest(b, h, columns, g, p);                                                      \
+    }
+TURN_BACK(0, 0, 0)
+TURN_BACK(0, 0, 1)
+TURN_BACK(0, 1, 0)
+TURN_BACK(0, 1, 1)
+TURN_BACK(1, 0, 0)
+TURN_BACK(1, 0, 1)
+TURN_BACK(1, 1, 0)
+TURN_BACK(1, 1, 1)
 #undef TURN_BACK
+
+static void turn_back(const struct sl_norm_back *b, const struct part *p)
+{
+    static void (*const all[2][2][2][2])(const struct sl_norm_back *, const struct part *) = {
+#define TURN_BACK(h, columns, g) {turn_back_##h##columns##g, rest_back_##h##columns##g}
+        {{TURN_BACK(0, 0, 0), TURN_BACK(0, 0, 1)}, {TURN_BACK(0, 1, 0), TURN_BACK(0, 1, 1)}},
+        {{TURN_BACK(1, 0, 0), TURN_BACK(1, 0, 1)}, {TURN_BACK(1, 1, 0), TURN_BACK(1, 1, 1)}},
+#undef TURN_BACK
+    };
+    const bool half_h = b->norm->h.type == SL_BFLOAT16, half = b->g.type == SL_BFLOAT16;
+    all[half_h][b->norm->mean != NULL][half][0](b, p);
+    if (p->count % SL_LANES)
+        all[half_h][b->norm->mean != NULL][half][1](b, p);
 }
 
 SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
@@ -296,8 +341,9 @@ SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
             }
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
-                turn_back(b, of, r, rows, j, count, inverse,
-                          direct ? sl_rows_at(&b->y, r, j).data : x, direct ? b->y.ld : walk.ld);
+                turn_back(b, &(struct part){r, rows, j, count, of, inverse,
+                                            direct ? sl_rows_at(&b->y, r, j).data : x,
+                                            direct ? b->y.ld : walk.ld});
                 if (direct)
                     continue;
                 const struct sl_rows to = sl_rows_at(&b->y, r, j);
