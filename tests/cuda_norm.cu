@@ -338,9 +338,9 @@ static void check_back(problem &p, layout how, bool has_d)
     const device_matrix first(want.floats), again(moved(want.floats, other(how), CANARY));
     const struct sl_norm n = host_norm(p);
     matrix &of_d = p.cut ? p.products : p.sums;
-    struct sl_norm_back back = {&n,         p.g.rows(), has_d ? of_d.at() : nullptr,
-                                of_d.ld,    count,      has_after ? p.after.at() : nullptr,
-                                want.rows()};
+    struct sl_norm_back back = {&n,      p.g.rows(), has_d ? of_d.at() : nullptr,
+                                of_d.ld, count,      has_after ? p.after.at() : nullptr,
+                                nullptr, 0,          want.rows()};
     sl_kernel_norm_back(&back);
     for (const device_problem *d : {&on_device, &elsewhere}) {
         back.norm = &d->norm;
