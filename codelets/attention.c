@@ -23,7 +23,7 @@ static void attention_cpu(void *buffers[], void *argument)
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const struct sl_floats_at projected = floats_of(buffers[1]), scores = floats_of(buffers[2]),
                               state = floats_of(buffers[3]);
-    sl_kernel_attention(&arg->how, &a, &projected, &scores, arg->accumulate, &state);
+    sl_kernel_attention(&arg->attention, &a, &projected, &scores, arg->accumulate, &state);
 }
 
 /* attention_merge
@@ -38,7 +38,7 @@ static void attention_merge_cpu(void *buffers[], void *argument)
                               state = floats_of(buffers[1 + arg->listed]),
                               other = {tile.data + arg->first * tile.ld, tile.ld};
     const uint32_t *index = arg->listed ? sl_raw_buffer(buffers[1]) : NULL;
-    sl_kernel_attention_merge(&arg->how, arg->rows, index ? index + arg->first : NULL, &other,
+    sl_kernel_attention_merge(&arg->attention, arg->rows, index ? index + arg->first : NULL, &other,
                               &state);
 }
 
@@ -65,7 +65,7 @@ static void attention_back_cpu(void *buffers[], void *argument)
     const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const struct sl_floats_at gradient = floats_of(buffers[1]), scores = floats_of(buffers[2]),
                               projected = floats_of(buffers[3]), back = floats_of(buffers[4]);
-    sl_kernel_attention_back(&arg->how, &at, &gradient, &scores, &projected, arg->accumulate,
+    sl_kernel_attention_back(&arg->attention, &at, &gradient, &scores, &projected, arg->accumulate,
                              &back);
 }
 
@@ -74,42 +74,42 @@ SL_CODELET_ANY(attention_merge, 0x483D8B);
 SL_CODELET(attention_close, 0x7B68EE, 2, STARPU_RW, STARPU_RW);
 SL_CODELET_ANY(attention_back, 0x9370DB);
 
-static void submit_walk(struct sl_runtime *rt, const struct sl_attention *how,
+static void submit_walk(struct sl_runtime *rt, const struct sl_attention *attention,
                         const struct sl_sparse_shape *shape, bool accumulate, struct sl_task task)
 {
-    const struct attention_argument arg = {*how, *shape, accumulate};
+    const struct attention_argument arg = {*attention, *shape, accumulate};
     task.output = accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
     task.argument = &arg;
     task.argument_size = sizeof arg;
     task.urgency = SL_TASK_SOON;
-    task.work = (double)shape->nnz * (double)sl_attention_all(how);
-    task.kind = accumulate | shape->has_values << 1 | how->training << 2;
+    task.work = (double)shape->nnz * (double)sl_attention_all(attention);
+    task.kind = accumulate | shape->has_values << 1 | attention->training << 2;
     sl_task_submit(rt, &task);
 }
 
-void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *attention,
                          const struct sl_attention_tiles *t)
 {
     const struct sl_task task = {.codelet = &attention_codelet,
                                  .count = 4,
                                  .tiles = {&t->a->tile, t->projected, t->scores, t->state}};
-    submit_walk(rt, how, &t->a->shape, t->accumulate, task);
+    submit_walk(rt, attention, &t->a->shape, t->accumulate, task);
 }
 
-void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *attention,
                               const struct sl_attention_back_tiles *t)
 {
     const struct sl_task task = {
         .codelet = &attention_back_codelet,
         .count = 5,
         .tiles = {&t->a->tile, t->gradient, t->scores, t->projected, t->back}};
-    submit_walk(rt, how, &t->a->shape, t->accumulate, task);
+    submit_walk(rt, attention, &t->a->shape, t->accumulate, task);
 }
 
-void sl_submit_attention_merge(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_merge(struct sl_runtime *rt, const struct sl_attention *attention,
                                const struct sl_attention_merge_tiles *t)
 {
-    const struct attention_merge_argument arg = {*how, t->first, t->rows, t->index != NULL};
+    const struct attention_merge_argument arg = {*attention, t->first, t->rows, t->index != NULL};
     struct sl_task task = {
         .codelet = &attention_merge_codelet,
         .count = 1,
@@ -127,15 +127,15 @@ void sl_submit_attention_merge(struct sl_runtime *rt, const struct sl_attention 
     sl_task_submit(rt, &task);
 }
 
-void sl_submit_attention_close(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_close(struct sl_runtime *rt, const struct sl_attention *attention,
                                struct sl_tile *scores, struct sl_tile *state)
 {
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &attention_close_codelet,
                            .count = 2,
                            .tiles = {scores, state},
-                           .argument = how,
-                           .argument_size = sizeof *how,
+                           .argument = attention,
+                           .argument_size = sizeof *attention,
                            .urgency = SL_TASK_SOON,
                            .work = (double)state->rows * (double)state->cols,
                        });

@@ -30,30 +30,30 @@ struct sl_attention {
     bool training;          /* the pass makes Z' and q, and drops attention out */
 };
 
-static inline int64_t sl_attention_all(const struct sl_attention *how)
+static inline int64_t sl_attention_all(const struct sl_attention *attention)
 {
-    return how->heads * how->width;
+    return attention->heads * attention->width;
 }
 
 /* Return the columns of the matrices above, in this order: projected, scores, state, gradient. */
-static inline int64_t sl_attention_projected(const struct sl_attention *how)
+static inline int64_t sl_attention_projected(const struct sl_attention *attention)
 {
-    return sl_attention_all(how) + 2 * how->heads;
+    return sl_attention_all(attention) + 2 * attention->heads;
 }
 
-static inline int64_t sl_attention_scores(const struct sl_attention *how)
+static inline int64_t sl_attention_scores(const struct sl_attention *attention)
 {
-    return 2 * how->heads + 1;
+    return 2 * attention->heads + 1;
 }
 
-static inline int64_t sl_attention_state(const struct sl_attention *how)
+static inline int64_t sl_attention_state(const struct sl_attention *attention)
 {
-    return 2 * sl_attention_all(how) + 3 * how->heads;
+    return 2 * sl_attention_all(attention) + 3 * attention->heads;
 }
 
-static inline int64_t sl_attention_gradient(const struct sl_attention *how)
+static inline int64_t sl_attention_gradient(const struct sl_attention *attention)
 {
-    return sl_attention_all(how) + how->heads;
+    return sl_attention_all(attention) + attention->heads;
 }
 
 /* The rows of a float32 operand. */
@@ -65,38 +65,39 @@ struct sl_floats_at {
 /* Meet the entries of A (rows, cols), whose weights are >= 0: PROJECTED (cols), SCORES and STATE
  * (rows). `accumulate`: continue the state; else begin a new state. A row without entries has l =
  * 0. */
-void sl_kernel_attention(const struct sl_attention *how, const struct sl_sparse *a,
+void sl_kernel_attention(const struct sl_attention *attention, const struct sl_sparse *a,
                          const struct sl_floats_at *projected, const struct sl_floats_at *scores,
                          bool accumulate, const struct sl_floats_at *state);
 
 /* Merge OTHER (rows) into the states of rows index[0 … rows - 1]; index NULL: merge row r into row
  * r. */
-void sl_kernel_attention_merge(const struct sl_attention *how, int64_t rows, const uint32_t *index,
-                               const struct sl_floats_at *other, const struct sl_floats_at *state);
+void sl_kernel_attention_merge(const struct sl_attention *attention, int64_t rows,
+                               const uint32_t *index, const struct sl_floats_at *other,
+                               const struct sl_floats_at *state);
 
 /* Close the states of `rows` rows: divide by l, and write L to STATE and SCORES. */
-void sl_kernel_attention_close(const struct sl_attention *how, int64_t rows,
+void sl_kernel_attention_close(const struct sl_attention *attention, int64_t rows,
                                const struct sl_floats_at *scores, const struct sl_floats_at *state);
 
 /* Meet the entries of Aᵀ (rows, cols): GRADIENT and SCORES (cols), PROJECTED and BACK (rows), where
  * ds = 0. */
-void sl_kernel_attention_back(const struct sl_attention *how, const struct sl_sparse *at,
+void sl_kernel_attention_back(const struct sl_attention *attention, const struct sl_sparse *at,
                               const struct sl_floats_at *gradient,
                               const struct sl_floats_at *scores,
                               const struct sl_floats_at *projected, bool accumulate,
                               const struct sl_floats_at *back);
 
-void sl_cuda_attention(const struct sl_attention *how, const struct sl_sparse *a,
+void sl_cuda_attention(const struct sl_attention *attention, const struct sl_sparse *a,
                        const struct sl_floats_at *projected, const struct sl_floats_at *scores,
                        bool accumulate, const struct sl_floats_at *state,
                        struct sl_cuda_queue queue);
-void sl_cuda_attention_merge(const struct sl_attention *how, int64_t rows, const uint32_t *index,
-                             const struct sl_floats_at *other, const struct sl_floats_at *state,
-                             struct sl_cuda_queue queue);
-void sl_cuda_attention_close(const struct sl_attention *how, int64_t rows,
+void sl_cuda_attention_merge(const struct sl_attention *attention, int64_t rows,
+                             const uint32_t *index, const struct sl_floats_at *other,
+                             const struct sl_floats_at *state, struct sl_cuda_queue queue);
+void sl_cuda_attention_close(const struct sl_attention *attention, int64_t rows,
                              const struct sl_floats_at *scores, const struct sl_floats_at *state,
                              struct sl_cuda_queue queue);
-void sl_cuda_attention_back(const struct sl_attention *how, const struct sl_sparse *at,
+void sl_cuda_attention_back(const struct sl_attention *attention, const struct sl_sparse *at,
                             const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
                             const struct sl_floats_at *projected, bool accumulate,
                             const struct sl_floats_at *back, struct sl_cuda_queue queue);
@@ -108,7 +109,7 @@ struct sl_attention_tiles {
     struct sl_tile *projected, *scores, *state;
     bool accumulate;
 };
-void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *attention,
                          const struct sl_attention_tiles *tiles);
 
 /* Tiles of a merge. Rows first … first + rows - 1 of OTHER merge into the states of rows
@@ -117,10 +118,10 @@ struct sl_attention_merge_tiles {
     struct sl_tile *other, *index, *state;
     int64_t first, rows;
 };
-void sl_submit_attention_merge(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_merge(struct sl_runtime *rt, const struct sl_attention *attention,
                                const struct sl_attention_merge_tiles *tiles);
 
-void sl_submit_attention_close(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_close(struct sl_runtime *rt, const struct sl_attention *attention,
                                struct sl_tile *scores, struct sl_tile *state);
 
 struct sl_attention_back_tiles {
@@ -128,19 +129,19 @@ struct sl_attention_back_tiles {
     struct sl_tile *gradient, *scores, *projected, *back;
     bool accumulate;
 };
-void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *attention,
                               const struct sl_attention_back_tiles *tiles);
 
 /* Argument of the tasks attention and attention_back. */
 struct attention_argument {
-    struct sl_attention how;
+    struct sl_attention attention;
     struct sl_sparse_shape shape;
     bool accumulate;
 };
 
 /* Argument of the task attention_merge. */
 struct attention_merge_argument {
-    struct sl_attention how;
+    struct sl_attention attention;
     int64_t first, rows;
     bool listed;
 };

@@ -27,9 +27,9 @@ enum {
 };
 
 /* Return the columns of all heads: sl_attention_all on the device. */
-__device__ __forceinline__ int64_t all_of(const sl_attention &how)
+__device__ __forceinline__ int64_t all_of(const sl_attention &attention)
 {
-    return how.heads * how.width;
+    return attention.heads * attention.width;
 }
 
 /* ---- Teams ---- */
@@ -40,16 +40,17 @@ struct division {
     int slots; /* lanes with an entry: a power of two >= heads */
 };
 
-division divide(const sl_attention &how)
+division divide(const sl_attention &attention)
 {
-    const int64_t most = MOST_LANES * COLUMNS / how.width;
+    const int64_t most = MOST_LANES * COLUMNS / attention.width;
     int64_t heads = most < 1 ? 1 : most < PER_DRAW ? most : most / PER_DRAW * PER_DRAW;
     heads = heads < MOST_LANES ? heads : (int64_t)MOST_LANES;
-    heads = heads < how.heads ? heads : how.heads;
+    heads = heads < attention.heads ? heads : attention.heads;
     division d = {(int)heads, 8, 1};
     while (d.slots < d.heads)
         d.slots *= 2;
-    while (d.lanes < MOST_LANES && (d.lanes < d.slots || d.lanes * COLUMNS < heads * how.width))
+    while (d.lanes < MOST_LANES &&
+           (d.lanes < d.slots || d.lanes * COLUMNS < heads * attention.width))
         d.lanes *= 2;
     return d;
 }
@@ -77,7 +78,7 @@ struct team {
 };
 
 template <int LANES>
-__device__ __forceinline__ team own_team(const sl_attention &how, const division &d)
+__device__ __forceinline__ team own_team(const sl_attention &attention, const division &d)
 {
     block_memory &all = sl_cuda_shared<block_memory>();
     const int number = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES,
@@ -86,7 +87,7 @@ __device__ __forceinline__ team own_team(const sl_attention &how, const division
     t.mask = (unsigned)((1ull << LANES) - 1) << (threadIdx.x % 32 - (unsigned)lane);
     t.lane = lane;
     t.slots = d.slots;
-    t.heads = how.heads - first < d.heads ? how.heads - first : d.heads;
+    t.heads = attention.heads - first < d.heads ? attention.heads - first : d.heads;
     t.slot = lane % d.slots;
     t.entry = lane / d.slots;
     t.entries = LANES / d.slots;
@@ -166,13 +167,14 @@ __device__ __forceinline__ uint32_t vertex_at(const float *at)
 
 /* Apply the factors of dropout. Where the lanes of four heads need equal draws, each lane draws for
  * one of its entries. */
-__device__ __forceinline__ void drop(const sl_attention &how, const team &t, const entries &of,
-                                     pair (&p)[STEPS])
+__device__ __forceinline__ void drop(const sl_attention &attention, const team &t,
+                                     const entries &of, pair (&p)[STEPS])
 {
-    const int head = how.first_head + t.head, field = head % PER_DRAW,
+    const int head = attention.first_head + t.head, field = head % PER_DRAW,
               shift = field % 2 * DROPOUT_BITS;
-    const uint64_t key = how.drop.key + (uint64_t)(head / PER_DRAW) * UINT64_C(0x9E3779B97F4A7C15);
-    const bool together = t.slots >= PER_DRAW && (how.first_head + t.first) % PER_DRAW == 0;
+    const uint64_t key =
+        attention.drop.key + (uint64_t)(head / PER_DRAW) * UINT64_C(0x9E3779B97F4A7C15);
+    const bool together = t.slots >= PER_DRAW && (attention.first_head + t.first) % PER_DRAW == 0;
     uint32_t low = 0, high = 0;
     static_assert((int)STEPS == (int)PER_DRAW, "a lane draws for one of its entries");
     if (together) {
@@ -195,9 +197,10 @@ __device__ __forceinline__ void drop(const sl_attention &how, const team &t, con
             sl_rng_block(key, of.to[i], of.from[i], &own_low, &own_high);
         }
         const uint32_t word = field < 2 ? own_low : own_high;
-        const float factor = (word >> shift & 0xFFFF) >= how.drop.threshold ? how.drop.scale : 0.0f;
+        const float factor =
+            (word >> shift & 0xFFFF) >= attention.drop.threshold ? attention.drop.scale : 0.0f;
         p[i].alpha *= factor;
-        p[i].sloped = p[i].alpha == 0.0f ? 0.0f : p[i].sloped * how.drop.scale;
+        p[i].sloped = p[i].alpha == 0.0f ? 0.0f : p[i].sloped * attention.drop.scale;
     }
 }
 
@@ -221,16 +224,16 @@ template <int LANES, bool VECTOR> struct columns {
     bool any, is[COLUMNS];
 
     /* Find this lane's columns among the team's columns from `piece` on. */
-    __device__ __forceinline__ columns(const sl_attention &how, const team &t, int64_t piece)
+    __device__ __forceinline__ columns(const sl_attention &attention, const team &t, int64_t piece)
     {
         any = false;
 #pragma unroll
         for (int i = 0; i < COLUMNS; i++) {
             within[i] = VECTOR ? COLUMNS * t.lane + i : LANES * i + t.lane;
             const int64_t j = piece + within[i];
-            is[i] = j < t.heads * how.width;
-            slot[i] = is[i] ? (int)(j / how.width) : 0;
-            column[i] = t.first * how.width + j;
+            is[i] = j < t.heads * attention.width;
+            slot[i] = is[i] ? (int)(j / attention.width) : 0;
+            column[i] = t.first * attention.width + j;
             any = any || is[i];
         }
     }
@@ -290,7 +293,7 @@ __device__ __forceinline__ void add_rows(const team &t, int count, const sl_floa
 /* ---- Forward ---- */
 
 struct meeting {
-    sl_attention how;
+    sl_attention attention;
     division d;
     sl_sparse a;
     sl_floats_at dense, scores; /* dense: rows that entries meet and add up */
@@ -310,7 +313,7 @@ template <int LANES, bool TRAINING>
 __device__ __forceinline__ void weigh(const meeting &w, const team &t, const chunk &c, float score,
                                       uint32_t vertex, head_state *s)
 {
-    const int64_t all = all_of(w.how);
+    const int64_t all = all_of(w.attention);
     entries of;
     pair p[STEPS];
     float top = s->m;
@@ -320,10 +323,10 @@ __device__ __forceinline__ void weigh(const meeting &w, const team &t, const chu
         if (col < 0)
             continue;
         const float *const from = w.dense.data + col * w.dense.ld + all;
-        leak(score + from[t.head], w.how.slope, i, &of);
-        if (TRAINING && w.how.drop.threshold) {
+        leak(score + from[t.head], w.attention.slope, i, &of);
+        if (TRAINING && w.attention.drop.threshold) {
             of.to[i] = vertex;
-            of.from[i] = vertex_at(from + w.how.heads);
+            of.from[i] = vertex_at(from + w.attention.heads);
         }
         if (of.weight[i] > 0.0f && of.x[i] > top)
             top = of.x[i];
@@ -342,8 +345,8 @@ __device__ __forceinline__ void weigh(const meeting &w, const team &t, const chu
         s->l = fmaf(of.weight[i], e, s->l);
         s->q = fmaf(p[i].alpha, of.slope[i], s->q);
     }
-    if (TRAINING && w.how.drop.threshold)
-        drop(w.how, t, of, p);
+    if (TRAINING && w.attention.drop.threshold)
+        drop(w.attention, t, of, p);
     publish(t, c.count, p);
     if (t.entry == 0)
         t.scale[t.slot] = scale;
@@ -355,7 +358,7 @@ __device__ __forceinline__ void meet_row(const meeting &w, const team &t, int64_
 {
     const float *const scores = w.scores.data + r * w.scores.ld;
     const float score = scores[t.head];
-    const uint32_t vertex = vertex_at(scores + 2 * w.how.heads);
+    const uint32_t vertex = vertex_at(scores + 2 * w.attention.heads);
     const uint32_t most = (uint32_t)(t.entries * STEPS);
     for (int64_t b = 0; b < w.a.blocks; b++) {
         const uint32_t end = w.a.row_ptr[b * w.a.rows + r + 1];
@@ -383,8 +386,8 @@ __global__ void __launch_bounds__(THREADS) forward(meeting w)
     const int64_t r = (int64_t)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     if (r >= w.a.rows)
         return;
-    const team t = own_team<LANES>(w.how, w.d);
-    const int64_t all = all_of(w.how), heads = w.how.heads;
+    const team t = own_team<LANES>(w.attention, w.d);
+    const int64_t all = all_of(w.attention), heads = w.attention.heads;
     float *const z = w.out.data + r * w.out.ld, *const m = z + all, *const l = m + heads,
                  *const sloped = l + heads, *const q = sloped + all;
     head_state begin = {-INFINITY, 0.0f, 0.0f}, now = begin;
@@ -393,8 +396,8 @@ __global__ void __launch_bounds__(THREADS) forward(meeting w)
         begin.l = t.entry == 0 ? l[t.head] : 0.0f;
         begin.q = TRAINING && t.entry == 0 ? q[t.head] : 0.0f;
     }
-    for (int64_t piece = 0; piece < t.heads * w.how.width; piece += COLUMNS * LANES) {
-        const columns<LANES, VECTOR> at(w.how, t, piece);
+    for (int64_t piece = 0; piece < t.heads * w.attention.width; piece += COLUMNS * LANES) {
+        const columns<LANES, VECTOR> at(w.attention, t, piece);
         sums sum = {};
         if (w.accumulate) {
             sum.plain = at.load(z, w.out_aligned);
@@ -423,7 +426,7 @@ __global__ void __launch_bounds__(THREADS) forward(meeting w)
 __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, const chunk &c,
                                            float score, uint32_t vertex, float *v)
 {
-    const int64_t all = all_of(w.how);
+    const int64_t all = all_of(w.attention);
     entries of;
     pair p[STEPS];
 #pragma unroll
@@ -432,11 +435,11 @@ __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, cons
         const int64_t col = read_entry(w.a, t, c, i, &of);
         if (col >= 0) {
             const float *const to = w.scores.data + col * w.scores.ld;
-            leak(to[t.head] + score, w.how.slope, i, &of);
-            log_sum = to[w.how.heads + t.head];
+            leak(to[t.head] + score, w.attention.slope, i, &of);
+            log_sum = to[w.attention.heads + t.head];
             product = w.dense.data[col * w.dense.ld + all + t.head];
-            if (w.how.drop.threshold) {
-                of.to[i] = vertex_at(to + 2 * w.how.heads);
+            if (w.attention.drop.threshold) {
+                of.to[i] = vertex_at(to + 2 * w.attention.heads);
                 of.from[i] = vertex;
             }
         }
@@ -446,8 +449,8 @@ __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, cons
         p[i].sloped = p[i].alpha * of.slope[i];
         *v = fmaf(p[i].sloped, product, *v);
     }
-    if (w.how.drop.threshold)
-        drop(w.how, t, of, p);
+    if (w.attention.drop.threshold)
+        drop(w.attention, t, of, p);
     publish(t, c.count, p);
 }
 
@@ -455,9 +458,9 @@ template <int LANES, bool VECTOR>
 __device__ __forceinline__ void meet_row_back(const meeting &w, const team &t, int64_t r,
                                               const columns<LANES, VECTOR> &at, float *v, sums *sum)
 {
-    const float *const own = w.own.data + r * w.own.ld + all_of(w.how);
+    const float *const own = w.own.data + r * w.own.ld + all_of(w.attention);
     const float score = own[t.head];
-    const uint32_t vertex = vertex_at(own + w.how.heads);
+    const uint32_t vertex = vertex_at(own + w.attention.heads);
     const uint32_t most = (uint32_t)(t.entries * STEPS);
     for (int64_t b = 0; b < w.a.blocks; b++) {
         const uint32_t end = w.a.row_ptr[b * w.a.rows + r + 1];
@@ -484,12 +487,12 @@ __device__ __forceinline__ float product_of(const meeting &w, const team &t, int
     for (int i = 0; i < COLUMNS; i++)
         t.product[at.within[i]] = own.at[i] * sum.sloped.at[i];
     __syncwarp(t.mask);
-    const int64_t rest = w.how.width - piece;
+    const int64_t rest = w.attention.width - piece;
     const int count = (int)(rest < COLUMNS * LANES ? rest : (int64_t)COLUMNS * LANES);
     float result = 0.0f;
     if (t.slot < t.heads)
         for (int j = t.entry; j < count; j += t.entries)
-            result += t.product[t.slot * w.how.width + j];
+            result += t.product[t.slot * w.attention.width + j];
     return result;
 }
 
@@ -498,12 +501,12 @@ template <int LANES, bool VECTOR> __global__ void __launch_bounds__(THREADS) bac
     const int64_t r = (int64_t)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     if (r >= w.a.rows)
         return;
-    const team t = own_team<LANES>(w.how, w.d);
-    const int64_t all = all_of(w.how), heads = w.how.heads;
+    const team t = own_team<LANES>(w.attention, w.d);
+    const int64_t all = all_of(w.attention), heads = w.attention.heads;
     float *const d = w.out.data + r * w.out.ld, *const dt = d + all, *const ds = dt + heads;
     float product = 0.0f, v = 0.0f;
-    for (int64_t piece = 0; piece < t.heads * w.how.width; piece += COLUMNS * LANES) {
-        const columns<LANES, VECTOR> at(w.how, t, piece);
+    for (int64_t piece = 0; piece < t.heads * w.attention.width; piece += COLUMNS * LANES) {
+        const columns<LANES, VECTOR> at(w.attention, t, piece);
         sums sum = {};
         if (w.accumulate)
             sum.plain = at.load(d, w.out_aligned);
@@ -526,15 +529,16 @@ template <int LANES>
 void launch_walk(const char *name, void (*kernel)(meeting), const meeting &w, cudaStream_t stream)
 {
     const dim3 grid((unsigned)sl_cuda_divide_up(w.a.rows, THREADS / LANES),
-                    (unsigned)sl_cuda_divide_up(w.how.heads, w.d.heads));
+                    (unsigned)sl_cuda_divide_up(w.attention.heads, w.d.heads));
     sl_cuda_launch(name, kernel, grid, THREADS, 0, stream, w);
 }
 
 template <int LANES, bool VECTOR> void launch_forward(const meeting &w, cudaStream_t stream)
 {
-    launch_walk<LANES>(
-        "attention", w.how.training ? forward<LANES, VECTOR, true> : forward<LANES, VECTOR, false>,
-        w, stream);
+    launch_walk<LANES>("attention",
+                       w.attention.training ? forward<LANES, VECTOR, true>
+                                            : forward<LANES, VECTOR, false>,
+                       w, stream);
 }
 
 template <int LANES, bool VECTOR> void launch_backward(const meeting &w, cudaStream_t stream)
@@ -542,9 +546,9 @@ template <int LANES, bool VECTOR> void launch_backward(const meeting &w, cudaStr
     launch_walk<LANES>("attention_back", backward<LANES, VECTOR>, w, stream);
 }
 
-bool rows_aligned(const sl_attention &how, int64_t rows, const sl_floats_at &at)
+bool rows_aligned(const sl_attention &attention, int64_t rows, const sl_floats_at &at)
 {
-    return how.width % COLUMNS == 0 && sl_cuda_aligned(rows, at.data, at.ld);
+    return attention.width % COLUMNS == 0 && sl_cuda_aligned(rows, at.data, at.ld);
 }
 
 /* ---- Merged and closed ----
@@ -562,16 +566,16 @@ struct parts {
     float *z, *m, *l, *sloped, *q;
 };
 
-__device__ __forceinline__ parts parts_of(const sl_attention &how, float *state)
+__device__ __forceinline__ parts parts_of(const sl_attention &attention, float *state)
 {
-    const int64_t all = all_of(how), heads = how.heads;
+    const int64_t all = all_of(attention), heads = attention.heads;
     return {state, state + all, state + all + heads, state + all + 2 * heads,
             state + 2 * all + 2 * heads};
 }
 
 /* Merge the head's m, l, q, and set the factors of both states. An empty other state has factor 0.
  */
-__device__ __forceinline__ void merge_head(const sl_attention &how, const parts &from,
+__device__ __forceinline__ void merge_head(const sl_attention &attention, const parts &from,
                                            const parts &to, int h, float *own, float *other)
 {
     const float l = to.l[h], sent = from.l[h], sent_m = from.m[h];
@@ -584,12 +588,12 @@ __device__ __forceinline__ void merge_head(const sl_attention &how, const parts 
     *other = expf(sent_m - top);
     to.m[h] = top;
     to.l[h] = fmaf(*other, sent, *own * l);
-    if (how.training)
+    if (attention.training)
         to.q[h] = fmaf(*other, from.q[h], *own * to.q[h]);
 }
 
 __global__ void __launch_bounds__(32 * ROWS)
-    merge_rows(sl_attention how, int64_t rows, const uint32_t *index, sl_floats_at other,
+    merge_rows(sl_attention attention, int64_t rows, const uint32_t *index, sl_floats_at other,
                sl_floats_at state)
 {
     factors &shared = sl_cuda_shared<factors>();
@@ -597,62 +601,64 @@ __global__ void __launch_bounds__(32 * ROWS)
     if (r >= rows)
         return;
     const int64_t into = index ? index[r] : r;
-    const parts from = parts_of(how, other.data + r * other.ld),
-                to = parts_of(how, state.data + into * state.ld);
+    const parts from = parts_of(attention, other.data + r * other.ld),
+                to = parts_of(attention, state.data + into * state.ld);
     float *const own_factor = shared.own[threadIdx.y], *const factor = shared.other[threadIdx.y];
-    for (int h = (int)threadIdx.x; h < how.heads; h += 32)
-        merge_head(how, from, to, h, &own_factor[h], &factor[h]);
+    for (int h = (int)threadIdx.x; h < attention.heads; h += 32)
+        merge_head(attention, from, to, h, &own_factor[h], &factor[h]);
     __syncwarp();
-    for (int64_t j = threadIdx.x; j < all_of(how); j += 32) {
-        const int64_t h = j / how.width;
+    for (int64_t j = threadIdx.x; j < all_of(attention); j += 32) {
+        const int64_t h = j / attention.width;
         if (factor[h] == 0.0f && own_factor[h] == 1.0f)
             continue;
         to.z[j] = fmaf(factor[h], from.z[j], own_factor[h] * to.z[j]);
-        if (how.training)
+        if (attention.training)
             to.sloped[j] = fmaf(factor[h], from.sloped[j], own_factor[h] * to.sloped[j]);
     }
 }
 
 __global__ void __launch_bounds__(32 * ROWS)
-    close_rows(sl_attention how, int64_t rows, sl_floats_at scores, sl_floats_at state)
+    close_rows(sl_attention attention, int64_t rows, sl_floats_at scores, sl_floats_at state)
 {
     factors &shared = sl_cuda_shared<factors>();
     const int64_t r = (int64_t)blockIdx.x * ROWS + threadIdx.y;
     if (r >= rows)
         return;
-    const parts to = parts_of(how, state.data + r * state.ld);
-    float *const l = scores.data + r * scores.ld + how.heads, *const by = shared.own[threadIdx.y];
-    for (int h = (int)threadIdx.x; h < how.heads; h += 32) {
+    const parts to = parts_of(attention, state.data + r * state.ld);
+    float *const l = scores.data + r * scores.ld + attention.heads, *const by =
+                                                                        shared.own[threadIdx.y];
+    for (int h = (int)threadIdx.x; h < attention.heads; h += 32) {
         const float sum = to.l[h];
         by[h] = sum > 0.0f ? 1.0f / sum : 1.0f;
         to.l[h] = sum * by[h];
-        if (how.training)
+        if (attention.training)
             to.q[h] *= by[h];
         l[h] = to.m[h] = sum > 0.0f ? to.m[h] + logf(sum) : 0.0f;
     }
     __syncwarp();
-    for (int64_t j = threadIdx.x; j < all_of(how); j += 32) {
-        const int64_t h = j / how.width;
+    for (int64_t j = threadIdx.x; j < all_of(attention); j += 32) {
+        const int64_t h = j / attention.width;
         to.z[j] *= by[h];
-        if (how.training)
+        if (attention.training)
             to.sloped[j] *= by[h];
     }
 }
 
 } // namespace
 
-extern "C" void sl_cuda_attention(const struct sl_attention *how, const struct sl_sparse *a,
+extern "C" void sl_cuda_attention(const struct sl_attention *attention, const struct sl_sparse *a,
                                   const struct sl_floats_at *projected,
                                   const struct sl_floats_at *scores, bool accumulate,
                                   const struct sl_floats_at *state, struct sl_cuda_queue queue)
 {
     if (a->rows == 0)
         return;
-    meeting w = {*how,   divide(*how), *a,    *projected, *scores, {},
-                 *state, accumulate,   false, false,      false};
-    const bool vector = rows_aligned(*how, a->cols, *projected);
-    w.out_aligned = rows_aligned(*how, a->rows, *state);
-    w.sloped_aligned = w.out_aligned && (sl_attention_all(how) + 2 * how->heads) % COLUMNS == 0;
+    meeting w = {*attention, divide(*attention), *a,    *projected, *scores, {},
+                 *state,     accumulate,         false, false,      false};
+    const bool vector = rows_aligned(*attention, a->cols, *projected);
+    w.out_aligned = rows_aligned(*attention, a->rows, *state);
+    w.sloped_aligned =
+        w.out_aligned && (sl_attention_all(attention) + 2 * attention->heads) % COLUMNS == 0;
     if (w.d.lanes == 8)
         (vector ? launch_forward<8, true> : launch_forward<8, false>)(w, queue.stream);
     else if (w.d.lanes == 16)
@@ -661,7 +667,8 @@ extern "C" void sl_cuda_attention(const struct sl_attention *how, const struct s
         (vector ? launch_forward<32, true> : launch_forward<32, false>)(w, queue.stream);
 }
 
-extern "C" void sl_cuda_attention_back(const struct sl_attention *how, const struct sl_sparse *at,
+extern "C" void sl_cuda_attention_back(const struct sl_attention *attention,
+                                       const struct sl_sparse *at,
                                        const struct sl_floats_at *gradient,
                                        const struct sl_floats_at *scores,
                                        const struct sl_floats_at *projected, bool accumulate,
@@ -669,11 +676,11 @@ extern "C" void sl_cuda_attention_back(const struct sl_attention *how, const str
 {
     if (at->rows == 0)
         return;
-    meeting w = {*how,  divide(*how), *at,   *gradient, *scores, *projected,
-                 *back, accumulate,   false, false,     false};
-    const bool vector = rows_aligned(*how, at->cols, *gradient);
-    w.own_aligned = rows_aligned(*how, at->rows, *projected);
-    w.out_aligned = rows_aligned(*how, at->rows, *back);
+    meeting w = {*attention, divide(*attention), *at,   *gradient, *scores, *projected,
+                 *back,      accumulate,         false, false,     false};
+    const bool vector = rows_aligned(*attention, at->cols, *gradient);
+    w.own_aligned = rows_aligned(*attention, at->rows, *projected);
+    w.out_aligned = rows_aligned(*attention, at->rows, *back);
     if (w.d.lanes == 8)
         (vector ? launch_backward<8, true> : launch_backward<8, false>)(w, queue.stream);
     else if (w.d.lanes == 16)
@@ -682,7 +689,7 @@ extern "C" void sl_cuda_attention_back(const struct sl_attention *how, const str
         (vector ? launch_backward<32, true> : launch_backward<32, false>)(w, queue.stream);
 }
 
-extern "C" void sl_cuda_attention_merge(const struct sl_attention *how, int64_t rows,
+extern "C" void sl_cuda_attention_merge(const struct sl_attention *attention, int64_t rows,
                                         const uint32_t *index, const struct sl_floats_at *other,
                                         const struct sl_floats_at *state,
                                         struct sl_cuda_queue queue)
@@ -690,10 +697,10 @@ extern "C" void sl_cuda_attention_merge(const struct sl_attention *how, int64_t 
     if (rows == 0)
         return;
     sl_cuda_launch("attention_merge", merge_rows, dim3((unsigned)sl_cuda_divide_up(rows, ROWS)),
-                   dim3(32, ROWS), 0, queue.stream, *how, rows, index, *other, *state);
+                   dim3(32, ROWS), 0, queue.stream, *attention, rows, index, *other, *state);
 }
 
-extern "C" void sl_cuda_attention_close(const struct sl_attention *how, int64_t rows,
+extern "C" void sl_cuda_attention_close(const struct sl_attention *attention, int64_t rows,
                                         const struct sl_floats_at *scores,
                                         const struct sl_floats_at *state,
                                         struct sl_cuda_queue queue)
@@ -701,7 +708,7 @@ extern "C" void sl_cuda_attention_close(const struct sl_attention *how, int64_t 
     if (rows == 0)
         return;
     sl_cuda_launch("attention_close", close_rows, dim3((unsigned)sl_cuda_divide_up(rows, ROWS)),
-                   dim3(32, ROWS), 0, queue.stream, *how, rows, *scores, *state);
+                   dim3(32, ROWS), 0, queue.stream, *attention, rows, *scores, *state);
 }
 
 /* ---- Tasks ---- */
@@ -718,7 +725,7 @@ extern "C" void attention_cuda(void *buffers[], void *argument)
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const sl_floats_at projected = floats_of(buffers[1]), scores = floats_of(buffers[2]),
                        state = floats_of(buffers[3]);
-    sl_cuda_attention(&arg->how, &a, &projected, &scores, arg->accumulate, &state,
+    sl_cuda_attention(&arg->attention, &a, &projected, &scores, arg->accumulate, &state,
                       sl_cuda_task_queue());
 }
 
@@ -728,8 +735,8 @@ extern "C" void attention_merge_cuda(void *buffers[], void *argument)
     const sl_floats_at tile = floats_of(buffers[0]), state = floats_of(buffers[1 + arg->listed]),
                        other = {tile.data + arg->first * tile.ld, tile.ld};
     const uint32_t *index = arg->listed ? (const uint32_t *)sl_raw_buffer(buffers[1]) : nullptr;
-    sl_cuda_attention_merge(&arg->how, arg->rows, index ? index + arg->first : nullptr, &other,
-                            &state, sl_cuda_task_queue());
+    sl_cuda_attention_merge(&arg->attention, arg->rows, index ? index + arg->first : nullptr,
+                            &other, &state, sl_cuda_task_queue());
 }
 
 extern "C" void attention_close_cuda(void *buffers[], void *argument)
@@ -745,6 +752,6 @@ extern "C" void attention_back_cuda(void *buffers[], void *argument)
     const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const sl_floats_at gradient = floats_of(buffers[1]), scores = floats_of(buffers[2]),
                        projected = floats_of(buffers[3]), back = floats_of(buffers[4]);
-    sl_cuda_attention_back(&arg->how, &at, &gradient, &scores, &projected, arg->accumulate, &back,
-                           sl_cuda_task_queue());
+    sl_cuda_attention_back(&arg->attention, &at, &gradient, &scores, &projected, arg->accumulate,
+                           &back, sl_cuda_task_queue());
 }

@@ -12,11 +12,11 @@ static float *row_at(const struct sl_floats_at *of, int64_t r)
 
 /* ---- Rows ---- */
 
-void sl_kernel_attention_scores(const struct sl_attention *how, int64_t rows,
+void sl_kernel_attention_scores(const struct sl_attention *attention, int64_t rows,
                                 const uint32_t *vertex, const struct sl_floats_at *projected,
                                 const struct sl_floats_at *scores)
 {
-    const int64_t all = sl_attention_all(how), heads = how->heads;
+    const int64_t all = sl_attention_all(attention), heads = attention->heads;
     for (int64_t r = 0; r < rows; r++) {
         float *const s = row_at(projected, r) + all + heads, *const to = row_at(scores, r);
         memcpy(to, s, (size_t)heads * sizeof *to);
@@ -28,34 +28,34 @@ void sl_kernel_attention_scores(const struct sl_attention *how, int64_t rows,
 }
 
 /* Set X (rows, F) to the mean of the heads in `rows` rows of Z. */
-static void average(const struct sl_attention *how, int64_t rows, const struct sl_floats_at *state,
-                    float *restrict x)
+static void average(const struct sl_attention *attention, int64_t rows,
+                    const struct sl_floats_at *state, float *restrict x)
 {
-    const float share = 1.0f / (float)how->heads;
+    const float share = 1.0f / (float)attention->heads;
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < how->width; j++) {
+        for (int64_t j = 0; j < attention->width; j++) {
             const float *const z = row_at(state, r) + j;
             float sum = 0.0f;
-            for (int64_t h = 0; h < how->heads; h++)
-                sum += z[h * how->width];
-            x[r * how->width + j] = share * sum;
+            for (int64_t h = 0; h < attention->heads; h++)
+                sum += z[h * attention->width];
+            x[r * attention->width + j] = share * sum;
         }
 }
 
-void sl_kernel_attention_output(const struct sl_attention *how, int64_t rows, int64_t out,
+void sl_kernel_attention_output(const struct sl_attention *attention, int64_t rows, int64_t out,
                                 const struct sl_floats_at *state,
                                 const struct sl_epilogue *epilogue, const struct sl_rows *z)
 {
     float mean[SL_ATTENTION_COLUMNS];
-    const int64_t at_once = out == sl_attention_all(how) ? rows : SL_ATTENTION_COLUMNS / out;
+    const int64_t at_once = out == sl_attention_all(attention) ? rows : SL_ATTENTION_COLUMNS / out;
     for (int64_t r = 0, count; r < rows; r += count) {
         const struct sl_floats_at from = {row_at(state, r), state->ld};
         const struct sl_epilogue e = sl_epilogue_at(epilogue, r, 0);
         const struct sl_rows to = sl_rows_at(z, r, 0);
         count = rows - r < at_once ? rows - r : at_once;
         struct sl_rows sum = sl_float_rows(from.data, from.ld);
-        if (out != sl_attention_all(how)) {
-            average(how, count, &from, mean);
+        if (out != sl_attention_all(attention)) {
+            average(attention, count, &from, mean);
             sum = sl_float_rows(mean, out);
         }
         sl_epilogue_rows(&e, 0, count, out, &sum, &to);
@@ -78,7 +78,7 @@ static void attention_weights_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
     const struct sl_floats_at parameters = floats_of(buffers[0]), weights = floats_of(buffers[1]);
-    sl_kernel_attention_weights(&arg->how, &arg->shape, &parameters, &weights);
+    sl_kernel_attention_weights(&arg->attention, &arg->shape, &parameters, &weights);
 }
 
 /* attention_weights_back
@@ -91,8 +91,8 @@ static void attention_weights_back_cpu(void *buffers[], void *argument)
     const struct attention_weights_argument *arg = argument;
     const struct sl_floats_at parameters = floats_of(buffers[0]), gradient = floats_of(buffers[1]),
                               back = floats_of(buffers[2]);
-    sl_kernel_attention_weights_back(&arg->how, &arg->shape, &parameters, &gradient, arg->further,
-                                     &back);
+    sl_kernel_attention_weights_back(&arg->attention, &arg->shape, &parameters, &gradient,
+                                     arg->further, &back);
 }
 
 /* attention_scores
@@ -119,7 +119,7 @@ static void attention_output_cpu(void *buffers[], void *argument)
     const int used = sl_epilogue_buffers(&arg->epilogue, buffers + 1, &epilogue);
     const struct sl_floats_at state = floats_of(buffers[0]);
     const struct sl_rows z = sl_rows_buffer(buffers[1 + used]);
-    sl_kernel_attention_output(&arg->how, sl_dense_buffer(buffers[0]).rows,
+    sl_kernel_attention_output(&arg->attention, sl_dense_buffer(buffers[0]).rows,
                                sl_dense_buffer(buffers[1 + used]).cols, &state, &epilogue, &z);
 }
 
@@ -160,11 +160,11 @@ static double size_of(const struct sl_tile *tile)
     return (double)tile->rows * (double)tile->cols;
 }
 
-void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attention *attention,
                                  const struct sl_attention_shape *shape, bool further,
                                  struct sl_tile *parameters, struct sl_tile *weights)
 {
-    const struct attention_weights_argument arg = {*how, *shape, further};
+    const struct attention_weights_argument arg = {*attention, *shape, further};
     sl_task_submit(rt, &(struct sl_task){.codelet = &attention_weights_codelet,
                                          .count = 2,
                                          .tiles = {parameters, weights},
@@ -175,12 +175,12 @@ void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attentio
                                          .work = size_of(weights)});
 }
 
-void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_attention *attention,
                                       const struct sl_attention_shape *shape, bool further,
                                       struct sl_tile *parameters, struct sl_tile *gradient,
                                       struct sl_tile *back)
 {
-    const struct attention_weights_argument arg = {*how, *shape, further};
+    const struct attention_weights_argument arg = {*attention, *shape, further};
     sl_task_submit(rt, &(struct sl_task){.codelet = &attention_weights_back_codelet,
                                          .count = 3,
                                          .tiles = {parameters, gradient, back},
@@ -191,45 +191,45 @@ void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_att
                                          .work = size_of(back)});
 }
 
-/* Submit a task on tiles with equal rows, with no argument but `how`. */
-static void submit_rows(struct sl_runtime *rt, const struct sl_attention *how,
+/* Submit a task on tiles with equal rows, with no argument but `attention`. */
+static void submit_rows(struct sl_runtime *rt, const struct sl_attention *attention,
                         struct starpu_codelet *codelet, struct sl_tile *x, struct sl_tile *y,
                         struct sl_tile *out)
 {
     sl_task_submit(rt, &(struct sl_task){.codelet = codelet,
                                          .count = 3,
                                          .tiles = {x, y, out},
-                                         .argument = how,
-                                         .argument_size = sizeof *how,
+                                         .argument = attention,
+                                         .argument_size = sizeof *attention,
                                          .urgency = SL_TASK_SOON,
                                          .work = size_of(out)});
 }
 
-void sl_submit_attention_scores(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_scores(struct sl_runtime *rt, const struct sl_attention *attention,
                                 struct sl_tile *scales, struct sl_tile *projected,
                                 struct sl_tile *scores)
 {
-    submit_rows(rt, how, &attention_scores_codelet, scales, projected, scores);
+    submit_rows(rt, attention, &attention_scores_codelet, scales, projected, scores);
 }
 
-void sl_submit_attention_gradient(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_gradient(struct sl_runtime *rt, const struct sl_attention *attention,
                                   struct sl_tile *g, struct sl_tile *state,
                                   struct sl_tile *gradient)
 {
-    submit_rows(rt, how, &attention_gradient_codelet, g, state, gradient);
+    submit_rows(rt, attention, &attention_gradient_codelet, g, state, gradient);
 }
 
-void sl_submit_attention_own(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_own(struct sl_runtime *rt, const struct sl_attention *attention,
                              struct sl_tile *gradient, struct sl_tile *state, struct sl_tile *back)
 {
-    submit_rows(rt, how, &attention_own_codelet, gradient, state, back);
+    submit_rows(rt, attention, &attention_own_codelet, gradient, state, back);
 }
 
-void sl_submit_attention_output(struct sl_runtime *rt, const struct sl_attention *how,
+void sl_submit_attention_output(struct sl_runtime *rt, const struct sl_attention *attention,
                                 const struct sl_epilogue_tiles *epilogue, struct sl_tile *state,
                                 struct sl_tile *z)
 {
-    struct attention_output_argument arg = {.how = *how};
+    struct attention_output_argument arg = {.attention = *attention};
     struct sl_task task = {.codelet = &attention_output_codelet,
                            .count = 1,
                            .tiles = {state},

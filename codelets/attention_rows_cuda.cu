@@ -17,9 +17,9 @@ enum {
 };
 
 /* Return the columns of all heads: sl_attention_all on the device. */
-__device__ __forceinline__ int64_t all_of(const sl_attention &how)
+__device__ __forceinline__ int64_t all_of(const sl_attention &attention)
 {
-    return how.heads * how.width;
+    return attention.heads * attention.width;
 }
 
 /* Run an operation on each head of each row. Add the sums that `at` returns over the lanes; one
@@ -43,15 +43,15 @@ __global__ void __launch_bounds__(THREADS) each_head(int64_t rows, int heads, Op
 }
 
 template <class Operation>
-void launch_each_head(const char *name, const sl_attention &how, int64_t rows,
+void launch_each_head(const char *name, const sl_attention &attention, int64_t rows,
                       const Operation &operation, cudaStream_t stream)
 {
     if (rows == 0)
         return;
-    const int lanes = how.width > WIDE ? 32 : 8;
-    const dim3 grid((unsigned)sl_cuda_divide_up(rows * how.heads, THREADS / lanes));
+    const int lanes = attention.width > WIDE ? 32 : 8;
+    const dim3 grid((unsigned)sl_cuda_divide_up(rows * attention.heads, THREADS / lanes));
     sl_cuda_launch(name, lanes == 32 ? each_head<32, Operation> : each_head<8, Operation>, grid,
-                   THREADS, 0, stream, rows, how.heads, operation);
+                   THREADS, 0, stream, rows, attention.heads, operation);
 }
 
 __device__ __forceinline__ float *row_at(const sl_floats_at &of, int64_t r)
@@ -63,7 +63,7 @@ __device__ __forceinline__ float *row_at(const sl_floats_at &of, int64_t r)
 
 struct weights {
     enum { SUMS = 2 };
-    sl_attention how;
+    sl_attention attention;
     sl_attention_shape shape;
     sl_floats_at parameters, out;
 
@@ -75,11 +75,11 @@ struct weights {
         float *const to = row_at(out, r) + shape.at;
         sl_cuda_vector<SUMS> sum = {};
         for (int64_t i = lane; i < shape.head_width; i += LANES) {
-            const int64_t j = (how.first_head + h) * shape.head_width + i,
+            const int64_t j = (attention.first_head + h) * shape.head_width + i,
                           own = i - shape.first_column;
             const float x = from[j];
-            if (own >= 0 && own < how.width)
-                to[h * how.width + own] = x;
+            if (own >= 0 && own < attention.width)
+                to[h * attention.width + own] = x;
             sum.at[0] = fmaf(x, source[j], sum.at[0]);
             sum.at[1] = fmaf(x, target[j], sum.at[1]);
         }
@@ -87,40 +87,40 @@ struct weights {
     }
     __device__ void end(int64_t r, int h, const sl_cuda_vector<SUMS> &sum) const
     {
-        float *const to = row_at(out, r) + shape.at + all_of(how);
+        float *const to = row_at(out, r) + shape.at + all_of(attention);
         to[h] = sum.at[0];
-        to[how.heads + h] = sum.at[1];
+        to[attention.heads + h] = sum.at[1];
     }
 };
 
 /* The gradient of W, as an operation on each element. */
 struct weights_back {
-    sl_attention how;
+    sl_attention attention;
     sl_attention_shape shape;
     sl_floats_at parameters, gradient;
     bool accumulate;
     sl_floats_at back;
 
     /* Return the part's head for a column of the parameters. A number below 0, or at least
-     * how.heads, is no head. */
+     * attention.heads, is no head. */
     __device__ int64_t head(int64_t j) const
     {
-        const int64_t h = j / shape.head_width - how.first_head;
-        return h < how.heads ? h : -1;
+        const int64_t h = j / shape.head_width - attention.first_head;
+        return h < attention.heads ? h : -1;
     }
 
     template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t) const
     {
-        const int64_t all = all_of(how), h = head(j),
+        const int64_t all = all_of(attention), h = head(j),
                       own = j % shape.head_width - shape.first_column;
         const float *const g = row_at(gradient, r) + shape.at;
         float sum = accumulate ? row_at(back, r)[j] : 0.0f;
         if (h < 0)
             return {{sum}};
-        if (own >= 0 && own < how.width)
-            sum += g[h * how.width + own];
+        if (own >= 0 && own < attention.width)
+            sum += g[h * attention.width + own];
         sum = fmaf(g[all + h], row_at(parameters, shape.in)[j], sum);
-        return {{fmaf(g[all + how.heads + h], row_at(parameters, shape.in + 1)[j], sum)}};
+        return {{fmaf(g[all + attention.heads + h], row_at(parameters, shape.in + 1)[j], sum)}};
     }
 };
 
@@ -144,7 +144,7 @@ struct column_sums {
 __global__ void __launch_bounds__(SUM_LANES *SUM_ROWS) sum_columns(weights_back w)
 {
     column_sums &part = sl_cuda_shared<column_sums>();
-    const int64_t all = all_of(w.how), j = (int64_t)blockIdx.x * SUM_LANES + threadIdx.x,
+    const int64_t all = all_of(w.attention), j = (int64_t)blockIdx.x * SUM_LANES + threadIdx.x,
                   h = j < w.shape.columns ? w.head(j) : -1;
     float source = 0.0f, target = 0.0f;
     if (h >= 0)
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(SUM_LANES *SUM_ROWS) sum_columns(weights_back 
             const float x = row_at(w.parameters, r)[j], *const g = row_at(w.gradient, r) +
                                                                    w.shape.at + all + h;
             source = fmaf(g[0], x, source);
-            target = fmaf(g[w.how.heads], x, target);
+            target = fmaf(g[w.attention.heads], x, target);
         }
     part.source[threadIdx.y][threadIdx.x] = source;
     part.target[threadIdx.y][threadIdx.x] = target;
@@ -189,16 +189,16 @@ __global__ void __launch_bounds__(THREADS)
 
 /* The mean of the heads, with the epilogue, as an operation on each element. */
 struct mean {
-    sl_attention how;
+    sl_attention attention;
     sl_floats_at state;
     sl_epilogue epilogue;
 
     template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t count) const
     {
-        const float share = 1.0f / (float)how.heads, *const z = row_at(state, r) + j;
+        const float share = 1.0f / (float)attention.heads, *const z = row_at(state, r) + j;
         sl_cuda_vector<V> sum = {};
-        for (int64_t h = 0; h < how.heads; h++) {
-            const sl_cuda_vector<V> own = sl_cuda_load<V>(z + h * how.width, count);
+        for (int64_t h = 0; h < attention.heads; h++) {
+            const sl_cuda_vector<V> own = sl_cuda_load<V>(z + h * attention.width, count);
 #pragma unroll
             for (int i = 0; i < V; i++)
                 sum.at[i] += own.at[i];
@@ -213,19 +213,19 @@ struct mean {
 
 struct gradient {
     enum { SUMS = 1 };
-    sl_attention how;
+    sl_attention attention;
     bool averaged;
     sl_rows g;
     sl_floats_at state, out;
 
     template <int LANES> __device__ sl_cuda_vector<SUMS> at(int64_t r, int h, int lane) const
     {
-        const float share = averaged ? 1.0f / (float)how.heads : 1.0f, *const z = row_at(state, r) +
-                                                                                  h * how.width;
-        float *const to = row_at(out, r) + h * how.width;
+        const float share = averaged ? 1.0f / (float)attention.heads : 1.0f,
+                    *const z = row_at(state, r) + h * attention.width;
+        float *const to = row_at(out, r) + h * attention.width;
         sl_cuda_vector<SUMS> sum = {};
-        for (int64_t j = lane; j < how.width; j += LANES) {
-            const float x = share * sl_cuda_element(g, r, averaged ? j : h * how.width + j);
+        for (int64_t j = lane; j < attention.width; j += LANES) {
+            const float x = share * sl_cuda_element(g, r, averaged ? j : h * attention.width + j);
             to[j] = x;
             sum.at[0] = fmaf(x, z[j], sum.at[0]);
         }
@@ -233,33 +233,33 @@ struct gradient {
     }
     __device__ void end(int64_t r, int h, const sl_cuda_vector<SUMS> &sum) const
     {
-        row_at(out, r)[all_of(how) + h] = sum.at[0];
+        row_at(out, r)[all_of(attention) + h] = sum.at[0];
     }
 };
 
 struct own {
     enum { SUMS = 1 };
-    sl_attention how;
+    sl_attention attention;
     sl_floats_at gradient, state, back;
 
     template <int LANES> __device__ sl_cuda_vector<SUMS> at(int64_t r, int h, int lane) const
     {
-        const float *const g = row_at(gradient, r) + h * how.width, *const sloped =
-                                                                        row_at(state, r) +
-                                                                        all_of(how) +
-                                                                        2 * how.heads +
-                                                                        h * how.width;
+        const float *const g = row_at(gradient, r) + h * attention.width, *const sloped =
+                                                                              row_at(state, r) +
+                                                                              all_of(attention) +
+                                                                              2 * attention.heads +
+                                                                              h * attention.width;
         sl_cuda_vector<SUMS> sum = {};
-        for (int64_t j = lane; j < how.width; j += LANES)
+        for (int64_t j = lane; j < attention.width; j += LANES)
             sum.at[0] = fmaf(g[j], sloped[j], sum.at[0]);
         return sum;
     }
     __device__ void end(int64_t r, int h, const sl_cuda_vector<SUMS> &sum) const
     {
-        const int64_t all = all_of(how);
+        const int64_t all = all_of(attention);
         const float product = row_at(gradient, r)[all + h],
-                    q = row_at(state, r)[2 * all + 2 * how.heads + h];
-        row_at(back, r)[all + how.heads + h] += fmaf(-product, q, sum.at[0]);
+                    q = row_at(state, r)[2 * all + 2 * attention.heads + h];
+        row_at(back, r)[all + attention.heads + h] += fmaf(-product, q, sum.at[0]);
     }
 };
 
@@ -276,24 +276,25 @@ void launch_mean(int64_t rows, int64_t out, const mean &operation, const sl_rows
 
 } // namespace
 
-extern "C" void sl_cuda_attention_weights(const struct sl_attention *how,
+extern "C" void sl_cuda_attention_weights(const struct sl_attention *attention,
                                           const struct sl_attention_shape *shape,
                                           const struct sl_floats_at *parameters,
                                           const struct sl_floats_at *weights_at,
                                           struct sl_cuda_queue queue)
 {
-    launch_each_head("attention_weights", *how, shape->in,
-                     weights{*how, *shape, *parameters, *weights_at}, queue.stream);
+    launch_each_head("attention_weights", *attention, shape->in,
+                     weights{*attention, *shape, *parameters, *weights_at}, queue.stream);
 }
 
-extern "C" void sl_cuda_attention_weights_back(const struct sl_attention *how,
+extern "C" void sl_cuda_attention_weights_back(const struct sl_attention *attention,
                                                const struct sl_attention_shape *shape,
                                                const struct sl_floats_at *parameters,
                                                const struct sl_floats_at *gradient_at,
                                                bool accumulate, const struct sl_floats_at *back,
                                                struct sl_cuda_queue queue)
 {
-    const weights_back operation = {*how, *shape, *parameters, *gradient_at, accumulate, *back};
+    const weights_back operation = {*attention,   *shape,     *parameters,
+                                    *gradient_at, accumulate, *back};
     float *const bias = back->data + (shape->in + 2) * back->ld;
     sl_cuda_launch_each("attention_weights_back", shape->in, shape->columns, false, operation,
                         back->data, back->ld, queue.stream);
@@ -308,7 +309,7 @@ extern "C" void sl_cuda_attention_weights_back(const struct sl_attention *how,
                             bias, back->ld, queue.stream);
 }
 
-extern "C" void sl_cuda_attention_scores(const struct sl_attention *how, int64_t rows,
+extern "C" void sl_cuda_attention_scores(const struct sl_attention *attention, int64_t rows,
                                          const uint32_t *vertex,
                                          const struct sl_floats_at *projected,
                                          const struct sl_floats_at *scores_at,
@@ -316,20 +317,20 @@ extern "C" void sl_cuda_attention_scores(const struct sl_attention *how, int64_t
 {
     if (rows == 0)
         return;
-    const int64_t items = rows * sl_attention_scores(how);
+    const int64_t items = rows * sl_attention_scores(attention);
     sl_cuda_launch("attention_scores", scores, dim3((unsigned)sl_cuda_divide_up(items, THREADS)),
-                   THREADS, 0, queue.stream, how->heads, sl_attention_all(how), rows, vertex,
-                   *projected, *scores_at);
+                   THREADS, 0, queue.stream, attention->heads, sl_attention_all(attention), rows,
+                   vertex, *projected, *scores_at);
 }
 
-extern "C" void sl_cuda_attention_output(const struct sl_attention *how, int64_t rows, int64_t out,
-                                         const struct sl_floats_at *state,
+extern "C" void sl_cuda_attention_output(const struct sl_attention *attention, int64_t rows,
+                                         int64_t out, const struct sl_floats_at *state,
                                          const struct sl_epilogue *epilogue,
                                          const struct sl_rows *z, struct sl_cuda_queue queue)
 {
     const sl_rows sum = sl_float_rows(state->data, state->ld);
-    const mean operation = {*how, *state, *epilogue};
-    if (out == sl_attention_all(how))
+    const mean operation = {*attention, *state, *epilogue};
+    if (out == sl_attention_all(attention))
         sl_cuda_epilogue(rows, out, epilogue, &sum, z, queue);
     else if (z->type == SL_BFLOAT16)
         launch_mean<__nv_bfloat16>(rows, out, operation, *z, queue.stream);
@@ -337,24 +338,25 @@ extern "C" void sl_cuda_attention_output(const struct sl_attention *how, int64_t
         launch_mean<float>(rows, out, operation, *z, queue.stream);
 }
 
-extern "C" void sl_cuda_attention_gradient(const struct sl_attention *how, int64_t rows,
+extern "C" void sl_cuda_attention_gradient(const struct sl_attention *attention, int64_t rows,
                                            int64_t out, const struct sl_rows *g,
                                            const struct sl_floats_at *state,
                                            const struct sl_floats_at *gradient_at,
                                            struct sl_cuda_queue queue)
 {
-    launch_each_head("attention_gradient", *how, rows,
-                     gradient{*how, out != sl_attention_all(how), *g, *state, *gradient_at},
-                     queue.stream);
+    launch_each_head(
+        "attention_gradient", *attention, rows,
+        gradient{*attention, out != sl_attention_all(attention), *g, *state, *gradient_at},
+        queue.stream);
 }
 
-extern "C" void sl_cuda_attention_own(const struct sl_attention *how, int64_t rows,
+extern "C" void sl_cuda_attention_own(const struct sl_attention *attention, int64_t rows,
                                       const struct sl_floats_at *gradient_at,
                                       const struct sl_floats_at *state,
                                       const struct sl_floats_at *back, struct sl_cuda_queue queue)
 {
-    launch_each_head("attention_own", *how, rows, own{*how, *gradient_at, *state, *back},
-                     queue.stream);
+    launch_each_head("attention_own", *attention, rows,
+                     own{*attention, *gradient_at, *state, *back}, queue.stream);
 }
 
 /* ---- Tasks ---- */
@@ -369,7 +371,7 @@ extern "C" void attention_weights_cuda(void *buffers[], void *argument)
 {
     const attention_weights_argument *arg = (const attention_weights_argument *)argument;
     const sl_floats_at parameters = floats_of(buffers[0]), weights_at = floats_of(buffers[1]);
-    sl_cuda_attention_weights(&arg->how, &arg->shape, &parameters, &weights_at,
+    sl_cuda_attention_weights(&arg->attention, &arg->shape, &parameters, &weights_at,
                               sl_cuda_task_queue());
 }
 
@@ -378,8 +380,8 @@ extern "C" void attention_weights_back_cuda(void *buffers[], void *argument)
     const attention_weights_argument *arg = (const attention_weights_argument *)argument;
     const sl_floats_at parameters = floats_of(buffers[0]), gradient_at = floats_of(buffers[1]),
                        back = floats_of(buffers[2]);
-    sl_cuda_attention_weights_back(&arg->how, &arg->shape, &parameters, &gradient_at, arg->further,
-                                   &back, sl_cuda_task_queue());
+    sl_cuda_attention_weights_back(&arg->attention, &arg->shape, &parameters, &gradient_at,
+                                   arg->further, &back, sl_cuda_task_queue());
 }
 
 extern "C" void attention_scores_cuda(void *buffers[], void *argument)
@@ -396,7 +398,7 @@ extern "C" void attention_output_cuda(void *buffers[], void *argument)
     const int used = sl_epilogue_buffers(&arg->epilogue, buffers + 1, &epilogue);
     const sl_floats_at state = floats_of(buffers[0]);
     const sl_rows z = sl_rows_buffer(buffers[1 + used]);
-    sl_cuda_attention_output(&arg->how, sl_dense_buffer(buffers[0]).rows,
+    sl_cuda_attention_output(&arg->attention, sl_dense_buffer(buffers[0]).rows,
                              sl_dense_buffer(buffers[1 + used]).cols, &state, &epilogue, &z,
                              sl_cuda_task_queue());
 }

@@ -46,14 +46,14 @@ static void fill_cpu(void *buffers[], void *argument)
 SL_CODELET(glorot, 0xA0522D, 1, STARPU_W);
 SL_CODELET_ANY(fill, 0xD2B48C);
 
-void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *how, struct sl_tile *w)
+void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *glorot, struct sl_tile *w)
 {
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &glorot_codelet,
                            .count = 1,
                            .tiles = {w},
-                           .argument = how,
-                           .argument_size = sizeof *how,
+                           .argument = glorot,
+                           .argument_size = sizeof *glorot,
                            .work = (double)w->rows * (double)w->cols,
                        });
 }

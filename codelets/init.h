@@ -27,12 +27,12 @@ struct sl_glorot {
 };
 
 /* Return the first of W's `rows` rows that is row `row` of the matrix or a later row. */
-static inline int64_t sl_glorot_row(const struct sl_glorot *how, int64_t row, int64_t rows)
+static inline int64_t sl_glorot_row(const struct sl_glorot *glorot, int64_t row, int64_t rows)
 {
-    const int64_t at = row - how->first;
+    const int64_t at = row - glorot->first;
     return at < 0 ? 0 : at < rows ? at : rows;
 }
-void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *how, struct sl_tile *w);
+void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *glorot, struct sl_tile *w);
 
 /* Submit W = value; or set its first `rows` rows, and keep the others. */
 void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w);

@@ -172,15 +172,15 @@ static void submit(struct sl_runtime *rt, struct own_reduce_argument *arg, struc
 void sl_submit_own_combine(struct sl_runtime *rt, const struct sl_own_reducer *own,
                            const struct sl_own_combine_tiles *t)
 {
-    const enum sl_task_output how = t->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    const enum sl_task_output access = t->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
     struct own_reduce_argument arg = {
         .own = own, .shape = t->s->shape, .accumulate = t->accumulate};
     submit(rt, &arg,
            &(struct sl_task){.codelet = &own_combine_codelet,
                              .count = 4,
                              .tiles = {&t->s->tile, t->h, t->b, t->a},
-                             .before_output = how,
-                             .output = how,
+                             .before_output = access,
+                             .output = access,
                              .work = (double)t->s->shape.nnz * (double)t->a->cols});
 }
 

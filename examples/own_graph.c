@@ -9,7 +9,8 @@
 
 enum { N = 200, DEGREE = 4, FEATURES = 8 };
 
-/* Of each ring, vertices of one parity. All ranks make the same arrays, and each reads its rows. */
+/* Keep the vertices of one parity of each ring. All ranks make the same arrays, and each reads its
+ * rows. */
 static int64_t indptr[N + 1];
 static int32_t indices[N * DEGREE], labels[N];
 static float features[N * FEATURES];

@@ -1,4 +1,4 @@
-/* What the programs own_*.c have in common: train with a loss, a layer or a reducer of one's own.
+/* The common part of the programs own_*.c: train with a loss, a layer or a reducer of one's own.
  */
 #include <starling.h>
 #include <stdio.h>

@@ -84,7 +84,7 @@ static int64_t place_shares(struct flow *flow, int col_units)
     return places;
 }
 
-static bool create(struct flow *flow, int row_units, int col_units)
+static bool create_flow(struct flow *flow, int row_units, int col_units)
 {
     const size_t rows = (size_t)flow->graph->rows, cols = (size_t)flow->graph->cols;
     flow->rows = malloc(rows * sizeof *flow->rows + 1);
@@ -401,7 +401,7 @@ int sl_bipartite_cover(const struct sl_bipartite *graph, int row_weight, int col
     const int divisor = common_divisor(row_weight, col_weight); /* fewer units need fewer paths */
     struct flow flow = {.graph = graph};
     int code = 0;
-    if (create(&flow, row_weight / divisor, col_weight / divisor) && start_greedily(&flow)) {
+    if (create_flow(&flow, row_weight / divisor, col_weight / divisor) && start_greedily(&flow)) {
         complete(&flow);
         *weight = 0;
         for (int64_t r = 0; r < graph->rows; r++) {

@@ -23,7 +23,7 @@
 
 /* A part of a layer: each of the ranks that share rows has one part. */
 struct part {
-    struct sl_attention how;
+    struct sl_attention attention;
     struct sl_attention_shape shape;
 };
 
@@ -35,8 +35,8 @@ struct cuts {
 
 struct gat {
     int parts;
-    struct part *part;       // (parts): the columns of the grid
-    struct sl_attention how; /* attention of this rank's part */
+    struct part *part;             // (parts): the columns of the grid
+    struct sl_attention attention; /* attention of this rank's part */
     struct cuts cut;
     struct sl_matrix projected, scores, state; /* rows as in codelets/attention.h */
     struct sl_tile weights;                    // (in, projected), on this rank: it never travels
@@ -73,10 +73,10 @@ static int gat_cut(const struct sl_layer_shape *shape, const struct sl_grid *gri
                         (long long)(shape->mean ? shape->out : shape->heads),
                         shape->mean ? "classes" : "heads", parts);
     for (int c = 0; c < parts; c++) {
-        const struct sl_attention how = part_of(shape, parts, output, c);
+        const struct sl_attention attention = part_of(shape, parts, output, c);
         if (!shape->mean)
-            output[c + 1] = output[c] + sl_attention_all(&how);
-        product[c + 1] = product[c] + sl_attention_projected(&how);
+            output[c + 1] = output[c] + sl_attention_all(&attention);
+        product[c + 1] = product[c] + sl_attention_projected(&attention);
     }
     return 0;
 }
@@ -111,9 +111,9 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
     if (!cut || !gat->part)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     for (int c = 0; c < parts; c++) {
-        const struct sl_attention how = part_of(shape, parts, layer->out_cut, c);
+        const struct sl_attention attention = part_of(shape, parts, layer->out_cut, c);
         gat->part[c] = (struct part){
-            how,
+            attention,
             {
                 .in = layer->in,
                 .columns = sl_layer_shape_columns(shape),
@@ -125,11 +125,11 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
                 .out_column = layer->out_cut[c],
             },
         };
-        gat->cut.scores[c + 1] = gat->cut.scores[c] + sl_attention_scores(&how);
-        gat->cut.state[c + 1] = gat->cut.state[c] + sl_attention_state(&how);
-        gat->cut.gradient[c + 1] = gat->cut.gradient[c] + sl_attention_gradient(&how);
+        gat->cut.scores[c + 1] = gat->cut.scores[c] + sl_attention_scores(&attention);
+        gat->cut.state[c + 1] = gat->cut.state[c] + sl_attention_state(&attention);
+        gat->cut.gradient[c + 1] = gat->cut.gradient[c] + sl_attention_gradient(&attention);
     }
-    gat->how = gat->part[own].how;
+    gat->attention = gat->part[own].attention;
     return 0;
 }
 
@@ -238,14 +238,14 @@ static int gat_aggregations(const struct sl_network *net, const struct sl_layer 
 static struct sl_attention pass_of(const struct sl_network *net, const struct sl_layer *layer,
                                    bool training)
 {
-    struct sl_attention how = ((const struct gat *)layer->own)->how;
-    how.training = training;
-    how.drop = (struct sl_dropout){.scale = 1.0f};
+    struct sl_attention attention = ((const struct gat *)layer->own)->attention;
+    attention.training = training;
+    attention.drop = (struct sl_dropout){.scale = 1.0f};
     if (training && layer->model->shape.attention_dropout > 0.0)
-        how.drop = sl_dropout_make(layer->model->shape.attention_dropout,
-                                   sl_rng_key(net->model->options.seed, SL_RNG_ATTENTION,
-                                              net->update, (uint32_t)layer->index));
-    return how;
+        attention.drop = sl_dropout_make(layer->model->shape.attention_dropout,
+                                         sl_rng_key(net->model->options.seed, SL_RNG_ATTENTION,
+                                                    net->update, (uint32_t)layer->index));
+    return attention;
 }
 
 void sl_gat_project(struct sl_network *net, struct sl_layer *layer, bool training, bool add,
@@ -254,7 +254,7 @@ void sl_gat_project(struct sl_network *net, struct sl_layer *layer, bool trainin
     struct gat *gat = layer->own;
     const struct sl_product_input input = sl_layer_product_input(net, layer, training);
     for (int p = 0; p < gat->parts; p++)
-        sl_submit_attention_weights(net->rt, &gat->part[p].how, &gat->part[p].shape, p > 0,
+        sl_submit_attention_weights(net->rt, &gat->part[p].attention, &gat->part[p].shape, p > 0,
                                     &layer->model->parameters, &gat->weights);
     sl_product(net, layer, &input, add ? projected : NULL, NULL, projected);
 }
@@ -269,23 +269,24 @@ void sl_gat_attend(struct sl_network *net, struct sl_layer *layer, bool training
                    const struct sl_matrix *output)
 {
     struct gat *gat = layer->own;
-    const struct sl_attention how = pass_of(net, layer, training);
+    const struct sl_attention attention = pass_of(net, layer, training);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     sl_network_take(net, &gat->scores, sl_reach_of_input(layer));
     sl_network_take(net, &gat->state, layer->hops);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_scores(net->rt, &how, &net->graph->scales[0][i],
+        sl_submit_attention_scores(net->rt, &attention, &net->graph->scales[0][i],
                                    sl_matrix_tile(projected, i, c),
                                    sl_matrix_tile(&gat->scores, i, c));
-    sl_network_walk(
-        net, layer, false,
-        &(struct sl_reduction){
-            .moved = {projected}, .row = {&gat->scores}, .out = {&gat->state}, .how = &how});
+    sl_network_walk(net, layer, false,
+                    &(struct sl_reduction){.moved = {projected},
+                                           .row = {&gat->scores},
+                                           .out = {&gat->state},
+                                           .parameters = &attention});
     const struct sl_row_epilogue finish = {*epilogue, net->graph->scales[0], NULL};
     for (int i = own.from; i < own.to; i++) {
         const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, output, c);
-        sl_submit_attention_output(net->rt, &how, &tiles, sl_matrix_tile(&gat->state, i, c),
+        sl_submit_attention_output(net->rt, &attention, &tiles, sl_matrix_tile(&gat->state, i, c),
                                    sl_matrix_tile(output, i, c));
     }
 }
@@ -308,7 +309,7 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
                                    const struct sl_matrix *g)
 {
     struct gat *gat = layer->own;
-    const struct sl_attention how = pass_of(net, layer, true);
+    const struct sl_attention attention = pass_of(net, layer, true);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     struct sl_matrix *gradient =
@@ -316,15 +317,16 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
     struct sl_matrix *to =
         sl_network_scratch_cut(net, 0, layer->product_cut, SL_SLOT_SUM, sl_reach_of_input(layer));
     for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_gradient(net->rt, &how, sl_matrix_tile(g, i, c),
+        sl_submit_attention_gradient(net->rt, &attention, sl_matrix_tile(g, i, c),
                                      sl_matrix_tile(&gat->state, i, c),
                                      sl_matrix_tile(gradient, i, c));
-    sl_network_walk(
-        net, layer, true,
-        &(struct sl_reduction){
-            .moved = {gradient, &gat->scores}, .row = {&gat->projected}, .out = {to}, .how = &how});
+    sl_network_walk(net, layer, true,
+                    &(struct sl_reduction){.moved = {gradient, &gat->scores},
+                                           .row = {&gat->projected},
+                                           .out = {to},
+                                           .parameters = &attention});
     for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_own(net->rt, &how, sl_matrix_tile(gradient, i, c),
+        sl_submit_attention_own(net->rt, &attention, sl_matrix_tile(gradient, i, c),
                                 sl_matrix_tile(&gat->state, i, c), sl_matrix_tile(to, i, c));
     return to;
 }
@@ -353,8 +355,8 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
 {
     struct gat *gat = layer->own;
     for (int p = 0; p < gat->parts; p++)
-        sl_submit_attention_weights_back(net->rt, &gat->part[p].how, &gat->part[p].shape, p > 0,
-                                         &layer->model->parameters, summed, &gat->gradient);
+        sl_submit_attention_weights_back(net->rt, &gat->part[p].attention, &gat->part[p].shape,
+                                         p > 0, &layer->model->parameters, summed, &gat->gradient);
     return &gat->gradient;
 }
 

@@ -198,7 +198,7 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
     const struct sl_layer_shape *shape = &model->layer[layer].shape;
     const int64_t cols = sl_layer_shape_columns(shape);
     const int64_t in = shape->in * (shape->inputs > 1 ? shape->inputs : 1);
-    const struct sl_glorot how = {
+    const struct sl_glorot glorot = {
         .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
         .rows = shape->kind->weights * in,
         .others = shape->kind->vectors,
@@ -208,7 +208,7 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
         .others_limit = shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
     };
     if (shape->kind->weights || !shape->kind->start)
-        sl_submit_glorot(model->rt, &how, tile);
+        sl_submit_glorot(model->rt, &glorot, tile);
     if (shape->kind->start)
         shape->kind->start(model->rt, shape->kind, tile);
 }

@@ -40,8 +40,8 @@ static struct sl_matrix *find(const struct sl_distribution *d, enum sl_type type
     return sums ? &sums->matrix : NULL;
 }
 
-static int create(struct sl_runtime *rt, const struct sl_distribution *d, enum sl_type type,
-                  const int64_t *cut, struct sl_matrix *matrix)
+static int create_partials(struct sl_runtime *rt, const struct sl_distribution *d,
+                           enum sl_type type, const int64_t *cut, struct sl_matrix *matrix)
 {
     int64_t *rows = cut_rows(d);
     const struct sl_cuts cuts = {
@@ -65,7 +65,7 @@ static int plan(struct sl_runtime *rt, const struct sl_distribution *d, enum sl_
     sums->output = output;
     partials->first = sums;
     return d->kind->clones ? sl_distribution_create_cut(rt, d, &sums->matrix, type, cut)
-                           : create(rt, d, type, cut, &sums->matrix);
+                           : create_partials(rt, d, type, cut, &sums->matrix);
 }
 
 int sl_partials_plan(struct sl_runtime *rt, const struct sl_distribution *d,

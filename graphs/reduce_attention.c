@@ -35,7 +35,7 @@ enum { SCORES, PROJECTED = 0, GRADIENT = 0, BACK_SCORES };
 
 static void meet(struct sl_state *s, const struct sl_meeting *m)
 {
-    sl_submit_attention(s->states->rt, s->states->reduction->how,
+    sl_submit_attention(s->states->rt, s->states->reduction->parameters,
                         &(struct sl_attention_tiles){
                             .a = m->a,
                             .projected = m->moved[PROJECTED][0],
@@ -50,7 +50,7 @@ static void meet(struct sl_state *s, const struct sl_meeting *m)
 static void merge(struct sl_state *s, struct sl_tile *const *other,
                   const struct sl_listed_rows *rows)
 {
-    sl_submit_attention_merge(s->states->rt, s->states->reduction->how,
+    sl_submit_attention_merge(s->states->rt, s->states->reduction->parameters,
                               &(struct sl_attention_merge_tiles){
                                   .other = other[0],
                                   .index = rows ? rows->index : NULL,
@@ -62,14 +62,15 @@ static void merge(struct sl_state *s, struct sl_tile *const *other,
 
 static void close_state(struct sl_state *s)
 {
-    sl_submit_attention_close(s->states->rt, s->states->reduction->how, s->row[SCORES], s->out[0]);
+    sl_submit_attention_close(s->states->rt, s->states->reduction->parameters, s->row[SCORES],
+                              s->out[0]);
 }
 
 /* ---- Backward ---- */
 
 static void back_meet(struct sl_state *s, const struct sl_meeting *m)
 {
-    sl_submit_attention_back(s->states->rt, s->states->reduction->how,
+    sl_submit_attention_back(s->states->rt, s->states->reduction->parameters,
                              &(struct sl_attention_back_tiles){
                                  .a = m->a,
                                  .gradient = m->moved[GRADIENT][0],

@@ -40,7 +40,7 @@ struct sl_reduction {
     const struct sl_row_epilogue *epilogue;    /* epilogue that close applies; NULL: none */
     struct sl_tile *vertices; /* for each row tile, the rows of the graph (int32, in its first
                                  row); NULL: consecutive rows, as cut */
-    const void *how;          /* parameters of the reducer, such as struct sl_attention */
+    const void *parameters;   /* parameters of the reducer, such as struct sl_attention */
 };
 
 /* Rows of a tile that another rank has, too, in the order of a list: rows index[first] …
@@ -131,7 +131,8 @@ struct sl_reducer {
  *   min   as max, with the minimum */
 #define SL_REDUCERS(ENTRY) ENTRY(sum) ENTRY(max) ENTRY(min)
 
-/* The attention of --model gat (graphs/reduce_attention.c). `how` is a struct sl_attention. */
+/* The attention of --model gat (graphs/reduce_attention.c). `parameters` is a struct sl_attention.
+ */
 extern const struct sl_reducer sl_reduce_attention;
 
 #define SL_REDUCER_DECLARED(name) extern const struct sl_reducer sl_reduce_##name;

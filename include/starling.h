@@ -16,14 +16,14 @@
 
 #include <stdint.h>
 
-/* What the shared library exports. */
+/* A name that the shared library exports. */
 #define STARLING_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What functions return. */
+/* Values that functions return. */
 enum starling_code {
     STARLING_OK = 0,
     STARLING_ERR_DATA = -1,   /* an array, a file or a dataset is wrong */
@@ -147,7 +147,7 @@ STARLING_API void starling_options_free(starling_options *options);
 
 /* ---- A loss of one's own ---- */
 
-/* What a loss compares the logits with. */
+/* Targets that a loss compares the logits with. */
 enum starling_labels {
     STARLING_CLASSES, /* a class for each vertex */
     STARLING_LABELS,  /* labels of 0 and 1, several for each vertex; of a class, 1 for itself */

@@ -39,7 +39,8 @@ static const char *const models[] = {
     "resgcn --block-norm row --batches clusters:7,3",
 };
 
-/* What groups do not take (docs/GROUPS.md). Several groups have other batches than one rank. */
+/* Options that groups do not take (docs/GROUPS.md). Several groups have other batches than one
+ * rank. */
 static bool is_left_out(const char *model, const char *way)
 {
     return strstr(model, "--batches") && !strstr(way, "--groups 1x");
@@ -119,7 +120,7 @@ struct numbers {
     float *value; // (count)
 };
 
-/* What is left of a run: the losses on each rank. On rank 0, the parameters, and sums of their
+/* Results of a run: the losses on each rank. On rank 0, the parameters, and sums of their
  * gradients, which are the state of plain steps with momentum. */
 struct run {
     double loss[EPOCHS];
@@ -157,7 +158,7 @@ static void free_run(struct run *run)
     *run = (struct run){.loss = {0.0}};
 }
 
-/* As the program does. Without decay, the state is made of gradients alone. */
+/* Train as the program does. Without decay, the state is made of gradients alone. */
 static int train(const struct checking *k, struct sl_runtime *rt, const char *way, struct run *out)
 {
     struct sl_config config = {0};

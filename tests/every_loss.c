@@ -100,7 +100,7 @@ static void set_labels(struct checking *k)
 
 /* ---- Metrics, one by one ---- */
 
-/* What vertex v has of a label: 1, 0, or NaN. */
+/* The value of a label of vertex v: 1, 0, or NaN. */
 static double value_of(const struct checking *k, int v, int64_t j)
 {
     if (k->data.multilabels)
@@ -138,7 +138,7 @@ static bool is_predicted(const struct checking *k, int v, const float *z, int64_
     return before < wanted;
 }
 
-/* Of one label: true and false positives, false and true negatives. */
+/* Count for one label true and false positives, false and true negatives. */
 static void count_label(const struct checking *k, const float *z, int64_t c, int64_t j, int split,
                         double n[4])
 {

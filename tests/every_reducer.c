@@ -170,7 +170,7 @@ static void fill(struct checking *k, int64_t v, int32_t number, int64_t j, void 
     memcpy(other, &number, sizeof number);
 }
 
-/* What an entry of row v sends. */
+/* The message of an entry of row v. */
 static float sent_by(const struct checking *k, int64_t e, int64_t j)
 {
     const struct sl_csr *a = &k->data->adjacency;

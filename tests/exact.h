@@ -12,7 +12,7 @@ struct sl_exact {
     double *terms;        // (rows)
 };
 
-/* Of nothing, or of what is accumulated to. */
+/* Start sums: with nothing, or with Z, to which a kernel adds. */
 struct sl_exact sl_exact_start(const struct sl_guarded *z, bool accumulate);
 
 /* Entries as the kernels must see them: dropped out, and transposed. */
@@ -23,7 +23,7 @@ void sl_exact_add(struct sl_exact *x, const struct sl_sparse *a, const struct sl
 void sl_exact_finish(struct sl_exact *x);
 void sl_exact_free(struct sl_exact *x);
 
-/* Where a kernel puts it: random, or empty. */
+/* Return a matrix for a result of a kernel: random if the kernel adds to it, else empty. */
 struct sl_guarded sl_exact_result(int64_t rows, int64_t cols, bool accumulate,
                                   enum sl_layout layout, enum sl_kind kind);
 

@@ -5,7 +5,7 @@
 #include "data/dataset.h"
 #include "tests/reference.h"
 
-/* What a random dataset is like. Equal specifications give equal datasets. */
+/* Properties of a random dataset. Equal specifications give equal datasets. */
 struct sl_fixture {
     const char *name;
     int64_t vertices, features, classes; /* features: ignored for identity */

@@ -1,5 +1,5 @@
-/* What the tests of formats share: a small valid folder, one file of it replaced, and the sentence
- * that refuses it. */
+/* The common part of the tests of formats: a small valid folder, one file of it replaced, and the
+ * sentence that refuses it. */
 #ifndef SL_TESTS_FORMAT_FILES_H
 #define SL_TESTS_FORMAT_FILES_H
 

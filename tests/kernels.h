@@ -1,4 +1,4 @@
-/* What the kernel tests (test_kernels_*.c) share: operands, shapes and comparisons.
+/* The common part of the kernel tests (test_kernels_*.c): operands, shapes and comparisons.
  *
  * How a kernel is judged. It is called alone, and compared with plain loops in double precision.
  * Where every partial sum is a small integer, float arithmetic is exact in any order, so results
@@ -164,7 +164,7 @@ struct sl_entry *sl_sparse_entries(const struct sl_sparse *a, int64_t *count);
 
 /* ---- Epilogues ---- */
 
-/* Which steps there are. */
+/* The steps of an epilogue that are present. */
 enum {
     SL_STEP_SCALE = 1,
     SL_STEP_BEFORE = 2,

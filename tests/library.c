@@ -245,7 +245,8 @@ static void stop_by_request(starling_graph *graph)
     starling_options_free(options);
 }
 
-/* Of two edges 1 -> 0 without weights, and one back; then the graph as a dataset, and as edges. */
+/* A graph of two edges 1 -> 0 without weights, and one back; then the graph as a dataset, and as
+ * edges. */
 static void count_and_save(const char *directory)
 {
     const int64_t indptr[] = {0, 2, 3};

@@ -249,9 +249,9 @@ static double number(const void *memory, size_t element_size, size_t k)
     }
 }
 
-/* What a GPU makes of the same buffers: sums in another order, and neighbours in bfloat16. A NaN
- * has other bits there. What pads rows stays where it is. The first element that is not alike is
- * named in `text`. */
+/* A GPU makes other bits of the same buffers: sums in another order, and neighbours in bfloat16. A
+ * NaN has other bits there. What pads rows stays where it is. The first element that is not alike
+ * is named in `text`. */
 static bool alike(const struct sl_operand *o, const void *got, char text[ELEMENT_TEXT])
 {
     const size_t size = o->tile.element_size;
@@ -271,7 +271,7 @@ static bool alike(const struct sl_operand *o, const void *got, char text[ELEMENT
     return true;
 }
 
-/* What the runtime allocated has anything between its rows. */
+/* Matrices that the runtime allocated have anything between their rows. */
 static bool same(const struct sl_operand *o, const void *got)
 {
     if (o->tile.memory)

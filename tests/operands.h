@@ -1,5 +1,5 @@
-/* What the tests of submissions share (test_tasks*.c): operands, which are tiles with copies for
- * the kernel, and the comparison afterwards.
+/* The common part of the tests of submissions (test_tasks*.c): operands, which are tiles with
+ * copies for the kernel, and the comparison afterwards.
  *
  * All bytes of all tiles of a task are compared: inputs, padding and rows that are not the task's
  * must stay as they were. Each tile has another row length. Of the tiles that a task overwrites

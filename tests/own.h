@@ -1,4 +1,5 @@
-/* What a program could bring (include/starling.h), for tests that train in every way. */
+/* Objectives, layers and reducers that a program could bring (include/starling.h), for tests that
+ * train in every way. */
 #ifndef SL_TESTS_OWN_H
 #define SL_TESTS_OWN_H
 

@@ -68,7 +68,7 @@ static inline starling_graph *make_graph(enum starling_labels kind)
     return graph;
 }
 
-/* What of a training does not depend on how it was made: losses, and the result. */
+/* The part of a training that is the same in every way of training: losses, and the result. */
 struct trained {
     double loss[EPOCHS];
     struct starling_result result;

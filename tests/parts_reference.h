@@ -22,7 +22,7 @@
 
 enum sl_parts_kind { SL_PARTS_RESGCN, SL_PARTS_GIN, SL_PARTS_SGC, SL_PARTS_APPNP, SL_PARTS_JKNET };
 
-/* What a model is like. */
+/* Properties of a model. */
 struct sl_parts_model {
     enum sl_parts_kind kind;
     int layers, hops;

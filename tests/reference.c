@@ -152,7 +152,7 @@ void sl_reference_normalize(const struct sl_reference *net, double *normalized)
     free(count);
 }
 
-/* What a forward pass leaves for the backward pass. */
+/* Values that a forward pass leaves for the backward pass. */
 struct pass {
     double *normalized; // (n, n): Â
     double **mask;      // [layers] (n, widths[l]): 0 or the scale
@@ -181,7 +181,7 @@ static bool chooses(const struct sl_reference *net)
     return net->norm == SL_REFERENCE_MAX || net->norm == SL_REFERENCE_MIN;
 }
 
-/* What is compared: a(v, u)·h, or, for the least, less than nothing by as much. */
+/* The compared value of a neighbour: a(v, u)·h, or, for the least, less than nothing by as much. */
 static double sent(const struct sl_reference *net, int64_t v, int64_t u, double h)
 {
     return (net->norm == SL_REFERENCE_MIN ? -1.0 : 1.0) * net->a[v * net->n + u] * h;
@@ -490,7 +490,8 @@ static double *sizes_of(const double *a, int64_t count)
     return sizes;
 }
 
-/* Of softmax's gradient: a probability moves by itself times twice what logits are off by. */
+/* The error of softmax's gradient: a probability moves by itself times twice what logits are off
+ * by. */
 static double *loss_terms(const struct sl_reference *net, const double *logits, const double *sizes)
 {
     const int64_t classes = net->classes, count = count_training(net);

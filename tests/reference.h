@@ -32,8 +32,8 @@ enum sl_reference_norm {
     SL_REFERENCE_NORMS,
 };
 
-/* Of a training vertex; y_j is 1 for its label, else 0; w_j is 1, or n / (values · count) if
- * balanced. */
+/* Losses of a training vertex; y_j is 1 for its label, else 0; w_j is 1, or n / (values · count)
+ * if balanced. */
 enum sl_reference_loss {
     SL_REFERENCE_SOFTMAX, /* Σ t_j · -log softmax(z)_j, t_j = w_j ((1 - E) y_j + E / classes) */
     SL_REFERENCE_SIGMOID, /* mean of w(y_j) (log(1 + e^z_j) - z_j ((1 - E) y_j + E / 2)) */
@@ -95,7 +95,7 @@ double sl_reference_accuracy(const struct sl_reference *net, const double *logit
 /* d loss / d theta by backpropagation into `gradient` (parameters). Returns the loss. */
 double sl_reference_gradient(const struct sl_reference *net, double *gradient);
 
-/* What rounding is relative to: for each parameter the sum of the sizes of all terms of its
+/* The scale of rounding errors: for each parameter the sum of the sizes of all terms of its
  * gradient, as backpropagation adds them, into `terms` (parameters). Another order of sums, or
  * float in place of double, moves a gradient by some roundings of its terms, however small both are
  * beside those of other parameters. Weights of the adjacency are taken as positive. */

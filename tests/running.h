@@ -1,4 +1,4 @@
-/* What tests of tasks run in: a started runtime, and a directory for files. */
+/* The surroundings of tests of tasks: a started runtime, and a directory for files. */
 #ifndef SL_TESTS_RUNNING_H
 #define SL_TESTS_RUNNING_H
 

@@ -10,7 +10,7 @@
 
 enum { SL_MOST_LINE = 512 };
 
-/* What is left of a run. */
+/* Results of a run. */
 struct sl_run {
     int64_t first, epochs; /* first and last epoch of this run */
     double *losses;        // (epochs + 1): of epoch e at [e], 0 before `first`

@@ -37,7 +37,7 @@ static double *doubles(int64_t count)
     return array;
 }
 
-/* As docs/DISTRIBUTIONS.md says who is the root, and in which bin. */
+/* Draw roots and bins by the rules of docs/DISTRIBUTIONS.md. */
 static void draw(struct cut *c, uint64_t seed, int bins)
 {
     const uint64_t roots = sl_rng_key(seed, SL_RNG_PARTS, 0, 2),
@@ -212,7 +212,7 @@ static void add_product(const struct cut *c, const struct all *x, const struct a
 
 struct history {
     int delay; /* -1: 0c */
-    /* As they were when sent: */
+    /* Rows as they were sent: */
     struct all to_root[SITES][MOST_STEPS], to_leaves[SITES][MOST_STEPS];
 };
 

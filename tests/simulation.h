@@ -9,7 +9,7 @@
 enum { SL_SIMULATED_LAYERS = 3, SL_SIMULATED_HIDDEN = 6, SL_SIMULATED_RANKS = 8 /* most */ };
 #define SL_SIMULATED_RATE 0.5
 
-/* Of a fixture, cut by Libra with seed 1, roots and bins as docs/DISTRIBUTIONS.md says. */
+/* A fixture cut by Libra with seed 1; roots and bins as in docs/DISTRIBUTIONS.md. */
 struct sl_simulated {
     const struct sl_dataset *data;
     enum sl_reference_norm norm; /* not SL_REFERENCE_ROW, _SUM or _MAX */

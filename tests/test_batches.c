@@ -489,7 +489,7 @@ static void test_validation_has_no_transpose(void **state)
     sl_fixture_close(&data);
 }
 
-/* Of several ranks, and on GPUs, the program runs one test: tests/batches.sh, tests/gpu.sh. */
+/* On several ranks and on GPUs, the program runs one test: tests/batches.sh, tests/gpu.sh. */
 int main(void)
 {
     const struct CMUnitTest shared[] = {cmocka_unit_test(test_handles_and_tags_are_reused)};

@@ -113,7 +113,7 @@ static void test_other_shapes(void **state)
     unlink(sl_running_path("model"));
 }
 
-/* Where the optimizer keeps another state, the state starts from 0, and all else is taken. */
+/* The state of another optimizer starts from 0; all else is loaded. */
 static void test_other_optimizer(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void test_incomplete(void **state)
 
 /* ---- Names ---- */
 
-/* As Starling 0.1 first wrote it: all parameters of a layer in one tensor. */
+/* A checkpoint of the first Starling 0.1: all parameters of a layer in one tensor. */
 static struct sl_checkpoint with_old_names(const struct sl_checkpoint *checkpoint)
 {
     static const char *const kinds[][2] = {
@@ -231,7 +231,7 @@ static struct sl_checkpoint with_old_names(const struct sl_checkpoint *checkpoin
     return old;
 }
 
-/* It loads, and what is saved then is the same under new names. */
+/* A checkpoint with old names loads, and is saved again under new names. */
 static void test_old_names(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@ long checks, failures;
 struct sl_cuda_queue queue;
 uint64_t random_state = 1;
 
-/* What the codelets' own halves of the object files refer to: nothing here calls them. */
+/* Functions that the codelets' halves of the object files refer to: no test calls them. */
 extern "C" {
 void sl_task_submit(struct sl_runtime *, const struct sl_task *)
 {

@@ -418,7 +418,7 @@ static void test_multilabel_round_trip(void **state)
     assert_round_trip(*state, &data);
 }
 
-/* What labels are, from what meta.json says, their type, their shape and their values. */
+/* The kind of labels follows from meta.json, and from the labels' type, shape and values. */
 static void test_label_kinds(void **state)
 {
     static const float classes[] = {1, 0, NAN, 1}, numbers[] = {1, 0.25f, NAN, 1},

@@ -222,8 +222,8 @@ static double mean_degree(const struct sl_dataset *data)
     return (double)entries(data) / (double)data->vertices;
 }
 
-/* What joining vertices by their degrees alone would have (Chung, Lu; as in Newman, "Random graphs
- * as models of networks", 2003). */
+/* The clustering of a graph that joins vertices by their degrees alone (Chung, Lu; as in Newman,
+ * "Random graphs as models of networks", 2003). */
 static double clustering_by_degrees(const struct sl_csr *a)
 {
     double pairs = 0.0;

@@ -476,8 +476,8 @@ static void test_damaged_archive(void **state)
     expect_refusal(path, "damaged.npz", "no .npz archive");
 }
 
-/* Of the directory at the end of an archive, the sizes of each member: a stream of 4 MiB, and 4 GiB
- * in it, which deflate could do. */
+/* Change the sizes of each member in the directory at the end of an archive: a stream of 4 MiB, and
+ * 4 GiB in it, which deflate could do. */
 static void test_lying_archive(void **state)
 {
     const struct member members[] = {EDGES, NODES, {0}};

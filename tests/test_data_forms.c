@@ -379,7 +379,7 @@ static void expect_ids(const struct sl_dataset *data, const char *const *expecte
     }
 }
 
-/* They are kept in another order, and when the dataset is stored. */
+/* Names of vertices stay in another order, and in a stored dataset. */
 static void check_ids(const struct files *files, const char *path, const char *const *expected)
 {
     struct sl_dataset data;
@@ -489,7 +489,7 @@ static const char *write_split_data(const struct files *files, const char *name)
     return path;
 }
 
-/* Which split every vertex of the files is in. */
+/* Find the split of every vertex of the files. */
 static void draw(const char *path, const char *rule, int64_t seed, const char *order,
                  uint8_t split[SPLIT_VERTICES])
 {

@@ -25,7 +25,8 @@ static struct sl_rmat_options natural(int64_t scale, double edge_factor)
 
 enum { LEVELS = 20 };
 
-/* Which quarter of a quarter an entry is in: 0 … 3 from the upper left to the lower right. */
+/* Return the quarter of a quarter that has an entry: 0 … 3 from the upper left to the lower right.
+ */
 static int quarter(int32_t row, int32_t column, int level)
 {
     const int bit = LEVELS - 1 - level;
@@ -82,7 +83,7 @@ static void test_quarters(void **state)
 
 /* --- Graphs --- */
 
-/* Where most draws are duplicates: every pair is there as often as its probability says. */
+/* In a graph whose draws are mostly duplicates, every pair is as frequent as its probability. */
 static void test_density(void **state)
 {
     (void)state;

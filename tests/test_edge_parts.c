@@ -123,7 +123,7 @@ static void test_power_law(void **state)
     }
 }
 
-/* Where all degrees are alike there is less to gain, but no method has more clones than a coin. */
+/* With equal degrees there is less to gain, but no method has more clones than a coin. */
 static void test_like_degrees(void **state)
 {
     (void)state;

@@ -120,7 +120,7 @@ static void test_tile_per_vertex(void **state)
     sl_run_free(&more);
 }
 
-/* What a run with one more option on its line is like. */
+/* Train with one more option on the line. */
 static struct sl_run train_with(const struct sl_dataset *data, const char *line, const char *option)
 {
     char whole[SL_MOST_LINE];

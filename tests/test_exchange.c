@@ -125,7 +125,7 @@ static void submit_round(struct world *w, bool accumulate)
         sl_submit_accumulate(&w->rt, &w->one.tiles[i], &w->h.tiles[i]);
 }
 
-/* What row r of Z is after all rounds. */
+/* Return row r of Z after all rounds. */
 static float expected(const struct world *w, int64_t r, int64_t column)
 {
     const int ranks = w->rt.ranks, rank = w->rt.rank;

@@ -135,7 +135,7 @@ static bool is_there(const char *name)
     return access(name, F_OK) == 0;
 }
 
-/* Of temporary files and folders, those that nobody writes to go, and nothing else does. */
+/* Temporary files and folders without a writer go; all else stays. */
 static void test_stale(void **state)
 {
     (void)state;

@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "run/fits.h"
 
-/* What a number of batches takes: all / batches + each · batches, and `two` more with two or more.
- * Each look takes `lost` of the space. */
+/* The bytes of a number of batches: all / batches + each · batches, and `two` more with two or
+ * more. Each look takes `lost` of the space. */
 struct run {
     int64_t all, each, two, lost;
     int64_t fails; /* the number that fails; 0: none does */
@@ -48,7 +48,7 @@ static int64_t first(struct run run, int64_t most, int64_t space)
     return -1;
 }
 
-/* Where more batches take less, the search finds the least number that fits, for each space. */
+/* The search finds the least number that fits each space, if more batches take less. */
 static void test_least_number(void **state)
 {
     const struct run run = {.all = 100000};
@@ -72,7 +72,7 @@ static void test_past_two_batches(void **state)
     assert_int_equal(find(run, 1024, 94000), 3);
 }
 
-/* Where none fits, the number that takes the least of 1, 2, 4, …; it stays within the limit. */
+/* Without a number that fits, the search takes the smallest of 1, 2, 4, … within the limit. */
 static void test_none_fits(void **state)
 {
     (void)state;

@@ -39,7 +39,7 @@ static void compare(const char *path, int64_t first, bool both, enum sl_weight_c
 
 /* ---- Columns, headers and names ---- */
 
-/* What is read, as "source>target:weight", sources in order. */
+/* Return the edges that were read as "source>target:weight", sources in order. */
 static const struct read {
     const char *file, *text, *edges;
     enum sl_weight_column weights;
@@ -84,7 +84,7 @@ static const struct read {
     {"out.konect", "% sym positive\n% 2 3 3\n1 2 5 1082\n2 3 1 1083\n", "1>2:5 2>3:1", 0},
 };
 
-/* What vertex v is called. */
+/* Return the name of vertex v. */
 static void name_of(const struct sl_dataset *data, int64_t v, char out[64])
 {
     if (data->vertex_ids.data && sl_npy_is_text(&data->vertex_ids))

@@ -1,4 +1,4 @@
-/* What bounds a process's memory: control groups of both versions, out of files, and ulimit. */
+/* Bounds of a process's memory: control groups of both versions, out of files, and ulimit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

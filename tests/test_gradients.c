@@ -58,7 +58,7 @@ static double worst_entry; /* likewise, relative to the gradient's own terms */
 static int64_t programs, compared;
 static int64_t small, noticed; /* gradients below TOLERANCE; those of which 1 % more is too much */
 
-/* What gradients should be: central differences; backpropagation, and the size of its terms. */
+/* The right gradients: central differences; backpropagation, and the size of its terms. */
 struct expected {
     double *difference, *gradient, *terms; // (parameters)
 };
@@ -67,7 +67,7 @@ struct expected {
 
 enum dropout { DROPOUT_NONE, DROPOUT_ALL, DROPOUT_HIDDEN, DROPOUTS };
 
-/* What the reference knows of. */
+/* A model in the options that the reference knows. */
 struct model {
     const struct sl_dataset *data;
     int layers;
@@ -80,7 +80,7 @@ struct model {
     bool balanced;
 };
 
-/* What must not matter. */
+/* Options that must not change gradients. */
 struct variant {
     const char *order;
     bool cache; /* asked for; in vain where the input is dropped out */
@@ -254,7 +254,7 @@ static bool is_right(double seen, const struct expected *expected, int64_t i, do
     return off <= TOLERANCE * largest + 1e-9 && own <= ENTRY * expected->terms[i] + (double)FLT_MIN;
 }
 
-/* What the differences of a gradient that is right say of this test. */
+/* The differences of a right gradient show what this test can find. */
 static void take_note(double seen, const struct expected *expected, int64_t i, double largest)
 {
     const double wanted = expected->gradient[i], terms = expected->terms[i];

@@ -29,7 +29,7 @@ static const double STEP = 1e-5;
 enum { DIFFERENCES = 60 }; /* at most, of each matrix; else some at random */
 
 struct problem {
-    struct sl_attention how;
+    struct sl_attention attention;
     int64_t rows, cols, all;
     double size;                 /* of the largest logit */
     struct sl_guarded_sparse a;  // (rows, cols)
@@ -42,7 +42,7 @@ struct problem {
     double *p, *t, *s; // (cols, H·F), (cols, H), (rows, H)
 };
 
-/* What the paper's formulas give. */
+/* Results of the paper's formulas. */
 struct naive {
     double *logit, *slope, *mask, *alpha; // (entries, H); `slope` that of LeakyReLU
     double *log_sum;                      // (rows, H)
@@ -78,7 +78,7 @@ static void weigh_entries(struct problem *p)
 
 static void fill(struct problem *p, double size)
 {
-    const int64_t heads = p->how.heads;
+    const int64_t heads = p->attention.heads;
     for (int64_t c = 0; c < p->cols; c++) {
         float *const row = sl_element(&p->projected, c, 0);
         for (int64_t k = 0; k < p->all; k++)
@@ -105,11 +105,11 @@ static struct problem make_problem(int64_t rows, int64_t cols, int32_t heads, in
                                    double size, double dropped, enum sl_layout layout)
 {
     struct problem p = {
-        .how = {.heads = heads,
-                .width = width,
-                .slope = 0.2f,
-                .drop = {.scale = 1.0f},
-                .training = true},
+        .attention = {.heads = heads,
+                      .width = width,
+                      .slope = 0.2f,
+                      .drop = {.scale = 1.0f},
+                      .training = true},
         .rows = rows,
         .cols = cols,
         .all = heads * width,
@@ -119,10 +119,11 @@ static struct problem make_problem(int64_t rows, int64_t cols, int32_t heads, in
         .from = sl_row_numbers(cols, cols + 1, true),
     };
     if (dropped > 0.0)
-        p.how.drop = sl_dropout_make(dropped, sl_rng_key(5, SL_RNG_ATTENTION, 2, 1));
-    p.projected = sl_guarded_random(cols, sl_attention_projected(&p.how), layout, NAN, SL_REALS);
-    p.scores =
-        sl_guarded_empty(rows, sl_attention_scores(&p.how), sl_other_layout(layout), SL_CANARY);
+        p.attention.drop = sl_dropout_make(dropped, sl_rng_key(5, SL_RNG_ATTENTION, 2, 1));
+    p.projected =
+        sl_guarded_random(cols, sl_attention_projected(&p.attention), layout, NAN, SL_REALS);
+    p.scores = sl_guarded_empty(rows, sl_attention_scores(&p.attention), sl_other_layout(layout),
+                                SL_CANARY);
     p.g = sl_guarded_random(rows, p.all, layout, NAN, SL_REALS);
     p.entry = sl_sparse_entries(&p.a.view, &p.entries);
     p.p = sl_doubles(cols * p.all);
@@ -153,8 +154,9 @@ static const char *name_of(const struct problem *p, const char *what)
 {
     static char name[160];
     snprintf(name, sizeof name, "%s: %lldx%lld, %d heads of %lld, logits of %g, %s%s", what,
-             (long long)p->rows, (long long)p->cols, p->how.heads, (long long)p->how.width, p->size,
-             p->a.view.value ? "weighted" : "unweighted", p->how.drop.threshold ? ", dropout" : "");
+             (long long)p->rows, (long long)p->cols, p->attention.heads,
+             (long long)p->attention.width, p->size, p->a.view.value ? "weighted" : "unweighted",
+             p->attention.drop.threshold ? ", dropout" : "");
     return name;
 }
 
@@ -171,16 +173,18 @@ static double mask_of(const struct sl_dropout *drop, uint32_t to, uint32_t from,
 /* The logits of head h, and their exponentials over the sum. */
 static void naive_head(const struct problem *p, int64_t h, struct naive *n)
 {
-    const int64_t heads = p->how.heads;
+    const int64_t heads = p->attention.heads;
     double *most = sl_doubles(p->rows), *sum = sl_doubles(p->rows);
     for (int64_t r = 0; r < p->rows; r++)
         most[r] = -INFINITY;
     for (int64_t e = 0; e < p->entries; e++) {
         const int64_t r = p->entry[e].row, c = p->entry[e].col, k = e * heads + h;
         const double x = p->s[r * heads + h] + p->t[c * heads + h];
-        n->slope[k] = x > 0.0 ? 1.0 : (double)p->how.slope;
-        n->logit[k] = x > 0.0 ? x : (double)p->how.slope * x;
-        n->mask[k] = p->how.drop.threshold ? mask_of(&p->how.drop, p->to[r], p->from[c], h) : 1.0;
+        n->slope[k] = x > 0.0 ? 1.0 : (double)p->attention.slope;
+        n->logit[k] = x > 0.0 ? x : (double)p->attention.slope * x;
+        n->mask[k] = p->attention.drop.threshold
+                         ? mask_of(&p->attention.drop, p->to[r], p->from[c], h)
+                         : 1.0;
         if (p->entry[e].value > 0.0f)
             most[r] = fmax(most[r], n->logit[k]);
     }
@@ -202,19 +206,19 @@ static void naive_head(const struct problem *p, int64_t h, struct naive *n)
 
 static struct naive make_naive(const struct problem *p)
 {
-    const int64_t count = p->entries * p->how.heads;
+    const int64_t count = p->entries * p->attention.heads;
     struct naive n = {sl_doubles(count),
                       sl_doubles(count),
                       sl_doubles(count),
                       sl_doubles(count),
-                      sl_doubles(p->rows * p->how.heads),
+                      sl_doubles(p->rows * p->attention.heads),
                       sl_doubles(p->rows * p->all),
                       sl_doubles(p->rows * p->all)};
-    for (int64_t h = 0; h < p->how.heads; h++)
+    for (int64_t h = 0; h < p->attention.heads; h++)
         naive_head(p, h, &n);
     for (int64_t e = 0; e < p->entries; e++)
         for (int64_t k = 0; k < p->all; k++) {
-            const int64_t at = e * p->how.heads + k / p->how.width,
+            const int64_t at = e * p->attention.heads + k / p->attention.width,
                           to = p->entry[e].row * p->all + k;
             const double term = n.alpha[at] * n.mask[at] * p->p[p->entry[e].col * p->all + k];
             n.z[to] += term;
@@ -254,13 +258,13 @@ static void meet(const struct problem *p, int64_t first, int64_t last, int64_t b
     struct sl_guarded_sparse a = sl_guarded_sparse_cut(&p->a.view, first, last, block_cols, wide);
     const struct sl_floats_at projected = floats(&p->projected, first),
                               scores = floats(&p->scores, 0), to = floats(state, 0);
-    sl_kernel_attention(&p->how, &a.view, &projected, &scores, accumulate, &to);
+    sl_kernel_attention(&p->attention, &a.view, &projected, &scores, accumulate, &to);
     sl_guarded_sparse_free(&a);
 }
 
 static struct sl_guarded empty_state(const struct problem *p, enum sl_layout layout)
 {
-    return sl_guarded_empty(p->rows, sl_attention_state(&p->how), layout, SL_CANARY);
+    return sl_guarded_empty(p->rows, sl_attention_state(&p->attention), layout, SL_CANARY);
 }
 
 static void expect_close(const struct problem *p, const char *what, int64_t r, int64_t k,
@@ -275,14 +279,14 @@ static void expect_close(const struct problem *p, const char *what, int64_t r, i
 static void check_sloped(const struct problem *p, const struct naive *n,
                          const struct sl_guarded *state)
 {
-    const int64_t heads = p->how.heads, first = p->all + 2 * heads;
+    const int64_t heads = p->attention.heads, first = p->all + 2 * heads;
     double *q = sl_doubles(p->rows * heads), *z = sl_doubles(p->rows * p->all);
     for (int64_t e = 0; e < p->entries; e++)
         for (int64_t k = 0; k < p->all; k++) {
-            const int64_t h = k / p->how.width, at = e * heads + h, r = p->entry[e].row;
+            const int64_t h = k / p->attention.width, at = e * heads + h, r = p->entry[e].row;
             const double sloped = n->alpha[at] * n->slope[at];
             z[r * p->all + k] += sloped * n->mask[at] * p->p[p->entry[e].col * p->all + k];
-            q[r * heads + h] += k % p->how.width ? 0.0 : sloped;
+            q[r * heads + h] += k % p->attention.width ? 0.0 : sloped;
         }
     for (int64_t r = 0; r < p->rows; r++) {
         for (int64_t k = 0; k < p->all; k++)
@@ -300,9 +304,9 @@ static void check_sloped(const struct problem *p, const struct naive *n,
 static void close_and_check(const struct problem *p, const struct naive *n, const char *what,
                             struct sl_guarded *state)
 {
-    const int64_t heads = p->how.heads;
+    const int64_t heads = p->attention.heads;
     const struct sl_floats_at scores = floats(&p->scores, 0), to = floats(state, 0);
-    sl_kernel_attention_close(&p->how, p->rows, &scores, &to);
+    sl_kernel_attention_close(&p->attention, p->rows, &scores, &to);
     for (int64_t r = 0; r < p->rows; r++) {
         for (int64_t k = 0; k < p->all; k++)
             expect_close(p, what, r, k, (double)*sl_element(state, r, k), n->z[r * p->all + k],
@@ -317,7 +321,7 @@ static void close_and_check(const struct problem *p, const struct naive *n, cons
         memcpy(&vertex, sl_element(&p->scores, r, 2 * heads), sizeof vertex);
         assert_int_equal(vertex ^ SL_ATTENTION_VERTEX, p->to[r]);
     }
-    if (p->how.training)
+    if (p->attention.training)
         check_sloped(p, n, state);
     sl_expect_padding_kept(name_of(p, what), state);
     sl_expect_padding_kept(name_of(p, what), &p->scores);
@@ -342,8 +346,8 @@ static void check_forward(const struct problem *p, const struct naive *n)
     check_parts(p, n, 3, 0, true, SL_LOOSE);
     check_parts(p, n, 4, p->cols / 9 + 1, false, SL_EDGE);
     struct problem evaluated = *p;
-    evaluated.how.training = false;
-    evaluated.how.drop.threshold = 0;
+    evaluated.attention.training = false;
+    evaluated.attention.drop.threshold = 0;
     struct naive exact = make_naive(&evaluated);
     check_parts(&evaluated, &exact, 3, 5 + p->cols / 4, false, SL_PADDED);
     free_naive(&exact);
@@ -364,8 +368,8 @@ static void merge_at(const struct problem *p, const struct naive *n, int64_t cut
     for (int64_t r = 0; r < p->rows; r++) {
         const int64_t from = listed ? index[r] : r;
         bool any = !listed;
-        for (int64_t h = 0; h < p->how.heads; h++)
-            any = any || *sl_element(&other, from, p->all + p->how.heads + h) > 0.0f;
+        for (int64_t h = 0; h < p->attention.heads; h++)
+            any = any || *sl_element(&other, from, p->all + p->attention.heads + h) > 0.0f;
         if (!any)
             continue;
         memcpy(sl_element(&moved, count, 0), sl_element(&other, from, 0),
@@ -373,7 +377,7 @@ static void merge_at(const struct problem *p, const struct naive *n, int64_t cut
         index[count++] = (uint32_t)from;
     }
     const struct sl_floats_at from = floats(&moved, 0), to = floats(&state, 0);
-    sl_kernel_attention_merge(&p->how, count, listed ? index : NULL, &from, &to);
+    sl_kernel_attention_merge(&p->attention, count, listed ? index : NULL, &from, &to);
     close_and_check(p, n, listed ? "Z merged, listed" : "Z merged", &state);
     sl_guarded_free(&state);
     sl_guarded_free(&other);
@@ -395,19 +399,20 @@ static void check_merge(const struct problem *p, const struct naive *n)
 /* Σ G·Z of head h over the rows. */
 static double value_of(const struct problem *p, int64_t h)
 {
-    struct naive n = {sl_doubles(p->entries * p->how.heads),
-                      sl_doubles(p->entries * p->how.heads),
-                      sl_doubles(p->entries * p->how.heads),
-                      sl_doubles(p->entries * p->how.heads),
-                      sl_doubles(p->rows * p->how.heads),
+    struct naive n = {sl_doubles(p->entries * p->attention.heads),
+                      sl_doubles(p->entries * p->attention.heads),
+                      sl_doubles(p->entries * p->attention.heads),
+                      sl_doubles(p->entries * p->attention.heads),
+                      sl_doubles(p->rows * p->attention.heads),
                       NULL,
                       NULL};
     double sum = 0.0;
     naive_head(p, h, &n);
     for (int64_t e = 0; e < p->entries; e++)
-        for (int64_t j = h * p->how.width; j < (h + 1) * p->how.width; j++)
-            sum += (double)*sl_element(&p->g, p->entry[e].row, j) * n.alpha[e * p->how.heads + h] *
-                   n.mask[e * p->how.heads + h] * p->p[p->entry[e].col * p->all + j];
+        for (int64_t j = h * p->attention.width; j < (h + 1) * p->attention.width; j++)
+            sum += (double)*sl_element(&p->g, p->entry[e].row, j) *
+                   n.alpha[e * p->attention.heads + h] * n.mask[e * p->attention.heads + h] *
+                   p->p[p->entry[e].col * p->all + j];
     free_naive(&n);
     return sum;
 }
@@ -418,7 +423,7 @@ static void check_differences(const struct problem *p, const char *what, double 
                               int64_t rows, int64_t width, int64_t column,
                               const struct sl_guarded *back)
 {
-    const int64_t cols = p->how.heads * width, count = rows * cols;
+    const int64_t cols = p->attention.heads * width, count = rows * cols;
     const double bound = relative(p) * (p->size > 100.0 ? 4.0 : 1.0);
     for (int64_t i = 0; i < count && i < DIFFERENCES; i++) {
         const int64_t at = count <= DIFFERENCES ? i : sl_random_below(count), h = at % cols / width;
@@ -432,7 +437,7 @@ static void check_differences(const struct problem *p, const char *what, double 
         /* a difference has its own error, of the step and of cancellation in the sum */
         expect_close(p, what, at / cols, at % cols,
                      (double)*sl_element(back, at / cols, column + at % cols), want,
-                     bound * (double)(2 * p->rows) * (double)(8 + p->how.width) +
+                     bound * (double)(2 * p->rows) * (double)(8 + p->attention.width) +
                          1e-9 * (fabs(want) + (double)p->all));
     }
 }
@@ -441,19 +446,19 @@ static void check_differences(const struct problem *p, const char *what, double 
 static void check_gradient_in(const struct problem *p, const struct sl_guarded *state,
                               int64_t block_cols)
 {
-    const int64_t heads = p->how.heads;
-    struct sl_guarded gradient = sl_guarded_empty(p->rows, sl_attention_gradient(&p->how), SL_LOOSE,
-                                                  SL_CANARY),
-                      back = sl_guarded_empty(p->cols, sl_attention_projected(&p->how), SL_EDGE,
-                                              SL_CANARY),
-                      own = sl_guarded_empty(p->rows, sl_attention_projected(&p->how), SL_PADDED,
-                                             SL_CANARY);
+    const int64_t heads = p->attention.heads;
+    struct sl_guarded gradient = sl_guarded_empty(p->rows, sl_attention_gradient(&p->attention),
+                                                  SL_LOOSE, SL_CANARY),
+                      back = sl_guarded_empty(p->cols, sl_attention_projected(&p->attention),
+                                              SL_EDGE, SL_CANARY),
+                      own = sl_guarded_empty(p->rows, sl_attention_projected(&p->attention),
+                                             SL_PADDED, SL_CANARY);
     struct sl_guarded_sparse whole = sl_guarded_sparse_transpose(&p->a.view, 0);
     const struct sl_rows g = sl_rows_of(&p->g);
     const struct sl_floats_at closed = floats(state, 0), to = floats(&gradient, 0),
                               projected = floats(&p->projected, 0), sum = floats(&back, 0),
                               rows = floats(&own, 0);
-    sl_kernel_attention_gradient(&p->how, p->rows, p->all, &g, &closed, &to);
+    sl_kernel_attention_gradient(&p->attention, p->rows, p->all, &g, &closed, &to);
     sl_expect_padding_kept(name_of(p, "gradient"), &gradient);
     for (int part = 0; part < 2; part++) {
         const int64_t first = part ? p->rows / 2 : 0, last = part ? p->rows : p->rows / 2;
@@ -461,7 +466,7 @@ static void check_gradient_in(const struct problem *p, const struct sl_guarded *
             sl_guarded_sparse_cut(&whole.view, first, last, block_cols, part);
         const struct sl_floats_at from = floats(&gradient, first),
                                   scores = floats(&p->scores, first);
-        sl_kernel_attention_back(&p->how, &at.view, &from, &scores, &projected, part, &sum);
+        sl_kernel_attention_back(&p->attention, &at.view, &from, &scores, &projected, part, &sum);
         sl_guarded_sparse_free(&at);
     }
     sl_expect_padding_kept(name_of(p, "back"), &back);
@@ -471,9 +476,9 @@ static void check_gradient_in(const struct problem *p, const struct sl_guarded *
     for (int64_t r = 0; r < p->rows; r++)
         for (int64_t k = 0; k < own.cols; k++)
             *sl_element(&own, r, k) = 0.0f;
-    sl_kernel_attention_own(&p->how, p->rows, &to, &closed, &rows);
+    sl_kernel_attention_own(&p->attention, p->rows, &to, &closed, &rows);
     sl_expect_padding_kept(name_of(p, "own"), &own);
-    check_differences(p, "dP", p->p, p->cols, p->how.width, 0, &back);
+    check_differences(p, "dP", p->p, p->cols, p->attention.width, 0, &back);
     check_differences(p, "dt", p->t, p->cols, 1, p->all, &back);
     check_differences(p, "ds", p->s, p->rows, 1, p->all + heads, &own);
     sl_guarded_free(&gradient);
@@ -573,11 +578,12 @@ static void test_dropout_share(void **state)
     (void)state;
     struct problem p = make_problem(40, 600, 9, 1, 0.0, 1.0 / 3.0, SL_TIGHT);
     struct naive n = make_naive(&p);
-    for (int64_t h = 0; h < p.how.heads; h++)
+    for (int64_t h = 0; h < p.attention.heads; h++)
         for (int64_t g = 0; g <= h; g++) {
             int64_t both = 0;
             for (int64_t e = 0; e < p.entries; e++)
-                both += n.mask[e * p.how.heads + h] == 0.0 && n.mask[e * p.how.heads + g] == 0.0;
+                both += n.mask[e * p.attention.heads + h] == 0.0 &&
+                        n.mask[e * p.attention.heads + g] == 0.0;
             const double share = (double)both / (double)p.entries,
                          want = g == h ? 1.0 / 3.0 : 1.0 / 9.0;
             assert_true(fabs(share - want) < 5.0 * sqrt(want / (double)p.entries));
@@ -590,16 +596,16 @@ static void test_dropout_share(void **state)
 
 static void check_scores(int64_t rows, int32_t heads, int64_t width, enum sl_layout layout)
 {
-    const struct sl_attention how = {.heads = heads, .width = width};
+    const struct sl_attention attention = {.heads = heads, .width = width};
     const int64_t all = heads * width;
-    struct sl_guarded projected = sl_guarded_random(rows, sl_attention_projected(&how), layout,
-                                                    SL_CANARY, SL_REALS),
-                      scores = sl_guarded_empty(rows, sl_attention_scores(&how),
+    struct sl_guarded projected = sl_guarded_random(rows, sl_attention_projected(&attention),
+                                                    layout, SL_CANARY, SL_REALS),
+                      scores = sl_guarded_empty(rows, sl_attention_scores(&attention),
                                                 sl_other_layout(layout), SL_CANARY),
                       vertex = sl_guarded_vertices(rows);
     struct sl_guarded before = sl_guarded_copy(&projected, SL_TIGHT, NAN);
     const struct sl_floats_at from = floats(&projected, 0), to = floats(&scores, 0);
-    sl_kernel_attention_scores(&how, rows, sl_vertices_of(&vertex), &from, &to);
+    sl_kernel_attention_scores(&attention, rows, sl_vertices_of(&vertex), &from, &to);
     for (int64_t r = 0; r < rows; r++) {
         uint32_t number;
         memcpy(&number, &vertex.at[r], sizeof number);
@@ -624,9 +630,9 @@ static void check_scores(int64_t rows, int32_t heads, int64_t width, enum sl_lay
 /* All heads side by side, or their mean. */
 static void check_output(int64_t rows, int32_t heads, int64_t width, enum sl_layout layout)
 {
-    const struct sl_attention how = {.heads = heads, .width = width};
+    const struct sl_attention attention = {.heads = heads, .width = width};
     struct sl_guarded state =
-        sl_guarded_random(rows, sl_attention_state(&how), layout, NAN, SL_REALS);
+        sl_guarded_random(rows, sl_attention_state(&attention), layout, NAN, SL_REALS);
     const struct sl_floats_at from = floats(&state, 0);
     for (int mean = 0; mean < 2; mean++) {
         const int64_t out = mean ? width : heads * width;
@@ -643,7 +649,7 @@ static void check_output(int64_t rows, int32_t heads, int64_t width, enum sl_lay
                 bound[at] += mean ? (heads + 2) * SL_UNIT * fabs(term) : 0.0;
             }
         sl_naive_epilogue(&e.view, rows, out, want, bound);
-        sl_kernel_attention_output(&how, rows, out, &from, &e.view, &to);
+        sl_kernel_attention_output(&attention, rows, out, &from, &e.view, &to);
         sl_expect_vectors(mean ? "mean of heads" : "heads", &z, want, bound);
         free(want);
         free(bound);
@@ -656,15 +662,15 @@ static void check_output(int64_t rows, int32_t heads, int64_t width, enum sl_lay
 /* [G | r] of heads side by side or of their mean; `g` in float32 or bfloat16. */
 static void check_rows_gradient(int64_t rows, int32_t heads, int64_t width, enum sl_layout layout)
 {
-    const struct sl_attention how = {.heads = heads, .width = width};
+    const struct sl_attention attention = {.heads = heads, .width = width};
     const int64_t all = heads * width;
     struct sl_guarded state =
-        sl_guarded_random(rows, sl_attention_state(&how), layout, NAN, SL_REALS);
+        sl_guarded_random(rows, sl_attention_state(&attention), layout, NAN, SL_REALS);
     const struct sl_floats_at closed = floats(&state, 0);
     for (int option = 0; option < 4; option++) {
         const int64_t out = option & 1 ? width : all;
         struct sl_guarded g = sl_guarded_random(rows, out, layout, NAN, SL_REALS),
-                          gradient = sl_guarded_empty(rows, sl_attention_gradient(&how),
+                          gradient = sl_guarded_empty(rows, sl_attention_gradient(&attention),
                                                       sl_other_layout(layout), SL_CANARY);
         struct sl_narrowed narrow = {.count = 0};
         if (option & 2)
@@ -682,7 +688,7 @@ static void check_rows_gradient(int64_t rows, int32_t heads, int64_t width, enum
                 bound[r * gradient.cols + all + k / width] +=
                     (double)(width + 4) * SL_UNIT * fabs(term);
             }
-        sl_kernel_attention_gradient(&how, rows, out, &from, &closed, &to);
+        sl_kernel_attention_gradient(&attention, rows, out, &from, &closed, &to);
         sl_expect("[G | r]", &gradient, want, bound);
         free(want);
         free(bound);
@@ -697,12 +703,12 @@ static void check_rows_gradient(int64_t rows, int32_t heads, int64_t width, enum
 /* ds goes on from what it is. */
 static void check_own(int64_t rows, int32_t heads, int64_t width, enum sl_layout layout)
 {
-    const struct sl_attention how = {.heads = heads, .width = width};
-    const int64_t all = heads * width, cols = sl_attention_projected(&how);
-    struct sl_guarded state =
-                          sl_guarded_random(rows, sl_attention_state(&how), layout, NAN, SL_REALS),
-                      gradient = sl_guarded_random(rows, sl_attention_gradient(&how), SL_EDGE, NAN,
-                                                   SL_REALS),
+    const struct sl_attention attention = {.heads = heads, .width = width};
+    const int64_t all = heads * width, cols = sl_attention_projected(&attention);
+    struct sl_guarded state = sl_guarded_random(rows, sl_attention_state(&attention), layout, NAN,
+                                                SL_REALS),
+                      gradient = sl_guarded_random(rows, sl_attention_gradient(&attention), SL_EDGE,
+                                                   NAN, SL_REALS),
                       back = sl_guarded_random(rows, cols, sl_other_layout(layout), SL_CANARY,
                                                SL_REALS);
     const struct sl_floats_at g = floats(&gradient, 0), closed = floats(&state, 0),
@@ -721,7 +727,7 @@ static void check_own(int64_t rows, int32_t heads, int64_t width, enum sl_layout
             bound[at] += (double)(width + 6) * SL_UNIT * (fabs(term) + fabs(rq) + 2.0);
         }
     }
-    sl_kernel_attention_own(&how, rows, &g, &closed, &to);
+    sl_kernel_attention_own(&attention, rows, &g, &closed, &to);
     sl_expect("ds", &back, want, bound);
     free(want);
     free(bound);
@@ -733,18 +739,18 @@ static void check_own(int64_t rows, int32_t heads, int64_t width, enum sl_layout
 /* ---- Parameters ---- */
 
 /* Σ G·[W | W·a_src | W·a_dst] + the bias, in double. */
-static double product_of_weights(const struct sl_attention *how, int64_t in, int64_t out, bool bias,
-                                 const struct sl_guarded *g, const double *theta)
+static double product_of_weights(const struct sl_attention *attention, int64_t in, int64_t out,
+                                 bool bias, const struct sl_guarded *g, const double *theta)
 {
-    const int64_t all = sl_attention_all(how);
+    const int64_t all = sl_attention_all(attention);
     double sum = 0.0;
     for (int64_t i = 0; i < in; i++)
         for (int64_t k = 0; k < all; k++) {
-            const int64_t h = k / how->width;
-            sum += theta[i * all + k] *
-                   ((double)*sl_element(g, i, k) +
-                    (double)*sl_element(g, i, all + h) * theta[in * all + k] +
-                    (double)*sl_element(g, i, all + how->heads + h) * theta[(in + 1) * all + k]);
+            const int64_t h = k / attention->width;
+            sum += theta[i * all + k] * ((double)*sl_element(g, i, k) +
+                                         (double)*sl_element(g, i, all + h) * theta[in * all + k] +
+                                         (double)*sl_element(g, i, all + attention->heads + h) *
+                                             theta[(in + 1) * all + k]);
         }
     for (int64_t j = 0; bias && j < out; j++)
         sum += (double)*sl_element(g, in, j) * theta[(in + 2) * all + j];
@@ -758,34 +764,34 @@ static struct sl_attention part_of(const struct sl_attention *whole,
 {
     const int32_t head = whole->heads / 2;
     const int64_t column = whole->width / 2;
-    struct sl_attention how = *whole;
+    struct sl_attention attention = *whole;
     *shape = *all;
     if (sliced) {
-        how.width = p ? whole->width - column : column;
+        attention.width = p ? whole->width - column : column;
         shape->first_column = p ? column : 0;
         shape->at = p ? whole->heads * (column + 2) : 0;
-        shape->out = all->out == whole->width ? how.width : 0; /* of the mean */
+        shape->out = all->out == whole->width ? attention.width : 0; /* of the mean */
         shape->out_column = shape->first_column;
     } else {
-        how.first_head = p ? head : 0;
-        how.heads = p ? whole->heads - head : head;
+        attention.first_head = p ? head : 0;
+        attention.heads = p ? whole->heads - head : head;
         shape->at = p ? head * (whole->width + 2) : 0;
-        shape->out = how.heads * whole->width;
-        shape->out_column = how.first_head * whole->width;
+        shape->out = attention.heads * whole->width;
+        shape->out_column = attention.first_head * whole->width;
     }
-    return how;
+    return attention;
 }
 
 /* Columns of the whole weights in the order of the parts. */
-static int64_t column_of(const struct sl_attention *whole, const struct sl_attention *how,
+static int64_t column_of(const struct sl_attention *whole, const struct sl_attention *attention,
                          const struct sl_attention_shape *shape, int64_t j)
 {
-    const int64_t own = sl_attention_all(how);
+    const int64_t own = sl_attention_all(attention);
     if (j < own)
-        return (how->first_head + j / how->width) * whole->width + shape->first_column +
-               j % how->width;
-    const int64_t v = (j - own) / how->heads, h = (j - own) % how->heads;
-    return sl_attention_all(whole) + v * whole->heads + how->first_head + h;
+        return (attention->first_head + j / attention->width) * whole->width + shape->first_column +
+               j % attention->width;
+    const int64_t v = (j - own) / attention->heads, h = (j - own) % attention->heads;
+    return sl_attention_all(whole) + v * whole->heads + attention->first_head + h;
 }
 
 /* Two parts give what the whole gives. Of sliced heads, only the first part has gradients of W·a.
@@ -805,20 +811,21 @@ static void check_parted_weights(const struct sl_attention *whole,
                               given = floats(&gradient, 0), d = floats(&back, 0);
     for (int p = 0; p < 2; p++) {
         struct sl_attention_shape shape;
-        const struct sl_attention how = part_of(whole, all, sliced, p, &shape);
-        const int64_t own = sl_attention_projected(&how), kept = sl_attention_all(&how);
-        sl_kernel_attention_weights(&how, &shape, &from, &to);
+        const struct sl_attention attention = part_of(whole, all, sliced, p, &shape);
+        const int64_t own = sl_attention_projected(&attention), kept = sl_attention_all(&attention);
+        sl_kernel_attention_weights(&attention, &shape, &from, &to);
         for (int64_t i = 0; i < g->rows; i++)
             for (int64_t j = 0; j < own; j++) {
                 const bool bias = i == all->in;
-                const int64_t at = bias ? shape.out_column + j : column_of(whole, &how, &shape, j);
+                const int64_t at =
+                    bias ? shape.out_column + j : column_of(whole, &attention, &shape, j);
                 if (!bias)
                     assert_true(*sl_element(&parted, i, shape.at + j) ==
                                 *sl_element(weights, i, at));
                 const bool has = bias ? j < shape.out : j < kept || !sliced || p == 0;
                 *sl_element(&gradient, i, shape.at + j) = has ? *sl_element(g, i, at) : 0.0f;
             }
-        sl_kernel_attention_weights_back(&how, &shape, &from, &given, p > 0, &d);
+        sl_kernel_attention_weights_back(&attention, &shape, &from, &given, p > 0, &d);
     }
     sl_expect("d[W | W·a] of parts", &back, slopes, slack);
     sl_guarded_free(&parted);
@@ -828,8 +835,8 @@ static void check_parted_weights(const struct sl_attention *whole,
 
 static void check_weights(int64_t in, int32_t heads, int64_t width, enum sl_layout layout)
 {
-    const struct sl_attention how = {.heads = heads, .width = width};
-    const int64_t all = heads * width, cols = sl_attention_projected(&how);
+    const struct sl_attention attention = {.heads = heads, .width = width};
+    const int64_t all = heads * width, cols = sl_attention_projected(&attention);
     for (int option = 0; option < 4; option++) {
         const struct sl_attention_shape shape = {
             .in = in,
@@ -861,24 +868,26 @@ static void check_weights(int64_t in, int32_t heads, int64_t width, enum sl_layo
                     bound[at] += (double)(width + 2) * SL_UNIT * fabs(term);
                 }
             }
-        sl_kernel_attention_weights(&how, &shape, &from, &to);
+        sl_kernel_attention_weights(&attention, &shape, &from, &to);
         sl_expect("[W | W·a]", &weights, want, bound);
         for (int64_t i = 0; i < parameters.rows * all; i++) { /* linear in each: exact */
             const double before = theta[i];
             theta[i] = before + 1.0;
-            slopes[i] = product_of_weights(&how, in, shape.out, shape.bias, &g, theta);
+            slopes[i] = product_of_weights(&attention, in, shape.out, shape.bias, &g, theta);
             theta[i] = before - 1.0;
-            slopes[i] -= product_of_weights(&how, in, shape.out, shape.bias, &g, theta);
+            slopes[i] -= product_of_weights(&attention, in, shape.out, shape.bias, &g, theta);
             theta[i] = before;
             slopes[i] /= 2.0;
             slack[i] = (double)(in + 8) * SL_UNIT * (double)(in + 8) * 2.25;
         }
-        sl_kernel_attention_weights_back(&how, &shape, &from, &gradient, false, &d);
+        sl_kernel_attention_weights_back(&attention, &shape, &from, &gradient, false, &d);
         sl_expect("d[W | W·a]", &back, slopes, slack);
         if (heads > 1 && shape.out == all)
-            check_parted_weights(&how, &shape, false, &parameters, &weights, &g, slopes, slack);
+            check_parted_weights(&attention, &shape, false, &parameters, &weights, &g, slopes,
+                                 slack);
         if (width > 1 && shape.out == width)
-            check_parted_weights(&how, &shape, true, &parameters, &weights, &g, slopes, slack);
+            check_parted_weights(&attention, &shape, true, &parameters, &weights, &g, slopes,
+                                 slack);
         free(theta);
         free(want);
         free(bound);

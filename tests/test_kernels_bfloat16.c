@@ -239,7 +239,7 @@ static void test_spmm_wide(void **state)
     check_spmm(5, 9000, true, false, 1, 0);
 }
 
-/* What no sum was made of needs no memory for sums. */
+/* A matrix without sums needs no memory for sums. */
 static void test_spmm_without_sums(void **state)
 {
     (void)state;

@@ -217,7 +217,8 @@ static void check_accumulate(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_guarded_free(&y);
 }
 
-/* Of either type: a float rounding for each of three operations, and that of bfloat16. */
+/* The error of both types: a float rounding for each of three operations, and the rounding to
+ * bfloat16. */
 static void check_add_scaled(int64_t rows, int64_t cols, enum sl_layout layout)
 {
     const float scale = 0.3f;

@@ -177,7 +177,7 @@ static void compare(const struct product *p, const char *what, const double *wan
 
 /* ---- All combinations ---- */
 
-/* What C should be, and how far it may be off. */
+/* The right C, and the bound of its error. */
 struct expectation {
     double *want, *bound; // (m, n)
 };

@@ -22,7 +22,7 @@ static bool fuses(enum sl_instructions level)
 #endif
 }
 
-/* What a kernel, or a loop, gives. */
+/* Results of a kernel or a loop. */
 struct found {
     int64_t count;
     double *number;

@@ -63,7 +63,7 @@ static const char *name_of(const struct problem *p)
 
 /* ---- Exact ---- */
 
-/* What column c sends row r of column j of H, which is `more` larger. */
+/* Return the message from column c to row r in column j of H, made larger by `more`. */
 static double sent_by(const struct problem *p, int64_t r, int64_t c, int64_t j, double more)
 {
     return (double)p->weight[r * p->cols + c] * ((double)*sl_element(&p->h, c, j) + more);
@@ -134,7 +134,7 @@ static void expect_exact(const struct problem *p, const struct result *result, c
     sl_expect_padding_kept(name_of(p), &result->argmax);
 }
 
-/* Of the columns [first, last) of A, whose vertices are in a list, or one after the other. */
+/* Reduce columns [first, last) of A; their vertices are in a list, or one after the other. */
 static void take(const struct problem *p, int64_t first, int64_t last, int64_t block_cols,
                  bool wide, bool listed, bool accumulate, struct result *result)
 {

@@ -41,7 +41,7 @@ static double moment(const struct problem *p, int64_t r, int power, double mean)
     return sum / (double)p->norm.cols;
 }
 
-/* What a sum of a row may lose, of the mean of its terms' sizes. */
+/* The largest error of a sum of a row, relative to the mean size of its terms. */
 static double lost(const struct problem *p)
 {
     return ((double)p->norm.cols / 8.0 + 64.0) * SL_UNIT;
@@ -269,7 +269,7 @@ static void check_sums(const struct problem *p, bool roots)
     free(half);
 }
 
-/* Of all rows: the mean and the variance, also where the mean is 1000 times the deviation. */
+/* The mean and the variance of all rows, also where the mean is 1000 times the deviation. */
 static void check_statistics(const struct problem *p)
 {
     const int64_t rows = p->norm.rows, cols = p->norm.cols;

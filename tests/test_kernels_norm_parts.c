@@ -36,7 +36,7 @@ struct problem {
     struct sl_guarded moments, products; /* of whole rows */
 };
 
-/* Of a row, in double. */
+/* Moments and sums of a row, in double. */
 struct exact {
     double mean, variance, inverse, first, second;
     double lost;        /* what a mean may lose, of its terms' sizes */
@@ -54,7 +54,7 @@ static double wg_of(const struct part *p, int64_t r, int64_t j)
     return (double)p->weight.at[j] * (double)*sl_element(&p->g, r, j);
 }
 
-/* What X of an element may be off by. */
+/* The largest error of X of an element. */
 static double x_bound(const struct exact *e, double off)
 {
     return 4.0 * e->lost * (fabs(off) + e->apart + e->lost * e->size) * e->inverse;

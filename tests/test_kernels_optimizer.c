@@ -59,7 +59,7 @@ static void naive_optimizer(const struct sl_optimizer_step *s, double t, double 
 
 enum { STEPS = 12, MOST_STEPS = 100000 };
 
-/* As many numbers of one digit as of five: 0 … MOST_STEPS. */
+/* Return a number from 0 to MOST_STEPS: numbers of one digit are as frequent as numbers of five. */
 static float some_count(void)
 {
     const double most = log(MOST_STEPS + 1.0);
@@ -178,7 +178,7 @@ static void test_corrections(void **state)
     }
 }
 
-/* Where all parameters have had the same number of steps, their step is the one without counts. */
+/* Parameters with equal numbers of steps make the same step as without counts. */
 static void test_equal_counts(void **state)
 {
     (void)state;

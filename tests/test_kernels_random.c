@@ -259,7 +259,7 @@ static void test_dropout_same_dense_and_sparse(void **state)
     sl_guarded_sparse_free(&all);
 }
 
-/* Of a dropout of everything, zeros are left. */
+/* A dropout of everything leaves zeros. */
 static void test_dropout_of_all(void **state)
 {
     (void)state;

@@ -384,7 +384,7 @@ static void run_steps(const struct sl_epilogue *e, struct sl_guarded *z)
     scale_rows(1.0f, e->after, z);
 }
 
-/* What the epilogue makes of a sum, within rounding. */
+/* The result of the epilogue of a sum, within rounding. */
 static void check_steps(const struct sl_epilogue *e, const struct sl_guarded *sum,
                         const struct sl_guarded *fused, const struct sl_guarded *steps)
 {

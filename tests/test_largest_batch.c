@@ -11,7 +11,7 @@ static size_t bytes_of_places(const struct sl_batches *b)
     return bytes;
 }
 
-/* Of the two batches in memory, as the plan counts them. */
+/* Return the bytes of the two batches in memory, as the plan counts them. */
 static int64_t bytes_of_graphs(const struct sl_trainer *trainer)
 {
     const struct sl_plan plan = sl_trainer_plan(trainer);

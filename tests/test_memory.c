@@ -100,7 +100,8 @@ static void test_small_ones_are_not_kept(void **state)
     sl_memory_return(NULL, LARGE);
 }
 
-/* What is free and too small is given back when more is wanted: the larger one will do for both. */
+/* Free memory that is too small is given back when more is wanted: the larger one will do for both.
+ */
 static void test_larger_ones_take_their_place(void **state)
 {
     (void)state;

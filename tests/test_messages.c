@@ -1,5 +1,5 @@
-/* What the runtime asks of MPI and of Linux for the sake of messages, as these have it once a
- * message has come: a line each (tests/messages.sh).
+/* Settings of MPI and Linux that the runtime asks for, as they are after a message: a line each
+ * (tests/messages.sh).
  *
  *   NAME VALUE     for every argument: a variable of MPI's tool interface
  *   slices A of B  threads with a slice of 200 microseconds, of all; "refused" before Linux 6.12
@@ -17,7 +17,7 @@
 #include "core/error.h"
 #include "core/message.h"
 
-/* As sched_setattr(2) says. */
+/* The structure of sched_setattr(2). */
 struct attributes {
     uint32_t size, policy;
     uint64_t flags;

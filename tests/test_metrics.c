@@ -75,7 +75,7 @@ static void free_tiles(struct tiles *t)
     free(t->z);
 }
 
-/* Of the loss: sum / labelled vertices. */
+/* The loss is the sum / labelled vertices. */
 static double sum_of(const struct tiles *t, const char *metric)
 {
     double correct[SL_SPLITS], loss[SL_SPLITS];

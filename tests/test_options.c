@@ -487,8 +487,8 @@ static void test_json_bad(void **state)
     json_decref(whole);
 }
 
-/* What a printing function writes to stdout. */
-/* What a function prints. */
+/* Return the text that a printing function writes to stdout. */
+/* The text that a function prints. */
 static char *capture(void (*print)(const struct sl_option *), const struct sl_option *rows)
 {
     fflush(stdout);

@@ -1,4 +1,4 @@
-/* Which product of a GCN layer comes first when the cost decides: the widths, the sparsity of the
+/* The cost decides which product of a GCN layer comes first: the widths, the sparsity of the
  * features and that of the graph each tip the choice, all else equal. Expected orders are counted
  * by hand in the comments, by the rates of a usual core (sl_rates_usual): all fits its cache. */
 #include <setjmp.h>

@@ -100,7 +100,7 @@ static void test_epochs(void **state)
     free_graph(g);
 }
 
-/* As many epochs as just pay where neighbours are anywhere do not where they are close. */
+/* A number of epochs that just pays with distant neighbours does not pay with close ones. */
 static void test_locality(void **state)
 {
     (void)state;

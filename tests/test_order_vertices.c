@@ -181,7 +181,7 @@ static void assert_same_split(int64_t n, const struct sl_index_set *a, const str
     free(in);
 }
 
-/* That b is a, in the order that its `original` says. */
+/* Check that b is a in the order of b's `original`. */
 static void assert_same_under_order(const struct sl_dataset *a, const struct sl_dataset *b)
 {
     const int64_t n = a->vertices, c = a->classes;

@@ -82,7 +82,7 @@ static void by_hand(void **state)
     expect((struct span[]){{100, 200, false}, {50, 120, true}, {110, 300, true}}, 3, 100, 250, 100);
 }
 
-/* Which worker computes and how many messages travel, in every nanosecond. */
+/* The workers that compute and the messages that travel, in every nanosecond. */
 static void count_each(const struct span *spans, int count, int computing[END], int travelling[END])
 {
     for (int s = 0; s < count; s++)

@@ -45,7 +45,7 @@ static void test_gradient_of_example(void **state)
     }
 }
 
-/* As --loss cross-entropy: the focal loss without focus. */
+/* The focal loss without focus, which is --loss cross-entropy. */
 static void test_classes(void **state)
 {
     (void)state;
@@ -62,7 +62,7 @@ static void test_classes(void **state)
     starling_graph_free(graph);
 }
 
-/* As --loss sigmoid, with column means. */
+/* The loss of --loss sigmoid, with column means. */
 static void entropy(void *context, const struct starling_loss_rows *rows)
 {
     (void)context;
@@ -77,7 +77,7 @@ static void entropy(void *context, const struct starling_loss_rows *rows)
     }
 }
 
-/* As --loss mse. */
+/* The loss of --loss mse. */
 static void squares(void *context, const struct starling_loss_rows *rows)
 {
     (void)context;

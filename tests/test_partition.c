@@ -54,7 +54,7 @@ static void free_graph(struct graph *g)
     sl_source_release(&g->source);
 }
 
-/* What row r of the order weighs. */
+/* Return the weight of row r of the order. */
 static int64_t weight_of(const struct graph *g, int64_t r)
 {
     const int64_t v = sl_source_vertex(&g->source, r);

@@ -317,7 +317,7 @@ static const struct {
     {"original_ids", 11, 8, ITEMS(int64_t, 3), "original_ids.npy: vertex"},
 };
 
-/* What is there in exchange. */
+/* Swap an item of an array file with *value. */
 static void exchange_item(const char *dataset, const char *array, int64_t item, void *value,
                           size_t bytes)
 {

@@ -411,7 +411,7 @@ static double **gradients_of(struct sl_parts_reference *ref, double *squares)
     return gradient;
 }
 
-/* Which parameters decay: all, or those of the first layer, which a GIN has two matrices of. */
+/* Return whether parameters decay: all do, or the first layer's, two matrices in a GIN. */
 static bool decays(const struct sl_parts_reference *ref, int part, bool all)
 {
     return all || part <= (ref->model.kind == SL_PARTS_GIN);

@@ -277,7 +277,7 @@ static void test_spread(void **state)
     sl_tile_counts_destroy(&counts);
 }
 
-/* Of 1D, 1x1x2, the halo and a vertex-cut with delay, by their seconds and bytes. */
+/* Compare 1D, 1x1x2, the halo and a vertex-cut with delay by their seconds and bytes. */
 static int chosen_of(const double seconds[4], const int64_t bytes[4], int64_t space, bool inexact)
 {
     const struct sl_distribution_kind *const kinds[] = {

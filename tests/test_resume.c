@@ -48,7 +48,7 @@ static void check_patience(const struct sl_dataset *data, int seed, int patience
     struct sl_run patient = sl_run_train(data, line, &(struct sl_around){0});
     assert_int_equal(patient.epochs, stop);
     assert_int_equal(patient.outcome.best_epoch, best);
-    /* What is saved is the last epoch, though more of them were submitted. */
+    /* The last epoch is saved, though more epochs were submitted. */
     line[length] = 0;
     if (stop < 40) {
         struct sl_run rest = sl_run_train(data, line, &(struct sl_around){.resume = path});
@@ -139,7 +139,7 @@ static void test_resume(void **state)
     check_resume("directed", "--loss sigmoid --label-smoothing 0.1 --decision top --eval-every 2");
 }
 
-/* What a run with patience keeps are the parameters of the best epoch by its metric. */
+/* A run with patience keeps the parameters of the best epoch by its metric. */
 static void test_patience_by_metric(void **state)
 {
     (void)state;
@@ -332,7 +332,7 @@ static void write_configuration(const char *line, const char *without, const cha
     write_options(options, path);
 }
 
-/* As starling train does. */
+/* Train as starling train does. */
 static struct sl_config resume_with(const char *line, const char *path, int ranks)
 {
     char copy[SL_MOST_LINE], *words[16], *rest = copy;
@@ -459,7 +459,7 @@ static void test_found_by_cost(void **state)
     assert_int_equal(json_array_size(orders), 2);
     assert_string_equal(json_string_value(json_array_get(orders, 1)), "spmm");
     sl_checkpoint_free(&checkpoint);
-    /* As if "auto" had taken SpMM first: it goes on so. */
+    /* Go on as if "auto" had taken SpMM first. */
     struct sl_run spmm = sl_run_train(&data, "--epochs 6 --product-order spmm",
                                       &(struct sl_around){.resume = path}),
                   found = sl_run_train(&data, "--epochs 6", &(struct sl_around){.resume = path}),

@@ -31,7 +31,7 @@ static int start(void **state)
     return sl_running_start(state);
 }
 
-/* What the user set wins, but for STARPU_USE_NUMA. */
+/* The user's settings win, but for STARPU_USE_NUMA. */
 static void test_environment(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void test_shares_of_gpus(void **state)
         }
 }
 
-/* What is made and goes while somebody watches is told to them, mappings alone. */
+/* A watcher is told of mappings that are made and removed, and of nothing else. */
 static size_t watched_bytes;
 
 static void made(void *memory, size_t bytes)
@@ -349,7 +349,7 @@ static void sleep_cpu(void *buffers[], void *argument)
     usleep(2000);
 }
 
-/* Of many pending tasks, all but a few are waited for. */
+/* The runtime waits for all but a few of many pending tasks. */
 static void test_room(void **state)
 {
     enum { MOST = 3 };
@@ -430,7 +430,7 @@ static void test_shares_of_cores(void **state)
     }
 }
 
-/* What ranks compare: of short arrays each byte counts, of long ones the ends and pieces between.
+/* Ranks compare each byte of short arrays, and ends and pieces of long ones.
  */
 static void test_hash(void **state)
 {

@@ -31,7 +31,7 @@ static struct sl_part read_all(const struct sl_source *source)
     return part;
 }
 
-/* Of the rows of a part, whatever their order. */
+/* Check the features of a part, whose rows have any order. */
 static void assert_features(const struct sl_dataset *own, const struct sl_dataset *whole)
 {
     const struct sl_csr *x = &own->features_csr, *y = &whole->features_csr;
@@ -171,7 +171,7 @@ static void test_masks(void **state)
     sl_fixture_close(&data);
 }
 
-/* What is drawn for the whole graph stays, also in another order. */
+/* Splits drawn for the whole graph stay, also in another order. */
 static void test_rule(void **state)
 {
     (void)state;

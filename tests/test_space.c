@@ -1,4 +1,4 @@
-/* What a run may take: the least of what machine, control group and ulimit leave. */
+/* The memory that a run may take: the least that machine, control group and ulimit leave. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "tests/running.h"
 #include "tests/runs.h"
 
-/* These take the place of core/free_memory.c. */
+/* The functions below take the place of core/free_memory.c. */
 static int64_t left[SL_MEMORY_BOUNDS];
 
 void sl_free_memory(const char *root, int64_t free_bytes[SL_MEMORY_BOUNDS])

@@ -82,7 +82,7 @@ static void read_row(const void *context, int64_t r, int64_t *count, const int32
 
 /* ---- How it is cut ---- */
 
-/* What the owner and the span function know. */
+/* The context of the functions owner and span. */
 struct plan {
     const char *name;
     bool joined, shared;
@@ -118,7 +118,7 @@ static int64_t *random_cuts(int tiles, int64_t size)
 
 /* ---- Reading it back ---- */
 
-/* Where each row of the matrix has been read to. */
+/* The entry up to which each row was read. */
 struct reader {
     const struct matrix *matrix;
     bool has_values;

@@ -1,4 +1,4 @@
-/* Whose kernel a sparse tile gets on a GPU, and what is remembered of measurements. */
+/* The choice of the kernel of a sparse tile on a GPU, and remembered measurements. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -112,7 +112,7 @@ static bool has(const struct sl_units *units, int part, int64_t unit)
     return !units->part || units->part[unit] == part;
 }
 
-/* What of a block is where, entry by entry: the place in it of each entry of the whole. */
+/* The place in a block of each entry of the whole matrix. */
 struct naive {
     int64_t rows, cols, words;
     int64_t *place; // (rows, cols of the whole): -1 where the block does not have it
@@ -170,7 +170,7 @@ static int64_t bytes_since(struct sl_runtime *rt, const struct sl_traffic *befor
     return bytes;
 }
 
-/* What comes to rank 0 should be the next numbers of `wanted`. */
+/* The numbers that rank 0 should receive. */
 struct expected {
     const float *wanted;
     int64_t others;

@@ -296,7 +296,7 @@ static void train_on(struct case_of_rounds *of, const struct sl_graph *graph, in
     sl_model_destroy(&model);
 }
 
-/* Where features are cut, its graph has those of the sub-model alone. */
+/* Train a sub-model. If features are cut, its graph has its own features alone. */
 static void train_narrow(struct case_of_rounds *of, int64_t round, int part)
 {
     const struct sl_unit_block b =
@@ -317,7 +317,8 @@ static void train_narrow(struct case_of_rounds *of, int64_t round, int part)
     free(features);
 }
 
-/* What one sub-model has is its own; what all have becomes their mean; all else stays. */
+/* End a round. An entry of one sub-model is copied, entries of all become their mean, others stay.
+ */
 static void end_round(struct case_of_rounds *of, struct store *s)
 {
     for (int64_t i = 0; i < s->rows * s->cols; i++) {

@@ -86,7 +86,7 @@ static void make_norm(struct norm *n, enum form form, int64_t rows, int64_t cols
                          .root = columns ? sl_copied_scale(&n->scales, SL_ROW_ROOT) : NULL};
 }
 
-/* Which is written, or left alone. */
+/* Return an operand that a task writes, or that it leaves alone. */
 static struct sl_operand some_output(int64_t rows, int64_t cols, bool written)
 {
     return written ? sl_operand_blank_of_type(rows, cols, sl_some_type())
@@ -132,8 +132,7 @@ static struct sl_operand sums_of(int64_t cols)
     return sl_operand_over(values, 2, cols, cols, sizeof *values);
 }
 
-/* Of two tiles, added, and what follows from the sums: for all columns, or, where other columns are
- * there, for the last ones. */
+/* Sums of two tiles, added, and the statistics from them, for all columns or for the last ones. */
 static void check_statistics(int64_t rows, int64_t cols)
 {
     const int64_t before = sl_random_below(2) * 5;

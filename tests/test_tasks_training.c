@@ -170,7 +170,7 @@ static void check_value_count(int64_t rows, int64_t cols)
 
 /* ---- Metrics of labels ---- */
 
-/* Of classes, and of values with both decisions. */
+/* Metrics of classes, and of values with both decisions. */
 static void check_label_counts(int64_t rows, int64_t labels)
 {
     for (int form = SL_TARGET_CLASS; form <= SL_TARGET_VALUES; form++)

@@ -254,7 +254,7 @@ static void check_accuracy(const struct sl_reference *net, const double *logits,
     free(mask);
 }
 
-/* What the trained parameters predict, without dropout. */
+/* Return the predictions of the trained parameters, without dropout. */
 static void check_predictions(const char *fixture, const char *line)
 {
     struct sl_config config = sl_run_parse(line);

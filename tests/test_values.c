@@ -114,7 +114,7 @@ static void test_texts(void **state)
     sl_options_free(sl_config_options, &config);
 }
 
-/* As many numbers as a list may have, of as many digits, have room in a text. */
+/* A text has room for the longest list of the longest numbers. */
 static void test_long_lists(void **state)
 {
     static const char *const options[] = {"milestones", "submodel-share"};

@@ -129,7 +129,7 @@ static void check(struct checking *k, const struct sl_source *source, bool exact
     sl_trained_free(&got);
 }
 
-/* Those with as many columns as the narrowest matrix has. */
+/* Try all grids, up to as many columns as the narrowest matrix has. */
 static void check_grids(struct checking *k)
 {
     const int ranks = k->rt->ranks;

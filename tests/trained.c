@@ -56,7 +56,7 @@ static void copy_tile(struct sl_runtime *rt, struct sl_tile *tile, float *to, in
     sl_tile_release(tile);
 }
 
-/* Those of rank 0, which sums gradients and keeps the parameters. */
+/* Keep the parameters and summed gradients, which rank 0 has. */
 static void keep_layers(struct sl_trained *out, struct sl_network *net)
 {
     int64_t at = 0;

@@ -15,7 +15,7 @@
 
 enum { SL_TRAINED_EPOCHS = 2 };
 
-/* What is left of a run: `traffic` on each rank, the losses too, all else on rank 0. */
+/* Results of a run: `traffic` on each rank, the losses too, all else on rank 0. */
 struct sl_trained {
     double loss[SL_TRAINED_EPOCHS];
     int64_t parameters, logits; /* numbers of each */

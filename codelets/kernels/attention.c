@@ -156,15 +156,15 @@ SL_INLINE void limit(int64_t count, float most, float *x)
 
 /* Draw BITS (all) for heads h … h + PER_DRAW - 1, as far as they exist. The layer's head h is a
  * multiple of PER_DRAW. */
-SL_INLINE void draw_heads(const struct sl_attention *how, const struct chunk *c, int64_t per,
+SL_INLINE void draw_heads(const struct sl_attention *attention, const struct chunk *c, int64_t per,
                           int64_t h, uint16_t *restrict bits)
 {
     uint32_t low[ENTRIES], high[ENTRIES];
-    const uint64_t draw = (uint64_t)((how->first_head + h) / PER_DRAW),
-                   key = how->drop.key + draw * UINT64_C(0x9E3779B97F4A7C15);
+    const uint64_t draw = (uint64_t)((attention->first_head + h) / PER_DRAW),
+                   key = attention->drop.key + draw * UINT64_C(0x9E3779B97F4A7C15);
     for (int64_t k = 0; k < c->padded; k++)
         sl_rng_block(key, c->to[k], c->from[k], &low[k], &high[k]);
-    for (int64_t i = h < 0 ? -h : 0; i < PER_DRAW && h + i < how->heads; i++) {
+    for (int64_t i = h < 0 ? -h : 0; i < PER_DRAW && h + i < attention->heads; i++) {
         const uint32_t *const word = i < 2 ? low : high;
         const int shift = i % 2 ? DROPOUT_BITS : 0;
         for (int64_t k = 0; k < c->padded; k++)
@@ -173,16 +173,16 @@ SL_INLINE void draw_heads(const struct sl_attention *how, const struct chunk *c,
 }
 
 /* Drop out alpha and sloped of all entries and heads of a chunk. */
-SL_INLINE void drop_all(const struct sl_attention *how, int64_t per, struct chunk *c)
+SL_INLINE void drop_all(const struct sl_attention *attention, int64_t per, struct chunk *c)
 {
     uint16_t bits[LOGITS];
-    if (per != how->heads)
+    if (per != attention->heads)
         memset(bits, 0, (size_t)c->all * sizeof *bits);
     for (int64_t k = c->count; k < c->padded; k++)
         c->to[k] = c->from[k] = 0;
-    for (int64_t h = -(how->first_head % PER_DRAW); h < how->heads; h += PER_DRAW)
-        draw_heads(how, c, per, h, bits);
-    drop_out(&how->drop, c->all, bits, c->alpha, c->sloped);
+    for (int64_t h = -(attention->first_head % PER_DRAW); h < attention->heads; h += PER_DRAW)
+        draw_heads(attention, c, per, h, bits);
+    drop_out(&attention->drop, c->all, bits, c->alpha, c->sloped);
 }
 
 /* Return the number of a vertex, which a row holds as bits. */
@@ -264,13 +264,13 @@ SL_INLINE void add_lanes(const struct chunk *c, int64_t per, const float *alpha,
 
 /* X (heads · width) += Σ alpha·row, and, where `both`, Y += Σ sloped·row; the rows have `room`
  * columns. */
-SL_INLINE void add_rows(const struct sl_attention *how, struct chunk *c, int64_t per, int64_t room,
-                        bool both, float *x, float *y)
+SL_INLINE void add_rows(const struct sl_attention *attention, struct chunk *c, int64_t per,
+                        int64_t room, bool both, float *x, float *y)
 {
-    for (int64_t h = 0; h < how->heads; h++) {
+    for (int64_t h = 0; h < attention->heads; h++) {
         const float *const alpha = c->alpha + h, *const sloped = c->sloped + h;
-        int64_t j = h * how->width;
-        const int64_t end = j + how->width;
+        int64_t j = h * attention->width;
+        const int64_t end = j + attention->width;
         for (; j + WIDE * SL_LANES <= end; j += WIDE * SL_LANES)
             add_wide(c, per, alpha, sloped, j, both, x + j, y + j);
         for (; j + SL_SHORT_LANES <= end; j += SL_SHORT_LANES)
@@ -289,9 +289,9 @@ struct parts {
     float *z, *m, *l, *sloped, *q;
 };
 
-SL_INLINE struct parts parts_of(const struct sl_attention *how, float *state)
+SL_INLINE struct parts parts_of(const struct sl_attention *attention, float *state)
 {
-    const int64_t all = sl_attention_all(how), heads = how->heads;
+    const int64_t all = sl_attention_all(attention), heads = attention->heads;
     return (struct parts){state, state + all, state + all + heads, state + all + 2 * heads,
                           state + 2 * all + 2 * heads};
 }
@@ -303,14 +303,14 @@ SL_INLINE void scale(int64_t count, float by, float *restrict x)
 }
 
 /* Multiply all of head h in the state by `by`, for a larger maximum. */
-SL_INLINE void scale_head(const struct sl_attention *how, const struct parts *to, int64_t h,
+SL_INLINE void scale_head(const struct sl_attention *attention, const struct parts *to, int64_t h,
                           float by)
 {
     to->l[h] *= by;
-    scale(how->width, by, to->z + h * how->width);
-    if (how->training) {
+    scale(attention->width, by, to->z + h * attention->width);
+    if (attention->training) {
         to->q[h] *= by;
-        scale(how->width, by, to->sloped + h * how->width);
+        scale(attention->width, by, to->sloped + h * attention->width);
     }
 }
 
@@ -364,31 +364,31 @@ SL_INLINE void repeat(int64_t heads, int64_t per, float *top)
 }
 
 /* Turn logits into weights e^(x - m). A larger maximum scales the state. */
-SL_INLINE void weigh(const struct sl_attention *how, struct chunk *c, int64_t per,
+SL_INLINE void weigh(const struct sl_attention *attention, struct chunk *c, int64_t per,
                      const struct parts *to)
 {
     float top[SL_ATTENTION_HEADS], sum[SL_ATTENTION_HEADS];
-    leak(c->all, how->slope, c->alpha, c->sloped);
-    find_largest(c, how->heads, per, top);
-    for (int64_t h = 0; h < how->heads; h++) {
+    leak(c->all, attention->slope, c->alpha, c->sloped);
+    find_largest(c, attention->heads, per, top);
+    for (int64_t h = 0; h < attention->heads; h++) {
         if (to->l[h] == 0.0f) {
             to->m[h] = top[h] == -INFINITY ? 0.0f : top[h];
         } else if (top[h] > to->m[h]) {
-            scale_head(how, to, h, expf(to->m[h] - top[h]));
+            scale_head(attention, to, h, expf(to->m[h] - top[h]));
             to->m[h] = top[h];
         }
         top[h] = to->m[h];
     }
-    repeat(how->heads, per, top);
+    repeat(attention->heads, per, top);
     exponentiate(c, per, top, c->alpha);
-    sum_heads(c, how->heads, per, c->alpha, sum);
-    for (int64_t h = 0; h < how->heads; h++)
+    sum_heads(c, attention->heads, per, c->alpha, sum);
+    for (int64_t h = 0; h < attention->heads; h++)
         to->l[h] += sum[h];
-    if (!how->training)
+    if (!attention->training)
         return;
     multiply(c->all, c->alpha, c->sloped);
-    sum_heads(c, how->heads, per, c->sloped, sum);
-    for (int64_t h = 0; h < how->heads; h++)
+    sum_heads(c, attention->heads, per, c->sloped, sum);
+    for (int64_t h = 0; h < attention->heads; h++)
         to->q[h] += sum[h];
 }
 
@@ -401,70 +401,70 @@ SL_INLINE void add_scores(struct chunk *c, int64_t heads, int64_t per, const flo
             c->alpha[k * per + h] = h < heads ? scores[h] + c->row[k][all + h] : 0.0f;
 }
 
-SL_INLINE void meet_chunk(const struct sl_attention *how, struct chunk *c, int64_t per,
+SL_INLINE void meet_chunk(const struct sl_attention *attention, struct chunk *c, int64_t per,
                           const float *scores, int64_t room, bool training, const struct parts *to)
 {
-    const int64_t all = sl_attention_all(how);
-    add_scores(c, how->heads, per, scores, all);
-    weigh(how, c, per, to);
-    if (training && how->drop.threshold) {
+    const int64_t all = sl_attention_all(attention);
+    add_scores(c, attention->heads, per, scores, all);
+    weigh(attention, c, per, to);
+    if (training && attention->drop.threshold) {
         for (int64_t k = 0; k < c->count; k++) {
-            c->to[k] = vertex_at(scores + 2 * how->heads);
-            c->from[k] = vertex_at(c->row[k] + all + how->heads);
+            c->to[k] = vertex_at(scores + 2 * attention->heads);
+            c->from[k] = vertex_at(c->row[k] + all + attention->heads);
         }
-        drop_all(how, per, c);
+        drop_all(attention, per, c);
     }
-    add_rows(how, c, per, room, training, to->z, to->sloped);
+    add_rows(attention, c, per, room, training, to->z, to->sloped);
 }
 
-SL_INLINE void meet_all(const struct sl_attention *how, const struct sl_sparse *a,
+SL_INLINE void meet_all(const struct sl_attention *attention, const struct sl_sparse *a,
                         const struct sl_floats_at *projected, const struct sl_floats_at *scores,
                         bool training, const struct sl_floats_at *state)
 {
-    const int64_t per = numbers_per_entry(how->heads), most = chunk_entries(per);
+    const int64_t per = numbers_per_entry(attention->heads), most = chunk_entries(per);
     struct chunk c;
     for (int64_t b = 0; b < a->blocks; b++)
         for (int64_t r = 0; r < a->rows; r++) {
-            const struct parts to = parts_of(how, state->data + r * state->ld);
+            const struct parts to = parts_of(attention, state->data + r * state->ld);
             const uint32_t end = a->row_ptr[b * a->rows + r + 1];
             for (uint32_t e = a->row_ptr[b * a->rows + r]; e < end;) {
                 const int64_t count = end - e < most ? end - e : most;
                 read_entries(a, b, e, count, projected, per, &c);
-                meet_chunk(how, &c, per, scores->data + r * scores->ld, projected->ld, training,
-                           &to);
+                meet_chunk(attention, &c, per, scores->data + r * scores->ld, projected->ld,
+                           training, &to);
                 e += (uint32_t)count;
             }
         }
 }
 
-/* Meet all entries. `heads` equals how->heads, and may be a constant at compile time. */
-SL_INLINE void meet_heads(const struct sl_attention *how, int32_t heads, const struct sl_sparse *a,
-                          const struct sl_floats_at *projected, const struct sl_floats_at *scores,
-                          const struct sl_floats_at *state)
+/* Meet all entries. `heads` equals attention->heads, and may be a constant at compile time. */
+SL_INLINE void meet_heads(const struct sl_attention *attention, int32_t heads,
+                          const struct sl_sparse *a, const struct sl_floats_at *projected,
+                          const struct sl_floats_at *scores, const struct sl_floats_at *state)
 {
-    struct sl_attention own = *how;
+    struct sl_attention own = *attention;
     own.heads = heads;
-    if (how->training)
+    if (attention->training)
         meet_all(&own, a, projected, scores, true, state);
     else
         meet_all(&own, a, projected, scores, false, state);
 }
 
 SL_KERNEL(sl_kernel_attention,
-          (const struct sl_attention *how, const struct sl_sparse *a,
+          (const struct sl_attention *attention, const struct sl_sparse *a,
            const struct sl_floats_at *projected, const struct sl_floats_at *scores, bool accumulate,
            const struct sl_floats_at *state),
-          (how, a, projected, scores, accumulate, state))
+          (attention, a, projected, scores, accumulate, state))
 {
     for (int64_t r = 0; r < a->rows && !accumulate; r++)
         memset(state->data + r * state->ld, 0,
-               (size_t)sl_attention_state(how) * sizeof *state->data);
-    if (how->heads == 1)
-        meet_heads(how, 1, a, projected, scores, state);
-    else if (how->heads == SL_EIGHT)
-        meet_heads(how, SL_EIGHT, a, projected, scores, state);
+               (size_t)sl_attention_state(attention) * sizeof *state->data);
+    if (attention->heads == 1)
+        meet_heads(attention, 1, a, projected, scores, state);
+    else if (attention->heads == SL_EIGHT)
+        meet_heads(attention, SL_EIGHT, a, projected, scores, state);
     else
-        meet_heads(how, how->heads, a, projected, scores, state);
+        meet_heads(attention, attention->heads, a, projected, scores, state);
 }
 
 /* ---- Merged and closed ---- */
@@ -475,10 +475,10 @@ SL_INLINE void add_head(int64_t count, float by, const float *restrict from, flo
         to[i] += by * from[i];
 }
 
-SL_INLINE void merge_head(const struct sl_attention *how, const struct parts *from, int64_t h,
+SL_INLINE void merge_head(const struct sl_attention *attention, const struct parts *from, int64_t h,
                           const struct parts *to)
 {
-    const int64_t at = h * how->width;
+    const int64_t at = h * attention->width;
     if (from->l[h] == 0.0f)
         return;
     if (to->l[h] == 0.0f)
@@ -486,42 +486,42 @@ SL_INLINE void merge_head(const struct sl_attention *how, const struct parts *fr
     const float top = from->m[h] > to->m[h] ? from->m[h] : to->m[h];
     const float by = expf(from->m[h] - top);
     if (top > to->m[h])
-        scale_head(how, to, h, expf(to->m[h] - top));
+        scale_head(attention, to, h, expf(to->m[h] - top));
     to->m[h] = top;
     to->l[h] += by * from->l[h];
-    add_head(how->width, by, from->z + at, to->z + at);
-    if (how->training) {
+    add_head(attention->width, by, from->z + at, to->z + at);
+    if (attention->training) {
         to->q[h] += by * from->q[h];
-        add_head(how->width, by, from->sloped + at, to->sloped + at);
+        add_head(attention->width, by, from->sloped + at, to->sloped + at);
     }
 }
 
 SL_KERNEL(sl_kernel_attention_merge,
-          (const struct sl_attention *how, int64_t rows, const uint32_t *index,
+          (const struct sl_attention *attention, int64_t rows, const uint32_t *index,
            const struct sl_floats_at *other, const struct sl_floats_at *state),
-          (how, rows, index, other, state))
+          (attention, rows, index, other, state))
 {
     for (int64_t r = 0; r < rows; r++) {
         const int64_t into = index ? index[r] : r;
-        const struct parts from = parts_of(how, other->data + r * other->ld),
-                           to = parts_of(how, state->data + into * state->ld);
-        for (int64_t h = 0; h < how->heads; h++)
-            merge_head(how, &from, h, &to);
+        const struct parts from = parts_of(attention, other->data + r * other->ld),
+                           to = parts_of(attention, state->data + into * state->ld);
+        for (int64_t h = 0; h < attention->heads; h++)
+            merge_head(attention, &from, h, &to);
     }
 }
 
 SL_KERNEL(sl_kernel_attention_close,
-          (const struct sl_attention *how, int64_t rows, const struct sl_floats_at *scores,
+          (const struct sl_attention *attention, int64_t rows, const struct sl_floats_at *scores,
            const struct sl_floats_at *state),
-          (how, rows, scores, state))
+          (attention, rows, scores, state))
 {
     for (int64_t r = 0; r < rows; r++) {
-        const struct parts to = parts_of(how, state->data + r * state->ld);
-        float *const l = scores->data + r * scores->ld + how->heads;
-        for (int64_t h = 0; h < how->heads; h++) {
+        const struct parts to = parts_of(attention, state->data + r * state->ld);
+        float *const l = scores->data + r * scores->ld + attention->heads;
+        for (int64_t h = 0; h < attention->heads; h++) {
             const float sum = to.l[h];
             if (sum > 0.0f)
-                scale_head(how, &to, h, 1.0f / sum);
+                scale_head(attention, &to, h, 1.0f / sum);
             l[h] = to.m[h] = sum > 0.0f ? to.m[h] + logf(sum) : 0.0f;
         }
     }
@@ -547,15 +547,15 @@ SL_INLINE void read_back(struct chunk *c, int64_t heads, int64_t per, const floa
 
 /* Set alpha and sloped to the weights of the chunk's entries in the rows that they meet. Add the
  * sums of sloped · r to V (heads). */
-SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64_t per,
+SL_INLINE void weigh_back(const struct sl_attention *attention, struct chunk *c, int64_t per,
                           const float *t, const struct sl_floats_at *scores, float *v)
 {
     static const float none[SL_ATTENTION_HEADS];
     float log_sum[LOGITS], r[LOGITS];
     float *const x = c->alpha;
-    const int64_t all = sl_attention_all(how);
-    read_back(c, how->heads, per, t, scores, all, log_sum, r);
-    leak(c->all, how->slope, x, c->sloped);
+    const int64_t all = sl_attention_all(attention);
+    read_back(c, attention->heads, per, t, scores, all, log_sum, r);
+    leak(c->all, attention->slope, x, c->sloped);
     for (int64_t i = 0; i < c->all; i += SL_LANES)
         *(sl_floats *)(x + i) -= *(const sl_floats *)(log_sum + i);
     limit(c->all, MOST_POWER, x);
@@ -563,46 +563,46 @@ SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64
     limit(c->all, 1.0f, x); /* above 1 by rounding, or with the L of an old epoch */
     multiply(c->all, x, c->sloped);
     multiply(c->all, c->sloped, r);
-    sum_heads(c, how->heads, per, r, v);
+    sum_heads(c, attention->heads, per, r, v);
 }
 
-SL_INLINE void back_chunk(const struct sl_attention *how, struct chunk *c, int64_t per,
+SL_INLINE void back_chunk(const struct sl_attention *attention, struct chunk *c, int64_t per,
                           const struct sl_floats_at *scores, const float *projected, int64_t room,
                           float *to, float *sloped)
 {
-    const int64_t all = sl_attention_all(how);
+    const int64_t all = sl_attention_all(attention);
     float v[SL_ATTENTION_HEADS];
-    weigh_back(how, c, per, projected + all, scores, v);
-    for (int64_t h = 0; h < how->heads; h++)
+    weigh_back(attention, c, per, projected + all, scores, v);
+    for (int64_t h = 0; h < attention->heads; h++)
         to[all + h] -= v[h];
-    if (how->drop.threshold) {
+    if (attention->drop.threshold) {
         for (int64_t k = 0; k < c->count; k++) {
-            c->from[k] = vertex_at(projected + all + how->heads);
-            c->to[k] = vertex_at(scores->data + c->col[k] * scores->ld + 2 * how->heads);
+            c->from[k] = vertex_at(projected + all + attention->heads);
+            c->to[k] = vertex_at(scores->data + c->col[k] * scores->ld + 2 * attention->heads);
         }
-        drop_all(how, per, c);
+        drop_all(attention, per, c);
     }
-    add_rows(how, c, per, room, true, to, sloped);
+    add_rows(attention, c, per, room, true, to, sloped);
 }
 
 /* Add P·U to dt. */
-SL_INLINE void finish_back(const struct sl_attention *how, const float *restrict projected,
+SL_INLINE void finish_back(const struct sl_attention *attention, const float *restrict projected,
                            const float *restrict sloped, float *restrict dt)
 {
-    for (int64_t h = 0; h < how->heads; h++) {
+    for (int64_t h = 0; h < attention->heads; h++) {
         float sum = 0.0f;
-        for (int64_t j = h * how->width; j < (h + 1) * how->width; j++)
+        for (int64_t j = h * attention->width; j < (h + 1) * attention->width; j++)
             sum = sl_add_product(sum, projected[j], sloped[j]);
         dt[h] += sum;
     }
 }
 
-SL_INLINE void meet_back(const struct sl_attention *how, const struct sl_sparse *at,
+SL_INLINE void meet_back(const struct sl_attention *attention, const struct sl_sparse *at,
                          const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
                          const struct sl_floats_at *projected, const struct sl_floats_at *back)
 {
-    const int64_t per = numbers_per_entry(how->heads), most = chunk_entries(per),
-                  all = sl_attention_all(how);
+    const int64_t per = numbers_per_entry(attention->heads), most = chunk_entries(per),
+                  all = sl_attention_all(attention);
     float sloped[SL_ATTENTION_COLUMNS];
     struct chunk c;
     for (int64_t b = 0; b < at->blocks; b++)
@@ -614,30 +614,30 @@ SL_INLINE void meet_back(const struct sl_attention *how, const struct sl_sparse 
                 const int64_t count = end - e < most ? end - e : most;
                 read_entries(at, b, e, count, gradient, per, &c);
                 memset(sloped, 0, (size_t)all * sizeof *sloped);
-                back_chunk(how, &c, per, scores, own, gradient->ld, to, sloped);
-                finish_back(how, own, sloped, to + all);
+                back_chunk(attention, &c, per, scores, own, gradient->ld, to, sloped);
+                finish_back(attention, own, sloped, to + all);
                 e += (uint32_t)count;
             }
         }
 }
 
 SL_KERNEL(sl_kernel_attention_back,
-          (const struct sl_attention *how, const struct sl_sparse *at,
+          (const struct sl_attention *attention, const struct sl_sparse *at,
            const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
            const struct sl_floats_at *projected, bool accumulate, const struct sl_floats_at *back),
-          (how, at, gradient, scores, projected, accumulate, back))
+          (attention, at, gradient, scores, projected, accumulate, back))
 {
-    struct sl_attention own = *how;
+    struct sl_attention own = *attention;
     for (int64_t r = 0; r < at->rows && !accumulate; r++)
         memset(back->data + r * back->ld, 0,
-               (size_t)sl_attention_projected(how) * sizeof *back->data);
-    if (how->heads == 1) {
+               (size_t)sl_attention_projected(attention) * sizeof *back->data);
+    if (attention->heads == 1) {
         own.heads = 1;
         meet_back(&own, at, gradient, scores, projected, back);
-    } else if (how->heads == SL_EIGHT) {
+    } else if (attention->heads == SL_EIGHT) {
         own.heads = SL_EIGHT;
         meet_back(&own, at, gradient, scores, projected, back);
     } else {
-        meet_back(how, at, gradient, scores, projected, back);
+        meet_back(attention, at, gradient, scores, projected, back);
     }
 }

@@ -31,19 +31,19 @@ SL_INLINE float product_of(int64_t count, const float *restrict x, const float *
 /* ---- Parameters ---- */
 
 SL_KERNEL(sl_kernel_attention_weights,
-          (const struct sl_attention *how, const struct sl_attention_shape *shape,
+          (const struct sl_attention *attention, const struct sl_attention_shape *shape,
            const struct sl_floats_at *parameters, const struct sl_floats_at *weights),
-          (how, shape, parameters, weights))
+          (attention, shape, parameters, weights))
 {
-    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width,
-                  full = shape->head_width;
+    const int64_t all = sl_attention_all(attention), heads = attention->heads,
+                  width = attention->width, full = shape->head_width;
     const float *const source = row_at(parameters, shape->in), *const target = row_at(
                                                                    parameters, shape->in + 1);
     for (int64_t r = 0; r < shape->in; r++) {
         const float *const from = row_at(parameters, r);
         float *const to = row_at(weights, r) + shape->at;
         for (int64_t h = 0; h < heads; h++) {
-            const int64_t j = (how->first_head + h) * full;
+            const int64_t j = (attention->first_head + h) * full;
             memcpy(to + h * width, from + j + shape->first_column, (size_t)width * sizeof *to);
             to[all + h] = product_of(full, from + j, source + j);
             to[all + heads + h] = product_of(full, from + j, target + j);
@@ -59,19 +59,20 @@ SL_INLINE void add(int64_t count, float by, const float *restrict from, float *r
 }
 
 /* Add the gradient of row r of W, and its share of the gradients of a_src and a_dst, to BACK. */
-SL_INLINE void give_back(const struct sl_attention *how, const struct sl_attention_shape *shape,
+SL_INLINE void give_back(const struct sl_attention *attention,
+                         const struct sl_attention_shape *shape,
                          const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
                          int64_t r, const struct sl_floats_at *back)
 {
-    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width,
-                  full = shape->head_width;
+    const int64_t all = sl_attention_all(attention), heads = attention->heads,
+                  width = attention->width, full = shape->head_width;
     const float *const w = row_at(parameters, r), *const source = row_at(parameters, shape->in),
                        *const target = row_at(parameters, shape->in + 1),
                        *const g = row_at(gradient, r) + shape->at;
     float *const to = row_at(back, r), *const source_back = row_at(back, shape->in),
                  *const target_back = row_at(back, shape->in + 1);
     for (int64_t h = 0; h < heads; h++) {
-        const int64_t j = (how->first_head + h) * full;
+        const int64_t j = (attention->first_head + h) * full;
         add(width, 1.0f, g + h * width, to + j + shape->first_column);
         add(full, g[all + h], source + j, to + j);
         add(full, g[all + heads + h], target + j, to + j);
@@ -81,15 +82,15 @@ SL_INLINE void give_back(const struct sl_attention *how, const struct sl_attenti
 }
 
 SL_KERNEL(sl_kernel_attention_weights_back,
-          (const struct sl_attention *how, const struct sl_attention_shape *shape,
+          (const struct sl_attention *attention, const struct sl_attention_shape *shape,
            const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
            bool accumulate, const struct sl_floats_at *back),
-          (how, shape, parameters, gradient, accumulate, back))
+          (attention, shape, parameters, gradient, accumulate, back))
 {
     for (int64_t r = 0; !accumulate && r < shape->in + 2 + shape->bias; r++)
         memset(row_at(back, r), 0, (size_t)shape->columns * sizeof(float));
     for (int64_t r = 0; r < shape->in; r++)
-        give_back(how, shape, parameters, gradient, r, back);
+        give_back(attention, shape, parameters, gradient, r, back);
     if (shape->bias)
         add(shape->out, 1.0f, row_at(gradient, shape->in) + shape->at,
             row_at(back, shape->in + 2) + shape->out_column);
@@ -108,13 +109,13 @@ SL_INLINE void multiply(int64_t count, float share, const void *from, bool half,
 }
 
 SL_KERNEL(sl_kernel_attention_gradient,
-          (const struct sl_attention *how, int64_t rows, int64_t out, const struct sl_rows *g,
+          (const struct sl_attention *attention, int64_t rows, int64_t out, const struct sl_rows *g,
            const struct sl_floats_at *state, const struct sl_floats_at *gradient),
-          (how, rows, out, g, state, gradient))
+          (attention, rows, out, g, state, gradient))
 {
-    const int64_t all = sl_attention_all(how), width = how->width;
+    const int64_t all = sl_attention_all(attention), width = attention->width;
     const bool mean = out != all;
-    const float share = mean ? 1.0f / (float)how->heads : 1.0f;
+    const float share = mean ? 1.0f / (float)attention->heads : 1.0f;
     for (int64_t r = 0; r < rows; r++) {
         float *const to = row_at(gradient, r);
         const float *const z = row_at(state, r);
@@ -124,17 +125,18 @@ SL_KERNEL(sl_kernel_attention_gradient,
                 multiply(out, share, from, true, to + j);
             else
                 multiply(out, share, from, false, to + j);
-        for (int64_t h = 0; h < how->heads; h++)
+        for (int64_t h = 0; h < attention->heads; h++)
             to[all + h] = product_of(width, to + h * width, z + h * width);
     }
 }
 
 SL_KERNEL(sl_kernel_attention_own,
-          (const struct sl_attention *how, int64_t rows, const struct sl_floats_at *gradient,
+          (const struct sl_attention *attention, int64_t rows, const struct sl_floats_at *gradient,
            const struct sl_floats_at *state, const struct sl_floats_at *back),
-          (how, rows, gradient, state, back))
+          (attention, rows, gradient, state, back))
 {
-    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width;
+    const int64_t all = sl_attention_all(attention), heads = attention->heads,
+                  width = attention->width;
     for (int64_t r = 0; r < rows; r++) {
         const float *const g = row_at(gradient, r),
                            *const sloped = row_at(state, r) + all + 2 * heads,

@@ -21,10 +21,10 @@ static unsigned bad_of(uint32_t update, int64_t count, const float *g)
     return (gradient ? SL_BAD_GRADIENT : 0) | (update ? SL_BAD_UPDATE : 0);
 }
 
-/* Make a step of one parameter with the values `how`, and collect the odd bits of results. An odd
- * gradient makes m odd, and an odd m makes the parameter odd. */
-#define STEP(name, states, how)                                             \
-    sl_##name##_step(how, g[i], w + i, m + i, (states) > 1 ? v + i : NULL); \
+/* Make a step of one parameter with the values `options`, and collect the odd bits of results. An
+ * odd gradient makes m odd, and an odd m makes the parameter odd. */
+#define STEP(name, states, options)                                             \
+    sl_##name##_step(options, g[i], w + i, m + i, (states) > 1 ? v + i : NULL); \
     update |= odd(w[i]) | ((states) > 1 ? odd(v[i]) : 0)
 
 /* Define a step of all parameters, and a step of parameters with a step count each. */

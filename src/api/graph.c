@@ -11,7 +11,7 @@ _Static_assert((int)STARLING_TRAIN == SL_SPLIT_TRAIN && (int)STARLING_VAL == SL_
 
 static struct sl_runtime alone = {.ranks = 1};
 
-static int create(starling_graph **graph)
+static int create_graph(starling_graph **graph)
 {
     *graph = calloc(1, sizeof **graph);
     return *graph ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a graph");
@@ -28,7 +28,7 @@ int starling_graph_open(const char *path, starling_graph **graph)
         return code;
     code = sl_runtime_hold_mpi(&all);
     if (!code)
-        code = create(graph);
+        code = create_graph(graph);
     if (!code)
         code = sl_source_open(&all, path, &(*graph)->source);
     if (code) {
@@ -79,7 +79,7 @@ int starling_graph_create(int64_t vertices, int64_t entries, const int64_t *indp
     if (vertices < 1 || vertices > INT32_MAX)
         return sl_error(SL_ERR_USAGE, "graph: %lld vertices (expected 1 to 2^31 - 1)",
                         (long long)vertices);
-    int code = create(graph);
+    int code = create_graph(graph);
     if (code)
         return code;
     struct sl_source *source = &(*graph)->source;

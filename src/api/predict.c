@@ -59,7 +59,7 @@ struct work {
     struct sl_runtime *rt;
     const starling_model *model;
     const starling_graph *graph;
-    const struct sl_apply_options *how;
+    const struct sl_apply_options *options;
     struct sl_source source;
     struct sl_apply apply;
     struct starling_prediction *prediction;
@@ -71,19 +71,19 @@ static int run_model(void *argument)
     int code = sl_source_borrow_alike(w->rt, &w->graph->source, &w->source);
     if (!code)
         code = sl_apply_create(&w->apply, w->rt, &w->source, &w->model->checkpoint, "the model",
-                               w->how);
-    return code ? code : collect(&w->apply, w->how->embeddings, w->prediction);
+                               w->options);
+    return code ? code : collect(&w->apply, w->options->embeddings, w->prediction);
 }
 
 static int start_and_run(const starling_model *model, starling_graph *graph,
                          const struct sl_config *config, const bool *given, bool embeddings,
                          struct starling_prediction *p)
 {
-    const struct sl_apply_options how = {.distribution = config->distribution,
-                                         .grid = config->grid,
-                                         .tiles = config->tiles,
-                                         .replication = config->replication,
-                                         .embeddings = embeddings};
+    const struct sl_apply_options options = {.distribution = config->distribution,
+                                             .grid = config->grid,
+                                             .tiles = config->tiles,
+                                             .replication = config->replication,
+                                             .embeddings = embeddings};
     struct sl_runtime rt;
     struct sl_alike alike = {.count = 0};
     sl_alike_add_options(&alike, "predict", sl_config_options, config, given);
@@ -97,7 +97,8 @@ static int start_and_run(const starling_model *model, starling_graph *graph,
     if (code)
         return code;
     sl_talk(rt.rank == 0 && !config->quiet, config->verbose);
-    struct work work = {.rt = &rt, .model = model, .graph = graph, .how = &how, .prediction = p};
+    struct work work = {
+        .rt = &rt, .model = model, .graph = graph, .options = &options, .prediction = p};
     code = sl_runtime_guard(&rt, run_model, &work);
     sl_apply_destroy(&work.apply);
     sl_source_close(&work.source);

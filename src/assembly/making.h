@@ -12,7 +12,7 @@ struct sl_making {
     struct sl_runtime *readers; /* ranks that share the rows of the graph: `rt`, or `alone` if this
                                    rank reads all rows */
     struct sl_runtime alone;
-    const struct sl_assembly *how;
+    const struct sl_assembly *assembly;
     int row_order; /* order of the current rows; the members below follow from it */
     struct sl_source source;
     struct sl_part part;

@@ -27,7 +27,7 @@ static int create_tiles(struct sl_making *m)
     int code = m->left ? 0 : sl_making_diagonals(m);
     if (!code)
         code = sl_making_row_scales(m);
-    if (!code && m->how->lists_copies)
+    if (!code && m->assembly->lists_copies)
         code = sl_making_copies(m);
     code = sl_runtime_agree(m->rt, code);
     if (!code)
@@ -65,18 +65,18 @@ static int make_operands(struct sl_making *m, const struct sl_source *source)
         if (!code)
             code = create_tiles(m);
         if (!code && order == 0)
-            code = sl_runtime_agree(m->rt, sl_making_input(m, m->how->aggregates));
+            code = sl_runtime_agree(m->rt, sl_making_input(m, m->assembly->aggregates));
         sl_making_close(m);
     }
     return code;
 }
 
 int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struct sl_source *source,
-                       const struct sl_assembly *how)
+                       const struct sl_assembly *assembly)
 {
-    *o = (struct sl_operands){.row_orders = source->second_vertex ? 2 : 1, .type = how->type};
-    struct sl_making m = {.o = o, .rt = rt, .alone = {.ranks = 1}, .how = how};
-    m.readers = how->workers ? &m.alone : rt;
+    *o = (struct sl_operands){.row_orders = source->second_vertex ? 2 : 1, .type = assembly->type};
+    struct sl_making m = {.o = o, .rt = rt, .alone = {.ranks = 1}, .assembly = assembly};
+    m.readers = assembly->workers ? &m.alone : rt;
     m.bounds = malloc((size_t)(rt->ranks + 1) * sizeof *m.bounds);
     const int code = make_operands(&m, source);
     free(m.bounds);

@@ -97,16 +97,17 @@ struct sl_operands {
 };
 
 /* Give the vertices the order of the distribution, unless they have it already. A halo takes one
- * part after another, a part for each rank. A selection with hops takes how->hop_shares shares, one
- * after another (sl_source_order_by_hop_shares). Clones keep the order of a selection, hop by hop.
- * Collective. Return 0, SL_ERR_SYSTEM, or SL_ERR_DATA if --partition is wrong. */
+ * part after another, a part for each rank. A selection with hops takes assembly->hop_shares
+ * shares, one after another (sl_source_order_by_hop_shares). Clones keep the order of a selection,
+ * hop by hop. Collective. Return 0, SL_ERR_SYSTEM, or SL_ERR_DATA if --partition is wrong. */
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
-                      const struct sl_assembly *how);
+                      const struct sl_assembly *assembly);
 
 /* Give `ordered`, which may be the source, the order of a halo of `ranks` ranks. Collective;
  * returns as sl_operands_order. */
 int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *source,
-                               const struct sl_assembly *how, int ranks, struct sl_source *ordered);
+                               const struct sl_assembly *assembly, int ranks,
+                               struct sl_source *ordered);
 
 /* Whether Â·X can be made once on a distribution. Clones must meet, and need `whole` rows: dense
  * features, or a graph with all neighbours. */
@@ -120,16 +121,16 @@ double sl_operands_aggregated_entries(double n, double nnz, double width, double
 bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width);
 
 /* Return the bytes of the widest row that an aggregation may send. */
-int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *how);
+int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *assembly);
 
 /* Return the weights of covers of S, or (`transposed`) of its transpose. A symmetric S serves both
  * directions. */
-struct sl_cover_weights sl_operands_weights(const struct sl_assembly *how, bool symmetric,
+struct sl_cover_weights sl_operands_weights(const struct sl_assembly *assembly, bool symmetric,
                                             bool transposed);
 
 /* Return the options of a run's cuts. */
 struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
-                                            const struct sl_assembly *how);
+                                            const struct sl_assembly *assembly);
 
 /* Free the lists of operands->rows, once copies are made of them. */
 void sl_operands_forget_rows(struct sl_operands *operands);
@@ -138,7 +139,7 @@ void sl_operands_forget_rows(struct sl_operands *operands);
  * wrong, or has no degree to normalise by) or SL_ERR_SYSTEM, the same on all ranks; call
  * sl_operands_destroy in either case. */
 int sl_operands_create(struct sl_operands *operands, struct sl_runtime *rt,
-                       const struct sl_source *source, const struct sl_assembly *how);
+                       const struct sl_source *source, const struct sl_assembly *assembly);
 void sl_operands_destroy(struct sl_operands *operands);
 
 #endif

@@ -16,11 +16,12 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *how)
+int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *assembly)
 {
-    const int64_t hidden = how->layers > 1 ? state_columns(how->heads, how->hidden) : 0,
-                  last = state_columns(how->out_heads, how->out_heads * source->classes);
-    int64_t widest = larger(larger(source->classes, how->hidden), larger(hidden, last));
+    const int64_t hidden =
+                      assembly->layers > 1 ? state_columns(assembly->heads, assembly->hidden) : 0,
+                  last = state_columns(assembly->out_heads, assembly->out_heads * source->classes);
+    int64_t widest = larger(larger(source->classes, assembly->hidden), larger(hidden, last));
     if (source->feature_form != SL_FEATURES_IDENTITY && source->features > widest)
         widest = source->features;
     return sl_leading(widest, SL_FLOAT32) * (int64_t)sizeof(float);
@@ -38,34 +39,35 @@ static void add_weights(const struct sl_reducer *reducer, enum sl_type moved,
 /* Return the weights of a hidden layer of attention: words of a moved row, and words of a state
  * with its row operands (graphs/reduce_attention.c). Covers are found sooner with small numbers, so
  * the ratio is rounded. */
-static struct sl_cover_weights attention_weights(const struct sl_assembly *how, bool symmetric,
+static struct sl_cover_weights attention_weights(const struct sl_assembly *assembly, bool symmetric,
                                                  bool transposed)
 {
     enum { ROW = 4 };
-    const int64_t all = how->hidden, projected = all + 2 * how->heads, scores = 2 * how->heads + 1;
+    const int64_t all = assembly->hidden, projected = all + 2 * assembly->heads,
+                  scores = 2 * assembly->heads + 1;
     int64_t row = 0, result = 0;
     if (!transposed || symmetric) {
         row += projected;
-        result += state_columns(how->heads, all) + scores;
+        result += state_columns(assembly->heads, all) + scores;
     }
     if (transposed || symmetric) {
-        row += all + how->heads + scores;
+        row += all + assembly->heads + scores;
         result += 2 * projected;
     }
     return (struct sl_cover_weights){ROW, (int)((ROW * result + row / 2) / row)};
 }
 
-struct sl_cover_weights sl_operands_weights(const struct sl_assembly *how, bool symmetric,
+struct sl_cover_weights sl_operands_weights(const struct sl_assembly *assembly, bool symmetric,
                                             bool transposed)
 {
-    const struct sl_reducer *forward = how->reducer;
+    const struct sl_reducer *forward = assembly->reducer;
     struct sl_cover_weights weights = {0};
-    if (how->heads > 0)
-        return attention_weights(how, symmetric, transposed);
+    if (assembly->heads > 0)
+        return attention_weights(assembly, symmetric, transposed);
     if (!transposed || !forward->back)
-        add_weights(forward, how->type, &weights);
+        add_weights(forward, assembly->type, &weights);
     if (forward->back && (transposed || symmetric))
-        add_weights(forward->back, forward->back->linear ? how->type : SL_FLOAT32, &weights);
+        add_weights(forward->back, forward->back->linear ? assembly->type : SL_FLOAT32, &weights);
     return weights;
 }
 
@@ -86,11 +88,11 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
         .row_cut = source->row_cut,
         .col_cut = source->col_cut,
         .block_cols = form->block_cols,
-        .row_bytes = sl_operands_row_bytes(&m->source, m->how),
+        .row_bytes = sl_operands_row_bytes(&m->source, m->assembly),
         .transposed = source->transposed,
         .has_values = form->has_values,
-        .numbered = m->how->reducer->numbered,
-        .weights = sl_operands_weights(m->how, m->part.data.symmetric, source->transposed),
+        .numbered = m->assembly->reducer->numbered,
+        .weights = sl_operands_weights(m->assembly, m->part.data.symmetric, source->transposed),
         .row = row,
         .context = context,
         .all = all,
@@ -138,8 +140,8 @@ static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const i
     const int columns_in = transposed ? m->row_order : sl_making_other_order(m);
     const struct sl_partition *p = sl_making_partition(m);
     struct sl_adjacency_rows rows;
-    int code =
-        sl_runtime_agree(m->rt, sl_adjacency_rows_open(&rows, a, m->part.first, m->how->loops));
+    int code = sl_runtime_agree(
+        m->rt, sl_adjacency_rows_open(&rows, a, m->part.first, m->assembly->loops));
     rows.diagonal = diagonal;
     const struct sl_spread_source source = {
         .first = m->part.first,
@@ -173,7 +175,7 @@ int sl_making_adjacencies(struct sl_making *m)
         code = sl_runtime_agree(m->rt, turn_columns(m, &blocks, &a, &diagonal));
     if (!code)
         code = create_adjacency(m, &a, diagonal, false);
-    if (!code && !m->part.data.symmetric && !m->how->forward_only)
+    if (!code && !m->part.data.symmetric && !m->assembly->forward_only)
         code = create_adjacency(m, &a, diagonal, true);
     sl_block_free_all(&blocks);
     return code;

@@ -12,7 +12,8 @@
 #include "graphs/vertex_cut.h"
 
 int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *source,
-                               const struct sl_assembly *how, int ranks, struct sl_source *ordered)
+                               const struct sl_assembly *assembly, int ranks,
+                               struct sl_source *ordered)
 {
     int32_t *part = malloc((size_t)(source->vertices + 1) * sizeof *part);
     int code = sl_runtime_agree(rt, part ? 0
@@ -20,7 +21,7 @@ int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *so
                                                     "no memory for the parts of %lld vertices",
                                                     (long long)source->vertices));
     if (!code)
-        code = sl_source_find_parts(rt, source, ranks, how->seed, how->partition, part);
+        code = sl_source_find_parts(rt, source, ranks, assembly->seed, assembly->partition, part);
     if (!code)
         code = sl_runtime_agree(rt, sl_source_order_by_parts(ordered, ranks, part));
     free(part);
@@ -28,38 +29,38 @@ int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *so
 }
 
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
-                      const struct sl_assembly *how)
+                      const struct sl_assembly *assembly)
 {
     const bool known = source->part_cut && source->parts == rt->ranks; /* see sl_scenario_decide */
-    const int shares = how->hop_shares > 0 ? how->hop_shares : rt->ranks;
-    if (!how->kind->parts && !how->kind->clones && source->hop_cut && shares > 1)
+    const int shares = assembly->hop_shares > 0 ? assembly->hop_shares : rt->ranks;
+    if (!assembly->kind->parts && !assembly->kind->clones && source->hop_cut && shares > 1)
         return sl_runtime_agree(rt, sl_source_order_by_hop_shares(source, shares));
-    return how->kind->parts && (rt->ranks > 1 || how->partition) && !known
-               ? sl_operands_order_by_parts(rt, source, how, rt->ranks, source)
+    return assembly->kind->parts && (rt->ranks > 1 || assembly->partition) && !known
+               ? sl_operands_order_by_parts(rt, source, assembly, rt->ranks, source)
                : 0;
 }
 
 struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
-                                            const struct sl_assembly *how)
+                                            const struct sl_assembly *assembly)
 {
     return (struct sl_partition_options){
-        .balance = how->balance,
-        .tiles = how->tiles,
+        .balance = assembly->balance,
+        .tiles = assembly->tiles,
         .cores = rt->all_cores,
         .gpus = rt->all_gpus,
         .shared = !rt->process->gpus_only,
         .gpu_bytes = rt->gpu_bytes,
         .workers = rt->process->workers > 0 ? rt->process->workers : 1,
-        .ranks = how->workers ? rt->ranks : 0,
-        .rank_workers = how->workers,
-        .width = how->hidden,
+        .ranks = assembly->workers ? rt->ranks : 0,
+        .rank_workers = assembly->workers,
+        .width = assembly->hidden,
         .link = rt->link_bytes,
     };
 }
 
 /* Check that every matrix has a column for each column of the grid. */
 static int check_widths(const struct sl_grid *grid, const struct sl_source *source,
-                        const struct sl_assembly *how)
+                        const struct sl_assembly *assembly)
 {
     const struct {
         const char *what;
@@ -67,15 +68,16 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     } widths[] = {
         {"the features", source->features},
         {"the classes", source->classes},
-        {"--hidden", how->inner ? how->hidden : INT64_MAX},
-        {"the hidden units of a sub-model", how->least_units > 0 ? how->least_units : INT64_MAX},
-        {"--heads", how->layers > 1 && how->heads > 0 ? how->heads : INT64_MAX}};
+        {"--hidden", assembly->inner ? assembly->hidden : INT64_MAX},
+        {"the hidden units of a sub-model",
+         assembly->least_units > 0 ? assembly->least_units : INT64_MAX},
+        {"--heads", assembly->layers > 1 && assembly->heads > 0 ? assembly->heads : INT64_MAX}};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         if (widths[w].width < grid->columns)
             return sl_error(SL_ERR_USAGE,
                             "%s: the grid of ranks is %dx%dx%d, and %s are %lld (expected no fewer "
                             "than the grid's %d columns: --grid RxCxD with a smaller C)",
-                            how->grid.rows > 0 ? "--grid" : "--distribution", grid->rows,
+                            assembly->grid.rows > 0 ? "--grid" : "--distribution", grid->rows,
                             grid->columns, grid->depth, widths[w].what, (long long)widths[w].width,
                             grid->columns);
     return 0;
@@ -85,10 +87,11 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
  * tiles, and the dense rows of the largest rank. */
 static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p)
 {
-    const struct sl_assembly *how = m->how;
-    int64_t widest = m->source.classes > how->hidden ? m->source.classes : how->hidden;
+    const struct sl_assembly *assembly = m->assembly;
+    int64_t widest = m->source.classes > assembly->hidden ? m->source.classes : assembly->hidden;
     int64_t rows = 0;
-    const bool features = how->aggregates || m->source.features < how->hidden || how->spmm_first;
+    const bool features =
+        assembly->aggregates || m->source.features < assembly->hidden || assembly->spmm_first;
     if (features && m->source.features > widest)
         widest = m->source.features;
     for (int r = 0; r < p->ranks; r++) {
@@ -104,11 +107,11 @@ static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p
 static bool wants_cusparse(const struct sl_making *m, const struct sl_partition *p)
 {
     const int64_t n = m->source.vertices, nnz = m->source.adjacency.indices.count + n;
-    const int64_t widths[] = {m->how->hidden, m->source.classes, m->source.features};
+    const int64_t widths[] = {m->assembly->hidden, m->source.classes, m->source.features};
     bool wants = false;
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         wants = wants || sl_spmm_choice_wants(&m->rt->spmm, n * p->tiles, nnz, widths[w]);
-    return wants && m->rt->all_gpus > 0 && m->how->type == SL_FLOAT32;
+    return wants && m->rt->all_gpus > 0 && m->assembly->type == SL_FLOAT32;
 }
 
 /* Return whether sparse tiles stand alone, the same on all ranks. Otherwise the tiles of a row tile
@@ -116,45 +119,46 @@ static bool wants_cusparse(const struct sl_making *m, const struct sl_partition 
  * tile is too large for a task on a GPU. */
 static bool tiles_stand_alone(const struct sl_making *m, const struct sl_partition *p)
 {
-    return m->how->reducer->alone || !sl_task_holds(m->rt, met_bytes(m, p)) || wants_cusparse(m, p);
+    return m->assembly->reducer->alone || !sl_task_holds(m->rt, met_bytes(m, p)) ||
+           wants_cusparse(m, p);
 }
 
 static int create_distribution(struct sl_making *m)
 {
     struct sl_operands *o = m->o;
-    const struct sl_assembly *how = m->how;
+    const struct sl_assembly *assembly = m->assembly;
     const struct sl_partition *p = sl_making_partition(m);
     struct sl_distribution *d = &o->distribution[m->row_order];
     *d = (struct sl_distribution){
-        .kind = how->kind,
+        .kind = assembly->kind,
         .own = d->own, /* kept if rows are cut again */
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
         .temporaries = &o->temporaries,
-        .relay = how->relay,
-        .own_first = how->own_first,
+        .relay = assembly->relay,
+        .own_first = assembly->own_first,
         .tiles_alone = tiles_stand_alone(m, p),
-        .drops_adjacency = how->drops_adjacency,
+        .drops_adjacency = assembly->drops_adjacency,
         .ranks = m->rt->ranks,
         .tiles = p->tiles,
         .rank_cut = p->rank_cut,
         .row_cut = p->row_cut,
         .hop = p->hop,
     };
-    int code =
-        sl_grid_choose(how->distribution, how->replication, how->grid, m->rt->ranks, &d->grid);
+    int code = sl_grid_choose(assembly->distribution, assembly->replication, assembly->grid,
+                              m->rt->ranks, &d->grid);
     if (!code)
-        code = check_widths(&d->grid, &m->source, how);
+        code = check_widths(&d->grid, &m->source, assembly);
     return code || d->own ? code : d->kind->create(d);
 }
 
 int sl_making_cut(struct sl_making *m)
 {
-    struct sl_partition_options options = sl_operands_cut(m->rt, m->how);
+    struct sl_partition_options options = sl_operands_cut(m->rt, m->assembly);
     if (m->row_order > 0)
         options.tiles = m->o->partition->tiles;
     struct sl_source source = m->source;
-    if (m->how->kind->clones) /* clones are cut again later, by their hops */
+    if (m->assembly->kind->clones) /* clones are cut again later, by their hops */
         source.hop_cut = NULL;
     int code = sl_partition_create(m->readers, &m->o->partition[m->row_order], &source, &options);
     if (!code)
@@ -202,19 +206,19 @@ static float partial_factor(const struct sl_clones *clones, int64_t k, bool loop
 
 /* Set *factors (rows) to the factors of this rank's partial sums; NULL if clones meet, or partial
  * sums are not scaled. */
-static int find_factors(const struct sl_assembly *how, const struct sl_clones *clones, int ranks,
-                        float **factors)
+static int find_factors(const struct sl_assembly *assembly, const struct sl_clones *clones,
+                        int ranks, float **factors)
 {
     const int64_t rows = clones->part.data.adjacency.rows;
     *factors = NULL;
-    if (ranks == 1 || how->delay == SL_DELAY_EXACT || !how->scales_partials ||
-        !how->reducer->linear)
+    if (ranks == 1 || assembly->delay == SL_DELAY_EXACT || !assembly->scales_partials ||
+        !assembly->reducer->linear)
         return 0;
     *factors = malloc((size_t)(rows + 1) * sizeof **factors);
     if (!*factors)
         return sl_error(SL_ERR_SYSTEM, "no memory for the factors of %lld clones", (long long)rows);
     for (int64_t k = 0; k < rows; k++)
-        (*factors)[k] = partial_factor(clones, k, how->loops);
+        (*factors)[k] = partial_factor(clones, k, assembly->loops);
     return 0;
 }
 
@@ -227,14 +231,14 @@ static int take_clones(struct sl_making *m, struct sl_clones *clones)
     int code = sl_partition_recut(m->rt, o->partition, clones->bounds, &clones->part,
                                   m->source.hop_cut ? clones->hop : NULL);
     if (!code)
-        code = sl_runtime_agree(m->rt, find_factors(m->how, clones, m->rt->ranks, &factors));
+        code = sl_runtime_agree(m->rt, find_factors(m->assembly, clones, m->rt->ranks, &factors));
     if (!code)
         code = create_distribution(m);
     if (!code)
         code = sl_vertex_cut_create(sl_vertex_cut_of(o->distribution), m->rt,
                                     &(struct sl_clone_lists){
-                                        .delay = m->how->delay,
-                                        .row_bytes = sl_operands_row_bytes(&m->source, m->how),
+                                        .delay = m->assembly->delay,
+                                        .row_bytes = sl_operands_row_bytes(&m->source, m->assembly),
                                         .fingerprint = fingerprint,
                                         .row_cut = o->partition->row_cut,
                                         .rank_cut = o->partition->rank_cut,
@@ -263,14 +267,15 @@ static int take_clones(struct sl_making *m, struct sl_clones *clones)
 static int cut_vertices(struct sl_making *m)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
-    const uint64_t seed = m->how->seed;
+    const uint64_t seed = m->assembly->seed;
     int32_t *share = malloc((size_t)(a->indptr[a->rows] + 1) * sizeof *share);
     struct sl_clones clones = {0};
     int code = share ? sl_making_diagonals(m)
                      : sl_error(SL_ERR_SYSTEM, "no memory for the parts of edges");
     code = sl_runtime_agree(m->rt, code);
     if (!code)
-        code = sl_edge_shares_find(m->rt, &m->source, &m->part, m->how->partition, seed, share);
+        code =
+            sl_edge_shares_find(m->rt, &m->source, &m->part, m->assembly->partition, seed, share);
     if (!code)
         code = sl_clones_create(m->rt,
                                 &(struct sl_home){
@@ -281,7 +286,7 @@ static int cut_vertices(struct sl_making *m)
                                     .edge_part = share,
                                     .seed = seed,
                                     .source = &m->source,
-                                    .delay = m->how->delay,
+                                    .delay = m->assembly->delay,
                                     .several = m->source.labels.data && m->source.labels.dims == 2,
                                 },
                                 &clones);
@@ -298,12 +303,12 @@ static int read_part(struct sl_making *m)
 {
     const int64_t first = m->bounds[m->rt->rank], rows = m->bounds[m->rt->rank + 1] - first;
     struct sl_source source = m->source;
-    const bool stay =
-        sl_making_can_store(m) && !m->how->aggregates && m->how->row_norm == SL_ROW_NORM_NONE;
+    const bool stay = sl_making_can_store(m) && !m->assembly->aggregates &&
+                      m->assembly->row_norm == SL_ROW_NORM_NONE;
     if (stay)
         source.feature_form = SL_FEATURES_IDENTITY;
     const int code =
-        m->how->workers
+        m->assembly->workers
             ? sl_runtime_agree(m->rt, sl_source_read_all(&source, first, rows, &m->part))
             : sl_source_read(m->rt, &source, first, rows, &m->part);
     if (stay)
@@ -325,25 +330,25 @@ int sl_making_read(struct sl_making *m)
     o->symmetric = m->part.data.symmetric;
     o->merged_edges = m->part.data.merged_edges;
     o->bytes_read += m->part.bytes_read;
-    code = m->how->kind->clones ? cut_vertices(m) : 0;
+    code = m->assembly->kind->clones ? cut_vertices(m) : 0;
     if (code)
         return code;
-    if (!m->how->workers)
+    if (!m->assembly->workers)
         sl_partition_measure(rt, p, &m->part);
-    const bool adds = m->how->reducer->linear && o->type == SL_FLOAT32;
+    const bool adds = m->assembly->reducer->linear && o->type == SL_FLOAT32;
     const struct sl_caches caches = {
         .last_bytes = rt->cache_bytes,
         .own_bytes = adds ? rt->own_cache_bytes : 0, /* other sums cost more in blocks */
         .sharers = (rt->all_cores + rt->ranks - 1) / rt->ranks,
         .cores = rt->all_cores,
         .tiles = p->tiles,
-        .ranks = m->how->workers ? rt->ranks : 0,
+        .ranks = m->assembly->workers ? rt->ranks : 0,
         .rank_cut = m->bounds,
     };
-    p->block_cols =
-        m->how->block_cols ? m->how->block_cols
-        : rt->all_gpus > 0 /* GPUs have no such cache */
-            ? m->part.data.adjacency.cols
-            : sl_partition_block_cols(m->readers, &m->part.data.adjacency, m->how->hidden, &caches);
+    p->block_cols = m->assembly->block_cols ? m->assembly->block_cols
+                    : rt->all_gpus > 0 /* GPUs have no such cache */
+                        ? m->part.data.adjacency.cols
+                        : sl_partition_block_cols(m->readers, &m->part.data.adjacency,
+                                                  m->assembly->hidden, &caches);
     return 0;
 }

@@ -125,7 +125,7 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum
 bool sl_making_can_store(const struct sl_making *m)
 {
     const struct sl_distribution *d = m->o->distribution;
-    return m->how->loads && d->grid.columns == 1 && !d->kind->clones && m->o->row_orders == 1;
+    return m->assembly->loads && d->grid.columns == 1 && !d->kind->clones && m->o->row_orders == 1;
 }
 
 /* Set the factors of rows that stay in the files to the same values as feature_row. */
@@ -162,8 +162,9 @@ static struct sl_sparse_form feature_form(const struct sl_making *m, int64_t wid
 {
     enum { CACHE_BYTES = 32 * 1024, SLICE_BYTES = 256, LEAST_ENTRIES = 16 };
     const struct sl_dataset *data = &m->part.data;
-    const int64_t rows = data->adjacency.rows, heads = m->how->heads > 0 ? m->how->heads : 1,
-                  bytes = 4 * sl_padded(m->how->hidden * heads),
+    const int64_t rows = data->adjacency.rows,
+                  heads = m->assembly->heads > 0 ? m->assembly->heads : 1,
+                  bytes = 4 * sl_padded(m->assembly->hidden * heads),
                   cols = CACHE_BYTES / (bytes < SLICE_BYTES ? bytes : SLICE_BYTES);
     int64_t sums[] = {rows,
                       data->feature_form == SL_FEATURES_CSR ? data->features_csr.indptr[rows] : 0};
@@ -174,7 +175,7 @@ static struct sl_sparse_form feature_form(const struct sl_making *m, int64_t wid
     return (struct sl_sparse_form){
         .block_cols = full ? cols : width,
         .has_values = true,
-        .mirrored = full && m->how->keeps_features && !m->how->forward_only,
+        .mirrored = full && m->assembly->keeps_features && !m->assembly->forward_only,
     };
 }
 
@@ -275,7 +276,7 @@ static int open_aggregate(struct sl_runtime *rt, const struct sl_making *m,
                       rt, aggregate,
                       &(struct sl_aggregate_factors){.adjacency = &m->part.data.adjacency,
                                                      .first = m->part.first,
-                                                     .loops = m->how->loops,
+                                                     .loops = m->assembly->loops,
                                                      .left = m->left,
                                                      .own = own,
                                                      .bounds = bounds,
@@ -459,9 +460,10 @@ static int open_dense(struct wider *w, int64_t width)
     for (int64_t e = 0; e < width; e++)
         w->features.columns[e] = (int32_t)e;
     for (int64_t k = 0; k < m->part.data.adjacency.rows; k++)
-        m->right[k] /= norm_of(m->how->row_norm, width, m->part.data.features_dense + k * width);
+        m->right[k] /=
+            norm_of(m->assembly->row_norm, width, m->part.data.features_dense + k * width);
     const int code =
-        sl_adjacency_rows_open(rows, &m->part.data.adjacency, m->part.first, m->how->loops);
+        sl_adjacency_rows_open(rows, &m->part.data.adjacency, m->part.first, m->assembly->loops);
     rows->left = m->left;
     rows->right = m->right;
     return code;
@@ -472,7 +474,7 @@ static int open_wider(const struct sl_making *m, const struct features *x, int64
 {
     const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
     struct sl_runtime alone = {.ranks = 1};
-    *w = (struct wider){.making = {.how = m->how}, .features = *x};
+    *w = (struct wider){.making = {.assembly = m->assembly}, .features = *x};
     w->features.making = &w->making;
     if (m->part.data.adjacency.rows == 0 || (dense && m->rt->plans))
         return 0;
@@ -527,8 +529,8 @@ int sl_making_input(struct sl_making *m, bool aggregate)
     struct sl_operands *o = m->o;
     const int64_t width = m->part.data.features;
     const bool dense = m->source.feature_form == SL_FEATURES_DENSE;
-    const bool keep = !m->how->loops; /* without loops, a vertex has a weight of its own */
-    struct features x = {.making = m, .norm = m->how->row_norm};
+    const bool keep = !m->assembly->loops; /* without loops, a vertex has a weight of its own */
+    struct features x = {.making = m, .norm = m->assembly->row_norm};
     aggregate = aggregate && sl_operands_can_aggregate(dense || m->source.aggregated_from != NULL,
                                                        o->distribution);
     x.columns = malloc((size_t)width * sizeof *x.columns);
@@ -546,7 +548,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
             code = dense ? create_dense_input(o, m->rt, o->type, width, feature_row, &x, &o->own)
                          : create_sparse_input(m, width, feature_row, &x, &o->own);
     } else if (!code) {
-        x.right = m->how->alone_first ? NULL : m->right;
+        x.right = m->assembly->alone_first ? NULL : m->right;
         if (!dense)
             code = create_sparse_input(m, width, feature_row, &x, &o->input);
         else if (!aggregate && sl_making_can_store(m))

@@ -35,19 +35,19 @@ static double add_row(const struct sl_making *m, int64_t k, double sum)
 /* Return the divisor of row k of S: its sum, or the number of its entries. */
 static double row_divisor(const struct sl_making *m, enum sl_norm norm, int64_t k)
 {
-    const int64_t count = row_entries(m, k) + m->how->loops;
+    const int64_t count = row_entries(m, k) + m->assembly->loops;
     if (norm == SL_NORM_NONE)
         return 1.0;
     if (norm == SL_NORM_COUNT) /* a vertex without neighbours is divided by 1 */
         return count ? (double)count : 1.0;
-    return add_row(m, k, m->how->loops);
+    return add_row(m, k, m->assembly->loops);
 }
 
 /* Refuse negative edge weights where attention divides by sums of weights. */
 static int check_weights(const struct sl_making *m)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
-    for (int64_t k = 0; a->values && m->how->positive && k < a->rows; k++)
+    for (int64_t k = 0; a->values && m->assembly->positive && k < a->rows; k++)
         for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
             if (!(a->values[e] >= 0.0f))
                 return sl_error(SL_ERR_DATA,
@@ -61,7 +61,7 @@ static int check_weights(const struct sl_making *m)
 int sl_making_diagonals(struct sl_making *m)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
-    const enum sl_norm norm = m->how->norm;
+    const enum sl_norm norm = m->assembly->norm;
     if (check_weights(m))
         return SL_ERR_DATA;
     m->left = malloc((size_t)(a->rows + 1) * sizeof *m->left);
@@ -88,7 +88,7 @@ int sl_making_diagonals(struct sl_making *m)
 static bool is_root(const struct sl_making *m, int64_t k)
 {
     const struct sl_source *source = &m->source;
-    const bool clones = m->how->kind->clones;
+    const bool clones = m->assembly->kind->clones;
     if (clones && m->diagonal[k] < 0)
         return false;
     return !source->whole ||
@@ -167,7 +167,7 @@ int sl_making_copies(struct sl_making *m)
     };
     if (!m->o->rows.vertex || !m->o->rows.role)
         return sl_error(SL_ERR_SYSTEM, "no memory for the numbers of %lld rows", (long long)count);
-    (m->how->kind->clones ? list_clones : list_vertices)(m, first, count);
+    (m->assembly->kind->clones ? list_clones : list_vertices)(m, first, count);
     return 0;
 }
 
@@ -200,7 +200,7 @@ static int create_target(struct sl_making *m, int i, const int32_t *split_of)
 {
     const struct sl_partition *p = sl_making_partition(m);
     const struct sl_dataset *data = &m->part.data;
-    const enum sl_target_form form = m->how->objective.loss->form;
+    const enum sl_target_form form = m->assembly->objective.loss->form;
     const int64_t columns = m->source.classes, width = sl_target_width(form, columns);
     const int64_t rows = p->row_cut[i + 1] - p->row_cut[i],
                   first = sl_making_local(m, p->row_cut[i]);
@@ -263,7 +263,7 @@ static int create_weights(struct sl_making *m, const int64_t *count)
             several ? count[classes + c] : m->o->split_count[SL_SPLIT_TRAIN] - count[c];
         const double all = (double)(zeros + count[c]);
         const double values = (zeros > 0) + (count[c] > 0);
-        const bool one = m->how->objective.loss->form == SL_TARGET_CLASS;
+        const bool one = m->assembly->objective.loss->form == SL_TARGET_CLASS;
         weight[c] = balanced(all, values, zeros);
         weight[classes + c] = balanced(all, one ? (double)present : values, count[c]);
     }
@@ -286,7 +286,7 @@ static int count_labels(struct sl_making *m, const int32_t *split_of)
         count_part(m, split_of, count);
         sl_runtime_sum(m->readers, o->split_count, SL_SPLITS);
         sl_runtime_sum(m->readers, count, 2 * classes);
-        if (m->how->objective.balanced && !o->weights.rows)
+        if (m->assembly->objective.balanced && !o->weights.rows)
             code = sl_runtime_agree(m->rt, create_weights(m, count));
     }
     for (int64_t c = 0; !code && c < classes; c++)
@@ -300,7 +300,7 @@ int sl_making_targets(struct sl_making *m)
     struct sl_operands *o = m->o;
     const struct sl_dataset *data = &m->part.data;
     const int tiles = sl_making_partition(m)->tiles;
-    o->objective = m->how->objective;
+    o->objective = m->assembly->objective;
     int32_t *split_of = calloc((size_t)data->adjacency.rows + 1, sizeof *split_of);
     struct sl_tile *target = o->target[m->row_order] = calloc((size_t)tiles, sizeof *target);
     int code = split_of && target

@@ -13,7 +13,7 @@ static int hops_of(const struct sl_batches *b)
 {
     const struct sl_model *model = b->whole->network.model;
     int hops = 0;
-    for (int l = sl_batches_read_aggregated(b->config, &b->how); l < model->layers; l++)
+    for (int l = sl_batches_read_aggregated(b->config, &b->options); l < model->layers; l++)
         hops += !model->layer[l].shape.kind->alone;
     return hops;
 }
@@ -23,8 +23,8 @@ static int hops_of(const struct sl_batches *b)
 static int hops_between(const struct sl_batches *b)
 {
     const int all = hops_of(b);
-    const bool refreshes = b->groups.count > 1 && b->how.preload > 0;
-    return refreshes && b->how.preload < all ? b->how.preload : all;
+    const bool refreshes = b->groups.count > 1 && b->options.preload > 0;
+    return refreshes && b->options.preload < all ? b->options.preload : all;
 }
 
 /* Select one vertex for a group without vertices, since a graph needs a row. The vertex counts
@@ -46,12 +46,12 @@ static int select_stand_in(const struct sl_batches *b, struct sl_selection *sele
 static int select_from(const struct sl_batches *b, const int64_t *inner, int64_t count,
                        uint32_t draw, int hops, struct sl_selection *selection)
 {
-    const bool alone = b->how.kind->alone, own_degrees = alone || b->how.sampled;
+    const bool alone = b->options.kind->alone, own_degrees = alone || b->options.sampled;
     const struct sl_selection_options options = {
-        .hops = alone            ? 0
-                : b->how.sampled ? b->how.hops
-                                 : hops,
-        .fanout = b->how.fanout,
+        .hops = alone                ? 0
+                : b->options.sampled ? b->options.hops
+                                     : hops,
+        .fanout = b->options.fanout,
         .seed = (uint64_t)b->config->seed,
         .draw = draw,
         .keeps_last_rows = own_degrees,
@@ -65,7 +65,7 @@ static int select_from(const struct sl_batches *b, const int64_t *inner, int64_t
         selection->source.row_entries = NULL;
         selection->source.row_weight = NULL;
     }
-    if (!code && sl_batches_read_aggregated(b->config, &b->how)) {
+    if (!code && sl_batches_read_aggregated(b->config, &b->options)) {
         selection->source.aggregated_from = b->source;
         selection->source.aggregated_row = selection->row;
     }
@@ -76,7 +76,7 @@ int sl_batch_select(const struct sl_batches *b, const int64_t *inner, int64_t co
                     int hops, struct sl_selection *selection)
 {
     int64_t *kept = NULL, left = 0;
-    if (!b->how.needed)
+    if (!b->options.needed)
         return select_from(b, inner, count, draw, hops, selection);
     int code = sl_needed_keep(b->source, SL_SPLIT_TRAIN, inner, count, &kept, &left);
     if (!code)
@@ -177,21 +177,21 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
 {
     struct sl_runtime *rt = sl_batches_own(b);
     struct sl_pass *pass = &batch->pass;
-    struct sl_assembly how = sl_config_assembly(b->config);
+    struct sl_assembly assembly = sl_config_assembly(b->config);
     if (b->config->groups.given)
-        how.partition = NULL; /* --partition has cut the vertices among groups */
-    how.objective.balanced = false;
-    how.loads = sl_batches_read_features(b);
-    how.lists_copies = has_copies(b);
-    how.tiles = tiles;
-    how.workers = sl_batches_are_drawn(b) && reads_all(b) ? b->workers : NULL;
-    how.hop_shares = b->how.needed ? b->tiles.shares : 0;
-    how.forward_only = pass->network.evaluates;
+        assembly.partition = NULL; /* --partition has cut the vertices among groups */
+    assembly.objective.balanced = false;
+    assembly.loads = sl_batches_read_features(b);
+    assembly.lists_copies = has_copies(b);
+    assembly.tiles = tiles;
+    assembly.workers = sl_batches_are_drawn(b) && reads_all(b) ? b->workers : NULL;
+    assembly.hop_shares = b->options.needed ? b->tiles.shares : 0;
+    assembly.forward_only = pass->network.evaluates;
     int code = check_copies(b);
     if (!code)
-        code = sl_operands_order(rt, &selection->source, &how);
+        code = sl_operands_order(rt, &selection->source, &assembly);
     if (!code)
-        code = sl_pass_open(pass, rt, &selection->source, b->config, &how);
+        code = sl_pass_open(pass, rt, &selection->source, b->config, &assembly);
     code = sl_runtime_agree(b->rt, code);
     if (code)
         return code;

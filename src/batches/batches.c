@@ -31,7 +31,7 @@ struct sl_batches_tiles sl_batches_tiles(const struct sl_config *config)
 
 static int create_lists(struct sl_batches *b)
 {
-    b->steps = sl_batches_options_steps(&b->how);
+    b->steps = sl_batches_options_steps(&b->options);
     const int count = sl_batches_rotate(b) ? 2 : b->steps;
     b->batch = calloc((size_t)count, sizeof *b->batch);
     if (!b->batch)
@@ -131,14 +131,14 @@ void sl_batches_leave(struct sl_batches *b)
 /* Return how many times samples were drawn anew before an epoch. */
 static int64_t draw_of(const struct sl_batches *b, int64_t epoch)
 {
-    return b->how.sampled && b->config->resample > 0 ? (epoch - 1) / b->config->resample : 0;
+    return b->options.sampled && b->config->resample > 0 ? (epoch - 1) / b->config->resample : 0;
 }
 
 /* Count the batch's inner and training vertices, in all groups. */
 static void add_sizes(const struct sl_batches *b, int64_t epoch, int step, struct sl_batch *batch)
 {
-    const int64_t first = step * b->how.each, sets = b->how.sets,
-                  end = first + b->how.each < sets ? first + b->how.each : sets;
+    const int64_t first = step * b->options.each, sets = b->options.sets,
+                  end = first + b->options.each < sets ? first + b->options.each : sets;
     batch->size = (struct sl_set_size){0};
     for (int64_t p = first; p < end; p++) {
         const struct sl_set_size *size = &b->size[sl_batches_set_at(b, epoch, p)];
@@ -149,7 +149,7 @@ static void add_sizes(const struct sl_batches *b, int64_t epoch, int step, struc
 
 static int draw_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_batch *batch)
 {
-    int64_t *inner = malloc((size_t)(b->set_cut[b->how.sets] + 1) * sizeof *inner), count = 0;
+    int64_t *inner = malloc((size_t)(b->set_cut[b->options.sets] + 1) * sizeof *inner), count = 0;
     int code = inner ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the vertices of a batch");
     sl_runtime_fail_alone(b->draws);
     code = sl_runtime_agree(b->rt, code);
@@ -232,7 +232,7 @@ static int make_sets(struct sl_batches *b)
 
 static bool validates_apart(const struct sl_batches *b)
 {
-    return b->how.needed && b->groups.count == 1 && !b->independent &&
+    return b->options.needed && b->groups.count == 1 && !b->independent &&
            sl_config_evaluates(b->config);
 }
 
@@ -281,7 +281,7 @@ int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl
                              .tiles = sl_batches_tiles(config),
                              .agreed = -1,
                              .places = {.shared = true}};
-    const int code = sl_batches_parse(config, &b->how);
+    const int code = sl_batches_parse(config, &b->options);
     return code ? code : sl_batches_group(b);
 }
 

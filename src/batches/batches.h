@@ -55,7 +55,7 @@ struct sl_batches {
     struct sl_runtime *rt;          /* view of all ranks */
     struct sl_pass *whole;          /* the whole graph on all ranks */
     const struct sl_rates *core;
-    struct sl_batches_options how;
+    struct sl_batches_options options;
     struct sl_batches_tiles tiles;
     struct sl_model **model; // (models): a step trains all of them on its graph
     int models;

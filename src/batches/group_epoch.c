@@ -34,10 +34,10 @@ static double entries_of_features(const struct sl_source *source, bool summed)
 }
 
 int sl_group_epoch_open(struct sl_group_epoch *e, const struct sl_source *source,
-                        const struct sl_config *config, const struct sl_batches_options *how)
+                        const struct sl_config *config, const struct sl_batches_options *options)
 {
     *e = (struct sl_group_epoch){.cached = sl_config_aggregates(config),
-                                 .read = sl_batches_read_aggregated(config, how)};
+                                 .read = sl_batches_read_aggregated(config, options)};
     list_layers(e, source, config);
     e->size = (double)sl_type_size(sl_config_assembly(config).type);
     e->features = entries_of_features(source, e->cached) / fmax((double)source->vertices, 1.0);

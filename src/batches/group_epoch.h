@@ -26,7 +26,7 @@ struct sl_group_epoch {
 /* List the layers of the model. Return 0, SL_ERR_USAGE or SL_ERR_SYSTEM; call sl_group_epoch_close
  * in either case. */
 int sl_group_epoch_open(struct sl_group_epoch *e, const struct sl_source *source,
-                        const struct sl_config *config, const struct sl_batches_options *how);
+                        const struct sl_config *config, const struct sl_batches_options *options);
 void sl_group_epoch_close(struct sl_group_epoch *e);
 
 /* Count the vertices and entries of a selection of all hops. If the selection has no hops, each

@@ -21,8 +21,8 @@ static int64_t row_bytes(const struct sl_batches *b)
 static void measure(const struct sl_batches *b, int64_t version, int64_t *rows, int64_t *bytes)
 {
     enum { ENTRY = 8 }; /* bytes of an adjacency entry and its column */
-    const int64_t sets = b->how.sets, first = version % b->steps * b->how.each,
-                  end = first + b->how.each < sets ? first + b->how.each : sets,
+    const int64_t sets = b->options.sets, first = version % b->steps * b->options.each,
+                  end = first + b->options.each < sets ? first + b->options.each : sets,
                   epoch = version / b->steps + 1;
     int64_t entries = 0;
     *rows = 0;
@@ -38,7 +38,7 @@ static void measure(const struct sl_batches *b, int64_t version, int64_t *rows, 
 int sl_largest_find(struct sl_batches *b, int64_t *widest, int64_t *pair)
 {
     const int64_t all = sl_config_epochs(b->config) * b->steps,
-                  most = MOST_LOOKS / (b->how.each * b->how.each) + b->steps,
+                  most = MOST_LOOKS / (b->options.each * b->options.each) + b->steps,
                   count = (all < most ? all : most) + 1;
     int64_t *rows = malloc((size_t)count * 2 * sizeof *rows), *bytes = rows + count;
     const int code = sl_runtime_agree(

@@ -1,13 +1,13 @@
 #include "batches/pass.h"
 
 int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_source *source,
-                 const struct sl_config *config, const struct sl_assembly *how)
+                 const struct sl_config *config, const struct sl_assembly *assembly)
 {
     struct sl_operands *operands = &pass->operands;
     pass->network.rt = rt;
     pass->network.graph = &pass->graph;
     pass->graph.distribution = operands->distribution;
-    const int code = sl_operands_create(operands, rt, source, how);
+    const int code = sl_operands_create(operands, rt, source, assembly);
     if (code)
         return code;
     pass->graph = (struct sl_graph){
@@ -18,7 +18,7 @@ int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_so
             operands->transposed->tiles ? operands->transposed : operands->adjacency,
         .scales = operands->scales,
         .input = operands->input,
-        .scaled = how->norm == SL_NORM_SYM && !config->model->alone_first,
+        .scaled = assembly->norm == SL_NORM_SYM && !config->model->alone_first,
         .own = operands->own,
         .target = operands->target,
         .type = operands->type,

@@ -15,19 +15,19 @@
 
 bool sl_batches_rotate(const struct sl_batches *b)
 {
-    return b->how.each > 1;
+    return b->options.each > 1;
 }
 
 bool sl_batches_are_drawn(const struct sl_batches *b)
 {
-    return sl_batches_rotate(b) || (b->how.sampled && b->config->resample > 0);
+    return sl_batches_rotate(b) || (b->options.sampled && b->config->resample > 0);
 }
 
 /* Whether features can be read for each step: the distribution keeps whole rows of vertices, and
  * the matrix is not stored column by column. */
 static bool reads_rows(const struct sl_batches *b)
 {
-    return b->how.sets > 1 && !sl_config_aggregates(b->config) &&
+    return b->options.sets > 1 && !sl_config_aggregates(b->config) &&
            sl_features_part_form(b->source) == SL_FEATURES_DENSE &&
            !b->source->features_dense.fortran_order;
 }
@@ -90,7 +90,7 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
     for (int64_t v = 0; v < n; v++)
         count += !part || part[v] == wanted;
     b->vertex = malloc((size_t)(count + 1) * sizeof *b->vertex);
-    b->set_cut = calloc((size_t)(b->how.sets + 1), sizeof *b->set_cut);
+    b->set_cut = calloc((size_t)(b->options.sets + 1), sizeof *b->set_cut);
     if (!b->vertex || !b->set_cut)
         return sl_error(SL_ERR_SYSTEM, "no memory for the %lld vertices of a group",
                         (long long)count);
@@ -98,7 +98,7 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
     for (int64_t v = 0; v < n; v++)
         if (!part || part[v] == wanted)
             b->vertex[count++] = v;
-    for (int64_t s = 1; s <= b->how.sets; s++)
+    for (int64_t s = 1; s <= b->options.sets; s++)
         b->set_cut[s] = count;
     return 0;
 }
@@ -126,7 +126,7 @@ int sl_batches_cut(struct sl_batches *b)
 /* Sort the group's vertices by set, stably. */
 static int sort_sets(struct sl_batches *b, const int32_t *part)
 {
-    const int64_t count = b->set_cut[b->how.sets], sets = b->how.sets;
+    const int64_t count = b->set_cut[b->options.sets], sets = b->options.sets;
     int64_t *sorted = malloc((size_t)(count + 1) * sizeof *sorted);
     int64_t *next = calloc((size_t)(sets + 1), sizeof *next);
     if (!sorted || !next) {
@@ -152,7 +152,7 @@ static int sort_sets(struct sl_batches *b, const int32_t *part)
 static int count_edges(struct sl_batches *b, const struct sl_source *graph, const int32_t *part)
 {
     enum { MOST_SETS = 1024 };
-    const int64_t sets = b->how.sets;
+    const int64_t sets = b->options.sets;
     if (sets > MOST_SETS)
         return 0;
     b->edges = calloc((size_t)(sets * sets), sizeof *b->edges);
@@ -171,20 +171,20 @@ int sl_batches_cut_sets(struct sl_batches *b)
 {
     struct sl_runtime *rt = sl_batches_own(b);
     const struct sl_source stored = sl_source_as_stored(b->source);
-    const int64_t count = b->set_cut[b->how.sets];
+    const int64_t count = b->set_cut[b->options.sets];
     struct sl_selection graph = {0};
-    if (b->how.sets == 1)
+    if (b->options.sets == 1)
         return 0;
     int32_t *part = malloc((size_t)(count + 1) * sizeof *part);
     int code =
-        part ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %lld sets", (long long)b->how.sets);
+        part ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %lld sets", (long long)b->options.sets);
     if (!code)
         code = sl_select(&stored, b->vertex, count,
                          &(struct sl_selection_options){.keeps_last_rows = true}, &graph);
     code = sl_runtime_agree(b->rt, code);
     if (!code)
-        code = sl_source_find_parts(rt, &graph.source, (int)b->how.sets, (uint64_t)b->config->seed,
-                                    NULL, part);
+        code = sl_source_find_parts(rt, &graph.source, (int)b->options.sets,
+                                    (uint64_t)b->config->seed, NULL, part);
     for (int64_t k = 0; !code && k < count; k++)
         b->vertex[k] = graph.row[k]; /* part[k] is the set of this vertex */
     if (!code && sl_batches_rotate(b))
@@ -206,12 +206,12 @@ static int count_own(struct sl_batches *b)
     struct sl_part part = {0};
     int code = sl_part_read_labels(b->source, &part);
     if (!code)
-        code = sl_needed_keep(b->source, SL_SPLIT_TRAIN, vertex, b->set_cut[b->how.sets], &train,
-                              &left);
-    for (int64_t s = 0; !code && s < b->how.sets; s++)
+        code = sl_needed_keep(b->source, SL_SPLIT_TRAIN, vertex, b->set_cut[b->options.sets],
+                              &train, &left);
+    for (int64_t s = 0; !code && s < b->options.sets; s++)
         for (int64_t k = b->set_cut[s]; k < b->set_cut[s + 1]; k++) {
             const bool trains = next < left && train[next] == vertex[k];
-            b->size[s].inner += trains || !b->how.needed;
+            b->size[s].inner += trains || !b->options.needed;
             b->size[s].train += trains && sl_labels_find(&part.data, vertex[k]) >= 0;
             next += trains;
         }
@@ -225,16 +225,16 @@ static int count_own(struct sl_batches *b)
 int sl_batches_count_sets(struct sl_batches *b)
 {
     struct sl_runtime *own = sl_batches_own(b);
-    b->size = calloc((size_t)b->how.sets, sizeof *b->size);
+    b->size = calloc((size_t)b->options.sets, sizeof *b->size);
     int code = b->size ? count_own(b)
                        : sl_error(SL_ERR_SYSTEM, "no memory for the sizes of %lld sets",
-                                  (long long)b->how.sets);
+                                  (long long)b->options.sets);
     code = sl_runtime_agree(b->rt, code);
     if (code || b->independent)
         return code;
     if (own->rank > 0) /* count once for each group */
-        memset(b->size, 0, (size_t)b->how.sets * sizeof *b->size);
-    sl_runtime_sum(b->rt, &b->size->inner, 2 * b->how.sets);
+        memset(b->size, 0, (size_t)b->options.sets * sizeof *b->size);
+    sl_runtime_sum(b->rt, &b->size->inner, 2 * b->options.sets);
     return 0;
 }
 
@@ -251,7 +251,7 @@ int sl_batches_cut_part(struct sl_batches *b, const int32_t *part, int group)
  * either. */
 int64_t sl_batches_set_at(const struct sl_batches *b, int64_t epoch, int64_t place)
 {
-    const int64_t sets = b->how.sets, halves = takes_turns(b) ? 2 : 1;
+    const int64_t sets = b->options.sets, halves = takes_turns(b) ? 2 : 1;
     const int64_t half = (place + (sets % 2 ? 0 : epoch)) % halves;
     const int64_t count = (sets + halves - 1 - half) / halves;
     const uint64_t key =
@@ -262,8 +262,8 @@ int64_t sl_batches_set_at(const struct sl_batches *b, int64_t epoch, int64_t pla
 
 int64_t sl_batches_take(const struct sl_batches *b, int64_t epoch, int step, int64_t *inner)
 {
-    const int64_t first = step * b->how.each, sets = b->how.sets,
-                  end = first + b->how.each < sets ? first + b->how.each : sets;
+    const int64_t first = step * b->options.each, sets = b->options.sets,
+                  end = first + b->options.each < sets ? first + b->options.each : sets;
     int64_t count = 0;
     for (int64_t p = first; p < end; p++) {
         const int64_t s = sl_batches_set_at(b, epoch, p), size = b->set_cut[s + 1] - b->set_cut[s];

@@ -66,7 +66,7 @@ static const struct sl_command *const parts[] = {
     &sl_bench_distributions, &sl_bench_choices, NULL,
 };
 
-static int run(int argc, char **argv)
+static int run_bench(int argc, char **argv)
 {
     const struct sl_command *part;
     const int code = sl_command_choose_part(&sl_command_bench, argc, argv, &part);
@@ -78,6 +78,6 @@ const struct sl_command sl_command_bench = {
     .synopsis = "WHAT [ARGUMENT ...] [--OPTION ...]",
     .summary = "Measure this machine, kernels, epochs, schedulers or distributions",
     .parts = parts,
-    .run = run,
+    .run = run_bench,
     .on_ranks = true,
 };

@@ -531,7 +531,7 @@ static void print(const struct bench *bench, const json_t *document)
            (int)sl_number(document, "above"));
 }
 
-static int create(struct bench *bench)
+static int create_choices(struct bench *bench)
 {
     const struct sl_bench_common *common = &bench->config.common;
     if (common->positionals < 1)
@@ -548,12 +548,12 @@ static void destroy(struct bench *bench)
     (void)bench;
 }
 
-static int run(int argc, char **argv)
+static int run_choices(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
         .command = &sl_bench_choices,
         .reserved = reserved,
-        .create = create,
+        .create = create_choices,
         .measure = measure,
         .print = print,
         .destroy = destroy,
@@ -575,5 +575,5 @@ const struct sl_command sl_bench_choices = {
         "Compare each automatic choice of train with its alternatives on datasets and widths; "
         "under mpirun, the distribution, too",
     .options = options,
-    .run = run,
+    .run = run_choices,
 };

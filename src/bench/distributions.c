@@ -207,7 +207,7 @@ static int choose_grids(struct bench *bench)
     return 0;
 }
 
-static int create(struct bench *bench)
+static int create_distributions(struct bench *bench)
 {
     const size_t repetitions = (size_t)bench->config.common.repetitions;
     if (bench->config.common.rt.ranks < 2)
@@ -235,12 +235,12 @@ static void destroy(struct bench *bench)
     }
 }
 
-static int run(int argc, char **argv)
+static int run_distributions(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
         .command = &sl_bench_distributions,
         .reserved = reserved,
-        .create = create,
+        .create = create_distributions,
         .measure = measure,
         .print = print,
         .destroy = destroy,
@@ -258,5 +258,5 @@ const struct sl_command sl_bench_distributions = {
         "Under mpirun: train on every distribution of the ranks, and compare words, memory and "
         "time with what starling plan says",
     .options = options,
-    .run = run,
+    .run = run_distributions,
 };

@@ -260,7 +260,7 @@ static int create_contestant(struct contestant *c, size_t repetitions)
     return 0;
 }
 
-static int create(struct bench *bench)
+static int create_epoch(struct bench *bench)
 {
     if (bench->config.tiles_list)
         return sl_error(SL_ERR_USAGE, "--tiles-list: is for ranks; start it with mpirun");
@@ -287,12 +287,12 @@ static void destroy(struct bench *bench)
     sl_bench_input_remove(&bench->config.input);
 }
 
-static int run(int argc, char **argv)
+static int run_epoch(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
         .command = &sl_bench_epoch,
         .reserved = reserved,
-        .create = create,
+        .create = create_epoch,
         .measure = measure,
         .print = print,
         .destroy = destroy,
@@ -310,5 +310,5 @@ const struct sl_command sl_bench_epoch = {
     .summary = "Train on DATASET and break the workers' time in an epoch down by operation; under "
                "mpirun, compare numbers of tiles",
     .options = options,
-    .run = run,
+    .run = run_epoch,
 };

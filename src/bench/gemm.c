@@ -192,7 +192,7 @@ static int create_team(struct bench *bench)
                                       config->gemm_size);
 }
 
-static int create(struct bench *bench)
+static int create_gemm(struct bench *bench)
 {
     int code = parse_shapes(bench, bench->config.shapes);
     if (!code && on_gpu(bench) && !(gpu && gpu->is_there()))
@@ -457,11 +457,11 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_gemm(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
         .command = &sl_bench_gemm,
-        .create = create,
+        .create = create_gemm,
         .measure = measure,
         .print = print,
         .destroy = destroy,
@@ -475,5 +475,5 @@ const struct sl_command sl_bench_gemm = {
     .synopsis = "[--shapes LIST] [--OPTION ...]",
     .summary = "Measure dense products of the shapes of training against peak and bandwidth",
     .options = options,
-    .run = run,
+    .run = run_gemm,
 };

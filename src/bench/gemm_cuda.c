@@ -48,7 +48,7 @@ static void fill(float *matrix, size_t bytes, uint32_t stream)
         matrix[i] = 0.5f + (float)sl_rng_uniform(key, (uint32_t)i, 0);
 }
 
-static int create(const struct sl_gemm_shape *s, struct product *p)
+static int create_gemm_cuda(const struct sl_gemm_shape *s, struct product *p)
 {
     const int64_t a_count = (int64_t)(s->a_bytes / sizeof(float));
     fill(s->a, s->a_bytes, 0);
@@ -83,7 +83,7 @@ static enum sl_type type_of_c(const struct task *task)
     return task->product->shape->cut_sum ? SL_FLOAT32 : task->precision->type;
 }
 
-static double run(void *context, int64_t times)
+static double run_gemm_cuda(void *context, int64_t times)
 {
     const struct task *task = context;
     const struct product *p = task->product;
@@ -144,7 +144,7 @@ static int verify(struct task *task)
     if (!code)
         code = sl_bench_gpu_check(cudaMemset(task->product->c, 0xFF, s->c_bytes)); /* NaN */
     if (!code)
-        run(task, 1);
+        run_gemm_cuda(task, 1);
     for (int64_t i = 0; !code && i < rows; i++)
         code = compare_row(task, rows > 1 ? (s->m - 1) * i / (rows - 1) : 0, sum);
     free(sum);
@@ -160,10 +160,10 @@ static int measure(const struct sl_gemm_shape *shape, const struct sl_bench_comm
     struct product product;
     struct task tasks[PRECISIONS];
     struct sl_contestant contestants[PRECISIONS] = {0};
-    int code = create(shape, &product);
+    int code = create_gemm_cuda(shape, &product);
     for (int t = 0; !code && t < PRECISIONS; t++) {
         tasks[t] = (struct task){&product, &precisions[t]};
-        contestants[t] = (struct sl_contestant){.run = run, .context = &tasks[t]};
+        contestants[t] = (struct sl_contestant){.run = run_gemm_cuda, .context = &tasks[t]};
         code = verify(&tasks[t]);
     }
     if (!code)

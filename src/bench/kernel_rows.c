@@ -122,16 +122,16 @@ static void lose(const struct sl_kernel_work *k, enum sl_value_loss_kind kind)
 
 static void step(const struct sl_kernel_work *k, enum sl_optimizer method)
 {
-    const struct sl_optimizer_step how = {.method = method,
-                                          .rate = 0.01f,
-                                          .decay = 5e-4f,
-                                          .momentum = 0.9f,
-                                          .beta1 = 0.9f,
-                                          .beta2 = 0.999f,
-                                          .epsilon = 1e-8f,
-                                          .correction1 = 0.5f,
-                                          .correction2 = 0.25f};
-    sl_kernel_optimizer(&how, k->rows * k->ld, NULL, k->g, k->z, k->y, k->v);
+    const struct sl_optimizer_step step = {.method = method,
+                                           .rate = 0.01f,
+                                           .decay = 5e-4f,
+                                           .momentum = 0.9f,
+                                           .beta1 = 0.9f,
+                                           .beta2 = 0.999f,
+                                           .epsilon = 1e-8f,
+                                           .correction1 = 0.5f,
+                                           .correction2 = 0.25f};
+    sl_kernel_optimizer(&step, k->rows * k->ld, NULL, k->g, k->z, k->y, k->v);
 }
 
 /* ---- The kernels ---- */

@@ -105,7 +105,7 @@ static int parse_levels(struct bench *bench)
     return 0;
 }
 
-static int create(struct bench *bench)
+static int create_kernels(struct bench *bench)
 {
     const struct config *config = &bench->config;
     int code = sl_bench_parse_list("width", config->width, 1, SL_KERNEL_WIDTH, MOST_WIDTHS,
@@ -344,11 +344,11 @@ static void print(const struct bench *bench, const json_t *document)
            json_array_size(rows));
 }
 
-static int run(int argc, char **argv)
+static int run_kernels(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
         .command = &sl_bench_kernels,
-        .create = create,
+        .create = create_kernels,
         .measure = measure,
         .print = print,
         .destroy = destroy,
@@ -362,5 +362,5 @@ const struct sl_command sl_bench_kernels = {
     .synopsis = "[--OPTION ...]",
     .summary = "Measure each kernel at each level of instructions against its plain loop",
     .options = options,
-    .run = run,
+    .run = run_kernels,
 };

@@ -133,7 +133,7 @@ static int remember(const struct bench *bench, const json_t *rows)
     return bench->config.remember ? sl_remembered_set("link", link_of(rows)) : 0;
 }
 
-static int create(struct bench *bench)
+static int create_link(struct bench *bench)
 {
     const struct sl_runtime *rt = &bench->config.common.rt;
     if (rt->ranks != 2)
@@ -153,7 +153,7 @@ int sl_bench_link_run(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
         .command = &sl_bench_machine,
-        .create = create,
+        .create = create_link,
         .measure = measure,
         .print = print,
         .remember = remember,

@@ -55,7 +55,7 @@ static int parse_widths(struct bench *bench)
     return code;
 }
 
-static int create(struct bench *bench)
+static int create_machine(struct bench *bench)
 {
     const struct sl_bench_machine *config = &bench->config;
     const size_t bytes =
@@ -337,11 +337,11 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_machine(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
         .command = &sl_bench_machine,
-        .create = create,
+        .create = create_machine,
         .measure = measure,
         .print = print,
         .remember = remember,
@@ -360,5 +360,5 @@ const struct sl_command sl_bench_machine = {
         "Measure memory bandwidth, dense products and random rows, with one thread and more; "
         "under mpirun -n 2, messages",
     .options = options,
-    .run = run,
+    .run = run_machine,
 };

@@ -136,7 +136,7 @@ static int choose_workers(struct bench *bench)
     return 0;
 }
 
-static int create(struct bench *bench)
+static int create_bench(struct bench *bench)
 {
     int code = choose_policies(bench);
     if (!code)
@@ -404,12 +404,12 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_schedulers(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
         .command = &sl_bench_schedulers,
         .reserved = reserved,
-        .create = create,
+        .create = create_bench,
         .measure = measure,
         .print = print,
         .remember = remember,
@@ -426,5 +426,5 @@ const struct sl_command sl_bench_schedulers = {
     .synopsis = "DATASET | --like NAME [--OPTION ...] [--OPTION of train ...]",
     .summary = "Train on DATASET under every scheduling policy and with several numbers of workers",
     .options = options,
-    .run = run,
+    .run = run_schedulers,
 };

@@ -268,7 +268,7 @@ static int choose_device(struct bench *bench)
     return bench->bandwidth ? bench->bandwidth->create(&bench->bandwidth_state) : 0;
 }
 
-static int create(struct bench *bench)
+static int create_spmm(struct bench *bench)
 {
     const struct config *config = bench->config;
     enum sl_instructions level;
@@ -596,7 +596,7 @@ static int measure(const struct bench *bench)
     return code ? code : written;
 }
 
-static int run(int argc, char **argv)
+static int run_spmm(int argc, char **argv)
 {
     struct config config = {0};
     struct bench bench = {.config = &config};
@@ -605,7 +605,7 @@ static int run(int argc, char **argv)
     if (!code)
         code = sl_file_probe(config.common.json);
     if (!code)
-        code = create(&bench);
+        code = create_spmm(&bench);
     if (!code)
         code = measure(&bench);
     destroy(&bench);
@@ -618,5 +618,5 @@ const struct sl_command sl_bench_spmm = {
     .synopsis = "[--dataset DATASET] [--OPTION ...]",
     .summary = "Measure the sparse product against a plain loop, other libraries and bandwidth",
     .options = options,
-    .run = run,
+    .run = run_spmm,
 };

@@ -145,7 +145,7 @@ static int create_narrow(void **out, const struct sl_spmm_problem *problem)
     return create_kernel(out, problem, true, false);
 }
 
-static double run(void *context, int64_t times)
+static double run_spmm_cuda(void *context, int64_t times)
 {
     struct state *s = context;
     const struct sl_spmm_problem *p = s->problem;
@@ -212,7 +212,7 @@ const struct sl_spmm_rival sl_spmm_cuda = {
     .what = "the kernel of training on the GPU",
     .is_there = sl_bench_gpu_is_there,
     .create = create_float,
-    .run = run,
+    .run = run_spmm_cuda,
     .row = row,
     .destroy = destroy,
 };
@@ -223,7 +223,7 @@ const struct sl_spmm_rival sl_spmm_cuda_bf16 = {
     .error = 0x1p-7,
     .is_there = sl_bench_gpu_is_there,
     .create = create_narrow,
-    .run = run,
+    .run = run_spmm_cuda,
     .row = row,
     .destroy = destroy,
 };
@@ -234,7 +234,7 @@ const struct sl_spmm_rival sl_spmm_cusparse = {
         "cusparseSpMM of CSR with 32-bit indices, rows of dense operands, its default algorithm",
     .is_there = sl_bench_gpu_is_there,
     .create = create_default,
-    .run = run,
+    .run = run_spmm_cuda,
     .row = row,
     .destroy = destroy,
 };
@@ -244,7 +244,7 @@ const struct sl_spmm_rival sl_spmm_cusparse_rows = {
     .what = "the same, CUSPARSE_SPMM_CSR_ALG2, which is for rows of dense operands",
     .is_there = sl_bench_gpu_is_there,
     .create = create_for_rows,
-    .run = run,
+    .run = run_spmm_cuda,
     .row = row,
     .destroy = destroy,
 };
@@ -255,7 +255,7 @@ const struct sl_spmm_rival sl_spmm_cusparse_repeatable = {
             "long rows",
     .is_there = sl_bench_gpu_is_there,
     .create = create_repeatable,
-    .run = run,
+    .run = run_spmm_cuda,
     .row = row,
     .destroy = destroy,
 };
@@ -266,7 +266,7 @@ const struct sl_spmm_rival sl_spmm_cuda_finished = {
     .other_result = true,
     .is_there = sl_bench_gpu_is_there,
     .create = create_finished,
-    .run = run,
+    .run = run_spmm_cuda,
     .row = row,
     .destroy = destroy,
 };
@@ -277,7 +277,7 @@ const struct sl_spmm_rival sl_spmm_cusparse_finished = {
     .other_result = true,
     .is_there = sl_bench_gpu_is_there,
     .create = create_finished_cusparse,
-    .run = run,
+    .run = run_spmm_cuda,
     .row = row,
     .destroy = destroy,
 };

@@ -91,7 +91,7 @@ static int create_any(void **out, const struct sl_spmm_problem *problem, bool ad
     return code;
 }
 
-static int create(void **state, const struct sl_spmm_problem *problem)
+static int create_spmm_graphblas(void **state, const struct sl_spmm_problem *problem)
 {
     return create_any(state, problem, false);
 }
@@ -101,7 +101,7 @@ static int create_add(void **state, const struct sl_spmm_problem *problem)
     return create_any(state, problem, true);
 }
 
-static double run(void *context, int64_t times)
+static double run_spmm_graphblas(void *context, int64_t times)
 {
     struct state *state = context;
     const double start_seconds = sl_runtime_seconds();
@@ -142,8 +142,8 @@ static void destroy(void *context)
 const struct sl_spmm_rival sl_spmm_graphblas = {
     .name = "graphblas",
     .what = "SuiteSparse:GraphBLAS, GrB_mxm",
-    .create = create,
-    .run = run,
+    .create = create_spmm_graphblas,
+    .run = run_spmm_graphblas,
     .row = row,
     .destroy = destroy,
 };
@@ -152,7 +152,7 @@ const struct sl_spmm_rival sl_spmm_graphblas_add = {
     .name = "graphblas-add",
     .what = "SuiteSparse:GraphBLAS, GrB_mxm that adds to a full matrix",
     .create = create_add,
-    .run = run,
+    .run = run_spmm_graphblas,
     .row = row,
     .destroy = destroy,
 };

@@ -63,7 +63,7 @@ static void work(void *context, int index, int threads)
         multiply(state, &state->shares[index], state->problem->cut[index]);
 }
 
-static double run(void *context, int64_t times)
+static double run_spmm_kernel(void *context, int64_t times)
 {
     struct state *state = context;
     state->times = times;
@@ -150,14 +150,14 @@ static int create_form(void **out, const struct sl_spmm_problem *problem, bool n
     return create_epilogue(state);
 }
 
-static int create(void **out, const struct sl_spmm_problem *problem)
+static int create_spmm_kernel(void **out, const struct sl_spmm_problem *problem)
 {
     return create_form(out, problem, false);
 }
 
 static int create_finished(void **out, const struct sl_spmm_problem *problem)
 {
-    const int code = create(out, problem);
+    const int code = create_spmm_kernel(out, problem);
     if (!code)
         ((struct state *)*out)->finishes = true;
     return code;
@@ -224,8 +224,8 @@ static void destroy(void *context)
 const struct sl_spmm_rival sl_spmm_kernel = {
     .name = "starling",
     .what = "the kernel of training, one tile per thread",
-    .create = create,
-    .run = run,
+    .create = create_spmm_kernel,
+    .run = run_spmm_kernel,
     .row = row,
     .destroy = destroy,
 };
@@ -235,7 +235,7 @@ const struct sl_spmm_rival sl_spmm_finished = {
     .what = "the same, then scale, bias, relu, dropout, scale: a hidden layer",
     .other_result = true,
     .create = create_finished,
-    .run = run,
+    .run = run_spmm_kernel,
     .row = row,
     .destroy = destroy,
 };
@@ -245,7 +245,7 @@ const struct sl_spmm_rival sl_spmm_bf16 = {
     .what = "the kernel with both dense operands in bfloat16, sums in float32",
     .error = 0x1p-7, /* two roundings to 8 bits */
     .create = create_bf16,
-    .run = run,
+    .run = run_spmm_kernel,
     .row = row,
     .destroy = destroy,
 };

@@ -80,7 +80,7 @@ static void work(void *context, int index, int threads)
             share->failed = true;
 }
 
-static double run(void *context, int64_t times)
+static double run_spmm_mkl(void *context, int64_t times)
 {
     struct state *state = context;
     state->times = times;
@@ -116,7 +116,7 @@ static void inspect(void *context, int index, int threads)
     mkl.optimize(share->matrix);
 }
 
-static int create(void **out, const struct sl_spmm_problem *problem)
+static int create_spmm_mkl(void **out, const struct sl_spmm_problem *problem)
 {
     struct state *state = calloc(1, sizeof *state);
     *out = state;
@@ -156,8 +156,8 @@ const struct sl_spmm_rival sl_spmm_mkl = {
     .name = "mkl",
     .what = "MKL, mkl_sparse_s_mm after mkl_sparse_optimize, rows of each thread",
     .is_there = is_there,
-    .create = create,
-    .run = run,
+    .create = create_spmm_mkl,
+    .run = run_spmm_mkl,
     .row = row,
     .destroy = destroy,
 };

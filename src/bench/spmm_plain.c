@@ -28,14 +28,14 @@ static void work(void *context, int index, int threads)
         sl_loop_multiply(&product, p->cut[index], p->cut[index + 1]);
 }
 
-static double run(void *context, int64_t times)
+static double run_spmm_plain(void *context, int64_t times)
 {
     struct state *state = context;
     state->times = times;
     return sl_team_run(state->problem->team, state->problem->threads, work, state);
 }
 
-static int create(void **out, const struct sl_spmm_problem *p)
+static int create_spmm_plain(void **out, const struct sl_spmm_problem *p)
 {
     struct state *state = calloc(1, sizeof *state);
     *out = state;
@@ -72,7 +72,7 @@ static void copy(void *context, int index, int threads)
 
 static int create_malloc(void **out, const struct sl_spmm_problem *p)
 {
-    const int code = create(out, p);
+    const int code = create_spmm_plain(out, p);
     struct state *s = *out;
     if (code)
         return code;
@@ -111,8 +111,8 @@ static void destroy(void *context)
 const struct sl_spmm_rival sl_spmm_plain = {
     .name = "plain",
     .what = "a plain loop, -O3, on huge pages",
-    .create = create,
-    .run = run,
+    .create = create_spmm_plain,
+    .run = run_spmm_plain,
     .row = row,
     .destroy = destroy,
 };
@@ -121,7 +121,7 @@ const struct sl_spmm_rival sl_spmm_plain_malloc = {
     .name = "plain-malloc",
     .what = "a plain loop, -O3, on memory from malloc",
     .create = create_malloc,
-    .run = run,
+    .run = run_spmm_plain,
     .row = row,
     .destroy = destroy,
 };

@@ -154,7 +154,7 @@ static int choose_tiles(struct bench *bench)
     return 0;
 }
 
-static int create(struct bench *bench)
+static int create_tiles(struct bench *bench)
 {
     const size_t repetitions = (size_t)bench->config.common.repetitions;
     if (bench->config.device_list)
@@ -187,7 +187,7 @@ int sl_bench_tiles_run(int argc, char **argv)
     static const struct sl_bench_part part = {
         .command = &sl_bench_epoch,
         .reserved = reserved,
-        .create = create,
+        .create = create_tiles,
         .measure = measure,
         .print = print,
         .destroy = destroy,

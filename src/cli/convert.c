@@ -145,7 +145,7 @@ static int convert(const struct config *config, const char *source, const char *
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_convert(int argc, char **argv)
 {
     struct config config;
     int positionals;
@@ -165,5 +165,5 @@ const struct sl_command sl_command_convert = {
         "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays, or "
         "as the file that TARGET's end names: .npz, .mtx, .graph, .metis, .txt, .csv, .tsv",
     .options = options,
-    .run = run,
+    .run = run_convert,
 };

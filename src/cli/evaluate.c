@@ -228,13 +228,13 @@ static int tell(const struct config *config, struct sl_apply *apply,
 static int evaluate(const struct config *config, struct sl_runtime *rt, const char *checkpoint_path,
                     const char *data_path)
 {
-    struct sl_apply_options how = sl_apply_run_options(&config->run);
+    struct sl_apply_options apply_options = sl_apply_run_options(&config->run);
     struct sl_checkpoint checkpoint = {0};
     struct sl_source source = {0};
     struct sl_apply apply = {0};
     struct sl_identities named = {0};
-    how.metric = config->metric;
-    how.named = &named;
+    apply_options.metric = config->metric;
+    apply_options.named = &named;
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
@@ -244,7 +244,7 @@ static int evaluate(const struct config *config, struct sl_runtime *rt, const ch
                         "needs none)",
                         data_path);
     if (!code)
-        code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &how);
+        code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &apply_options);
     if (!code)
         code = tell(config, &apply, &named);
     sl_apply_destroy(&apply);

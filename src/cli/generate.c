@@ -51,7 +51,7 @@ int sl_generate_run(const struct sl_command *command, void *config, const struct
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_generate(int argc, char **argv)
 {
     const struct sl_command *kind;
     const int code = sl_command_choose_part(&sl_command_generate, argc, argv, &kind);
@@ -63,5 +63,5 @@ const struct sl_command sl_command_generate = {
     .synopsis = "KIND DIRECTORY [--OPTION ...]",
     .summary = "Write a synthetic dataset",
     .parts = kinds,
-    .run = run,
+    .run = run_generate,
 };

@@ -38,7 +38,7 @@ static int generate(const void *config, struct sl_dataset *data)
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_generate_bter(int argc, char **argv)
 {
     struct config config = {0};
     return sl_generate_run(&sl_command_generate_bter, &config, &config.talk, generate, argc, argv);
@@ -51,5 +51,5 @@ const struct sl_command sl_command_generate_bter = {
         "Write a graph with the degrees and the clustering of a dataset, of any density, and "
         "random vertices",
     .options = options,
-    .run = run,
+    .run = run_generate_bter,
 };

@@ -30,7 +30,7 @@ static int generate(const void *config, struct sl_dataset *data)
     return sl_generate_community(&((const struct config *)config)->options, data);
 }
 
-static int run(int argc, char **argv)
+static int run_generate_community(int argc, char **argv)
 {
     struct config config = {0};
     return sl_generate_run(&sl_command_generate_community, &config, &config.talk, generate, argc,
@@ -42,5 +42,5 @@ const struct sl_command sl_command_generate_community = {
     .synopsis = "DIRECTORY [--OPTION ...]",
     .summary = "Write a graph of equal communities, which are its classes",
     .options = options,
-    .run = run,
+    .run = run_generate_community,
 };

@@ -27,7 +27,7 @@ static int generate(const void *config, struct sl_dataset *data)
     return sl_generate_like(&like, data);
 }
 
-static int run(int argc, char **argv)
+static int run_generate_like(int argc, char **argv)
 {
     struct config config = {0};
     return sl_generate_run(&sl_command_generate_like, &config, &config.talk, generate, argc, argv);
@@ -38,5 +38,5 @@ const struct sl_command sl_command_generate_like = {
     .synopsis = "DIRECTORY --name NAME [--OPTION ...]",
     .summary = "Write the like of a published dataset, of any share of its size",
     .options = options,
-    .run = run,
+    .run = run_generate_like,
 };

@@ -36,7 +36,7 @@ static int generate(const void *config, struct sl_dataset *data)
     return sl_generate_rmat(&((const struct config *)config)->options, data);
 }
 
-static int run(int argc, char **argv)
+static int run_generate_rmat(int argc, char **argv)
 {
     struct config config = {0};
     return sl_generate_run(&sl_command_generate_rmat, &config, &config.talk, generate, argc, argv);
@@ -47,5 +47,5 @@ const struct sl_command sl_command_generate_rmat = {
     .synopsis = "DIRECTORY [--OPTION ...]",
     .summary = "Write an R-MAT graph, with Graph500's parameters by default, and random vertices",
     .options = options,
-    .run = run,
+    .run = run_generate_rmat,
 };

@@ -20,6 +20,7 @@
 #include "predict/plan.h"
 #include "recipe/defaults.h"
 #include "run/fits.h"
+#include "run/open.h"
 #include "train/trainer.h"
 
 struct config {
@@ -205,11 +206,9 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     if (!code)
         code = sl_source_of(data, &source);
     if (!code)
-        code = sl_trainer_check(&source);
+        code = sl_run_check(&alone, &source, &training);
     if (!code)
-        code = sl_defaults_form(&alone, &source, &core, &training);
-    if (!code)
-        code = sl_defaults_settle(&training, &source, NULL, NULL);
+        code = sl_run_settle(&alone, &source, &core, NULL, &training, NULL);
     if (!code) {
         const struct sl_process process = {
             .workers = machine.cores_allowed, .ranks_here = 1, .gpu_sharers = 1};
@@ -346,7 +345,7 @@ static int info_machine(void)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int run_info(int argc, char **argv)
 {
     struct config config;
     int positionals;
@@ -362,5 +361,5 @@ const struct sl_command sl_command_info = {
     .synopsis = "DATASET | machine",
     .summary = "Describe a dataset and the memory that training on it needs, or this machine",
     .options = options,
-    .run = run,
+    .run = run_info,
 };

@@ -24,7 +24,7 @@ static int print_version(int argc, char **argv)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     static const struct {
         const char *name;
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     sl_blas_load_alone(argv);
     sl_blas_choose_kernels();
     sl_runtime_keep_mpi();
-    int code = run(argc, argv);
+    int code = run_command(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
     /* Usually rank 0 fails, too. Let it speak first; the launcher ends this rank meanwhile. */

@@ -38,7 +38,7 @@ static const struct sl_option options[] = {
     {"seed", SL_OPTION_INT, FIELD(seed), "0", 0, 9e15, NULL, "N",
      "seed of the order of the edges, of METIS, of random parts", "Partition"},
     {"lambda", SL_OPTION_REAL, FIELD(lambda), "1", 0, 1e6, NULL, "X",
-     "of hdrf: what even parts are worth against few clones", "Partition"},
+     "with hdrf: what even parts are worth against few clones", "Partition"},
     {"out", SL_OPTION_STRING, FIELD(out), NULL, 0, 0, NULL, "FILE",
      "write FILE, a .npy file, and the .json file beside it; default: NAME-METHOD-K.npy in the "
      "current directory, after the last name of DATASET",
@@ -168,7 +168,7 @@ static int check_given(const bool *given)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int run_partition(int argc, char **argv)
 {
     struct config config;
     int positionals;
@@ -196,5 +196,5 @@ const struct sl_command sl_command_partition = {
         "Cut a graph into parts of edges (vertex-cut) or of vertices (edge-cut), and say how "
         "good they are",
     .options = options,
-    .run = run,
+    .run = run_partition,
 };

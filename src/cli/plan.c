@@ -23,7 +23,7 @@
 #include "predict/prediction_view.h"
 #include "predict/scenario.h"
 #include "recipe/defaults.h"
-#include "recipe/objective.h"
+#include "run/open.h"
 #include "train/trainer.h"
 
 enum { MOST_RANKS = 16384 };
@@ -51,7 +51,8 @@ static const struct sl_option options[] = {
      "such a machine",
      "Ranks"},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
-     "of the vertex-cut, and of the halo and the cover if it is a file of parts of vertices: as "
+     "partition of the vertex-cut, and of the halo and the cover if it is a file of parts of "
+     "vertices: as "
      "for train",
      "Distributions"},
     {"delay", SL_OPTION_VALUE, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
@@ -118,17 +119,9 @@ static int open_graph(struct planning *p, const char *path, int positionals)
         return sl_like_source(p->config.like, &p->source);
     int code = sl_source_open(&p->rt, path, &p->source);
     if (!code)
-        p->source.split_rule = sl_config_split(&p->options);
+        code = sl_run_check(&p->rt, &p->source, &p->options);
     if (!code)
-        code = sl_trainer_check(&p->source);
-    if (!code)
-        code = sl_batches_check(&p->options, &p->source);
-    if (!code)
-        code = sl_defaults_form(&p->rt, &p->source, &p->core, &p->options);
-    if (!code)
-        code = sl_defaults_settle(&p->options, &p->source, p->given, NULL);
-    if (!code)
-        code = sl_objective_check(&p->options, &p->source);
+        code = sl_run_settle(&p->rt, &p->source, &p->core, p->given, &p->options, NULL);
     if (!code && p->options.order)
         code =
             sl_source_order(&p->rt, &p->source, p->options.order->name, (uint64_t)p->options.seed);
@@ -180,7 +173,7 @@ static int find_rates(struct planning *p)
 static int expect_counts(struct planning *p, const struct sl_partition_options *cuts)
 {
     const int64_t entries = p->source.adjacency.indices.count;
-    const bool loops = p->training.how.loops;
+    const bool loops = p->training.assembly.loops;
     p->halo.parts = "at random";
     int code = sl_tile_counts_expect(&p->partition, entries, loops, &p->counts);
     if (!code)
@@ -189,7 +182,7 @@ static int expect_counts(struct planning *p, const struct sl_partition_options *
         code = sl_tile_counts_expect(&p->halo.partition, entries, loops, &p->halo.counts);
     if (!code)
         code = sl_halo_counts_create(&p->halo.halo, &p->rt, &p->halo.partition,
-                                     sl_operands_row_bytes(&p->source, &p->training.how));
+                                     sl_operands_row_bytes(&p->source, &p->training.assembly));
     if (!code)
         sl_halo_counts_expect(&p->halo.halo, p->halo.counts.nnz);
     return code;
@@ -197,8 +190,8 @@ static int expect_counts(struct planning *p, const struct sl_partition_options *
 
 static int count(struct planning *p, const struct sl_partition_options *cuts)
 {
-    int code = sl_tile_counts_read(&p->rt, &p->shares, &p->partition, p->training.how.loops, NULL,
-                                   NULL, &p->counts);
+    int code = sl_tile_counts_read(&p->rt, &p->shares, &p->partition, p->training.assembly.loops,
+                                   NULL, NULL, &p->counts);
     return code ? code : sl_scenario_halo_create(&p->rt, trained(p), &p->training, cuts, &p->halo);
 }
 
@@ -208,7 +201,7 @@ static int cut(struct planning *p)
     struct sl_source flat = *graph; /* tiles of clones follow from rows, not hops */
     flat.hop_cut = NULL;
     p->training = sl_config_training(&p->options, graph);
-    struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training.how);
+    struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training.assembly);
     cuts.ranks = (int)p->config.ranks;
     cuts.cores = p->rates.cores * cuts.ranks;
     cuts.link = (int64_t)fmin(sl_rates_link(&p->rates, cuts.ranks).bytes_per_second, 1e18);
@@ -291,14 +284,14 @@ static int predict(struct planning *p)
 }
 
 /* Set the groups and the ranks of each. */
-static int parse_groups(const struct planning *p, struct sl_group_plan_options *how)
+static int parse_groups(const struct planning *p, struct sl_group_plan_options *groups)
 {
     const struct sl_group_shape *shape = &p->options.groups;
     if (!shape->given)
         return 0;
-    how->groups = shape->groups;
-    how->each = shape->each;
-    if (p->config.like || (int64_t)how->groups * how->each != p->config.ranks)
+    groups->groups = shape->groups;
+    groups->each = shape->each;
+    if (p->config.like || (int64_t)groups->groups * groups->each != p->config.ranks)
         return sl_error(SL_ERR_USAGE,
                         "--groups %s: expected a DATASET, and GxP with G groups of P ranks, %d in "
                         "all",
@@ -309,7 +302,7 @@ static int parse_groups(const struct planning *p, struct sl_group_plan_options *
 /* Predict groups and batches: each number of preloaded hops, samples, and batches. */
 static int plan_groups(struct planning *p)
 {
-    struct sl_group_plan_options how = {
+    struct sl_group_plan_options groups = {
         .groups = 1,
         .each = (int)p->config.ranks,
         .inside = {.distribution = p->config.distribution,
@@ -322,7 +315,7 @@ static int plan_groups(struct planning *p)
     struct sl_batches_options batches;
     int code = sl_batches_parse(&p->options, &batches);
     if (!code)
-        code = parse_groups(p, &how);
+        code = parse_groups(p, &groups);
     if (code)
         return code;
     const bool differs = p->options.groups.given || batches.sets > 1;
@@ -336,11 +329,11 @@ static int plan_groups(struct planning *p)
                         p->config.distribution->name);
     if (!differs)
         return 0;
-    how.inside.cuts.ranks = how.each;
-    how.inside.cuts.cores = p->rates.cores * how.each;
+    groups.inside.cuts.ranks = groups.each;
+    groups.inside.cuts.cores = p->rates.cores * groups.each;
     code = sl_source_settle_splits(&p->source);
     return code ? code
-                : sl_group_plan_predict(&p->rt, &p->source, &p->options, &how, &p->group,
+                : sl_group_plan_predict(&p->rt, &p->source, &p->options, &groups, &p->group,
                                         &p->groups);
 }
 
@@ -349,13 +342,13 @@ static int plan_groups(struct planning *p)
 /* Return the name of a plan's graphs: "2 hops", "sample", "co:4", "co:4, sample". */
 static json_t *name_group(const struct planning *p, const struct sl_group_plan *of)
 {
-    struct sl_batches_options how;
+    struct sl_batches_options batches;
     if (of->hops > 0)
         return json_sprintf("%d hop%s", of->hops, sl_s(of->hops));
-    if (sl_batches_parse(&p->options, &how) || how.sets == 1)
+    if (sl_batches_parse(&p->options, &batches) || batches.sets == 1)
         return json_string("sample");
     return json_sprintf("%s%s", sl_config_text(&p->options, "batches").text,
-                        how.sampled ? ", sample" : "");
+                        batches.sampled ? ", sample" : "");
 }
 
 static json_t *describe_groups(const struct planning *p)
@@ -485,7 +478,7 @@ static const struct sl_prediction *find_own_last(const struct planning *p)
 static void print_sum_order(const struct planning *p)
 {
     const struct sl_prediction *with = find_own_last(p);
-    const bool taken = p->training.how.own_first;
+    const bool taken = p->training.assembly.own_first;
     if (!with || p->training.stages == 1)
         return;
     const double own = with->most.own_last, travel = with->most.communication;
@@ -625,7 +618,7 @@ static int foresee(struct planning *p)
     return sl_progress_end_with(code);
 }
 
-static int run(int argc, char **argv)
+static int run_plan(int argc, char **argv)
 {
     struct planning p = {.process = {.ranks_here = 1}, .rt = {.ranks = 1, .process = &p.process}};
     struct sl_bench_words words;
@@ -667,5 +660,5 @@ const struct sl_command sl_command_plan = {
     .summary =
         "Predict words, messages, memory and time of an epoch on every distribution of P ranks",
     .options = options,
-    .run = run,
+    .run = run_plan,
 };

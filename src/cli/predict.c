@@ -215,18 +215,18 @@ static int write_all_files(struct sl_apply *apply, const struct config *config,
 static int run_model(const struct config *config, struct sl_runtime *rt,
                      const char *checkpoint_path, const char *data_path)
 {
-    struct sl_apply_options how = sl_apply_run_options(&config->run);
+    struct sl_apply_options apply_options = sl_apply_run_options(&config->run);
     struct sl_checkpoint checkpoint = {0};
     struct sl_source source = {0};
     struct sl_apply apply = {0};
     struct sl_identities identities = {0};
-    how.embeddings = config->embeddings != NULL;
-    how.named = config->output || config->table ? &identities : NULL;
+    apply_options.embeddings = config->embeddings != NULL;
+    apply_options.named = config->output || config->table ? &identities : NULL;
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
     if (!code)
-        code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &how);
+        code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &apply_options);
     if (!code)
         code = write_all_files(&apply, config, &identities);
     sl_apply_destroy(&apply);

@@ -177,7 +177,7 @@ static int end(pid_t process, bool late)
 }
 
 /* Run the program; return 0 or an errno of the start. */
-static int run(char *const *arguments, int seconds, char **text, bool *late, int *status)
+static int run_program(char *const *arguments, int seconds, char **text, bool *late, int *status)
 {
     pid_t process;
     int reads = -1;
@@ -200,7 +200,7 @@ int sl_program_run(char *const *arguments, int seconds, char **text)
     bool late = false;
     int status = 0;
     *text = NULL;
-    const int reason = run(arguments, seconds, text, &late, &status);
+    const int reason = run_program(arguments, seconds, text, &late, &status);
     if (reason)
         return sl_error(SL_ERR_SYSTEM, "%s cannot be started: %s", arguments[0], strerror(reason));
     if (!*text)

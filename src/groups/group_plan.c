@@ -37,7 +37,7 @@ struct planning {
     struct sl_runtime *rt;
     const struct sl_source *source;
     const struct sl_config *config;
-    const struct sl_group_plan_options *how;
+    const struct sl_group_plan_options *options;
     struct sl_batches *group; // (groups): vertices and sets of each
     int64_t *inner;           // (vertices): inner vertices of a graph
     struct sizes *sizes;      // (groups)
@@ -61,7 +61,7 @@ static int hops_of(const struct planning *p)
 static void add_rows(const struct planning *p, double outer, struct sl_group_plan *of)
 {
     const struct sl_group_epoch *e = &p->epoch;
-    const double others = p->how->groups - 1, ranks = p->how->each,
+    const double others = p->options->groups - 1, ranks = p->options->each,
                  columns = fmax(of->inside.grid.columns, 1.0);
     const double pairs = ranks * ranks / columns * others * p->hops; /* pairs of ranks, at most */
     int done = 0;
@@ -82,14 +82,14 @@ static void add_seconds(const struct planning *p, const struct sl_group_predicti
                         struct way *way)
 {
     const struct sl_group_epoch *e = &p->epoch;
-    const struct sl_rates *rates = p->how->inside.rates;
-    const struct sl_link link = sl_rates_link(rates, p->how->groups * p->how->each);
+    const struct sl_rates *rates = p->options->inside.rates;
+    const struct sl_link link = sl_rates_link(rates, p->options->groups * p->options->each);
     const struct sl_group_among among = {.outer = p->hops > 0 ? one->outer : 0.0,
-                                         .ranks = p->how->each,
-                                         .groups = p->how->groups,
+                                         .ranks = p->options->each,
+                                         .groups = p->options->groups,
                                          .columns = fmax(way->of.inside.grid.columns, 1.0)};
     const int h = hops_of(p);
-    const struct sl_group_ranks by = {p->how->each, one->rows / fmax((double)e->rows[h], 1.0)};
+    const struct sl_group_ranks by = {p->options->each, one->rows / fmax((double)e->rows[h], 1.0)};
     const double computing = sl_group_epoch_computing(e, rates, h, by),
                  messages = sl_group_epoch_messages(e, &link, h, &among);
     way->step.computing = fmax(way->step.computing, computing);
@@ -156,7 +156,7 @@ static int add_alone(struct planning *p)
 
 static int add_shared(struct planning *p, const struct sl_source *graph)
 {
-    struct sl_group_options options = p->how->inside;
+    struct sl_group_options options = p->options->inside;
     struct sl_group_prediction *list = NULL;
     int count = 0;
     options.refresh = p->hops < p->epoch.layers ? p->hops : 0;
@@ -204,7 +204,8 @@ static int predict_graph(struct planning *p, int g, int step, bool alone)
 {
     struct sl_selection graph = {0};
     int code = select_graph(p, &p->group[g], step, &graph);
-    p->done[g] = p->how->each == 1 || graph.source.vertices <= p->how->each ? alone : !alone;
+    p->done[g] =
+        p->options->each == 1 || graph.source.vertices <= p->options->each ? alone : !alone;
     if (!code && p->done[g]) {
         add_sizes(p, &graph.source, &p->sizes[g]);
         code = alone ? add_alone(p) : add_shared(p, &graph.source);
@@ -220,10 +221,10 @@ static int predict_graph(struct planning *p, int g, int step, bool alone)
 static int predict_step(struct planning *p, int step)
 {
     int code = 0;
-    memset(p->done, 0, (size_t)p->how->groups * sizeof *p->done);
+    memset(p->done, 0, (size_t)p->options->groups * sizeof *p->done);
     p->trained = 0;
-    for (int alone = p->how->each == 1; !code && alone < 2; alone++)
-        for (int g = 0; !code && g < p->how->groups; g++)
+    for (int alone = p->options->each == 1; !code && alone < 2; alone++)
+        for (int g = 0; !code && g < p->options->groups; g++)
             if (!p->done[g])
                 code = predict_graph(p, g, step, alone);
     return code;
@@ -239,7 +240,7 @@ static void end_step(const struct planning *p)
         way->of.inside.seconds += step->inside;
         way->of.messages += step->messages;
         way->of.waiting +=
-            step->computing + step->inside + step->messages - step->all / p->how->groups;
+            step->computing + step->inside + step->messages - step->all / p->options->groups;
         way->step = (struct step){0};
     }
 }
@@ -270,7 +271,7 @@ static void add_statistics(const struct sl_layer_shape *layer, double times,
  * first exchanges them with it. */
 static void add_sums(const struct planning *p, int steps, struct sl_group_plan *of)
 {
-    const double times = (double)(p->how->groups - 1) * steps;
+    const double times = (double)(p->options->groups - 1) * steps;
     for (int l = 0; l < p->epoch.model.count; l++) {
         const struct sl_layer_shape *layer = &p->epoch.model.layer[l];
         const double bytes = sl_group_epoch_weight_bytes(layer);
@@ -285,24 +286,24 @@ static void add_sums(const struct planning *p, int steps, struct sl_group_plan *
 
 static int no_distribution(const struct planning *p)
 {
-    const struct sl_distribution_name *named = p->how->inside.distribution;
+    const struct sl_distribution_name *named = p->options->inside.distribution;
     return sl_error(SL_ERR_USAGE,
                     "--distribution %s: not with groups of %d ranks, or not with this --order or "
                     "model",
-                    named ? named->name : "auto", p->how->each);
+                    named ? named->name : "auto", p->options->each);
 }
 
 static int take_fastest(struct planning *p, int steps, int trained, struct sl_group_plan *out)
 {
     const struct way none = {.graphs = 0}, *best = &none;
     if (trained > 0)
-        best = find_fastest(&p->ways, (int64_t)p->how->groups * trained);
+        best = find_fastest(&p->ways, (int64_t)p->options->groups * trained);
     if (!best)
         return no_distribution(p);
     *out = best->of;
     out->hops = p->hops;
     out->steps = steps;
-    for (int g = 0; g < p->how->groups; g++) {
+    for (int g = 0; g < p->options->groups; g++) {
         const struct sizes *sizes = &p->sizes[g];
         if (sizes->inner > 0.0)
             out->share = fmax(out->share, sizes->outer / sizes->inner);
@@ -335,10 +336,10 @@ static int add_step(struct planning *p, int step, int *trained)
 
 static int predict_epoch(struct planning *p, int hops, struct sl_group_plan *out)
 {
-    const int steps = sl_batches_options_steps(&p->group->how);
+    const int steps = sl_batches_options_steps(&p->group->options);
     int code = 0, trained = 0;
     p->hops = hops;
-    memset(p->sizes, 0, (size_t)p->how->groups * sizeof *p->sizes);
+    memset(p->sizes, 0, (size_t)p->options->groups * sizeof *p->sizes);
     for (int s = 0; !code && s < steps; s++)
         code = add_step(p, s, &trained);
     if (!code)
@@ -352,7 +353,7 @@ static int predict_epoch(struct planning *p, int hops, struct sl_group_plan *out
 
 static void forget_groups(struct planning *p)
 {
-    for (int g = 0; p->group && g < p->how->groups; g++)
+    for (int g = 0; p->group && g < p->options->groups; g++)
         sl_batches_destroy(&p->group[g]);
     free(p->group);
     p->group = NULL;
@@ -362,7 +363,7 @@ static void forget_groups(struct planning *p)
 static int cut_groups(struct planning *p, const int32_t *part,
                       const struct sl_batches_options *batches)
 {
-    const int groups = p->how->groups;
+    const int groups = p->options->groups;
     p->group = calloc((size_t)groups, sizeof *p->group);
     int code = p->group ? sl_group_epoch_open(&p->epoch, p->source, p->config, batches)
                         : sl_error(SL_ERR_SYSTEM, "no memory for %d groups", groups);
@@ -370,7 +371,7 @@ static int cut_groups(struct planning *p, const int32_t *part,
         p->group[g] = (struct sl_batches){.config = p->config,
                                           .source = p->source,
                                           .rt = p->rt,
-                                          .how = *batches,
+                                          .options = *batches,
                                           .groups = {.count = 1}};
         code = sl_batches_cut_part(&p->group[g], part, g);
     }
@@ -424,7 +425,7 @@ int sl_group_plan_predict(struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_group_plan_options *options, struct sl_group_plan **list,
                           int *count)
 {
-    struct planning p = {.rt = rt, .source = source, .config = config, .how = options};
+    struct planning p = {.rt = rt, .source = source, .config = config, .options = options};
     const size_t n = (size_t)source->vertices + 1;
     struct sl_batches_options batches;
     int32_t *part = calloc(n, sizeof *part);

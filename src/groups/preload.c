@@ -18,7 +18,7 @@ struct preload {
 
 static int open_preload(struct preload *p, const struct sl_batches *b)
 {
-    int code = sl_group_epoch_open(&p->epoch, b->source, b->config, &b->how);
+    int code = sl_group_epoch_open(&p->epoch, b->source, b->config, &b->options);
     const size_t count = (size_t)p->epoch.most + 1;
     p->computing = calloc(count, sizeof *p->computing);
     p->messages = calloc(count, sizeof *p->messages);
@@ -39,7 +39,7 @@ static void close_preload(struct preload *p)
 static int count_hops(const struct sl_batches *b, struct preload *p)
 {
     struct sl_selection all = {0};
-    const int code = sl_select(b->source, b->vertex, b->set_cut[b->how.sets],
+    const int code = sl_select(b->source, b->vertex, b->set_cut[b->options.sets],
                                &(struct sl_selection_options){.hops = p->epoch.layers}, &all);
     if (!code)
         sl_group_epoch_count(&p->epoch, &all);
@@ -50,10 +50,10 @@ static int count_hops(const struct sl_batches *b, struct preload *p)
 /* Return the columns of the group's grid; 1 for a grid that is refused later. */
 static double columns_of(const struct sl_batches *b)
 {
-    const struct sl_assembly how = sl_config_assembly(b->config);
+    const struct sl_assembly assembly = sl_config_assembly(b->config);
     struct sl_grid grid;
-    const int code =
-        sl_grid_choose(how.distribution, how.replication, how.grid, b->own.ranks, &grid);
+    const int code = sl_grid_choose(assembly.distribution, assembly.replication, assembly.grid,
+                                    b->own.ranks, &grid);
     return code ? 1.0 : grid.columns;
 }
 
@@ -136,8 +136,8 @@ int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
                       struct sl_config *config, char *reason)
 {
     struct sl_batches b = {.config = config, .source = source, .rt = rt};
-    int code = sl_batches_parse(config, &b.how);
-    if (code || !b.how.chooses_preload)
+    int code = sl_batches_parse(config, &b.options);
+    if (code || !b.options.chooses_preload)
         return code;
     code = sl_batches_group(&b);
     if (!code && b.groups.count > 1 && may_refresh(&b))

@@ -31,10 +31,10 @@ static int create_cover(struct sl_halo *halo, int ranks)
 
 int sl_cover_counts_create(struct sl_cover_counts *c, const struct sl_runtime *rt,
                            const struct sl_partition *p, int64_t row_bytes,
-                           const struct sl_assembly *how)
+                           const struct sl_assembly *assembly)
 {
     const size_t rows = (size_t)p->row_cut[p->tiles] + 1, tiles = (size_t)p->tiles;
-    *c = (struct sl_cover_counts){.how = how};
+    *c = (struct sl_cover_counts){.assembly = assembly};
     c->tiles.tiles = p->tiles;
     int code = sl_halo_counts_create(&c->rows, rt, p, row_bytes);
     for (int t = 0; !code && t < 2; t++)
@@ -166,7 +166,7 @@ static int count_transposed(struct sl_cover_counts *c, int to, int from, int64_t
     for (int64_t k = 0; k < count; k++)
         entry[k] = (struct sl_crossing){entry[k].col, entry[k].row, entry[k].value};
     qsort(entry, (size_t)count, sizeof *entry, compare);
-    const int code = sl_crossings_cover(entry, count, sl_operands_weights(c->how, false, true),
+    const int code = sl_crossings_cover(entry, count, sl_operands_weights(c->assembly, false, true),
                                         c->place, c->by_row);
     if (!code)
         count_pair(c, &(struct pair){true, from, to, count, entry});
@@ -179,7 +179,8 @@ static int count_rank(struct sl_cover_counts *c, const struct sl_adjacency_rows 
     int code = sl_crossings_list(&list, c->rows.partition->ranks, c->bounds, c->bounds[rank],
                                  c->bounds[rank + 1], sl_adjacency_row, rows, NULL);
     if (!code)
-        code = sl_crossings_cover_all(&list, sl_operands_weights(c->how, c->tiles.symmetric, false),
+        code = sl_crossings_cover_all(&list,
+                                      sl_operands_weights(c->assembly, c->tiles.symmetric, false),
                                       c->place, c->by_row);
     for (int q = 0; !code && q < list.ranks; q++) {
         struct sl_crossing *entry = list.entry + list.rank_first[q];

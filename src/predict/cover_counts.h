@@ -12,7 +12,7 @@ struct sl_cover_counts {
     struct sl_halo_counts rows;  /* rows that travel; their halos have the covers */
     struct sl_tile_counts tiles; /* entries that are served by row, or meet own rows */
     /* While counting: */
-    const struct sl_assembly *how;
+    const struct sl_assembly *assembly;
     const int32_t *tile; // (rows): of each vertex
     int64_t *bounds;     // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
     int32_t *place;      // (rows)
@@ -24,7 +24,7 @@ struct sl_cover_counts {
  * sl_cover_counts_destroy in either case. */
 int sl_cover_counts_create(struct sl_cover_counts *counts, const struct sl_runtime *rt,
                            const struct sl_partition *partition, int64_t row_bytes,
-                           const struct sl_assembly *how);
+                           const struct sl_assembly *assembly);
 void sl_cover_counts_destroy(struct sl_cover_counts *counts);
 
 /* Count the rows of the partition's ranks from … to - 1. tile (rows) has the row tile of each

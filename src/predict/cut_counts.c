@@ -196,15 +196,15 @@ static bool sort_leaves(struct sl_cut_counts *c)
 
 int sl_cut_counts_create(struct sl_cut_counts *c, const struct sl_source *source,
                          const struct sl_dataset *graph, int ranks, const int32_t *part,
-                         const struct sl_assembly *how)
+                         const struct sl_assembly *assembly)
 {
     struct counting m = {
         .c = c,
         .source = source,
         .a = &graph->adjacency,
         .part = part,
-        .loops = how->loops,
-        .seed = how->seed,
+        .loops = assembly->loops,
+        .seed = assembly->seed,
         .seen = calloc((size_t)ranks, sizeof *m.seen),
         .holder = malloc((size_t)ranks * sizeof *m.holder),
     };
@@ -232,7 +232,7 @@ static double expected_clones(double edges, int ranks)
 }
 
 int sl_cut_counts_expect(struct sl_cut_counts *c, const struct sl_source *source, int ranks,
-                         const struct sl_assembly *how)
+                         const struct sl_assembly *assembly)
 {
     const struct sl_npy *indptr = &source->adjacency.indptr;
     const int64_t n = source->vertices, entries = source->adjacency.indices.count;
@@ -251,7 +251,7 @@ int sl_cut_counts_expect(struct sl_cut_counts *c, const struct sl_source *source
     }
     for (int r = 0; r < ranks; r++) {
         c->hops.rows[r] = llround(clones / ranks);
-        c->entries[r] = (entries + (how->loops ? n : 0)) / ranks;
+        c->entries[r] = (entries + (assembly->loops ? n : 0)) / ranks;
     }
     c->expected = (clones - (double)n) / ranks;
     c->feature_entries = llround(indptr->data ? features : clones);
@@ -304,13 +304,14 @@ static void expect_flow(const struct sl_cut_counts *c, struct sl_vertex_cut *cut
 }
 
 int sl_cut_counts_flow(const struct sl_cut_counts *c, const struct sl_source *source,
-                       const struct sl_partition *clones, const struct sl_assembly *how, int delay,
-                       struct sl_vertex_cut *cut)
+                       const struct sl_partition *clones, const struct sl_assembly *assembly,
+                       int delay, struct sl_vertex_cut *cut)
 {
-    const bool scaled = delay != SL_DELAY_EXACT && how->scales_partials && how->reducer->linear;
+    const bool scaled =
+        delay != SL_DELAY_EXACT && assembly->scales_partials && assembly->reducer->linear;
     const int code =
-        sl_vertex_cut_allocate(cut, delay, scaled, c->ranks, sl_operands_row_bytes(source, how),
-                               clones->tiles, clones->hop);
+        sl_vertex_cut_allocate(cut, delay, scaled, c->ranks,
+                               sl_operands_row_bytes(source, assembly), clones->tiles, clones->hop);
     if (code)
         return code;
     int64_t *rows = calloc((size_t)c->ranks * (size_t)(cut->hops * bins_of(cut)), sizeof *rows);
@@ -319,7 +320,7 @@ int sl_cut_counts_flow(const struct sl_cut_counts *c, const struct sl_source *so
     for (int64_t k = 0, first = 0; k < c->leaves; k++) {
         if (k + 1 < c->leaves && c->leaf[k + 1].root == c->leaf[k].root)
             continue;
-        add_flow(cut, how->seed, c->ranks, k + 1 - first, c->leaf + first, rows);
+        add_flow(cut, assembly->seed, c->ranks, k + 1 - first, c->leaf + first, rows);
         first = k + 1;
     }
     if (c->expected > 0.0)

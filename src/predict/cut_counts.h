@@ -31,13 +31,13 @@ struct sl_cut_counts {
  * sl_cut_counts_destroy in either case. */
 int sl_cut_counts_create(struct sl_cut_counts *counts, const struct sl_source *source,
                          const struct sl_dataset *graph, int ranks, const int32_t *part,
-                         const struct sl_assembly *how);
+                         const struct sl_assembly *assembly);
 
 /* Estimate the clones of edges in random parts (Gonzalez et al., PowerGraph, OSDI 2012, theorem
  * 5.2): an upper limit of clones of better parts. Vertices of a source that has its sizes alone
  * have equal degrees. Hops are not told apart. */
 int sl_cut_counts_expect(struct sl_cut_counts *counts, const struct sl_source *source, int ranks,
-                         const struct sl_assembly *how);
+                         const struct sl_assembly *assembly);
 
 void sl_cut_counts_destroy(struct sl_cut_counts *counts);
 
@@ -47,7 +47,7 @@ void sl_cut_counts_forget_leaves(struct sl_cut_counts *counts);
 /* Count what travels with a delay, where the clones are cut into these tiles. Of the assembly, seed
  * and widths count. SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
 int sl_cut_counts_flow(const struct sl_cut_counts *counts, const struct sl_source *source,
-                       const struct sl_partition *clones, const struct sl_assembly *how, int delay,
-                       struct sl_vertex_cut *cut);
+                       const struct sl_partition *clones, const struct sl_assembly *assembly,
+                       int delay, struct sl_vertex_cut *cut);
 
 #endif

@@ -47,8 +47,8 @@ static int count_group(struct sl_runtime *rt, const struct sl_training *training
     if (!code)
         code = sl_partition_create(rt, &g->partition, &g->shares, cuts);
     if (!code)
-        code = sl_tile_counts_read(rt, &g->shares, &g->partition, training->how.loops, NULL, NULL,
-                                   &g->counts);
+        code = sl_tile_counts_read(rt, &g->shares, &g->partition, training->assembly.loops, NULL,
+                                   NULL, &g->counts);
     if (!code)
         code = sl_scenario_halo_create(rt, g->selection, training, cuts, &g->halo);
     return code ? code : count_clones(rt, training, options, g);
@@ -105,8 +105,8 @@ int sl_group_predict(struct sl_runtime *rt, const struct sl_source *selection,
     struct grouped g = {.selection = selection};
     struct sl_training own = *options->training;
     if (options->parted)
-        own.how.partition = NULL;
-    own.how.delay = SL_DELAY_EXACT;
+        own.assembly.partition = NULL;
+    own.assembly.delay = SL_DELAY_EXACT;
     *list = NULL;
     *count = 0;
     int code = count_group(rt, &own, options, &g);

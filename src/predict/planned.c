@@ -24,7 +24,8 @@ static struct sl_input input_of(const struct sl_scenario *scenario)
     const struct sl_distribution d = {.kind = scenario->kind, .own = scenario->own};
     struct sl_input input = features_of(scenario);
     const bool whole = !input.sparse || scenario->sums_are_read;
-    input.aggregated = scenario->training->how.aggregates && sl_operands_can_aggregate(whole, &d);
+    input.aggregated =
+        scenario->training->assembly.aggregates && sl_operands_can_aggregate(whole, &d);
     if (input.sparse && input.aggregated) {
         input.csr.nnz = (int64_t)sl_operands_aggregated_entries(
             (double)scenario->vertices, (double)scenario->counts->entries,
@@ -76,9 +77,9 @@ int sl_planned_create(struct sl_planned *g, const struct sl_scenario *scenario, 
         .adjacency = &g->adjacency,
         .adjacency_transposed = &g->adjacency,
         .scales = &g->scales,
-        .objective = scenario->training->how.objective,
+        .objective = scenario->training->assembly.objective,
         .target = &g->target,
-        .type = scenario->training->how.type,
+        .type = scenario->training->assembly.type,
         .input = input_of(scenario),
         .own = features_of(scenario),
     };

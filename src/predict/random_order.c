@@ -31,8 +31,9 @@ static double waiting_seconds(const struct sl_runtime *rt, const struct sl_sourc
                               const struct sl_training *training,
                               const struct sl_stage_balance *window)
 {
-    const double n = (double)source->vertices, row = (double)training->how.hidden * sizeof(float),
-                 aggregations = 2.0 * (double)training->how.layers - 1.0;
+    const double n = (double)source->vertices,
+                 row = (double)training->assembly.hidden * sizeof(float),
+                 aggregations = 2.0 * (double)training->assembly.layers - 1.0;
     if (rt->all_cores < rt->ranks)
         return 0.0;
     return (window->all - 1.0) * aggregations *
@@ -74,7 +75,7 @@ static int compare(const struct sl_runtime *rt, const struct sl_source *source,
     int64_t *row_cut = malloc((size_t)(now->tiles + 1) * sizeof *row_cut);
     int code = row_cut ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d tiles", now->tiles);
     if (!code)
-        code = expect_random(now, source, training->how.loops, row_cut, &random, &expected);
+        code = expect_random(now, source, training->assembly.loops, row_cut, &random, &expected);
     if (!code)
         code = predict(rt, source, training, now, counts, &out->seconds[NOW], &out->stages[NOW]);
     if (!code)
@@ -89,7 +90,7 @@ static int compare(const struct sl_runtime *rt, const struct sl_source *source,
 int sl_random_order_predict(struct sl_runtime *rt, const struct sl_source *source,
                             const struct sl_training *training, struct sl_random_order *out)
 {
-    const struct sl_partition_options options = sl_operands_cut(rt, &training->how);
+    const struct sl_partition_options options = sl_operands_cut(rt, &training->assembly);
     struct sl_partition partition = {0};
     struct sl_tile_counts counts = {0};
     *out = (struct sl_random_order){.counted = false};
@@ -97,8 +98,8 @@ int sl_random_order_predict(struct sl_runtime *rt, const struct sl_source *sourc
         return 0;
     int code = sl_partition_create(rt, &partition, source, &options);
     if (!code)
-        code =
-            sl_tile_counts_read(rt, source, &partition, training->how.loops, NULL, NULL, &counts);
+        code = sl_tile_counts_read(rt, source, &partition, training->assembly.loops, NULL, NULL,
+                                   &counts);
     if (!code && rt->rank == 0)
         code = compare(rt, source, training, &partition, &counts, out);
     code = sl_runtime_agree(rt, code);

@@ -29,7 +29,7 @@ struct sl_scenario sl_scenario_of(const struct sl_source *source,
         .vertices = source->vertices,
         .features = source->features,
         .classes = source->classes,
-        .row_bytes = sl_operands_row_bytes(source, &training->how),
+        .row_bytes = sl_operands_row_bytes(source, &training->assembly),
         .feature_entries = sl_source_feature_entries(source),
         .sums_are_read = source->aggregated_from != NULL,
     };
@@ -188,10 +188,10 @@ int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid
         .own = scenario->own,
         .ranks = p->ranks,
         .grid = *grid,
-        .relay = scenario->training->how.relay,
-        .own_first = scenario->training->how.own_first,
-        .tiles_alone = scenario->training->how.reducer->alone,
-        .drops_adjacency = scenario->training->how.drops_adjacency,
+        .relay = scenario->training->assembly.relay,
+        .own_first = scenario->training->assembly.own_first,
+        .tiles_alone = scenario->training->assembly.reducer->alone,
+        .drops_adjacency = scenario->training->assembly.drops_adjacency,
         .tiles = p->tiles,
         .rank_cut = p->rank_cut,
         .row_cut = p->row_cut,
@@ -215,11 +215,12 @@ static int64_t narrowest(const struct sl_scenario *scenario)
 {
     const int64_t least =
         scenario->features < scenario->classes ? scenario->features : scenario->classes;
-    const struct sl_assembly *how = &scenario->training->how;
-    const int64_t hidden = how->heads > 0 ? how->heads : how->hidden; /* heads are not cut */
-    if (how->whole_rows)
+    const struct sl_assembly *assembly = &scenario->training->assembly;
+    const int64_t hidden =
+        assembly->heads > 0 ? assembly->heads : assembly->hidden; /* heads are not cut */
+    if (assembly->whole_rows)
         return 1;
-    return how->inner && hidden < least ? hidden : least;
+    return assembly->inner && hidden < least ? hidden : least;
 }
 
 static int predict_next(const struct sl_scenario *scenario, const struct sl_grid *grid,
@@ -418,7 +419,7 @@ struct deciding {
 static int count(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_training *training, int64_t space, struct deciding *d)
 {
-    const struct sl_partition_options options = sl_operands_cut(rt, &training->how);
+    const struct sl_partition_options options = sl_operands_cut(rt, &training->assembly);
     struct sl_source flat = *source; /* tiles of clones follow from rows, whatever their hops */
     flat.hop_cut = NULL;
     int code = sl_source_borrow(source, &d->shares);
@@ -428,8 +429,8 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
     if (!code)
         code = sl_partition_create(rt, &d->partition, &d->shares, &options);
     if (!code)
-        code = sl_tile_counts_read(rt, &d->shares, &d->partition, training->how.loops, NULL, NULL,
-                                   &d->counts);
+        code = sl_tile_counts_read(rt, &d->shares, &d->partition, training->assembly.loops, NULL,
+                                   NULL, &d->counts);
     if (!code && source->hop_cut)
         code = sl_partition_create(rt, &d->vertices, &flat, &options);
     d->has_halo = !source->second_vertex;

@@ -12,8 +12,8 @@
 
 /* The options of a training that predictions need. Strings are borrowed. */
 struct sl_training {
-    struct sl_assembly how;
-    bool inexact; /* a vertex-cut with the delay of `how` may be chosen */
+    struct sl_assembly assembly;
+    bool inexact; /* a vertex-cut with the delay of `assembly` may be chosen */
     bool no_cut;  /* no vertex-cut may be chosen: a step computes needed rows */
     struct sl_model_shape shape;
     int product_order;            /* as sl_network_create takes it */

@@ -69,11 +69,11 @@ int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
                             const struct sl_partition_options *cut, struct sl_scenario_halo *out)
 {
     const int ranks = cut->ranks ? cut->ranks : rt->ranks;
-    const enum partition given = kind_of(training->how.partition);
+    const enum partition given = kind_of(training->assembly.partition);
     const bool file = given == OF_VERTICES || given == OTHER_FILE;
     char why[256];
     const bool soon = is_cut_soon(source, ranks, sl_space_find(rt).bytes, why);
-    struct sl_assembly own = training->how;
+    struct sl_assembly own = training->assembly;
     int code = 0;
     if (!file)
         own.partition = NULL;
@@ -92,16 +92,16 @@ int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
     if (!code)
         code = sl_runtime_agree(
             rt, sl_halo_counts_create(&out->halo, rt, &out->partition,
-                                      sl_operands_row_bytes(source, &training->how)));
+                                      sl_operands_row_bytes(source, &training->assembly)));
     out->has_cover = soon;
     if (!code && soon)
         code = sl_runtime_agree(
-            rt,
-            sl_cover_counts_create(&out->cover, rt, &out->partition,
-                                   sl_operands_row_bytes(source, &training->how), &training->how));
+            rt, sl_cover_counts_create(&out->cover, rt, &out->partition,
+                                       sl_operands_row_bytes(source, &training->assembly),
+                                       &training->assembly));
     if (!code)
-        code = sl_tile_counts_read(rt, ordered, &out->partition, training->how.loops, &out->halo,
-                                   soon ? &out->cover : NULL, &out->counts);
+        code = sl_tile_counts_read(rt, ordered, &out->partition, training->assembly.loops,
+                                   &out->halo, soon ? &out->cover : NULL, &out->counts);
     if (!code && out->counts.symmetric)
         sl_halo_destroy(&out->halo.halo[1]);
     return code;
@@ -110,11 +110,12 @@ int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
 bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *source,
                              const struct sl_training *training)
 {
-    const struct sl_assembly *how = &training->how;
-    const bool chooses = !how->distribution && how->grid.rows == 0 && !how->replication;
+    const struct sl_assembly *assembly = &training->assembly;
+    const bool chooses =
+        !assembly->distribution && assembly->grid.rows == 0 && !assembly->replication;
     const int64_t space = sl_space_find(rt).bytes;
-    const enum partition given = kind_of(how->partition);
-    return (how->kind->parts || chooses) && (given == NONE || given == METHOD) &&
+    const enum partition given = kind_of(assembly->partition);
+    return (assembly->kind->parts || chooses) && (given == NONE || given == METHOD) &&
            is_cut_soon(source, rt->ranks, space, NULL);
 }
 
@@ -144,7 +145,7 @@ void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source 
 bool sl_scenario_cut_fits(const struct sl_training *training)
 {
     const bool ordered = training->order && !sl_order_is_none(training->order);
-    return !training->no_cut && !ordered && kind_of(training->how.partition) != OTHER_FILE;
+    return !training->no_cut && !ordered && kind_of(training->assembly.partition) != OTHER_FILE;
 }
 
 /* Parts of vertices, in the order of the files, as the halo has them. */
@@ -166,10 +167,10 @@ static int follow(const struct sl_source *ordered, const struct sl_dataset *grap
 static int count(const struct sl_source *source, const struct sl_training *training, int ranks,
                  const struct sl_scenario_halo *halo, struct sl_scenario_cut *out)
 {
-    const enum partition given = kind_of(training->how.partition);
+    const enum partition given = kind_of(training->assembly.partition);
     const bool same = given == NONE || given == OF_VERTICES ||
-                      (given == METHOD && strcmp(training->how.partition, "metis") == 0);
-    const uint64_t seed = training->how.seed;
+                      (given == METHOD && strcmp(training->assembly.partition, "metis") == 0);
+    const uint64_t seed = training->assembly.seed;
     struct sl_runtime alone = {.ranks = 1};
     struct sl_part whole = {0};
     int code = sl_source_read_adjacency(&alone, source, 0, source->vertices, &whole);
@@ -177,11 +178,11 @@ static int count(const struct sl_source *source, const struct sl_training *train
     if (!code && same && halo && halo->ordered.part_cut)
         code = follow(&halo->ordered, &whole.data, seed, &out->edges);
     else if (!code)
-        code = sl_edge_shares_cut(source, &whole.data, training->how.partition, ranks, seed,
+        code = sl_edge_shares_cut(source, &whole.data, training->assembly.partition, ranks, seed,
                                   &out->edges);
     if (!code)
         code = sl_cut_counts_create(&out->clones, source, &whole.data, ranks, out->edges.part,
-                                    &training->how);
+                                    &training->assembly);
     sl_part_close(&whole);
     return code;
 }
@@ -194,22 +195,22 @@ int sl_scenario_cut_create(const struct sl_source *source, const struct sl_train
     const bool counts = is_cut_soon(source, ranks, space, NULL), hops = counts && source->hop_cut;
     const struct sl_cut_counts *clones = &out->clones;
     *out = (struct sl_scenario_cut){
-        .has_late = training->how.delay != SL_DELAY_EXACT,
-        .parts = !counts                   ? "at random"
-                 : training->how.partition ? "those of --partition"
-                                           : "METIS'",
+        .has_late = training->assembly.delay != SL_DELAY_EXACT,
+        .parts = !counts                        ? "at random"
+                 : training->assembly.partition ? "those of --partition"
+                                                : "METIS'",
     };
     int code = counts ? count(source, training, ranks, halo, out)
-                      : sl_cut_counts_expect(&out->clones, source, ranks, &training->how);
+                      : sl_cut_counts_expect(&out->clones, source, ranks, &training->assembly);
     if (!code)
         code = sl_partition_recut_evenly(vertices, clones->bounds, hops ? &clones->hops : NULL,
                                          &out->partition);
     if (!code)
-        code = sl_cut_counts_flow(clones, source, &out->partition, &training->how, SL_DELAY_EXACT,
-                                  &out->exact);
+        code = sl_cut_counts_flow(clones, source, &out->partition, &training->assembly,
+                                  SL_DELAY_EXACT, &out->exact);
     if (!code && out->has_late)
-        code = sl_cut_counts_flow(clones, source, &out->partition, &training->how,
-                                  training->how.delay, &out->late);
+        code = sl_cut_counts_flow(clones, source, &out->partition, &training->assembly,
+                                  training->assembly.delay, &out->late);
     sl_cut_counts_forget_leaves(&out->clones);
     return code ? code
                 : sl_tile_counts_spread(&out->partition, clones->hops.count, clones->entries,

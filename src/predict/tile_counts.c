@@ -8,7 +8,7 @@
 #include "predict/cover_counts.h"
 #include "predict/halo_counts.h"
 
-static int create(int tiles, struct sl_tile_counts *out)
+static int create_counts(int tiles, struct sl_tile_counts *out)
 {
     *out = (struct sl_tile_counts){.tiles = tiles, .symmetric = true};
     out->nnz = calloc((size_t)tiles * (size_t)tiles, sizeof *out->nnz);
@@ -74,7 +74,7 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
     const int from = (int)((int64_t)p->ranks * rt->rank / rt->ranks),
               to = (int)((int64_t)p->ranks * (rt->rank + 1) / rt->ranks);
     const int64_t first = p->row_cut[p->rank_cut[from]], end = p->row_cut[p->rank_cut[to]];
-    int code = sl_runtime_agree(rt, create(p->tiles, out));
+    int code = sl_runtime_agree(rt, create_counts(p->tiles, out));
     if (!code)
         code = sl_source_read_adjacency(rt, source, first, end - first, &part);
     if (!code)
@@ -135,7 +135,7 @@ static void spread(const struct hop_tiles *row, const struct hop_tiles *column, 
 int sl_tile_counts_spread(const struct sl_partition *p, int hops, const int64_t *entries,
                           bool symmetric, bool has_values, struct sl_tile_counts *out)
 {
-    const int code = create(p->tiles, out);
+    const int code = create_counts(p->tiles, out);
     out->symmetric = symmetric;
     out->has_values = has_values;
     for (int r = 0; !code && r < p->ranks; r++)
@@ -173,7 +173,7 @@ int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
 int sl_tile_counts_expect(const struct sl_partition *p, int64_t entries, bool loops,
                           struct sl_tile_counts *out)
 {
-    const int code = create(p->tiles, out);
+    const int code = create_counts(p->tiles, out);
     const double n = (double)p->row_cut[p->tiles], density = (double)entries / n / n;
     for (int i = 0; !code && i < p->tiles; i++)
         for (int k = 0; k < p->tiles; k++) {

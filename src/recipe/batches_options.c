@@ -54,17 +54,17 @@ int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *
 
 int sl_batches_check(const struct sl_config *config, const struct sl_source *source)
 {
-    struct sl_batches_options how;
-    if (sl_batches_parse(config, &how))
+    struct sl_batches_options options;
+    if (sl_batches_parse(config, &options))
         return SL_ERR_USAGE;
-    return how.sets <= source->vertices || how.sets == 1
+    return options.sets <= source->vertices || options.sets == 1
                ? 0
                : sl_error(SL_ERR_USAGE,
                           "%s%s%s--batches %s: %s has %lld vertices (expected at most %lld %s)",
                           config->resume ? "--resume " : "", config->resume ? config->resume : "",
                           config->resume ? ": " : "", sl_config_text(config, "batches").text,
                           source->path, (long long)source->vertices, (long long)source->vertices,
-                          how.kind->alone ? "clusters" : "batches");
+                          options.kind->alone ? "clusters" : "batches");
 }
 
 bool sl_batches_differ(const struct sl_config *config)
@@ -74,15 +74,15 @@ bool sl_batches_differ(const struct sl_config *config)
 
 struct sl_assembly sl_batches_whole(const struct sl_config *config)
 {
-    struct sl_assembly how = sl_config_assembly(config);
+    struct sl_assembly options = sl_config_assembly(config);
     if (!config->groups.given)
-        return how;
-    how.kind = &sl_distribution_block;
-    how.distribution = NULL;
-    how.grid = (struct sl_grid){0, 0, 0};
-    how.partition = NULL;
-    how.replication = 0;
-    return how;
+        return options;
+    options.kind = &sl_distribution_block;
+    options.distribution = NULL;
+    options.grid = (struct sl_grid){0, 0, 0};
+    options.partition = NULL;
+    options.replication = 0;
+    return options;
 }
 
 int sl_batches_options_steps(const struct sl_batches_options *o)

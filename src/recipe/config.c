@@ -74,7 +74,8 @@ const struct sl_option sl_config_options[] = {
      "Each has its own defaults (docs/DEFAULTS.md)",
      MODEL, find_model},
     {"aggregator", SL_OPTION_KIND, FIELD(aggregator), "mean", 0, 0, sl_aggregator_names, "NAME",
-     "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
+     "with --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; "
+     "mean, "
      "sum, maximum or minimum of the neighbours, with a weight for them and one for the vertex",
      MODEL, find_aggregator},
     {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N",
@@ -82,17 +83,18 @@ const struct sl_option sl_config_options[] = {
     {"hidden", SL_OPTION_INT, FIELD(hidden), "64", 1, 1 << 20, NULL, "N",
      "width of the hidden layers; with --model gat of a head", MODEL},
     {"hops", SL_OPTION_INT, FIELD(hops), "2", 1, 1000, NULL, "K",
-     "of --model sgc and appnp: hops along the edges", MODEL},
+     "with --model sgc and appnp: hops along the edges", MODEL},
     {"teleport", SL_OPTION_REAL, FIELD(teleport), "0.1", 0, 1, NULL, "A",
-     "of --model appnp: the share of its own values that a vertex keeps in each hop", MODEL},
+     "with --model appnp: the share of its own values that a vertex keeps in each hop", MODEL},
     {"block-norm", SL_OPTION_KIND, FIELD(block_norm), "row", 0, 0, sl_block_names, "KIND",
-     "of --model resgcn: what blocks normalise: row, the values of a vertex (LayerNorm); batch, a "
+     "with --model resgcn: what blocks normalise: row, the values of a vertex (LayerNorm); batch, "
+     "a "
      "value of all vertices (BatchNorm)",
      MODEL, find_block},
     {"heads", SL_OPTION_INT, FIELD(heads), "8", 1, SL_ATTENTION_HEADS, NULL, "H",
-     "of --model gat: heads of the hidden layers, side by side", MODEL},
+     "with --model gat: heads of the hidden layers, side by side", MODEL},
     {"out-heads", SL_OPTION_INT, FIELD(out_heads), "1", 1, SL_ATTENTION_HEADS, NULL, "K",
-     "of --model gat: heads of the last layer, whose output is their mean", MODEL},
+     "with --model gat: heads of the last layer, whose output is their mean", MODEL},
     {"bias", SL_OPTION_FLAG, FIELD(bias), "yes", 0, 0, NULL, NULL, "add a bias in every layer",
      MODEL},
     {"norm", SL_OPTION_CHOICE, FIELD(norm), "sym", 0, 0, SL_CHOICES(SL_NORMS), "KIND",
@@ -122,7 +124,7 @@ const struct sl_option sl_config_options[] = {
      MODEL},
     {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, SL_CHOICES(SL_PRECISIONS),
      "TYPE",
-     "what features, activations and gradients of activations are stored as, fp32 or bf16. Sums, "
+     "number format of features, activations and their gradients: fp32 or bf16. Sums, "
      "weights and gradients of weights are fp32. tf32: fp32, but GPUs multiply dense matrices with "
      "10 bits of their fractions",
      MODEL},
@@ -136,9 +138,9 @@ const struct sl_option sl_config_options[] = {
     {"input-dropout", SL_OPTION_REAL, FIELD(input_dropout), "-1", -1, 0.9999, NULL, "P",
      "dropout on the features; -1: as --dropout", OPTIMISATION},
     {"attention-dropout", SL_OPTION_REAL, FIELD(attention_dropout), "-1", -1, 0.9999, NULL, "P",
-     "of --model gat: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
+     "with --model gat: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
     {"loss", SL_OPTION_KIND, FIELD(loss), "auto", 0, 0, sl_loss_names, "NAME",
-     "what training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
+     "loss that training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
      "cross-entropy of each label's sigmoid; mse: the mean squared error. With auto: sigmoid for "
      "several labels per vertex, mse for numbers, else cross-entropy",
      OPTIMISATION, find_loss},
@@ -157,7 +159,7 @@ const struct sl_option sl_config_options[] = {
      OPTIMISATION, find_metric},
     {"decision", SL_OPTION_CHOICE, FIELD(decision), "half", 0, 0, SL_CHOICES(SL_LABEL_DECISIONS),
      "KIND",
-     "which of several labels count as predicted: half, those with a probability over 1/2; top, as "
+     "labels that count as predicted, of several: half, those with a probability over 1/2; top, as "
      "many as the vertex has, with the largest probabilities",
      OPTIMISATION},
     {"optimizer", SL_OPTION_CHOICE, FIELD(optimizer), "adam", 0, 0, &SL_OPTIMIZER_NAMES[1], "NAME",
@@ -228,7 +230,8 @@ const struct sl_option sl_config_options[] = {
      "many as --epochs has",
      SUBMODELS},
     {"share", SL_OPTION_CHOICE, FIELD(share), "blocks", 0, 0, SL_CHOICES(SL_SHARES), "WHAT",
-     "what sub-models have. With blocks: disjoint units. With copies: all units, and parameters "
+     "parts of the model that sub-models have. With blocks: disjoint units. With copies: all "
+     "units, and parameters "
      "become their mean after each round (local SGD). With none: an ensemble. Units are cut once, "
      "and each sub-model trains by itself to the end. Its prediction is the mean of their softmax "
      "probabilities",
@@ -346,7 +349,7 @@ const struct sl_option sl_config_options[] = {
      "makes all its tiles equally full",
      EXECUTION, find_order},
     {"balance", SL_OPTION_CHOICE, FIELD(balance), "nnz", 0, 0, SL_CHOICES(SL_BALANCES), "NAME",
-     "what the row tiles get equal shares of: nonzeros or rows; MG-GCN is --order random --balance "
+     "row tiles get equal shares of nonzeros or of rows; MG-GCN is --order random --balance "
      "rows",
      EXECUTION},
     {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
@@ -364,7 +367,7 @@ const struct sl_option sl_config_options[] = {
      "round sums differently, so that both gives other bits in other runs",
      EXECUTION},
     {"spmm", SL_OPTION_CHOICE, FIELD(spmm), "fastest", 0, 0, SL_CHOICES(SL_SPMM_KERNELS), "NAME",
-     "whose kernel multiplies sparse tiles on GPUs: Starling's; cuSPARSE's, where it can; for each "
+     "kernel that multiplies sparse tiles on GPUs: Starling's; cuSPARSE's, where it can; for each "
      "shape the one that starling bench spmm --device cuda remembered as faster, or Starling's",
      EXECUTION},
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",

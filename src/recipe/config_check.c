@@ -101,19 +101,19 @@ int sl_config_check_attention(const struct sl_config *config)
 
 const char *sl_config_reads_all(const struct sl_config *config)
 {
-    struct sl_batches_options how;
+    struct sl_batches_options options;
     const bool normalizes =
         config->model == &sl_model_resgcn && config->block_norm->layer->averages > 0;
     if (normalizes)
         return "--block-norm batch has the statistics of all rows";
-    if (sl_batches_parse(config, &how))
+    if (sl_batches_parse(config, &options))
         return NULL; /* sl_config_check says so */
-    if (how.sets > 1 || how.automatic)
+    if (options.sets > 1 || options.automatic)
         return "--batches has sets of all vertices";
     return sl_config_kind(config)->clones ? "clones of few vertices have other gradients"
-           : how.sampled                  ? "a sample is drawn around all vertices of a step"
-           : how.kind->alone              ? "--batches clusters trains on all rows of its clusters"
-           : config->groups.given && (how.preload > 0 || how.chooses_preload)
+           : options.sampled              ? "a sample is drawn around all vertices of a step"
+           : options.kind->alone          ? "--batches clusters trains on all rows of its clusters"
+           : config->groups.given && (options.preload > 0 || options.chooses_preload)
                ? "--preload-hops takes rows that other groups compute"
                : NULL;
 }
@@ -126,12 +126,12 @@ int sl_config_check_rows(const struct sl_config *config)
 
 int sl_config_check_batches(const struct sl_config *config)
 {
-    struct sl_batches_options how;
-    if (sl_batches_parse(config, &how))
+    struct sl_batches_options options;
+    if (sl_batches_parse(config, &options))
         return SL_ERR_USAGE;
     if (config->groups.given && config->allow_inexact)
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected no --groups with it");
-    if (how.sampled && (how.kind->alone || !sl_batches_differ(config)))
+    if (options.sampled && (options.kind->alone || !sl_batches_differ(config)))
         return config->max_hop != SL_NO_HOPS
                    ? sl_error(SL_ERR_USAGE,
                               "--max-hop %s: expected --groups GxP or --batches co:R with it",
@@ -139,7 +139,7 @@ int sl_config_check_batches(const struct sl_config *config)
                    : sl_error(SL_ERR_USAGE,
                               "--fanout %lld: expected --groups GxP or --batches co:R with it",
                               (long long)config->fanout);
-    if (config->resample > 0 && !how.sampled)
+    if (config->resample > 0 && !options.sampled)
         return sl_error(SL_ERR_USAGE, "--resample %lld: expected --max-hop N or --fanout K with it",
                         (long long)config->resample);
     if (!sl_batches_differ(config))
@@ -150,7 +150,7 @@ int sl_config_check_batches(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE, "--order double: expected another order with --groups, "
                                       "--batches or --rows needed");
     const bool clones = sl_config_kind(config)->clones;
-    if (config->delay > 0 && (clones || how.preload == 0 || how.chooses_preload))
+    if (config->delay > 0 && (clones || options.preload == 0 || options.chooses_preload))
         return sl_error(SL_ERR_USAGE,
                         "--delay %s: expected --groups GxP and --preload-hops N with it, or cd-0",
                         sl_config_text(config, "delay").text);
@@ -225,8 +225,9 @@ static int check_submodels(const struct sl_config *config)
     if (config->share == SL_SHARE_NONE && config->keep == SL_KEEP_BEST)
         return sl_error(SL_ERR_USAGE,
                         "--share none: an ensemble keeps its last weights (expected --keep last)");
-    struct sl_batches_options how;
-    if (sl_batches_parse(config, &how) || how.sampled || config->preload_hops != SL_PRELOAD_ALL)
+    struct sl_batches_options options;
+    if (sl_batches_parse(config, &options) || options.sampled ||
+        config->preload_hops != SL_PRELOAD_ALL)
         return sl_error(SL_ERR_USAGE,
                         "--submodels %lld: each group has the whole graph (expected no "
                         "--preload-hops, no --max-hop and no --fanout)",

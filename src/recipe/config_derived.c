@@ -193,11 +193,11 @@ int sl_config_product_order(const struct sl_config *config)
 struct sl_training sl_config_training(const struct sl_config *config,
                                       const struct sl_source *source)
 {
-    struct sl_assembly how = sl_config_assembly(config);
-    if (config->allow_inexact && how.delay == SL_DELAY_EXACT && how.reducer->linear)
-        how.delay = SL_DELAY_NEVER;
+    struct sl_assembly assembly = sl_config_assembly(config);
+    if (config->allow_inexact && assembly.delay == SL_DELAY_EXACT && assembly.reducer->linear)
+        assembly.delay = SL_DELAY_NEVER;
     return (struct sl_training){
-        .how = how,
+        .assembly = assembly,
         .inexact = config->allow_inexact,
         .no_cut = config->rows == SL_ROWS_NEEDED,
         .shape = sl_config_shape(config, source->features, source->classes),

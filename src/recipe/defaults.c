@@ -251,13 +251,13 @@ static void settle_loss(struct sl_config *config, const struct sl_source *source
 /* Epochs of work in --rounds rounds. */
 static int settle_rounds(struct sl_config *config, bool epochs, char *chosen)
 {
-    struct sl_batches_options how;
+    struct sl_batches_options options;
     char text[32];
     if (epochs)
         return sl_error(SL_ERR_USAGE, "--rounds %lld: expected no --epochs with it",
                         (long long)config->rounds);
-    const int code = sl_batches_parse(config, &how);
-    const int64_t steps = sl_batches_options_steps(&how);
+    const int code = sl_batches_parse(config, &options);
+    const int64_t steps = sl_batches_options_steps(&options);
     const int64_t local = (config->rounds * config->local_steps + steps - 1) / steps;
     snprintf(text, sizeof text, "%lld", (long long)(local * config->submodels));
     return code ? code : choose(config, "epochs", text, chosen);

@@ -108,8 +108,8 @@ static int create_plain(struct sl_network *net, struct sl_matrix *kept, struct s
 
 /* ---- The model ---- */
 
-/* The model's configuration out of the checkpoint, how to run it out of `how`. */
-static int model_configuration(const struct sl_apply_options *how,
+/* Set *model to the checkpoint's configuration, with this command's options of execution. */
+static int model_configuration(const struct sl_apply_options *options,
                                const struct sl_checkpoint *checkpoint, const char *path,
                                struct sl_config *model)
 {
@@ -125,23 +125,23 @@ static int model_configuration(const struct sl_apply_options *how,
         return code;
     const bool ensemble = sl_config_is_ensemble(model);
     const int64_t updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
-    if (ensemble && how->embeddings)
+    if (ensemble && options->embeddings)
         return sl_error(SL_ERR_USAGE,
                         "--embeddings: %s has an ensemble (--share none), whose members have "
                         "hidden layers of their own (expected one model)",
                         path);
-    model->tiles = how->tiles;
-    model->replication = how->replication;
+    model->tiles = options->tiles;
+    model->replication = options->replication;
     /* Nothing is trained. The round of an ensemble goes on after its steps. */
     model->epochs = ensemble ? (updates + 1) * model->submodels : 1;
     model->submodels = ensemble ? model->submodels : 0;
     model->eval_every = 0;
     model->predicts = true;
     code = sl_options_set(sl_config_options, model, "batches", "full");
-    model->grid = how->grid;
-    model->distribution = how->distribution;
-    if (how->metric)
-        model->metric = how->metric;
+    model->grid = options->grid;
+    model->distribution = options->distribution;
+    if (options->metric)
+        model->metric = options->metric;
     return code;
 }
 
@@ -219,10 +219,10 @@ static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *c
 /* Everything that can be wrong before the network is made. */
 static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_source *source,
                   const struct sl_checkpoint *checkpoint, const char *name,
-                  const struct sl_apply_options *how)
+                  const struct sl_apply_options *options)
 {
     struct sl_config *model = &apply->config;
-    int code = model_configuration(how, checkpoint, name, model);
+    int code = model_configuration(options, checkpoint, name, model);
     if (!code)
         source->split_rule = sl_config_split(model);
     if (!code)
@@ -237,8 +237,8 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
         code = adopt_classes(source, checkpoint, model, name);
     if (!code)
         code = sl_objective_check(model, source);
-    if (!code && how->named && rt->rank == 0)
-        code = sl_identities_take(source, how->named);
+    if (!code && options->named && rt->rank == 0)
+        code = sl_identities_take(source, options->named);
     return sl_runtime_agree(rt, code);
 }
 
@@ -259,12 +259,12 @@ static int evaluate(struct sl_apply *apply, bool embeddings)
 
 int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_source *source,
                     const struct sl_checkpoint *checkpoint, const char *name,
-                    const struct sl_apply_options *how)
+                    const struct sl_apply_options *options)
 {
     *apply = (struct sl_apply){0};
     int code = sl_checkpoint_check_alike(rt, checkpoint, name);
     if (!code)
-        code = settle(apply, rt, source, checkpoint, name, how);
+        code = settle(apply, rt, source, checkpoint, name, options);
     if (code)
         return code;
     sl_progress_begin("reading rows, making tiles");
@@ -284,7 +284,7 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
     if (code)
         return code;
     sl_progress_begin("predicting");
-    return sl_progress_end_with(evaluate(apply, how->embeddings));
+    return sl_progress_end_with(evaluate(apply, options->embeddings));
 }
 
 void sl_apply_destroy(struct sl_apply *apply)

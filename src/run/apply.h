@@ -29,7 +29,7 @@ struct sl_apply {
  * either case. */
 int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_source *source,
                     const struct sl_checkpoint *checkpoint, const char *name,
-                    const struct sl_apply_options *how);
+                    const struct sl_apply_options *options);
 void sl_apply_destroy(struct sl_apply *apply);
 
 /* Return the vertices of the dataset: rows of every matrix below. */

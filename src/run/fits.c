@@ -58,12 +58,12 @@ static void count_layers(const struct sl_source *source, const struct sl_config 
  * need all vertices. */
 static double more_graphs(const struct sl_runtime *rt, const struct sl_config *config)
 {
-    struct sl_batches_options how;
-    if (!sl_batches_differ(config) || sl_batches_parse(config, &how))
+    struct sl_batches_options options;
+    if (!sl_batches_differ(config) || sl_batches_parse(config, &options))
         return 1.0;
-    const int64_t steps = sl_batches_options_steps(&how);
+    const int64_t steps = sl_batches_options_steps(&options);
     const int groups = config->groups.given ? rt->ranks : 1;
-    return 1.0 + (double)groups * (double)(how.each > 1 ? 2 : steps);
+    return 1.0 + (double)groups * (double)(options.each > 1 ? 2 : steps);
 }
 
 /* More than a rank takes, from the shape of graph and network alone. */
@@ -223,9 +223,9 @@ static int find_batches(struct sl_runtime *rt, const struct sl_source *source,
 int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
                     char *chosen)
 {
-    struct sl_batches_options how;
-    int code = sl_batches_parse(config, &how);
-    if (code || !how.automatic)
+    struct sl_batches_options options;
+    int code = sl_batches_parse(config, &options);
+    if (code || !options.automatic)
         return code;
     const bool recomputes = may_recompute(config);
     if (recomputes)

@@ -22,6 +22,7 @@
 #include "groups/preload.h"
 #include "recipe/objective.h"
 #include "run/fits.h"
+#include "run/open.h"
 #include "run/share_choice.h"
 
 int sl_train_start(struct sl_train_run *run, const bool *given, bool silent)
@@ -149,9 +150,9 @@ static int plan_memory(struct sl_train_run *run, const bool *given)
 /* Order the rows by the parts of a partition, or by hops. */
 static int cut_vertices(struct sl_train_run *run)
 {
-    const struct sl_assembly how = sl_batches_whole(&run->config);
+    const struct sl_assembly assembly = sl_batches_whole(&run->config);
     sl_progress_begin("cutting the graph");
-    return sl_progress_end_with(sl_operands_order(&run->rt, &run->source, &how));
+    return sl_progress_end_with(sl_operands_order(&run->rt, &run->source, &assembly));
 }
 
 static int order_vertices(struct sl_train_run *run)
@@ -173,11 +174,11 @@ static void take_class_names(struct sl_train_run *run)
         json_array_append_new(run->class_names, sl_json_text(names[c]));
 }
 
-static int choose_form(struct sl_train_run *run)
+static int settle(struct sl_train_run *run, const bool *given)
 {
     struct sl_rates core;
     sl_rates_of_core(run->rt.cache_bytes, &core);
-    return sl_defaults_form(&run->rt, &run->source, &core, &run->config);
+    return sl_run_settle(&run->rt, &run->source, &core, given, &run->config, run->chosen);
 }
 
 /* Return the name of a column of the features, or its number. */
@@ -233,11 +234,7 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code && run->config.loss)
         code = sl_objective_take_labels(rt, &run->config, trained_on(run), &run->source);
     if (!code)
-        run->source.split_rule = sl_config_split(&run->config);
-    if (!code)
-        code = sl_runtime_agree(rt, sl_trainer_check(&run->source));
-    if (!code)
-        code = sl_runtime_agree(rt, sl_batches_check(&run->config, &run->source));
+        code = sl_run_check(rt, &run->source, &run->config);
     if (!code)
         code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
     if (!code)
@@ -245,14 +242,9 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = order_vertices(run);
     if (!code)
-        code = choose_form(run);
-    if (!code)
-        code = sl_runtime_agree(rt,
-                                sl_defaults_settle(&run->config, &run->source, given, run->chosen));
+        code = settle(run, given);
     if (!code)
         code = standardize(run, given);
-    if (!code)
-        code = sl_runtime_agree(rt, sl_objective_check(&run->config, &run->source));
     if (!code)
         code = choose_rows(run, given);
     if (!code && sl_batches_differ(&run->config))

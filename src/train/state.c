@@ -309,7 +309,7 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 static json_t *describe_tiles(const struct sl_trainer *trainer)
 {
     const struct sl_batches *b = &trainer->batches;
-    if (!b->how.needed || b->count != 1 || b->groups.count > 1 || trainer->config->tiles > 0)
+    if (!b->options.needed || b->count != 1 || b->groups.count > 1 || trainer->config->tiles > 0)
         return NULL;
     const struct sl_partition *whole = trainer->whole.operands.partition,
                               *step = b->batch[0].pass.operands.partition,

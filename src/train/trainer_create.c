@@ -74,7 +74,7 @@ static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape
 static bool shares_places(const struct sl_trainer *trainer)
 {
     const struct sl_batches *b = &trainer->batches;
-    return b->how.needed && b->groups.count == 1 && !trainer->whole.network.logits_only;
+    return b->options.needed && b->groups.count == 1 && !trainer->whole.network.logits_only;
 }
 
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
@@ -159,7 +159,7 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     struct sl_submodels *s = &trainer->submodels;
     const struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
-    const int64_t most = sl_config_epochs(trainer->config) * sl_batches_options_steps(&b->how);
+    const int64_t most = sl_config_epochs(trainer->config) * sl_batches_options_steps(&b->options);
     int code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
                                    b->groups.count > 1 ? &b->groups : NULL, &trainer->store, &shape,
                                    trainer->config, most);
@@ -222,10 +222,10 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                                    .first_epoch = 1,
                                    .best_value = -1.0,
                                    .best_loss = NAN};
-    struct sl_assembly how = sl_batches_whole(config);
+    struct sl_assembly assembly = sl_batches_whole(config);
     const struct sl_batches_tiles tiles = sl_state_tiles(config, checkpoint, rt->ranks);
-    how.tiles = tiles.whole;
-    how.forward_only = config->predicts && !sl_config_has_submodels(config);
+    assembly.tiles = tiles.whole;
+    assembly.forward_only = config->predicts && !sl_config_has_submodels(config);
     int code = sl_records_create(&trainer->records, rt);
     enum sl_instructions level;
     if (!code)
@@ -240,7 +240,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     /* All ranks use one instruction level, since fused multiply-add rounds sums differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     if (!code)
-        code = sl_pass_open(&trainer->whole, rt, source, config, &how);
+        code = sl_pass_open(&trainer->whole, rt, source, config, &assembly);
     if (!code)
         code =
             sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);

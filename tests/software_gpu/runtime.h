@@ -34,7 +34,7 @@ namespace software_gpu
 
 /* ---- Errors ---- */
 
-/* What cudaGetLastError of this thread returns; `code` again. */
+/* Make `code` the value of cudaGetLastError of this thread, and return it. */
 cudaError_t report(cudaError_t code);
 
 /* A mistake of the program: says what, and aborts. */
@@ -58,7 +58,7 @@ bool is_pinned(const void *pointer, size_t bytes);
 
 struct queue;
 
-/* What has been put on a stream until some moment. */
+/* The work that was put on a stream until some moment. */
 struct mark {
     std::shared_ptr<queue> on; /* NULL: nothing */
     uint64_t ticket = 0;

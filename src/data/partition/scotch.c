@@ -29,17 +29,17 @@ static int partition(const struct sl_runtime *rt, SCOTCH_Num rows, SCOTCH_Num *s
                      SCOTCH_Num *column, SCOTCH_Num *weight, int parts, SCOTCH_Num *part)
 {
     SCOTCH_Dgraph graph;
-    SCOTCH_Strat how;
+    SCOTCH_Strat strategy;
     MPI_Comm comm;
     sl_ranks_copy_comm(rt, &comm);
     int bad = SCOTCH_dgraphInit(&graph, comm);
     if (!bad) {
         bad = SCOTCH_dgraphBuild(&graph, 0, rows, rows, start, NULL, weight, NULL, start[rows],
                                  start[rows], column, NULL, NULL);
-        SCOTCH_stratInit(&how);
+        SCOTCH_stratInit(&strategy);
         if (!bad)
-            bad = SCOTCH_dgraphPart(&graph, parts, &how, part);
-        SCOTCH_stratExit(&how);
+            bad = SCOTCH_dgraphPart(&graph, parts, &strategy, part);
+        SCOTCH_stratExit(&strategy);
         SCOTCH_dgraphExit(&graph);
     }
     MPI_Comm_free(&comm);

@@ -1,4 +1,4 @@
-/* Of the driver's interface, what StarPU's headers name. */
+/* The names of the driver's interface in StarPU's headers. */
 #ifndef SL_SOFTWARE_GPU_CUDA_H
 #define SL_SOFTWARE_GPU_CUDA_H
 

@@ -1,4 +1,4 @@
-/* What NVIDIA's libraries call the types of elements. */
+/* The types of elements of NVIDIA's libraries. */
 #ifndef SL_SOFTWARE_GPU_LIBRARY_TYPES_H
 #define SL_SOFTWARE_GPU_LIBRARY_TYPES_H
 

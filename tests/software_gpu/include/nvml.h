@@ -1,4 +1,4 @@
-/* Of NVIDIA's management library, what StarPU's headers name. */
+/* The names of NVIDIA's management library in StarPU's headers. */
 #ifndef SL_SOFTWARE_GPU_NVML_H
 #define SL_SOFTWARE_GPU_NVML_H
 

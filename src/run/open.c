@@ -1,0 +1,24 @@
+#include "run/open.h"
+
+#include "recipe/batches_options.h"
+#include "recipe/defaults.h"
+#include "recipe/objective.h"
+#include "train/trainer.h"
+
+int sl_run_check(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config)
+{
+    source->split_rule = sl_config_split(config);
+    const int code = sl_trainer_check(source);
+    return sl_runtime_agree(rt, code ? code : sl_batches_check(config, source));
+}
+
+int sl_run_settle(struct sl_runtime *rt, struct sl_source *source, const struct sl_rates *core,
+                  const bool *given, struct sl_config *config, char *chosen)
+{
+    int code = sl_defaults_form(rt, source, core, config);
+    if (!code)
+        code = sl_defaults_settle(config, source, given, chosen);
+    if (!code)
+        code = sl_objective_check(config, source);
+    return sl_runtime_agree(rt, code);
+}
