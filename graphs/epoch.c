@@ -52,26 +52,26 @@ static void add_earlier(struct sl_network *net, struct sl_layer *layer)
 
 static struct sl_copies_step step_of(const struct sl_network *net, const struct sl_layer *layer)
 {
-    return (struct sl_copies_step){layer->refreshing, net->steps, net->exact};
+    return (struct sl_copies_step){layer->rows.refreshing, net->step.steps, net->step.exact};
 }
 
 static void compute(struct sl_network *net, struct sl_layer *layer, bool training)
 {
-    sl_network_take(net, &layer->output, layer->hops);
+    sl_network_take(net, &layer->output, layer->rows.hops);
     layer->kind->forward(net, layer, training);
     if (layer->added)
         add_earlier(net, layer);
-    if (!layer->refreshed)
+    if (!layer->rows.refreshed)
         return;
     const struct sl_copies_step step = step_of(net, layer);
-    sl_reach_set(net, &layer->output, layer->read);
+    sl_reach_set(net, &layer->output, layer->rows.read);
     sl_copies_refresh(net->copies, &step, &layer->output);
 }
 
 void sl_network_forward(struct sl_network *net, bool training)
 {
     for (int l = 0; l < net->layers; l++) {
-        net->layer[l].aggregation = net->aggregations;
+        net->layer[l].rows.aggregation = net->step.aggregations;
         compute(net, &net->layer[l], training);
     }
 }
@@ -87,12 +87,12 @@ static void need(struct sl_network *net, struct sl_layer *layer)
         need(net, net->layer + layer->added->index);
     if (layer->index > 0)
         need(net, layer - 1);
-    const int aggregations = net->aggregations;
-    net->aggregations = layer->aggregation;
-    net->again = true;
+    const int aggregations = net->step.aggregations;
+    net->step.aggregations = layer->rows.aggregation;
+    net->step.again = true;
     compute(net, layer, true);
-    net->again = false;
-    net->aggregations = aggregations;
+    net->step.again = false;
+    net->step.aggregations = aggregations;
 }
 
 /* ---- Backward ---- */
@@ -101,9 +101,9 @@ static void need(struct sl_network *net, struct sl_layer *layer)
  * another layer. */
 static enum sl_row_scale factor_between(const struct sl_layer *from, const struct sl_layer *to)
 {
-    return from->gradient_factor == to->gradient_factor ? SL_ROW_NONE
-           : from->gradient_factor == SL_ROW_LEFT       ? SL_ROW_INVERSE_LEFT
-                                                        : SL_ROW_LEFT;
+    return from->back.gradient_factor == to->back.gradient_factor ? SL_ROW_NONE
+           : from->back.gradient_factor == SL_ROW_LEFT            ? SL_ROW_INVERSE_LEFT
+                                                                  : SL_ROW_LEFT;
 }
 
 /* Submit G += weight · gradients of the outputs to which the layer's output is added. G is the
@@ -116,7 +116,7 @@ static void add_later(struct sl_network *net, struct sl_layer *layer, struct sl_
                                               .scale = later->weight,
                                               .scales = &net->graph->scales[0][t / g->tile_cols],
                                               .factor = factor_between(later, layer),
-                                              .x = &later->g->tiles[t],
+                                              .x = &later->back.g->tiles[t],
                                               .y = &g->tiles[t],
                                           });
 }
@@ -132,9 +132,9 @@ void sl_network_broadcast(const struct sl_network *net, struct sl_tile *tile)
 /* Take the place of the parts of the gradients, which other networks may share. */
 static void take_gradients(struct sl_network *net, struct sl_layer *layer)
 {
-    if (!layer->gradients.place)
+    if (!layer->back.gradients.place)
         return;
-    sl_place_take(net->rt, layer->gradients.place, &layer->gradients);
+    sl_place_take(net->rt, layer->back.gradients.place, &layer->back.gradients);
     sl_reach_gradients(net, layer);
 }
 
@@ -148,42 +148,42 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     const struct sl_place *place = layer->output.place;
     if (g == &layer->output && place && !place->apart && place->current != g)
         sl_fatal("an output took the place of the gradient of layer %d", layer->index + 1);
-    layer->g = g;
+    layer->back.g = g;
     take_gradients(net, layer);
     struct sl_matrix *before = layer->kind->backward(net, layer, g);
     if (sl_jump_reads(net, layer->index - 1))
         before = sl_jump_back(net, layer, before);
     if (layer->index > 0)
         add_later(net, layer - 1, before);
-    if (layer->index > 0 && (layer - 1)->refreshed) {
+    if (layer->index > 0 && (layer - 1)->rows.refreshed) {
         const struct sl_copies_step step = step_of(net, layer - 1);
         sl_copies_return(net->copies, &step, before);
-        sl_reach_set(net, before, (layer - 1)->hops);
+        sl_reach_set(net, before, (layer - 1)->rows.hops);
     }
     return before;
 }
 
 static void sum_gradients(struct sl_network *net, struct sl_layer *layer)
 {
-    layer->summed = NULL;
+    layer->back.summed = NULL;
     if (!sl_model_learns(layer->model))
         return;
-    layer->summed =
+    layer->back.summed =
         layer->kind->sum ? layer->kind->sum(net, layer) : sl_product_sum_gradients(net, layer);
     if (layer->kind->differentiate)
-        layer->summed = layer->kind->differentiate(net, layer, layer->summed);
+        layer->back.summed = layer->kind->differentiate(net, layer, layer->back.summed);
     if (net->groups && !layer->kind->sum)
-        layer->summed =
-            sl_groups_sum(net->groups, &layer->group_sums, layer->summed, sl_submit_accumulate);
-    if (layer->summed && layer->model->block.all_rows)
-        sl_submit_clear_others(net->model->rt, &layer->model->block, layer->summed);
+        layer->back.summed = sl_groups_sum(net->groups, &layer->back.group_sums, layer->back.summed,
+                                           sl_submit_accumulate);
+    if (layer->back.summed && layer->model->block.all_rows)
+        sl_submit_clear_others(net->model->rt, &layer->model->block, layer->back.summed);
 }
 
 /* ---- Parameters ---- */
 
 static double now_of(const struct sl_network *net)
 {
-    return (double)net->epoch - net->left;
+    return (double)net->step.epoch - net->step.left;
 }
 
 static void update(struct sl_network *net, struct sl_layer *layer,
@@ -191,7 +191,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
 {
     struct sl_optimizer_step with_decay = *step;
     struct sl_tile *counts = &layer->model->counts;
-    if (!layer->summed)
+    if (!layer->back.summed)
         return;
     with_decay.decay = layer->model->shape.decay;
     sl_submit_optimizer(net->model->rt, &with_decay,
@@ -201,7 +201,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
                                                      .end = &net->model->end[0],
                                                      .metrics = sl_network_total(net),
                                                      .counts = counts->rows ? counts : NULL,
-                                                     .g = layer->summed,
+                                                     .g = layer->back.summed,
                                                      .m = &layer->model->state[0],
                                                      .v = &layer->model->state[1],
                                                      .w = &layer->model->parameters});
@@ -221,16 +221,16 @@ static void clip_gradients(struct sl_network *net)
     bool add = false;
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
-        if (layer->summed)
-            sl_submit_square_sum(net->model->rt, add, layer->kind->averages, layer->summed,
+        if (layer->back.summed)
+            sl_submit_square_sum(net->model->rt, add, layer->kind->averages, layer->back.summed,
                                  &net->model->norm);
-        add = add || layer->summed;
+        add = add || layer->back.summed;
     }
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
-        if (layer->summed)
+        if (layer->back.summed)
             sl_submit_clip(net->model->rt, net->model->options.clip_norm, layer->kind->averages,
-                           &net->model->norm, layer->summed);
+                           &net->model->norm, layer->back.summed);
     }
 }
 
@@ -285,7 +285,7 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     if (sl_optimizer_states(step->method) > net->model->options.states)
         sl_fatal("a model of %d numbers of optimizer state for each parameter is too small",
                  net->model->options.states);
-    net->aggregations = 0;
+    net->step.aggregations = 0;
     sl_network_forward(net, true);
     struct sl_matrix *g = &last->output;
     const struct sl_matrix *logits = whole_rows(net, g);
@@ -293,7 +293,8 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
                                             net->graph->objective.smoothing};
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         const struct sl_loss_tiles tiles = loss_tiles(net, logits, g->row_order, i);
-        net->graph->objective.loss->differentiate(net->rt, &options, last->gradient_factor, &tiles);
+        net->graph->objective.loss->differentiate(net->rt, &options, last->back.gradient_factor,
+                                                  &tiles);
     }
     if (logits != g)
         sl_columns_cut(net->rt, net->graph->distribution, logits, g, sl_network_tags(net));
@@ -307,9 +308,9 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
         for (int l = net->layers - 1; l >= 0; l--)
             update(net, &net->layer[l], step);
     }
-    net->aggregations = -1;
-    net->steps++;
-    net->late_steps += !net->exact;
+    net->step.aggregations = -1;
+    net->step.steps++;
+    net->step.late_steps += !net->step.exact;
 }
 
 void sl_network_evaluate(struct sl_network *net)
@@ -354,6 +355,6 @@ void sl_network_keep_best(struct sl_network *net, int patience)
 {
     const struct sl_metric *metric = net->graph->objective.metric;
     sl_submit_keep_best(net->model->rt, metric->index + SL_SPLIT_VAL, metric->falls,
-                        (int)net->epoch, patience, sl_network_total(net), &net->model->best,
+                        (int)net->step.epoch, patience, sl_network_total(net), &net->model->best,
                         &net->model->end[0]);
 }

@@ -92,7 +92,7 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
     if (layer->kind->aggregations)
         return layer->kind->aggregations(net, layer, list);
     const int64_t width = gemm_first ? layer->out : layer->in;
-    const int64_t *cut = gemm_first ? layer->out_cut : layer->in_cut;
+    const int64_t *cut = gemm_first ? layer->columns.out_cut : layer->columns.in_cut;
     if (layer->order == SL_AGGREGATED)
         return 0;
     list[0] = (struct sl_aggregation){
@@ -124,7 +124,7 @@ int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer)
         const int order = list[a].transposed ? layer->input_order : layer->output.row_order;
         const struct sl_distribution *d = &net->graph->distribution[order];
         const int64_t row = list[a].width * (int64_t)sl_type_size(list[a].type);
-        layer->exchanged = row > layer->exchanged ? row : layer->exchanged;
+        layer->rows.exchanged = row > layer->rows.exchanged ? row : layer->rows.exchanged;
         if (!d->kind->clones || list[a].transposed || !list[a].state)
             code = sl_partials_plan(net->rt, d, list[a].reducer, list[a].type,
                                     sl_aggregation_merged(&list[a], d->kind->clones));
@@ -224,7 +224,7 @@ struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
 {
     struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
     const bool right = layer->kind->scaled_input,
-               left = (layer - 1)->gradient_factor == SL_ROW_LEFT;
+               left = (layer - 1)->back.gradient_factor == SL_ROW_LEFT;
     e.before = right && left ? SL_ROW_BOTH
                : right       ? SL_ROW_RIGHT
                : left        ? SL_ROW_LEFT

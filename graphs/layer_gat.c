@@ -28,7 +28,7 @@ struct part {
 };
 
 /* Cuts (columns of the grid + 1) of matrices of codelets/attention.h; products are cut at
- * layer->product_cut. */
+ * layer->columns.product_cut. */
 struct cuts {
     int64_t *scores, *state, *gradient;
 };
@@ -86,12 +86,12 @@ static int gat_cut(const struct sl_layer_shape *shape, const struct sl_grid *gri
 static int create_weights(const struct sl_network *net, const struct sl_layer *layer,
                           struct sl_tile *weights)
 {
-    const int64_t count = layer->in * layer->product;
+    const int64_t count = layer->in * layer->columns.product;
     float *memory = net->rt->plans ? NULL : sl_memory_alloc((size_t)count * sizeof *memory);
     *weights = (struct sl_tile){.memory = memory,
                                 .rows = layer->in,
-                                .cols = layer->product,
-                                .ld = layer->product,
+                                .cols = layer->columns.product,
+                                .ld = layer->columns.product,
                                 .element_size = sizeof *memory,
                                 .tag = -1,
                                 .owner = net->rt->rank,
@@ -111,7 +111,7 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
     if (!cut || !gat->part)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     for (int c = 0; c < parts; c++) {
-        const struct sl_attention attention = part_of(shape, parts, layer->out_cut, c);
+        const struct sl_attention attention = part_of(shape, parts, layer->columns.out_cut, c);
         gat->part[c] = (struct part){
             attention,
             {
@@ -119,10 +119,10 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
                 .columns = sl_layer_shape_columns(shape),
                 .bias = layer->bias,
                 .head_width = sl_layer_shape_columns(shape) / shape->heads,
-                .first_column = shape->mean ? layer->out_cut[c] : 0,
-                .at = layer->product_cut[c],
-                .out = layer->out_cut[c + 1] - layer->out_cut[c],
-                .out_column = layer->out_cut[c],
+                .first_column = shape->mean ? layer->columns.out_cut[c] : 0,
+                .at = layer->columns.product_cut[c],
+                .out = layer->columns.out_cut[c + 1] - layer->columns.out_cut[c],
+                .out_column = layer->columns.out_cut[c],
             },
         };
         gat->cut.scores[c + 1] = gat->cut.scores[c] + sl_attention_scores(&attention);
@@ -137,7 +137,7 @@ static int create_matrices(struct sl_network *net, struct sl_layer *layer, struc
 {
     const struct sl_distribution *d = &net->graph->distribution[layer->output.row_order];
     struct sl_matrix *const kept[] = {&gat->projected, &gat->scores, &gat->state};
-    const int64_t *const cut[] = {layer->product_cut, gat->cut.scores, gat->cut.state};
+    const int64_t *const cut[] = {layer->columns.product_cut, gat->cut.scores, gat->cut.state};
     int code = 0;
     for (int k = 0; !code && k < 3; k++) {
         code = sl_distribution_describe_cut(net->rt, d, kept[k], SL_FLOAT32, cut[k]);
@@ -147,7 +147,8 @@ static int create_matrices(struct sl_network *net, struct sl_layer *layer, struc
     if (!code)
         code = sl_network_plan_scratch_cut(net, d->row_order, gat->cut.gradient, SL_SLOT_WORK);
     if (!code)
-        code = sl_network_plan_scratch_cut(net, d->row_order, layer->product_cut, SL_SLOT_SUM);
+        code =
+            sl_network_plan_scratch_cut(net, d->row_order, layer->columns.product_cut, SL_SLOT_SUM);
     return code;
 }
 
@@ -170,12 +171,12 @@ static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     int code = check(net, layer);
     layer->order = SL_GEMM_FIRST;
-    layer->gradient_factor = SL_ROW_NONE;
+    layer->back.gradient_factor = SL_ROW_NONE;
     if (!code)
         code = create_parts(layer, gat, grid->columns, sl_grid_column(grid, net->rt->rank));
     if (!code)
         code = create_weights(net, layer, &gat->weights);
-    layer->weights = &gat->weights;
+    layer->columns.weights = &gat->weights;
     if (!code)
         code = sl_tile_create(net->rt, &gat->gradient, layer->model->parameters.rows,
                               layer->model->parameters.cols, sizeof(float), 0);
@@ -212,8 +213,8 @@ static int gat_aggregations(const struct sl_network *net, const struct sl_layer 
     const struct gat *gat = layer->own;
     const int columns = net->graph->distribution->grid.columns;
     list[0] = (struct sl_aggregation){
-        .width = layer->product,
-        .cut = layer->product_cut,
+        .width = layer->columns.product,
+        .cut = layer->columns.product_cut,
         .type = SL_FLOAT32,
         .reducer = layer->reducer,
         .state = gat->cut.state,
@@ -226,8 +227,8 @@ static int gat_aggregations(const struct sl_network *net, const struct sl_layer 
         .type = SL_FLOAT32,
         .reducer = layer->reducer->back,
         .others = gat->cut.scores,
-        .state = layer->product_cut,
-        .operands = layer->product_cut,
+        .state = layer->columns.product_cut,
+        .operands = layer->columns.product_cut,
     };
     return 2;
 }
@@ -244,7 +245,7 @@ static struct sl_attention pass_of(const struct sl_network *net, const struct sl
     if (training && layer->model->shape.attention_dropout > 0.0)
         attention.drop = sl_dropout_make(layer->model->shape.attention_dropout,
                                          sl_rng_key(net->model->options.seed, SL_RNG_ATTENTION,
-                                                    net->update, (uint32_t)layer->index));
+                                                    net->step.update, (uint32_t)layer->index));
     return attention;
 }
 
@@ -273,7 +274,7 @@ void sl_gat_attend(struct sl_network *net, struct sl_layer *layer, bool training
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     sl_network_take(net, &gat->scores, sl_reach_of_input(layer));
-    sl_network_take(net, &gat->state, layer->hops);
+    sl_network_take(net, &gat->state, layer->rows.hops);
     for (int i = own.from; i < own.to; i++)
         sl_submit_attention_scores(net->rt, &attention, &net->graph->scales[0][i],
                                    sl_matrix_tile(projected, i, c),
@@ -313,9 +314,9 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     struct sl_matrix *gradient =
-        sl_network_scratch_cut(net, 0, gat->cut.gradient, SL_SLOT_WORK, layer->hops);
-    struct sl_matrix *to =
-        sl_network_scratch_cut(net, 0, layer->product_cut, SL_SLOT_SUM, sl_reach_of_input(layer));
+        sl_network_scratch_cut(net, 0, gat->cut.gradient, SL_SLOT_WORK, layer->rows.hops);
+    struct sl_matrix *to = sl_network_scratch_cut(net, 0, layer->columns.product_cut, SL_SLOT_SUM,
+                                                  sl_reach_of_input(layer));
     for (int i = own.from; i < own.to; i++)
         sl_submit_attention_gradient(net->rt, &attention, sl_matrix_tile(g, i, c),
                                      sl_matrix_tile(&gat->state, i, c),

@@ -5,8 +5,8 @@
 
 #include "graphs/network.h"
 
-/* Submit PROJECTED = H·[W | W·a_src | W·a_dst], which is cut at layer->product_cut; `add`: add to
- * PROJECTED. */
+/* Submit PROJECTED = H·[W | W·a_src | W·a_dst], which is cut at layer->columns.product_cut; `add`:
+ * add to PROJECTED. */
 void sl_gat_project(struct sl_network *net, struct sl_layer *layer, bool training, bool add,
                     struct sl_matrix *projected);
 

@@ -33,7 +33,7 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     layer->order = sl_layer_choose_order(net, layer, wanted);
     const int from = layer->input_order, to = layer->output.row_order; /* vertex orders of rows */
     int code = sl_layer_plan_aggregations(net, layer);
-    layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
+    layer->back.gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (!code && layer->order == SL_GEMM_FIRST) {
         code = sl_network_plan_scratch(net, from, type, layer->out, SL_SLOT_WORK);
         if (!code && !layer->last)
@@ -87,7 +87,7 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         return;
     }
     if (layer->order == SL_SPMM_FIRST && !net->aggregated) {
-        sl_network_take(net, &layer->aggregated, layer->hops);
+        sl_network_take(net, &layer->aggregated, layer->rows.hops);
         sl_network_aggregate(net, layer, false, h, NULL, NULL, &layer->aggregated);
     }
     sl_product(net, layer, &input, NULL, &finish, &layer->output);
@@ -120,11 +120,12 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
                                                      SL_SLOT_SUM, sl_reach_of_input(layer))
                                 : &(layer - 1)->output;
     if (layer->order == SL_SPMM_FIRST) {
-        back.y = sl_network_scratch(net, g->row_order, type, layer->in, SL_SLOT_WORK, layer->hops);
+        back.y =
+            sl_network_scratch(net, g->row_order, type, layer->in, SL_SLOT_WORK, layer->rows.hops);
         sl_product_back(net, layer, &back);
         if (!sums)
             dh = sl_network_scratch(net, dh->row_order, type, layer->in, SL_SLOT_GRADIENT,
-                                    (layer - 1)->read);
+                                    (layer - 1)->rows.read);
         sl_network_aggregate(net, layer, true, back.y, epilogue, mask, dh);
         return dh;
     }

@@ -40,7 +40,7 @@ static int jump_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     (void)wanted;
     layer->order = SL_GEMM_FIRST;
-    layer->gradient_factor = SL_ROW_INVERSE_RIGHT;
+    layer->back.gradient_factor = SL_ROW_INVERSE_RIGHT;
     bool fits = layer->last && layer->index >= layer->inputs && net->graph->row_orders == 1;
     for (int i = 0; fits && i < layer->inputs; i++)
         fits = is_readable(layer, i);
@@ -88,7 +88,7 @@ struct sl_matrix *sl_jump_back(struct sl_network *net, struct sl_layer *layer,
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
     sl_product_back(net, jump,
                     &(struct sl_product_gradient){.h = &input,
-                                                  .v = jump->g,
+                                                  .v = jump->back.g,
                                                   .added = d,
                                                   .epilogue = &finish,
                                                   .mask = sl_layer_mask(layer),

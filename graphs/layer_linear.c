@@ -8,7 +8,7 @@ static int linear_plan(struct sl_network *net, struct sl_layer *layer, int wante
 {
     (void)wanted;
     layer->order = SL_GEMM_FIRST;
-    layer->gradient_factor = SL_ROW_NONE;
+    layer->back.gradient_factor = SL_ROW_NONE;
     return sl_layer_plan_dropped(net, layer);
 }
 

@@ -83,7 +83,7 @@ static int create_batch(struct sl_network *net, struct sl_layer *layer)
     int code = 0;
     for (int t = 0; !code && t < batch->tiles; t++)
         code = sl_tile_create(net->rt, &batch->sums[t], 2,
-                              sl_cut_width(layer->out_cut, t % columns), sizeof(double),
+                              sl_cut_width(layer->columns.out_cut, t % columns), sizeof(double),
                               sl_distribution_dense_owner(d, t / columns, t % columns));
     if (!net->groups)
         return code ? code
@@ -154,7 +154,7 @@ static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     (void)wanted;
     layer->order = SL_GEMM_FIRST;
-    layer->gradient_factor = SL_ROW_NONE;
+    layer->back.gradient_factor = SL_ROW_NONE;
     if (layer->index == 0 || layer->in != layer->out ||
         (layer - 1)->activation != SL_ACTIVATION_NONE)
         return sl_error(SL_ERR_SYSTEM,
@@ -245,7 +245,7 @@ static struct sl_norm_tiles norm_of(const struct sl_network *net, struct sl_laye
         .parameters = &layer->model->parameters,
         .statistics = batch && training ? &batch->statistics : NULL,
         .moments = rows ? &rows->moments[i] : NULL,
-        .column = layer->out_cut[c],
+        .column = layer->columns.out_cut[c],
         .running = batch && !training,
         .epsilon = EPSILON,
     };
@@ -271,7 +271,7 @@ static void take_statistics(struct sl_network *net, struct sl_layer *layer)
         if (net->groups)
             sums = sl_groups_sum(net->groups, &batch->group_sums[j], sums, sl_submit_norm_sums_add);
         sl_tile_send(all, sums, sums->owner, batch->statistics.owner);
-        sl_submit_norm_statistics(all, net->graph->vertices, sums, layer->out_cut[j],
+        sl_submit_norm_statistics(all, net->graph->vertices, sums, layer->columns.out_cut[j],
                                   &batch->statistics);
         sl_tile_drop(all, sums);
     }
@@ -306,7 +306,7 @@ static void take_moments(struct sl_network *net, struct sl_layer *layer)
         sl_submit_norm_moments(net->rt, sl_matrix_tile(&(layer - 1)->output, i, own.column),
                                &first->part_moments[i * own.d->grid.columns + own.column]);
     for (int i = own.rows.from; i < own.rows.to; i++)
-        combine(net, layer->out_cut, i, first->part_moments, &rows->moments[i]);
+        combine(net, layer->columns.out_cut, i, first->part_moments, &rows->moments[i]);
 }
 
 static void forward(struct sl_network *net, struct sl_layer *layer, bool training)
@@ -314,9 +314,9 @@ static void forward(struct sl_network *net, struct sl_layer *layer, bool trainin
     const struct sl_row_epilogue finish = {sl_layer_activation(net, layer, training),
                                            net->graph->scales[0], NULL};
     const struct own own = own_of(net);
-    if (layer->own && layer->kind->averages && training && !net->again)
+    if (layer->own && layer->kind->averages && training && !net->step.again)
         take_statistics(net, layer);
-    if (layer->own && !layer->kind->averages && !net->again)
+    if (layer->own && !layer->kind->averages && !net->step.again)
         take_moments(net, layer);
     for (int i = own.rows.from; i < own.rows.to; i++) {
         const struct sl_norm_tiles norm = norm_of(net, layer, i, training);
@@ -334,8 +334,8 @@ static struct sl_tile *sum_batch(struct sl_network *net, struct sl_layer *layer)
     struct batch *batch = layer->own;
     batch->summed = sl_product_sum_gradients(net, layer);
     if (net->groups)
-        batch->summed =
-            sl_groups_sum(net->groups, &layer->group_sums, batch->summed, sl_submit_accumulate);
+        batch->summed = sl_groups_sum(net->groups, &layer->back.group_sums, batch->summed,
+                                      sl_submit_accumulate);
     sl_submit_norm_averages(net->model->rt, net->graph->vertices, &batch->statistics,
                             batch->summed);
     sl_network_broadcast(net, batch->summed);
@@ -354,7 +354,7 @@ static struct sl_tile *sum_products(struct sl_network *net, struct sl_layer *lay
                                 &first->part_products[i * own.d->grid.columns + own.column]);
     }
     for (int i = own.rows.from; i < own.rows.to; i++)
-        combine(net, layer->out_cut, i, first->part_products, &first->products[i]);
+        combine(net, layer->columns.out_cut, i, first->part_products, &first->products[i]);
     return first->products;
 }
 
@@ -379,16 +379,16 @@ static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer
     for (int i = own.rows.from; !along && i < own.rows.to; i++) {
         const struct sl_norm_tiles norm = norm_of(net, layer, i, true);
         sl_submit_norm_gradient(net->rt, &norm, sl_matrix_tile(g, i, own.column),
-                                sl_matrix_tile(&layer->gradients, i, own.column));
+                                sl_matrix_tile(&layer->back.gradients, i, own.column));
     }
     if (layer->kind->averages)
         summed = sum_batch(net, layer);
     for (int i = own.rows.from; i < own.rows.to; i++) {
         struct sl_norm_tiles norm = norm_of(net, layer, i, true);
-        norm.gradient = along ? sl_matrix_tile(&layer->gradients, i, own.column) : NULL;
+        norm.gradient = along ? sl_matrix_tile(&layer->back.gradients, i, own.column) : NULL;
         sl_submit_norm_back(net->rt, &norm, sl_matrix_tile(g, i, own.column),
                             products ? &products[i] : summed, net->graph->vertices,
-                            (layer - 1)->gradient_factor, sl_matrix_tile(y, i, own.column));
+                            (layer - 1)->back.gradient_factor, sl_matrix_tile(y, i, own.column));
     }
     return y;
 }

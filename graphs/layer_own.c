@@ -62,7 +62,7 @@ static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     (void)net;
     (void)wanted;
     layer->order = SL_GEMM_FIRST;
-    layer->gradient_factor = SL_ROW_NONE;
+    layer->back.gradient_factor = SL_ROW_NONE;
     if (layer->index == 0 || layer->in != layer->out ||
         (layer - 1)->activation != SL_ACTIVATION_NONE)
         return sl_error(SL_ERR_SYSTEM,
@@ -91,10 +91,10 @@ static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer
     struct sl_matrix *h = &(layer - 1)->output;
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_own_layer_back(net->rt, layer->kind->own, &net->graph->scales[0][i],
-                                 (layer - 1)->gradient_factor, &layer->model->parameters,
-                                 sl_matrix_tile(g, i, 0), sl_matrix_tile(&layer->gradients, i, 0),
-                                 sl_matrix_tile(h, i, 0));
+        sl_submit_own_layer_back(
+            net->rt, layer->kind->own, &net->graph->scales[0][i], (layer - 1)->back.gradient_factor,
+            &layer->model->parameters, sl_matrix_tile(g, i, 0),
+            sl_matrix_tile(&layer->back.gradients, i, 0), sl_matrix_tile(h, i, 0));
     return h;
 }
 

@@ -11,7 +11,7 @@ static int propagate_plan(struct sl_network *net, struct sl_layer *layer, int wa
     const int from = layer->input_order, to = layer->output.row_order;
     (void)wanted;
     layer->order = SL_GEMM_FIRST;
-    layer->gradient_factor = SL_ROW_LEFT;
+    layer->back.gradient_factor = SL_ROW_LEFT;
     if (layer->index == 0 || layer->in != layer->out ||
         (layer - 1)->activation != SL_ACTIVATION_NONE)
         return sl_error(SL_ERR_SYSTEM,

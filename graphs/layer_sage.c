@@ -48,7 +48,7 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     const enum sl_type type = net->graph->type;
     const int from = layer->input_order, to = layer->output.row_order; /* vertex orders of rows */
     layer->order = has_argmax(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
-    layer->gradient_factor = SL_ROW_NONE;
+    layer->back.gradient_factor = SL_ROW_NONE;
     int code = sl_layer_plan_aggregations(net, layer);
     if (!code && type != SL_FLOAT32 && !layer->last)
         code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->out, SL_SLOT_SUM);
@@ -98,9 +98,9 @@ static struct sl_epilogue_tiles scale(void)
 static void aggregate(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h)
 {
     const struct sl_epilogue_tiles mean = scale();
-    sl_network_take(net, &layer->aggregated, layer->hops);
+    sl_network_take(net, &layer->aggregated, layer->rows.hops);
     if (has_argmax(layer))
-        sl_network_take(net, &layer->argmax, layer->hops);
+        sl_network_take(net, &layer->argmax, layer->rows.hops);
     if (has_argmax(layer))
         sl_network_walk(
             net, layer, false,
@@ -118,7 +118,8 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
                                    finish = sl_layer_activation(net, layer, training);
     struct sl_matrix *z = &layer->output, *y = z;
     if (z->type != SL_FLOAT32)
-        y = sl_network_scratch(net, z->row_order, SL_FLOAT32, layer->out, SL_SLOT_SUM, layer->hops);
+        y = sl_network_scratch(net, z->row_order, SL_FLOAT32, layer->out, SL_SLOT_SUM,
+                               layer->rows.hops);
     if (h == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
@@ -189,7 +190,7 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
         return;
     }
     struct sl_matrix *du = sl_network_scratch(net, g->row_order, sl_layer_moved_back(net, layer),
-                                              layer->in, SL_SLOT_WORK, layer->hops);
+                                              layer->in, SL_SLOT_WORK, layer->rows.hops);
     sl_product_back(
         net, layer,
         &(struct sl_product_gradient){.h = &neighbours, .v = g, .epilogue = &mean, .y = du});

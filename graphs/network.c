@@ -24,9 +24,9 @@ static bool is_cut(const struct sl_matrix *matrix, const int64_t *cut)
 static struct sl_matrix *find_scratch(struct sl_network *net, int row_order, enum sl_type type,
                                       int64_t width, const int64_t *cut, enum sl_slot slot)
 {
-    for (int s = 0; s < net->scratch_count; s++) {
-        struct sl_matrix *matrix = &net->scratch[s]->matrix;
-        if (net->scratch[s]->slot == slot && matrix->row_order == row_order &&
+    for (int s = 0; s < net->memory.scratch_count; s++) {
+        struct sl_matrix *matrix = &net->memory.scratch[s]->matrix;
+        if (net->memory.scratch[s]->slot == slot && matrix->row_order == row_order &&
             matrix->cols == width && matrix->type == type && is_cut(matrix, cut))
             return matrix;
     }
@@ -65,7 +65,7 @@ static struct sl_matrix *add_scratch(struct sl_network *net, enum sl_slot slot)
         return NULL;
     }
     scratch->slot = slot;
-    net->scratch[net->scratch_count++] = scratch;
+    net->memory.scratch[net->memory.scratch_count++] = scratch;
     return &scratch->matrix;
 }
 
@@ -120,7 +120,7 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
 int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width)
 {
     const bool needed = net->graph->type != SL_FLOAT32 && net->rt->ranks > 1;
-    net->widest_sum = width > net->widest_sum ? width : net->widest_sum;
+    net->memory.widest_sum = width > net->memory.widest_sum ? width : net->memory.widest_sum;
     return needed ? sl_network_plan_scratch(net, row_order, SL_FLOAT32, width, SL_SLOT_NARROW) : 0;
 }
 
@@ -151,7 +151,7 @@ int64_t sl_network_temporary_bytes(const struct sl_network *net)
         rows = d->row_cut[i + 1] - d->row_cut[i] > rows ? d->row_cut[i + 1] - d->row_cut[i] : rows;
     return graph->type != SL_FLOAT32 && blocks
                ? (workers < d->tiles ? workers : d->tiles) * rows *
-                     sl_leading(net->widest_sum, SL_FLOAT32) * (int64_t)sizeof(float)
+                     sl_leading(net->memory.widest_sum, SL_FLOAT32) * (int64_t)sizeof(float)
                : 0;
 }
 
@@ -166,7 +166,7 @@ void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix, int
 int sl_network_passes(const struct sl_network *net, const struct sl_layer *layer)
 {
     (void)net;
-    return layer->twice ? 2 : 1;
+    return layer->rows.twice ? 2 : 1;
 }
 
 /* ---- Layers ---- */
@@ -188,7 +188,7 @@ static int64_t most_taken(const struct sl_network *net)
 
 int64_t sl_network_tags(struct sl_network *net)
 {
-    return net->tags + net->tags_taken++ % most_taken(net) * tags_at_a_time(net);
+    return net->step.tags + net->step.tags_taken++ % most_taken(net) * tags_at_a_time(net);
 }
 
 /* Return 0 if the layers before it allow the layer, else SL_ERR_SYSTEM. */
@@ -216,16 +216,17 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
 static int cut_layer(struct sl_layer *layer, const struct sl_distribution *d)
 {
     const int columns = d->grid.columns;
-    layer->in_cut = layer->index ? sl_cut_copy(columns, (layer - 1)->out_cut)
-                                 : sl_grid_cut(&d->grid, layer->in);
-    layer->product_cut = sl_grid_cut(&d->grid, layer->out);
-    layer->out_cut = sl_grid_cut(&d->grid, layer->out);
-    if (!layer->in_cut || !layer->out_cut || !layer->product_cut)
+    layer->columns.in_cut = layer->index ? sl_cut_copy(columns, (layer - 1)->columns.out_cut)
+                                         : sl_grid_cut(&d->grid, layer->in);
+    layer->columns.product_cut = sl_grid_cut(&d->grid, layer->out);
+    layer->columns.out_cut = sl_grid_cut(&d->grid, layer->out);
+    if (!layer->columns.in_cut || !layer->columns.out_cut || !layer->columns.product_cut)
         return SL_ERR_SYSTEM;
-    const int code = layer->kind->cut ? layer->kind->cut(&layer->model->shape, &d->grid,
-                                                         layer->out_cut, layer->product_cut)
-                                      : 0;
-    layer->product = layer->product_cut[columns];
+    const int code = layer->kind->cut
+                         ? layer->kind->cut(&layer->model->shape, &d->grid, layer->columns.out_cut,
+                                            layer->columns.product_cut)
+                         : 0;
+    layer->columns.product = layer->columns.product_cut[columns];
     return code;
 }
 
@@ -259,7 +260,8 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         code = check_layer(net, layer);
     if (!code)
         code = sl_distribution_describe_cut(net->rt, d, &layer->output,
-                                            layer->last ? SL_FLOAT32 : graph->type, layer->out_cut);
+                                            layer->last ? SL_FLOAT32 : graph->type,
+                                            layer->columns.out_cut);
     if (!code && layer->last && d->grid.columns > 1 && !net->unmeasured)
         code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)
@@ -269,12 +271,12 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     struct sl_tile summed =
         model->parameters; /* the groups sum a tile shaped as the parameters, or */
     summed.owner = 0;
-    if (!layer->kind->differentiate && !layer->gradient.rows && layer->gradients.tiles)
-        summed.ld = layer->gradients.tiles[0].ld; /* a tile of the gradients themselves */
+    if (!layer->kind->differentiate && !layer->back.gradient.rows && layer->back.gradients.tiles)
+        summed.ld = layer->back.gradients.tiles[0].ld; /* a tile of the gradients themselves */
     if (net->groups)
         code = sl_runtime_agree(net->model->rt, code);
     if (!code && net->groups && sl_model_learns(model) && !net->evaluates)
-        code = sl_group_sums_create(net->groups, &layer->group_sums, &summed);
+        code = sl_group_sums_create(net->groups, &layer->back.group_sums, &summed);
     return code;
 }
 
@@ -287,12 +289,12 @@ static void plan_refreshing(struct sl_network *net)
         struct sl_layer *layer = &net->layer[l];
         if (layer->kind->alone || layer->order == SL_AGGREGATED)
             continue;
-        layer->refreshed = ++done % net->copies->hops == 0;
-        layer->refreshing = done / net->copies->hops - 1;
+        layer->rows.refreshed = ++done % net->copies->hops == 0;
+        layer->rows.refreshing = done / net->copies->hops - 1;
         last = layer;
     }
     if (last)
-        last->refreshed = false;
+        last->rows.refreshed = false;
 }
 
 static int create_metrics(struct sl_network *net)
@@ -345,13 +347,13 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
         return sl_error(SL_ERR_SYSTEM, "a first layer of kind %s on features for another kind",
                         net->model->layer[0].shape.kind->name);
     net->layers = layers;
-    net->aggregations = -1;
-    net->places = net->places ? net->places : &net->own_places;
+    net->step.aggregations = -1;
+    net->memory.places = net->memory.places ? net->memory.places : &net->memory.own_places;
     net->layer = calloc((size_t)layers, sizeof *net->layer);
-    net->scratch = calloc((size_t)(SL_SCRATCH * layers), sizeof(struct sl_scratch *));
-    if (!net->layer || !net->scratch)
+    net->memory.scratch = calloc((size_t)(SL_SCRATCH * layers), sizeof(struct sl_scratch *));
+    if (!net->layer || !net->memory.scratch)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d layers", layers);
-    net->tags = sl_temporary_tags(net->rt, most_taken(net) * tags_at_a_time(net));
+    net->step.tags = sl_temporary_tags(net->rt, most_taken(net) * tags_at_a_time(net));
     int code = create_metrics(net);
     if (!code && net->metrics[0].owner != 0)
         code = sl_tile_create(net->rt, &net->total, 1, SL_METRICS, sizeof(double), 0);
@@ -376,32 +378,32 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
 
 void sl_network_destroy(struct sl_network *net)
 {
-    if (net->places != &net->own_places)
+    if (net->memory.places != &net->memory.own_places)
         sl_network_leave_places(net);
     for (int l = 0; net->layer && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
         if (net->groups)
-            sl_group_sums_destroy(net->groups, &layer->group_sums);
-        sl_matrix_destroy(&layer->gradients);
+            sl_group_sums_destroy(net->groups, &layer->back.group_sums);
+        sl_matrix_destroy(&layer->back.gradients);
         sl_matrix_destroy(&layer->output);
         sl_matrix_destroy(&layer->aggregated);
         sl_matrix_destroy(&layer->argmax);
         sl_matrix_destroy(&layer->dropped);
-        sl_tile_destroy(&layer->gradient);
-        free(layer->in_cut);
-        free(layer->out_cut);
-        free(layer->product_cut);
+        sl_tile_destroy(&layer->back.gradient);
+        free(layer->columns.in_cut);
+        free(layer->columns.out_cut);
+        free(layer->columns.product_cut);
         if (layer->own)
             layer->kind->destroy(layer);
     }
-    for (int s = 0; s < net->scratch_count; s++) {
-        sl_matrix_destroy(&net->scratch[s]->matrix);
-        free(net->scratch[s]);
+    for (int s = 0; s < net->memory.scratch_count; s++) {
+        sl_matrix_destroy(&net->memory.scratch[s]->matrix);
+        free(net->memory.scratch[s]);
     }
-    sl_places_free(&net->own_places);
-    free(net->kept);
-    net->kept = NULL;
-    net->kept_count = net->kept_room = 0;
+    sl_places_free(&net->memory.own_places);
+    free(net->memory.kept);
+    net->memory.kept = NULL;
+    net->memory.kept_count = net->memory.kept_room = 0;
     if (net->groups)
         sl_group_sums_destroy(net->groups, &net->group_metrics);
     for (int t = 0; net->metrics && t < net->graph->distribution->tiles; t++)
@@ -410,12 +412,12 @@ void sl_network_destroy(struct sl_network *net)
     sl_tile_destroy(&net->total);
     sl_evaluation_destroy(net);
     sl_matrix_destroy(&net->logits);
-    free(net->scratch);
+    free(net->memory.scratch);
     free(net->layer);
     net->layer = NULL;
     net->metrics = NULL;
-    net->scratch = NULL;
-    net->scratch_count = 0;
+    net->memory.scratch = NULL;
+    net->memory.scratch_count = 0;
 }
 
 const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
@@ -428,7 +430,7 @@ const struct sl_input *sl_network_input(const struct sl_network *net, const stru
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer)
 {
     return sl_dropout_make(layer->dropout, sl_rng_key(net->model->options.seed, SL_RNG_DROPOUT,
-                                                      net->update, (uint32_t)layer->index));
+                                                      net->step.update, (uint32_t)layer->index));
 }
 
 /* Return the scales where rows are clones: only scales know the vertex of a clone. Else return
@@ -446,9 +448,9 @@ void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool 
     const struct sl_distribution *d = &net->graph->distribution[rows];
     const struct sl_walk_step step = {
         .back = back,
-        .number = net->aggregations < 0 ? -1 : net->aggregations++,
-        .before = net->late_steps,
-        .exact = net->exact,
+        .number = net->step.aggregations < 0 ? -1 : net->step.aggregations++,
+        .before = net->step.late_steps,
+        .exact = net->step.exact,
     };
     reduction->reducer = back ? layer->reducer->back : layer->reducer;
     reduction->vertices = reduction->reducer->numbered ? vertices_of(net, reduction->out[0]) : NULL;

@@ -123,6 +123,37 @@ struct sl_layer_kind {
     void (*destroy)(struct sl_layer *layer);
 };
 
+/* The walks and the exchanged rows of a layer. */
+struct sl_layer_rows {
+    int aggregation; /* the number of its first aggregation in a step */
+    bool twice;      /* a training step makes its output twice */
+    bool refreshed;  /* copies of other groups' vertices receive its output */
+    int refreshing;  /* its number among refreshed layers */
+    int hops, read;  /* how many hops away the furthest rows of its output are that it computes, and
+                        that are read, where copies have come (graphs/reach.h) */
+    int64_t exchanged; /* bytes of a row of the widest matrix that it aggregates */
+};
+
+/* The cuts of a layer's matrices among the grid's columns. */
+struct sl_layer_columns {
+    int64_t *in_cut, *out_cut; // (columns + 1): cuts of its input and of its output
+    int64_t product;           /* columns of the products with weights */
+    int64_t *product_cut;      // (columns + 1): cuts of `product`
+    struct sl_tile *weights;   // (weights · in, product); NULL: products read the parameters
+};
+
+/* The gradients of a layer. */
+struct sl_layer_back {
+    const struct sl_matrix *g;         /* the gradient of its pre-activation in this step */
+    enum sl_row_scale gradient_factor; /* the gradient of its pre-activation is stored with this row
+                                         scale, which the aggregation of the gradient needs */
+    struct sl_matrix gradients;        /* a part for each row tile (graphs/product.h) */
+    struct sl_tile gradient; // shaped as the parameters, on rank 0: the sum of `gradients`, where
+                             // the sum is in blocks or rank 0 has no part of the first row tile
+    struct sl_group_sums group_sums; /* sums of `gradients` over the groups */
+    struct sl_tile *summed; /* the sum of `gradients` in the step that is being submitted */
+};
+
 struct sl_layer {
     const struct sl_layer_kind *kind;
     const struct sl_reducer *reducer; /* combines neighbours */
@@ -136,36 +167,20 @@ struct sl_layer {
     enum sl_activation activation;
     const struct sl_layer *added; /* layer whose output, times `weight`, joins the sums; or NULL */
     float weight;
-    int inputs;      /* number of earlier layers whose outputs it reads (graphs/layer_jump.c) */
-    int aggregation; /* the number of its first aggregation in a step */
-    bool twice;      /* a training step makes its output twice */
-    bool refreshed;  /* copies of other groups' vertices receive its output */
-    int refreshing;  /* its number among refreshed layers */
-    int hops, read;  /* how many hops away the furthest rows of its output are that it computes, and
-                        that are read, where copies have come (graphs/reach.h) */
-    const struct sl_matrix *g;    /* the gradient of its pre-activation in this step */
+    int inputs; /* number of earlier layers whose outputs it reads (graphs/layer_jump.c) */
+    struct sl_layer_rows rows;
+    struct sl_layer_columns columns;
+    struct sl_layer_back back;
     struct sl_model_layer *model; /* shared by networks: its shape and its parameters */
     enum sl_product_order order;
-    enum sl_row_scale gradient_factor; /* the gradient of its pre-activation is stored with this row
-                                         scale, which the aggregation of the gradient needs */
-    int64_t exchanged;                 /* bytes of a row of the widest matrix that it aggregates */
-    struct sl_matrix gradients;        /* a part for each row tile (graphs/product.h) */
-    struct sl_tile gradient; // shaped as the parameters, on rank 0: the sum of `gradients`, where
-                             // the sum is in blocks or rank 0 has no part of the first row tile
-    struct sl_group_sums group_sums; /* sums of `gradients` over the groups */
-    struct sl_tile *summed; /* the sum of `gradients` in the step that is being submitted */
     struct sl_matrix
         output; // (n, out) of the graph's type, logits float32: after activation, the next layer's
                 // dropout and, where its input is scaled, the row scale diag(right)
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
     struct sl_matrix argmax; // (n, in): int32 rows that a maximum or minimum comes from; or float32
                              // values that the gradient of a program's reducer needs
-    struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
-    int64_t *in_cut, *out_cut; /* cuts of both among the grid's columns (columns + 1) */
-    int64_t product;           /* columns of the products with weights */
-    int64_t *product_cut;      /* cuts of `product` among the columns of the grid (columns + 1) */
-    struct sl_tile *weights;   // (weights · in, product); NULL: products read the parameters
-    void *own;                 /* data of the layer's kind */
+    struct sl_matrix dropped; // (n, in): dense input after dropout, where a first layer needs one
+    void *own;                /* data of the layer's kind */
 };
 
 /* Return how many weight matrices the layer's parameters hold. */
@@ -177,7 +192,7 @@ static inline int sl_layer_weight_count(const struct sl_layer *layer)
 /* Return the tile of weights that products read. */
 static inline struct sl_tile *sl_layer_weights(const struct sl_layer *layer)
 {
-    return layer->weights ? layer->weights : &layer->model->parameters;
+    return layer->columns.weights ? layer->columns.weights : &layer->model->parameters;
 }
 
 enum { SL_SCRATCH = 8 }; /* most work matrices of a layer */
@@ -194,6 +209,35 @@ enum sl_slot {
 struct sl_scratch {
     struct sl_matrix matrix;
     enum sl_slot slot;
+};
+
+/* The memory of a network's matrices. */
+struct sl_network_memory {
+    int scratch_count;
+    struct sl_scratch **scratch;
+    int64_t widest_sum;       /* columns of the widest bfloat16 result of an aggregation */
+    struct sl_places *places; /* memory of matrices; set by the caller where networks share it, else
+                                 &own_places */
+    struct sl_places own_places; /* places where the network shares none */
+    int kept_count, kept_room;
+    struct sl_kept {
+        struct sl_matrix *matrix;
+        int first, last; /* layers whose forward passes write the matrix, and read it last */
+    } * kept; // (kept_count): matrices with memory of their own, unless places are shared
+};
+
+/* The step that is being submitted, and the steps before it. */
+struct sl_network_step {
+    bool again;         /* outputs are being made again */
+    int64_t steps;      /* training steps that were submitted */
+    int64_t late_steps; /* submitted training steps in which clones do not meet exactly */
+    int aggregations;   /* aggregations so far in the step that is being submitted; -1: no step */
+    int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
+    uint32_t epoch; /* number of the epoch; after the last epoch parameters stay as they are (struct
+                       sl_model) */
+    double left;    /* share of the epoch that is left after the step, from 0 to below 1 */
+    uint32_t update; /* the number of the optimizer's step, from 1: keys dropout */
+    bool exact;      /* clones meet in the steps that are submitted next, whatever the delay */
 };
 
 struct sl_network {
@@ -213,33 +257,14 @@ struct sl_network {
     int layers;
     struct sl_layer *layer;
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
-    int scratch_count;
-    struct sl_scratch **scratch;
-    int64_t widest_sum; /* columns of the widest bfloat16 result of an aggregation */
-    bool unmeasured;    /* set by the caller: a part of a network, whose output nobody measures */
-    bool evaluates;     /* never trains: a matrix is kept as long as later layers need it */
+    bool unmeasured;  /* set by the caller: a part of a network, whose output nobody measures */
+    bool evaluates;   /* never trains: a matrix is kept as long as later layers need it */
     bool logits_only; /* set by the caller: no forward pass, whose matrices have no memory; somebody
                          else makes the last output */
     bool aggregated;  /* set by the caller: a layer whose SpMM comes first finds its input
                          aggregated, by the previous forward pass */
-    struct sl_places *places; /* memory of matrices; set by the caller where networks share it, else
-                                 &own_places */
-    struct sl_places own_places; /* places where the network shares none */
-    int kept_count, kept_room;
-    struct sl_kept {
-        struct sl_matrix *matrix;
-        int first, last; /* layers whose forward passes write the matrix, and read it last */
-    } * kept;           // (kept_count): matrices with memory of their own, unless places are shared
-    bool again;         /* outputs are being made again */
-    int64_t steps;      /* training steps that were submitted */
-    int64_t late_steps; /* submitted training steps in which clones do not meet exactly */
-    int aggregations;   /* aggregations so far in the step that is being submitted; -1: no step */
-    int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
-    uint32_t epoch; /* number of the epoch; after the last epoch parameters stay as they are (struct
-                       sl_model) */
-    double left;    /* share of the epoch that is left after the step, from 0 to below 1 */
-    uint32_t update; /* the number of the optimizer's step, from 1: keys dropout */
-    bool exact;      /* clones meet in the steps that are submitted next, whatever the delay */
+    struct sl_network_memory memory;
+    struct sl_network_step step;
 };
 
 /* Make layers and work matrices for a pass of the model on the graph. The caller sets net->rt (the

@@ -9,22 +9,22 @@
 int sl_network_share(struct sl_network *net, enum sl_place_use use, int number,
                      struct sl_matrix *matrix)
 {
-    struct sl_place *place = sl_places_find(net->places, use, number);
+    struct sl_place *place = sl_places_find(net->memory.places, use, number);
     return place ? sl_place_add(place, matrix) : SL_ERR_SYSTEM;
 }
 
 int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int last,
                     struct sl_matrix *matrix)
 {
-    if (net->kept_count == net->kept_room) {
-        const int room = 2 * net->kept_room + 16;
-        struct sl_kept *longer = realloc(net->kept, (size_t)room * sizeof *longer);
+    if (net->memory.kept_count == net->memory.kept_room) {
+        const int room = 2 * net->memory.kept_room + 16;
+        struct sl_kept *longer = realloc(net->memory.kept, (size_t)room * sizeof *longer);
         if (!longer)
             return sl_error(SL_ERR_SYSTEM, "no memory for a list of %d matrices", room);
-        net->kept = longer;
-        net->kept_room = room;
+        net->memory.kept = longer;
+        net->memory.kept_room = room;
     }
-    net->kept[net->kept_count++] = (struct sl_kept){matrix, layer->index, last};
+    net->memory.kept[net->memory.kept_count++] = (struct sl_kept){matrix, layer->index, last};
     return 0;
 }
 
@@ -70,7 +70,7 @@ static int share_again(struct sl_network *net)
         code = sl_network_share(net, SL_PLACE_SEGMENT, number % segment - 1, &layer->output);
         if (!code)
             layer->output.place->shared = true;
-        layer->twice =
+        layer->rows.twice =
             number + segment <= blocks; /* the place's last output needs no second pass */
     }
     return code;
@@ -91,18 +91,19 @@ static int share_dropped(struct sl_network *net)
  * writes the matrix to the last layer that reads the matrix. */
 static int share_forward(struct sl_network *net)
 {
-    int *busy = calloc((size_t)net->kept_count + 1,
+    int *busy = calloc((size_t)net->memory.kept_count + 1,
                        sizeof *busy); /* (places): layer from which the place is free */
-    int code = busy ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d matrices", net->kept_count);
+    int code =
+        busy ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d matrices", net->memory.kept_count);
     for (int l = 0; !code && l < net->layers; l++)
-        for (int k = 0; !code && k < net->kept_count; k++) {
+        for (int k = 0; !code && k < net->memory.kept_count; k++) {
             int p = 0;
-            if (net->kept[k].first != l)
+            if (net->memory.kept[k].first != l)
                 continue;
             while (busy[p] > l)
                 p++;
-            busy[p] = net->kept[k].last + 1;
-            code = sl_network_share(net, SL_PLACE_KEPT, p, net->kept[k].matrix);
+            busy[p] = net->memory.kept[k].last + 1;
+            code = sl_network_share(net, SL_PLACE_KEPT, p, net->memory.kept[k].matrix);
         }
     free(busy);
     return code;
@@ -126,10 +127,10 @@ static int allocate_gradients(struct sl_network *net)
 {
     int code = 0;
     for (int l = 0; !code && l < net->layers; l++) {
-        struct sl_matrix *parts = &net->layer[l].gradients;
+        struct sl_matrix *parts = &net->layer[l].back.gradients;
         if (parts->tiles)
-            code = net->places->shared ? sl_network_share(net, SL_PLACE_GRADIENTS, l, parts)
-                                       : sl_matrix_allocate(net->rt, parts);
+            code = net->memory.places->shared ? sl_network_share(net, SL_PLACE_GRADIENTS, l, parts)
+                                              : sl_matrix_allocate(net->rt, parts);
     }
     return code;
 }
@@ -143,10 +144,12 @@ int sl_network_allocate(struct sl_network *net)
         code = allocate_gradients(net);
     if (!code && net->evaluates)
         code = share_forward(net);
-    for (int k = 0; !code && !net->evaluates && k < net->kept_count; k++)
-        code = net->places->shared ? sl_network_share(net, SL_PLACE_KEPT, k, net->kept[k].matrix)
-                                   : sl_matrix_allocate(net->rt, net->kept[k].matrix);
-    return code || net->places->shared ? code : sl_places_allocate(net->rt, net->places);
+    for (int k = 0; !code && !net->evaluates && k < net->memory.kept_count; k++)
+        code = net->memory.places->shared
+                   ? sl_network_share(net, SL_PLACE_KEPT, k, net->memory.kept[k].matrix)
+                   : sl_matrix_allocate(net->rt, net->memory.kept[k].matrix);
+    return code || net->memory.places->shared ? code
+                                              : sl_places_allocate(net->rt, net->memory.places);
 }
 
 static void leave(struct sl_matrix *matrix)
@@ -157,13 +160,13 @@ static void leave(struct sl_matrix *matrix)
 
 void sl_network_leave_places(struct sl_network *net)
 {
-    for (int s = 0; s < net->scratch_count; s++)
-        leave(&net->scratch[s]->matrix);
-    for (int k = 0; k < net->kept_count; k++)
-        leave(net->kept[k].matrix);
+    for (int s = 0; s < net->memory.scratch_count; s++)
+        leave(&net->memory.scratch[s]->matrix);
+    for (int k = 0; k < net->memory.kept_count; k++)
+        leave(net->memory.kept[k].matrix);
     for (int l = 0; net->layer && l < net->layers; l++) {
         leave(&net->layer[l].output);
-        leave(&net->layer[l].gradients);
+        leave(&net->layer[l].back.gradients);
     }
     if (net->layer)
         leave(&net->layer->dropped);

@@ -71,7 +71,7 @@ static void open_product(struct product *p, struct sl_network *net, struct sl_la
     };
     const size_t count = (size_t)(p->rows.to - p->rows.from) + 1;
     sl_temporaries_turn(p->d->temporaries);
-    p->drop.column0 = (uint32_t)layer->in_cut[p->c];
+    p->drop.column0 = (uint32_t)layer->columns.in_cut[p->c];
     p->sum = calloc(count, sizeof *p->sum);
     p->sums = calloc(count, sizeof(struct sl_tile *));
     p->arrived = calloc(count, sizeof *p->arrived);
@@ -108,7 +108,7 @@ static struct sl_sparse_tile *features(const struct product *p, int i)
 /* Return the first row, in the parameters, of the weights for column tile k of H. */
 static int64_t weight_row(const struct product *p, int k)
 {
-    return p->weight * p->layer->in + p->layer->in_cut[k];
+    return p->weight * p->layer->in + p->layer->columns.in_cut[k];
 }
 
 /* ---- Terms ---- */
@@ -123,8 +123,8 @@ struct term {
 static void submit_weights(struct product *p, const struct term *t, struct sl_tile *a, bool add,
                            struct sl_tile *out, const struct sl_epilogue_tiles *epilogue)
 {
-    const int64_t in = width_of(p->layer->in_cut, t->k),
-                  out_width = width_of(p->layer->product_cut, t->j);
+    const int64_t in = width_of(p->layer->columns.in_cut, t->k),
+                  out_width = width_of(p->layer->columns.product_cut, t->j);
     sl_submit_gemm(p->rt, &(struct sl_gemm_tiles){
                               .transpose_b = t->back,
                               .m = rows_of(p, t->i),
@@ -133,7 +133,7 @@ static void submit_weights(struct product *p, const struct term *t, struct sl_ti
                               .a = a,
                               .b = sl_layer_weights(p->layer),
                               .b_row = weight_row(p, t->k),
-                              .b_col = p->layer->product_cut[t->j],
+                              .b_col = p->layer->columns.product_cut[t->j],
                               .accumulate = add,
                               .epilogue = epilogue,
                               .c = out,
@@ -155,7 +155,7 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
                                       .scales = &p->scales[i],
                                       .h = sl_layer_weights(p->layer),
                                       .h_row = weight_row(p, k),
-                                      .h_col = p->layer->product_cut[j],
+                                      .h_col = p->layer->columns.product_cut[j],
                                       .z = out,
                                   });
     else if (!add)
@@ -267,7 +267,7 @@ static bool is_sparse(const struct sl_network *net, const struct sl_layer *layer
 bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer, int weight)
 {
     return !is_sparse(net, layer, weight) &&
-           layer->in * (int64_t)sl_type_size(net->graph->type) <= layer->product * 4;
+           layer->in * (int64_t)sl_type_size(net->graph->type) <= layer->columns.product * 4;
 }
 
 static void add_column(struct product *p, int k, void *context)
@@ -306,11 +306,11 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
     if (p.d->grid.columns == 1) {
         multiply_whole(&p, added, epilogue ? &rows : NULL, y);
     } else {
-        open_sums(&p, width_of(layer->product_cut, p.c));
+        open_sums(&p, width_of(layer->columns.product_cut, p.c));
         if (p.h && sl_product_sends_input(net, layer, h->weight))
             each_column(&p, p.h, add_column, NULL);
         else
-            exchange_terms(&p, NULL, layer->product_cut);
+            exchange_terms(&p, NULL, layer->columns.product_cut);
         finish_sums(&p, added, &rows, y);
     }
     close_product(&p);
@@ -331,14 +331,14 @@ bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_lay
                                int weight)
 {
     return is_sparse(net, layer, weight) ||
-           layer->product * sl_product_gradient_size(net, layer, weight) <=
+           layer->columns.product * sl_product_gradient_size(net, layer, weight) <=
                layer->in * (int64_t)sl_type_size(net->graph->type);
 }
 
 static struct sl_tile *gradient_block(struct product *p, int i, int block, int column)
 {
     const int blocks = sl_product_blocks(p->net, p->layer);
-    return sl_matrix_tile(&p->layer->gradients, i * blocks + block, column);
+    return sl_matrix_tile(&p->layer->back.gradients, i * blocks + block, column);
 }
 
 /* Submit the part of row tile i of dW(k, j). */
@@ -349,8 +349,8 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
     if (p->h)
         sl_submit_gemm(p->rt, &(struct sl_gemm_tiles){
                                   .transpose_a = true,
-                                  .m = width_of(p->layer->in_cut, k),
-                                  .n = width_of(p->layer->product_cut, j),
+                                  .m = width_of(p->layer->columns.in_cut, k),
+                                  .n = width_of(p->layer->columns.product_cut, j),
                                   .k = part->rows,
                                   .keeps = p->keeps,
                                   .a = sl_matrix_tile(p->h, i, k),
@@ -398,10 +398,10 @@ static void use_h(struct product *p, int k, void *context)
 static void differentiate_bias(struct product *p, const struct sl_matrix *g)
 {
     struct sl_tile *scales = p->net->graph->scales[g->row_order];
-    const enum sl_row_scale undo = p->layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT
-                                   : p->layer->gradient_factor == SL_ROW_INVERSE_RIGHT
-                                       ? SL_ROW_RIGHT
-                                       : SL_ROW_NONE;
+    const enum sl_row_scale undo =
+        p->layer->back.gradient_factor == SL_ROW_LEFT            ? SL_ROW_INVERSE_LEFT
+        : p->layer->back.gradient_factor == SL_ROW_INVERSE_RIGHT ? SL_ROW_RIGHT
+                                                                 : SL_ROW_NONE;
     const int last = sl_product_blocks(p->net, p->layer) - 1;
     for (int i = p->rows.from; p->layer->bias && i < p->rows.to; i++) {
         struct sl_tile *gradient = gradient_block(p, i, last, p->c);
@@ -437,11 +437,11 @@ static void back_columns(struct product *p, const struct sl_matrix *v,
     if (h_comes)
         each_column(p, p->h, use_h, &back);
     if (y) /* opened only now: each following stage adds to these sums */
-        open_sums(p, width_of(p->layer->in_cut, p->c));
+        open_sums(p, width_of(p->layer->columns.in_cut, p->c));
     if (!h_comes)
         each_column(p, v, use_v, &back);
     else if (y)
-        exchange_terms(p, v, p->layer->in_cut);
+        exchange_terms(p, v, p->layer->columns.in_cut);
     if (y)
         finish_sums(p, added, epilogue, y);
 }
@@ -498,7 +498,7 @@ static int own_gradient(const void *context, int block, int j)
 static int64_t block_row(const struct sl_network *net, const struct sl_layer *layer, int b)
 {
     const int columns = net->graph->distribution->grid.columns;
-    return b / columns * layer->in + layer->in_cut[b % columns];
+    return b / columns * layer->in + layer->columns.in_cut[b % columns];
 }
 
 static int64_t block_rows(const struct sl_network *net, const struct sl_layer *layer, int b)
@@ -509,7 +509,7 @@ static int64_t block_rows(const struct sl_network *net, const struct sl_layer *l
         return sl_layer_shape_rows(&layer->model->shape);
     if (b / columns == sl_layer_weight_count(layer))
         return 1;
-    return width_of(layer->in_cut, b % columns) + (columns == 1 && last && layer->bias);
+    return width_of(layer->columns.in_cut, b % columns) + (columns == 1 && last && layer->bias);
 }
 
 int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
@@ -525,15 +525,15 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
         return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
     for (int b = 0; b < tiles * owner.blocks; b++)
         cut[b + 1] = cut[b] + block_rows(net, layer, b % owner.blocks);
-    const struct sl_cuts cuts = {tiles * owner.blocks, columns,      cut,
-                                 layer->product_cut,   own_gradient, &owner};
-    int code = sl_matrix_describe(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
-    if (!code && (owner.blocks * columns > 1 || layer->gradients.tiles[0].owner != 0))
-        code = sl_tile_create(net->rt, &layer->gradient,
+    const struct sl_cuts cuts = {tiles * owner.blocks,       columns,      cut,
+                                 layer->columns.product_cut, own_gradient, &owner};
+    int code = sl_matrix_describe(net->rt, &layer->back.gradients, SL_FLOAT32, &cuts);
+    if (!code && (owner.blocks * columns > 1 || layer->back.gradients.tiles[0].owner != 0))
+        code = sl_tile_create(net->rt, &layer->back.gradient,
                               sl_layer_shape_whole(&layer->model->shape)
                                   ? sl_layer_shape_rows(&layer->model->shape)
                                   : owner.weights * layer->in + layer->bias,
-                              layer->product, sizeof(float), 0);
+                              layer->columns.product, sizeof(float), 0);
     free(cut);
     return code;
 }
@@ -544,19 +544,19 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
               columns = net->graph->distribution->grid.columns;
     for (int b = 0; b < blocks; b++)
         for (int j = 0; j < columns; j++) {
-            struct sl_tile *block = sl_matrix_tile(&layer->gradients, b, j);
+            struct sl_tile *block = sl_matrix_tile(&layer->back.gradients, b, j);
             sl_reduce(net->rt, block, net->graph->distribution->tiles, blocks * columns,
                       sl_submit_accumulate);
-            if (!layer->gradient.rows)
+            if (!layer->back.gradient.rows)
                 return block;
             sl_tile_send(net->rt, block, block->owner, 0);
             sl_submit_paste(net->rt, &(struct sl_paste_tiles){
                                          .x = block,
-                                         .y = &layer->gradient,
+                                         .y = &layer->back.gradient,
                                          .y_row = block_row(net, layer, b),
-                                         .y_col = layer->product_cut[j],
+                                         .y_col = layer->columns.product_cut[j],
                                      });
             sl_tile_drop(net->rt, block);
         }
-    return &layer->gradient;
+    return &layer->back.gradient;
 }

@@ -22,15 +22,16 @@ void sl_product_count(const struct sl_network *net, const struct sl_layer *layer
     const int64_t others = d->grid.columns - 1, messages = others * (run.to - run.from);
     const int64_t size = (int64_t)sl_type_size(net->graph->type);
     const int c = sl_grid_column(&d->grid, rank);
-    const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->product_cut, c);
+    const int64_t in = width_of(layer->columns.in_cut, c),
+                  out = width_of(layer->columns.product_cut, c);
     const bool sends_input = sl_product_sends_input(net, layer, weight),
                sends_gradient = sl_product_sends_gradient(net, layer, weight),
                terms_back = !sends_gradient && layer->index > 0;
     const int64_t passes = sl_network_passes(net, layer);
-    flow->rows +=
-        (sends_input ? passes * n * (layer->in - in) * size : 0) +
-        (sends_gradient ? n * (layer->product - out) * sl_product_gradient_size(net, layer, weight)
-                        : n * (layer->in - in) * size);
+    flow->rows += (sends_input ? passes * n * (layer->in - in) * size : 0) +
+                  (sends_gradient ? n * (layer->columns.product - out) *
+                                        sl_product_gradient_size(net, layer, weight)
+                                  : n * (layer->in - in) * size);
     flow->sums +=
         (sends_input ? 0 : passes * others * n * out * 4) + (terms_back ? others * n * in * 4 : 0);
     flow->messages += messages * (passes + 1 + terms_back);
@@ -70,12 +71,12 @@ static void count_weight(const struct sl_network *net, const struct sl_layer *la
                          const struct sl_distribution *d, struct blocks b,
                          struct sl_product_flow *flow)
 {
-    const int64_t in = width_of(layer->in_cut, b.column),
-                  out = width_of(layer->product_cut, b.column);
+    const int64_t in = width_of(layer->columns.in_cut, b.column),
+                  out = width_of(layer->columns.product_cut, b.column);
     const int columns = d->grid.columns;
     const bool last = weight == sl_layer_weight_count(layer) - 1;
-    b.bytes =
-        4 * (sl_product_sends_gradient(net, layer, weight) ? in * layer->product : layer->in * out);
+    b.bytes = 4 * (sl_product_sends_gradient(net, layer, weight) ? in * layer->columns.product
+                                                                 : layer->in * out);
     b.bytes += columns == 1 && last && layer->bias ? 4 * out : 0;
     b.messages = columns;
     b.hops = sl_reach_of_gradient(layer, weight * columns, columns);
@@ -88,9 +89,9 @@ void sl_product_count_gradients(const struct sl_network *net, const struct sl_la
     const bool whole = sl_layer_shape_whole(&layer->model->shape);
     const int64_t rows = whole ? sl_model_bias_row(layer->model) : layer->bias;
     for (int c = 0; c < d->grid.columns; c++) {
-        const int64_t bytes = rows * width_of(layer->product_cut, c) * 4;
-        const struct blocks all = {bytes, sl_product_blocks(net, layer), c, layer->hops},
-                            bias = {bytes, 1, c, layer->hops};
+        const int64_t bytes = rows * width_of(layer->columns.product_cut, c) * 4;
+        const struct blocks all = {bytes, sl_product_blocks(net, layer), c, layer->rows.hops},
+                            bias = {bytes, 1, c, layer->rows.hops};
         for (int w = 0; !whole && w < sl_layer_weight_count(layer); w++)
             count_weight(net, layer, w, d, all, flow);
         if (whole)
@@ -108,7 +109,8 @@ int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_
     const int stride = blocks * columns, rank = net->rt->rank;
     int64_t bytes = 0;
     for (int b = 0; b < stride; b++) {
-        const struct sl_tile *block = sl_matrix_tile(&layer->gradients, b / columns, b % columns);
+        const struct sl_tile *block =
+            sl_matrix_tile(&layer->back.gradients, b / columns, b % columns);
         const int64_t size = (int64_t)sl_memory_taken(
             (size_t)(block->rows * block->cols * (int64_t)block->element_size));
         for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, d->tiles);)
@@ -131,8 +133,8 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
     const int weights = sl_layer_weight_count(layer), columns = d->grid.columns,
               others = columns - 1;
-    const int64_t in = sl_leading(width_of(layer->in_cut, others), SL_FLOAT32) * 4,
-                  out = sl_leading(width_of(layer->product_cut, others), SL_FLOAT32) * 4,
+    const int64_t in = sl_leading(width_of(layer->columns.in_cut, others), SL_FLOAT32) * 4,
+                  out = sl_leading(width_of(layer->columns.product_cut, others), SL_FLOAT32) * 4,
                   less = in < out ? in : out;
     const bool first = layer->index == 0;
     const int between = weights * others + 1, most = net->rt->stages;
@@ -163,7 +165,7 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
         (int64_t)sizeof(float);
     return (struct sl_passage){
         .transposed = aggregation->transposed,
-        .row = aggregation->state ? moved : layer->exchanged / columns,
+        .row = aggregation->state ? moved : layer->rows.exchanged / columns,
         .matrices = aggregation->state ? 1 : aggregation->reducer->moved,
         .operands = sl_cut_width(aggregation->operands, last) * (int64_t)sizeof(float),
         .state = sl_cut_width(merged, last) * states.element,

@@ -7,7 +7,7 @@
 int sl_reach_of_input(const struct sl_layer *layer)
 {
     const bool aggregates = !layer->kind->alone && layer->order != SL_AGGREGATED;
-    return layer->hops + aggregates;
+    return layer->rows.hops + aggregates;
 }
 
 /* Return how many hops away the furthest rows are that a walk moves. A first layer's input has all
@@ -17,7 +17,7 @@ static int reach_of_moved(const struct sl_layer *layer)
     const bool input = layer->order == SL_SPMM_FIRST && !layer->dropped.tiles;
     if (!input)
         return sl_reach_of_input(layer);
-    return layer->index > 0 ? (layer - 1)->read : INT_MAX;
+    return layer->index > 0 ? (layer - 1)->rows.read : INT_MAX;
 }
 
 struct sl_counted_walk sl_reach_of_walk(const struct sl_layer *layer,
@@ -25,11 +25,11 @@ struct sl_counted_walk sl_reach_of_walk(const struct sl_layer *layer,
 {
     struct sl_counted_walk walk = {transposed, INT_MAX, INT_MAX};
     if (d->hop && transposed) {
-        walk.from = layer->hops;
+        walk.from = layer->rows.hops;
         walk.to = sl_reach_of_input(layer);
     } else if (d->hop) {
         walk.from = reach_of_moved(layer);
-        walk.to = layer->hops;
+        walk.to = layer->rows.hops;
     }
     return walk;
 }
@@ -39,14 +39,14 @@ struct sl_counted_walk sl_reach_of_walk(const struct sl_layer *layer,
 static void plan_layers(struct sl_network *net)
 {
     for (int l = 0; l < net->layers; l++)
-        net->layer[l].read = 0;
+        net->layer[l].rows.read = 0;
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
-        layer->hops = layer->refreshed ? 0 : layer->read;
-        if (layer->added && net->layer[layer->added->index].read < layer->hops)
-            net->layer[layer->added->index].read = layer->hops;
-        if (l > 0 && (layer - 1)->read < sl_reach_of_input(layer))
-            (layer - 1)->read = sl_reach_of_input(layer);
+        layer->rows.hops = layer->rows.refreshed ? 0 : layer->rows.read;
+        if (layer->added && net->layer[layer->added->index].rows.read < layer->rows.hops)
+            net->layer[layer->added->index].rows.read = layer->rows.hops;
+        if (l > 0 && (layer - 1)->rows.read < sl_reach_of_input(layer))
+            (layer - 1)->rows.read = sl_reach_of_input(layer);
     }
 }
 
@@ -59,13 +59,13 @@ int sl_reach_of_gradient(const struct sl_layer *layer, int block, int columns)
 {
     return layer->order == SL_GEMM_FIRST && block / columns == sl_layer_weight_count(layer) - 1
                ? sl_reach_of_input(layer)
-               : layer->hops;
+               : layer->rows.hops;
 }
 
 void sl_reach_gradients(const struct sl_network *net, const struct sl_layer *layer)
 {
     const struct sl_distribution *d = net->graph->distribution;
-    const struct sl_matrix *gradients = &layer->gradients;
+    const struct sl_matrix *gradients = &layer->back.gradients;
     const int blocks = gradients->tile_rows / d->tiles;
     for (int r = 0; r < gradients->tile_rows; r++)
         for (int j = 0; j < gradients->tile_cols; j++)
@@ -80,7 +80,7 @@ void sl_reach_plan(struct sl_network *net)
     for (int l = 0; l < net->layers; l++)
         sl_reach_gradients(net, &net->layer[l]);
     for (int i = 0; i < d->tiles; i++)
-        net->metrics[i].idle = is_beyond(d, i, net->layer[net->layers - 1].hops);
+        net->metrics[i].idle = is_beyond(d, i, net->layer[net->layers - 1].rows.hops);
 }
 
 static void set_tile(struct sl_runtime *rt, struct sl_tile *tile, bool idle)

@@ -65,8 +65,8 @@ static inline struct sl_network *step(struct sl_opened *run, int64_t epoch, int 
     struct sl_network *net = sl_batches_network(&run->trainer.batches, epoch, number, 0);
     if (!net)
         return NULL;
-    net->epoch = (uint32_t)epoch;
-    net->update = update;
+    net->step.epoch = (uint32_t)epoch;
+    net->step.update = update;
     sl_network_train(net, &still);
     return net;
 }

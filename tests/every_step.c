@@ -47,7 +47,7 @@ static int64_t train(struct checking *k, const char *from, const char *to, bool 
     trainer.records.stop_requested = stops ? &asked : NULL;
     if (sl_trainer_run(&trainer, &report, &outcome))
         sl_fatal("%s: %s", k->options, sl_error_message());
-    for (int64_t e = trainer.first_epoch; e <= outcome.epochs; e++) {
+    for (int64_t e = trainer.start.first_epoch; e <= outcome.epochs; e++) {
         const double loss = sl_records_of(&trainer.records, e)->train_loss;
         k->same = k->same && (!stops || loss == k->loss[e]);
         k->loss[e] = loss;

@@ -102,7 +102,7 @@ static void keep_logits(struct sl_run *run, struct sl_network *net)
 
 static void keep_records(struct sl_run *run, const struct sl_trainer *trainer)
 {
-    run->first = trainer->first_epoch;
+    run->first = trainer->start.first_epoch;
     run->epochs = run->outcome.epochs;
     run->losses = calloc((size_t)run->epochs + 1, sizeof *run->losses);
     run->val_correct = calloc((size_t)run->epochs + 1, sizeof *run->val_correct);

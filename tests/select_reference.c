@@ -98,15 +98,17 @@ void sl_assert_equal_selections(const struct sl_selection *a, const struct sl_se
     assert_memory_equal(a->hop_cut, b->hop_cut, ((size_t)a->hops + 2) * sizeof *a->hop_cut);
     const size_t n = (size_t)x->vertices, nnz = (size_t)x->adjacency.indices.count;
     assert_int_equal(nnz, y->adjacency.indices.count);
-    assert_memory_equal(x->original.data, y->original.data, n * sizeof(int64_t));
+    assert_memory_equal(x->order.original.data, y->order.original.data, n * sizeof(int64_t));
     assert_memory_equal(x->adjacency.indptr.data, y->adjacency.indptr.data,
                         (n + 1) * sizeof(int64_t));
     assert_memory_equal(x->adjacency.indices.data, y->adjacency.indices.data,
                         nnz * sizeof(int32_t));
-    assert_memory_equal(x->row_entries, y->row_entries, n * sizeof *x->row_entries);
-    assert_int_equal(x->row_weight == NULL, y->row_weight == NULL);
-    if (x->row_weight)
-        assert_memory_equal(x->row_weight, y->row_weight, n * sizeof *x->row_weight);
+    assert_memory_equal(x->selection.row_entries, y->selection.row_entries,
+                        n * sizeof *x->selection.row_entries);
+    assert_int_equal(x->selection.row_weight == NULL, y->selection.row_weight == NULL);
+    if (x->selection.row_weight)
+        assert_memory_equal(x->selection.row_weight, y->selection.row_weight,
+                            n * sizeof *x->selection.row_weight);
     if (x->adjacency.values.data)
         assert_memory_equal(x->adjacency.values.data, y->adjacency.values.data,
                             nnz * sizeof(float));

@@ -27,7 +27,7 @@ static struct sl_tile *copy_gradients(const struct sl_network *net)
     struct sl_tile *copy = calloc(MOST_LAYERS, sizeof *copy);
     assert_true(net->layers <= MOST_LAYERS);
     for (int l = 0; l < net->layers; l++) {
-        struct sl_tile *tile = net->layer[l].summed;
+        struct sl_tile *tile = net->layer[l].back.summed;
         if (!tile)
             continue;
         assert_int_equal(
@@ -69,7 +69,7 @@ static void compare_gradients(const struct sl_network *net, double *const seen[M
         double largest = 0.0, worst = 0.0;
         if (!wanted[l])
             continue;
-        const struct sl_tile *tile = net->layer[l].summed;
+        const struct sl_tile *tile = net->layer[l].back.summed;
         for (int64_t i = 0; i < tile->rows * tile->cols; i++) {
             largest = fmax(largest, fabs(wanted[l][i]));
             worst = fmax(worst, fabs(seen[l][i] - wanted[l][i]));
@@ -342,8 +342,8 @@ static void check_updates(const struct sl_dataset *data, const char *batches)
         for (int s = 0; s < run.trainer.batches.steps; s++) {
             struct sl_network *net = sl_batches_network(&run.trainer.batches, epoch, s, 0);
             const struct sl_optimizer_step step = adam_step(&run.config, ++update);
-            net->epoch = (uint32_t)epoch;
-            net->update = (uint32_t)update;
+            net->step.epoch = (uint32_t)epoch;
+            net->step.update = (uint32_t)update;
             sl_network_train(net, &step);
         }
     for (int l = 0; l < run.trainer.model.layers; l++) {

@@ -354,19 +354,19 @@ static void test_moments(void **state)
     assert_float_equal(sl_columns_value(&(struct sl_moments){NULL, NULL}, 2, 7.0f), 7.0f, 0.0f);
     for (int k = 0; k < 5; k++)
         mask[some[k]] = 1;
-    source.split[SL_SPLIT_TRAIN] = sl_npy_view("mask", SL_NPY_INT32, 1, N, 0, mask);
-    source.split[SL_SPLIT_TRAIN].kind = 'b';
-    source.split[SL_SPLIT_TRAIN].item_bytes = 1;
-    source.mask[SL_SPLIT_TRAIN] = true;
+    source.splits.split[SL_SPLIT_TRAIN] = sl_npy_view("mask", SL_NPY_INT32, 1, N, 0, mask);
+    source.splits.split[SL_SPLIT_TRAIN].kind = 'b';
+    source.splits.split[SL_SPLIT_TRAIN].item_bytes = 1;
+    source.splits.mask[SL_SPLIT_TRAIN] = true;
     source.moments.mean = NULL;
     assert_int_equal(sl_columns_standardize(&alone, &source), 0);
     expect_moments(&source, x, some, 5);
-    assert_int_equal(sl_split_rule_parse("50/25/25", 3, &source.split_rule), 0);
+    assert_int_equal(sl_split_rule_parse("50/25/25", 3, &source.splits.split_rule), 0);
     assert_int_equal(sl_columns_standardize(&alone, &source), 0);
-    assert_int_equal(source.split[SL_SPLIT_TRAIN].count, N / 2);
-    expect_moments(&source, x, (const int64_t *)(const void *)source.split[SL_SPLIT_TRAIN].data,
-                   N / 2);
-    source.split[SL_SPLIT_TRAIN].data = NULL;
+    assert_int_equal(source.splits.split[SL_SPLIT_TRAIN].count, N / 2);
+    expect_moments(&source, x,
+                   (const int64_t *)(const void *)source.splits.split[SL_SPLIT_TRAIN].data, N / 2);
+    source.splits.split[SL_SPLIT_TRAIN].data = NULL;
     assert_int_equal(sl_columns_standardize(&alone, &source), SL_ERR_DATA);
     assert_non_null(strstr(sl_error_message(), "there is no training vertex"));
     sl_source_close(&source);

@@ -334,7 +334,7 @@ static int create_model(struct sl_model *model, const struct network *net, uint6
 
 static void check_layer(struct reference *ref, const char *data, struct sl_network *net, int l)
 {
-    struct sl_tile *tile = net->layer[l].summed;
+    struct sl_tile *tile = net->layer[l].back.summed;
     const float *got = sl_tile_acquire(&sl_running, tile, false);
     double largest = 0.0, off = 0.0;
     int64_t worst = 0;
@@ -389,7 +389,7 @@ static void train_and_check(struct reference *ref, const char *data, struct sl_n
     }
     assert_true(ref->kink > KINK);
     sl_model_spread((struct sl_model *)net->model);
-    net->epoch = net->update = EPOCH;
+    net->step.epoch = net->step.update = EPOCH;
     sl_network_train(net, &still);
     const double *metrics = sl_tile_acquire(&sl_running, sl_network_total(net), false);
     const double got = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->graph->train_count;

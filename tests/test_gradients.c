@@ -274,8 +274,8 @@ static void check_layer(const struct model *model, const struct variant *variant
                         struct sl_layer *layer)
 {
     const struct expected expected = of_layer(net, all, layer->index);
-    struct sl_tile *tile =
-        layer->gradient.rows ? &layer->gradient : sl_matrix_tile(&layer->gradients, 0, 0);
+    struct sl_tile *tile = layer->back.gradient.rows ? &layer->back.gradient
+                                                     : sl_matrix_tile(&layer->back.gradients, 0, 0);
     const float *got = sl_tile_acquire(&sl_running, tile, false);
     double largest = 0.0;
     for (int64_t i = 0; i < tile->rows * layer->out; i++)
@@ -320,7 +320,7 @@ static void check_program(const struct model *model, const struct variant *varia
     for (int l = 0; l < model->layers; l++)
         set_layer(net, &trainer.whole.network.layer[l]);
     sl_model_spread(&trainer.model);
-    trainer.whole.network.epoch = trainer.whole.network.update = EPOCH;
+    trainer.whole.network.step.epoch = trainer.whole.network.step.update = EPOCH;
     sl_network_train(&trainer.whole.network, &still);
     check_loss(model, variant, sl_reference_loss(net), &trainer.whole.network);
     for (int l = 0; l < model->layers; l++) {

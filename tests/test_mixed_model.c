@@ -196,8 +196,8 @@ static int create_model(struct sl_model *model, const struct mixed *m)
 static void check_layer(struct reference *ref, struct sl_network *net, int l)
 {
     struct sl_layer *layer = &net->layer[l];
-    struct sl_tile *tile =
-        layer->gradient.rows ? &layer->gradient : sl_matrix_tile(&layer->gradients, 0, 0);
+    struct sl_tile *tile = layer->back.gradient.rows ? &layer->back.gradient
+                                                     : sl_matrix_tile(&layer->back.gradients, 0, 0);
     const float *got = sl_tile_acquire(&sl_running, tile, false);
     double largest = 0.0, off = 0.0;
     for (int64_t i = 0; i < tile->rows * tile->cols; i++) {
@@ -246,7 +246,7 @@ static void check(const struct mixed *m, const struct sl_dataset *data)
     }
     assert_true(ref.kink > KINK);
     sl_model_spread(&model);
-    net.epoch = net.update = 1;
+    net.step.epoch = net.step.update = 1;
     sl_network_train(&net, &still);
     const double *metrics = sl_tile_acquire(&sl_running, sl_network_total(&net), false);
     const double got = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net.graph->train_count;

@@ -263,11 +263,11 @@ static void check_shares(const struct graph *g)
 {
     const struct sl_source *source = &g->source;
     const int64_t ranks = sl_running.ranks;
-    for (int h = 0; ranks > 1 && h <= source->hops; h++)
+    for (int h = 0; ranks > 1 && h <= source->selection.hops; h++)
         for (int64_t p = 0; p < ranks; p++) {
-            const int64_t all = source->hop_cut[h + 1] - source->hop_cut[h];
+            const int64_t all = source->selection.hop_cut[h + 1] - source->selection.hop_cut[h];
             int64_t share = 0;
-            for (int64_t r = source->part_cut[p]; r < source->part_cut[p + 1]; r++)
+            for (int64_t r = source->order.part_cut[p]; r < source->order.part_cut[p + 1]; r++)
                 share += sl_source_hop(source, r) == h;
             assert_true(share >= all / ranks && share <= all / ranks + 1);
         }
@@ -281,8 +281,8 @@ static void test_hops(void **state)
     for (int64_t tiles = 1; tiles < 40; tiles += 3)
         for (int b = 0; b < 2; b++) {
             struct graph g = make_graph(1200, two, false);
-            g.source.hops = 4;
-            g.source.hop_cut = hop_cut;
+            g.source.selection.hops = 4;
+            g.source.selection.hop_cut = hop_cut;
             if (sl_running.ranks > 1)
                 assert_int_equal(sl_source_order_by_hop_shares(&g.source, sl_running.ranks), 0);
             check_shares(&g);
@@ -498,8 +498,8 @@ static void count_blocks(const struct sl_csr *a, const struct sl_source *source,
 {
     int32_t *part[2];
     for (int o = 0; o < 2; o++) {
-        const struct graph g = {.source =
-                                    sl_source_in_order(source, source->second_vertex ? o : 0)};
+        const struct graph g = {
+            .source = sl_source_in_order(source, source->order.second_vertex ? o : 0)};
         struct sl_partition p = cut(&g, balance, RANKS);
         part[o] = parts_of(&p, &g.source);
         sl_partition_destroy(&p);

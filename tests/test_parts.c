@@ -108,7 +108,7 @@ static void check_row(const struct whole *w, int64_t k)
     const struct sl_dataset *own = &w->part.data;
     const int64_t n = w->data->vertices, f = w->data->features;
     const int64_t v = sl_source_vertex(w->source, w->part.first + k);
-    check_csr_row(&own->adjacency, k, w->adjacency + v * n, w->source->vertex);
+    check_csr_row(&own->adjacency, k, w->adjacency + v * n, w->source->order.vertex);
     if (own->feature_form == SL_FEATURES_CSR)
         check_csr_row(&own->features_csr, k, w->features + v * f, NULL);
     else if (own->feature_form == SL_FEATURES_DENSE)
@@ -118,7 +118,7 @@ static void check_row(const struct whole *w, int64_t k)
     if (own->original)
         assert_int_equal(own->original[k], v);
     else
-        assert_null(w->source->vertex);
+        assert_null(w->source->order.vertex);
 }
 
 /* Every own vertex of the set is there, and no other. */
@@ -185,7 +185,7 @@ static void check_transpose(struct whole *w)
         const int64_t v = sl_source_vertex(w->source, w->part.first + k);
         for (int64_t u = 0; u < n; u++)
             column[u] = w->adjacency[u * n + v];
-        check_csr_row(&transposed, k, column, w->source->vertex);
+        check_csr_row(&transposed, k, column, w->source->order.vertex);
     }
     sl_spread_free(&spread);
     free(column);
@@ -374,7 +374,7 @@ static void check_share(const char *path, const char *order, int64_t all)
     assert_true(read < 1.3 * share && read > 0.7 * share);
     assert_true(pages < 1.3 * share + 4 * (2 << 20));
     assert_true(heap < 1.3 * share);
-    if (!source.vertex)
+    if (!source.order.vertex)
         assert_true(heap < 0.1 * share && pages > 0.7 * share);
     sl_part_close(&part);
     sl_partition_destroy(&p);

@@ -199,8 +199,8 @@ static void test_numpy_forms(void **state)
         if (read_path(path, orders[o], &source, &part))
             fail_msg("%s", sl_error_message());
         assert_int_equal(source.classes, 3);
-        assert_string_equal(source.class_names[0], "x");
-        assert_string_equal(source.class_names[2], "z");
+        assert_string_equal(source.targets.class_names[0], "x");
+        assert_string_equal(source.targets.class_names[2], "z");
         for (int64_t k = 0; k < part.data.adjacency.rows; k++)
             check_numpy_row(&source, &part, k);
         assert_int_equal(sum_of(part.data.train.count), 3);
@@ -223,7 +223,7 @@ static void draw_splits(struct sl_runtime *rt, const char *path, const char *rul
     struct sl_source source;
     struct sl_part part;
     assert_int_equal(sl_source_open(rt, path, &source), 0);
-    assert_int_equal(sl_split_rule_parse(rule, 11, &source.split_rule), 0);
+    assert_int_equal(sl_split_rule_parse(rule, 11, &source.splits.split_rule), 0);
     assert_int_equal(sl_source_order(rt, &source, order, 1), 0);
     const int64_t first = PATH_VERTICES * rt->rank / rt->ranks;
     const int64_t end = PATH_VERTICES * (rt->rank + 1) / rt->ranks;

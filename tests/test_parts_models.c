@@ -225,7 +225,7 @@ static void compare_averages(const struct pair *pair, const struct sl_parts_part
 static void check_layer(struct pair *pair, int l, int64_t stride, double tolerance)
 {
     struct sl_parts_part *part = &pair->ref->part[l];
-    struct sl_tile *tile = pair->trainer.whole.network.layer[l].summed;
+    struct sl_tile *tile = pair->trainer.whole.network.layer[l].back.summed;
     struct distance d = {0};
     if (part->rows == 0) {
         assert_null(tile);
@@ -273,7 +273,7 @@ static void check_gradients(struct pair *pair, double kink, int64_t stride, doub
         loss = sl_parts_reference_loss(pair->ref, true);
     }
     assert_true(pair->ref->kink > kink);
-    net->epoch = net->update = EPOCH;
+    net->step.epoch = net->step.update = EPOCH;
     sl_network_train(net, &still);
     const double got = train_loss(net);
     if (!(fabs(got - loss) <= 4e-6 * fmax(loss, 1.0)))

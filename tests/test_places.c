@@ -94,7 +94,7 @@ static size_t most_parts(const struct sl_batches *b, int l)
 {
     size_t most = 0;
     for (int k = 0; k < b->count; k++) {
-        const struct sl_matrix *parts = &b->batch[k].pass.network.layer[l].gradients;
+        const struct sl_matrix *parts = &b->batch[k].pass.network.layer[l].back.gradients;
         const size_t bytes = sl_matrix_own_bytes(&sl_running, parts);
         assert_true(parts->lent || bytes == 0);
         most = bytes > most ? bytes : most;
@@ -130,7 +130,7 @@ static void test_parts_of_gradients_wait(void **state)
     struct sl_opened run;
     (void)state;
     open_run(&run, &data, "--dropout 0", "co:2");
-    struct sl_tile *tile = step(&run, 1, 0, 1)->layer[0].summed;
+    struct sl_tile *tile = step(&run, 1, 0, 1)->layer[0].back.summed;
     const size_t bytes = (size_t)(tile->rows * tile->ld) * sizeof(float);
     float *before = malloc(bytes);
     const float *g = sl_tile_acquire(&sl_running, tile, false);
@@ -139,9 +139,9 @@ static void test_parts_of_gradients_wait(void **state)
     nanosleep(&long_enough_to_write, NULL);
     assert_memory_equal(g, before, bytes);
     sl_tile_release(tile);
-    g = sl_tile_acquire(&sl_running, next->layer[0].summed, false);
+    g = sl_tile_acquire(&sl_running, next->layer[0].back.summed, false);
     assert_memory_not_equal(g, before, bytes);
-    sl_tile_release(next->layer[0].summed);
+    sl_tile_release(next->layer[0].back.summed);
     free(before);
     sl_opened_close(&run);
     sl_fixture_close(&data);
@@ -163,7 +163,7 @@ static void test_parts_of_gradients_stay_idle(void **state)
         const int tiles = net ? net->graph->distribution->tiles : 0;
         for (int i = 0; i < tiles; i++) {
             const struct sl_tile *part =
-                &last->gradients.tiles[i * (last->gradients.tile_rows / tiles)];
+                &last->back.gradients.tiles[i * (last->back.gradients.tile_rows / tiles)];
             const int hops = last->order == SL_GEMM_FIRST ? 1 : 0;
             assert_int_equal(part->idle, hop && hop[i] > hops);
             idle += part->idle;

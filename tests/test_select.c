@@ -91,9 +91,10 @@ static void check_degrees(const struct checking *c, const struct sl_selection *g
         double sum = 0.0;
         for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
             sum += (double)weight(a, e);
-        CHECK(c, got->source.row_entries[k] == a->indptr[v + 1] - a->indptr[v]);
-        CHECK(c, (got->source.row_weight ? got->source.row_weight[k]
-                                         : (double)got->source.row_entries[k]) == sum);
+        CHECK(c, got->source.selection.row_entries[k] == a->indptr[v + 1] - a->indptr[v]);
+        CHECK(c, (got->source.selection.row_weight
+                      ? got->source.selection.row_weight[k]
+                      : (double)got->source.selection.row_entries[k]) == sum);
     }
 }
 
@@ -195,7 +196,7 @@ static void check_selection(struct checking *c)
     const size_t used = strlen(c->what);
     snprintf(c->what + used, sizeof c->what - used, ", %d hops, fanout %d, %d threads%s%s", o->hops,
              (int)o->fanout, o->threads, o->keeps_last_rows ? ", last rows" : "",
-             c->source->vertex ? ", ordered" : "");
+             c->source->order.vertex ? ", ordered" : "");
     struct sl_selection got = select_inner(c);
     check_against(c, &got);
     sl_selection_free(&got);

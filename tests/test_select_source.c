@@ -154,14 +154,14 @@ static void test_masks(void **state)
     sl_fixture_mask(&data.train, data.vertices, train);
     assert_int_equal(sl_source_of(&data, &lists), SL_OK);
     assert_int_equal(sl_source_of(&data, &masks), SL_OK);
-    masks.mask[SL_SPLIT_TRAIN] = true;
-    masks.split[SL_SPLIT_TRAIN] = (struct sl_npy){.name = "train_mask",
-                                                  .kind = 'b',
-                                                  .item_bytes = 1,
-                                                  .dims = 1,
-                                                  .shape = {data.vertices},
-                                                  .count = data.vertices,
-                                                  .data = (const unsigned char *)train};
+    masks.splits.mask[SL_SPLIT_TRAIN] = true;
+    masks.splits.split[SL_SPLIT_TRAIN] = (struct sl_npy){.name = "train_mask",
+                                                         .kind = 'b',
+                                                         .item_bytes = 1,
+                                                         .dims = 1,
+                                                         .shape = {data.vertices},
+                                                         .count = data.vertices,
+                                                         .data = (const unsigned char *)train};
     struct sl_selection a = select_some(&lists, &usual), b = select_some(&masks, &usual);
     assert_splits(&a.source, &b.source);
     sl_selection_free(&a);
@@ -182,7 +182,7 @@ static void test_rule(void **state)
         struct sl_selection selection;
         const int64_t inner = 0;
         assert_int_equal(sl_source_of(&data, &drawn), SL_OK);
-        assert_int_equal(sl_split_rule_parse(rules[i / 2], 3, &drawn.split_rule), SL_OK);
+        assert_int_equal(sl_split_rule_parse(rules[i / 2], 3, &drawn.splits.split_rule), SL_OK);
         if (i % 2)
             assert_int_equal(sl_source_order(&alone, &drawn, "random", 8), SL_OK);
         settled = drawn;
@@ -190,7 +190,7 @@ static void test_rule(void **state)
         assert_int_equal(sl_select(&drawn, &inner, 1, &usual, &selection), SL_ERR_USAGE);
         sl_selection_free(&selection);
         assert_int_equal(sl_source_settle_splits(&settled), SL_OK);
-        assert_false(settled.split_rule.given);
+        assert_false(settled.splits.split_rule.given);
         assert_splits(&drawn, &settled);
         sl_source_release(&settled);
         sl_source_close(&drawn);
@@ -216,7 +216,7 @@ static void test_reading(void **state)
         sl_part_close(&part);
         assert_int_equal(sl_source_order(&alone, &got.source, "random", 2), SL_OK);
         assert_int_equal(sl_source_read(&alone, &got.source, 3, 9, &part), SL_OK);
-        assert_int_equal(part.data.original[0], got.row[got.source.vertex[3]]);
+        assert_int_equal(part.data.original[0], got.row[got.source.order.vertex[3]]);
         assert_features(&part.data, &data);
         sl_part_close(&part);
         sl_selection_free(&got);
@@ -241,19 +241,19 @@ static void assert_same_vertices(const struct sl_selection *nested, const struct
 {
     const struct sl_source *x = &nested->source, *y = &one->source;
     assert_int_equal(x->vertices, y->vertices);
-    assert_int_equal(x->whole, y->whole);
+    assert_int_equal(x->selection.whole, y->selection.whole);
     assert_int_equal(nested->hops, one->hops);
     assert_memory_equal(nested->hop_cut, one->hop_cut,
                         ((size_t)one->hops + 2) * sizeof *one->hop_cut);
     for (int64_t k = 0; k < x->vertices; k++) {
         int64_t l = 0;
         while (l < y->vertices &&
-               sl_npy_integer(&x->original, k) != sl_npy_integer(&y->original, l))
+               sl_npy_integer(&x->order.original, k) != sl_npy_integer(&y->order.original, l))
             l++;
         assert_true(l < y->vertices);
-        assert_int_equal(x->row_entries[k], y->row_entries[l]);
-        if (y->row_weight)
-            assert_true(x->row_weight[k] == y->row_weight[l]);
+        assert_int_equal(x->selection.row_entries[k], y->selection.row_entries[l]);
+        if (y->selection.row_weight)
+            assert_true(x->selection.row_weight[k] == y->selection.row_weight[l]);
         const struct sl_npy *a = &x->adjacency.indptr, *b = &y->adjacency.indptr;
         assert_int_equal(sl_npy_integer(a, k + 1) - sl_npy_integer(a, k),
                          sl_npy_integer(b, l + 1) - sl_npy_integer(b, l));

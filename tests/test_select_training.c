@@ -84,8 +84,8 @@ static double compare(const struct sl_dataset *data, const char *line, int hops,
     assert_int_equal(sl_source_of(data, &source), SL_OK);
     struct sl_selection selection = select_training(&source, data, hops, ordered);
     assert_true(selection.source.vertices < data->vertices * 3 / 4);
-    selection.source.aggregated_from = aggregated ? &source : NULL;
-    selection.source.aggregated_row = selection.row;
+    selection.source.selection.aggregated_from = aggregated ? &source : NULL;
+    selection.source.selection.aggregated_row = selection.row;
     if (ordered)
         assert_int_equal(sl_source_order(&sl_running, &selection.source, "random", 2), SL_OK);
     train(&source, line, &whole);
@@ -162,11 +162,11 @@ static double compare_sample(const struct sl_dataset *data, const char *line)
     const struct sl_selection_options options = {
         .hops = 4, .fanout = 1, .seed = 5, .keeps_last_rows = true};
     assert_int_equal(sl_select(&source, inner, count, &options, &selection), SL_OK);
-    selection.source.row_entries = NULL;
-    selection.source.row_weight = NULL;
-    assert_true(selection.hops > 1 && selection.source.hop_cut);
+    selection.source.selection.row_entries = NULL;
+    selection.source.selection.row_weight = NULL;
+    assert_true(selection.hops > 1 && selection.source.selection.hop_cut);
     train(&selection.source, line, &with);
-    selection.source.hop_cut = NULL;
+    selection.source.selection.hop_cut = NULL;
     train(&selection.source, line, &without);
     double difference = 0.0;
     if (sl_running.rank == 0) {

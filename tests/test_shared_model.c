@@ -128,7 +128,7 @@ static void train_shared(const struct sl_dataset *data, const char *words,
     for (int epoch = 1; epoch <= EPOCHS; epoch++) {
         struct sl_network *net = epoch % 2 ? &second : &trainer[0].whole.network;
         const struct sl_optimizer_step step = step_of(&config, epoch);
-        net->epoch = net->update = (uint32_t)epoch;
+        net->step.epoch = net->step.update = (uint32_t)epoch;
         sl_network_train(net, &step); /* the next one is submitted while it runs */
     }
     compare(model, expected, words);

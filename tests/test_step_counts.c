@@ -124,7 +124,7 @@ static void check_step(struct sl_network *net, const struct sl_optimizer_step *s
         struct sl_model_layer *layer = &net->model->layer[l];
         struct sl_optimizer_step own = *step;
         own.decay = layer->shape.decay;
-        float *g = copy_of(net->layer[l].summed);
+        float *g = copy_of(net->layer[l].back.summed);
         sl_kernel_optimizer(&own, copy[l].count, copy[l].counts, g, copy[l].w, copy[l].m,
                             copy[l].v);
         expect_same(&layer->parameters, copy[l].w, "parameters", l);
@@ -202,7 +202,7 @@ static void test_training(void **state)
                 set_counts(&model.layer[1].counts);
             const struct sl_optimizer_step step =
                 step_of(methods[m], update + 1, update % STEPS + 1);
-            net.epoch = net.update = (uint32_t)update + 1;
+            net.step.epoch = net.step.update = (uint32_t)update + 1;
             check_step(&net, &step);
         }
         sl_network_destroy(&net);

@@ -277,7 +277,7 @@ static void train_on(struct case_of_rounds *of, const struct sl_graph *graph, in
     assert_int_equal(sl_network_create(&net, sl_config_product_order(&of->plain), NULL), 0);
     for (int64_t u = round * of->steps + 1; u <= (round + 1) * of->steps && u <= UPDATES; u++) {
         const struct sl_optimizer_step step = step_of(of, u);
-        net.epoch = net.update = (uint32_t)u;
+        net.step.epoch = net.step.update = (uint32_t)u;
         sl_network_train(&net, &step);
         const double right = right_in_validation(&net);
         if (right > most) {

@@ -71,7 +71,7 @@ static void keep_layers(struct sl_trained *out, struct sl_network *net)
         struct sl_tile *tile = &layer->model->parameters;
         if (tile->rows == 0) /* a hop */
             continue;
-        copy_tile(net->rt, layer->summed, out->gradient + at, tile->cols);
+        copy_tile(net->rt, layer->back.summed, out->gradient + at, tile->cols);
         copy_tile(net->rt, tile, out->parameter + at, tile->cols);
         at += tile->rows * tile->cols;
     }
@@ -151,7 +151,8 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
     if (!code && rt->rank == 0)
         keep_layers(out, &trainer.whole.network);
     if (!code)
-        keep_logits(out, &trainer.whole.network, source->whole ? source->whole : source->vertices);
+        keep_logits(out, &trainer.whole.network,
+                    source->selection.whole ? source->selection.whole : source->vertices);
     out->score = outcome.score;
     out->traffic = trainer.traffic.sum[0];
     sl_outcome_free(&outcome);

@@ -165,10 +165,10 @@ static int set_labels(starling_graph *graph, enum sl_label_kind kind, int64_t cl
     struct sl_source *source = &graph->source;
     const enum sl_npy_type type = kind == SL_LABELS_CLASS ? SL_NPY_INT32 : SL_NPY_FLOAT32;
     const int code =
-        view(&source->labels, "graph: labels", type, source->vertices, columns, labels);
+        view(&source->targets.labels, "graph: labels", type, source->vertices, columns, labels);
     if (code)
         return code;
-    source->label_kind = kind;
+    source->targets.label_kind = kind;
     source->classes = classes;
     graph->settled = false;
     return 0;
@@ -210,10 +210,10 @@ int starling_graph_set_split(starling_graph *graph, enum starling_split split, i
 {
     int code = check_split(split);
     if (!code)
-        code =
-            view(&graph->source.split[split], split_names[split], SL_NPY_INT64, count, 0, vertices);
+        code = view(&graph->source.splits.split[split], split_names[split], SL_NPY_INT64, count, 0,
+                    vertices);
     if (!code)
-        graph->source.mask[split] = false;
+        graph->source.splits.mask[split] = false;
     return code;
 }
 
@@ -222,13 +222,13 @@ int starling_graph_set_mask(starling_graph *graph, enum starling_split split, co
     int code = check_split(split);
     if (code)
         return code;
-    struct sl_npy *array = &graph->source.split[split];
+    struct sl_npy *array = &graph->source.splits.split[split];
     code = view(array, split_names[split], SL_NPY_INT32, graph->source.vertices, 0, mask);
     if (code)
         return code;
     array->kind = 'b';
     array->item_bytes = 1;
-    graph->source.mask[split] = true;
+    graph->source.splits.mask[split] = true;
     return 0;
 }
 

@@ -112,7 +112,7 @@ static int cut(const struct sl_source *source, const char *partition, int ranks,
     int rc = sl_source_read_adjacency(&alone, source, 0, source->vertices, &whole);
     whole.data.vertices = source->vertices;
     if (!rc)
-        rc = source->hop_cut && strcmp(partition, DEFAULT_METHOD) == 0
+        rc = source->selection.hop_cut && strcmp(partition, DEFAULT_METHOD) == 0
                  ? cut_hops(source, &whole.data, ranks, seed, parts)
                  : sl_edge_shares_cut(source, &whole.data, partition, ranks, seed, parts);
     sl_part_close(&whole);
@@ -222,8 +222,8 @@ int sl_edge_shares_find(struct sl_runtime *rt, const struct sl_source *source,
         rt, count ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the shares of %d ranks", rt->ranks));
     if (!code) {
         sl_runtime_gather(rt, a->indptr[a->rows], count);
-        const struct sl_parts known = {.part = source->edge_part};
-        code = source->edge_parts == rt->ranks ? hand_out(rt, &known, count, share)
+        const struct sl_parts known = {.part = source->order.edge_part};
+        code = source->order.edge_parts == rt->ranks ? hand_out(rt, &known, count, share)
                : sl_edge_shares_is_method(wanted)
                    ? cut_and_hand_out(rt, source, wanted, seed, count, share)
                    : read_shares(rt, source, home, wanted, seed, count, share);

@@ -42,7 +42,7 @@ static void turn_to(struct sl_making *m, const struct sl_source *source, int row
     m->row_order = row_order;
     m->source = sl_source_in_order(source, row_order);
     if (m->o->row_orders > 1) /* each tile has rows of all hops */
-        m->source.hop_cut = NULL;
+        m->source.selection.hop_cut = NULL;
     if (row_order > 0) /* only the first order has features */
         m->source.feature_form = SL_FEATURES_IDENTITY;
 }
@@ -74,7 +74,8 @@ static int make_operands(struct sl_making *m, const struct sl_source *source)
 int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struct sl_source *source,
                        const struct sl_assembly *assembly)
 {
-    *o = (struct sl_operands){.row_orders = source->second_vertex ? 2 : 1, .type = assembly->type};
+    *o = (struct sl_operands){.row_orders = source->order.second_vertex ? 2 : 1,
+                              .type = assembly->type};
     struct sl_making m = {.o = o, .rt = rt, .alone = {.ranks = 1}, .assembly = assembly};
     m.readers = assembly->workers ? &m.alone : rt;
     m.bounds = malloc((size_t)(rt->ranks + 1) * sizeof *m.bounds);

@@ -24,6 +24,27 @@ enum sl_row_norm {
     SL_ROW_NORM_L2,
 };
 
+/* The layers of the model, as far as a dataset's tiles depend on them. */
+struct sl_assembly_model {
+    bool whole_rows;     /* a layer needs rows whole, not cut among columns of ranks */
+    bool inner;          /* some layer has hidden columns */
+    int64_t least_units; /* hidden columns of the smallest sub-model; 0: no sub-models */
+    int64_t layers, hidden, heads, out_heads; /* heads: of attention, or 0 */
+};
+
+/* The owners of tiles, and how rows travel between them. */
+struct sl_owners {
+    const struct sl_distribution_kind *kind;
+    const struct sl_distribution_name *distribution; /* see sl_grid_choose; NULL: auto */
+    struct sl_grid grid;
+    int64_t replication;
+    const char *partition; /* a method's name, or a file; NULL: METIS */
+    int delay;             /* delay of clones (graphs/vertex_cut.h) */
+    bool scales_partials;  /* scale partial sums of clones (graphs/vertex_cut.h) */
+    enum sl_relay_form relay;
+    bool own_first; /* sums begin with this rank's own tiles */
+};
+
 /* Decisions on how a dataset becomes tiles, made once before the dataset is read. Strings are
  * borrowed. */
 struct sl_assembly {
@@ -39,21 +60,9 @@ struct sl_assembly {
     const struct sl_reducer *reducer;
     struct sl_objective objective;
     bool aggregates, spmm_first; /* make Â·X once if possible; --product-order spmm */
-    bool whole_rows;             /* a layer needs rows whole, not cut among columns of ranks */
-    bool inner;                  /* some layer has hidden columns */
-    int64_t least_units;         /* hidden columns of the smallest sub-model; 0: no sub-models */
-    int64_t layers, hidden, heads, out_heads; /* heads: of attention, or 0 */
-    /* The owners of tiles. */
-    const struct sl_distribution_kind *kind;
-    const struct sl_distribution_name *distribution; /* see sl_grid_choose; NULL: auto */
-    struct sl_grid grid;
-    int64_t replication;
-    const char *partition; /* a method's name, or a file; NULL: METIS */
-    int delay;             /* delay of clones (graphs/vertex_cut.h) */
-    bool scales_partials;  /* scale partial sums of clones (graphs/vertex_cut.h) */
+    struct sl_assembly_model model;
+    struct sl_owners owners;
     uint64_t seed;
-    enum sl_relay_form relay;
-    bool own_first; /* sums begin with this rank's own tiles */
     bool drops_adjacency;
     /* The cut of the rows. */
     enum sl_balance balance;

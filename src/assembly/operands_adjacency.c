@@ -18,10 +18,12 @@ static int64_t larger(int64_t a, int64_t b)
 
 int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *assembly)
 {
-    const int64_t hidden =
-                      assembly->layers > 1 ? state_columns(assembly->heads, assembly->hidden) : 0,
-                  last = state_columns(assembly->out_heads, assembly->out_heads * source->classes);
-    int64_t widest = larger(larger(source->classes, assembly->hidden), larger(hidden, last));
+    const int64_t hidden = assembly->model.layers > 1
+                               ? state_columns(assembly->model.heads, assembly->model.hidden)
+                               : 0,
+                  last = state_columns(assembly->model.out_heads,
+                                       assembly->model.out_heads * source->classes);
+    int64_t widest = larger(larger(source->classes, assembly->model.hidden), larger(hidden, last));
     if (source->feature_form != SL_FEATURES_IDENTITY && source->features > widest)
         widest = source->features;
     return sl_leading(widest, SL_FLOAT32) * (int64_t)sizeof(float);
@@ -43,15 +45,15 @@ static struct sl_cover_weights attention_weights(const struct sl_assembly *assem
                                                  bool transposed)
 {
     enum { ROW = 4 };
-    const int64_t all = assembly->hidden, projected = all + 2 * assembly->heads,
-                  scores = 2 * assembly->heads + 1;
+    const int64_t all = assembly->model.hidden, projected = all + 2 * assembly->model.heads,
+                  scores = 2 * assembly->model.heads + 1;
     int64_t row = 0, result = 0;
     if (!transposed || symmetric) {
         row += projected;
-        result += state_columns(assembly->heads, all) + scores;
+        result += state_columns(assembly->model.heads, all) + scores;
     }
     if (transposed || symmetric) {
-        row += all + assembly->heads + scores;
+        row += all + assembly->model.heads + scores;
         result += 2 * projected;
     }
     return (struct sl_cover_weights){ROW, (int)((ROW * result + row / 2) / row)};
@@ -62,7 +64,7 @@ struct sl_cover_weights sl_operands_weights(const struct sl_assembly *assembly, 
 {
     const struct sl_reducer *forward = assembly->reducer;
     struct sl_cover_weights weights = {0};
-    if (assembly->heads > 0)
+    if (assembly->model.heads > 0)
         return attention_weights(assembly, symmetric, transposed);
     if (!transposed || !forward->back)
         add_weights(forward, assembly->type, &weights);
@@ -121,9 +123,9 @@ static int turn_columns(const struct sl_making *m, struct sl_block **blocks, str
     if (!columns || !own)
         return SL_ERR_SYSTEM;
     for (int64_t e = 0; e < nnz; e++)
-        columns[e] = source->second_place[source->vertex[a->indices[e]]];
+        columns[e] = source->order.second_place[source->order.vertex[a->indices[e]]];
     for (int64_t k = 0; k < a->rows; k++)
-        own[k] = source->second_place[source->vertex[m->part.first + k]];
+        own[k] = source->order.second_place[source->order.vertex[m->part.first + k]];
     int64_t merged = 0; /* a permutation puts no two entries in one place */
     a->indices = columns;
     *diagonal = own;
@@ -171,7 +173,7 @@ int sl_making_adjacencies(struct sl_making *m)
     struct sl_block *blocks = NULL;
     const int32_t *diagonal = m->diagonal;
     int code = 0;
-    if (m->source.second_place)
+    if (m->source.order.second_place)
         code = sl_runtime_agree(m->rt, turn_columns(m, &blocks, &a, &diagonal));
     if (!code)
         code = create_adjacency(m, &a, diagonal, false);

@@ -21,7 +21,8 @@ int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *so
                                                     "no memory for the parts of %lld vertices",
                                                     (long long)source->vertices));
     if (!code)
-        code = sl_source_find_parts(rt, source, ranks, assembly->seed, assembly->partition, part);
+        code = sl_source_find_parts(rt, source, ranks, assembly->seed, assembly->owners.partition,
+                                    part);
     if (!code)
         code = sl_runtime_agree(rt, sl_source_order_by_parts(ordered, ranks, part));
     free(part);
@@ -31,11 +32,13 @@ int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *so
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *assembly)
 {
-    const bool known = source->part_cut && source->parts == rt->ranks; /* see sl_scenario_decide */
+    const bool known =
+        source->order.part_cut && source->order.parts == rt->ranks; /* see sl_scenario_decide */
     const int shares = assembly->hop_shares > 0 ? assembly->hop_shares : rt->ranks;
-    if (!assembly->kind->parts && !assembly->kind->clones && source->hop_cut && shares > 1)
+    if (!assembly->owners.kind->parts && !assembly->owners.kind->clones &&
+        source->selection.hop_cut && shares > 1)
         return sl_runtime_agree(rt, sl_source_order_by_hop_shares(source, shares));
-    return assembly->kind->parts && (rt->ranks > 1 || assembly->partition) && !known
+    return assembly->owners.kind->parts && (rt->ranks > 1 || assembly->owners.partition) && !known
                ? sl_operands_order_by_parts(rt, source, assembly, rt->ranks, source)
                : 0;
 }
@@ -53,7 +56,7 @@ struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
         .workers = rt->process->workers > 0 ? rt->process->workers : 1,
         .ranks = assembly->workers ? rt->ranks : 0,
         .rank_workers = assembly->workers,
-        .width = assembly->hidden,
+        .width = assembly->model.hidden,
         .link = rt->link_bytes,
     };
 }
@@ -65,21 +68,22 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     const struct {
         const char *what;
         int64_t width;
-    } widths[] = {
-        {"the features", source->features},
-        {"the classes", source->classes},
-        {"--hidden", assembly->inner ? assembly->hidden : INT64_MAX},
-        {"the hidden units of a sub-model",
-         assembly->least_units > 0 ? assembly->least_units : INT64_MAX},
-        {"--heads", assembly->layers > 1 && assembly->heads > 0 ? assembly->heads : INT64_MAX}};
+    } widths[] = {{"the features", source->features},
+                  {"the classes", source->classes},
+                  {"--hidden", assembly->model.inner ? assembly->model.hidden : INT64_MAX},
+                  {"the hidden units of a sub-model",
+                   assembly->model.least_units > 0 ? assembly->model.least_units : INT64_MAX},
+                  {"--heads", assembly->model.layers > 1 && assembly->model.heads > 0
+                                  ? assembly->model.heads
+                                  : INT64_MAX}};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         if (widths[w].width < grid->columns)
             return sl_error(SL_ERR_USAGE,
                             "%s: the grid of ranks is %dx%dx%d, and %s are %lld (expected no fewer "
                             "than the grid's %d columns: --grid RxCxD with a smaller C)",
-                            assembly->grid.rows > 0 ? "--grid" : "--distribution", grid->rows,
-                            grid->columns, grid->depth, widths[w].what, (long long)widths[w].width,
-                            grid->columns);
+                            assembly->owners.grid.rows > 0 ? "--grid" : "--distribution",
+                            grid->rows, grid->columns, grid->depth, widths[w].what,
+                            (long long)widths[w].width, grid->columns);
     return 0;
 }
 
@@ -88,10 +92,11 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
 static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p)
 {
     const struct sl_assembly *assembly = m->assembly;
-    int64_t widest = m->source.classes > assembly->hidden ? m->source.classes : assembly->hidden;
+    int64_t widest =
+        m->source.classes > assembly->model.hidden ? m->source.classes : assembly->model.hidden;
     int64_t rows = 0;
     const bool features =
-        assembly->aggregates || m->source.features < assembly->hidden || assembly->spmm_first;
+        assembly->aggregates || m->source.features < assembly->model.hidden || assembly->spmm_first;
     if (features && m->source.features > widest)
         widest = m->source.features;
     for (int r = 0; r < p->ranks; r++) {
@@ -107,7 +112,7 @@ static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p
 static bool wants_cusparse(const struct sl_making *m, const struct sl_partition *p)
 {
     const int64_t n = m->source.vertices, nnz = m->source.adjacency.indices.count + n;
-    const int64_t widths[] = {m->assembly->hidden, m->source.classes, m->source.features};
+    const int64_t widths[] = {m->assembly->model.hidden, m->source.classes, m->source.features};
     bool wants = false;
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         wants = wants || sl_spmm_choice_wants(&m->rt->spmm, n * p->tiles, nnz, widths[w]);
@@ -130,13 +135,13 @@ static int create_distribution(struct sl_making *m)
     const struct sl_partition *p = sl_making_partition(m);
     struct sl_distribution *d = &o->distribution[m->row_order];
     *d = (struct sl_distribution){
-        .kind = assembly->kind,
+        .kind = assembly->owners.kind,
         .own = d->own, /* kept if rows are cut again */
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
         .temporaries = &o->temporaries,
-        .relay = assembly->relay,
-        .own_first = assembly->own_first,
+        .relay = assembly->owners.relay,
+        .own_first = assembly->owners.own_first,
         .tiles_alone = tiles_stand_alone(m, p),
         .drops_adjacency = assembly->drops_adjacency,
         .ranks = m->rt->ranks,
@@ -145,8 +150,8 @@ static int create_distribution(struct sl_making *m)
         .row_cut = p->row_cut,
         .hop = p->hop,
     };
-    int code = sl_grid_choose(assembly->distribution, assembly->replication, assembly->grid,
-                              m->rt->ranks, &d->grid);
+    int code = sl_grid_choose(assembly->owners.distribution, assembly->owners.replication,
+                              assembly->owners.grid, m->rt->ranks, &d->grid);
     if (!code)
         code = check_widths(&d->grid, &m->source, assembly);
     return code || d->own ? code : d->kind->create(d);
@@ -158,8 +163,8 @@ int sl_making_cut(struct sl_making *m)
     if (m->row_order > 0)
         options.tiles = m->o->partition->tiles;
     struct sl_source source = m->source;
-    if (m->assembly->kind->clones) /* clones are cut again later, by their hops */
-        source.hop_cut = NULL;
+    if (m->assembly->owners.kind->clones) /* clones are cut again later, by their hops */
+        source.selection.hop_cut = NULL;
     int code = sl_partition_create(m->readers, &m->o->partition[m->row_order], &source, &options);
     if (!code)
         code = create_distribution(m);
@@ -211,8 +216,8 @@ static int find_factors(const struct sl_assembly *assembly, const struct sl_clon
 {
     const int64_t rows = clones->part.data.adjacency.rows;
     *factors = NULL;
-    if (ranks == 1 || assembly->delay == SL_DELAY_EXACT || !assembly->scales_partials ||
-        !assembly->reducer->linear)
+    if (ranks == 1 || assembly->owners.delay == SL_DELAY_EXACT ||
+        !assembly->owners.scales_partials || !assembly->reducer->linear)
         return 0;
     *factors = malloc((size_t)(rows + 1) * sizeof **factors);
     if (!*factors)
@@ -229,7 +234,7 @@ static int take_clones(struct sl_making *m, struct sl_clones *clones)
     const uint64_t fingerprint = fingerprint_of(m->rt, clones);
     float *factors = NULL;
     int code = sl_partition_recut(m->rt, o->partition, clones->bounds, &clones->part,
-                                  m->source.hop_cut ? clones->hop : NULL);
+                                  m->source.selection.hop_cut ? clones->hop : NULL);
     if (!code)
         code = sl_runtime_agree(m->rt, find_factors(m->assembly, clones, m->rt->ranks, &factors));
     if (!code)
@@ -237,7 +242,7 @@ static int take_clones(struct sl_making *m, struct sl_clones *clones)
     if (!code)
         code = sl_vertex_cut_create(sl_vertex_cut_of(o->distribution), m->rt,
                                     &(struct sl_clone_lists){
-                                        .delay = m->assembly->delay,
+                                        .delay = m->assembly->owners.delay,
                                         .row_bytes = sl_operands_row_bytes(&m->source, m->assembly),
                                         .fingerprint = fingerprint,
                                         .row_cut = o->partition->row_cut,
@@ -274,22 +279,23 @@ static int cut_vertices(struct sl_making *m)
                      : sl_error(SL_ERR_SYSTEM, "no memory for the parts of edges");
     code = sl_runtime_agree(m->rt, code);
     if (!code)
-        code =
-            sl_edge_shares_find(m->rt, &m->source, &m->part, m->assembly->partition, seed, share);
+        code = sl_edge_shares_find(m->rt, &m->source, &m->part, m->assembly->owners.partition, seed,
+                                   share);
     if (!code)
-        code = sl_clones_create(m->rt,
-                                &(struct sl_home){
-                                    .part = &m->part,
-                                    .bounds = m->bounds,
-                                    .left = m->left,
-                                    .right = m->right,
-                                    .edge_part = share,
-                                    .seed = seed,
-                                    .source = &m->source,
-                                    .delay = m->assembly->delay,
-                                    .several = m->source.labels.data && m->source.labels.dims == 2,
-                                },
-                                &clones);
+        code = sl_clones_create(
+            m->rt,
+            &(struct sl_home){
+                .part = &m->part,
+                .bounds = m->bounds,
+                .left = m->left,
+                .right = m->right,
+                .edge_part = share,
+                .seed = seed,
+                .source = &m->source,
+                .delay = m->assembly->owners.delay,
+                .several = m->source.targets.labels.data && m->source.targets.labels.dims == 2,
+            },
+            &clones);
     free(share);
     if (!code)
         code = sl_runtime_agree(m->rt, take_clones(m, &clones));
@@ -330,7 +336,7 @@ int sl_making_read(struct sl_making *m)
     o->symmetric = m->part.data.symmetric;
     o->merged_edges = m->part.data.merged_edges;
     o->bytes_read += m->part.bytes_read;
-    code = m->assembly->kind->clones ? cut_vertices(m) : 0;
+    code = m->assembly->owners.kind->clones ? cut_vertices(m) : 0;
     if (code)
         return code;
     if (!m->assembly->workers)
@@ -349,6 +355,6 @@ int sl_making_read(struct sl_making *m)
                     : rt->all_gpus > 0 /* GPUs have no such cache */
                         ? m->part.data.adjacency.cols
                         : sl_partition_block_cols(m->readers, &m->part.data.adjacency,
-                                                  m->assembly->hidden, &caches);
+                                                  m->assembly->model.hidden, &caches);
     return 0;
 }

@@ -163,8 +163,8 @@ static struct sl_sparse_form feature_form(const struct sl_making *m, int64_t wid
     enum { CACHE_BYTES = 32 * 1024, SLICE_BYTES = 256, LEAST_ENTRIES = 16 };
     const struct sl_dataset *data = &m->part.data;
     const int64_t rows = data->adjacency.rows,
-                  heads = m->assembly->heads > 0 ? m->assembly->heads : 1,
-                  bytes = 4 * sl_padded(m->assembly->hidden * heads),
+                  heads = m->assembly->model.heads > 0 ? m->assembly->model.heads : 1,
+                  bytes = 4 * sl_padded(m->assembly->model.hidden * heads),
                   cols = CACHE_BYTES / (bytes < SLICE_BYTES ? bytes : SLICE_BYTES);
     int64_t sums[] = {rows,
                       data->feature_form == SL_FEATURES_CSR ? data->features_csr.indptr[rows] : 0};
@@ -386,7 +386,7 @@ struct wider {
 static int32_t find_number(const struct sl_selection *selection, const struct sl_source *from,
                            int64_t row)
 {
-    int64_t low = 0, high = selection->source.inner - 1;
+    int64_t low = 0, high = selection->source.selection.inner - 1;
     while (low < high) {
         const int64_t middle = (low + high) / 2;
         if (sl_source_place(from, selection->row[middle]) < sl_source_place(from, row))
@@ -399,7 +399,7 @@ static int32_t find_number(const struct sl_selection *selection, const struct sl
 
 static int select_wider(const struct sl_making *m, struct wider *w)
 {
-    const struct sl_source *from = m->source.aggregated_from;
+    const struct sl_source *from = m->source.selection.aggregated_from;
     const int64_t rows = m->part.data.adjacency.rows;
     int64_t *inner = sl_block_array(&w->blocks, rows, sizeof *inner);
     w->number = sl_block_array(&w->blocks, rows, sizeof *w->number);
@@ -408,7 +408,7 @@ static int select_wider(const struct sl_making *m, struct wider *w)
         return SL_ERR_SYSTEM;
     for (int64_t k = 0; k < rows; k++)
         inner[k] =
-            m->source
+            m->source.selection
                 .aggregated_row[sl_source_vertex(&m->source, m->row ? m->row[k] : w->first + k)];
     const int code =
         sl_select(from, inner, rows, &(struct sl_selection_options){.hops = 1}, &w->selection);
@@ -531,8 +531,9 @@ int sl_making_input(struct sl_making *m, bool aggregate)
     const bool dense = m->source.feature_form == SL_FEATURES_DENSE;
     const bool keep = !m->assembly->loops; /* without loops, a vertex has a weight of its own */
     struct features x = {.making = m, .norm = m->assembly->row_norm};
-    aggregate = aggregate && sl_operands_can_aggregate(dense || m->source.aggregated_from != NULL,
-                                                       o->distribution);
+    aggregate =
+        aggregate && sl_operands_can_aggregate(dense || m->source.selection.aggregated_from != NULL,
+                                               o->distribution);
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);
     int code = sl_runtime_agree(
@@ -540,9 +541,9 @@ int sl_making_input(struct sl_making *m, bool aggregate)
         x.columns && x.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features"));
     o->input.width = width;
     o->input.aggregated = aggregate;
-    if (!code && aggregate && (!dense || m->source.aggregated_from)) {
-        code = m->source.aggregated_from ? read_aggregated(m, &x, width)
-                                         : create_aggregated_sparse(m, &x, width);
+    if (!code && aggregate && (!dense || m->source.selection.aggregated_from)) {
+        code = m->source.selection.aggregated_from ? read_aggregated(m, &x, width)
+                                                   : create_aggregated_sparse(m, &x, width);
         x.right = m->right;
         if (!code && keep)
             code = dense ? create_dense_input(o, m->rt, o->type, width, feature_row, &x, &o->own)

@@ -14,8 +14,9 @@ static int64_t row_entries(const struct sl_making *m, int64_t k)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
     const struct sl_source *source = &m->source;
-    return source->row_entries ? source->row_entries[sl_source_vertex(source, m->part.first + k)]
-                               : a->indptr[k + 1] - a->indptr[k];
+    return source->selection.row_entries
+               ? source->selection.row_entries[sl_source_vertex(source, m->part.first + k)]
+               : a->indptr[k + 1] - a->indptr[k];
 }
 
 /* Return `sum` plus the entries of row k. */
@@ -23,10 +24,11 @@ static double add_row(const struct sl_making *m, int64_t k, double sum)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
     const struct sl_source *source = &m->source;
-    if (source->row_entries)
-        return sum + (source->row_weight
-                          ? source->row_weight[sl_source_vertex(source, m->part.first + k)]
-                          : (double)row_entries(m, k));
+    if (source->selection.row_entries)
+        return sum +
+               (source->selection.row_weight
+                    ? source->selection.row_weight[sl_source_vertex(source, m->part.first + k)]
+                    : (double)row_entries(m, k));
     for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
         sum += a->values ? (double)a->values[e] : 1.0;
     return sum;
@@ -88,11 +90,12 @@ int sl_making_diagonals(struct sl_making *m)
 static bool is_root(const struct sl_making *m, int64_t k)
 {
     const struct sl_source *source = &m->source;
-    const bool clones = m->assembly->kind->clones;
+    const bool clones = m->assembly->owners.kind->clones;
     if (clones && m->diagonal[k] < 0)
         return false;
-    return !source->whole ||
-           sl_source_vertex(source, clones ? m->row[k] : m->part.first + k) < source->inner;
+    return !source->selection.whole ||
+           sl_source_vertex(source, clones ? m->row[k] : m->part.first + k) <
+               source->selection.inner;
 }
 
 int sl_making_row_scales(struct sl_making *m)
@@ -125,7 +128,9 @@ int sl_making_row_scales(struct sl_making *m)
 /* Return the role of a row. The first vertices of a selection are inner ones; others are copies. */
 static enum sl_copies_role role_of(const struct sl_making *m, int64_t row, bool leaf)
 {
-    return row >= m->source.inner ? SL_COPIES_COPY : leaf ? SL_COPIES_LEAF : SL_COPIES_OWNER;
+    return row >= m->source.selection.inner ? SL_COPIES_COPY
+           : leaf                           ? SL_COPIES_LEAF
+                                            : SL_COPIES_OWNER;
 }
 
 /* List the vertices of a group of columns. All its ranks have the same vertices. */
@@ -167,7 +172,7 @@ int sl_making_copies(struct sl_making *m)
     };
     if (!m->o->rows.vertex || !m->o->rows.role)
         return sl_error(SL_ERR_SYSTEM, "no memory for the numbers of %lld rows", (long long)count);
-    (m->assembly->kind->clones ? list_clones : list_vertices)(m, first, count);
+    (m->assembly->owners.kind->clones ? list_clones : list_vertices)(m, first, count);
     return 0;
 }
 
@@ -251,7 +256,7 @@ static int create_weights(struct sl_making *m, const int64_t *count)
 {
     struct sl_tile *tile = &m->o->weights;
     const int64_t classes = m->source.classes;
-    const bool several = m->source.labels.data && m->source.labels.dims == 2;
+    const bool several = m->source.targets.labels.data && m->source.targets.labels.dims == 2;
     int64_t present = 0;
     if (sl_tile_create(m->rt, tile, 2, classes, sizeof(float), m->rt->rank))
         return SL_ERR_SYSTEM;

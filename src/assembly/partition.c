@@ -148,7 +148,7 @@ static int sum_in_order(struct sl_runtime *rt, struct weights *w)
         int64_t *before = w->before;
         *before = 0;
         for (int64_t r = w->first; r < w->end; r++, before++) {
-            const int64_t v = source->vertex[r];
+            const int64_t v = source->order.vertex[r];
             before[1] = before[0] + 1 + sl_source_entries_before(source, v + 1) -
                         sl_source_entries_before(source, v);
         }
@@ -200,7 +200,7 @@ static int cut_by_nnz(struct sl_runtime *rt, const struct sl_source *source,
     int64_t *before = malloc((size_t)(runs->count + 1) * sizeof *before);
     int code = sl_runtime_agree(
         rt, before ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d weights", runs->count));
-    if (!code && source->vertex)
+    if (!code && source->order.vertex)
         code = sum_in_order(rt, &w);
     if (!code)
         weights_before(rt, &w, runs->row, runs->count, before);
@@ -305,8 +305,8 @@ static int cut_rows(struct sl_runtime *rt, struct sl_partition *p, const struct 
     const int64_t all_rows[] = {0, source->vertices};
     const int all_tiles[] = {0, p->tiles};
     const struct runs all = {1, all_rows, all_tiles},
-                      parts = {p->ranks, source->part_cut, p->rank_cut};
-    return cut_runs(rt, p, source, balance, source->part_cut ? &parts : &all);
+                      parts = {p->ranks, source->order.part_cut, p->rank_cut};
+    return cut_runs(rt, p, source, balance, source->order.part_cut ? &parts : &all);
 }
 
 /* ---- Hops ---- */
@@ -368,8 +368,8 @@ static void add_part(struct hop_runs *r, const struct sl_source *source, int64_t
 static int list_runs(struct sl_partition *p, const struct sl_source *source, struct hop_runs *r)
 {
     const int64_t n = source->vertices;
-    const int parts = source->part_cut ? source->parts : 1;
-    const size_t most = (size_t)parts * ((size_t)source->hops + 1) + 1;
+    const int parts = source->order.part_cut ? source->order.parts : 1;
+    const size_t most = (size_t)parts * ((size_t)source->selection.hops + 1) + 1;
     r->row = calloc(most, sizeof *r->row);
     r->tile = calloc(most, sizeof *r->tile);
     if (!r->row || !r->tile)
@@ -378,8 +378,8 @@ static int list_runs(struct sl_partition *p, const struct sl_source *source, str
     for (int q = 0; q < parts; q++) {
         for (; rank < p->ranks && (int64_t)rank * parts <= (int64_t)q * p->ranks; rank++)
             p->rank_cut[rank] = r->tile[r->runs.count];
-        add_part(r, source, source->part_cut ? source->part_cut[q] : 0,
-                 source->part_cut ? source->part_cut[q + 1] : n);
+        add_part(r, source, source->order.part_cut ? source->order.part_cut[q] : 0,
+                 source->order.part_cut ? source->order.part_cut[q + 1] : n);
     }
     p->tiles = r->tile[r->runs.count];
     for (; rank <= p->ranks; rank++)
@@ -423,10 +423,10 @@ int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
     if (code)
         return code;
     count_workers(rt, p, options);
-    if (source->hop_cut && (source->part_cut || ranks == 1))
+    if (source->selection.hop_cut && (source->order.part_cut || ranks == 1))
         return cut_hops(rt, p, source, options->balance);
-    if (source->part_cut)
-        assign_parts(p, source->part_cut);
+    if (source->order.part_cut)
+        assign_parts(p, source->order.part_cut);
     else
         assign_tiles(p);
     return cut_rows(rt, p, source, options->balance);

@@ -136,8 +136,8 @@ struct sample {
 static int64_t first_row(const struct sample *s, int64_t rank)
 {
     const struct sl_source *source = s->source;
-    return source->part_cut && source->parts == s->ranks
-               ? source->part_cut[rank]
+    return source->order.part_cut && source->order.parts == s->ranks
+               ? source->order.part_cut[rank]
                : (source->vertices * rank + s->ranks - 1) / s->ranks;
 }
 
@@ -169,7 +169,7 @@ static void read_row(struct sample *s, int64_t row, double at)
             const int64_t u = sl_npy_integer(&a->indices, e);
             if (u < 0 || u >= source->vertices)
                 continue;
-            s->neighbours[count] = position(s, source->place ? source->place[u] : u);
+            s->neighbours[count] = position(s, source->order.place ? source->order.place[u] : u);
             count += (int64_t)s->neighbours[count] != (int64_t)at;
         }
     begin[1] = count;

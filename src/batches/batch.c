@@ -34,9 +34,9 @@ static int select_stand_in(const struct sl_batches *b, struct sl_selection *sele
     const int64_t first = 0;
     const int code = sl_select(b->source, &first, 1, &(struct sl_selection_options){0}, selection);
     struct sl_source *source = &selection->source;
-    source->inner = 0;
+    source->selection.inner = 0;
     for (int s = 0; s < SL_SPLITS; s++)
-        source->split[s].count = source->split[s].shape[0] = 0;
+        source->splits.split[s].count = source->splits.split[s].shape[0] = 0;
     return code;
 }
 
@@ -62,12 +62,12 @@ static int select_from(const struct sl_batches *b, const int64_t *inner, int64_t
                            : select_stand_in(b, selection);
     if (!code && own_degrees) {
         sl_selection_join_hops(selection, hops);
-        selection->source.row_entries = NULL;
-        selection->source.row_weight = NULL;
+        selection->source.selection.row_entries = NULL;
+        selection->source.selection.row_weight = NULL;
     }
     if (!code && sl_batches_read_aggregated(b->config, &b->options)) {
-        selection->source.aggregated_from = b->source;
-        selection->source.aggregated_row = selection->row;
+        selection->source.selection.aggregated_from = b->source;
+        selection->source.selection.aggregated_row = selection->row;
     }
     return code;
 }
@@ -179,7 +179,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
     struct sl_pass *pass = &batch->pass;
     struct sl_assembly assembly = sl_config_assembly(b->config);
     if (b->config->groups.given)
-        assembly.partition = NULL; /* --partition has cut the vertices among groups */
+        assembly.owners.partition = NULL; /* --partition has cut the vertices among groups */
     assembly.objective.balanced = false;
     assembly.loads = sl_batches_read_features(b);
     assembly.lists_copies = has_copies(b);
@@ -204,7 +204,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
     lend_weights(b, batch);
     pass->graph.train_count = batch->size.train;
     pass->graph.vertices = batch->size.inner;
-    pass->network.places = &b->places;
+    pass->network.memory.places = &b->places;
     if (has_copies(b))
         code = create_copies(b, batch);
     return code ? code : create_networks(b, batch);
@@ -215,7 +215,7 @@ int sl_batch_make_whole(struct sl_batches *b, struct sl_batch *batch)
     batch->version = 0;
     batch->pass.graph = b->whole->graph;
     batch->pass.network =
-        (struct sl_network){.rt = b->rt, .graph = &batch->pass.graph, .places = &b->places};
+        (struct sl_network){.rt = b->rt, .graph = &batch->pass.graph, .memory.places = &b->places};
     return create_networks(b, batch);
 }
 
@@ -269,7 +269,7 @@ int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uin
     int code = sl_runtime_agree(
         b->rt, sl_batch_select(b, inner, count, draw, hops_between(b), &selection));
     if (!code) {
-        batch->inner = selection.source.inner;
+        batch->inner = selection.source.selection.inner;
         batch->outer = selection.source.vertices - batch->inner;
         batch->entries = selection.source.adjacency.indices.count;
         batch->redundant = batch->entries -

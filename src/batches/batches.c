@@ -74,29 +74,29 @@ static void reserve_tags(struct sl_batches *b)
     const int64_t count = tags_of_batch(b) * (2 * draws_of_block(b) + b->count);
     if (!sl_batches_are_drawn(b))
         return;
-    b->first_tag[0] = sl_temporary_tags(b->rt, count);
+    b->drawn.first_tag[0] = sl_temporary_tags(b->rt, count);
     if (b->groups.count > 1)
-        b->first_tag[1] = sl_temporary_tags(&b->own, count);
+        b->drawn.first_tag[1] = sl_temporary_tags(&b->own, count);
 }
 
 /* Reset the batch's tags to the first of its set. */
 static void take_tags(const struct sl_batches *b, struct sl_batch *batch)
 {
     const int64_t draws = draws_of_block(b), k = batch - b->batch,
-                  set = !b->draws              ? 2 * draws + k
+                  set = !b->drawn.draws        ? 2 * draws + k
                         : sl_batches_rotate(b) ? batch->version % (2 * draws)
                                                : batch->version % 2 * draws + k;
     for (int v = 0; v < 2; v++)
-        batch->next_tag[v] = b->first_tag[v] + set * tags_of_batch(b);
+        batch->next_tag[v] = b->drawn.first_tag[v] + set * tags_of_batch(b);
 }
 
 /* Let all ranks agree before the first draw of a block. */
 static void begin_block(struct sl_batches *b, int64_t epoch, int64_t version)
 {
     const int64_t block = sl_batches_rotate(b) ? version / draws_of_block(b) : epoch;
-    if (b->agreed != block)
+    if (b->drawn.agreed != block)
         sl_runtime_agree(b->rt, 0);
-    b->agreed = block;
+    b->drawn.agreed = block;
 }
 
 /* Exchange the next tags of the views and of the batch. */
@@ -105,7 +105,7 @@ static void swap_tags(struct sl_batches *b, struct sl_batch *batch)
     struct sl_runtime *view[] = {b->rt, &b->own};
     for (int v = 0; v < 2; v++) {
         const int64_t next = view[v]->next_tag;
-        if (b->first_tag[v] == 0)
+        if (b->drawn.first_tag[v] == 0)
             continue;
         view[v]->next_tag = batch->next_tag[v];
         batch->next_tag[v] = next;
@@ -151,7 +151,7 @@ static int draw_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_b
 {
     int64_t *inner = malloc((size_t)(b->set_cut[b->options.sets] + 1) * sizeof *inner), count = 0;
     int code = inner ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the vertices of a batch");
-    sl_runtime_fail_alone(b->draws);
+    sl_runtime_fail_alone(b->drawn.draws);
     code = sl_runtime_agree(b->rt, code);
     add_sizes(b, epoch, step, batch);
     if (!code)
@@ -184,7 +184,7 @@ static int renew(struct sl_batches *b, int64_t epoch, int step, struct sl_batch 
     if (batch->version >= 0)
         sl_batch_destroy(batch);
     batch->version = version;
-    if (b->draws)
+    if (b->drawn.draws)
         begin_block(b, epoch, version);
     take_tags(b, batch);
     enter(b, batch);
@@ -279,7 +279,7 @@ int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl
                              .core = core,
                              .steps = 1,
                              .tiles = sl_batches_tiles(config),
-                             .agreed = -1,
+                             .drawn.agreed = -1,
                              .places = {.shared = true}};
     const int code = sl_batches_parse(config, &b->options);
     return code ? code : sl_batches_group(b);
@@ -362,12 +362,12 @@ struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int s
     if (b->count == 0)
         return &b->whole->network;
     const bool there = batch_of(b, epoch, step)->version == version_of(b, epoch, step);
-    b->draws = !there;
+    b->drawn.draws = !there;
     const int code = find_batch(b, epoch, step, &batch);
     if (code || (!there && sl_batches_allocate(b)))
         sl_fatal("batch %d of epoch %lld: %s", step + 1, (long long)epoch, sl_error_message());
     sl_runtime_fail_alone(false);
-    b->draws = false;
+    b->drawn.draws = false;
     enter(b, batch);
     if (batch->pass.graph.train_count == 0)
         return NULL;

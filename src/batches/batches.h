@@ -48,6 +48,13 @@ struct sl_batches_tiles {
     int shares; /* shares that each hop's rows are cut into; 0: as many as ranks */
 };
 
+/* Batches that are drawn in each step. */
+struct sl_drawn {
+    bool draws; /* batches are being drawn in a step: a rank that fails stops the run itself */
+    int64_t first_tag[2]; /* first tags of drawn batches: for all ranks, for the group; 0: none */
+    int64_t agreed;       /* last block of draws that ranks agreed on; -1: none */
+};
+
 struct sl_batches {
     const struct sl_config *config;
     const struct sl_source *source; /* the whole graph, borrowed. Drawn batches and features of
@@ -69,10 +76,8 @@ struct sl_batches {
     struct sl_set_size *size; // (sets): sizes in all groups
     int steps;                /* steps of an epoch */
     int count;                /* batches in memory */
-    bool draws; /* batches are being drawn in a step: a rank that fails stops the run itself */
-    int64_t first_tag[2];   /* first tags of drawn batches: for all ranks, for the group; 0: none */
-    int64_t agreed;         /* last block of draws that ranks agreed on; -1: none */
-    struct sl_batch *batch; // (count)
+    struct sl_drawn drawn;
+    struct sl_batch *batch;     // (count)
     struct sl_batch validation; /* graph for evaluations between epochs; its network computes
                                    validation vertices alone. Zero: none */
     struct sl_batch *in_use;    /* the batch whose tags the views use; NULL: none */

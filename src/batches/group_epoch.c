@@ -61,12 +61,12 @@ void sl_group_epoch_close(struct sl_group_epoch *e)
 void sl_group_epoch_count(struct sl_group_epoch *e, const struct sl_selection *all)
 {
     const struct sl_source *source = &all->source;
-    e->inner = source->inner;
+    e->inner = source->selection.inner;
     e->inner_entries = sl_npy_integer(&source->adjacency.indptr, e->inner);
     for (int h = 0; h <= e->most; h++) {
         const int64_t before = h > 0 ? sl_selection_within(all, h - 1) : 0,
-                      first = source->hop_cut ? before : source->vertices;
-        e->rows[h] = source->hop_cut ? sl_selection_within(all, h) : source->vertices;
+                      first = source->selection.hop_cut ? before : source->vertices;
+        e->rows[h] = source->selection.hop_cut ? sl_selection_within(all, h) : source->vertices;
         e->entries[h] = sl_npy_integer(&source->adjacency.indptr, first);
     }
 }

@@ -40,11 +40,12 @@ static int mark_masked(const struct sl_source *source, const struct sl_npy *mask
 static int mark_split(const struct sl_source *source, enum sl_split split,
                       struct sl_vertex_set *set)
 {
-    const struct sl_npy *ids = &source->split[split];
+    const struct sl_npy *ids = &source->splits.split[split];
     const int code = sl_vertex_set_create(set, source->vertices);
     if (code || !ids->data)
         return code;
-    return source->mask[split] ? mark_masked(source, ids, set) : mark_listed(source, ids, set);
+    return source->splits.mask[split] ? mark_masked(source, ids, set)
+                                      : mark_listed(source, ids, set);
 }
 
 int sl_needed_keep(const struct sl_source *source, enum sl_split split, const int64_t *inner,

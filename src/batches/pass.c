@@ -46,7 +46,7 @@ int sl_pass_create_network(struct sl_pass *pass, struct sl_network *network, str
     *network = (struct sl_network){.rt = pass->network.rt,
                                    .graph = &pass->graph,
                                    .model = model,
-                                   .places = pass->network.places,
+                                   .memory.places = pass->network.memory.places,
                                    .rates = pass->network.rates};
     return sl_network_create(network, sl_config_product_order(config), orders);
 }

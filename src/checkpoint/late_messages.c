@@ -69,8 +69,8 @@ static int save_aggregation(struct sl_network *net, const int64_t *rows, int num
     void *received = NULL;
     int code = sl_runtime_agree(rt, first && out ? 0 : no_memory(net));
     if (!code) {
-        sl_late_rows_keep(rt, sl_vertex_cut_of(net->graph->distribution), net->late_steps, number,
-                          width, out);
+        sl_late_rows_keep(rt, sl_vertex_cut_of(net->graph->distribution), net->step.late_steps,
+                          number, width, out);
         for (int r = 1; r <= rt->ranks; r++)
             first[r] = own; /* every rank sends all its rows to rank 0 */
         code = sl_runtime_exchange(rt, out, first, (size_t)width * sizeof *out, &received, &count);
@@ -89,7 +89,7 @@ static int describe(const struct sl_network *net, struct sl_checkpoint *checkpoi
     name_cut(sl_vertex_cut_of(net->graph->distribution), name);
     json_t *late = json_pack("{s:i, s:i, s:I, s:s}", "ranks", net->rt->ranks, "delay",
                              sl_vertex_cut_of(net->graph->distribution)->delay, "steps",
-                             (json_int_t)net->late_steps, "cut", name);
+                             (json_int_t)net->step.late_steps, "cut", name);
     return json_object_set_new(checkpoint->description, "late", late) ? no_memory(net) : 0;
 }
 
@@ -163,7 +163,7 @@ static void load(struct sl_network *net, const struct sl_checkpoint *checkpoint,
                              sl_aggregation_merged(&list[a], true)[1],
                              tensor ? tensor->data : none);
     }
-    net->late_steps = late->steps;
+    net->step.late_steps = late->steps;
 }
 
 static void tell_drop(const struct sl_network *net, const struct late *late, const char *file)

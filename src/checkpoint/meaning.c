@@ -53,9 +53,9 @@ json_t *sl_meaning_describe(const struct sl_source *source)
                   (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
                   (json_int_t)source->classes, IDENTITY,
                   source->feature_form == SL_FEATURES_IDENTITY, ROWS, "sources of edges");
-    bool readable, good = dataset && check_names(source->class_names, &readable);
+    bool readable, good = dataset && check_names(source->targets.class_names, &readable);
     if (good && readable)
-        good = json_object_set_new(dataset, NAMES, sl_json_list(source->class_names)) == 0;
+        good = json_object_set_new(dataset, NAMES, sl_json_list(source->targets.class_names)) == 0;
     if (good && source->feature_names)
         good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
     if (good && source->moments.mean)
@@ -112,14 +112,14 @@ static int number_classes(const struct sl_source *source, const char *const *nam
 {
     char known[512];
     *same = true;
-    for (int64_t c = 0; source->class_names[c]; c++) {
-        const int64_t found = sl_string_ids_find(numbers, source->class_names[c]);
+    for (int64_t c = 0; source->targets.class_names[c]; c++) {
+        const int64_t found = sl_string_ids_find(numbers, source->targets.class_names[c]);
         list_names(names, known, sizeof known);
         if (found < 0)
             return sl_error(SL_ERR_DATA,
                             "%s: %s has a class \"%s\" (expected classes that the model knows: "
                             "%s)",
-                            model, source->path, source->class_names[c], known);
+                            model, source->path, source->targets.class_names[c], known);
         number[c] = (int32_t)found;
         *same = *same && found == c;
     }
@@ -129,27 +129,28 @@ static int number_classes(const struct sl_source *source, const char *const *nam
 static int adopt_names(struct sl_source *source, const char *const *names,
                        const struct sl_string_ids *numbers, const char *model)
 {
-    const int64_t count = sl_labels_count_names(source->class_names);
+    const int64_t count = sl_labels_count_names(source->targets.class_names);
     int32_t *number = sl_block_array(&source->blocks, count, sizeof *number);
     bool same = true;
     int code = number ? SL_OK : SL_ERR_SYSTEM;
-    if (!code && source->class_names)
+    if (!code && source->targets.class_names)
         code = number_classes(source, names, numbers, model, number, &same);
     if (code)
         return code;
-    const bool several = count > 0 && source->labels.data && source->labels.dims == 2;
+    const bool several =
+        count > 0 && source->targets.labels.data && source->targets.labels.dims == 2;
     if (several && (!same || count != numbers->count))
         return sl_error(SL_ERR_DATA,
                         "%s: the columns of labels of %s are others, or have another order "
                         "(expected those of the model's classes, in their order)",
                         model, source->path);
     if (!same) {
-        source->label_classes.number = number;
-        source->label_classes.count = count;
+        source->targets.label_classes.number = number;
+        source->targets.label_classes.count = count;
     }
-    if (count > 0 && source->labels.data)
+    if (count > 0 && source->targets.labels.data)
         source->classes = numbers->count;
-    source->class_names = names;
+    source->targets.class_names = names;
     return SL_OK;
 }
 

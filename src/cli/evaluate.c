@@ -238,7 +238,7 @@ static int evaluate(const struct config *config, struct sl_runtime *rt, const ch
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
-    if (!code && !source.labels.data)
+    if (!code && !source.targets.labels.data)
         code = sl_error(SL_ERR_DATA,
                         "%s: there are no labels to compare with (starling predict "
                         "needs none)",

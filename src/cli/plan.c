@@ -199,7 +199,7 @@ static int cut(struct planning *p)
 {
     const struct sl_source *graph = trained(p);
     struct sl_source flat = *graph; /* tiles of clones follow from rows, not hops */
-    flat.hop_cut = NULL;
+    flat.selection.hop_cut = NULL;
     p->training = sl_config_training(&p->options, graph);
     struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training.assembly);
     cuts.ranks = (int)p->config.ranks;
@@ -215,11 +215,11 @@ static int cut(struct planning *p)
                         cuts.ranks, graph->vertices, sl_vertices(graph->vertices));
     p->rt.stages = p->training.stages;
     int code = sl_source_borrow(graph, &p->shares);
-    if (!code && graph->hop_cut)
+    if (!code && graph->selection.hop_cut)
         code = sl_source_order_by_hop_shares(&p->shares, cuts.ranks);
     if (!code)
         code = sl_partition_create(&p->rt, &p->partition, &p->shares, &cuts);
-    if (!code && graph->hop_cut)
+    if (!code && graph->selection.hop_cut)
         code = sl_partition_create(&p->rt, &p->vertices, &flat, &cuts);
     if (!code)
         code = p->config.like ? expect_counts(p, &cuts) : count(p, &cuts);
@@ -227,8 +227,8 @@ static int cut(struct planning *p)
     return code || !p->has_cut
                ? code
                : sl_scenario_cut_create(graph, &p->training,
-                                        graph->hop_cut ? &p->vertices : &p->partition, &p->halo,
-                                        sl_space_find(&p->rt).bytes, &p->cut);
+                                        graph->selection.hop_cut ? &p->vertices : &p->partition,
+                                        &p->halo, sl_space_find(&p->rt).bytes, &p->cut);
 }
 
 static int compare_seconds(const void *a, const void *b)
@@ -478,7 +478,7 @@ static const struct sl_prediction *find_own_last(const struct planning *p)
 static void print_sum_order(const struct planning *p)
 {
     const struct sl_prediction *with = find_own_last(p);
-    const bool taken = p->training.assembly.own_first;
+    const bool taken = p->training.assembly.owners.own_first;
     if (!with || p->training.stages == 1)
         return;
     const double own = with->most.own_last, travel = with->most.communication;

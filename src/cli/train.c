@@ -142,13 +142,13 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
     char gpus[64];
     const int64_t entries = run->trainer.whole.operands.entries;
     const int tiles = run->trainer.whole.operands.partition->tiles;
-    printf("\n%s: %" PRId64 " %s, %" PRId64 " adjacency %s, %" PRId64 " feature%s, %" PRId64
-           " %s%s\n",
-           run->source.name, run->source.vertices, sl_vertices(run->source.vertices), entries,
-           sl_entries(entries), run->source.features, sl_s(run->source.features),
-           run->source.classes, run->source.label_kind == SL_LABELS_NUMBERS ? "number" : "class",
-           sl_plural(run->source.classes, "",
-                     run->source.label_kind == SL_LABELS_NUMBERS ? "s" : "es"));
+    printf(
+        "\n%s: %" PRId64 " %s, %" PRId64 " adjacency %s, %" PRId64 " feature%s, %" PRId64 " %s%s\n",
+        run->source.name, run->source.vertices, sl_vertices(run->source.vertices), entries,
+        sl_entries(entries), run->source.features, sl_s(run->source.features), run->source.classes,
+        run->source.targets.label_kind == SL_LABELS_NUMBERS ? "number" : "class",
+        sl_plural(run->source.classes, "",
+                  run->source.targets.label_kind == SL_LABELS_NUMBERS ? "s" : "es"));
     printf("%" PRId64 " epoch%s on %d rank%s x %d worker%s%s, %d tile%s, scheduler %s\n",
            outcome->epochs, sl_s(outcome->epochs), run->rt.ranks, sl_s(run->rt.ranks),
            process->workers, sl_s(process->workers), name_gpus(&run->rt, gpus), tiles, sl_s(tiles),

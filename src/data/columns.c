@@ -167,7 +167,8 @@ int sl_columns_find_scales(struct sl_runtime *rt, const struct sl_source *source
     for (int64_t c = 0; !rc && c < width; c++)
         shift[c] = 0.0;
     for (int64_t k = 0; !rc && k < rows; k++)
-        row[k] = (int32_t)(source->feature_row ? source->feature_row[k * step] : k * step);
+        row[k] = (int32_t)(source->selection.feature_row ? source->selection.feature_row[k * step]
+                                                         : k * step);
     if (!rc)
         rc = sum_rows(rt, source, row, rows, shift, sum);
     if (!rc)
@@ -188,8 +189,8 @@ bool sl_columns_are_uneven(const struct sl_column_scales *scales)
  * vertices: readers of the split report them. */
 static int64_t list_training(const struct sl_source *source, int32_t *row)
 {
-    const struct sl_npy *ids = &source->split[SL_SPLIT_TRAIN];
-    const bool mask = source->mask[SL_SPLIT_TRAIN];
+    const struct sl_npy *ids = &source->splits.split[SL_SPLIT_TRAIN];
+    const bool mask = source->splits.mask[SL_SPLIT_TRAIN];
     const int64_t width = ids->dims == 2 ? ids->shape[1] : 1,
                   items = mask ? source->vertices : ids->count;
     int64_t count = 0;
@@ -198,7 +199,8 @@ static int64_t list_training(const struct sl_source *source, int32_t *row)
         const bool chosen = mask ? sl_npy_get(ids, k * width) != 0.0
                                  : v >= 0 && v < source->vertices && count < source->vertices;
         if (chosen)
-            row[count++] = (int32_t)(source->feature_row ? source->feature_row[v] : v);
+            row[count++] =
+                (int32_t)(source->selection.feature_row ? source->selection.feature_row[v] : v);
     }
     return count;
 }

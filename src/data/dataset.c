@@ -24,14 +24,14 @@ static int take_vertex_ids(const struct sl_source *source, struct sl_part *part)
     const struct sl_npy *ids = &source->vertex_ids;
     struct sl_npy *own = &part->data.vertex_ids;
     *own = *ids;
-    if (!ids->data || !source->vertex)
+    if (!ids->data || !source->order.vertex)
         return SL_OK;
     unsigned char *items = sl_block_array(&part->data.blocks, ids->count, ids->item_bytes);
     own->name = sl_block_print(&part->data.blocks, "%s", ids->name);
     own->data = items;
     for (int64_t r = 0; items && r < ids->count; r++)
         memcpy(items + (size_t)r * ids->item_bytes,
-               ids->data + (size_t)source->vertex[r] * ids->item_bytes, ids->item_bytes);
+               ids->data + (size_t)source->order.vertex[r] * ids->item_bytes, ids->item_bytes);
     return items && own->name ? SL_OK : SL_ERR_SYSTEM;
 }
 
@@ -88,7 +88,7 @@ int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed
     int rc = sl_source_of(data, &source);
     if (!rc)
         rc = sl_source_order(&alone, &source, order, seed);
-    if (!rc && source.vertex) {
+    if (!rc && source.order.vertex) {
         rc = read_whole(&source, &ordered);
         if (!rc) {
             sl_block_free_all(&data->blocks); /* all arrays have moved to other blocks */
@@ -138,11 +138,11 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
     sl_progress_begin("reading %s", path);
     int rc = sl_source_open_with(&alone, path, options, &source);
     source.undirected = source.undirected && !options->symmetrize; /* turn_edges settles it */
-    source.split_rule = options->split;
+    source.splits.split_rule = options->split;
     if (!rc)
         rc = read_whole(&source, out);
     if (!rc) {
-        sl_labels_note_numbers(source.labels.name, &source.whole_numbers);
+        sl_labels_note_numbers(source.targets.labels.name, &source.targets.whole_numbers);
         out->name = source.name;
         out->path = source.path;
         source.name = source.path = NULL;

@@ -146,16 +146,16 @@ static int refuse_labels(const struct sl_source *source)
 
 int sl_part_draw_splits(struct sl_runtime *rt, const struct sl_source *source, struct sl_part *part)
 {
-    const struct sl_split_rule *rule = &source->split_rule;
+    const struct sl_split_rule *rule = &source->splits.split_rule;
     struct sl_block *scratch = NULL;
     const int64_t groups = rule->per_class ? source->classes : 1, rows = part->data.adjacency.rows;
     struct drawing d = {.part = part,
                         .per_class = rule->per_class,
                         .key = sl_rng_key(rule->seed, SL_RNG_PARTS, 0, STREAM),
                         .groups = groups};
-    if (source->classes > 0 && !source->labels.data)
+    if (source->classes > 0 && !source->targets.labels.data)
         return SL_OK; /* whoever predicts knows the classes without labels */
-    if (source->classes < 1 || (rule->per_class && source->labels.dims != 1))
+    if (source->classes < 1 || (rule->per_class && source->targets.labels.dims != 1))
         return sl_runtime_agree(rt, refuse_labels(source));
     d.tickets = sl_block_array(&scratch, rows, sizeof *d.tickets);
     d.start = sl_block_array(&scratch, groups + 1, sizeof *d.start);
@@ -190,7 +190,7 @@ int sl_source_settle_splits(struct sl_source *source)
 {
     struct sl_runtime alone = {.ranks = 1};
     struct sl_part part = {0};
-    if (!source->split_rule.given)
+    if (!source->splits.split_rule.given)
         return SL_OK;
     int rc = sl_part_read_labels(source, &part);
     if (!rc)
@@ -199,10 +199,10 @@ int sl_source_settle_splits(struct sl_source *source)
                                          [SL_SPLIT_VAL] = &part.data.val,
                                          [SL_SPLIT_TEST] = &part.data.test};
     for (int s = SL_SPLIT_TRAIN; !rc && s < SL_SPLITS; s++) {
-        rc = keep_split(source, sets[s], &source->split[s]);
-        source->mask[s] = false;
+        rc = keep_split(source, sets[s], &source->splits.split[s]);
+        source->splits.mask[s] = false;
     }
-    source->split_rule.given = rc != SL_OK;
+    source->splits.split_rule.given = rc != SL_OK;
     sl_part_close(&part);
     return rc;
 }

@@ -17,7 +17,8 @@ static int take_ids(const struct sl_source *source, struct sl_identities *out)
         return SL_ERR_SYSTEM;
     memset(items, 0, (size_t)stored->count * bytes);
     for (int64_t row = 0; row < stored->count; row++) {
-        const int64_t v = source->original.data ? sl_npy_integer(&source->original, row) : row;
+        const int64_t v =
+            source->order.original.data ? sl_npy_integer(&source->order.original, row) : row;
         if (v >= 0 && v < stored->count) /* sl_source_read refuses other numbers */
             memcpy(items + (size_t)v * bytes, stored->data + (size_t)row * bytes, bytes);
     }
@@ -29,12 +30,12 @@ static int take_ids(const struct sl_source *source, struct sl_identities *out)
 
 static int take_names(const struct sl_source *source, struct sl_identities *out)
 {
-    const int64_t classes = sl_labels_count_names(source->class_names);
+    const int64_t classes = sl_labels_count_names(source->targets.class_names);
     out->class_name = sl_block_array(&out->blocks, classes, sizeof *out->class_name);
     if (!out->class_name)
         return SL_ERR_SYSTEM;
     for (int64_t c = 0; c < classes; c++) {
-        out->class_name[c] = sl_block_print(&out->blocks, "%s", source->class_names[c]);
+        out->class_name[c] = sl_block_print(&out->blocks, "%s", source->targets.class_names[c]);
         if (!out->class_name[c])
             return SL_ERR_SYSTEM;
     }

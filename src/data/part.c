@@ -218,7 +218,7 @@ static void move_columns(void *context, int64_t begin, int64_t end)
 static int read_stored(const struct reading *r, const struct sl_stored_csr *csr, bool vertices,
                        struct sl_block **blocks, struct sl_csr *out)
 {
-    const int32_t *place = r->source->place;
+    const int32_t *place = r->source->order.place;
     *out = (struct sl_csr){.rows = r->rows, .cols = csr->cols};
     int rc = place || csr->start ? gather_csr(r, csr, blocks, out) : take_csr(r, csr, blocks, out);
     if (!rc)
@@ -277,7 +277,7 @@ static int read_rows_from(const struct reading *r, const struct sl_npy *npy, enu
 static int read_rows(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
                      int64_t width, void *out)
 {
-    const int32_t *vertex = r->source->vertex;
+    const int32_t *vertex = r->source->order.vertex;
     return read_rows_from(r, npy, type, width, vertex ? vertex + r->first : NULL, out);
 }
 
@@ -286,7 +286,7 @@ static int read_dense(const struct reading *r)
 {
     const struct sl_source *source = r->source;
     const float **out = &r->part->data.features_dense;
-    if (!source->feature_row)
+    if (!source->selection.feature_row)
         return read_rows(r, &source->features_dense, SL_NPY_FLOAT32, source->features, out);
     struct sl_block *scratch = NULL;
     int32_t *from = sl_block_array(&scratch, r->rows, sizeof *from);
@@ -342,23 +342,23 @@ static int read_features(const struct reading *r)
 static int copy_labels(const struct reading *r)
 {
     const struct sl_source *source = r->source;
-    const struct sl_label_rows rows = {source->vertex ? source->vertex + r->first : NULL, r->first,
-                                       r->rows};
+    const struct sl_label_rows rows = {
+        source->order.vertex ? source->order.vertex + r->first : NULL, r->first, r->rows};
     int32_t *labels = sl_block_array(&r->part->data.blocks, r->rows, sizeof *labels);
     if (!labels)
         return SL_ERR_SYSTEM;
     r->part->data.labels = labels;
-    count_bytes(r, &source->labels, r->rows);
-    return sl_labels_copy(&source->labels, &source->label_classes, &rows, labels);
+    count_bytes(r, &source->targets.labels, r->rows);
+    return sl_labels_copy(&source->targets.labels, &source->targets.label_classes, &rows, labels);
 }
 
 static int read_labels(const struct reading *r)
 {
-    const struct sl_npy *labels = &r->source->labels;
+    const struct sl_npy *labels = &r->source->targets.labels;
     struct sl_dataset *out = &r->part->data;
     if (!labels->data || out->classes == 0) /* labels that are all -1 mean no labels */
         return SL_OK;
-    if (labels->dims == 1 && sl_labels_need_copy(labels, &r->source->label_classes))
+    if (labels->dims == 1 && sl_labels_need_copy(labels, &r->source->targets.label_classes))
         return copy_labels(r);
     return labels->dims == 2 ? read_rows(r, labels, SL_NPY_FLOAT32, out->classes, &out->multilabels)
                              : read_rows(r, labels, SL_NPY_INT32, 1, &out->labels);
@@ -367,13 +367,13 @@ static int read_labels(const struct reading *r)
 static int read_original(const struct reading *r)
 {
     const struct sl_source *source = r->source;
-    if (source->original.data)
-        return read_rows(r, &source->original, SL_NPY_INT64, 1, &r->part->data.original);
-    if (!source->vertex)
+    if (source->order.original.data)
+        return read_rows(r, &source->order.original, SL_NPY_INT64, 1, &r->part->data.original);
+    if (!source->order.vertex)
         return SL_OK;
     int64_t *original = sl_block_array(&r->part->data.blocks, r->rows, sizeof *original);
     for (int64_t k = 0; original && k < r->rows; k++)
-        original[k] = source->vertex[r->first + k];
+        original[k] = source->order.vertex[r->first + k];
     r->part->data.original = original;
     return original ? SL_OK : SL_ERR_SYSTEM;
 }
@@ -397,9 +397,9 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .vertices = source->vertices,
         .features = source->features,
         .classes = source->classes,
-        .class_names = source->class_names,
+        .class_names = source->targets.class_names,
         .feature_names = source->feature_names,
-        .regression = source->label_kind == SL_LABELS_NUMBERS,
+        .regression = source->targets.label_kind == SL_LABELS_NUMBERS,
         .feature_form = form_of_rows(source),
         .bag_of_words = source->bag_of_words,
         .merged_edges = source->merged_edges,
@@ -411,7 +411,7 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
  * of other ranks. Dense rows that are read as CSR are copies, too. */
 static void unload(const struct reading *r)
 {
-    if (r->source->vertex || sl_features_lie_dense(r->source))
+    if (r->source->order.vertex || sl_features_lie_dense(r->source))
         sl_block_unload(r->source->blocks);
 }
 
@@ -458,8 +458,8 @@ static int read_whole_rows(struct sl_runtime *rt, const struct reading *r)
     unload(r);
     rc = sl_runtime_agree(rt, rc);
     if (!rc)
-        rc = source->split_rule.given ? sl_part_draw_splits(rt, source, out)
-                                      : sl_part_read_splits(rt, source, out);
+        rc = source->splits.split_rule.given ? sl_part_draw_splits(rt, source, out)
+                                             : sl_part_read_splits(rt, source, out);
     return rc ? rc : sl_part_check_original(rt, source, out);
 }
 

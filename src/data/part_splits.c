@@ -87,7 +87,7 @@ static int take_own(const struct sl_source *source, struct sl_part *part, const 
                     struct sl_index_set *out)
 {
     const int64_t rows = part->data.adjacency.rows;
-    if (!source->vertex) {
+    if (!source->order.vertex) {
         const int64_t start = find(ids, part->first);
         out->count = find(ids, part->first + rows) - start;
         part->bytes_read += out->count * (int64_t)ids->item_bytes;
@@ -97,7 +97,7 @@ static int take_own(const struct sl_source *source, struct sl_part *part, const 
     int64_t *own =
         sl_block_array(&part->data.blocks, rows < ids->count ? rows : ids->count, sizeof *own);
     for (int64_t k = 0; mine && own && k < ids->count; k++) {
-        const int64_t r = source->place[sl_npy_integer(ids, k)] - part->first;
+        const int64_t r = source->order.place[sl_npy_integer(ids, k)] - part->first;
         if (r >= 0 && r < rows)
             mine[r] = true;
     }
@@ -154,12 +154,12 @@ int sl_part_read_splits(struct sl_runtime *rt, const struct sl_source *source, s
         const char *name;
         struct sl_npy ids;
         bool mask, ascending;
-    } splits[] = {
-        {&part->data.train, "train_idx", source->split[SL_SPLIT_TRAIN],
-         source->mask[SL_SPLIT_TRAIN], true},
-        {&part->data.val, "val_idx", source->split[SL_SPLIT_VAL], source->mask[SL_SPLIT_VAL], true},
-        {&part->data.test, "test_idx", source->split[SL_SPLIT_TEST], source->mask[SL_SPLIT_TEST],
-         true}};
+    } splits[] = {{&part->data.train, "train_idx", source->splits.split[SL_SPLIT_TRAIN],
+                   source->splits.mask[SL_SPLIT_TRAIN], true},
+                  {&part->data.val, "val_idx", source->splits.split[SL_SPLIT_VAL],
+                   source->splits.mask[SL_SPLIT_VAL], true},
+                  {&part->data.test, "test_idx", source->splits.split[SL_SPLIT_TEST],
+                   source->splits.mask[SL_SPLIT_TEST], true}};
     enum { COUNT = sizeof splits / sizeof *splits };
     int rc = SL_OK;
     for (int s = 0; s < COUNT && !rc; s++)

@@ -194,9 +194,9 @@ static int number_vertices(struct sl_selecting *s, struct sl_block **scratch)
         return SL_ERR_SYSTEM;
     out->row = s->row;
     out->hop_cut = s->hop_cut;
-    out->source.inner = out->hop_cut[1];
-    out->source.hops = out->hops;
-    out->source.hop_cut = alone ? NULL : out->hop_cut;
+    out->source.selection.inner = out->hop_cut[1];
+    out->source.selection.hops = out->hops;
+    out->source.selection.hop_cut = alone ? NULL : out->hop_cut;
     sl_parallel_for_ranges(sl_parallel_threads(s->options->threads), s->count, number_range, s);
     return SL_OK;
 }
@@ -215,22 +215,23 @@ int sl_selecting_view(struct sl_selecting *s, const struct sl_npy *from, enum sl
 
 static int begin(const struct sl_source *source, struct sl_selection *out)
 {
-    *out = (struct sl_selection){.source = {
-                                     .name = strdup(source->name ? source->name : "selection"),
-                                     .path = strdup(source->path ? source->path : "selection"),
-                                     .features = source->features,
-                                     .classes = source->classes,
-                                     .feature_form = source->feature_form,
-                                     .bag_of_words = source->bag_of_words,
-                                     .moments = source->moments,
-                                     .label_kind = source->label_kind,
-                                     .class_names = source->class_names,
-                                     .feature_names = source->feature_names,
-                                     .whole = source->whole ? source->whole : source->vertices,
-                                 }};
+    *out = (struct sl_selection){
+        .source = {
+            .name = strdup(source->name ? source->name : "selection"),
+            .path = strdup(source->path ? source->path : "selection"),
+            .features = source->features,
+            .classes = source->classes,
+            .feature_form = source->feature_form,
+            .bag_of_words = source->bag_of_words,
+            .moments = source->moments,
+            .targets.label_kind = source->targets.label_kind,
+            .targets.class_names = source->targets.class_names,
+            .feature_names = source->feature_names,
+            .selection.whole = source->selection.whole ? source->selection.whole : source->vertices,
+        }};
     if (!out->source.name || !out->source.path)
         return sl_error(SL_ERR_SYSTEM, "out of memory");
-    if (source->split_rule.given)
+    if (source->splits.split_rule.given)
         return sl_error(SL_ERR_USAGE,
                         "%s: the splits of a selection are those of the whole graph, which are not "
                         "drawn yet (expected sl_source_settle_splits)",
@@ -265,7 +266,7 @@ void sl_selection_join_hops(struct sl_selection *selection, int hops)
 {
     if (selection->hops <= hops)
         return;
-    selection->hops = selection->source.hops = hops;
+    selection->hops = selection->source.selection.hops = hops;
     selection->hop_cut[hops + 1] = selection->source.vertices;
 }
 

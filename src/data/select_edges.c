@@ -19,9 +19,9 @@ static void note_degree(const struct sl_source *source, int64_t v, const struct 
     double sum = 0.0;
     for (int64_t e = 0; n->weight && e < n->count; e++)
         sum += (double)n->weight[e];
-    *entries = source->row_entries ? source->row_entries[v] : (int32_t)n->count;
+    *entries = source->selection.row_entries ? source->selection.row_entries[v] : (int32_t)n->count;
     if (weight)
-        *weight = source->row_entries ? source->row_weight[v] : sum;
+        *weight = source->selection.row_entries ? source->selection.row_weight[v] : sum;
 }
 
 static bool keeps_row(const struct sl_selecting *s, int64_t k)
@@ -65,8 +65,8 @@ static int count_rows(struct sl_selecting *s, struct edges *edges)
 {
     struct sl_source *out = &s->out->source;
     const struct sl_source *from = s->source;
-    const bool weighted =
-        from->row_entries ? from->row_weight != NULL : from->adjacency.values.data != NULL;
+    const bool weighted = from->selection.row_entries ? from->selection.row_weight != NULL
+                                                      : from->adjacency.values.data != NULL;
     edges->indptr = sl_block_array(&out->blocks, s->count + 1, sizeof *edges->indptr);
     edges->entries = sl_block_array(&out->blocks, s->count, sizeof *edges->entries);
     if (weighted)
@@ -77,8 +77,8 @@ static int count_rows(struct sl_selecting *s, struct edges *edges)
     const int rc = sl_selecting_pass(s, 0, s->count, count_row, edges);
     for (int64_t k = 0; !rc && k < s->count; k++)
         edges->indptr[k + 1] += edges->indptr[k];
-    out->row_entries = edges->entries;
-    out->row_weight = edges->weight;
+    out->selection.row_entries = edges->entries;
+    out->selection.row_weight = edges->weight;
     return rc;
 }
 

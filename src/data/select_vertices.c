@@ -14,8 +14,8 @@ static int take_numbers(struct sl_selecting *s)
     int64_t *original = sl_block_array(&out->blocks, s->count, sizeof *original);
     for (int64_t k = 0; original && k < s->count; k++)
         original[k] = sl_source_number(s->source, s->out->row[k]);
-    return sl_selecting_view(s, &s->source->original, SL_NPY_INT64, s->count, 0, original,
-                             &out->original);
+    return sl_selecting_view(s, &s->source->order.original, SL_NPY_INT64, s->count, 0, original,
+                             &out->order.original);
 }
 
 /* ---- Features: where they are ---- */
@@ -23,15 +23,15 @@ static int take_numbers(struct sl_selecting *s)
 static int find_dense(struct sl_selecting *s)
 {
     struct sl_source *out = &s->out->source;
-    const int32_t *own = s->source->feature_row;
+    const int32_t *own = s->source->selection.feature_row;
     out->features_dense = s->source->features_dense;
-    out->feature_row = s->out->row;
+    out->selection.feature_row = s->out->row;
     if (!own)
         return SL_OK;
     int32_t *row = sl_block_array(&out->blocks, s->count, sizeof *row);
     for (int64_t k = 0; row && k < s->count; k++)
         row[k] = own[s->out->row[k]];
-    out->feature_row = row;
+    out->selection.feature_row = row;
     return row ? SL_OK : SL_ERR_SYSTEM;
 }
 
@@ -80,25 +80,26 @@ static int find_features(struct sl_selecting *s)
 
 static int take_classes(struct sl_selecting *s)
 {
-    const struct sl_npy *from = &s->source->labels;
+    const struct sl_npy *from = &s->source->targets.labels;
     struct sl_source *out = &s->out->source;
     const struct sl_label_rows rows = {.row = s->out->row, .count = s->out->hop_cut[1]};
     int32_t *labels = sl_block_array(&out->blocks, s->count, sizeof *labels);
     if (!labels)
         return SL_ERR_SYSTEM;
-    const struct sl_label_classes *classes = &s->source->label_classes;
+    const struct sl_label_classes *classes = &s->source->targets.label_classes;
     const int rc = sl_labels_need_copy(from, classes)
                        ? sl_labels_copy(from, classes, &rows, labels)
                        : sl_npy_copy_rows(from, SL_NPY_INT32, rows.row, rows.count, labels);
     for (int64_t k = rows.count; k < s->count; k++)
         labels[k] = -1;
-    return rc ? rc : sl_selecting_view(s, from, SL_NPY_INT32, s->count, 0, labels, &out->labels);
+    return rc ? rc
+              : sl_selecting_view(s, from, SL_NPY_INT32, s->count, 0, labels, &out->targets.labels);
 }
 
 /* Take several labels, or numbers to predict. */
 static int take_values(struct sl_selecting *s)
 {
-    const struct sl_npy *from = &s->source->labels;
+    const struct sl_npy *from = &s->source->targets.labels;
     struct sl_source *out = &s->out->source;
     const int64_t classes = from->shape[1], inner = s->out->hop_cut[1];
     float *labels = sl_block_array(&out->blocks, s->count, (size_t)classes * sizeof *labels);
@@ -108,7 +109,8 @@ static int take_values(struct sl_selecting *s)
     for (int64_t i = inner * classes; i < s->count * classes; i++)
         labels[i] = NAN;
     return rc ? rc
-              : sl_selecting_view(s, from, SL_NPY_FLOAT32, s->count, classes, labels, &out->labels);
+              : sl_selecting_view(s, from, SL_NPY_FLOAT32, s->count, classes, labels,
+                                  &out->targets.labels);
 }
 
 /* Mark the inner vertices of a list of rows of the files. */
@@ -137,7 +139,7 @@ static void mark_masked(const struct sl_selecting *s, const struct sl_npy *mask,
 
 static int take_split(struct sl_selecting *s, int split)
 {
-    const struct sl_npy *from = &s->source->split[split];
+    const struct sl_npy *from = &s->source->splits.split[split];
     struct sl_source *out = &s->out->source;
     const int64_t inner = s->out->hop_cut[1];
     struct sl_block *scratch = NULL;
@@ -146,7 +148,7 @@ static int take_split(struct sl_selecting *s, int split)
     int rc = marked && ids ? SL_OK : SL_ERR_SYSTEM;
     for (int64_t k = 0; !rc && k < inner; k++)
         marked[k] = false;
-    if (!rc && s->source->mask[split])
+    if (!rc && s->source->splits.mask[split])
         mark_masked(s, from, marked);
     else if (!rc)
         rc = mark_listed(s, from, marked);
@@ -154,7 +156,8 @@ static int take_split(struct sl_selecting *s, int split)
         if (marked[k])
             ids[count++] = k;
     sl_block_free_all(&scratch);
-    return rc ? rc : sl_selecting_view(s, from, SL_NPY_INT64, count, 0, ids, &out->split[split]);
+    return rc ? rc
+              : sl_selecting_view(s, from, SL_NPY_INT64, count, 0, ids, &out->splits.split[split]);
 }
 
 int sl_selecting_vertices(struct sl_selecting *s)
@@ -163,10 +166,10 @@ int sl_selecting_vertices(struct sl_selecting *s)
     int rc = take_numbers(s);
     if (!rc)
         rc = find_features(s);
-    if (!rc && source->labels.data && source->classes > 0)
-        rc = source->labels.dims == 2 ? take_values(s) : take_classes(s);
+    if (!rc && source->targets.labels.data && source->classes > 0)
+        rc = source->targets.labels.dims == 2 ? take_values(s) : take_classes(s);
     for (int split = SL_SPLIT_TRAIN; !rc && split < SL_SPLITS; split++)
-        if (source->split[split].data)
+        if (source->splits.split[split].data)
             rc = take_split(s, split);
     return rc;
 }

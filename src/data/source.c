@@ -39,27 +39,27 @@ static int64_t find_largest(struct sl_runtime *rt, const struct sl_npy *npy)
 static int settle_names(struct sl_runtime *rt, struct sl_source *source)
 {
     const int64_t said = source->classes;
-    const int rc = sl_labels_find_names(rt, &source->labels, &source->blocks, &source->class_names,
-                                        &source->classes);
-    source->label_classes =
-        (struct sl_label_classes){.name = source->class_names, .count = source->classes};
+    const int rc = sl_labels_find_names(rt, &source->targets.labels, &source->blocks,
+                                        &source->targets.class_names, &source->classes);
+    source->targets.label_classes =
+        (struct sl_label_classes){.name = source->targets.class_names, .count = source->classes};
     if (!rc && said > 0 && said != source->classes)
         return sl_error(SL_ERR_DATA, "%s: has the names of %" PRId64 " classes, expected %" PRId64,
-                        source->labels.name, source->classes, said);
+                        source->targets.labels.name, source->classes, said);
     return rc;
 }
 
 static int settle_classes(struct sl_runtime *rt, struct sl_source *source)
 {
-    struct sl_npy *labels = &source->labels;
-    if (labels->data && source->label_kind <= SL_LABELS_CLASS) {
+    struct sl_npy *labels = &source->targets.labels;
+    if (labels->data && source->targets.label_kind <= SL_LABELS_CLASS) {
         const int rc = sl_labels_mend(rt, labels, source->classes, &source->blocks);
         if (rc)
             return rc;
     }
     if (labels->data) {
-        const int rc = sl_labels_settle(rt, labels, &source->label_kind, &source->whole_numbers,
-                                        &source->blocks);
+        const int rc = sl_labels_settle(rt, labels, &source->targets.label_kind,
+                                        &source->targets.whole_numbers, &source->blocks);
         if (rc)
             return rc;
     }
@@ -74,7 +74,7 @@ static int settle_classes(struct sl_runtime *rt, struct sl_source *source)
             return rc;
     } else if (source->classes == 0)
         source->classes = find_largest(rt, labels) + 1;
-    const int64_t names = sl_labels_count_names(source->class_names);
+    const int64_t names = sl_labels_count_names(source->targets.class_names);
     if (names > 0 && source->classes > 0 && names != source->classes)
         return sl_error(SL_ERR_DATA,
                         "%s: %" PRId64 " classes, expected the %" PRId64 " that have names",
@@ -119,23 +119,24 @@ int sl_source_settle(struct sl_runtime *rt, struct sl_source *source)
 
 int sl_source_take_classes(struct sl_runtime *rt, struct sl_source *source)
 {
-    if (!source->labels.data || source->label_kind != SL_LABELS_NUMBERS ||
-        !sl_labels_can_be_classes(rt, &source->labels))
+    if (!source->targets.labels.data || source->targets.label_kind != SL_LABELS_NUMBERS ||
+        !sl_labels_can_be_classes(rt, &source->targets.labels))
         return SL_OK;
-    source->labels.dims = 1;
-    source->label_kind = SL_LABELS_CLASS;
+    source->targets.labels.dims = 1;
+    source->targets.label_kind = SL_LABELS_CLASS;
     source->classes = 0;
     return sl_runtime_agree(rt, settle_classes(rt, source));
 }
 
 int sl_source_take_numbers(struct sl_runtime *rt, struct sl_source *source)
 {
-    if (!source->labels.data || source->label_kind != SL_LABELS_CLASS ||
-        sl_npy_is_text(&source->labels) || source->class_names)
+    if (!source->targets.labels.data || source->targets.label_kind != SL_LABELS_CLASS ||
+        sl_npy_is_text(&source->targets.labels) || source->targets.class_names)
         return SL_OK;
-    source->label_kind = SL_LABELS_NUMBERS;
+    source->targets.label_kind = SL_LABELS_NUMBERS;
     source->classes = 1;
-    return sl_runtime_agree(rt, sl_labels_become_numbers(rt, &source->labels, &source->blocks));
+    return sl_runtime_agree(rt,
+                            sl_labels_become_numbers(rt, &source->targets.labels, &source->blocks));
 }
 
 /* ---- Datasets in memory ---- */
@@ -209,24 +210,25 @@ static int view_vertices(struct sl_source *source, const struct sl_dataset *data
     const int64_t n = data->vertices;
     int rc = SL_OK;
     if (data->labels)
-        rc = view(source, "labels", SL_NPY_INT32, n, 0, data->labels, &source->labels);
+        rc = view(source, "labels", SL_NPY_INT32, n, 0, data->labels, &source->targets.labels);
     else if (data->multilabels)
         rc = view(source, "labels", SL_NPY_FLOAT32, n, data->classes, data->multilabels,
-                  &source->labels);
-    source->whole_numbers = data->whole_numbers;
+                  &source->targets.labels);
+    source->targets.whole_numbers = data->whole_numbers;
     if (data->multilabels)
-        source->label_kind = data->regression ? SL_LABELS_NUMBERS : SL_LABELS_SEVERAL;
+        source->targets.label_kind = data->regression ? SL_LABELS_NUMBERS : SL_LABELS_SEVERAL;
     if (!rc)
-        rc = view_split(source, &data->train, "train_idx", &source->split[SL_SPLIT_TRAIN]);
+        rc = view_split(source, &data->train, "train_idx", &source->splits.split[SL_SPLIT_TRAIN]);
     if (!rc)
-        rc = view_split(source, &data->val, "val_idx", &source->split[SL_SPLIT_VAL]);
+        rc = view_split(source, &data->val, "val_idx", &source->splits.split[SL_SPLIT_VAL]);
     if (!rc)
-        rc = view_split(source, &data->test, "test_idx", &source->split[SL_SPLIT_TEST]);
+        rc = view_split(source, &data->test, "test_idx", &source->splits.split[SL_SPLIT_TEST]);
     if (!rc && data->original)
-        rc = view(source, "original_ids", SL_NPY_INT64, n, 0, data->original, &source->original);
+        rc = view(source, "original_ids", SL_NPY_INT64, n, 0, data->original,
+                  &source->order.original);
     source->vertex_ids = data->vertex_ids;
     if (!rc)
-        rc = copy_names(source, data->class_names, &source->class_names);
+        rc = copy_names(source, data->class_names, &source->targets.class_names);
     return rc ? rc : copy_names(source, data->feature_names, &source->feature_names);
 }
 
@@ -459,8 +461,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
     sl_progress_end();
     if (!rc)
         sl_features_note(out, path);
-    if (!rc && out->labels.data && out->label_kind == SL_LABELS_CLASS)
-        sl_labels_note(rt, &out->labels, out->classes);
+    if (!rc && out->targets.labels.data && out->targets.label_kind == SL_LABELS_CLASS)
+        sl_labels_note(rt, &out->targets.labels, out->classes);
     return rc ? sl_error_about(rc, path) : SL_OK; /* errors of memory may lack the path */
 }
 
@@ -468,27 +470,27 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
 
 int64_t sl_source_vertex(const struct sl_source *source, int64_t r)
 {
-    return source->vertex ? source->vertex[r] : r;
+    return source->order.vertex ? source->order.vertex[r] : r;
 }
 
 int sl_source_hop(const struct sl_source *source, int64_t r)
 {
     const int64_t v = sl_source_vertex(source, r);
     int hop = 0;
-    while (source->hop_cut && v >= source->hop_cut[hop + 1])
+    while (source->selection.hop_cut && v >= source->selection.hop_cut[hop + 1])
         hop++;
     return hop;
 }
 
 int64_t sl_source_number(const struct sl_source *source, int64_t v)
 {
-    return source->original.data ? sl_npy_integer(&source->original, v) : v;
+    return source->order.original.data ? sl_npy_integer(&source->order.original, v) : v;
 }
 
 int64_t sl_source_feature_row(const struct sl_source *source, int64_t r)
 {
     const int64_t v = sl_source_vertex(source, r);
-    return source->feature_row ? source->feature_row[v] : v;
+    return source->selection.feature_row ? source->selection.feature_row[v] : v;
 }
 
 /* Return the number of vertices in a mask: one number a row, or the first of several. */
@@ -503,7 +505,7 @@ static int64_t count_masked(const struct sl_npy *mask)
 
 static int64_t size_by_rule(const struct sl_source *source, enum sl_split split)
 {
-    const struct sl_split_rule *rule = &source->split_rule;
+    const struct sl_split_rule *rule = &source->splits.split_rule;
     const int64_t groups = rule->per_class ? source->classes : 1;
     int64_t cut[4] = {0};
     if (groups < 1)
@@ -514,10 +516,10 @@ static int64_t size_by_rule(const struct sl_source *source, enum sl_split split)
 
 int64_t sl_source_split_size(const struct sl_source *source, enum sl_split split)
 {
-    const struct sl_npy *ids = &source->split[split];
-    if (source->split_rule.given)
+    const struct sl_npy *ids = &source->splits.split[split];
+    if (source->splits.split_rule.given)
         return size_by_rule(source, split);
-    return !ids->data ? 0 : source->mask[split] ? count_masked(ids) : ids->count;
+    return !ids->data ? 0 : source->splits.mask[split] ? count_masked(ids) : ids->count;
 }
 
 /* Return indptr[v], limited to the entries: nobody has checked the row pointers yet, and sums of

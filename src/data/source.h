@@ -29,11 +29,55 @@ struct sl_column_scales {
     bool half_full;      /* in some column, at least half of the numbers are not 0 */
 };
 
+/* Labels, and the classes or numbers behind them. */
+struct sl_targets {
+    struct sl_npy labels;           // (n), or (n, c)
+    enum sl_label_kind label_kind;  /* kind as far as the files tell, until sizes are settled */
+    const char *const *class_names; // see struct sl_dataset
+    struct sl_label_classes label_classes; /* classes behind the labels */
+    struct sl_whole_numbers whole_numbers; /* see struct sl_dataset */
+};
+
+/* The splits of the vertices, in the files or by a rule. */
+struct sl_source_splits {
+    struct sl_npy split[SL_SPLITS]; /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */
+    bool mask[SL_SPLITS]; /* the split is a mask: an item for each vertex, not zero for vertices of
+                             the split. A mask of two dimensions counts by its first column */
+    struct sl_split_rule split_rule; /* the caller's rule; if given, `split` is not read */
+};
+
+/* The order of the vertices, and the parts of the graph. */
+struct sl_source_order {
+    struct sl_npy original; // (n)
+    const int32_t *vertex;  // (n): row r of the order is row vertex[r] of the files; NULL: r
+    const int32_t *place;   // (n): inverse of `vertex`
+    const int32_t *second_vertex, *second_place; // (n): a second order and its inverse; NULL: none
+    const int64_t *part_cut; // (parts + 1): rows part_cut[p] … are part p; NULL: there are no parts
+    int parts;
+    int edge_parts;           /* number of parts of edges; 0: edges have no parts */
+    const int32_t *edge_part; // (entries): part of each entry, on rank 0 alone
+};
+
+/* A selection (data/select.h), by row of the files. */
+struct sl_source_selection {
+    int64_t whole; /* vertices of the whole graph (`original`); 0: the source is whole */
+    int64_t inner; /* chosen vertices, the first rows of the files; other vertices are inputs */
+    const int32_t *row_entries; // (n): entries of the row in the whole graph; NULL: as here
+    const double *row_weight;   // (n): sum of the row's weights in the whole graph; NULL: all are 1
+    const int32_t *feature_row; // (n): the row of features_dense; NULL: the same
+    int hops;                   /* last hop of hop_cut */
+    const int64_t *hop_cut; // (hops + 2): rows hop_cut[h] … hop_cut[h + 1] - 1 are h hops away from
+                            // the chosen vertices; NULL: all layers need all rows
+    const struct sl_source *aggregated_from; /* graph whose rows make Â·X; NULL: this source */
+    const int32_t *aggregated_row;           // (n): row of the files of aggregated_from
+};
+
 /* Mean and deviation that standardise dense features (data/columns.h). */
 struct sl_moments {
     const double *mean, *deviation; // (f), not 0; NULL: features stay as they are
 };
 
+/* A dataset whose files are open. */
 struct sl_source {
     char *name, *path;                   /* see struct sl_dataset */
     int64_t vertices, features, classes; /* see struct sl_dataset; equal on every rank */
@@ -45,38 +89,15 @@ struct sl_source {
     bool of_edges;        /* the reader made rows of edges; the rows of a directory are stored */
     int64_t merged_edges; /* duplicate edges merged when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
-    struct sl_npy features_dense;   // (n, f); also for the form CSR (data/feature_form.h)
-    struct sl_column_scales scales; /* scales of a sample of features that are stored dense */
-    struct sl_moments moments;      /* moments of dense features */
-    struct sl_npy labels;           // (n), or (n, c)
-    enum sl_label_kind label_kind;  /* kind as far as the files tell, until sizes are settled */
-    const char *const *class_names, *const *feature_names; // see struct sl_dataset
-    struct sl_label_classes label_classes;                 /* classes behind the labels */
-    struct sl_whole_numbers whole_numbers;                 /* see struct sl_dataset */
-    struct sl_npy split[SL_SPLITS];                        /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */
-    bool mask[SL_SPLITS]; /* the split is a mask: an item for each vertex, not zero for vertices of
-                             the split. A mask of two dimensions counts by its first column */
-    struct sl_split_rule split_rule; /* the caller's rule; if given, `split` is not read */
-    struct sl_npy original;          // (n)
-    struct sl_npy vertex_ids;        // (n)
-    const int32_t *vertex; // (n): row r of the order is row vertex[r] of the files; NULL: r
-    const int32_t *place;  // (n): inverse of `vertex`
-    const int32_t *second_vertex, *second_place; // (n): a second order and its inverse; NULL: none
-    const int64_t *part_cut; // (parts + 1): rows part_cut[p] … are part p; NULL: there are no parts
-    int parts;
-    int edge_parts;           /* number of parts of edges; 0: edges have no parts */
-    const int32_t *edge_part; // (entries): part of each entry, on rank 0 alone
-    /* Members of a selection (data/select.h), by row of the files: */
-    int64_t whole; /* vertices of the whole graph (`original`); 0: the source is whole */
-    int64_t inner; /* chosen vertices, the first rows of the files; other vertices are inputs */
-    const int32_t *row_entries; // (n): entries of the row in the whole graph; NULL: as here
-    const double *row_weight;   // (n): sum of the row's weights in the whole graph; NULL: all are 1
-    const int32_t *feature_row; // (n): the row of features_dense; NULL: the same
-    int hops;                   /* last hop of hop_cut */
-    const int64_t *hop_cut; // (hops + 2): rows hop_cut[h] … hop_cut[h + 1] - 1 are h hops away from
-                            // the chosen vertices; NULL: all layers need all rows
-    const struct sl_source *aggregated_from; /* graph whose rows make Â·X; NULL: this source */
-    const int32_t *aggregated_row;           // (n): row of the files of aggregated_from
+    struct sl_npy features_dense;     // (n, f); also for the form CSR (data/feature_form.h)
+    struct sl_column_scales scales;   /* scales of a sample of features that are stored dense */
+    struct sl_moments moments;        /* moments of dense features */
+    const char *const *feature_names; // see struct sl_dataset
+    struct sl_targets targets;
+    struct sl_source_splits splits;
+    struct sl_source_order order;
+    struct sl_source_selection selection;
+    struct sl_npy vertex_ids; // (n)
     struct sl_block *blocks;
 };
 
@@ -190,7 +211,7 @@ int64_t sl_source_vertex(const struct sl_source *source, int64_t r);
 /* Return the place of row v of the files in the order. */
 static inline int64_t sl_source_place(const struct sl_source *source, int64_t v)
 {
-    return source->place ? source->place[v] : v;
+    return source->order.place ? source->order.place[v] : v;
 }
 
 /* Return the number of row v of the files in the original order of the whole graph. */

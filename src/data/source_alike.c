@@ -47,8 +47,8 @@ static void add_names(struct sl_alike *alike, const struct sl_source *source)
 {
     uint64_t hash = 0;
     int64_t count = 0;
-    for (; source->class_names && source->class_names[count]; count++)
-        hash = sl_alike_hash_text(hash, source->class_names[count]);
+    for (; source->targets.class_names && source->targets.class_names[count]; count++)
+        hash = sl_alike_hash_text(hash, source->targets.class_names[count]);
     sl_alike_add(alike, "names of classes", hash, "%" PRId64 " names of classes", count);
 }
 
@@ -57,15 +57,15 @@ static void add_marks(struct sl_alike *alike, const struct sl_source *source)
 {
     sl_alike_add(alike, "edges", 0, source->undirected ? "undirected edges" : "directed edges");
     sl_alike_add(alike, "classes", 0, "%" PRId64 " classes", source->classes);
-    sl_alike_add(alike, "labels", (uint64_t)source->label_kind, "labels");
+    sl_alike_add(alike, "labels", (uint64_t)source->targets.label_kind, "labels");
     sl_alike_add(alike, "features", source->bag_of_words, "features");
 }
 
 static void describe(struct sl_alike *alike, const struct sl_source *source, bool by_file)
 {
-    const struct sl_npy *split = source->split;
+    const struct sl_npy *split = source->splits.split;
     add_sizes(alike, source);
-    add_array(alike, "labels", &source->labels, by_file);
+    add_array(alike, "labels", &source->targets.labels, by_file);
     add_array(alike, "training vertices", &split[SL_SPLIT_TRAIN], by_file);
     add_array(alike, "validation vertices", &split[SL_SPLIT_VAL], by_file);
     add_array(alike, "test vertices", &split[SL_SPLIT_TEST], by_file);
@@ -74,7 +74,7 @@ static void describe(struct sl_alike *alike, const struct sl_source *source, boo
     sl_alike_add(alike, "features", hash_csr(&source->features_csr, by_file), "features");
     add_array(alike, "values of features", &source->features_csr.values, by_file);
     add_array(alike, "features", &source->features_dense, by_file);
-    add_array(alike, "original_ids", &source->original, by_file);
+    add_array(alike, "original_ids", &source->order.original, by_file);
     add_array(alike, "vertex_ids", &source->vertex_ids, by_file);
     add_names(alike, source);
     add_marks(alike, source);

@@ -84,7 +84,7 @@ static int check_labels(const struct sl_source *source, const struct sl_part *pa
             return sl_error(SL_ERR_DATA,
                             "%s: label %" PRId32 " of vertex %" PRId64
                             " is no class; expected -1 (none) or 0 to %" PRId64,
-                            source->labels.name, data->labels[k], row_of(source, part, k),
+                            source->targets.labels.name, data->labels[k], row_of(source, part, k),
                             data->classes - 1);
     for (int64_t i = 0; data->multilabels && i < rows * data->classes; i++) {
         const float label = data->multilabels[i];
@@ -92,8 +92,8 @@ static int check_labels(const struct sl_source *source, const struct sl_part *pa
         if (!right && !isnan(label))
             return sl_error(
                 SL_ERR_DATA, "%s: row %" PRId64 ", column %" PRId64 " is %g, expected %s",
-                source->labels.name, row_of(source, part, i / data->classes), i % data->classes,
-                (double)label, data->regression ? "a finite number" : "0 or 1");
+                source->targets.labels.name, row_of(source, part, i / data->classes),
+                i % data->classes, (double)label, data->regression ? "a finite number" : "0 or 1");
     }
     return SL_OK;
 }
@@ -226,23 +226,24 @@ static uint64_t find_repetition(const void *context)
 
 static int check_range(const struct sl_source *source, const struct sl_part *part)
 {
-    const int64_t n = source->whole ? source->whole : source->vertices;
+    const int64_t n = source->selection.whole ? source->selection.whole : source->vertices;
     for (int64_t k = 0; k < part->data.adjacency.rows; k++)
         if (part->data.original[k] < 0 || part->data.original[k] >= n)
-            return sl_error(
-                SL_ERR_DATA, "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,
-                source->original.name, row_of(source, part, k), part->data.original[k], n - 1);
+            return sl_error(SL_ERR_DATA,
+                            "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,
+                            source->order.original.name, row_of(source, part, k),
+                            part->data.original[k], n - 1);
     return SL_OK;
 }
 
 int sl_part_check_original(struct sl_runtime *rt, const struct sl_source *source,
                            const struct sl_part *part)
 {
-    if (!source->original.data)
+    if (!source->order.original.data)
         return SL_OK;
     struct originals all = {part, {0, source->vertices}};
     const int rc = sl_runtime_agree(rt, check_range(source, part));
-    if (rc || source->whole || sl_fingerprint_agree(rt, find_repetition(&all)))
+    if (rc || source->selection.whole || sl_fingerprint_agree(rt, find_repetition(&all)))
         return rc;
     sl_fingerprint_narrow(rt, all.range, find_repetition, &all);
     int64_t times = 0;
@@ -252,5 +253,5 @@ int sl_part_check_original(struct sl_runtime *rt, const struct sl_source *source
     return sl_runtime_agree(rt, sl_error(SL_ERR_DATA,
                                          "%s: vertex %" PRId64 " is there %" PRId64
                                          " times, expected every vertex once",
-                                         source->original.name, all.range[0], times));
+                                         source->order.original.name, all.range[0], times));
 }

@@ -179,7 +179,7 @@ static void add_sizes(struct planning *p, const struct sl_source *graph, struct 
     sizes->outer += (double)(graph->vertices - p->epoch.inner);
     sizes->entries += entries;
     sizes->redundant += entries - (double)p->epoch.inner_entries;
-    p->trained += graph->split[SL_SPLIT_TRAIN].count;
+    p->trained += graph->splits.split[SL_SPLIT_TRAIN].count;
 }
 
 /* Select the graph of a group in a step, and count its rows for each number of hops. */

@@ -52,8 +52,8 @@ static double columns_of(const struct sl_batches *b)
 {
     const struct sl_assembly assembly = sl_config_assembly(b->config);
     struct sl_grid grid;
-    const int code = sl_grid_choose(assembly.distribution, assembly.replication, assembly.grid,
-                                    b->own.ranks, &grid);
+    const int code = sl_grid_choose(assembly.owners.distribution, assembly.owners.replication,
+                                    assembly.owners.grid, b->own.ranks, &grid);
     return code ? 1.0 : grid.columns;
 }
 

@@ -16,7 +16,7 @@ static int no_memory(const struct sl_source *source)
 
 static int allocate(struct sl_cut_counts *c, const struct sl_source *source, int ranks)
 {
-    const int hops = source->hop_cut ? source->hops + 1 : 1;
+    const int hops = source->selection.hop_cut ? source->selection.hops + 1 : 1;
     const size_t count = (size_t)ranks * (size_t)hops;
     *c = (struct sl_cut_counts){
         .ranks = ranks,
@@ -238,7 +238,7 @@ int sl_cut_counts_expect(struct sl_cut_counts *c, const struct sl_source *source
     const int64_t n = source->vertices, entries = source->adjacency.indices.count;
     const double mean = (double)entries / (double)n, back = source->undirected ? 0.0 : mean;
     struct sl_source flat = *source; /* all hops alike */
-    flat.hop_cut = NULL;
+    flat.selection.hop_cut = NULL;
     const int code = allocate(c, &flat, ranks);
     double clones = indptr->data ? 0.0 : (double)n * expected_clones(mean, ranks), features = 0.0;
     if (code)
@@ -308,7 +308,7 @@ int sl_cut_counts_flow(const struct sl_cut_counts *c, const struct sl_source *so
                        int delay, struct sl_vertex_cut *cut)
 {
     const bool scaled =
-        delay != SL_DELAY_EXACT && assembly->scales_partials && assembly->reducer->linear;
+        delay != SL_DELAY_EXACT && assembly->owners.scales_partials && assembly->reducer->linear;
     const int code =
         sl_vertex_cut_allocate(cut, delay, scaled, c->ranks,
                                sl_operands_row_bytes(source, assembly), clones->tiles, clones->hop);

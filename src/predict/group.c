@@ -27,7 +27,7 @@ static int count_clones(struct sl_runtime *rt, const struct sl_training *trainin
 {
     const struct sl_distribution_name *named = options->distribution;
     struct sl_source flat = *g->selection;
-    flat.hop_cut = NULL;
+    flat.selection.hop_cut = NULL;
     g->has_cut = (!named || named->kind->clones) && sl_scenario_cut_fits(training);
     if (!g->has_cut)
         return 0;
@@ -42,7 +42,7 @@ static int count_group(struct sl_runtime *rt, const struct sl_training *training
 {
     const struct sl_partition_options *cuts = &options->cuts;
     int code = sl_source_borrow(g->selection, &g->shares);
-    if (!code && g->shares.hop_cut)
+    if (!code && g->shares.selection.hop_cut)
         code = sl_source_order_by_hop_shares(&g->shares, cuts->ranks);
     if (!code)
         code = sl_partition_create(rt, &g->partition, &g->shares, cuts);
@@ -62,7 +62,7 @@ static void count_rows(const struct grouped *g, const struct sl_prediction *p, d
     const struct sl_cut_counts *clones = &g->cut.clones;
     const double vertices = (double)g->selection->vertices;
     *rows = p->kind->clones ? (double)clones->bounds[clones->ranks] : vertices;
-    double inner = *rows * (double)g->selection->inner / vertices;
+    double inner = *rows * (double)g->selection->selection.inner / vertices;
     if (p->kind->clones && clones->hops.count > 1) {
         inner = 0.0;
         for (int r = 0; r < clones->ranks; r++)
@@ -105,8 +105,8 @@ int sl_group_predict(struct sl_runtime *rt, const struct sl_source *selection,
     struct grouped g = {.selection = selection};
     struct sl_training own = *options->training;
     if (options->parted)
-        own.assembly.partition = NULL;
-    own.assembly.delay = SL_DELAY_EXACT;
+        own.assembly.owners.partition = NULL;
+    own.assembly.owners.delay = SL_DELAY_EXACT;
     *list = NULL;
     *count = 0;
     int code = count_group(rt, &own, options, &g);

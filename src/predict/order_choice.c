@@ -75,7 +75,7 @@ static void look_at_window(struct window *w, int64_t v, int32_t number)
 
 static int64_t rows_of(const struct sl_training *training, int64_t bytes)
 {
-    return bytes / (training->assembly.hidden * (int64_t)sizeof(float)) + 1;
+    return bytes / (training->assembly.model.hidden * (int64_t)sizeof(float)) + 1;
 }
 
 static int measure_misses(const struct sl_source *source, int ranks, int64_t capacity,
@@ -135,7 +135,7 @@ enum { LEAST_VERTICES = 1000 }; /* smaller graphs wait for tasks alone */
 /* Forward and back, but for the first layer, whose input needs no gradient. */
 static double aggregations(const struct sl_training *training)
 {
-    return 2.0 * (double)training->assembly.layers - 1.0;
+    return 2.0 * (double)training->assembly.model.layers - 1.0;
 }
 
 /* Returns the seconds of an epoch in which cores wait for the core with most entries. */
@@ -145,7 +145,7 @@ static double waiting_seconds(const struct sl_source *source, const struct sl_tr
     enum { MOST_SHARES = 256 };
     int64_t cut[MOST_SHARES + 1];
     const double n = (double)source->vertices,
-                 row = (double)training->assembly.hidden * sizeof(float);
+                 row = (double)training->assembly.model.hidden * sizeof(float);
     if (shares < 2 || shares > MOST_SHARES || source->vertices < LEAST_VERTICES)
         return 0.0;
     cut_shares(source, cut, shares);
@@ -156,7 +156,7 @@ static double waiting_seconds(const struct sl_source *source, const struct sl_tr
         seconds +=
             (imbalance(&source->features_csr.indptr, cut, shares) - 1.0) * 2.0 *
             sl_rates_features_seconds(&sl_rates_usual, (double)source->features_csr.indices.count,
-                                      (double)training->assembly.hidden, 1.0);
+                                      (double)training->assembly.model.hidden, 1.0);
     return seconds / shares;
 }
 
@@ -169,8 +169,8 @@ static double gather_seconds(const struct sl_runtime *rt, const struct sl_source
     const double cores = rt->all_cores > 0 ? (double)rt->all_cores : 1.0;
     const double entries = (double)source->adjacency.indices.count;
     const double few = fmin(1.0, FEW_NEIGHBOURS * (double)source->vertices / fmax(entries, 1.0));
-    const double bytes = aggregations(training) * entries * (double)training->assembly.hidden *
-                         (double)sizeof(float);
+    const double bytes = aggregations(training) * entries *
+                         (double)training->assembly.model.hidden * (double)sizeof(float);
     double seconds = 0.0;
     for (int c = 0; c < CACHES; c++)
         seconds +=
@@ -241,9 +241,9 @@ int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
                     const struct sl_random_order *random, struct sl_order_choice *out)
 {
     const bool spread = random && random->counted;
-    const char *reason = training->assembly.kind->clones ? "a vertex-cut has none"
-                         : rt->ranks == 1                ? NULL
-                         : training->inexact             ? "a vertex-cut of several ranks has none"
+    const char *reason = training->assembly.owners.kind->clones ? "a vertex-cut has none"
+                         : rt->ranks == 1                       ? NULL
+                         : training->inexact ? "a vertex-cut of several ranks has none"
                          : !whole && !spread ? "one of several ranks would need the whole graph"
                                              : NULL;
     int code = 0;

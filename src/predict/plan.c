@@ -55,10 +55,10 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
     if (!net->evaluates)
         plan->bytes[SL_PLAN_GRADIENTS] +=
-            matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
-    plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, &layer->gradient);
+            matrix_bytes(rt, &layer->back.gradients) + sl_product_gradient_bytes(net, layer);
+    plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, &layer->back.gradient);
     if (net->groups)
-        plan->bytes[SL_PLAN_GRADIENTS] += sl_group_sums_bytes(net->groups, &layer->group_sums);
+        plan->bytes[SL_PLAN_GRADIENTS] += sl_group_sums_bytes(net->groups, &layer->back.group_sums);
     if (layer->kind->memory)
         add_own(rt, layer, plan);
 }
@@ -91,9 +91,9 @@ static int64_t copies_bytes(const struct sl_network *net)
         const struct sl_matrix *output = &net->layer[l].output;
         bool again = false;
         for (int k = 0; k < l; k++)
-            again =
-                again || (net->layer[k].refreshed && are_cut_alike(&net->layer[k].output, output));
-        if (net->copies && net->layer[l].refreshed)
+            again = again ||
+                    (net->layer[k].rows.refreshed && are_cut_alike(&net->layer[k].output, output));
+        if (net->copies && net->layer[l].rows.refreshed)
             bytes += sl_copies_bytes(net->copies, output, again);
     }
     return bytes;
@@ -161,8 +161,8 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
     add_pass(net, plan);
     sl_plan_add_model(net->model, plan);
-    if (!net->places->shared) /* the plan of batches has shared ones */
-        sl_plan_add_places(net->places, plan);
+    if (!net->memory.places->shared) /* the plan of batches has shared ones */
+        sl_plan_add_places(net->memory.places, plan);
 }
 
 /* Until training starts, dense X and ÂX are both in memory in float32, beside received tiles of X.

@@ -243,7 +243,7 @@ static void add_columns(const struct predicting *f, int r, struct sl_rank_predic
     add_sums(rank, flow.sums, 0);
     int64_t messages = 0;
     const int64_t logits =
-        sl_columns_count(f->d, net->layer[net->layers - 1].out_cut, r, &messages);
+        sl_columns_count(f->d, net->layer[net->layers - 1].columns.out_cut, r, &messages);
     add_rest(rank, 4 * logits, messages);
 }
 
@@ -271,7 +271,8 @@ static void add_metrics(const struct predicting *f, struct sl_rank_prediction *r
 {
     const int64_t bytes = SL_METRICS * (int64_t)sizeof(double);
     int *tile;
-    const int tiles = sl_distribution_tiles(f->d, f->net->layer[f->net->layers - 1].hops, &tile);
+    const int tiles =
+        sl_distribution_tiles(f->d, f->net->layer[f->net->layers - 1].rows.hops, &tile);
     for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, tiles);)
         if (owner_of(f, tile[s.to]) != owner_of(f, tile[s.from]))
             add_rest(&rank[owner_of(f, tile[s.to])], bytes, 1);
@@ -291,9 +292,9 @@ static void add_statistics(const struct predicting *f, const struct sl_layer *la
     const int64_t width = layer->out, rows = layer->model->parameters.rows;
     const int first = sl_distribution_dense_owner(f->d, 0, 0);
     int *tile;
-    const int tiles = sl_distribution_tiles(f->d, layer->hops, &tile);
+    const int tiles = sl_distribution_tiles(f->d, layer->rows.hops, &tile);
     for (int c = 0; c < f->grid.columns; c++) {
-        const int64_t sums = 2 * sl_cut_width(layer->out_cut, c) * (int64_t)sizeof(double);
+        const int64_t sums = 2 * sl_cut_width(layer->columns.out_cut, c) * (int64_t)sizeof(double);
         for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, tiles);) {
             const int to = sl_distribution_dense_owner(f->d, tile[s.to], c);
             if (to != sl_distribution_dense_owner(f->d, tile[s.from], c))
@@ -426,8 +427,8 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
 {
     enum { PASSES = 6, PRODUCTS = 3 };
     const struct sl_tile_run run = sl_grid_group(f->d, r);
-    const double n =
-        rows_within(f, run, layer->order == SL_GEMM_FIRST ? sl_reach_of_input(layer) : layer->hops);
+    const double n = rows_within(
+        f, run, layer->order == SL_GEMM_FIRST ? sl_reach_of_input(layer) : layer->rows.hops);
     const double columns = f->grid.columns, out = (double)layer->out;
     const double share = n / (double)f->net->graph->adjacency->rows / columns;
     const int weights = sl_layer_weight_count(layer);

@@ -32,8 +32,8 @@ static double waiting_seconds(const struct sl_runtime *rt, const struct sl_sourc
                               const struct sl_stage_balance *window)
 {
     const double n = (double)source->vertices,
-                 row = (double)training->assembly.hidden * sizeof(float),
-                 aggregations = 2.0 * (double)training->assembly.layers - 1.0;
+                 row = (double)training->assembly.model.hidden * sizeof(float),
+                 aggregations = 2.0 * (double)training->assembly.model.layers - 1.0;
     if (rt->all_cores < rt->ranks)
         return 0.0;
     return (window->all - 1.0) * aggregations *

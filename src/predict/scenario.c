@@ -31,7 +31,7 @@ struct sl_scenario sl_scenario_of(const struct sl_source *source,
         .classes = source->classes,
         .row_bytes = sl_operands_row_bytes(source, &training->assembly),
         .feature_entries = sl_source_feature_entries(source),
-        .sums_are_read = source->aggregated_from != NULL,
+        .sums_are_read = source->selection.aggregated_from != NULL,
     };
 }
 
@@ -135,9 +135,9 @@ static int64_t first_rank_bytes(const struct sl_planned *g)
     int64_t bytes = 0;
     for (int l = 0; g->rt.rank > 0 && l < g->net.layers; l++) {
         const struct sl_layer *layer = &g->net.layer[l];
-        bytes +=
-            (g->model.options.states + (layer->model->best.rows > 0) + (layer->gradient.rows > 0)) *
-            layer->model->parameters.rows * layer->model->parameters.cols * 4;
+        bytes += (g->model.options.states + (layer->model->best.rows > 0) +
+                  (layer->back.gradient.rows > 0)) *
+                 layer->model->parameters.rows * layer->model->parameters.cols * 4;
     }
     return bytes;
 }
@@ -188,8 +188,8 @@ int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid
         .own = scenario->own,
         .ranks = p->ranks,
         .grid = *grid,
-        .relay = scenario->training->assembly.relay,
-        .own_first = scenario->training->assembly.own_first,
+        .relay = scenario->training->assembly.owners.relay,
+        .own_first = scenario->training->assembly.owners.own_first,
         .tiles_alone = scenario->training->assembly.reducer->alone,
         .drops_adjacency = scenario->training->assembly.drops_adjacency,
         .tiles = p->tiles,
@@ -216,11 +216,12 @@ static int64_t narrowest(const struct sl_scenario *scenario)
     const int64_t least =
         scenario->features < scenario->classes ? scenario->features : scenario->classes;
     const struct sl_assembly *assembly = &scenario->training->assembly;
-    const int64_t hidden =
-        assembly->heads > 0 ? assembly->heads : assembly->hidden; /* heads are not cut */
-    if (assembly->whole_rows)
+    const int64_t hidden = assembly->model.heads > 0
+                               ? assembly->model.heads
+                               : assembly->model.hidden; /* heads are not cut */
+    if (assembly->model.whole_rows)
         return 1;
-    return assembly->inner && hidden < least ? hidden : least;
+    return assembly->model.inner && hidden < least ? hidden : least;
 }
 
 static int predict_next(const struct sl_scenario *scenario, const struct sl_grid *grid,
@@ -421,9 +422,9 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
 {
     const struct sl_partition_options options = sl_operands_cut(rt, &training->assembly);
     struct sl_source flat = *source; /* tiles of clones follow from rows, whatever their hops */
-    flat.hop_cut = NULL;
+    flat.selection.hop_cut = NULL;
     int code = sl_source_borrow(source, &d->shares);
-    if (!code && source->hop_cut)
+    if (!code && source->selection.hop_cut)
         code = sl_source_order_by_hop_shares(&d->shares, rt->ranks);
     code = sl_runtime_agree(rt, code);
     if (!code)
@@ -431,16 +432,16 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
     if (!code)
         code = sl_tile_counts_read(rt, &d->shares, &d->partition, training->assembly.loops, NULL,
                                    NULL, &d->counts);
-    if (!code && source->hop_cut)
+    if (!code && source->selection.hop_cut)
         code = sl_partition_create(rt, &d->vertices, &flat, &options);
-    d->has_halo = !source->second_vertex;
+    d->has_halo = !source->order.second_vertex;
     d->has_cut = rt->rank == 0 && sl_scenario_cut_fits(training);
     if (!code && d->has_halo)
         code = sl_scenario_halo_create(rt, source, training, &options, &d->halo);
     if (!code && d->has_cut)
-        code =
-            sl_scenario_cut_create(source, training, source->hop_cut ? &d->vertices : &d->partition,
-                                   d->has_halo ? &d->halo : NULL, space, &d->cut);
+        code = sl_scenario_cut_create(source, training,
+                                      source->selection.hop_cut ? &d->vertices : &d->partition,
+                                      d->has_halo ? &d->halo : NULL, space, &d->cut);
     sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
                         &d->rates);
     sl_rates_of_core(rt->cache_bytes, &d->core);

@@ -69,14 +69,14 @@ int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
                             const struct sl_partition_options *cut, struct sl_scenario_halo *out)
 {
     const int ranks = cut->ranks ? cut->ranks : rt->ranks;
-    const enum partition given = kind_of(training->assembly.partition);
+    const enum partition given = kind_of(training->assembly.owners.partition);
     const bool file = given == OF_VERTICES || given == OTHER_FILE;
     char why[256];
     const bool soon = is_cut_soon(source, ranks, sl_space_find(rt).bytes, why);
     struct sl_assembly own = training->assembly;
     int code = 0;
     if (!file)
-        own.partition = NULL;
+        own.owners.partition = NULL;
     *out = (struct sl_scenario_halo){.ordered = *source,
                                      .parts = file   ? "those of --partition"
                                               : soon ? "METIS'"
@@ -111,11 +111,11 @@ bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *sour
                              const struct sl_training *training)
 {
     const struct sl_assembly *assembly = &training->assembly;
-    const bool chooses =
-        !assembly->distribution && assembly->grid.rows == 0 && !assembly->replication;
+    const bool chooses = !assembly->owners.distribution && assembly->owners.grid.rows == 0 &&
+                         !assembly->owners.replication;
     const int64_t space = sl_space_find(rt).bytes;
-    const enum partition given = kind_of(assembly->partition);
-    return (assembly->kind->parts || chooses) && (given == NONE || given == METHOD) &&
+    const enum partition given = kind_of(assembly->owners.partition);
+    return (assembly->owners.kind->parts || chooses) && (given == NONE || given == METHOD) &&
            is_cut_soon(source, rt->ranks, space, NULL);
 }
 
@@ -131,12 +131,12 @@ void sl_scenario_halo_destroy(struct sl_scenario_halo *halo)
 void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source *source)
 {
     const struct sl_source *ordered = &halo->ordered;
-    if (!ordered->part_cut)
+    if (!ordered->order.part_cut)
         return;
-    source->vertex = ordered->vertex;
-    source->place = ordered->place;
-    source->part_cut = ordered->part_cut;
-    source->parts = ordered->parts;
+    source->order.vertex = ordered->order.vertex;
+    source->order.place = ordered->order.place;
+    source->order.part_cut = ordered->order.part_cut;
+    source->order.parts = ordered->order.parts;
     sl_block_move(&source->blocks, &halo->ordered.blocks);
 }
 
@@ -145,7 +145,8 @@ void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source 
 bool sl_scenario_cut_fits(const struct sl_training *training)
 {
     const bool ordered = training->order && !sl_order_is_none(training->order);
-    return !training->no_cut && !ordered && kind_of(training->assembly.partition) != OTHER_FILE;
+    return !training->no_cut && !ordered &&
+           kind_of(training->assembly.owners.partition) != OTHER_FILE;
 }
 
 /* Parts of vertices, in the order of the files, as the halo has them. */
@@ -156,10 +157,10 @@ static int follow(const struct sl_source *ordered, const struct sl_dataset *grap
     if (!part)
         return sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
                         (long long)graph->vertices);
-    for (int32_t p = 0; p < ordered->parts; p++)
-        for (int64_t r = ordered->part_cut[p]; r < ordered->part_cut[p + 1]; r++)
-            part[ordered->vertex[r]] = p;
-    const int code = sl_edge_shares_follow(graph, ordered->parts, seed, part, out);
+    for (int32_t p = 0; p < ordered->order.parts; p++)
+        for (int64_t r = ordered->order.part_cut[p]; r < ordered->order.part_cut[p + 1]; r++)
+            part[ordered->order.vertex[r]] = p;
+    const int code = sl_edge_shares_follow(graph, ordered->order.parts, seed, part, out);
     free(part);
     return code;
 }
@@ -167,19 +168,20 @@ static int follow(const struct sl_source *ordered, const struct sl_dataset *grap
 static int count(const struct sl_source *source, const struct sl_training *training, int ranks,
                  const struct sl_scenario_halo *halo, struct sl_scenario_cut *out)
 {
-    const enum partition given = kind_of(training->assembly.partition);
-    const bool same = given == NONE || given == OF_VERTICES ||
-                      (given == METHOD && strcmp(training->assembly.partition, "metis") == 0);
+    const enum partition given = kind_of(training->assembly.owners.partition);
+    const bool same =
+        given == NONE || given == OF_VERTICES ||
+        (given == METHOD && strcmp(training->assembly.owners.partition, "metis") == 0);
     const uint64_t seed = training->assembly.seed;
     struct sl_runtime alone = {.ranks = 1};
     struct sl_part whole = {0};
     int code = sl_source_read_adjacency(&alone, source, 0, source->vertices, &whole);
     whole.data.vertices = source->vertices;
-    if (!code && same && halo && halo->ordered.part_cut)
+    if (!code && same && halo && halo->ordered.order.part_cut)
         code = follow(&halo->ordered, &whole.data, seed, &out->edges);
     else if (!code)
-        code = sl_edge_shares_cut(source, &whole.data, training->assembly.partition, ranks, seed,
-                                  &out->edges);
+        code = sl_edge_shares_cut(source, &whole.data, training->assembly.owners.partition, ranks,
+                                  seed, &out->edges);
     if (!code)
         code = sl_cut_counts_create(&out->clones, source, &whole.data, ranks, out->edges.part,
                                     &training->assembly);
@@ -192,13 +194,14 @@ int sl_scenario_cut_create(const struct sl_source *source, const struct sl_train
                            int64_t space, struct sl_scenario_cut *out)
 {
     const int ranks = vertices->ranks;
-    const bool counts = is_cut_soon(source, ranks, space, NULL), hops = counts && source->hop_cut;
+    const bool counts = is_cut_soon(source, ranks, space, NULL),
+               hops = counts && source->selection.hop_cut;
     const struct sl_cut_counts *clones = &out->clones;
     *out = (struct sl_scenario_cut){
-        .has_late = training->assembly.delay != SL_DELAY_EXACT,
-        .parts = !counts                        ? "at random"
-                 : training->assembly.partition ? "those of --partition"
-                                                : "METIS'",
+        .has_late = training->assembly.owners.delay != SL_DELAY_EXACT,
+        .parts = !counts                               ? "at random"
+                 : training->assembly.owners.partition ? "those of --partition"
+                                                       : "METIS'",
     };
     int code = counts ? count(source, training, ranks, halo, out)
                       : sl_cut_counts_expect(&out->clones, source, ranks, &training->assembly);
@@ -210,7 +213,7 @@ int sl_scenario_cut_create(const struct sl_source *source, const struct sl_train
                                   SL_DELAY_EXACT, &out->exact);
     if (!code && out->has_late)
         code = sl_cut_counts_flow(clones, source, &out->partition, &training->assembly,
-                                  training->assembly.delay, &out->late);
+                                  training->assembly.owners.delay, &out->late);
     sl_cut_counts_forget_leaves(&out->clones);
     return code ? code
                 : sl_tile_counts_spread(&out->partition, clones->hops.count, clones->entries,
@@ -234,7 +237,7 @@ void sl_scenario_cut_hand_over(struct sl_runtime *rt, struct sl_scenario_cut *cu
     sl_runtime_broadcast(rt, 0, &there, sizeof there);
     if (!there)
         return;
-    source->edge_parts = rt->ranks;
-    source->edge_part = cut->edges.part;
+    source->order.edge_parts = rt->ranks;
+    source->order.edge_part = cut->edges.part;
     sl_block_move(&source->blocks, &cut->edges.blocks);
 }

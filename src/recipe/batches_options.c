@@ -77,11 +77,11 @@ struct sl_assembly sl_batches_whole(const struct sl_config *config)
     struct sl_assembly options = sl_config_assembly(config);
     if (!config->groups.given)
         return options;
-    options.kind = &sl_distribution_block;
-    options.distribution = NULL;
-    options.grid = (struct sl_grid){0, 0, 0};
-    options.partition = NULL;
-    options.replication = 0;
+    options.owners.kind = &sl_distribution_block;
+    options.owners.distribution = NULL;
+    options.owners.grid = (struct sl_grid){0, 0, 0};
+    options.owners.partition = NULL;
+    options.owners.replication = 0;
     return options;
 }
 

@@ -232,9 +232,9 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
 
 static const struct sl_loss *loss_of(const struct sl_source *source)
 {
-    return source->label_kind == SL_LABELS_SEVERAL   ? &sl_loss_sigmoid
-           : source->label_kind == SL_LABELS_NUMBERS ? &sl_loss_mse
-                                                     : &sl_loss_softmax;
+    return source->targets.label_kind == SL_LABELS_SEVERAL   ? &sl_loss_sigmoid
+           : source->targets.label_kind == SL_LABELS_NUMBERS ? &sl_loss_mse
+                                                             : &sl_loss_softmax;
 }
 
 /* Cross-entropy is not worth telling. */
@@ -242,7 +242,7 @@ static void settle_loss(struct sl_config *config, const struct sl_source *source
 {
     if (config->loss)
         return;
-    sl_labels_note_numbers(source->labels.name, &source->whole_numbers);
+    sl_labels_note_numbers(source->targets.labels.name, &source->targets.whole_numbers);
     config->loss = loss_of(source);
     if (config->loss != &sl_loss_softmax)
         sl_defaults_say(chosen, "loss", config->loss->name);
@@ -322,7 +322,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
         sl_defaults_say(chosen, "no-bias", "");
         config->bias = false;
     }
-    if (!code && source->label_kind == SL_LABELS_SEVERAL && !is_kipf(config) &&
+    if (!code && source->targets.label_kind == SL_LABELS_SEVERAL && !is_kipf(config) &&
         !sl_config_is_given(given, "weight-decay"))
         code = choose(config, "weight-decay", "0", chosen); /* gradients are means over labels */
     if (!code && config->normalize_features == SL_FEATURE_NORM_AUTO) {

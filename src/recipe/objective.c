@@ -12,8 +12,8 @@ static const char *describe(enum sl_label_kind kind)
 /* A dataset without labels, to predict with, has those of the model. */
 static enum sl_label_kind kind_of(const struct sl_objective *o, const struct sl_source *source)
 {
-    if (source->labels.data)
-        return source->label_kind;
+    if (source->targets.labels.data)
+        return source->targets.label_kind;
     return o->loss->form == SL_TARGET_CLASS ? SL_LABELS_CLASS
            : o->loss->classes               ? SL_LABELS_SEVERAL
                                             : SL_LABELS_NUMBERS;

@@ -173,9 +173,10 @@ static int check_kind(const struct sl_source *source, const struct sl_config *mo
                       const char *path)
 {
     const struct sl_loss *loss = sl_config_objective(model).loss;
-    const bool numbers = source->label_kind == SL_LABELS_NUMBERS;
-    const bool class_alone = loss->form == SL_TARGET_CLASS && source->label_kind != SL_LABELS_CLASS;
-    if (!source->labels.data || !(class_alone || (loss->classes && numbers)))
+    const bool numbers = source->targets.label_kind == SL_LABELS_NUMBERS;
+    const bool class_alone =
+        loss->form == SL_TARGET_CLASS && source->targets.label_kind != SL_LABELS_CLASS;
+    if (!source->targets.labels.data || !(class_alone || (loss->classes && numbers)))
         return 0;
     return sl_error(SL_ERR_DATA,
                     "%s: the model was trained with --loss %s, and %s has %s (expected %s, or no "
@@ -202,12 +203,14 @@ static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *c
         return sl_error(SL_ERR_DATA,
                         "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
                         (long long)classes, source->path, source->classes);
-    if (source->labels.data && source->labels.dims == 2 && source->classes != classes)
+    if (source->targets.labels.data && source->targets.labels.dims == 2 &&
+        source->classes != classes)
         return sl_error(SL_ERR_DATA,
                         "%s: the model has %lld columns of labels, and %s has %" PRId64
                         " (expected as many)",
                         path, (long long)classes, source->path, source->classes);
-    if (source->labels.data && sl_npy_is_text(&source->labels) && source->classes != classes)
+    if (source->targets.labels.data && sl_npy_is_text(&source->targets.labels) &&
+        source->classes != classes)
         return sl_error(SL_ERR_DATA,
                         "%s: the model knows %lld classes, and the labels of %s name %" PRId64
                         " (expected the same names)",
@@ -224,7 +227,7 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
     struct sl_config *model = &apply->config;
     int code = model_configuration(options, checkpoint, name, model);
     if (!code)
-        source->split_rule = sl_config_split(model);
+        source->splits.split_rule = sl_config_split(model);
     if (!code)
         code = sl_objective_take_labels(
             rt, model, json_object_get(checkpoint->description, "dataset"), source);

@@ -7,7 +7,7 @@
 
 int sl_run_check(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config)
 {
-    source->split_rule = sl_config_split(config);
+    source->splits.split_rule = sl_config_split(config);
     const int code = sl_trainer_check(source);
     return sl_runtime_agree(rt, code ? code : sl_batches_check(config, source));
 }

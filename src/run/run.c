@@ -166,7 +166,7 @@ static int order_vertices(struct sl_train_run *run)
 /* The source is gone when the log tells them. */
 static void take_class_names(struct sl_train_run *run)
 {
-    const char *const *names = run->source.class_names;
+    const char *const *names = run->source.targets.class_names;
     if (!names || run->source.classes > SL_NAMED_CLASSES)
         return;
     run->class_names = json_array();
@@ -262,16 +262,16 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
 static int check_inputs(const struct sl_train_run *run)
 {
     const struct sl_trainer *trainer = &run->trainer;
-    if (trainer->first_epoch > sl_config_epochs(&run->config))
+    if (trainer->start.first_epoch > sl_config_epochs(&run->config))
         return sl_error(SL_ERR_USAGE,
                         "--resume %s: epoch %" PRId64
                         " is done already; ask for more with --epochs",
-                        run->config.resume, trainer->first_epoch - 1);
-    if (run->config.resume && trainer->trained_vertices != run->source.vertices)
+                        run->config.resume, trainer->start.first_epoch - 1);
+    if (run->config.resume && trainer->start.trained_vertices != run->source.vertices)
         return sl_error(SL_ERR_DATA,
                         "--resume %s: the checkpoint is of a graph of %" PRId64
                         " vertices, and %s has %" PRId64,
-                        run->config.resume, trainer->trained_vertices, run->path,
+                        run->config.resume, trainer->start.trained_vertices, run->path,
                         run->source.vertices);
     return sl_trainer_check_labels(trainer);
 }
@@ -302,8 +302,8 @@ int sl_train_load(struct sl_train_run *run)
     if (!code)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
     if (!code && run->config.resume)
-        code =
-            sl_runtime_agree(&run->rt, sl_report_go_on(&run->report, run->trainer.first_epoch - 1));
+        code = sl_runtime_agree(&run->rt,
+                                sl_report_go_on(&run->report, run->trainer.start.first_epoch - 1));
     if (sl_batches_read_source(&run->trainer.batches))
         sl_memory_trim();
     else

@@ -78,7 +78,7 @@ static json_t *describe_products(const struct sl_network *net)
 static json_t *describe_submodels(struct sl_train_run *run)
 {
     struct sl_submodels *s = &run->trainer.submodels;
-    const int64_t round = run->trainer.first_updates / s->steps;
+    const int64_t round = run->trainer.start.first_updates / s->steps;
     return json_pack("{s:I, s:I, s:I, s:I}", "count", (json_int_t)s->count, "local_steps",
                      (json_int_t)sl_submodels_round_steps(s), "words_per_round",
                      (json_int_t)sl_submodels_words(s, round), "evaluation_columns",
@@ -107,9 +107,10 @@ static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
         (json_int_t)partition->block_cols, "product_orders",
         describe_products(&run->trainer.whole.network), "imbalance", describe_imbalance(run),
         "load_seconds", run->load_seconds, "bytes_read", bytes_read, "first_epoch",
-        (json_int_t)run->trainer.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
-    if (run->trainer.unfinished.steps > 0)
-        json_object_set_new(event, "first_step", json_integer(run->trainer.unfinished.steps + 1));
+        (json_int_t)run->trainer.start.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
+    if (run->trainer.start.unfinished.steps > 0)
+        json_object_set_new(event, "first_step",
+                            json_integer(run->trainer.start.unfinished.steps + 1));
     if (run->class_names)
         json_object_set(json_object_get(event, "graph"), "class_names", run->class_names);
     if (run->replication > 0.0)

@@ -54,7 +54,7 @@ static int create_step(struct sl_blocked *blocked, int l, int i, int j,
     step->net = (struct sl_network){.rt = blocked->pass->network.rt,
                                     .graph = &blocked->layer[l].graph,
                                     .model = &step->model,
-                                    .places = blocked->places,
+                                    .memory.places = blocked->places,
                                     .rates = blocked->pass->network.rates,
                                     .unmeasured = true,
                                     .evaluates = true};
@@ -139,7 +139,7 @@ static int describe_sums(struct sl_blocked *blocked, int l)
         if (sl_blocked_is_kept(blocked, l) && !sum_of(blocked, l, j)->tiles)
             code = sl_distribution_describe_cut(
                 blocked->pass->network.rt, rows_after(blocked, l), sum_of(blocked, l, j),
-                SL_FLOAT32, sl_blocked_step_of(blocked, l, 0, j)->net.layer[0].product_cut);
+                SL_FLOAT32, sl_blocked_step_of(blocked, l, 0, j)->net.layer[0].columns.product_cut);
     return code;
 }
 
@@ -180,7 +180,7 @@ static int create_hops(struct sl_blocked *blocked, struct sl_model_options optio
     hops->net = (struct sl_network){.rt = whole->rt,
                                     .graph = &hops->graph,
                                     .model = &hops->model,
-                                    .places = blocked->places,
+                                    .memory.places = blocked->places,
                                     .rates = whole->rates,
                                     .unmeasured = true,
                                     .evaluates = true};
@@ -528,7 +528,7 @@ static void multiply(struct sl_blocked *blocked, int l, int i)
     for (int j = 0; j < sl_blocked_blocks_after(blocked, l); j++) {
         struct sl_network *net = &sl_blocked_step_of(blocked, l, i, j)->net;
         take(blocked, l, i, j);
-        net->epoch = blocked->pass->network.epoch;
+        net->step.epoch = blocked->pass->network.step.epoch;
         net->aggregated = l > 0 && before == net;
         const struct sl_matrix *sum = add_term(blocked, l, i, j);
         before = net;
@@ -570,7 +570,7 @@ static void hop(struct sl_blocked *blocked)
                            *to = &whole->layer[whole->layers - 1].output;
     const struct sl_epilogue_tiles none = SL_EPILOGUE_NONE;
     sl_network_finish(whole, &none, &blocked->projected, &blocked->hops.input);
-    net->epoch = whole->epoch;
+    net->step.epoch = whole->step.epoch;
     sl_network_forward(net, false);
     for (int t = 0; t < to->tile_rows * to->tile_cols; t++)
         sl_submit_copy(whole->rt, &from->tiles[t], &to->tiles[t]);

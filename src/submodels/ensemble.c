@@ -37,7 +37,7 @@ static int create_network(struct sl_ensemble *e, int member, struct sl_places *p
     *net = (struct sl_network){.rt = e->pass->network.rt,
                                .graph = &e->pass->graph,
                                .model = model,
-                               .places = places,
+                               .memory.places = places,
                                .rates = e->pass->network.rates,
                                .evaluates = true};
     return code ? code : sl_network_create(net, sl_config_product_order(config), NULL);
@@ -124,8 +124,8 @@ void sl_ensemble_plan(const struct sl_ensemble *e, struct sl_plan *plan)
             continue;
         sl_plan_add_model(&e->model[m], plan);
         sl_plan_add_other(&e->net[m], plan);
-        if (!e->net[m].places->shared)
-            sl_plan_add_places(e->net[m].places, plan);
+        if (!e->net[m].memory.places->shared)
+            sl_plan_add_places(e->net[m].memory.places, plan);
     }
     for (int m = 0; e->pass && m < e->members->count; m++)
         plan->bytes[SL_PLAN_ACTIVATIONS] +=
@@ -162,7 +162,7 @@ static void keep(struct sl_ensemble *e, int member, struct sl_network *net)
     struct sl_ensemble_best *best = &e->best[member];
     struct sl_network *whole = &e->pass->network;
     const struct sl_metric *metric = whole->graph->objective.metric;
-    const int epoch = (int)net->epoch;
+    const int epoch = (int)net->step.epoch;
     sl_network_measure(net);
     sl_submit_keep_best(net->rt, metric->index + SL_SPLIT_VAL, metric->falls, epoch, INT_MAX,
                         sl_network_total(net), &best->value, &whole->model->end[0]);
@@ -184,9 +184,9 @@ void sl_ensemble_evaluate(struct sl_ensemble *e)
     for (int m = 0; m < e->members->count; m++) {
         struct sl_network *net = &e->net[first_like(e, m)];
         take(e, m, net->model);
-        net->epoch = whole->epoch;
+        net->step.epoch = whole->step.epoch;
         sl_network_forward(net, false);
-        if (net->epoch > 0)
+        if (net->step.epoch > 0)
             keep(e, m, net);
         add_probabilities(e, m, &net->layer[net->layers - 1].output);
     }

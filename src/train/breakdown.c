@@ -42,7 +42,7 @@ static int find_layer(struct sl_trainer *trainer, int64_t epoch, bool training)
     int first = net->layers;
     if (net->evaluates) /* outputs of the pass are gone */
         return first;
-    net->epoch = net->update = (uint32_t)epoch;
+    net->step.epoch = net->step.update = (uint32_t)epoch;
     sl_network_forward(net, training);
     for (int l = net->layers - 1; l >= 0; l--) {
         const struct sl_matrix *output = &net->layer[l].output;
@@ -66,8 +66,8 @@ static bool save_best(struct sl_trainer *trainer, int64_t epoch)
     int64_t saved = trainer->saved_epoch; /* 0 on other ranks */
     sl_runtime_broadcast(trainer->rt, 0, &saved, sizeof saved);
     if (!config->checkpoint || !sl_config_keeps_best(config) ||
-        trainer->best_epoch < trainer->first_epoch || trainer->best_epoch >= epoch ||
-        trainer->best_epoch <= saved)
+        trainer->kept.best_epoch < trainer->start.first_epoch ||
+        trainer->kept.best_epoch >= epoch || trainer->kept.best_epoch <= saved)
         return false;
     const int code = sl_state_write_best(trainer, config->checkpoint);
     if (code && sl_error_message()[0])
@@ -98,7 +98,7 @@ int sl_breakdown_refuse(struct sl_trainer *trainer, int64_t epoch, struct sl_out
         snprintf(help, sizeof help, "a smaller --lr than %g, or --clip-norm", config->lr);
     if (best)
         snprintf(model, sizeof model, "; %s has the weights of epoch %lld, the best one",
-                 config->checkpoint, (long long)trainer->best_epoch);
+                 config->checkpoint, (long long)trainer->kept.best_epoch);
     else if (config->checkpoint && trainer->saved_epoch)
         snprintf(model, sizeof model, "; %s holds epoch %lld", config->checkpoint,
                  (long long)trainer->saved_epoch);

@@ -160,7 +160,7 @@ static bool had_other_batches(const struct sl_trainer *trainer,
 /* Load how far an epoch was trained when the run was stopped. */
 static int load_unfinished(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
-    struct sl_unfinished *u = &trainer->unfinished;
+    struct sl_unfinished *u = &trainer->start.unfinished;
     const json_t *object = json_object_get(checkpoint->description, "unfinished");
     *u = (struct sl_unfinished){0};
     if (object && (json_unpack((json_t *)object, "{s:i, s:i, s:F, s:F}", "steps", &u->steps, "of",
@@ -198,7 +198,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     if (code)
         return code;
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
-    trainer->trained_vertices = vertices;
+    trainer->start.trained_vertices = vertices;
     if ((net->model->options.keep_best && !has_best(checkpoint, &net->model->layer[0])) ||
         (trainer->config->resume && !keeps_measure(trainer, checkpoint))) {
         best_value = -1.0; /* the best weights are missing, or their value cannot be compared */
@@ -209,12 +209,13 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
         ((double *)net->model->best.memory)[0] = best_value;
         ((double *)net->model->best.memory)[1] = best_epoch;
     }
-    trainer->best_value = best_value;
-    trainer->best_epoch = (int64_t)best_epoch;
-    trainer->best_loss = best_loss;
-    trainer->kept_epoch = best_epoch > 0.0 && kept < epoch ? (int64_t)best_epoch : (int64_t)epoch;
-    trainer->first_epoch = (int64_t)epoch + 1;
-    trainer->updates = trainer->first_updates = (int64_t)updates;
+    trainer->kept.best_value = best_value;
+    trainer->kept.best_epoch = (int64_t)best_epoch;
+    trainer->kept.best_loss = best_loss;
+    trainer->kept.kept_epoch =
+        best_epoch > 0.0 && kept < epoch ? (int64_t)best_epoch : (int64_t)epoch;
+    trainer->start.first_epoch = (int64_t)epoch + 1;
+    trainer->updates = trainer->start.first_updates = (int64_t)updates;
     return load_unfinished(trainer, checkpoint);
 }
 
@@ -365,7 +366,8 @@ static int save_parameter(const struct sl_store *store, struct sl_saved *saved, 
  * state. */
 static bool is_saved_kind(const struct sl_trainer *trainer, int kind, bool best)
 {
-    return kind == SL_STORE_BEST ? trainer->best_epoch > 0 : !best || kind == SL_STORE_PARAMETERS;
+    return kind == SL_STORE_BEST ? trainer->kept.best_epoch > 0
+                                 : !best || kind == SL_STORE_PARAMETERS;
 }
 
 static int save_layer(const struct sl_trainer *trainer, struct sl_saved *saved,
@@ -420,25 +422,25 @@ static double end_of(struct sl_trainer *trainer)
 static json_t *describe(struct sl_trainer *trainer, bool best)
 {
     const long failures = sl_json_failures();
-    const double end = best ? (double)trainer->best_epoch : end_of(trainer);
-    const int64_t updates = best ? trainer->best_updates
-                            : end <= (double)(trainer->first_epoch - 1)
-                                ? trainer->first_updates
+    const double end = best ? (double)trainer->kept.best_epoch : end_of(trainer);
+    const int64_t updates = best ? trainer->kept.best_updates
+                            : end <= (double)(trainer->start.first_epoch - 1)
+                                ? trainer->start.first_updates
                                 : sl_records_of(&trainer->records, (int64_t)ceil(end))->updates;
     json_t *tiles = describe_tiles(trainer);
     json_t *description = json_pack(
         "{s:o, s:I, s:I, s:f, s:I, s:I, s:o, s:O}", "configuration",
         describe_configuration(trainer), "epoch", (json_int_t)end, "updates", (json_int_t)updates,
-        "best_value", trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch,
-        "kept_epoch", (json_int_t)(best ? trainer->best_epoch : trainer->kept_epoch),
+        "best_value", trainer->kept.best_value, "best_epoch", (json_int_t)trainer->kept.best_epoch,
+        "kept_epoch", (json_int_t)(best ? trainer->kept.best_epoch : trainer->kept.kept_epoch),
         "product_orders", describe_orders(&trainer->whole.network), "dataset", trainer->dataset);
     if (tiles)
         json_object_set_new(description, "tiles", tiles);
-    if (isfinite(trainer->best_loss))
-        json_object_set_new(description, "best_loss", json_real(trainer->best_loss));
-    if (!best && trainer->shown_best_epoch != trainer->best_epoch) /* for reports only */
+    if (isfinite(trainer->kept.best_loss))
+        json_object_set_new(description, "best_loss", json_real(trainer->kept.best_loss));
+    if (!best && trainer->kept.shown_best_epoch != trainer->kept.best_epoch) /* for reports only */
         json_object_set_new(description, "shown_best_epoch",
-                            json_integer(trainer->shown_best_epoch));
+                            json_integer(trainer->kept.shown_best_epoch));
     if (end != floor(end))
         json_object_set_new(description, "unfinished", describe_unfinished(trainer, end));
     if (sl_json_failures() == failures)

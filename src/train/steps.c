@@ -33,9 +33,9 @@ static void train_network(struct sl_trainer *trainer, struct sl_network *net, in
                           const struct sl_optimizer_step *step)
 {
     const struct sl_config *config = trainer->config;
-    net->epoch = (uint32_t)epoch;
-    net->update = (uint32_t)trainer->updates;
-    net->exact = is_exact(config, epoch);
+    net->step.epoch = (uint32_t)epoch;
+    net->step.update = (uint32_t)trainer->updates;
+    net->step.exact = is_exact(config, epoch);
     sl_network_train(net, step);
 }
 
@@ -43,7 +43,7 @@ static void train_model(struct sl_trainer *trainer, struct sl_network *net, int6
                         int number)
 {
     const int steps = trainer->batches.steps;
-    net->left = (double)(steps - 1 - number) / steps;
+    net->step.left = (double)(steps - 1 - number) / steps;
     const struct sl_optimizer_step step =
         optimizer_step(trainer->config, epoch, ++trainer->updates);
     train_network(trainer, net, epoch, &step);
@@ -110,9 +110,9 @@ void sl_trainer_pass_on_stop(struct sl_trainer *trainer)
  * metrics. */
 static int open_epoch(struct sl_trainer *trainer, int64_t epoch)
 {
-    const struct sl_unfinished *before = &trainer->unfinished;
+    const struct sl_unfinished *before = &trainer->start.unfinished;
     const int steps = trainer->batches.steps,
-              first = epoch == trainer->first_epoch ? before->steps : 0;
+              first = epoch == trainer->start.first_epoch ? before->steps : 0;
     struct sl_record *record =
         sl_records_open(&trainer->records, epoch, steps - first, trainer->updates);
     if (first > 0) {

@@ -165,12 +165,12 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     trainer->epoch = epoch;
     if (!sl_trainer_submit_steps(trainer, epoch))
         return;
-    trainer->whole.network.epoch = (uint32_t)epoch;
+    trainer->whole.network.step.epoch = (uint32_t)epoch;
     if (is_evaluated(config, epoch) || is_saved(config, epoch))
         put_submodels(trainer, epoch);
     if (is_evaluated(config, epoch)) {
         struct sl_network *net = validate(trainer);
-        net->epoch = (uint32_t)epoch;
+        net->step.epoch = (uint32_t)epoch;
         if (compares(trainer) && is_candidate(config, epoch)) {
             sl_network_keep_best(net, config->patience > 0 ? (int)config->patience : INT_MAX);
             sl_store_keep_best(&trainer->store, (int)epoch);
@@ -214,12 +214,13 @@ static double value_of(const struct sl_trainer *trainer, const struct sl_record 
 static void note_best(struct sl_trainer *trainer, const struct sl_record *record, int64_t epoch)
 {
     const double value = value_of(trainer, record);
-    if (!has_validation(trainer) || !sl_is_better(value, trainer->best_value, trainer->best_epoch))
+    if (!has_validation(trainer) ||
+        !sl_is_better(value, trainer->kept.best_value, trainer->kept.best_epoch))
         return;
-    trainer->best_value = value;
-    trainer->best_epoch = epoch;
-    trainer->best_loss = loss_of(trainer, record);
-    trainer->best_updates = record->updates;
+    trainer->kept.best_value = value;
+    trainer->kept.best_epoch = epoch;
+    trainer->kept.best_loss = loss_of(trainer, record);
+    trainer->kept.best_updates = record->updates;
 }
 
 /* Settle whose weights are kept if the run ends with this epoch, and its best epoch. `whole`: no
@@ -227,13 +228,14 @@ static void note_best(struct sl_trainer *trainer, const struct sl_record *record
 static void settle_kept(struct sl_trainer *trainer, int64_t epoch, bool whole)
 {
     const bool keeps = sl_config_keeps_best(trainer->config) && has_validation(trainer),
-               measured =
-                   whole && epoch >= trainer->first_epoch && is_evaluated(trainer->config, epoch);
+               measured = whole && epoch >= trainer->start.first_epoch &&
+                          is_evaluated(trainer->config, epoch);
     const bool last = keeps && measured &&
                       sl_is_better(value_of(trainer, sl_records_of(&trainer->records, epoch)),
-                                   trainer->best_value, trainer->best_epoch);
-    trainer->kept_epoch = keeps && trainer->best_epoch > 0 && !last ? trainer->best_epoch : epoch;
-    trainer->shown_best_epoch = last ? epoch : trainer->best_epoch;
+                                   trainer->kept.best_value, trainer->kept.best_epoch);
+    trainer->kept.kept_epoch =
+        keeps && trainer->kept.best_epoch > 0 && !last ? trainer->kept.best_epoch : epoch;
+    trainer->kept.shown_best_epoch = last ? epoch : trainer->kept.best_epoch;
 }
 
 /* Note that the run was stopped between two steps of an epoch. The run ends with the epoch before.
@@ -255,7 +257,7 @@ static void note_unfinished(struct sl_trainer *trainer, const struct sl_record *
 /* Return how many steps of the epoch the checkpoint has. */
 static int first_step_of(const struct sl_trainer *trainer, int64_t epoch)
 {
-    return epoch == trainer->first_epoch ? trainer->unfinished.steps : 0;
+    return epoch == trainer->start.first_epoch ? trainer->start.unfinished.steps : 0;
 }
 
 /* Read the record of the next epoch. Wait until the epoch has ended. */
@@ -299,7 +301,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
                       : NAN,
         .times = times,
     };
-    progress->seconds[epoch - trainer->first_epoch] = line.seconds;
+    progress->seconds[epoch - trainer->start.first_epoch] = line.seconds;
     progress->sum = add_times(progress->sum, times);
     progress->previous = evaluated ? record->evaluated_at : record->trained_at;
     if (compares(trainer) ? is_candidate(config, epoch) : evaluated)
@@ -315,7 +317,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         progress->last = epoch;
     }
     if (config->patience > 0 && is_candidate(config, epoch) &&
-        epoch - trainer->best_epoch >= config->patience && epoch < progress->last) {
+        epoch - trainer->kept.best_epoch >= config->patience && epoch < progress->last) {
         progress->last = epoch;
         progress->early = true;
     }
@@ -352,7 +354,7 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
         sl_late_messages(&trainer->whole.network))
         return 0; /* epochs in vain would replace the last epoch's messages */
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
-    if (progress->read < trainer->first_epoch) {
+    if (progress->read < trainer->start.first_epoch) {
         ahead = 1; /* nobody knows yet how long an epoch takes */
     } else {
         const double seconds = sl_records_of(&trainer->records, progress->read)->seconds;
@@ -384,7 +386,7 @@ static const struct sl_record *evaluate_apart(struct sl_trainer *trainer, int me
 {
     sl_records_of(&trainer->records, 0)->evaluated = false;
     sl_records_of(&trainer->records, 0)->broken = SL_SOUND;
-    trainer->whole.network.epoch = 0;
+    trainer->whole.network.step.epoch = 0;
     if (member == OF_MODEL)
         evaluate(trainer);
     else
@@ -470,8 +472,8 @@ struct sl_scores sl_outcome_accuracies(const struct sl_outcome *outcome)
 
 void sl_trainer_use_best(struct sl_trainer *trainer)
 {
-    if (sl_config_keeps_best(trainer->config) && trainer->best_epoch > 0 &&
-        trainer->kept_epoch == trainer->best_epoch)
+    if (sl_config_keeps_best(trainer->config) && trainer->kept.best_epoch > 0 &&
+        trainer->kept.kept_epoch == trainer->kept.best_epoch)
         sl_store_restore_best(&trainer->store);
 }
 
@@ -480,7 +482,7 @@ void sl_trainer_use_best(struct sl_trainer *trainer)
 static int64_t first_profiled(const struct sl_trainer *trainer)
 {
     enum { WARM_UP = 2 };
-    const int64_t first = trainer->first_epoch;
+    const int64_t first = trainer->start.first_epoch;
     return sl_config_epochs(trainer->config) >= first + 2 * WARM_UP ? first + WARM_UP : first;
 }
 
@@ -580,7 +582,7 @@ static bool is_broken(struct sl_trainer *trainer, const struct progress *progres
 static void submit_drawn(struct sl_trainer *trainer, int64_t epoch, int *failure)
 {
     const char *path =
-        trainer->rt->rank == 0 && epoch == trainer->first_epoch ? trainer->config->dag : NULL;
+        trainer->rt->rank == 0 && epoch == trainer->start.first_epoch ? trainer->config->dag : NULL;
     if (path)
         sl_dag_begin();
     submit_epoch(trainer, epoch);
@@ -598,7 +600,7 @@ static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
                       struct progress *progress)
 {
     int failure = 0;
-    for (int64_t epoch = trainer->first_epoch; epoch <= progress->last; epoch++) {
+    for (int64_t epoch = trainer->start.first_epoch; epoch <= progress->last; epoch++) {
         if (trainer->config->profile && epoch == first_profiled(trainer)) {
             sl_runtime_wait(trainer->rt);
             sl_profile_begin();
@@ -620,16 +622,16 @@ static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
 static int64_t last_epoch(const struct sl_trainer *trainer)
 {
     const struct sl_config *config = trainer->config;
-    const int64_t epochs = sl_config_epochs(config), left = epochs - trainer->first_epoch + 1;
+    const int64_t epochs = sl_config_epochs(config), left = epochs - trainer->start.first_epoch + 1;
     return config->stop_after > 0 && config->stop_after < left
-               ? trainer->first_epoch + config->stop_after - 1
+               ? trainer->start.first_epoch + config->stop_after - 1
                : epochs;
 }
 
 /* Copy the sub-models' parameters after the last epoch into the model. */
 static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
-    if (sl_config_has_submodels(trainer->config) && epoch >= trainer->first_epoch)
+    if (sl_config_has_submodels(trainer->config) && epoch >= trainer->start.first_epoch)
         sl_submodels_end(&trainer->submodels, epoch,
                          sl_records_of(&trainer->records, epoch)->updates);
 }
@@ -640,11 +642,11 @@ static double loss_shown(const struct sl_trainer *trainer, const struct progress
                          const struct sl_outcome *outcome)
 {
     const bool between = progress->unfinished.steps > 0,
-               best = trainer->kept_epoch == trainer->best_epoch &&
+               best = trainer->kept.kept_epoch == trainer->kept.best_epoch &&
                       (!between || sl_config_keeps_best(trainer->config));
     if (!outcome->broken && (best || between))
-        return best ? trainer->best_loss : NAN;
-    return progress->last >= trainer->first_epoch
+        return best ? trainer->kept.best_loss : NAN;
+    return progress->last >= trainer->start.first_epoch
                ? loss_of(trainer, sl_records_of(&trainer->records, progress->last))
                : NAN;
 }
@@ -652,7 +654,7 @@ static double loss_shown(const struct sl_trainer *trainer, const struct progress
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
 {
     const struct sl_config *config = trainer->config;
-    const int64_t first = trainer->first_epoch;
+    const int64_t first = trainer->start.first_epoch;
     struct progress progress = {.read = first - 1, .last = last_epoch(trainer)};
     progress.seconds = calloc((size_t)(sl_config_epochs(config) + 1), sizeof *progress.seconds);
     if (!progress.seconds)
@@ -675,8 +677,8 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     settle_kept(trainer, progress.last, progress.unfinished.steps == 0);
     *outcome = (struct sl_outcome){
         .epochs = progress.last,
-        .best_epoch = trainer->shown_best_epoch,
-        .kept_epoch = trainer->kept_epoch,
+        .best_epoch = trainer->kept.shown_best_epoch,
+        .kept_epoch = trainer->kept.kept_epoch,
         .unfinished = progress.unfinished,
         .stopped = progress.stopped,
         .early = progress.early,

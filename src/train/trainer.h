@@ -30,6 +30,25 @@ struct sl_epoch_traffic {
     struct sl_traffic sum[2];       /* sums: among all ranks, inside this rank's group */
 };
 
+/* The state that a run begins with. */
+struct sl_start {
+    int64_t first_epoch; /* first epoch of this run: 1, or the one after the checkpoint's */
+    struct sl_unfinished unfinished; /* steps of first_epoch that the checkpoint has */
+    int64_t first_updates;           /* steps of the optimizer before first_epoch */
+    int64_t trained_vertices;        /* vertices of the checkpoint's graph; 0: no checkpoint */
+};
+
+/* The best epoch, and the epoch whose weights are kept. */
+struct sl_kept_epoch {
+    int64_t best_epoch;       /* best epoch on validation among read epochs; 0: none */
+    double best_value;        /* the best metric, or its negative if it falls */
+    int64_t best_updates;     /* steps up to best_epoch, if this run trained it */
+    double best_loss;         /* training loss of best_epoch; NaN: unknown */
+    int64_t shown_best_epoch; /* for reports: best_epoch, or the last epoch if the run ends with a
+                                 better one */
+    int64_t kept_epoch;       /* the epoch whose weights are kept: best or last */
+};
+
 struct sl_trainer {
     struct sl_runtime *rt;
     const struct sl_config *config;
@@ -45,27 +64,18 @@ struct sl_trainer {
     struct sl_rates core;          /* rates of a core of rank 0 */
     bool stop_passed_on;           /* rank 0 knows that this rank was asked to stop */
 
-    int64_t first_epoch; /* first epoch of this run: 1, or the one after the checkpoint's */
-    struct sl_unfinished unfinished; /* steps of first_epoch that the checkpoint has */
-    int64_t epoch;                   /* the last submitted epoch */
-    int64_t updates;                 /* submitted steps of the optimizer, since epoch 1 */
-    int64_t first_updates;           /* steps of the optimizer before first_epoch */
-    int64_t best_epoch;              /* best epoch on validation among read epochs; 0: none */
-    double best_value;               /* the best metric, or its negative if it falls */
-    int64_t best_updates;            /* steps up to best_epoch, if this run trained it */
-    double best_loss;                /* training loss of best_epoch; NaN: unknown */
-    int64_t shown_best_epoch; /* for reports: best_epoch, or the last epoch if the run ends with a
-                                 better one */
-    int64_t kept_epoch;       /* the epoch whose weights are kept: best or last */
-    int64_t saved_epoch;      /* the last epoch that this run saved; 0: none */
-    double step_seconds;      /* seconds of a step in the last read epoch; 0: none was read */
-    int64_t tasks_per_epoch;  /* this rank's tasks of the last epoch, without evaluation */
+    struct sl_start start;
+    struct sl_kept_epoch kept;
+    int64_t epoch;           /* the last submitted epoch */
+    int64_t updates;         /* submitted steps of the optimizer, since epoch 1 */
+    int64_t saved_epoch;     /* the last epoch that this run saved; 0: none */
+    double step_seconds;     /* seconds of a step in the last read epoch; 0: none was read */
+    int64_t tasks_per_epoch; /* this rank's tasks of the last epoch, without evaluation */
     struct sl_epoch_traffic traffic;       /* training epochs, without evaluations */
     struct sl_epoch_traffic exact_traffic; /* epochs that --exact-epochs makes exact */
     struct sl_records records;
     double started_at;
     struct sl_checkpoint *taken; /* receives the state after the last epoch; NULL: not wanted */
-    int64_t trained_vertices;    /* vertices of the checkpoint's graph; 0: no checkpoint */
 };
 
 /* The outcome of a run; accuracies are NaN for splits without labelled vertices. */
@@ -121,7 +131,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer);
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
 
-/* Make the parameters of trainer->kept_epoch the current ones. */
+/* Make the parameters of trainer->kept.kept_epoch the current ones. */
 void sl_trainer_use_best(struct sl_trainer *trainer);
 
 /* Evaluate the current parameters, and write the metrics to `outcome`. */

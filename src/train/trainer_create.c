@@ -12,9 +12,9 @@
 
 int sl_trainer_check(const struct sl_source *source)
 {
-    const struct sl_npy *labels = &source->labels;
-    if (!source->split_rule.given &&
-        (!source->split[SL_SPLIT_TRAIN].data || source->split[SL_SPLIT_TRAIN].count == 0))
+    const struct sl_npy *labels = &source->targets.labels;
+    if (!source->splits.split_rule.given && (!source->splits.split[SL_SPLIT_TRAIN].data ||
+                                             source->splits.split[SL_SPLIT_TRAIN].count == 0))
         return sl_error(SL_ERR_DATA,
                         "%s: there is no training vertex (expected a train_idx with at least one, "
                         "or --split 60/20/20, or --split 20/30/rest for 20 of each class)",
@@ -89,7 +89,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
                           sl_config_is_ensemble(trainer->config) || is_wide(trainer, &shape));
     int code = create_model(trainer, &shape);
     if (shares_places(trainer))
-        trainer->whole.network.places = &trainer->batches.places;
+        trainer->whole.network.memory.places = &trainer->batches.places;
     int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
     if (!code)
         code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
@@ -116,7 +116,7 @@ static void end_spmm(const struct sl_trainer *trainer)
 {
     struct sl_runtime *rt = trainer->rt;
     if (rt->process->gpus > 0 && rt->spmm.kernel == SL_SPMM_CUSPARSE && rt->spmm.products == 0 &&
-        trainer->epoch >= trainer->first_epoch)
+        trainer->epoch >= trainer->start.first_epoch)
         sl_note("--spmm cusparse: no sparse product of rank %d was cuSPARSE's, which takes float32 "
                 "and what a GPU has room for",
                 rt->rank);
@@ -177,13 +177,14 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     code = sl_runtime_agree(trainer->rt, code);
     if (!code)
         code = sl_batches_create(b, model, s->own_slots, true);
-    return code || !checkpoint ? code : sl_submodels_load(s, trainer->first_updates, checkpoint);
+    return code || !checkpoint ? code
+                               : sl_submodels_load(s, trainer->start.first_updates, checkpoint);
 }
 
 /* Forget the checkpoint's steps of an unfinished epoch, if the epoch has other batches now. */
 static void settle_unfinished(struct sl_trainer *trainer)
 {
-    struct sl_unfinished *u = &trainer->unfinished;
+    struct sl_unfinished *u = &trainer->start.unfinished;
     const int steps = trainer->batches.steps;
     if (u->steps == 0 || (u->of == steps && !sl_config_has_submodels(trainer->config)))
         return;
@@ -191,7 +192,7 @@ static void settle_unfinished(struct sl_trainer *trainer)
         sl_note(
             "--resume %s ends after step %d of epoch %lld, which has other batches now and begins "
             "anew",
-            trainer->config->resume, u->steps, (long long)trainer->first_epoch);
+            trainer->config->resume, u->steps, (long long)trainer->start.first_epoch);
     *u = (struct sl_unfinished){0};
 }
 
@@ -219,9 +220,9 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     *trainer = (struct sl_trainer){.rt = rt,
                                    .config = config,
                                    .source = source,
-                                   .first_epoch = 1,
-                                   .best_value = -1.0,
-                                   .best_loss = NAN};
+                                   .start.first_epoch = 1,
+                                   .kept.best_value = -1.0,
+                                   .kept.best_loss = NAN};
     struct sl_assembly assembly = sl_batches_whole(config);
     const struct sl_batches_tiles tiles = sl_state_tiles(config, checkpoint, rt->ranks);
     assembly.tiles = tiles.whole;
@@ -250,7 +251,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
-    trainer->epoch = trainer->first_epoch - 1;
+    trainer->epoch = trainer->start.first_epoch - 1;
     if (!rt->plans) {
         trainer->dataset = sl_meaning_describe(source);
         code = trainer->dataset ? fill_model(trainer, checkpoint)

@@ -119,9 +119,10 @@ static int get_all_names(struct directory *dir, const json_t *root)
 {
     struct meta *meta = &dir->meta;
     int rc = get_names(dir, root, "class_names", "class", meta->classes > 0 ? meta->classes : -1,
-                       &dir->out->class_names);
-    if (!rc && dir->out->class_names && meta->classes < 0) /* -1: unknown; 0 would mean no labels */
-        for (meta->classes = 0; dir->out->class_names[meta->classes];)
+                       &dir->out->targets.class_names);
+    if (!rc && dir->out->targets.class_names &&
+        meta->classes < 0) /* -1: unknown; 0 would mean no labels */
+        for (meta->classes = 0; dir->out->targets.class_names[meta->classes];)
             meta->classes++;
     return rc ? rc
               : get_names(dir, json_object_get(root, "features"), "names", "column", meta->features,
@@ -290,10 +291,10 @@ static int open_labels(const struct directory *dir)
     out->classes = dir->meta.classes < 0 ? 0 : dir->meta.classes;
     if (!has(dir, "labels"))
         return SL_OK;
-    int rc = map(dir, "labels", &out->labels);
+    int rc = map(dir, "labels", &out->targets.labels);
     if (!rc)
-        rc = sl_arrays_check_labels(&out->labels, out->vertices, &out->classes);
-    out->label_kind = said_kind(&dir->meta, &out->labels);
+        rc = sl_arrays_check_labels(&out->targets.labels, out->vertices, &out->classes);
+    out->targets.label_kind = said_kind(&dir->meta, &out->targets.labels);
     return rc;
 }
 
@@ -316,7 +317,7 @@ static int check_mask(const struct sl_npy *mask, int64_t vertices)
  * any type. */
 static int open_split(const struct directory *dir, const char *name, enum sl_split split)
 {
-    struct sl_npy *out = &dir->out->split[split];
+    struct sl_npy *out = &dir->out->splits.split[split];
     char array[16];
     snprintf(array, sizeof array, "%s_idx", name);
     const bool listed = has(dir, array);
@@ -327,16 +328,17 @@ static int open_split(const struct directory *dir, const char *name, enum sl_spl
     const int rc = map(dir, array, out);
     if (rc)
         return rc;
-    dir->out->mask[split] = !listed || out->kind == 'b';
-    return dir->out->mask[split] ? check_mask(out, dir->out->vertices) : sl_npy_expect(out, 1);
+    dir->out->splits.mask[split] = !listed || out->kind == 'b';
+    return dir->out->splits.mask[split] ? check_mask(out, dir->out->vertices)
+                                        : sl_npy_expect(out, 1);
 }
 
 static int open_original(const struct directory *dir)
 {
     if (!has(dir, "original_ids"))
         return SL_OK;
-    const int rc = map(dir, "original_ids", &dir->out->original);
-    return rc ? rc : sl_arrays_check_rows(&dir->out->original, 1, dir->out->vertices);
+    const int rc = map(dir, "original_ids", &dir->out->order.original);
+    return rc ? rc : sl_arrays_check_rows(&dir->out->order.original, 1, dir->out->vertices);
 }
 
 static int open_vertex_ids(const struct directory *dir)

@@ -21,8 +21,8 @@ static int list_classes(const struct sl_source *source, int64_t class_cut[MOST_C
 {
     int classes = 0;
     class_cut[0] = 0;
-    for (int h = 0; h < source->hops && classes < MOST_CLASSES - 1; h++)
-        class_cut[++classes] = source->hop_cut[h + 1];
+    for (int h = 0; h < source->selection.hops && classes < MOST_CLASSES - 1; h++)
+        class_cut[++classes] = source->selection.hop_cut[h + 1];
     if (class_cut[classes] < source->vertices)
         class_cut[++classes] = source->vertices;
     return classes;
@@ -34,7 +34,7 @@ static int cut(const struct sl_source *source, const struct sl_csr *graph, int p
                int32_t *part)
 {
     int64_t class_cut[MOST_CLASSES + 1];
-    if (!source->hop_cut)
+    if (!source->selection.hop_cut)
         return sl_vertex_parts_metis(graph, SL_VERTICES_BY_WORK, parts, seed, part);
     return sl_vertex_parts_metis_classes(graph, list_classes(source, class_cut), class_cut, parts,
                                          seed, part);
@@ -142,10 +142,10 @@ int sl_source_order_by_parts(struct sl_source *source, int parts, const int32_t 
         vertex[to] = v;
         place[v] = (int32_t)to;
     }
-    source->vertex = vertex;
-    source->place = place;
-    source->part_cut = cut;
-    source->parts = parts;
+    source->order.vertex = vertex;
+    source->order.place = place;
+    source->order.part_cut = cut;
+    source->order.parts = parts;
     return SL_OK;
 }
 
@@ -161,8 +161,8 @@ int sl_source_order_by_hop_shares(struct sl_source *source, int parts)
     int32_t *part = sl_block_array(&scratch, source->vertices, sizeof *part);
     if (!part)
         return SL_ERR_SYSTEM;
-    for (int h = 0; h <= source->hops; h++) {
-        const int64_t from = source->hop_cut[h], to = source->hop_cut[h + 1];
+    for (int h = 0; h <= source->selection.hops; h++) {
+        const int64_t from = source->selection.hop_cut[h], to = source->selection.hop_cut[h + 1];
         const double first = (double)weight_before(source, from),
                      all = (double)weight_before(source, to) - first;
         for (int64_t v = from; v < to; v++)

@@ -49,25 +49,26 @@ int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char 
     const struct sl_order *found = sl_order_find(order);
     if (!found || !found->compute)
         return sl_runtime_agree(rt, found ? SL_OK : SL_ERR_USAGE);
-    source->hop_cut = NULL; /* rows are no longer sorted by hop */
+    source->selection.hop_cut = NULL; /* rows are no longer sorted by hop */
     sl_progress_begin("ordering the vertices, %s", order);
     return sl_progress_end_with(
-        share_order(rt, source, found, seed, &source->vertex, &source->place));
+        share_order(rt, source, found, seed, &source->order.vertex, &source->order.place));
 }
 
 int sl_source_order_double(struct sl_runtime *rt, struct sl_source *source, uint64_t seed)
 {
     const struct sl_order *random = sl_order_find("random");
-    const int rc = share_order(rt, source, random, seed, &source->vertex, &source->place);
+    const int rc =
+        share_order(rt, source, random, seed, &source->order.vertex, &source->order.place);
     return rc ? rc
-              : share_order(rt, source, random, seed + 1, &source->second_vertex,
-                            &source->second_place);
+              : share_order(rt, source, random, seed + 1, &source->order.second_vertex,
+                            &source->order.second_place);
 }
 
 struct sl_source sl_source_as_stored(const struct sl_source *source)
 {
     struct sl_source stored = *source;
-    stored.vertex = stored.place = NULL;
+    stored.order.vertex = stored.order.place = NULL;
     return stored;
 }
 
@@ -76,9 +77,9 @@ struct sl_source sl_source_in_order(const struct sl_source *source, int order)
     struct sl_source turned = *source;
     if (order == 0)
         return turned;
-    turned.vertex = source->second_vertex;
-    turned.place = source->second_place;
-    turned.second_vertex = source->vertex;
-    turned.second_place = source->place;
+    turned.order.vertex = source->order.second_vertex;
+    turned.order.place = source->order.second_place;
+    turned.order.second_vertex = source->order.vertex;
+    turned.order.second_place = source->order.place;
     return turned;
 }
