@@ -21,11 +21,11 @@ enum { MOST_WORDS = 64 };
 /* With --feature-form auto, the form stays. */
 static int set_form(struct sl_source *source, const struct sl_config *config)
 {
-    if (config->feature_form == SL_FORM_AUTO)
+    if (config->features.feature_form == SL_FORM_AUTO)
         return 0;
     return sl_features_set_form(&sl_running, source,
-                                config->feature_form == SL_FORM_DENSE ? SL_FEATURES_DENSE
-                                                                      : SL_FEATURES_CSR);
+                                config->features.feature_form == SL_FORM_DENSE ? SL_FEATURES_DENSE
+                                                                               : SL_FEATURES_CSR);
 }
 
 void sl_opened_open(struct sl_opened *opened, const struct sl_dataset *data,
@@ -125,9 +125,9 @@ struct sl_run sl_run_train(const struct sl_dataset *data, const char *line,
     struct sl_run run = {0};
     assert_int_equal(sl_source_of(data, &source), 0);
     assert_int_equal(set_form(&source, &config), 0);
-    if (config.order == &sl_order_double)
+    if (config.ranks.order == &sl_order_double)
         assert_int_equal(sl_source_order_double(&sl_running, &source, 1), 0);
-    assert_int_equal(sl_config_set_text(&config.resume, around->resume), 0);
+    assert_int_equal(sl_config_set_text(&config.files.resume, around->resume), 0);
     if (around->resume && sl_checkpoint_read(around->resume, &checkpoint))
         fail_msg("%s", sl_error_message());
     if (sl_trainer_create(&trainer, &sl_running, &source, &config,

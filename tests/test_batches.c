@@ -316,8 +316,8 @@ static struct sl_optimizer_step adam_step(const struct sl_config *config, int up
 {
     const float beta1 = 0.9f, beta2 = 0.999f;
     return (struct sl_optimizer_step){
-        .method = config->optimizer,
-        .rate = (float)config->lr,
+        .method = config->training.optimizer,
+        .rate = (float)config->training.lr,
         .beta1 = beta1,
         .beta2 = beta2,
         .epsilon = 1e-8f,

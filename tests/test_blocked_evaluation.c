@@ -23,7 +23,7 @@ static void make(struct sl_opened *made, const struct sl_dataset *data, const ch
 {
     enum { PANEL_BYTES = 300 }; /* shards of few rows, where sub-models have a store */
     struct sl_config config = sl_run_parse(line);
-    config.shard_bytes = PANEL_BYTES;
+    config.units.shard_bytes = PANEL_BYTES;
     sl_opened_open(made, data, config);
 }
 

@@ -67,9 +67,9 @@ static void test_configuration_kept(void **state)
     assert_int_equal(
         sl_options_from_json(sl_config_options, &config, stored, NULL, sl_running_path("model")),
         0);
-    assert_int_equal(config.hidden, 5);
-    assert_int_equal(config.layers, 2);
-    assert_true(config.bias);
+    assert_int_equal(config.network.hidden, 5);
+    assert_int_equal(config.network.layers, 2);
+    assert_true(config.network.bias);
     assert_int_equal(json_integer_value(json_object_get(checkpoint.description, "epoch")), 3);
     const struct sl_tensor *first = sl_checkpoint_find(&checkpoint, "layer.0.weight");
     assert_int_equal(first->rows, data.features);

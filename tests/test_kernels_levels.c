@@ -31,7 +31,7 @@ struct found {
 static struct found find(const struct sl_kernel_work *k, const struct sl_kernel_row *row,
                          sl_kernel_call *call)
 {
-    struct found found = {.number = sl_doubles((int64_t)k->result_bytes / 4)};
+    struct found found = {.number = sl_doubles((int64_t)k->results.result_bytes / 4)};
     sl_kernel_work_reset(k);
     call(k);
     found.count = sl_kernel_work_results(k, row->results, found.number);

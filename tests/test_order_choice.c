@@ -53,7 +53,7 @@ static struct graph *make_graph_of(int64_t vertices, int64_t degree, bool local)
     };
     assert_int_equal(sl_source_of(&g->data, &g->source), 0);
     assert_int_equal(sl_options_defaults(sl_config_options, &g->config), 0);
-    g->config.hidden = HIDDEN;
+    g->config.network.hidden = HIDDEN;
     return g;
 }
 
@@ -73,7 +73,7 @@ static struct sl_order_choice choose_on(struct graph *g, int ranks, bool whole, 
 {
     const struct sl_runtime rt = {.ranks = ranks, .all_cores = 2};
     struct sl_order_choice choice;
-    g->config.epochs = epochs;
+    g->config.training.epochs = epochs;
     const struct sl_training training = sl_config_training(&g->config, &g->source);
     assert_int_equal(sl_order_choose(&rt, &g->source, &training, whole, NULL, &choice), 0);
     return choice;
@@ -121,7 +121,7 @@ static void test_caches(void **state)
     (void)state;
     struct graph *g = make_graph(false);
     const struct sl_order_choice wide = choose(g, 1, 1);
-    g->config.hidden = HIDDEN / 8;
+    g->config.network.hidden = HIDDEN / 8;
     const struct sl_order_choice narrow = choose(g, 1, 1);
     assert_true(narrow.misses[0] > 0.8 && narrow.misses[1] == 0.0);
     assert_true(narrow.gain > 0.0);
@@ -135,7 +135,7 @@ static void test_neighbours(void **state)
     (void)state;
     struct graph *few = make_graph_of(VERTICES / 4, 4 * DEGREE, false),
                  *many = make_graph_of(VERTICES / 16, 16 * DEGREE, false);
-    few->config.hidden = many->config.hidden = HIDDEN / 2;
+    few->config.network.hidden = many->config.network.hidden = HIDDEN / 2;
     const struct sl_order_choice one = choose(few, 1, 1), other = choose(many, 1, 1);
     assert_true(one.misses[0] > 0.8 && one.misses[1] == 0.0);
     assert_true(other.misses[0] > 0.5 && other.misses[1] == 0.0);
@@ -150,7 +150,7 @@ static void test_where_none_is(void **state)
     struct graph *g = make_graph(false);
     assert_string_equal(choose(g, 2, 100000).order, "none");
     assert_non_null(strstr(choose(g, 2, 100000).reason, "ranks"));
-    g->config.hidden = 4;
+    g->config.network.hidden = 4;
     assert_string_equal(choose(g, 1, 100000).order, "none"); /* all rows fit a core's cache */
     assert_true(choose(g, 1, 100000).gain == 0.0);
     free_graph(g);
@@ -165,7 +165,7 @@ static void test_ranks(void **state)
     assert_string_equal(two.order, "rabbit");
     assert_true(two.gain == one.gain && two.cost > one.cost);
     assert_true(choose_on(g, VERTICES / 100, true, 1000).gain == 0.0);
-    g->config.allow_inexact = true;
+    g->config.ranks.allow_inexact = true;
     assert_string_equal(choose_on(g, 2, true, 1000).order, "none");
     assert_string_equal(choose(g, 1, 1000).order, "rabbit");
     free_graph(g);
@@ -186,7 +186,7 @@ static void test_balance(void **state)
     for (int64_t v = 0; v < VERTICES; v++)
         sorted->indptr[v + 1] = sorted->indptr[v] + (v < MANY ? 9 * DEGREE : FEW);
     for (int g = 0; g < 2; g++) {
-        both[g]->config.hidden = 4;
+        both[g]->config.network.hidden = 4;
         for (int64_t v = 0; v < VERTICES; v++)
             features[v + 1] = g == 0 ? (v + 1) * 9 : v < MANY ? 0 : (v + 1 - MANY) * 10;
         both[g]->data.feature_form = SL_FEATURES_CSR;
@@ -237,7 +237,7 @@ static const char *order_in_1d(struct graph *g, const double seconds[2], int64_t
     const struct sl_runtime rt = {.ranks = 2, .all_cores = 2};
     const struct sl_random_order random = {true, {1.9, 1.0}, {seconds[0], seconds[1]}};
     struct sl_order_choice choice;
-    g->config.epochs = epochs;
+    g->config.training.epochs = epochs;
     const struct sl_training training = sl_config_training(&g->config, &g->source);
     assert_int_equal(sl_order_choose(&rt, &g->source, &training, false, &random, &choice), 0);
     assert_non_null(strstr(choice.reason, "1.90 times as long as even ones, in random order 1.00"));
@@ -256,10 +256,10 @@ static void test_random(void **state)
     assert_string_equal(order_in_1d(far, less, 100), "none");
     assert_string_equal(order_in_1d(far, more, 100), "none");
     assert_string_equal(order_in_1d(near, half, 100), "random");
-    near->config.hidden = 64;
+    near->config.network.hidden = 64;
     assert_string_equal(order_in_1d(near, little, 1), "none");
     assert_string_equal(order_in_1d(near, little, 1000), "random");
-    near->config.hidden = HIDDEN;
+    near->config.network.hidden = HIDDEN;
     assert_string_equal(order_in_1d(near, little, 1000), "none"); /* caches */
     free_graph(far);
     free_graph(near);

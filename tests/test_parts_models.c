@@ -134,7 +134,7 @@ static void open_pair(struct pair *pair, const struct sl_parts_model *model, con
     *pair = (struct pair){.words = words,
                           .ref = sl_parts_reference_open(model, data),
                           .config = configure(model, words)};
-    snprintf(pair->name, sizeof pair->name, "%s, %s of %d", name, pair->config.model->name,
+    snprintf(pair->name, sizeof pair->name, "%s, %s of %d", name, pair->config.network.model->name,
              model->layers);
     assert_int_equal(sl_source_of(data, &pair->source), 0);
     if (sl_trainer_create(&pair->trainer, &sl_running, &pair->source, &pair->config, NULL))

@@ -193,7 +193,7 @@ static bool caches(int64_t n, int64_t entries, int64_t features, int64_t feature
     for (int o = 0; sl_config_options[o].name; o++)
         given[o] = given_option && strcmp(sl_config_options[o].name, given_option) == 0;
     assert_int_equal(sl_defaults_settle(&config, &source, given, NULL), 0);
-    const bool cached = config.cache_aggregate;
+    const bool cached = config.features.cache_aggregate;
     assert_true(sl_defaults_may_cache(&config, given) == !cached);
     sl_options_free(sl_config_options, &config);
     return cached;

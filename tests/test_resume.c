@@ -370,10 +370,10 @@ static void test_brought_back(void **state)
                     brought_back[k].distribution, k);
         expect_text("grid", sl_config_text(&config, "grid").text,
                     brought_back[k].grid ? brought_back[k].grid : "", k);
-        expect_text("partition", config.partition, brought_back[k].partition, k);
+        expect_text("partition", config.ranks.partition, brought_back[k].partition, k);
         expect_text("delay", sl_config_text(&config, "delay").text, brought_back[k].delay, k);
         expect_text("order", sl_config_word(&config, "order").text, brought_back[k].order, k);
-        assert_int_equal(config.tiles, brought_back[k].tiles);
+        assert_int_equal(config.machine.tiles, brought_back[k].tiles);
         sl_options_free(sl_config_options, &config);
     }
     assert_int_equal(unlink(path), 0);
@@ -389,11 +389,11 @@ static void test_option_not_saved(void **state)
         write_configuration("--model sage --aggregator max --hidden 11 --precision bf16", newer[k],
                             path);
         struct sl_config config = resume_with("", path, 1);
-        assert_null(config.loss);
-        expect_text("aggregator", config.aggregator->name, k == 1 ? "mean" : "max", k);
+        assert_null(config.training.loss);
+        expect_text("aggregator", config.network.aggregator->name, k == 1 ? "mean" : "max", k);
         expect_text("precision", sl_config_word(&config, "precision").text,
                     k == 2 ? "fp32" : "bf16", k);
-        assert_int_equal(config.hidden, 11);
+        assert_int_equal(config.network.hidden, 11);
         sl_options_free(sl_config_options, &config);
     }
     assert_int_equal(unlink(path), 0);

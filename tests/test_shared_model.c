@@ -79,9 +79,9 @@ static struct sl_optimizer_step step_of(const struct sl_config *config, int epoc
 {
     const float beta1 = 0.9f, beta2 = 0.999f;
     return (struct sl_optimizer_step){
-        .method = config->optimizer,
-        .rate = (float)config->lr,
-        .momentum = (float)config->momentum,
+        .method = config->training.optimizer,
+        .rate = (float)config->training.lr,
+        .momentum = (float)config->training.momentum,
         .beta1 = beta1,
         .beta2 = beta2,
         .epsilon = 1e-8f,

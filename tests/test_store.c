@@ -310,15 +310,16 @@ static void train(struct sl_runtime *rt, const struct sl_source *source, const c
     struct sl_outcome outcome;
     struct sl_checkpoint checkpoint = {0};
     sl_test_configure(&config, line);
-    config.shard_bytes = shard_bytes;
+    config.units.shard_bytes = shard_bytes;
     if ((from && sl_checkpoint_read(from, &checkpoint)) ||
         sl_trainer_create(&trainer, rt, source, &config, from ? &checkpoint : NULL) ||
         sl_report_open(&report, NULL, false, true) || sl_trainer_run(&trainer, &report, &outcome) ||
         sl_trainer_save(&trainer, path) || sl_checkpoint_read(path, out))
         sl_fatal("%s: %s", line, sl_error_message());
     check_words(&trainer, line);
-    if (!config.patience && outcome.epochs != config.epochs / config.submodels &&
-        !config.stop_after)
+    if (!config.training.patience &&
+        outcome.epochs != config.training.epochs / config.units.submodels &&
+        !config.files.stop_after)
         fail(line, "it has ended after epoch", outcome.epochs);
     sl_report_close(&report);
     sl_outcome_free(&outcome);

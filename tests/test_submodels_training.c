@@ -195,9 +195,9 @@ static void create_narrow(struct case_of_rounds *of, struct sl_model *model, int
 static struct sl_optimizer_step step_of(const struct case_of_rounds *of, int64_t update)
 {
     return (struct sl_optimizer_step){
-        .method = of->config.optimizer,
-        .rate = (float)of->config.lr,
-        .momentum = (float)of->config.momentum,
+        .method = of->config.training.optimizer,
+        .rate = (float)of->config.training.lr,
+        .momentum = (float)of->config.training.momentum,
         .beta1 = 0.9f,
         .beta2 = 0.999f,
         .epsilon = 1e-8f,
@@ -401,7 +401,7 @@ static void check_training(const char *model, const char *optimizer, const char 
     assert_true(of.probability && of.best);
     of.config = sl_run_parse(all);
     of.plain = sl_run_parse(line);
-    of.states = sl_optimizer_states(of.plain.optimizer);
+    of.states = sl_optimizer_states(of.plain.training.optimizer);
     assert_int_equal(sl_source_of(&of.data, &of.source), 0);
     assert_int_equal(sl_trainer_create(&of.trainer, &sl_running, &of.source, &of.config, NULL), 0);
     assert_int_equal(sl_trainer_create(&of.graph, &sl_running, &of.source, &of.plain, NULL), 0);

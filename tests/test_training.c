@@ -46,13 +46,13 @@ static void normalize_rows(struct sl_reference *net, double power)
 
 static enum sl_reference_norm reference_norm(const struct sl_config *config)
 {
-    if (config->model == &sl_model_gcn)
-        return config->norm == SL_NORM_ROW ? SL_REFERENCE_ROW : SL_REFERENCE_SYM;
-    return strcmp(config->aggregator->name, "gcn") == 0    ? SL_REFERENCE_GCN
-           : strcmp(config->aggregator->name, "mean") == 0 ? SL_REFERENCE_MEAN
-           : strcmp(config->aggregator->name, "max") == 0  ? SL_REFERENCE_MAX
-           : strcmp(config->aggregator->name, "min") == 0  ? SL_REFERENCE_MIN
-                                                           : SL_REFERENCE_SUM;
+    if (config->network.model == &sl_model_gcn)
+        return config->network.norm == SL_NORM_ROW ? SL_REFERENCE_ROW : SL_REFERENCE_SYM;
+    return strcmp(config->network.aggregator->name, "gcn") == 0    ? SL_REFERENCE_GCN
+           : strcmp(config->network.aggregator->name, "mean") == 0 ? SL_REFERENCE_MEAN
+           : strcmp(config->network.aggregator->name, "max") == 0  ? SL_REFERENCE_MAX
+           : strcmp(config->network.aggregator->name, "min") == 0  ? SL_REFERENCE_MIN
+                                                                   : SL_REFERENCE_SUM;
 }
 
 static struct sl_reference *make_reference(const struct sl_dataset *data,
@@ -60,41 +60,42 @@ static struct sl_reference *make_reference(const struct sl_dataset *data,
 {
     int64_t hidden[8];
     for (int l = 0; l < 8; l++)
-        hidden[l] = config->hidden;
+        hidden[l] = config->network.hidden;
     struct sl_reference *net =
-        sl_fixture_reference(data, (int)config->layers, hidden, reference_norm(config));
-    if (config->normalize_features == SL_FEATURE_NORM_L1)
+        sl_fixture_reference(data, (int)config->network.layers, hidden, reference_norm(config));
+    if (config->features.normalize_features == SL_FEATURE_NORM_L1)
         normalize_rows(net, 1.0);
-    if (config->normalize_features == SL_FEATURE_NORM_L2)
+    if (config->features.normalize_features == SL_FEATURE_NORM_L2)
         normalize_rows(net, 2.0);
     return net;
 }
 
 static double rate_of(const struct sl_config *config, int epoch)
 {
-    double rate = config->lr;
-    if (config->schedule == SL_SCHEDULE_COSINE)
-        rate *= 0.5 + 0.5 * cos(3.14159265358979323846 * (epoch - 1) / (double)config->epochs);
-    if (config->schedule == SL_SCHEDULE_STEP)
-        for (int64_t e = config->step_epochs; e < epoch; e += config->step_epochs)
-            rate *= config->step_factor;
+    double rate = config->training.lr;
+    if (config->training.schedule == SL_SCHEDULE_COSINE)
+        rate *=
+            0.5 + 0.5 * cos(3.14159265358979323846 * (epoch - 1) / (double)config->training.epochs);
+    if (config->training.schedule == SL_SCHEDULE_STEP)
+        for (int64_t e = config->training.step_epochs; e < epoch; e += config->training.step_epochs)
+            rate *= config->training.step_factor;
     return rate;
 }
 
 static struct sl_reference_optimizer make_optimizer(const struct sl_config *config)
 {
-    const bool sgd = config->optimizer == SL_SGD;
+    const bool sgd = config->training.optimizer == SL_SGD;
     return (struct sl_reference_optimizer){
-        .method = sgd                             ? SL_REFERENCE_SGD
-                  : config->optimizer == SL_ADAMW ? SL_REFERENCE_ADAMW
-                                                  : SL_REFERENCE_ADAM,
-        .decay = (double)(float)config->weight_decay,
-        .decay_layers = config->weight_decay_all ? (int)config->layers : 1,
+        .method = sgd                                      ? SL_REFERENCE_SGD
+                  : config->training.optimizer == SL_ADAMW ? SL_REFERENCE_ADAMW
+                                                           : SL_REFERENCE_ADAM,
+        .decay = (double)(float)config->training.weight_decay,
+        .decay_layers = config->training.weight_decay_all ? (int)config->network.layers : 1,
         .decay_bias = true,
-        .beta1 = sgd ? (double)(float)config->momentum : (double)0.9f,
+        .beta1 = sgd ? (double)(float)config->training.momentum : (double)0.9f,
         .beta2 = (double)0.999f,
         .epsilon = 1e-8,
-        .clip_norm = config->clip_norm,
+        .clip_norm = config->training.clip_norm,
     };
 }
 
@@ -110,17 +111,18 @@ static void clear_biases(struct sl_reference *net)
 static void reference_losses(struct sl_reference *net, const struct sl_config *config,
                              double *losses)
 {
-    const uint64_t seed = (uint64_t)config->seed;
+    const uint64_t seed = (uint64_t)config->training.seed;
     struct sl_reference_optimizer optimizer = make_optimizer(config);
     for (int l = 0; l < net->layers; l++)
-        net->dropout[l] =
-            l == 0 && config->input_dropout >= 0.0 ? config->input_dropout : config->dropout;
+        net->dropout[l] = l == 0 && config->training.input_dropout >= 0.0
+                              ? config->training.input_dropout
+                              : config->training.dropout;
     sl_reference_initialize(net, seed);
-    for (int epoch = 1; epoch <= config->epochs; epoch++) {
+    for (int epoch = 1; epoch <= config->training.epochs; epoch++) {
         sl_reference_set_epoch(net, seed, (uint32_t)epoch);
         optimizer.rate = rate_of(config, epoch);
         losses[epoch] = sl_reference_step(net, &optimizer);
-        if (!config->bias)
+        if (!config->network.bias)
             clear_biases(net);
     }
     sl_reference_optimizer_clear(&optimizer);
@@ -183,7 +185,7 @@ static double check_curve(const struct curve *curve, int tiles, const char *orde
     struct sl_config config = sl_run_parse(line);
     struct sl_dataset data = sl_fixture_open(sl_fixture_find(curve->fixture));
     struct sl_reference *net = make_reference(&data, &config);
-    double *losses = calloc((size_t)config.epochs + 1, sizeof *losses);
+    double *losses = calloc((size_t)config.training.epochs + 1, sizeof *losses);
     reference_losses(net, &config, losses);
     struct sl_run run = sl_run_train(&data, line, &(struct sl_around){0});
     const double difference = sl_run_difference(run.losses, losses, 30);
@@ -262,7 +264,7 @@ static void check_predictions(const char *fixture, const char *line)
     struct sl_reference *net = make_reference(&data, &config);
     struct sl_run run = sl_run_train(&data, line, &(struct sl_around){0});
     double *logits = calloc((size_t)(net->n * net->classes), sizeof *logits);
-    set_parameters(net, &run, config.bias);
+    set_parameters(net, &run, config.network.bias);
     sl_reference_forward(net, logits);
     for (int64_t i = 0; i < net->n * net->classes; i++)
         if (!(fabs((double)run.logits[i] - logits[i]) <= 2e-5 * fmax(1.0, fabs(logits[i]))))

@@ -72,7 +72,7 @@ static void train(struct world *w, const struct sl_dataset *data, const struct s
         printf("%s\n", sl_error_message());
         abort();
     }
-    for (int64_t e = 1; e <= config->epochs; e++)
+    for (int64_t e = 1; e <= config->training.epochs; e++)
         losses[e - 1] =
             trainer.records.record[e].train_loss / (double)trainer.whole.network.graph->train_count;
     const struct sl_traffic all = sl_traffic_since(&w->rt, &before);
@@ -125,7 +125,7 @@ static void compare(struct world *w, const char *fixture, const struct model *mo
     const struct sl_simulated what = {.data = &data,
                                       .norm = model->norm,
                                       .ranks = w->rt.ranks,
-                                      .delay = config.delay,
+                                      .delay = config.ranks.delay,
                                       .scaled = strcmp(partial_sums, "scaled") == 0,
                                       .degrees = degrees,
                                       .gemm_first = gemm_first};

@@ -8,7 +8,7 @@
 static int make_defaults(struct sl_config *config)
 {
     const int code = sl_options_defaults(sl_config_options, config);
-    config->quiet = true;
+    config->files.quiet = true;
     return code;
 }
 
@@ -44,12 +44,12 @@ static int check_library(const char *name)
 
 int sl_api_check(const struct sl_config *config)
 {
-    const char *name = config->plan      ? "plan"
-                       : config->profile ? "profile"
-                       : config->dag     ? "dag"
-                       : config->trace   ? "trace"
-                       : config->report  ? "report"
-                                         : NULL;
+    const char *name = config->files.plan      ? "plan"
+                       : config->files.profile ? "profile"
+                       : config->files.dag     ? "dag"
+                       : config->files.trace   ? "trace"
+                       : config->files.report  ? "report"
+                                               : NULL;
     return name ? refuse(name) : 0;
 }
 
@@ -92,6 +92,6 @@ bool sl_api_silent(const struct sl_config *config, const bool *given)
 {
     for (int o = 0; sl_config_options[o].name; o++)
         if (given[o] && strcmp(sl_config_options[o].name, "quiet") == 0)
-            return config->quiet;
+            return config->files.quiet;
     return false;
 }

@@ -79,24 +79,24 @@ static int start_and_run(const starling_model *model, starling_graph *graph,
                          const struct sl_config *config, const bool *given, bool embeddings,
                          struct starling_prediction *p)
 {
-    const struct sl_apply_options options = {.distribution = config->distribution,
-                                             .grid = config->grid,
-                                             .tiles = config->tiles,
-                                             .replication = config->replication,
+    const struct sl_apply_options options = {.distribution = config->ranks.distribution,
+                                             .grid = config->ranks.grid,
+                                             .tiles = config->machine.tiles,
+                                             .replication = config->ranks.replication,
                                              .embeddings = embeddings};
     struct sl_runtime rt;
     struct sl_alike alike = {.count = 0};
     sl_alike_add_options(&alike, "predict", sl_config_options, config, given);
     sl_alike_add(&alike, "embeddings", 0, embeddings ? "embeddings" : "no embeddings");
     int code =
-        sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config->scheduler,
-                                                           .workers = (int)config->workers,
+        sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config->machine.scheduler,
+                                                           .workers = (int)config->machine.workers,
                                                            .quiet = sl_api_silent(config, given),
-                                                           .device = config->device,
+                                                           .device = config->machine.device,
                                                            .alike = &alike});
     if (code)
         return code;
-    sl_talk(rt.rank == 0 && !config->quiet, config->verbose);
+    sl_talk(rt.rank == 0 && !config->files.quiet, config->files.verbose);
     struct work work = {
         .rt = &rt, .model = model, .graph = graph, .options = &options, .prediction = p};
     code = sl_runtime_guard(&rt, run_model, &work);

@@ -52,7 +52,7 @@ static int select_from(const struct sl_batches *b, const int64_t *inner, int64_t
                 : b->options.sampled ? b->options.hops
                                      : hops,
         .fanout = b->options.fanout,
-        .seed = (uint64_t)b->config->seed,
+        .seed = (uint64_t)b->config->training.seed,
         .draw = draw,
         .keeps_last_rows = own_degrees,
     };
@@ -96,7 +96,7 @@ static bool has_copies(const struct sl_batches *b)
 /* With --delay 0c, clones of a vertex have unlike sums, so no sum can be sent to other groups. */
 static int check_copies(const struct sl_batches *b)
 {
-    return !has_copies(b) || b->config->delay != SL_DELAY_NEVER
+    return !has_copies(b) || b->config->ranks.delay != SL_DELAY_NEVER
                ? 0
                : sl_error(SL_ERR_USAGE,
                           "--delay 0c: with --preload-hops %s, rows of other groups have exact "
@@ -107,8 +107,8 @@ static int check_copies(const struct sl_batches *b)
 static int create_copies(struct sl_batches *b, struct sl_batch *batch)
 {
     struct sl_operands *o = &batch->pass.operands;
-    const int code =
-        sl_copies_create(&batch->copies, &b->groups, hops_between(b), b->config->delay, &o->rows);
+    const int code = sl_copies_create(&batch->copies, &b->groups, hops_between(b),
+                                      b->config->ranks.delay, &o->rows);
     sl_operands_forget_rows(o);
     batch->pass.network.copies = &batch->copies;
     return code;
@@ -178,7 +178,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
     struct sl_runtime *rt = sl_batches_own(b);
     struct sl_pass *pass = &batch->pass;
     struct sl_assembly assembly = sl_config_assembly(b->config);
-    if (b->config->groups.given)
+    if (b->config->steps.groups.given)
         assembly.owners.partition = NULL; /* --partition has cut the vertices among groups */
     assembly.objective.balanced = false;
     assembly.loads = sl_batches_read_features(b);

@@ -25,8 +25,8 @@ static int copy_orders(struct sl_batches *b)
 
 struct sl_batches_tiles sl_batches_tiles(const struct sl_config *config)
 {
-    return (struct sl_batches_tiles){config->tiles, config->tiles, config->tiles,
-                                     (int)config->tiles};
+    return (struct sl_batches_tiles){config->machine.tiles, config->machine.tiles,
+                                     config->machine.tiles, (int)config->machine.tiles};
 }
 
 static int create_lists(struct sl_batches *b)
@@ -131,7 +131,9 @@ void sl_batches_leave(struct sl_batches *b)
 /* Return how many times samples were drawn anew before an epoch. */
 static int64_t draw_of(const struct sl_batches *b, int64_t epoch)
 {
-    return b->options.sampled && b->config->resample > 0 ? (epoch - 1) / b->config->resample : 0;
+    return b->options.sampled && b->config->steps.resample > 0
+               ? (epoch - 1) / b->config->steps.resample
+               : 0;
 }
 
 /* Count the batch's inner and training vertices, in all groups. */

@@ -241,7 +241,7 @@ int sl_needed_validation(struct sl_runtime *rt, const struct sl_source *source,
 static bool is_refused(const struct sl_config *config)
 {
     struct sl_config other = *config;
-    other.rows = SL_ROWS_NEEDED;
+    other.steps.rows = SL_ROWS_NEEDED;
     return sl_config_check_batches(&other) != 0;
 }
 
@@ -249,13 +249,13 @@ static bool is_refused(const struct sl_config *config)
 static const char *find_reason(const struct sl_config *config)
 {
     const char *reader = sl_config_reads_all(config);
-    return reader                              ? reader
-           : sl_config_has_submodels(config)   ? "sub-models train on all rows"
-           : sl_batches_differ(config)         ? "groups have graphs of their own"
-           : config->order == &sl_order_double ? "--order double"
-           : config->allow_inexact             ? "clones meet late, or never"
-           : is_refused(config)                ? "an option is for all rows"
-                                               : NULL;
+    return reader                                    ? reader
+           : sl_config_has_submodels(config)         ? "sub-models train on all rows"
+           : sl_batches_differ(config)               ? "groups have graphs of their own"
+           : config->ranks.order == &sl_order_double ? "--order double"
+           : config->ranks.allow_inexact             ? "clones meet late, or never"
+           : is_refused(config)                      ? "an option is for all rows"
+                                                     : NULL;
 }
 
 static void settle(struct sl_config *config, const struct seconds *s, bool on_gpus,
@@ -271,7 +271,7 @@ static void settle(struct sl_config *config, const struct seconds *s, bool on_gp
         "%.2g s; %.0f steps",
         pays ? "needed" : "all", s->rows, s->entries, on_gpus ? "GPU" : "core", s->needed, s->all,
         s->prepare, steps);
-    config->rows = pays ? SL_ROWS_NEEDED : SL_ROWS_ALL;
+    config->steps.rows = pays ? SL_ROWS_NEEDED : SL_ROWS_ALL;
 }
 
 /* Bounds on making Â·X once, for needed rows. MOST_OF_UNCACHED: the largest time of a step, over a
@@ -285,14 +285,14 @@ static int settle_cache(struct sl_runtime *rt, const struct sl_source *source,
 {
     struct sl_config other = *config;
     struct seconds with;
-    other.cache_aggregate = true;
+    other.features.cache_aggregate = true;
     if (!sl_config_aggregates(&other))
         return 0;
     const int code = predict_together(rt, source, &other, SL_SPLIT_TRAIN, &with);
     if (code || with.needed > MOST_OF_UNCACHED * fmin(s->needed, s->all) ||
         with.features > fmax(MOST_BYTES, MOST_TIMES * s->features))
         return code;
-    config->cache_aggregate = true;
+    config->features.cache_aggregate = true;
     with.all = fmin(with.all, s->all);
     *s = with;
     return 0;
@@ -301,11 +301,11 @@ static int settle_cache(struct sl_runtime *rt, const struct sl_source *source,
 int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config,
                      bool may_cache, struct sl_needed_choice *choice)
 {
-    const bool is_auto = config->rows == SL_ROWS_AUTO;
+    const bool is_auto = config->steps.rows == SL_ROWS_AUTO;
     const char *why = is_auto ? find_reason(config) : NULL;
     struct seconds s;
-    *choice = (struct sl_needed_choice){.cached = config->cache_aggregate};
-    if (config->rows == SL_ROWS_ALL)
+    *choice = (struct sl_needed_choice){.cached = config->features.cache_aggregate};
+    if (config->steps.rows == SL_ROWS_ALL)
         return 0;
     if (why) {
         sl_needed_give_up(config, choice, why);
@@ -322,8 +322,8 @@ int sl_needed_choose(struct sl_runtime *rt, struct sl_source *source, struct sl_
     choice->rows = s.rows;
     if (is_auto)
         settle(config, &s, rt->all_gpus > 0, choice);
-    if (config->rows == SL_ROWS_ALL)
-        config->cache_aggregate = choice->cached;
+    if (config->steps.rows == SL_ROWS_ALL)
+        config->features.cache_aggregate = choice->cached;
     return 0;
 }
 
@@ -331,6 +331,6 @@ void sl_needed_give_up(struct sl_config *config, struct sl_needed_choice *choice
 {
     *choice = (struct sl_needed_choice){.cached = choice->cached};
     snprintf(choice->reason, sizeof choice->reason, "all: %s", why);
-    config->rows = SL_ROWS_ALL;
-    config->cache_aggregate = choice->cached;
+    config->steps.rows = SL_ROWS_ALL;
+    config->features.cache_aggregate = choice->cached;
 }

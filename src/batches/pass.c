@@ -18,7 +18,7 @@ int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_so
             operands->transposed->tiles ? operands->transposed : operands->adjacency,
         .scales = operands->scales,
         .input = operands->input,
-        .scaled = assembly->norm == SL_NORM_SYM && !config->model->alone_first,
+        .scaled = assembly->norm == SL_NORM_SYM && !config->network.model->alone_first,
         .own = operands->own,
         .target = operands->target,
         .type = operands->type,

@@ -20,7 +20,7 @@ bool sl_batches_rotate(const struct sl_batches *b)
 
 bool sl_batches_are_drawn(const struct sl_batches *b)
 {
-    return sl_batches_rotate(b) || (b->options.sampled && b->config->resample > 0);
+    return sl_batches_rotate(b) || (b->options.sampled && b->config->steps.resample > 0);
 }
 
 /* Whether features can be read for each step: the distribution keeps whole rows of vertices, and
@@ -48,7 +48,7 @@ static bool takes_turns(const struct sl_batches *b)
 /* Set *group to the group of this rank. With "servers", ranks that share a node are a group. */
 static int find_group(const struct sl_batches *b, int64_t *group)
 {
-    const struct sl_group_shape *shape = &b->config->groups;
+    const struct sl_group_shape *shape = &b->config->steps.groups;
     struct sl_runtime *rt = b->rt;
     *group = 0;
     if (!shape->given)
@@ -106,7 +106,8 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
 int sl_batches_cut(struct sl_batches *b)
 {
     const int groups = b->groups.count;
-    const bool named = b->config->groups.given && b->config->partition; /* one group: its part */
+    const bool named =
+        b->config->steps.groups.given && b->config->ranks.partition; /* one group: its part */
     if ((groups == 1 && !named) || b->independent)
         return sl_runtime_agree(b->rt, keep_part(b, NULL, 0));
     int32_t *part = malloc((size_t)(b->source->vertices + 1) * sizeof *part);
@@ -115,8 +116,8 @@ int sl_batches_cut(struct sl_batches *b)
                                (long long)b->source->vertices);
     code = sl_runtime_agree(b->rt, code);
     if (!code)
-        code = sl_source_find_parts(b->rt, b->source, groups, (uint64_t)b->config->seed,
-                                    b->config->partition, part);
+        code = sl_source_find_parts(b->rt, b->source, groups, (uint64_t)b->config->training.seed,
+                                    b->config->ranks.partition, part);
     if (!code)
         code = sl_runtime_agree(b->rt, keep_part(b, part, b->groups.index));
     free(part);
@@ -184,7 +185,7 @@ int sl_batches_cut_sets(struct sl_batches *b)
     code = sl_runtime_agree(b->rt, code);
     if (!code)
         code = sl_source_find_parts(rt, &graph.source, (int)b->options.sets,
-                                    (uint64_t)b->config->seed, NULL, part);
+                                    (uint64_t)b->config->training.seed, NULL, part);
     for (int64_t k = 0; !code && k < count; k++)
         b->vertex[k] = graph.row[k]; /* part[k] is the set of this vertex */
     if (!code && sl_batches_rotate(b))
@@ -254,8 +255,8 @@ int64_t sl_batches_set_at(const struct sl_batches *b, int64_t epoch, int64_t pla
     const int64_t sets = b->options.sets, halves = takes_turns(b) ? 2 : 1;
     const int64_t half = (place + (sets % 2 ? 0 : epoch)) % halves;
     const int64_t count = (sets + halves - 1 - half) / halves;
-    const uint64_t key =
-        sl_rng_key((uint64_t)b->config->seed, SL_RNG_BATCHES, (uint32_t)epoch, (uint32_t)half);
+    const uint64_t key = sl_rng_key((uint64_t)b->config->training.seed, SL_RNG_BATCHES,
+                                    (uint32_t)epoch, (uint32_t)half);
     return half +
            halves * (int64_t)sl_rng_permute(key, (uint32_t)count, (uint32_t)(place / halves));
 }

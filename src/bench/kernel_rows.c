@@ -37,7 +37,7 @@ static void multiply_features(const struct sl_kernel_work *k, bool transposed,
                                              .vertex = k->vertex,
                                              .width = k->width,
                                              .h = FLOATS(k->h),
-                                             .z = FLOATS(k->z)});
+                                             .z = FLOATS(k->results.z)});
 }
 
 static void add_neighbour(void *context, int64_t n, float weight, const float *neighbour,
@@ -51,7 +51,7 @@ static void add_neighbour(void *context, int64_t n, float weight, const float *n
 static void maximum(const struct sl_kernel_work *k, float sign, struct sl_rows h, struct sl_rows z)
 {
     const struct sl_numbering columns = {0};
-    const struct sl_argmax argmax = {k->argmax, k->ld, sign};
+    const struct sl_argmax argmax = {k->results.argmax, k->ld, sign};
     sl_kernel_max(&k->a, k->width, &h, false, &z, &columns, &argmax);
 }
 
@@ -84,7 +84,7 @@ static struct sl_norm norm_of(const struct sl_kernel_work *k, bool columns)
 static void normalise(const struct sl_kernel_work *k, bool columns)
 {
     const struct sl_norm norm = norm_of(k, columns);
-    const struct sl_rows z = FLOATS(k->z);
+    const struct sl_rows z = FLOATS(k->results.z);
     sl_kernel_norm(&norm, NULL, &z);
 }
 
@@ -97,12 +97,12 @@ static void normalise_back(const struct sl_kernel_work *k, bool columns)
                                                .d = columns ? k->weight : NULL,
                                                .ld = k->ld,
                                                .count = (double)k->rows,
-                                               .y = FLOATS(k->z)});
+                                               .y = FLOATS(k->results.z)});
 }
 
 static struct sl_softmax softmax_of(const struct sl_kernel_work *k)
 {
-    return (struct sl_softmax){SHAPE, 0.5f, k->factor, k->target, k->h, k->ld, k->z, k->ld};
+    return (struct sl_softmax){SHAPE, 0.5f, k->factor, k->target, k->h, k->ld, k->results.z, k->ld};
 }
 
 static void lose(const struct sl_kernel_work *k, enum sl_value_loss_kind kind)
@@ -115,9 +115,9 @@ static void lose(const struct sl_kernel_work *k, enum sl_value_loss_kind kind)
                                        .target = k->values,
                                        .z = k->h,
                                        .ldz = k->ld,
-                                       .g = k->z,
+                                       .g = k->results.z,
                                        .ldg = k->ld};
-    sl_kernel_value_loss(&loss, k->sums, k->sums + 1);
+    sl_kernel_value_loss(&loss, k->results.sums, k->results.sums + 1);
 }
 
 static void step(const struct sl_kernel_work *k, enum sl_optimizer method)
@@ -131,19 +131,20 @@ static void step(const struct sl_kernel_work *k, enum sl_optimizer method)
                                            .epsilon = 1e-8f,
                                            .correction1 = 0.5f,
                                            .correction2 = 0.25f};
-    sl_kernel_optimizer(&step, k->rows * k->ld, NULL, k->g, k->z, k->y, k->v);
+    sl_kernel_optimizer(&step, k->rows * k->ld, NULL, k->g, k->results.z, k->results.y,
+                        k->results.v);
 }
 
 /* ---- The kernels ---- */
 
 /* Define the call of a kernel, whose operands in k have names as rows. */
-#define KERNEL(name, ...)                                                          \
-    static void name(const struct sl_kernel_work *k)                               \
-    {                                                                              \
-        const struct sl_rows h = FLOATS(k->h), g = FLOATS(k->g), z = FLOATS(k->z), \
-                             half = HALVES(k->half_h), half_z = HALVES(k->half_z); \
-        (void)h, (void)g, (void)z, (void)half, (void)half_z;                       \
-        __VA_ARGS__;                                                               \
+#define KERNEL(name, ...)                                                                  \
+    static void name(const struct sl_kernel_work *k)                                       \
+    {                                                                                      \
+        const struct sl_rows h = FLOATS(k->h), g = FLOATS(k->g), z = FLOATS(k->results.z), \
+                             half = HALVES(k->half_h), half_z = HALVES(k->results.half_z); \
+        (void)h, (void)g, (void)z, (void)half, (void)half_z;                               \
+        __VA_ARGS__;                                                                       \
     }
 #define EPILOGUE(...) ((struct sl_epilogue){__VA_ARGS__})
 
@@ -156,7 +157,7 @@ KERNEL(features_back, multiply_features(k, true, &k->half))
 KERNEL(scatter, multiply_features(k, true, NULL))
 KERNEL(own_reduce,
     const struct sl_own_reducer own = {.of = {.combine = add_neighbour}};
-    const struct sl_own_states states = {k->z, k->y, k->ld, k->ld};
+    const struct sl_own_states states = {k->results.z, k->results.y, k->ld, k->ld};
     sl_kernel_own_combine(&own, &k->a, k->width, k->h, k->ld, false, &states))
 KERNEL(max, maximum(k, 1.0f, h, z))
 KERNEL(min, maximum(k, -1.0f, h, z))
@@ -166,13 +167,13 @@ KERNEL(max_back,
     const struct sl_argmax chosen = chosen_of(k);
     sl_kernel_max_back(&k->at, k->width, &g, &rows, &chosen, false, &z))
 KERNEL(max_merge,
-    const struct sl_argmax from = chosen_of(k), to = {k->argmax, k->ld, 1.0f};
+    const struct sl_argmax from = chosen_of(k), to = {k->results.argmax, k->ld, 1.0f};
     sl_kernel_max_merge(SHAPE, k->index, &h, &from, &z, &to))
-KERNEL(attention, sl_kernel_attention(&k->attention, &k->a, &k->projected, &k->scores, false, &k->state))
+KERNEL(attention, sl_kernel_attention(&k->gat.attention, &k->a, &k->gat.projected, &k->gat.scores, false, &k->results.state))
 KERNEL(attention_back,
-    sl_kernel_attention_back(&k->attention, &k->at, &k->gradient, &k->scores, &k->projected, false, &k->back))
-KERNEL(attention_gradient, sl_kernel_attention_gradient(&k->attention, SHAPE, &g, &k->closed, &k->back))
-KERNEL(attention_own, sl_kernel_attention_own(&k->attention, k->rows, &k->gradient, &k->closed, &k->back))
+    sl_kernel_attention_back(&k->gat.attention, &k->at, &k->gat.gradient, &k->gat.scores, &k->gat.projected, false, &k->results.back))
+KERNEL(attention_gradient, sl_kernel_attention_gradient(&k->gat.attention, SHAPE, &g, &k->gat.closed, &k->results.back))
+KERNEL(attention_own, sl_kernel_attention_own(&k->gat.attention, k->rows, &k->gat.gradient, &k->gat.closed, &k->results.back))
 KERNEL(epilogue, finish(k, EPILOGUE(.before = k->factor, .bias = k->bias, .relu = true), h, z))
 KERNEL(epilogue_dropout, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->half), h, z))
 KERNEL(epilogue_dropout16, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->some), h, z))
@@ -184,24 +185,24 @@ KERNEL(norm_row, normalise(k, false))
 KERNEL(norm_batch, normalise(k, true))
 KERNEL(norm_row_back, normalise_back(k, false))
 KERNEL(norm_batch_back, normalise_back(k, true))
-KERNEL(norm_sums, sl_kernel_norm_sums(SHAPE, k->factor, &h, k->sums, k->ld))
-KERNEL(norm_gradient, const struct sl_norm norm = norm_of(k, true); sl_kernel_norm_gradient(&norm, &g, k->z, k->ld))
-KERNEL(softmax, const struct sl_softmax s = softmax_of(k); sl_kernel_softmax_loss(&s, k->sums, k->sums + 1))
+KERNEL(norm_sums, sl_kernel_norm_sums(SHAPE, k->factor, &h, k->results.sums, k->ld))
+KERNEL(norm_gradient, const struct sl_norm norm = norm_of(k, true); sl_kernel_norm_gradient(&norm, &g, k->results.z, k->ld))
+KERNEL(softmax, const struct sl_softmax s = softmax_of(k); sl_kernel_softmax_loss(&s, k->results.sums, k->results.sums + 1))
 KERNEL(softmax_weighted,
     const struct sl_weighted_softmax weighted = {softmax_of(k), 0.1f, k->weight};
-    sl_kernel_weighted_softmax(&weighted, k->sums, k->sums + 1))
-KERNEL(accuracy, sl_kernel_accuracy(SHAPE, k->target, k->h, k->ld, k->sums, k->sums + 4))
+    sl_kernel_weighted_softmax(&weighted, k->results.sums, k->results.sums + 1))
+KERNEL(accuracy, sl_kernel_accuracy(SHAPE, k->target, k->h, k->ld, k->results.sums, k->results.sums + 4))
 KERNEL(loss_sigmoid, lose(k, SL_VALUE_SIGMOID))
 KERNEL(loss_square, lose(k, SL_VALUE_SQUARE))
 KERNEL(adam, step(k, SL_ADAM))
 KERNEL(sgd, step(k, SL_SGD))
-KERNEL(square_sum, k->sums[0] = sl_kernel_square_sum(SHAPE, k->h, k->ld))
+KERNEL(square_sum, k->results.sums[0] = sl_kernel_square_sum(SHAPE, k->h, k->ld))
 KERNEL(pack, sl_kernel_pack_rows(SHAPE, k->index, &h, &z))
 KERNEL(unpack, sl_kernel_unpack_rows(SHAPE, k->index, false, &h, &z))
 KERNEL(unpack_add, sl_kernel_unpack_rows(SHAPE, k->index, true, &h, &z))
-KERNEL(accumulate, sl_kernel_accumulate(SHAPE, k->h, k->ld, k->z, k->ld))
+KERNEL(accumulate, sl_kernel_accumulate(SHAPE, k->h, k->ld, k->results.z, k->ld))
 KERNEL(add_scaled, sl_kernel_add_scaled(SHAPE, 0.5f, k->factor, &half, &z))
-KERNEL(bias_gradient, sl_kernel_bias_gradient(SHAPE, k->factor, &g, k->z))
+KERNEL(bias_gradient, sl_kernel_bias_gradient(SHAPE, k->factor, &g, k->results.z))
 
 /* ---- The table ---- */
 

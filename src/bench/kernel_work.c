@@ -13,16 +13,17 @@
 static void *take(struct sl_kernel_work *k, size_t bytes)
 {
     void *memory = sl_memory_alloc(bytes);
-    k->block[k->blocks].memory = memory;
-    k->block[k->blocks++].bytes = bytes;
-    k->errors += !memory;
+    k->room.block[k->room.blocks].memory = memory;
+    k->room.block[k->room.blocks++].bytes = bytes;
+    k->room.errors += !memory;
     return memory;
 }
 
 void sl_kernel_work_destroy(struct sl_kernel_work *k)
 {
-    for (; k->blocks > 0; k->blocks--)
-        sl_memory_free(k->block[k->blocks - 1].memory, k->block[k->blocks - 1].bytes);
+    for (; k->room.blocks > 0; k->room.blocks--)
+        sl_memory_free(k->room.block[k->room.blocks - 1].memory,
+                       k->room.block[k->room.blocks - 1].bytes);
 }
 
 static float *take_floats(struct sl_kernel_work *k, int64_t rows, int64_t ld)
@@ -34,7 +35,7 @@ static float *take_floats(struct sl_kernel_work *k, int64_t rows, int64_t ld)
 static float *draw(struct sl_kernel_work *k, int64_t rows, int64_t ld, double least, double most)
 {
     float *x = take_floats(k, rows, ld);
-    const uint64_t key = sl_rng_key((uint64_t)k->blocks, SL_RNG_GENERATE, 0, 0);
+    const uint64_t key = sl_rng_key((uint64_t)k->room.blocks, SL_RNG_GENERATE, 0, 0);
     for (int64_t r = 0; x && r < rows; r++)
         for (int64_t j = 0; j < ld; j++)
             x[r * ld + j] =
@@ -84,7 +85,7 @@ static struct sl_sparse transpose(struct sl_kernel_work *k, const struct sl_spar
     struct sl_sparse at = *a;
     at.row_ptr = row_ptr;
     at.col = col;
-    if (k->errors)
+    if (k->room.errors)
         return at;
     for (int64_t e = 0; e < k->entries; e++)
         row_ptr[sl_sparse_col(a, (uint32_t)e) + 2]++;
@@ -109,7 +110,7 @@ static void draw_scales(struct sl_kernel_work *k)
     k->index = index;
     k->target = target;
     k->values = values;
-    for (int64_t r = 0; !k->errors && r < n; r++) {
+    for (int64_t r = 0; !k->room.errors && r < n; r++) {
         vertex[r] = (uint32_t)sl_rng_bits(key, (uint32_t)r, 0);
         index[r] = sl_rng_permute(key, (uint32_t)n, (uint32_t)r);
         target[2 * r] = (int32_t)(vertex[r] % (uint64_t)w);
@@ -143,59 +144,60 @@ static void draw_operands(struct sl_kernel_work *k)
     draw_scales(k);
     k->half = sl_dropout_make(0.5, 1);
     k->some = sl_dropout_make(0.3, 1);
-    k->attention = (struct sl_attention){
+    k->gat.attention = (struct sl_attention){
         .heads = (int32_t)heads, .width = k->width / heads, .slope = 0.2f, .training = true};
-    k->projected = draw_at(k, sl_attention_projected(&k->attention));
-    k->scores = draw_at(k, sl_attention_scores(&k->attention));
-    k->gradient = draw_at(k, sl_attention_gradient(&k->attention));
+    k->gat.projected = draw_at(k, sl_attention_projected(&k->gat.attention));
+    k->gat.scores = draw_at(k, sl_attention_scores(&k->gat.attention));
+    k->gat.gradient = draw_at(k, sl_attention_gradient(&k->gat.attention));
 }
 
 /* Make room for the results. They lie one after another, so that one copy resets all. */
 static void draw_results(struct sl_kernel_work *k)
 {
     const int64_t n = k->rows, ld = k->ld;
-    const int64_t state = sl_leading(sl_attention_state(&k->attention), SL_FLOAT32),
-                  back = sl_leading(sl_attention_projected(&k->attention), SL_FLOAT32);
+    const int64_t state = sl_leading(sl_attention_state(&k->gat.attention), SL_FLOAT32),
+                  back = sl_leading(sl_attention_projected(&k->gat.attention), SL_FLOAT32);
     const int64_t sums = 4 * sl_padded(ld), floats = sums + n * (5 * ld + state + back);
     float *at = draw(k, floats, 1, 0.5, 1.5), *start = draw(k, floats, 1, 0.5, 1.5);
     for (int64_t i = 0; start && i < n * ld; i++)
         start[sums + i] -= 1.0f; /* centre Z on 0: relu changes half of the numbers */
-    k->start = start;
-    k->result_bytes = (size_t)floats * sizeof *at;
-    k->sums = (double *)(void *)at, at += sums;
-    k->z = at, at += n * ld;
-    k->y = at, at += n * ld;
-    k->v = at, at += n * ld;
-    k->half_z = (uint16_t *)(void *)at, at += n * ld;
-    k->argmax = (int32_t *)(void *)at, at += n * ld;
-    k->state = (struct sl_floats_at){at, state}, at += n * state;
-    k->back = (struct sl_floats_at){at, back};
+    k->results.start = start;
+    k->results.result_bytes = (size_t)floats * sizeof *at;
+    k->results.sums = (double *)(void *)at, at += sums;
+    k->results.z = at, at += n * ld;
+    k->results.y = at, at += n * ld;
+    k->results.v = at, at += n * ld;
+    k->results.half_z = (uint16_t *)(void *)at, at += n * ld;
+    k->results.argmax = (int32_t *)(void *)at, at += n * ld;
+    k->results.state = (struct sl_floats_at){at, state}, at += n * state;
+    k->results.back = (struct sl_floats_at){at, back};
 }
 
 void sl_kernel_work_reset(const struct sl_kernel_work *k)
 {
-    memcpy(k->sums, k->start, k->result_bytes);
+    memcpy(k->results.sums, k->results.start, k->results.result_bytes);
 }
 
 /* Make operands that other kernels compute, with plain loops: the argmax, and a state with its
  * logarithms. */
 static void close_operands(struct sl_kernel_work *k)
 {
-    const int64_t all = k->width, heads = k->attention.heads;
+    const int64_t all = k->width, heads = k->gat.attention.heads;
     int32_t *chosen = take(k, (size_t)(k->rows * k->ld) * sizeof *chosen);
-    k->closed = draw_at(k, sl_attention_state(&k->attention));
+    k->gat.closed = draw_at(k, sl_attention_state(&k->gat.attention));
     k->chosen = chosen;
-    if (k->errors)
+    if (k->room.errors)
         return;
     sl_kernel_work_reset(k);
     sl_loop_find("max")(k);
-    memcpy(chosen, k->argmax, (size_t)(k->rows * k->ld) * sizeof *chosen);
+    memcpy(chosen, k->results.argmax, (size_t)(k->rows * k->ld) * sizeof *chosen);
     sl_loop_find("attention")(k);
-    memcpy(k->closed.data, k->state.data, (size_t)(k->rows * k->state.ld) * sizeof(float));
+    memcpy(k->gat.closed.data, k->results.state.data,
+           (size_t)(k->rows * k->results.state.ld) * sizeof(float));
     for (int64_t r = 0; r < k->rows; r++)
         for (int64_t h = 0; h < heads; h++) {
-            const float *m = k->state.data + r * k->state.ld + all + h;
-            k->scores.data[r * k->scores.ld + heads + h] = m[0] + logf(m[heads]);
+            const float *m = k->results.state.data + r * k->results.state.ld + all + h;
+            k->gat.scores.data[r * k->gat.scores.ld + heads + h] = m[0] + logf(m[heads]);
         }
 }
 
@@ -206,7 +208,7 @@ int sl_kernel_work_create(struct sl_kernel_work *k, int64_t rows, int64_t degree
     draw_operands(k);
     draw_results(k);
     close_operands(k);
-    return k->errors ? SL_ERR_SYSTEM : 0;
+    return k->room.errors ? SL_ERR_SYSTEM : 0;
 }
 
 static double *add_floats(double *to, struct sl_floats_at from, int64_t rows, int64_t cols)
@@ -221,23 +223,23 @@ int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results,
 {
     double *const begin = to;
     const int64_t n = k->rows, w = k->width;
-    float *const matrices[] = {k->z, k->y, k->v};
+    float *const matrices[] = {k->results.z, k->results.y, k->results.v};
     for (int m = 0; m < 3; m++)
         if (results & (SL_RESULT_Z << m))
             to = add_floats(to, (struct sl_floats_at){matrices[m], k->ld}, n, w);
     for (int64_t r = 0; r < n; r++)
         for (int64_t i = r * k->ld; i < r * k->ld + w; i++) {
             if (results & SL_RESULT_HALF)
-                *to++ = (double)sl_widen(k->half_z[i]);
+                *to++ = (double)sl_widen(k->results.half_z[i]);
             if (results & SL_RESULT_ARGMAX)
-                *to++ = k->argmax[i];
+                *to++ = k->results.argmax[i];
         }
     for (int64_t i = 0; (results & SL_RESULT_SUMS) && i < 2 * sl_padded(k->ld); i++)
-        *to++ = k->sums[i];
+        *to++ = k->results.sums[i];
     if (results & SL_RESULT_STATE)
-        to = add_floats(to, k->state, n, sl_attention_state(&k->attention));
+        to = add_floats(to, k->results.state, n, sl_attention_state(&k->gat.attention));
     if (results & SL_RESULT_BACK)
-        to = add_floats(to, k->back, n, sl_attention_projected(&k->attention));
+        to = add_floats(to, k->results.back, n, sl_attention_projected(&k->gat.attention));
     return to - begin;
 }
 

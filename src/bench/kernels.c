@@ -181,14 +181,14 @@ enum { PEAK_ELEMENTS = 96 * 1024 };     /* a multiple of each level's chains */
 
 static void triad(const struct sl_kernel_work *k)
 {
-    sl_loop_triad(k->rows * k->ld, 0.5f, k->h, k->g, k->y);
+    sl_loop_triad(k->rows * k->ld, 0.5f, k->h, k->g, k->results.y);
 }
 
 static void peak(const struct sl_kernel_work *k)
 {
     float sums[SL_ROW_UNIT];
     sl_loop_peak(PEAK_ELEMENTS, sums);
-    k->sums[0] += (double)sums[0];
+    k->results.sums[0] += (double)sums[0];
 }
 
 struct turn {
@@ -218,7 +218,7 @@ static double amount(const struct sl_kernel_work *k, const struct sl_kernel_amou
 {
     const double entries = (double)k->entries, width = (double)k->width;
     return each->element * (double)k->rows * width + each->entry * entries +
-           each->met * entries * width + each->head * entries * (double)k->attention.heads;
+           each->met * entries * width + each->head * entries * (double)k->gat.attention.heads;
 }
 
 static struct sl_spread scaled(struct sl_spread spread, double by)
@@ -287,7 +287,7 @@ static int make_work(struct bench *bench, int64_t width)
     const struct config *config = &bench->config;
     const int code = sl_kernel_work_create(&bench->work, config->vertices, config->degree, width,
                                            sl_leading(width, SL_FLOAT32));
-    bench->most = (int64_t)bench->work.result_bytes / 4;
+    bench->most = (int64_t)bench->work.results.result_bytes / 4;
     bench->found = code ? NULL : malloc((size_t)(3 * bench->most) * sizeof *bench->found);
     return code || bench->found ? code : sl_error(SL_ERR_SYSTEM, "no memory for results");
 }

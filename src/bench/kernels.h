@@ -10,6 +10,32 @@
 
 enum { SL_KERNEL_WIDTH = 1024, SL_KERNEL_BLOCKS = 32 }; /* the most columns, blocks */
 
+/* Operands of attention. */
+struct sl_kernel_attention {
+    struct sl_attention attention;
+    struct sl_floats_at projected, scores, gradient, closed; /* see codelets/attention.h */
+};
+
+/* Results of all kernels. */
+struct sl_kernel_results {
+    float *z, *y, *v;
+    uint16_t *half_z;
+    int32_t *argmax;
+    double *sums; // (2, ld), and at least 32
+    struct sl_floats_at state, back;
+    const void *start;   /* values of all results before a kernel runs */
+    size_t result_bytes; /* bytes of all results, which lie one after another */
+};
+
+/* The memory of operands and results. */
+struct sl_kernel_room {
+    int errors, blocks; /* failed allocations; blocks to free */
+    struct {
+        void *memory;
+        size_t bytes;
+    } block[SL_KERNEL_BLOCKS];
+};
+
 /* Operands of all kernels. Matrices are (rows, width) with leading dimension `ld`, unless said
  * otherwise. Each row of A has as many entries, without values. */
 struct sl_kernel_work {
@@ -26,21 +52,9 @@ struct sl_kernel_work {
     const int32_t *values;        // (rows, 2 + width): label, split, values; all rows train
     const int32_t *chosen;        /* (rows, width): row that each maximum comes from */
     struct sl_dropout half, some; /* dropout by 1 bit an element, by 16 bits */
-    struct sl_attention attention;
-    struct sl_floats_at projected, scores, gradient, closed; /* see codelets/attention.h */
-    /* Results. */
-    float *z, *y, *v;
-    uint16_t *half_z;
-    int32_t *argmax;
-    double *sums; // (2, ld), and at least 32
-    struct sl_floats_at state, back;
-    const void *start;   /* values of all results before a kernel runs */
-    size_t result_bytes; /* bytes of all results, which lie one after another */
-    int errors, blocks;  /* failed allocations; blocks to free */
-    struct {
-        void *memory;
-        size_t bytes;
-    } block[SL_KERNEL_BLOCKS];
+    struct sl_kernel_attention gat;
+    struct sl_kernel_results results;
+    struct sl_kernel_room room;
 };
 
 /* Make operands with the same random numbers in each run: matrices with `ld` numbers a row, a graph

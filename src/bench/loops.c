@@ -133,143 +133,143 @@ SL_KERNEL(sl_loop_peak, (int64_t count, float *x), (count, x))
 /* clang-format off */
 
 /* Elements */
-LOOP(accumulate, ROWS COLUMNS k.z[i] += k.h[i];)
-LOOP(add_scaled, ROWS COLUMNS k.z[i] += 0.5f * k.factor[r] * sl_widen(k.half_h[i]);)
-LOOP(pack, ROWS COLUMNS k.z[i] = k.h[k.index[r] * k.ld + j];)
-LOOP(unpack, ROWS COLUMNS k.z[k.index[r] * k.ld + j] = k.h[i];)
-LOOP(unpack_add, ROWS COLUMNS k.z[k.index[r] * k.ld + j] += k.h[i];)
-LOOP(bf16_narrow, ROWS COLUMNS k.half_z[i] = sl_narrow(k.h[i]);)
-LOOP(bf16_widen, ROWS COLUMNS k.z[i] = sl_widen(k.half_h[i]);)
+LOOP(accumulate, ROWS COLUMNS k.results.z[i] += k.h[i];)
+LOOP(add_scaled, ROWS COLUMNS k.results.z[i] += 0.5f * k.factor[r] * sl_widen(k.half_h[i]);)
+LOOP(pack, ROWS COLUMNS k.results.z[i] = k.h[k.index[r] * k.ld + j];)
+LOOP(unpack, ROWS COLUMNS k.results.z[k.index[r] * k.ld + j] = k.h[i];)
+LOOP(unpack_add, ROWS COLUMNS k.results.z[k.index[r] * k.ld + j] += k.h[i];)
+LOOP(bf16_narrow, ROWS COLUMNS k.results.half_z[i] = sl_narrow(k.h[i]);)
+LOOP(bf16_widen, ROWS COLUMNS k.results.z[i] = sl_widen(k.half_h[i]);)
 LOOP(square_sum,
     double sum = 0.0;
     ROWS COLUMNS sum += (double)k.h[i] * (double)k.h[i];
-    k.sums[0] = sum;)
+    k.results.sums[0] = sum;)
 LOOP(bias_gradient,
-    memset(k.z, 0, (size_t)k.width * sizeof *k.z);
-    ROWS COLUMNS k.z[j] += k.factor[r] * k.g[i];)
+    memset(k.results.z, 0, (size_t)k.width * sizeof *k.results.z);
+    ROWS COLUMNS k.results.z[j] += k.factor[r] * k.g[i];)
 
 /* Epilogues */
 SL_INLINE float rectify(float x) { return x < 0.0f ? 0.0f : x; }
-LOOP(epilogue, ROWS COLUMNS k.z[i] = rectify(k.factor[r] * k.h[i] + k.bias[j]);)
+LOOP(epilogue, ROWS COLUMNS k.results.z[i] = rectify(k.factor[r] * k.h[i] + k.bias[j]);)
 LOOP(epilogue_dropout, ROWS COLUMNS
-    k.z[i] = rectify(k.h[i] + k.bias[j]) * sl_dropout_factor(&k.half, k.vertex[r], (uint32_t)j);)
+    k.results.z[i] = rectify(k.h[i] + k.bias[j]) * sl_dropout_factor(&k.half, k.vertex[r], (uint32_t)j);)
 LOOP(epilogue_dropout16, ROWS COLUMNS
-    k.z[i] = rectify(k.h[i] + k.bias[j]) * sl_dropout_factor(&k.some, k.vertex[r], (uint32_t)j);)
-LOOP(epilogue_mask, ROWS COLUMNS k.z[i] = k.mask[i] > 0.0f ? k.factor[r] * k.g[i] : 0.0f;)
+    k.results.z[i] = rectify(k.h[i] + k.bias[j]) * sl_dropout_factor(&k.some, k.vertex[r], (uint32_t)j);)
+LOOP(epilogue_mask, ROWS COLUMNS k.results.z[i] = k.mask[i] > 0.0f ? k.factor[r] * k.g[i] : 0.0f;)
 LOOP(epilogue_elu, ROWS COLUMNS {
     const float x = k.h[i] + k.bias[j];
-    k.z[i] = x > 0.0f ? x : expf(x) - 1.0f;
+    k.results.z[i] = x > 0.0f ? x : expf(x) - 1.0f;
 })
 
 /* Optimizers */
 LOOP(adam, for (int64_t i = 0; i < k.rows * k.ld; i++) {
-    const float g = k.g[i] + 5e-4f * k.z[i];
-    k.y[i] = 0.9f * k.y[i] + 0.1f * g;
-    k.v[i] = 0.999f * k.v[i] + 0.001f * g * g;
-    k.z[i] -= 0.02f * k.y[i] / (sqrtf(4.0f * k.v[i]) + 1e-8f);
+    const float g = k.g[i] + 5e-4f * k.results.z[i];
+    k.results.y[i] = 0.9f * k.results.y[i] + 0.1f * g;
+    k.results.v[i] = 0.999f * k.results.v[i] + 0.001f * g * g;
+    k.results.z[i] -= 0.02f * k.results.y[i] / (sqrtf(4.0f * k.results.v[i]) + 1e-8f);
 })
 LOOP(sgd, for (int64_t i = 0; i < k.rows * k.ld; i++) {
-    k.y[i] = 0.9f * k.y[i] + k.g[i] + 5e-4f * k.z[i];
-    k.z[i] -= 0.01f * k.y[i];
+    k.results.y[i] = 0.9f * k.results.y[i] + k.g[i] + 5e-4f * k.results.z[i];
+    k.results.z[i] -= 0.01f * k.results.y[i];
 })
 
 /* Sparse products */
 #define ZERO(x) memset(x, 0, (size_t)(k.rows * k.ld) * sizeof *(x));
 #define DROPPED (k.weighted.value[e] * sl_dropout_factor(&k.half, k.vertex[r], (uint32_t)c))
-LOOP(gather, ZERO(k.z) ROWS ENTRIES(k.a) COLUMNS k.z[i] += k.h[c * k.ld + j];)
-LOOP(gather_values, ZERO(k.z) ROWS ENTRIES(k.weighted) {
+LOOP(gather, ZERO(k.results.z) ROWS ENTRIES(k.a) COLUMNS k.results.z[i] += k.h[c * k.ld + j];)
+LOOP(gather_values, ZERO(k.results.z) ROWS ENTRIES(k.weighted) {
     const float v = k.weighted.value[e];
-    COLUMNS k.z[i] += v * k.h[c * k.ld + j];
+    COLUMNS k.results.z[i] += v * k.h[c * k.ld + j];
 })
 LOOP(gather_bf16, float sum[SL_KERNEL_WIDTH]; ROWS {
     COLUMNS sum[i - r * k.ld] = 0.0f;
     ENTRIES(k.a) COLUMNS sum[i - r * k.ld] += sl_widen(k.half_h[c * k.ld + j]);
-    COLUMNS k.half_z[i] = sl_narrow(sum[j]);
+    COLUMNS k.results.half_z[i] = sl_narrow(sum[j]);
 })
-LOOP(features, ZERO(k.z) ROWS ENTRIES(k.weighted) {
+LOOP(features, ZERO(k.results.z) ROWS ENTRIES(k.weighted) {
     const float v = DROPPED;
-    COLUMNS k.z[i] += v * k.h[c * k.ld + j];
+    COLUMNS k.results.z[i] += v * k.h[c * k.ld + j];
 })
-LOOP(features_back, ZERO(k.z) ROWS ENTRIES(k.weighted) {
+LOOP(features_back, ZERO(k.results.z) ROWS ENTRIES(k.weighted) {
     const float v = DROPPED;
-    COLUMNS k.z[c * k.ld + j] += v * k.h[i];
+    COLUMNS k.results.z[c * k.ld + j] += v * k.h[i];
 })
-LOOP(scatter, ZERO(k.z) ROWS ENTRIES(k.weighted) {
+LOOP(scatter, ZERO(k.results.z) ROWS ENTRIES(k.weighted) {
     const float v = k.weighted.value[e];
-    COLUMNS k.z[c * k.ld + j] += v * k.h[i];
+    COLUMNS k.results.z[c * k.ld + j] += v * k.h[i];
 })
-LOOP(own_reduce, ZERO(k.y) gather(operands);)
+LOOP(own_reduce, ZERO(k.results.y) gather(operands);)
 
 /* Maxima */
-#define LARGEST(sign, z, h, number)                                                  \
-    ROWS COLUMNS k.argmax[i] = -1;                                                   \
-    ROWS ENTRIES(k.a) COLUMNS {                                                      \
-        const bool wins = k.argmax[i] < 0 || sign number((h)[c * k.ld + j]) > sign number((z)[i]); \
-        (z)[i] = wins ? (h)[c * k.ld + j] : (z)[i];                                        \
-        k.argmax[i] = wins ? (int32_t)c : k.argmax[i];                               \
+#define LARGEST(sign, z, h, number)                                                                  \
+    ROWS COLUMNS k.results.argmax[i] = -1;                                                           \
+    ROWS ENTRIES(k.a) COLUMNS {                                                                      \
+        const bool wins = k.results.argmax[i] < 0 || sign number((h)[c * k.ld + j]) > sign number((z)[i]); \
+        (z)[i] = wins ? (h)[c * k.ld + j] : (z)[i];                                                  \
+        k.results.argmax[i] = wins ? (int32_t)c : k.results.argmax[i];                               \
     }
-LOOP(max, LARGEST(+, k.z, k.h, ))
-LOOP(min, LARGEST(-, k.z, k.h, ))
-LOOP(max_bf16, LARGEST(+, k.half_z, k.half_h, sl_widen))
-LOOP(max_back, ZERO(k.z) ROWS ENTRIES(k.at) COLUMNS
-    k.z[i] += k.chosen[c * k.ld + j] == r ? k.g[c * k.ld + j] : 0.0f;)
+LOOP(max, LARGEST(+, k.results.z, k.h, ))
+LOOP(min, LARGEST(-, k.results.z, k.h, ))
+LOOP(max_bf16, LARGEST(+, k.results.half_z, k.half_h, sl_widen))
+LOOP(max_back, ZERO(k.results.z) ROWS ENTRIES(k.at) COLUMNS
+    k.results.z[i] += k.chosen[c * k.ld + j] == r ? k.g[c * k.ld + j] : 0.0f;)
 LOOP(max_merge, ROWS COLUMNS {
     const int64_t to = k.index[r] * k.ld + j;
-    const bool wins = k.h[i] > k.z[to] || (k.h[i] == k.z[to] && k.chosen[i] < k.argmax[to]);
-    k.z[to] = wins ? k.h[i] : k.z[to];
-    k.argmax[to] = wins ? k.chosen[i] : k.argmax[to];
+    const bool wins = k.h[i] > k.results.z[to] || (k.h[i] == k.results.z[to] && k.chosen[i] < k.results.argmax[to]);
+    k.results.z[to] = wins ? k.h[i] : k.results.z[to];
+    k.results.argmax[to] = wins ? k.chosen[i] : k.results.argmax[to];
 })
 
 /* Attention: heads h, whose columns begin at j0 */
-#define HEADS for (int64_t h = 0, j0 = 0; h < k.attention.heads; h++, j0 += k.attention.width)
-#define HEAD  for (int64_t j = 0; j < k.attention.width; j++)
+#define HEADS for (int64_t h = 0, j0 = 0; h < k.gat.attention.heads; h++, j0 += k.gat.attention.width)
+#define HEAD  for (int64_t j = 0; j < k.gat.attention.width; j++)
 #define AT(of, row) (k.of.data + (row) * k.of.ld)
-LOOP(attention, const int64_t all = k.width, heads = k.attention.heads; ROWS HEADS {
-    float *z = AT(state, r) + j0, *sloped = z + all + 2 * heads, top = -INFINITY, l = 0, q = 0;
-    const float s = AT(scores, r)[h];
+LOOP(attention, const int64_t all = k.width, heads = k.gat.attention.heads; ROWS HEADS {
+    float *z = AT(results.state, r) + j0, *sloped = z + all + 2 * heads, top = -INFINITY, l = 0, q = 0;
+    const float s = AT(gat.scores, r)[h];
     HEAD z[j] = sloped[j] = 0.0f;
     ENTRIES(k.a) {
-        const float x = s + AT(projected, c)[all + h];
+        const float x = s + AT(gat.projected, c)[all + h];
         top = fmaxf(top, x > 0.0f ? x : 0.2f * x);
     }
     ENTRIES(k.a) {
-        const float *p = AT(projected, c) + j0;
-        const float x = s + AT(projected, c)[all + h], slope = x > 0.0f ? 1.0f : 0.2f;
+        const float *p = AT(gat.projected, c) + j0;
+        const float x = s + AT(gat.projected, c)[all + h], slope = x > 0.0f ? 1.0f : 0.2f;
         const float alpha = expf(slope * x - top);
         l += alpha;
         q += slope * alpha;
         HEAD z[j] += alpha * p[j], sloped[j] += slope * alpha * p[j];
     }
-    AT(state, r)[all + h] = top;
-    AT(state, r)[all + heads + h] = l;
-    AT(state, r)[2 * all + 2 * heads + h] = q;
+    AT(results.state, r)[all + h] = top;
+    AT(results.state, r)[all + heads + h] = l;
+    AT(results.state, r)[2 * all + 2 * heads + h] = q;
 })
-LOOP(attention_back, const int64_t all = k.width, heads = k.attention.heads; ROWS HEADS {
-    const float *p = AT(projected, r) + j0, t = AT(projected, r)[all + h];
-    float *d = AT(back, r) + j0, dt = 0.0f;
+LOOP(attention_back, const int64_t all = k.width, heads = k.gat.attention.heads; ROWS HEADS {
+    const float *p = AT(gat.projected, r) + j0, t = AT(gat.projected, r)[all + h];
+    float *d = AT(results.back, r) + j0, dt = 0.0f;
     HEAD d[j] = 0.0f;
     ENTRIES(k.at) {
-        const float *scores = AT(scores, c), *g = AT(gradient, c) + j0;
+        const float *scores = AT(gat.scores, c), *g = AT(gat.gradient, c) + j0;
         const float x = scores[h] + t, slope = x > 0.0f ? 1.0f : 0.2f;
         const float alpha = fminf(expf(slope * x - scores[heads + h]), 1.0f);
-        float product = -AT(gradient, c)[all + h];
+        float product = -AT(gat.gradient, c)[all + h];
         HEAD d[j] += alpha * g[j], product += p[j] * g[j];
         dt += slope * alpha * product;
     }
-    AT(back, r)[all + h] = dt;
-    AT(back, r)[all + heads + h] = 0.0f;
+    AT(results.back, r)[all + h] = dt;
+    AT(results.back, r)[all + heads + h] = 0.0f;
 })
 LOOP(attention_gradient, ROWS HEADS {
-    const float *g = k.g + r * k.ld + j0, *z = AT(closed, r) + j0;
-    float *back = AT(back, r) + j0, product = 0.0f;
+    const float *g = k.g + r * k.ld + j0, *z = AT(gat.closed, r) + j0;
+    float *back = AT(results.back, r) + j0, product = 0.0f;
     HEAD back[j] = g[j], product += g[j] * z[j];
-    AT(back, r)[k.width + h] = product;
+    AT(results.back, r)[k.width + h] = product;
 })
-LOOP(attention_own, const int64_t all = k.width, heads = k.attention.heads; ROWS HEADS {
-    const float *g = AT(gradient, r) + j0, *sloped = AT(closed, r) + all + 2 * heads + j0;
-    float own = -AT(gradient, r)[all + h] * AT(closed, r)[2 * all + 2 * heads + h];
+LOOP(attention_own, const int64_t all = k.width, heads = k.gat.attention.heads; ROWS HEADS {
+    const float *g = AT(gat.gradient, r) + j0, *sloped = AT(gat.closed, r) + all + 2 * heads + j0;
+    float own = -AT(gat.gradient, r)[all + h] * AT(gat.closed, r)[2 * all + 2 * heads + h];
     HEAD own += g[j] * sloped[j];
-    AT(back, r)[all + heads + h] += own;
+    AT(results.back, r)[all + heads + h] += own;
 })
 
 /* Norms */
@@ -282,33 +282,33 @@ SL_INLINE float inverse_of(float variance) { return 1.0f / sqrtf(variance + 1e-5
     const float inverse = inverse_of(variance / (float)k.width);
 LOOP(norm_row, ROWS {
     MOMENTS
-    COLUMNS k.z[i] = (k.h[i] - mean) * inverse * k.weight[j] + k.bias[j];
+    COLUMNS k.results.z[i] = (k.h[i] - mean) * inverse * k.weight[j] + k.bias[j];
 })
 LOOP(norm_row_back, ROWS {
     MOMENTS
     float first = 0.0f, second = 0.0f;
     COLUMNS first += k.weight[j] * k.g[i];
     COLUMNS second += k.weight[j] * k.g[i] * (k.h[i] - mean) * inverse;
-    COLUMNS k.z[i] = inverse * (k.weight[j] * k.g[i] - (first + (k.h[i] - mean) * inverse * second) / (float)k.width);
+    COLUMNS k.results.z[i] = inverse * (k.weight[j] * k.g[i] - (first + (k.h[i] - mean) * inverse * second) / (float)k.width);
 })
 #define INVERSE float inverse[SL_KERNEL_WIDTH]; \
     for (int64_t j = 0; j < k.width; j++) inverse[j] = inverse_of(k.variance[j]);
-LOOP(norm_batch, INVERSE ROWS COLUMNS k.z[i] = (k.h[i] - k.bias[j]) * inverse[j] * k.weight[j] + k.bias[j];)
+LOOP(norm_batch, INVERSE ROWS COLUMNS k.results.z[i] = (k.h[i] - k.bias[j]) * inverse[j] * k.weight[j] + k.bias[j];)
 LOOP(norm_batch_back, INVERSE const float share = 1.0f / (float)k.rows; ROWS COLUMNS {
     const float x = (k.h[i] - k.bias[j]) * inverse[j];
-    k.z[i] = k.weight[j] * inverse[j] * (k.g[i] - share * (k.bias[j] + x * k.weight[j]));
+    k.results.z[i] = k.weight[j] * inverse[j] * (k.g[i] - share * (k.bias[j] + x * k.weight[j]));
 })
 LOOP(norm_sums,
-    memset(k.sums, 0, (size_t)k.width * sizeof *k.sums);
-    memset(k.sums + k.ld, 0, (size_t)k.width * sizeof *k.sums);
-    ROWS COLUMNS k.sums[j] += (double)k.factor[r] * (double)k.h[i];
-    ROWS COLUMNS k.sums[k.ld + j] += (double)k.factor[r] * (double)k.h[i] * (double)k.h[i];)
+    memset(k.results.sums, 0, (size_t)k.width * sizeof *k.results.sums);
+    memset(k.results.sums + k.ld, 0, (size_t)k.width * sizeof *k.results.sums);
+    ROWS COLUMNS k.results.sums[j] += (double)k.factor[r] * (double)k.h[i];
+    ROWS COLUMNS k.results.sums[k.ld + j] += (double)k.factor[r] * (double)k.h[i] * (double)k.h[i];)
 LOOP(norm_gradient, INVERSE
-    memset(k.z, 0, (size_t)k.width * sizeof *k.z);
-    memset(k.z + k.ld, 0, (size_t)k.width * sizeof *k.z);
+    memset(k.results.z, 0, (size_t)k.width * sizeof *k.results.z);
+    memset(k.results.z + k.ld, 0, (size_t)k.width * sizeof *k.results.z);
     ROWS COLUMNS {
-        k.z[j] += k.g[i] * (k.h[i] - k.bias[j]) * inverse[j];
-        k.z[k.ld + j] += k.g[i];
+        k.results.z[j] += k.g[i] * (k.h[i] - k.bias[j]) * inverse[j];
+        k.results.z[k.ld + j] += k.g[i];
     })
 
 /* Losses */
@@ -320,27 +320,27 @@ LOOP(norm_gradient, INVERSE
     float sum = 0.0f;                                                \
     COLUMNS sum += expf(h[j] - h[top]);                              \
     const float logarithm = logf(sum) + h[top];
-LOOP(softmax, k.sums[0] = k.sums[1] = 0.0; ROWS {
+LOOP(softmax, k.results.sums[0] = k.results.sums[1] = 0.0; ROWS {
     LOGITS
-    COLUMNS k.z[i] = 0.5f * k.factor[r] * (expf(h[j] - logarithm) - (j == label ? 1.0f : 0.0f));
-    k.sums[0] += (double)(logarithm - h[label]);
-    k.sums[1] += top == label;
+    COLUMNS k.results.z[i] = 0.5f * k.factor[r] * (expf(h[j] - logarithm) - (j == label ? 1.0f : 0.0f));
+    k.results.sums[0] += (double)(logarithm - h[label]);
+    k.results.sums[1] += top == label;
 })
-LOOP(accuracy, memset(k.sums, 0, 8 * sizeof *k.sums); ROWS {
+LOOP(accuracy, memset(k.results.sums, 0, 8 * sizeof *k.results.sums); ROWS {
     LOGITS
-    k.sums[4 + k.target[2 * r + 1]] += (double)(logarithm - h[label]);
-    k.sums[k.target[2 * r + 1]] += top == label;
+    k.results.sums[4 + k.target[2 * r + 1]] += (double)(logarithm - h[label]);
+    k.results.sums[k.target[2 * r + 1]] += top == label;
 })
 #define SHARE (k.weight[j] * (0.1f / (float)k.width + (j == label ? 0.9f : 0.0f)))
-LOOP(softmax_weighted, k.sums[0] = k.sums[1] = 0.0; ROWS {
+LOOP(softmax_weighted, k.results.sums[0] = k.results.sums[1] = 0.0; ROWS {
     LOGITS
     float all = 0.0f, loss = 0.0f;
     COLUMNS all += SHARE, loss += SHARE * (logarithm - h[j]);
-    COLUMNS k.z[i] = 0.5f * k.factor[r] * (all * expf(h[j] - logarithm) - SHARE);
-    k.sums[0] += (double)loss;
-    k.sums[1] += top == label;
+    COLUMNS k.results.z[i] = 0.5f * k.factor[r] * (all * expf(h[j] - logarithm) - SHARE);
+    k.results.sums[0] += (double)loss;
+    k.results.sums[1] += top == label;
 })
-LOOP(loss_sigmoid, k.sums[0] = k.sums[1] = 0.0; ROWS {
+LOOP(loss_sigmoid, k.results.sums[0] = k.results.sums[1] = 0.0; ROWS {
     const float *y = (const float *)(k.values + r * (2 + k.width) + 2), scale = 0.5f / (float)k.width;
     float loss = 0.0f;
     bool right = true;
@@ -348,19 +348,19 @@ LOOP(loss_sigmoid, k.sums[0] = k.sums[1] = 0.0; ROWS {
         const float x = k.h[i], power = expf(-fabsf(x)), share = 1.0f / (1.0f + power);
         loss += fmaxf(x, 0.0f) - x * y[j] + log1pf(power);
         right &= (x > 0.0f) == (y[j] > 0.5f);
-        k.z[i] = scale * k.factor[r] * ((x < 0.0f ? power * share : share) - y[j]);
+        k.results.z[i] = scale * k.factor[r] * ((x < 0.0f ? power * share : share) - y[j]);
     }
-    k.sums[0] += (double)(loss / (float)k.width);
-    k.sums[1] += right;
+    k.results.sums[0] += (double)(loss / (float)k.width);
+    k.results.sums[1] += right;
 })
-LOOP(loss_square, k.sums[0] = k.sums[1] = 0.0; ROWS {
+LOOP(loss_square, k.results.sums[0] = k.results.sums[1] = 0.0; ROWS {
     const float *y = (const float *)(k.values + r * (2 + k.width) + 2), scale = 0.5f / (float)k.width;
     float loss = 0.0f;
     COLUMNS {
         loss += (k.h[i] - y[j]) * (k.h[i] - y[j]);
-        k.z[i] = 2.0f * scale * k.factor[r] * (k.h[i] - y[j]);
+        k.results.z[i] = 2.0f * scale * k.factor[r] * (k.h[i] - y[j]);
     }
-    k.sums[0] += (double)(loss / (float)k.width);
+    k.results.sums[0] += (double)(loss / (float)k.width);
 })
 
 #define NAME(loop) {#loop, loop}

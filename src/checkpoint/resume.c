@@ -40,7 +40,7 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
                replication = sl_config_is_given(given, "replication");
     const char *before = json_string_value(json_object_get(saved, "distribution"));
     const bool other =
-        distribution && (!before || sl_distribution_find(before) != config->distribution);
+        distribution && (!before || sl_distribution_find(before) != config->ranks.distribution);
     if (distribution || replication)
         leave(skip, "grid");
     if (distribution || grid)
@@ -59,15 +59,15 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
 
 static void choose_anew(struct sl_config *config, int ranks)
 {
-    const bool grid = config->grid.rows > 0;
+    const bool grid = config->ranks.grid.rows > 0;
     sl_note("--resume %s: --%s %s of the checkpoint does not fit %d ranks and is chosen anew",
-            config->resume, grid ? "grid" : "distribution",
+            config->files.resume, grid ? "grid" : "distribution",
             grid ? sl_config_text(config, "grid").text
                  : sl_config_word(config, "distribution").text,
             ranks);
-    config->replication = 0;
-    config->grid = (struct sl_grid){0, 0, 0};
-    config->distribution = NULL;
+    config->ranks.replication = 0;
+    config->ranks.grid = (struct sl_grid){0, 0, 0};
+    config->ranks.distribution = NULL;
 }
 
 /* Settle a distribution that the checkpoint's run left to the program. Unless it was a grid, it was
@@ -77,15 +77,16 @@ static void settle_distribution(struct sl_config *config, const bool *given, int
     struct sl_grid grid;
     if (sl_config_is_given(given, "distribution") || sl_config_is_given(given, "grid") ||
         sl_config_is_given(given, "replication") ||
-        config->groups.given) /* the distribution then cuts a group's ranks */
+        config->steps.groups.given) /* the distribution then cuts a group's ranks */
         return;
-    if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid)) {
+    if (sl_grid_choose(config->ranks.distribution, config->ranks.replication, config->ranks.grid,
+                       ranks, &grid)) {
         choose_anew(config, ranks);
         return;
     }
-    config->allow_inexact = false; /* nothing is left to choose */
-    if (ranks > 1 && config->grid.rows == 0 && !config->distribution)
-        config->distribution = sl_distribution_find("1d");
+    config->ranks.allow_inexact = false; /* nothing is left to choose */
+    if (ranks > 1 && config->ranks.grid.rows == 0 && !config->ranks.distribution)
+        config->ranks.distribution = sl_distribution_find("1d");
 }
 
 /* Settle --rows. Programs without --rows computed all rows. A given distribution or order may need
@@ -93,9 +94,9 @@ static void settle_distribution(struct sl_config *config, const bool *given, int
 static void settle_rows(struct sl_config *config, const bool *given, const json_t *saved)
 {
     const bool all = !json_object_get(saved, "rows") ||
-                     (config->rows == SL_ROWS_NEEDED && sl_config_check_batches(config));
+                     (config->steps.rows == SL_ROWS_NEEDED && sl_config_check_batches(config));
     if (all && !sl_config_is_given(given, "rows"))
-        config->rows = SL_ROWS_ALL;
+        config->steps.rows = SL_ROWS_ALL;
 }
 
 /* Reset saved options that this run cannot have: parts of several ranks on one rank, an order that
@@ -103,20 +104,21 @@ static void settle_rows(struct sl_config *config, const bool *given, const json_
 static int settle_others(struct sl_config *config, const bool *given, int ranks)
 {
     const struct sl_distribution_kind *kind = sl_config_kind(config);
-    const bool clones = kind->clones && config->order && !sl_order_is_none(config->order),
-               parts = kind->parts && config->order == &sl_order_double;
+    const bool clones =
+                   kind->clones && config->ranks.order && !sl_order_is_none(config->ranks.order),
+               parts = kind->parts && config->ranks.order == &sl_order_double;
     int code = 0;
     if ((clones || parts) && !sl_config_is_given(given, "order"))
-        config->order = NULL;
-    if (!code && ranks == 1 && !config->groups.given && sl_config_kind(config)->parts &&
+        config->ranks.order = NULL;
+    if (!code && ranks == 1 && !config->steps.groups.given && sl_config_kind(config)->parts &&
         !sl_config_is_given(given, "partition"))
-        code = sl_config_set_text(&config->partition, NULL);
-    if (config->instructions != SL_INSTRUCTIONS_AUTO &&
+        code = sl_config_set_text(&config->ranks.partition, NULL);
+    if (config->machine.instructions != SL_INSTRUCTIONS_AUTO &&
         !sl_config_is_given(given, "instructions") &&
-        config->instructions > sl_instructions_best()) {
+        config->machine.instructions > sl_instructions_best()) {
         sl_note("--resume %s: this processor lacks --instructions %s of the checkpoint",
-                config->resume, sl_instructions_names[config->instructions]);
-        config->instructions = SL_INSTRUCTIONS_AUTO;
+                config->files.resume, sl_instructions_names[config->machine.instructions]);
+        config->machine.instructions = SL_INSTRUCTIONS_AUTO;
     }
     return code;
 }
@@ -126,18 +128,18 @@ static void settle_partial_sums(struct sl_config *config, const bool *given, con
 {
     const char *before = json_string_value(json_object_get(saved, "delay"));
     const bool late = before && strcmp(before, "cd-0") != 0,
-               stays = sl_config_kind(config)->clones && config->delay != SL_DELAY_EXACT;
+               stays = sl_config_kind(config)->clones && config->ranks.delay != SL_DELAY_EXACT;
     if (late && stays && !json_object_get(saved, "partial-sums") &&
         !sl_config_is_given(given, "partial-sums"))
-        config->partial_sums = SL_PARTIAL_SUMS_UNSCALED;
+        config->ranks.partial_sums = SL_PARTIAL_SUMS_UNSCALED;
 }
 
 /* Settle --keep. A saved "best" may have been the program's choice, so the new run chooses by its
  * own data (sl_defaults_settle). */
 static void settle_keep(struct sl_config *config, const bool *given)
 {
-    if (config->keep == SL_KEEP_BEST && !sl_config_is_given(given, "keep"))
-        config->keep = SL_KEEP_AUTO;
+    if (config->training.keep == SL_KEEP_BEST && !sl_config_is_given(given, "keep"))
+        config->training.keep = SL_KEEP_AUTO;
 }
 
 /* Refuse other numbers of heads: the parameters have the same shapes, but belong to another
@@ -145,13 +147,13 @@ static void settle_keep(struct sl_config *config, const bool *given)
 static int check_heads(const struct sl_config *config, const bool *given, const json_t *saved)
 {
     static const char *const names[] = {"heads", "out-heads"};
-    const int64_t wanted[] = {config->heads, config->out_heads};
+    const int64_t wanted[] = {config->network.heads, config->network.out_heads};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const json_t *before = json_object_get(saved, names[k]);
         if (sl_config_is_given(given, names[k]) && json_is_integer(before) &&
             json_integer_value(before) != wanted[k])
             return sl_error(SL_ERR_USAGE, "--%s %lld: %s has %lld (expected the same)", names[k],
-                            (long long)wanted[k], config->resume,
+                            (long long)wanted[k], config->files.resume,
                             (long long)json_integer_value(before));
     }
     return 0;
@@ -163,16 +165,17 @@ static int check_norm(const struct sl_config *config, const bool *given, const j
     static const char name[] = "normalize-features";
     const char *before = json_string_value(json_object_get(saved, name));
     if (!sl_config_is_given(given, name) || !before ||
-        sl_choice_find(SL_CHOICES(SL_FEATURE_NORMS), before) == (int)config->normalize_features)
+        sl_choice_find(SL_CHOICES(SL_FEATURE_NORMS), before) ==
+            (int)config->features.normalize_features)
         return 0;
     return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", name,
-                    sl_config_word(config, name).text, config->resume, before);
+                    sl_config_word(config, name).text, config->files.resume, before);
 }
 
 int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
                    struct sl_checkpoint *checkpoint)
 {
-    int code = sl_checkpoint_read(config->resume, checkpoint);
+    int code = sl_checkpoint_read(config->files.resume, checkpoint);
     if (code)
         return code;
     const json_t *saved = json_object_get(checkpoint->description, "configuration");
@@ -182,7 +185,7 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     if (check_heads(config, given, saved) || check_norm(config, given, saved))
         return SL_ERR_USAGE;
     leave_others(config, given, saved, skip);
-    code = sl_options_from_json(sl_config_options, config, saved, skip, config->resume);
+    code = sl_options_from_json(sl_config_options, config, saved, skip, config->files.resume);
     if (code)
         return code;
     settle_distribution(config, given, ranks);

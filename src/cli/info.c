@@ -198,8 +198,8 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     struct sl_runtime alone = {.ranks = 1};
     struct sl_rates core;
     int code = sl_options_defaults(sl_config_options, &training);
-    training.layers = config->layers;
-    training.hidden = config->hidden;
+    training.network.layers = config->layers;
+    training.network.hidden = config->hidden;
     if (!code)
         code = sl_machine_probe(&machine);
     sl_rates_of_core(0, &core);

@@ -122,9 +122,9 @@ static int open_graph(struct planning *p, const char *path, int positionals)
         code = sl_run_check(&p->rt, &p->source, &p->options);
     if (!code)
         code = sl_run_settle(&p->rt, &p->source, &p->core, p->given, &p->options, NULL);
-    if (!code && p->options.order)
-        code =
-            sl_source_order(&p->rt, &p->source, p->options.order->name, (uint64_t)p->options.seed);
+    if (!code && p->options.ranks.order)
+        code = sl_source_order(&p->rt, &p->source, p->options.ranks.order->name,
+                               (uint64_t)p->options.training.seed);
     return code;
 }
 
@@ -142,7 +142,7 @@ static int select_rows(struct planning *p)
         return 0;
     int code = sl_needed_choose(&p->rt, &p->source, &p->options,
                                 sl_defaults_may_cache(&p->options, p->given), &p->rows);
-    if (code || p->options.rows != SL_ROWS_NEEDED)
+    if (code || p->options.steps.rows != SL_ROWS_NEEDED)
         return code;
     code = sl_source_settle_splits(&p->source);
     if (!code && sl_config_evaluates(&p->options))
@@ -286,7 +286,7 @@ static int predict(struct planning *p)
 /* Set the groups and the ranks of each. */
 static int parse_groups(const struct planning *p, struct sl_group_plan_options *groups)
 {
-    const struct sl_group_shape *shape = &p->options.groups;
+    const struct sl_group_shape *shape = &p->options.steps.groups;
     if (!shape->given)
         return 0;
     groups->groups = shape->groups;
@@ -310,7 +310,7 @@ static int plan_groups(struct planning *p)
                    .cuts = p->cuts,
                    .rates = &p->rates,
                    .core = &p->core,
-                   .parted = p->options.groups.given},
+                   .parted = p->options.steps.groups.given},
     };
     struct sl_batches_options batches;
     int code = sl_batches_parse(&p->options, &batches);
@@ -318,7 +318,7 @@ static int plan_groups(struct planning *p)
         code = parse_groups(p, &groups);
     if (code)
         return code;
-    const bool differs = p->options.groups.given || batches.sets > 1;
+    const bool differs = p->options.steps.groups.given || batches.sets > 1;
     if (p->config.like && differs)
         return sl_error(SL_ERR_USAGE, "--batches %s: expected a DATASET, not --like",
                         sl_config_text(&p->options, "batches").text);
@@ -422,13 +422,13 @@ static void print_groups(const struct planning *p, const json_t *rows)
         {0},
     };
     const struct sl_group_plan *best = find_fastest_groups(p);
-    if (p->options.batches.automatic)
+    if (p->options.steps.batches.automatic)
         printf("\n--batches co:auto: training counts the batches; co:R has a line of its own\n");
     if (p->groups == 0)
         return;
     printf("\n%s%s: shares and ms of the slowest group, and what groups wait for it, in the mean; "
            "rows, MB and messages of an epoch between all groups, and inside all groups\n\n",
-           p->options.groups.given ? "--groups " : "one group",
+           p->options.steps.groups.given ? "--groups " : "one group",
            sl_config_text(&p->options, "groups").text);
     sl_table_print(rows, columns);
     if (best)
@@ -492,7 +492,7 @@ static void print_rows(const struct planning *p)
 {
     if (p->rows.reason[0])
         printf("\nrows %s\n", p->rows.reason);
-    else if (p->options.rows == SL_ROWS_NEEDED)
+    else if (p->options.steps.rows == SL_ROWS_NEEDED)
         printf("\nrows needed: %.2g of the rows and %.2g of the adjacency entries, in the mean of "
                "the layers\n",
                p->rows.rows, p->rows.entries);
@@ -569,11 +569,11 @@ static int take_cut_options(struct planning *p, const bool *given)
         if (!given[o] && sl_config_is_given(p->given, name))
             continue;
         if (strcmp(name, "partial-sums") == 0)
-            p->options.partial_sums = p->config.partial_sums;
+            p->options.ranks.partial_sums = p->config.partial_sums;
         if (strcmp(name, "delay") == 0)
-            p->options.delay = p->config.delay;
+            p->options.ranks.delay = p->config.delay;
         if (strcmp(name, "partition") == 0 &&
-            sl_config_set_text(&p->options.partition, p->config.partition))
+            sl_config_set_text(&p->options.ranks.partition, p->config.partition))
             return SL_ERR_SYSTEM;
     }
     int code = sl_config_check_delay(&p->options);
@@ -626,7 +626,7 @@ static int run_plan(int argc, char **argv)
     int code = sl_bench_split(&part, argc, argv, &words);
     if (!code)
         code = parse(&p, &words, &positionals);
-    sl_talk(!p.config.quiet, p.options.verbose);
+    sl_talk(!p.config.quiet, p.options.files.verbose);
     if (!code)
         code = find_rates(&p);
     if (!code)

@@ -32,8 +32,8 @@ static int show_plan(struct sl_train_run *run)
         return 0;
     printf("memory of %s in MiB, the most of any kind on %s\n", run->path,
            run->rt.ranks > 1 ? "a rank" : "this machine");
-    if (run->config.recompute > 0)
-        printf("  with --recompute %d\n", run->config.recompute);
+    if (run->config.machine.recompute > 0)
+        printf("  with --recompute %d\n", run->config.machine.recompute);
     if (sl_config_has_batches(&run->config))
         printf("  with --batches %s\n", sl_config_text(&run->config, "batches").text);
     sl_train_print_evaluation(&run->config, &plan);
@@ -197,7 +197,7 @@ static struct sl_overlap_times sum_times(struct sl_runtime *rt,
 static int train(struct sl_train_run *run, const bool *given)
 {
     int code = sl_train_open(run, given);
-    if (!code && run->config.plan)
+    if (!code && run->config.files.plan)
         return show_plan(run);
     if (!code)
         code = sl_train_load(run);
@@ -207,15 +207,15 @@ static int train(struct sl_train_run *run, const bool *given)
     run->trainer.records.stop_requested = sl_stop_flag();
     sl_train_measure(run);
     sl_train_report_start(run);
-    if (run->rt.rank == 0 && !run->config.quiet)
+    if (run->rt.rank == 0 && !run->config.files.quiet)
         print_start(run);
-    if (run->rt.rank == 0 && !run->config.quiet && run->config.verbose)
+    if (run->rt.rank == 0 && !run->config.files.quiet && run->config.files.verbose)
         sl_train_print_choices(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
     sl_stop_release();
     sl_train_sum_traffic(run);
     const struct sl_overlap_times all = sum_times(&run->rt, &run->outcome.epoch_times);
-    if (run->rt.rank == 0 && !run->config.quiet && !run->outcome.broken)
+    if (run->rt.rank == 0 && !run->config.files.quiet && !run->outcome.broken)
         print_table(run, &all);
     sl_train_report_end(run);
     return code;
@@ -225,29 +225,29 @@ static int train(struct sl_train_run *run, const bool *given)
 static int name_log(struct sl_config *config)
 {
     char log[PATH_MAX];
-    if (config->report && sl_epoch_table_is(config->log))
+    if (config->files.report && sl_epoch_table_is(config->files.log))
         return sl_error(SL_ERR_USAGE,
                         "--log %s: --report draws a log of JSON lines (expected another ending "
                         "than .csv)",
-                        config->log);
-    if (!config->report || config->log)
+                        config->files.log);
+    if (!config->files.report || config->files.log)
         return 0;
-    snprintf(log, sizeof log, "%s.jsonl", config->report);
-    return sl_config_set_text(&config->log, log);
+    snprintf(log, sizeof log, "%s.jsonl", config->files.report);
+    return sl_config_set_text(&config->files.log, log);
 }
 
 static bool draws(const struct sl_train_run *run, const char *path)
 {
-    return path && !run->config.plan && run->rt.rank == 0;
+    return path && !run->config.files.plan && run->rt.rank == 0;
 }
 
 /* Check before the run that the programs that draw pictures exist. */
 static int probe_pictures(const struct sl_train_run *run)
 {
     int code = 0;
-    if (draws(run, run->config.report))
+    if (draws(run, run->config.files.report))
         code = sl_plot_probe();
-    if (!code && draws(run, run->config.dag) && sl_dag_is_drawn(run->config.dag))
+    if (!code && draws(run, run->config.files.dag) && sl_dag_is_drawn(run->config.files.dag))
         code = sl_dag_picture_probe();
     return code;
 }
@@ -258,10 +258,10 @@ static int draw_pictures(struct sl_train_run *run)
 {
     const struct sl_config *config = &run->config;
     int code = sl_report_close(&run->report);
-    if (!code && draws(run, config->report))
-        code = sl_page_write_log(config->log, config->report);
-    if (!code && draws(run, config->dag) && sl_dag_is_drawn(config->dag))
-        code = sl_dag_picture_draw(config->dag);
+    if (!code && draws(run, config->files.report))
+        code = sl_page_write_log(config->files.log, config->files.report);
+    if (!code && draws(run, config->files.dag) && sl_dag_is_drawn(config->files.dag))
+        code = sl_dag_picture_draw(config->files.dag);
     return code;
 }
 
@@ -278,7 +278,7 @@ static int run_train(int argc, char **argv)
     if (!code)
         code = name_log(&run.config);
     if (!code)
-        code = sl_train_start(&run, given, run.config.quiet);
+        code = sl_train_start(&run, given, run.config.files.quiet);
     if (!code) {
         code = sl_runtime_agree(&run.rt, probe_pictures(&run));
         if (!code)

@@ -55,7 +55,7 @@ static void print_rows(const struct sl_train_run *run)
     const struct sl_needed_choice *rows = &run->choice.rows;
     const int64_t validation = run->trainer.batches.validation.outer;
     print_choice("rows", sl_config_word(&run->config, "rows").text, rows->reason);
-    if (run->config.rows == SL_ROWS_NEEDED && !rows->reason[0])
+    if (run->config.steps.rows == SL_ROWS_NEEDED && !rows->reason[0])
         printf("  %-14s %.2g of the rows and %.2g of the adjacency entries, in the mean of the "
                "layers\n",
                "", rows->rows, rows->entries);
@@ -74,7 +74,7 @@ void sl_train_print_choices(const struct sl_train_run *run)
     print_rows(run);
     print_choice("distribution", sl_config_word(config, "distribution").text,
                  text_of(run->start, "grid_reason"));
-    if (config->groups.given)
+    if (config->steps.groups.given)
         print_choice("preload hops", sl_config_text(config, "preload-hops").text,
                      text_of(run->start, "preload_reason"));
     if (run->choice.parts[0])

@@ -439,9 +439,9 @@ int sl_group_plan_predict(struct sl_runtime *rt, const struct sl_source *source,
         code = sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
                         (long long)source->vertices);
     if (!code && options->groups > 1)
-        code = sl_source_find_parts(rt, source, options->groups, (uint64_t)config->seed,
-                                    config->partition, part);
-    if (!code && config->groups.given)
+        code = sl_source_find_parts(rt, source, options->groups, (uint64_t)config->training.seed,
+                                    config->ranks.partition, part);
+    if (!code && config->steps.groups.given)
         code = predict_exact(&p, part, list, count);
     if (!code && !batches.automatic && (batches.sampled || batches.sets > 1))
         code = predict_batches(&p, part, &batches, list, count);

@@ -96,7 +96,7 @@ static int fastest(const struct preload *p)
 static void settle(const struct preload *p, struct sl_config *config, char *reason)
 {
     const int best = fastest(p), all = p->epoch.most;
-    config->preload_hops = best < all ? best : SL_PRELOAD_ALL;
+    config->steps.preload_hops = best < all ? best : SL_PRELOAD_ALL;
     snprintf(
         reason, SL_PRELOAD_REASON,
         "%.8s: %.2g s of computing and %.2g s of messages predicted for an epoch; one hop: %.2g "
@@ -125,11 +125,11 @@ static int choose(struct sl_batches *b, struct sl_config *config, char *reason)
  * of columns, groups of unlike sizes may cut columns in unlike ways. */
 static bool may_refresh(const struct sl_batches *b)
 {
-    const struct sl_distribution_name *named = b->config->distribution;
-    const bool cuts = b->config->grid.rows > 0 || (named && named->cuts);
+    const struct sl_distribution_name *named = b->config->ranks.distribution;
+    const bool cuts = b->config->ranks.grid.rows > 0 || (named && named->cuts);
     const int64_t least = sl_runtime_least(b->rt, b->own.ranks),
                   most = -sl_runtime_least(b->rt, -b->own.ranks);
-    return b->config->delay != SL_DELAY_NEVER && (!cuts || least == most);
+    return b->config->ranks.delay != SL_DELAY_NEVER && (!cuts || least == most);
 }
 
 int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
@@ -143,7 +143,7 @@ int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
     if (!code && b.groups.count > 1 && may_refresh(&b))
         code = choose(&b, config, reason);
     else if (!code)
-        config->preload_hops = SL_PRELOAD_ALL;
+        config->steps.preload_hops = SL_PRELOAD_ALL;
     sl_batches_destroy(&b);
     return code;
 }

@@ -9,27 +9,27 @@
 static int read_hops(const struct sl_config *config, struct sl_batches_options *o)
 {
     enum { USUAL_FANOUT = 15 };
-    const bool usual = config->fanout < 0 || config->fanout == USUAL_FANOUT;
-    const int hops = config->max_hop;
-    if (hops == SL_NO_HOPS && config->fanout < 0)
+    const bool usual = config->steps.fanout < 0 || config->steps.fanout == USUAL_FANOUT;
+    const int hops = config->steps.max_hop;
+    if (hops == SL_NO_HOPS && config->steps.fanout < 0)
         return 0;
     if (hops == SL_ALL_HOPS)
         return usual ? 0
                      : sl_error(SL_ERR_USAGE, "--fanout %lld: expected no --max-hop all with it",
-                                (long long)config->fanout);
+                                (long long)config->steps.fanout);
     o->sampled = true;
     o->hops = hops == SL_NO_HOPS ? 1 : hops;
-    o->fanout = config->fanout < 0 ? USUAL_FANOUT : config->fanout;
+    o->fanout = config->steps.fanout < 0 ? USUAL_FANOUT : config->steps.fanout;
     return 0;
 }
 
 static int read_preload(const struct sl_config *config, struct sl_batches_options *o)
 {
-    if (config->preload_hops == SL_PRELOAD_ALL)
+    if (config->steps.preload_hops == SL_PRELOAD_ALL)
         return 0;
-    o->chooses_preload = config->preload_hops == SL_PRELOAD_AUTO;
-    o->preload = o->chooses_preload ? 1 : config->preload_hops;
-    if (!config->groups.given || o->sampled || o->kind->numbers > 0)
+    o->chooses_preload = config->steps.preload_hops == SL_PRELOAD_AUTO;
+    o->preload = o->chooses_preload ? 1 : config->steps.preload_hops;
+    if (!config->steps.groups.given || o->sampled || o->kind->numbers > 0)
         return sl_error(SL_ERR_USAGE,
                         "--preload-hops %s: expected --groups GxP with it, --max-hop all and "
                         "--batches full",
@@ -39,12 +39,12 @@ static int read_preload(const struct sl_config *config, struct sl_batches_option
 
 int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *o)
 {
-    *o = (struct sl_batches_options){.kind = config->batches.kind,
-                                     .sets = config->batches.sets,
-                                     .each = config->batches.each,
-                                     .automatic = config->batches.automatic,
+    *o = (struct sl_batches_options){.kind = config->steps.batches.kind,
+                                     .sets = config->steps.batches.sets,
+                                     .each = config->steps.batches.each,
+                                     .automatic = config->steps.batches.automatic,
                                      .hops = SL_ALL_HOPS,
-                                     .needed = config->rows == SL_ROWS_NEEDED};
+                                     .needed = config->steps.rows == SL_ROWS_NEEDED};
     if (o->each > o->sets)
         return sl_error(SL_ERR_USAGE, "--batches %s: expected at most as many clusters in a batch",
                         sl_config_text(config, "batches").text);
@@ -61,21 +61,23 @@ int sl_batches_check(const struct sl_config *config, const struct sl_source *sou
                ? 0
                : sl_error(SL_ERR_USAGE,
                           "%s%s%s--batches %s: %s has %lld vertices (expected at most %lld %s)",
-                          config->resume ? "--resume " : "", config->resume ? config->resume : "",
-                          config->resume ? ": " : "", sl_config_text(config, "batches").text,
+                          config->files.resume ? "--resume " : "",
+                          config->files.resume ? config->files.resume : "",
+                          config->files.resume ? ": " : "", sl_config_text(config, "batches").text,
                           source->path, (long long)source->vertices, (long long)source->vertices,
                           options.kind->alone ? "clusters" : "batches");
 }
 
 bool sl_batches_differ(const struct sl_config *config)
 {
-    return config->groups.given || sl_config_has_batches(config) || config->rows == SL_ROWS_NEEDED;
+    return config->steps.groups.given || sl_config_has_batches(config) ||
+           config->steps.rows == SL_ROWS_NEEDED;
 }
 
 struct sl_assembly sl_batches_whole(const struct sl_config *config)
 {
     struct sl_assembly options = sl_config_assembly(config);
-    if (!config->groups.given)
+    if (!config->steps.groups.given)
         return options;
     options.owners.kind = &sl_distribution_block;
     options.owners.distribution = NULL;
@@ -95,6 +97,6 @@ int sl_batches_options_steps(const struct sl_batches_options *o)
 bool sl_batches_read_aggregated(const struct sl_config *config,
                                 const struct sl_batches_options *options)
 {
-    const bool meets = !sl_config_kind(config)->clones || config->delay == SL_DELAY_EXACT;
+    const bool meets = !sl_config_kind(config)->clones || config->ranks.delay == SL_DELAY_EXACT;
     return sl_config_aggregates(config) && meets && !options->kind->alone && !options->sampled;
 }

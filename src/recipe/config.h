@@ -93,8 +93,8 @@ enum { SL_MOST_PARTS = 255 };
 /* --order double: rows and columns in two orders of their own (MG-GCN). */
 extern const struct sl_order sl_order_double;
 
-struct sl_config {
-    /* model */
+/* The model. */
+struct sl_config_network {
     enum sl_preset preset;
     const struct sl_model_kind *model;
     const struct sl_aggregator *aggregator;
@@ -103,11 +103,18 @@ struct sl_config {
     double teleport;
     bool bias;
     enum sl_norm norm;
+};
+
+/* The features, and the first products with them. */
+struct sl_config_features {
     enum sl_feature_norm normalize_features;
     enum sl_form feature_form;
     bool cache_aggregate;
     enum sl_first_product product_order;
-    /* optimisation */
+};
+
+/* The optimisation. */
+struct sl_config_training {
     int64_t epochs, seed;
     double dropout, input_dropout, attention_dropout;
     const struct sl_loss *loss;     /* NULL: auto */
@@ -124,11 +131,19 @@ struct sl_config {
     double step_factor;
     int64_t patience, eval_every;
     enum sl_keep keep;
-    /* batches */
+};
+
+/* The graph of an optimizer step. */
+struct sl_config_steps {
     struct sl_batches_choice batches;
     int max_hop, preload_hops; /* recipe/values.h */
     int64_t fanout, resample;
-    /* sub-models */
+    enum sl_step_rows rows;
+    struct sl_group_shape groups;
+};
+
+/* Sub-models, which have units of the layers. */
+struct sl_config_units {
     int64_t submodels, local_steps, rounds;
     enum sl_share share;
     enum sl_unit_sums unit_sums;
@@ -136,16 +151,18 @@ struct sl_config {
     struct sl_unit_shares submodel_share;
     struct sl_split_layers split_layers;
     char *store;
-    int64_t
-        shard_bytes; /* no option: the most that a shard of the store has, in tests; 0: default */
+    int64_t shard_bytes; /* no option: most bytes of a shard of the store, in tests; 0: default */
     bool reset_optimizer;
-    bool predicts; /* no option: a trained model is applied, and nothing is trained */
-    /* splits */
+};
+
+/* The splits of the vertices. */
+struct sl_config_splits {
     struct sl_split_rule split; /* with seed 0; the seed: */
     int64_t split_seed;
-    /* execution */
-    enum sl_step_rows rows;
-    struct sl_group_shape groups;
+};
+
+/* How ranks share the graph. */
+struct sl_config_ranks {
     const struct sl_distribution_name *distribution; /* NULL: auto */
     const struct sl_order *order;                    /* NULL: auto */
     char *partition;
@@ -156,22 +173,42 @@ struct sl_config {
     enum sl_sum_order sum_order;
     enum sl_balance balance;
     int64_t replication, exact_epochs;
-    bool cache_adjacency, allow_inexact;
+    bool allow_inexact;
+};
+
+/* How a rank computes. */
+struct sl_config_machine {
+    bool cache_adjacency;
     int64_t tiles, block_columns, workers;
     enum sl_spmm_kernel spmm;
     enum sl_precision precision;
     enum sl_device device;
     enum sl_instructions instructions;
     char *scheduler;
-    int64_t stop_after;
-    bool plan, overlap;
+    bool overlap;
     int recompute; /* recipe/values.h */
-    bool profile;
-    /* files */
+};
+
+/* What a run reads, writes and prints, and when it ends. */
+struct sl_config_files {
     char *config, *log, *dag, *trace, *report, *checkpoint, *resume;
     struct sl_epoch_range trace_epochs;
-    int64_t checkpoint_every;
-    bool quiet, verbose;
+    int64_t checkpoint_every, stop_after;
+    bool plan, profile, quiet, verbose;
+};
+
+/* All options of a run. */
+struct sl_config {
+    struct sl_config_network network;
+    struct sl_config_features features;
+    struct sl_config_training training;
+    struct sl_config_steps steps;
+    struct sl_config_units units;
+    struct sl_config_splits splits;
+    struct sl_config_ranks ranks;
+    struct sl_config_machine machine;
+    struct sl_config_files files;
+    bool predicts; /* no option: a trained model is applied, and nothing is trained */
 };
 
 /* The table of struct sl_config, of at most so many rows. */
@@ -251,7 +288,7 @@ struct sl_training sl_config_training(const struct sl_config *config,
 /* Whether steps train on batches. */
 static inline bool sl_config_has_batches(const struct sl_config *config)
 {
-    return config->batches.kind->numbers > 0;
+    return config->steps.batches.kind->numbers > 0;
 }
 
 /* Whether a run trains sub-models, and whether these are an ensemble: one round is the whole run,

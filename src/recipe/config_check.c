@@ -12,45 +12,48 @@
 
 int sl_config_check_delay(const struct sl_config *config)
 {
-    if (sl_config_reducer(config)->outputs > 1 && config->delay > 0)
+    if (sl_config_reducer(config)->outputs > 1 && config->ranks.delay > 0)
         return sl_error(SL_ERR_USAGE,
                         "--delay %s: --aggregator %s has no gradient of a neighbour that was met "
                         "some epochs ago (expected cd-0 or 0c)",
-                        sl_config_text(config, "delay").text, config->aggregator->name);
+                        sl_config_text(config, "delay").text, config->network.aggregator->name);
     return 0;
 }
 
 static bool is_auto(const struct sl_config *config)
 {
-    return !config->distribution && config->grid.rows == 0 && !config->replication;
+    return !config->ranks.distribution && config->ranks.grid.rows == 0 &&
+           !config->ranks.replication;
 }
 
 static int check_vertex_cut(const struct sl_config *config)
 {
     if (sl_config_check_delay(config))
         return SL_ERR_USAGE;
-    if (config->allow_inexact && !is_auto(config))
+    if (config->ranks.allow_inexact && !is_auto(config))
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected --distribution auto with it");
-    if (config->exact_epochs > 0 && !config->allow_inexact && config->delay == SL_DELAY_EXACT)
+    if (config->ranks.exact_epochs > 0 && !config->ranks.allow_inexact &&
+        config->ranks.delay == SL_DELAY_EXACT)
         return sl_error(SL_ERR_USAGE,
                         "--exact-epochs %lld: expected --delay cd-R or 0c with it, or "
                         "--allow-inexact: with cd-0 all epochs are exact",
-                        (long long)config->exact_epochs);
+                        (long long)config->ranks.exact_epochs);
     if (!sl_config_kind(config)->clones) {
-        if (config->delay != SL_DELAY_EXACT && !config->allow_inexact && !config->groups.given)
+        if (config->ranks.delay != SL_DELAY_EXACT && !config->ranks.allow_inexact &&
+            !config->steps.groups.given)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
                             sl_config_text(config, "delay").text);
-        if (config->partial_sums != SL_PARTIAL_SUMS_SCALED && !config->allow_inexact)
+        if (config->ranks.partial_sums != SL_PARTIAL_SUMS_SCALED && !config->ranks.allow_inexact)
             return sl_error(SL_ERR_USAGE,
                             "--partial-sums %s: expected --distribution vertex-cut with it",
                             sl_config_word(config, "partial-sums").text);
         return 0;
     }
-    if (config->order && !sl_order_is_none(config->order))
+    if (config->ranks.order && !sl_order_is_none(config->ranks.order))
         return sl_error(SL_ERR_USAGE,
                         "--order %s: a vertex-cut takes vertices as the dataset has them (expected "
                         "none; starling convert --order stores another order)",
-                        config->order->name);
+                        config->ranks.order->name);
     return 0;
 }
 
@@ -61,14 +64,14 @@ static bool is_probability(double p)
 
 static int check_recompute(const struct sl_config *config)
 {
-    if (config->recompute > 0 && !config->model->recomputes)
+    if (config->machine.recompute > 0 && !config->network.model->recomputes)
         return sl_error(SL_ERR_USAGE, "--recompute %d: --model %s has no blocks (expected resgcn)",
-                        config->recompute, config->model->name);
-    if (config->recompute > 1 && config->delay > 0)
+                        config->machine.recompute, config->network.model->name);
+    if (config->machine.recompute > 1 && config->ranks.delay > 0)
         return sl_error(SL_ERR_USAGE,
                         "--recompute %d: with --delay %s, sums are not the same a second time "
                         "(expected cd-0 or 0c)",
-                        config->recompute, sl_config_text(config, "delay").text);
+                        config->machine.recompute, sl_config_text(config, "delay").text);
     return 0;
 }
 
@@ -79,18 +82,19 @@ static int check_reducer(const struct sl_config *config)
         return 0;
     return sl_error(SL_ERR_USAGE,
                     "--precision %s: --aggregator %s has float32 alone (expected fp32 or tf32)",
-                    sl_config_word(config, "precision").text, config->aggregator->name);
+                    sl_config_word(config, "precision").text, config->network.aggregator->name);
 }
 
 /* Refuse options that attention is not defined with. */
 int sl_config_check_attention(const struct sl_config *config)
 {
-    if (config->model != &sl_model_gat)
+    if (config->network.model != &sl_model_gat)
         return 0;
     if (sl_config_hidden(config) > SL_ATTENTION_COLUMNS)
         return sl_error(SL_ERR_USAGE,
                         "--heads %lld of --hidden %lld: expected at most %d columns together",
-                        (long long)config->heads, (long long)config->hidden, SL_ATTENTION_COLUMNS);
+                        (long long)config->network.heads, (long long)config->network.hidden,
+                        SL_ATTENTION_COLUMNS);
     if (sl_config_type(config) != SL_FLOAT32)
         return sl_error(SL_ERR_USAGE,
                         "--precision %s: --model gat has float32 alone (expected "
@@ -102,8 +106,8 @@ int sl_config_check_attention(const struct sl_config *config)
 const char *sl_config_reads_all(const struct sl_config *config)
 {
     struct sl_batches_options options;
-    const bool normalizes =
-        config->model == &sl_model_resgcn && config->block_norm->layer->averages > 0;
+    const bool normalizes = config->network.model == &sl_model_resgcn &&
+                            config->network.block_norm->layer->averages > 0;
     if (normalizes)
         return "--block-norm batch has the statistics of all rows";
     if (sl_batches_parse(config, &options))
@@ -113,14 +117,14 @@ const char *sl_config_reads_all(const struct sl_config *config)
     return sl_config_kind(config)->clones ? "clones of few vertices have other gradients"
            : options.sampled              ? "a sample is drawn around all vertices of a step"
            : options.kind->alone          ? "--batches clusters trains on all rows of its clusters"
-           : config->groups.given && (options.preload > 0 || options.chooses_preload)
+           : config->steps.groups.given && (options.preload > 0 || options.chooses_preload)
                ? "--preload-hops takes rows that other groups compute"
                : NULL;
 }
 
 int sl_config_check_rows(const struct sl_config *config)
 {
-    const char *reader = config->rows == SL_ROWS_NEEDED ? sl_config_reads_all(config) : NULL;
+    const char *reader = config->steps.rows == SL_ROWS_NEEDED ? sl_config_reads_all(config) : NULL;
     return reader ? sl_error(SL_ERR_USAGE, "--rows needed: %s (expected all or auto)", reader) : 0;
 }
 
@@ -129,32 +133,32 @@ int sl_config_check_batches(const struct sl_config *config)
     struct sl_batches_options options;
     if (sl_batches_parse(config, &options))
         return SL_ERR_USAGE;
-    if (config->groups.given && config->allow_inexact)
+    if (config->steps.groups.given && config->ranks.allow_inexact)
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected no --groups with it");
     if (options.sampled && (options.kind->alone || !sl_batches_differ(config)))
-        return config->max_hop != SL_NO_HOPS
+        return config->steps.max_hop != SL_NO_HOPS
                    ? sl_error(SL_ERR_USAGE,
                               "--max-hop %s: expected --groups GxP or --batches co:R with it",
                               sl_config_text(config, "max-hop").text)
                    : sl_error(SL_ERR_USAGE,
                               "--fanout %lld: expected --groups GxP or --batches co:R with it",
-                              (long long)config->fanout);
-    if (config->resample > 0 && !options.sampled)
+                              (long long)config->steps.fanout);
+    if (config->steps.resample > 0 && !options.sampled)
         return sl_error(SL_ERR_USAGE, "--resample %lld: expected --max-hop N or --fanout K with it",
-                        (long long)config->resample);
+                        (long long)config->steps.resample);
     if (!sl_batches_differ(config))
         return 0;
     if (sl_config_check_rows(config))
         return SL_ERR_USAGE;
-    if (config->order == &sl_order_double)
+    if (config->ranks.order == &sl_order_double)
         return sl_error(SL_ERR_USAGE, "--order double: expected another order with --groups, "
                                       "--batches or --rows needed");
     const bool clones = sl_config_kind(config)->clones;
-    if (config->delay > 0 && (clones || options.preload == 0 || options.chooses_preload))
+    if (config->ranks.delay > 0 && (clones || options.preload == 0 || options.chooses_preload))
         return sl_error(SL_ERR_USAGE,
                         "--delay %s: expected --groups GxP and --preload-hops N with it, or cd-0",
                         sl_config_text(config, "delay").text);
-    if (config->delay == SL_DELAY_NEVER && !clones)
+    if (config->ranks.delay == SL_DELAY_NEVER && !clones)
         return sl_error(SL_ERR_USAGE, "--delay 0c: expected --distribution vertex-cut with it");
     return 0;
 }
@@ -162,16 +166,16 @@ int sl_config_check_batches(const struct sl_config *config)
 /* Latin squares have blocks of one size, and scaled sums one factor. */
 static int check_shares(const struct sl_config *config)
 {
-    const struct sl_unit_shares *shares = &config->submodel_share;
-    if (shares->kind == SL_UNITS_GIVEN && shares->given.count != config->submodels)
+    const struct sl_unit_shares *shares = &config->units.submodel_share;
+    if (shares->kind == SL_UNITS_GIVEN && shares->given.count != config->units.submodels)
         return sl_error(SL_ERR_USAGE,
                         "--submodel-share %s: expected equal, auto, or %lld numbers with commas "
                         "between them",
                         sl_config_text(config, "submodel-share").text,
-                        (long long)config->submodels);
+                        (long long)config->units.submodels);
     if (shares->kind != SL_UNITS_EQUAL &&
-        (config->partition_units == SL_ROUNDS_LATIN || config->unit_sums == SL_UNIT_SUMS_SCALED ||
-         config->share == SL_SHARE_COPIES))
+        (config->units.partition_units == SL_ROUNDS_LATIN ||
+         config->units.unit_sums == SL_UNIT_SUMS_SCALED || config->units.share == SL_SHARE_COPIES))
         return sl_error(SL_ERR_USAGE,
                         "--submodel-share %s: expected no --partition-units latin, no --unit-sums "
                         "scaled and no --share copies with it",
@@ -182,65 +186,66 @@ static int check_shares(const struct sl_config *config)
 /* Options of sub-models, and what sub-models do not go with. */
 static int check_submodels(const struct sl_config *config)
 {
-    const char *alone = config->local_steps > 1                         ? "local-steps"
-                        : config->rounds > 0                            ? "rounds"
-                        : config->share != SL_SHARE_BLOCKS              ? "share"
-                        : config->partition_units != SL_ROUNDS_RANDOM   ? "partition-units"
-                        : !config->split_layers.all                     ? "split-layers"
-                        : config->store                                 ? "store"
-                        : config->submodel_share.kind != SL_UNITS_EQUAL ? "submodel-share"
-                        : config->unit_sums != SL_UNIT_SUMS_PUBLISHED   ? "unit-sums"
-                        : config->reset_optimizer                       ? "reset-optimizer"
-                                                                        : NULL;
-    if (config->eval_every < 0 && config->patience > 0)
+    const char *alone = config->units.local_steps > 1                         ? "local-steps"
+                        : config->units.rounds > 0                            ? "rounds"
+                        : config->units.share != SL_SHARE_BLOCKS              ? "share"
+                        : config->units.partition_units != SL_ROUNDS_RANDOM   ? "partition-units"
+                        : !config->units.split_layers.all                     ? "split-layers"
+                        : config->units.store                                 ? "store"
+                        : config->units.submodel_share.kind != SL_UNITS_EQUAL ? "submodel-share"
+                        : config->units.unit_sums != SL_UNIT_SUMS_PUBLISHED   ? "unit-sums"
+                        : config->units.reset_optimizer                       ? "reset-optimizer"
+                                                                              : NULL;
+    if (config->training.eval_every < 0 && config->training.patience > 0)
         return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --patience 0 with it");
-    if (config->eval_every < 0 && config->keep == SL_KEEP_BEST)
+    if (config->training.eval_every < 0 && config->training.keep == SL_KEEP_BEST)
         return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --keep last with it");
-    if (config->submodels == 0 && alone)
+    if (config->units.submodels == 0 && alone)
         return sl_error(SL_ERR_USAGE, "--%s: expected --submodels M with it", alone);
-    if (config->submodels == 0)
+    if (config->units.submodels == 0)
         return 0;
     if (sl_config_has_own_layer(config))
         return sl_error(SL_ERR_USAGE,
                         "--submodels %lld: --block-norm %s has parameters of a program, which are "
                         "not cut (expected row or batch)",
-                        (long long)config->submodels, sl_config_word(config, "block-norm").text);
+                        (long long)config->units.submodels,
+                        sl_config_word(config, "block-norm").text);
     if (check_shares(config))
         return SL_ERR_USAGE;
-    if (config->share == SL_SHARE_COPIES &&
-        (!config->split_layers.all || config->partition_units != SL_ROUNDS_RANDOM))
+    if (config->units.share == SL_SHARE_COPIES &&
+        (!config->units.split_layers.all || config->units.partition_units != SL_ROUNDS_RANDOM))
         return sl_error(SL_ERR_USAGE,
                         "--share copies: no units are cut (expected no --split-layers, no "
                         "--partition-units and no --unit-sums)");
-    if (config->share == SL_SHARE_NONE &&
-        (config->local_steps > 1 || config->rounds > 0 || config->reset_optimizer ||
-         config->partition_units != SL_ROUNDS_RANDOM ||
-         config->unit_sums != SL_UNIT_SUMS_PUBLISHED))
+    if (config->units.share == SL_SHARE_NONE &&
+        (config->units.local_steps > 1 || config->units.rounds > 0 ||
+         config->units.reset_optimizer || config->units.partition_units != SL_ROUNDS_RANDOM ||
+         config->units.unit_sums != SL_UNIT_SUMS_PUBLISHED))
         return sl_error(SL_ERR_USAGE,
                         "--share none: one round is the whole run (expected no --local-steps, no "
                         "--rounds, no --reset-optimizer, no --partition-units and no --unit-sums)");
-    if (config->share == SL_SHARE_NONE && config->patience > 0)
+    if (config->units.share == SL_SHARE_NONE && config->training.patience > 0)
         return sl_error(SL_ERR_USAGE,
                         "--share none: an ensemble keeps its last weights (expected --patience 0)");
-    if (config->share == SL_SHARE_NONE && config->keep == SL_KEEP_BEST)
+    if (config->units.share == SL_SHARE_NONE && config->training.keep == SL_KEEP_BEST)
         return sl_error(SL_ERR_USAGE,
                         "--share none: an ensemble keeps its last weights (expected --keep last)");
     struct sl_batches_options options;
     if (sl_batches_parse(config, &options) || options.sampled ||
-        config->preload_hops != SL_PRELOAD_ALL)
+        config->steps.preload_hops != SL_PRELOAD_ALL)
         return sl_error(SL_ERR_USAGE,
                         "--submodels %lld: each group has the whole graph (expected no "
                         "--preload-hops, no --max-hop and no --fanout)",
-                        (long long)config->submodels);
-    if (config->exact_epochs > 0 || config->delay > 0)
+                        (long long)config->units.submodels);
+    if (config->ranks.exact_epochs > 0 || config->ranks.delay > 0)
         return sl_error(SL_ERR_USAGE, "--submodels %lld: expected --delay cd-0 or 0c",
-                        (long long)config->submodels);
+                        (long long)config->units.submodels);
     return 0;
 }
 
 static int check_trace(const struct sl_config *config)
 {
-    return config->trace || config->trace_epochs.first == 0
+    return config->files.trace || config->files.trace_epochs.first == 0
                ? 0
                : sl_error(SL_ERR_USAGE, "--trace-epochs %s: expected --trace FILE with it",
                           sl_config_text(config, "trace-epochs").text);
@@ -248,49 +253,49 @@ static int check_trace(const struct sl_config *config)
 
 int sl_config_check(const struct sl_config *config)
 {
-    if (!is_probability(config->attention_dropout))
+    if (!is_probability(config->training.attention_dropout))
         return sl_error(
             SL_ERR_USAGE,
             "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
-            config->attention_dropout);
+            config->training.attention_dropout);
     if (check_reducer(config) || sl_config_check_attention(config) || check_recompute(config) ||
         check_trace(config))
         return SL_ERR_USAGE;
-    if (config->order == &sl_order_double && config->model->one_order)
+    if (config->ranks.order == &sl_order_double && config->network.model->one_order)
         return sl_error(SL_ERR_USAGE,
                         "--order double: --model %s needs a vertex and its neighbours in one order "
                         "(expected another order)",
-                        config->model->name);
-    if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
+                        config->network.model->name);
+    if (config->training.input_dropout < 0.0 && config->training.input_dropout != -1.0)
         return sl_error(
             SL_ERR_USAGE,
             "--input-dropout %g: expected a probability below 1, or -1 for that of --dropout",
-            config->input_dropout);
-    if (sl_config_standardizes(config) && config->feature_form == SL_FORM_CSR)
+            config->training.input_dropout);
+    if (sl_config_standardizes(config) && config->features.feature_form == SL_FORM_CSR)
         return sl_error(SL_ERR_USAGE,
                         "--normalize-features standard: columns lose their zeros (expected "
                         "--feature-form dense, or auto)");
     enum sl_instructions level;
-    const int known = sl_instructions_choose(config->instructions, &level);
+    const int known = sl_instructions_choose(config->machine.instructions, &level);
     if (known)
         return known;
-    if (config->order == &sl_order_double && !sl_config_loops(config))
+    if (config->ranks.order == &sl_order_double && !sl_config_loops(config))
         return sl_error(SL_ERR_USAGE,
                         "--order double: --aggregator %s adds a vertex to its neighbours, which "
                         "are in another order then (expected --aggregator gcn, or one order)",
-                        config->aggregator->name);
+                        config->network.aggregator->name);
     const struct sl_distribution_kind *kind = sl_config_kind(config);
     if (sl_config_check_batches(config) || check_submodels(config))
         return SL_ERR_USAGE;
-    if (config->partition && !config->groups.given && !kind->parts && !kind->clones)
+    if (config->ranks.partition && !config->steps.groups.given && !kind->parts && !kind->clones)
         return sl_error(SL_ERR_USAGE,
                         "--partition %s: expected --distribution halo, cover or vertex-cut with it",
-                        config->partition);
-    if (config->grid.rows > 0 && config->distribution &&
-        config->distribution->kind != &sl_distribution_block)
+                        config->ranks.partition);
+    if (config->ranks.grid.rows > 0 && config->ranks.distribution &&
+        config->ranks.distribution->kind != &sl_distribution_block)
         return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution %s with it",
-                        sl_config_text(config, "grid").text, config->distribution->name);
-    if (kind->parts && config->order == &sl_order_double)
+                        sl_config_text(config, "grid").text, config->ranks.distribution->name);
+    if (kind->parts && config->ranks.order == &sl_order_double)
         return sl_error(SL_ERR_USAGE,
                         "--order double: rows and columns need the same parts with --distribution "
                         "%s (expected another order, or a grid)",
@@ -298,7 +303,7 @@ int sl_config_check(const struct sl_config *config)
     const int code = check_vertex_cut(config);
     if (code)
         return code;
-    if (config->checkpoint_every && !config->checkpoint)
+    if (config->files.checkpoint_every && !config->files.checkpoint)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;
 }
@@ -320,7 +325,8 @@ static const struct {
 /* Whether the model has the options of row k. */
 static bool has_row(const struct sl_config *config, size_t k)
 {
-    return config->model == of_models[k].model[0] || config->model == of_models[k].model[1];
+    return config->network.model == of_models[k].model[0] ||
+           config->network.model == of_models[k].model[1];
 }
 
 int sl_config_check_given(const struct sl_config *config, const bool *given)
@@ -329,8 +335,8 @@ int sl_config_check_given(const struct sl_config *config, const bool *given)
         if (sl_config_is_given(given, of_models[k].option) && !has_row(config, k))
             return sl_error(SL_ERR_USAGE,
                             "--%s: --model %s does not have it (expected --model %s%s%s)",
-                            of_models[k].option, config->model->name, of_models[k].model[0]->name,
-                            of_models[k].model[1] ? " or " : "",
+                            of_models[k].option, config->network.model->name,
+                            of_models[k].model[0]->name, of_models[k].model[1] ? " or " : "",
                             of_models[k].model[1] ? of_models[k].model[1]->name : "");
     return 0;
 }

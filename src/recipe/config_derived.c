@@ -10,47 +10,48 @@
 
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config)
 {
-    return config->grid.rows > 0 || !config->distribution ? &sl_distribution_block
-                                                          : config->distribution->kind;
+    return config->ranks.grid.rows > 0 || !config->ranks.distribution
+               ? &sl_distribution_block
+               : config->ranks.distribution->kind;
 }
 
 static bool has_scaled_sums(const struct sl_config *config)
 {
-    return sl_config_kind(config)->clones && config->delay != SL_DELAY_EXACT &&
-           config->partial_sums == SL_PARTIAL_SUMS_SCALED && config->submodels == 0;
+    return sl_config_kind(config)->clones && config->ranks.delay != SL_DELAY_EXACT &&
+           config->ranks.partial_sums == SL_PARTIAL_SUMS_SCALED && config->units.submodels == 0;
 }
 
 int64_t sl_config_exact_epochs(const struct sl_config *config)
 {
-    if (config->exact_epochs >= 0)
-        return config->exact_epochs;
+    if (config->ranks.exact_epochs >= 0)
+        return config->ranks.exact_epochs;
     if (!has_scaled_sums(config))
         return 0;
-    return sl_config_epochs(config) / (config->delay == SL_DELAY_NEVER ? 5 : 10);
+    return sl_config_epochs(config) / (config->ranks.delay == SL_DELAY_NEVER ? 5 : 10);
 }
 
 struct sl_split_rule sl_config_split(const struct sl_config *config)
 {
-    struct sl_split_rule rule = config->split;
-    rule.seed = (uint64_t)config->split_seed;
+    struct sl_split_rule rule = config->splits.split;
+    rule.seed = (uint64_t)config->splits.split_seed;
     return rule;
 }
 
 static bool is_gat(const struct sl_config *config)
 {
-    return config->model == &sl_model_gat;
+    return config->network.model == &sl_model_gat;
 }
 
 static bool is_sage(const struct sl_config *config)
 {
-    return config->model == &sl_model_sage;
+    return config->network.model == &sl_model_sage;
 }
 
 /* GraphSAGE with the aggregator gcn is a graph convolution with another norm. */
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
 {
-    const bool means = is_sage(config) && config->aggregator == &sl_aggregator_gcn;
-    return means ? &sl_layer_gcn : config->model->neighbours;
+    const bool means = is_sage(config) && config->network.aggregator == &sl_aggregator_gcn;
+    return means ? &sl_layer_gcn : config->network.model->neighbours;
 }
 
 bool sl_config_loops(const struct sl_config *config)
@@ -60,7 +61,7 @@ bool sl_config_loops(const struct sl_config *config)
 
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 {
-    const struct sl_reducer *named = is_sage(config) ? config->aggregator->reducer : NULL;
+    const struct sl_reducer *named = is_sage(config) ? config->network.aggregator->reducer : NULL;
     if (is_gat(config))
         return &sl_reduce_attention;
     return named ? named : &sl_reduce_sum;
@@ -68,49 +69,49 @@ const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 
 enum sl_norm sl_config_norm(const struct sl_config *config)
 {
-    if (is_sage(config) && !config->aggregator->reducer) /* gcn and mean */
+    if (is_sage(config) && !config->network.aggregator->reducer) /* gcn and mean */
         return SL_NORM_COUNT;
-    if (!sl_config_layer(config)->normalized || config->model->unscaled)
+    if (!sl_config_layer(config)->normalized || config->network.model->unscaled)
         return SL_NORM_NONE;
-    return config->norm;
+    return config->network.norm;
 }
 
 struct sl_objective sl_config_objective(const struct sl_config *config)
 {
-    const struct sl_loss *loss = config->loss ? config->loss : &sl_loss_softmax;
+    const struct sl_loss *loss = config->training.loss ? config->training.loss : &sl_loss_softmax;
     const struct sl_metric *suitable =
-        config->decision == SL_DECIDE_TOP ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
-    const struct sl_metric *metric = config->metric ? config->metric : suitable;
+        config->training.decision == SL_DECIDE_TOP ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
+    const struct sl_metric *metric = config->training.metric ? config->training.metric : suitable;
     return (struct sl_objective){
         .loss = loss,
         .metric = metric,
         .shown = sl_metric_shown(loss, metric),
-        .decision = config->decision,
-        .smoothing = config->label_smoothing,
-        .balanced = config->class_weights == SL_CLASS_WEIGHTS_BALANCED,
+        .decision = config->training.decision,
+        .smoothing = config->training.label_smoothing,
+        .balanced = config->training.class_weights == SL_CLASS_WEIGHTS_BALANCED,
     };
 }
 
 bool sl_config_has_own_layer(const struct sl_config *config)
 {
-    return config->model == &sl_model_resgcn && config->block_norm->layer->own;
+    return config->network.model == &sl_model_resgcn && config->network.block_norm->layer->own;
 }
 
 /* Return the units of a hidden layer in the smallest sub-model; of attention, all heads are cut
  * alike. */
 static int64_t least_units(const struct sl_config *config)
 {
-    const struct sl_unit_shares *shares = &config->submodel_share;
+    const struct sl_unit_shares *shares = &config->units.submodel_share;
     int64_t least = INT64_MAX, all = 0;
-    if (config->submodels < 2 || config->share == SL_SHARE_COPIES || is_gat(config) ||
-        !config->split_layers.all)
+    if (config->units.submodels < 2 || config->units.share == SL_SHARE_COPIES || is_gat(config) ||
+        !config->units.split_layers.all)
         return 0;
-    for (int64_t p = 0; p < config->submodels; p++) {
+    for (int64_t p = 0; p < config->units.submodels; p++) {
         const int64_t share = shares->kind == SL_UNITS_GIVEN ? shares->given.number[p] : 1;
         least = share < least ? share : least;
         all += share;
     }
-    return config->hidden * least / all;
+    return config->network.hidden * least / all;
 }
 
 struct sl_assembly sl_config_assembly(const struct sl_config *config)
@@ -123,31 +124,31 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .reducer = sl_config_reducer(config),
         .objective = sl_config_objective(config),
         .aggregates = sl_config_aggregates(config),
-        .spmm_first = config->product_order == SL_FIRST_SPMM,
-        .model.layers = config->layers,
+        .spmm_first = config->features.product_order == SL_FIRST_SPMM,
+        .model.layers = config->network.layers,
         .model.hidden = sl_config_hidden(config),
         .model.whole_rows = sl_config_has_own_layer(config),
-        .model.inner = config->layers > 1 || config->model->inner,
+        .model.inner = config->network.layers > 1 || config->network.model->inner,
         .model.least_units = least_units(config),
-        .model.heads = is_gat(config) ? config->heads : 0,
-        .model.out_heads = is_gat(config) ? config->out_heads : 0,
+        .model.heads = is_gat(config) ? config->network.heads : 0,
+        .model.out_heads = is_gat(config) ? config->network.out_heads : 0,
         .positive = is_gat(config),
         .keeps_features = sl_config_input_dropout(config) == 0.0,
-        .alone_first = config->model->alone_first,
+        .alone_first = config->network.model->alone_first,
         .owners.kind = sl_config_kind(config),
-        .owners.distribution = config->distribution,
-        .owners.grid = config->grid,
-        .owners.replication = config->replication,
-        .owners.partition = config->partition,
-        .owners.delay = config->delay,
-        .owners.scales_partials = config->partial_sums == SL_PARTIAL_SUMS_SCALED,
-        .seed = (uint64_t)config->seed,
-        .owners.relay = config->broadcast,
-        .owners.own_first = config->sum_order == SL_SUM_ORDER_OWN_FIRST,
-        .drops_adjacency = !config->cache_adjacency,
-        .balance = config->balance,
-        .tiles = config->tiles,
-        .block_cols = config->block_columns,
+        .owners.distribution = config->ranks.distribution,
+        .owners.grid = config->ranks.grid,
+        .owners.replication = config->ranks.replication,
+        .owners.partition = config->ranks.partition,
+        .owners.delay = config->ranks.delay,
+        .owners.scales_partials = config->ranks.partial_sums == SL_PARTIAL_SUMS_SCALED,
+        .seed = (uint64_t)config->training.seed,
+        .owners.relay = config->ranks.broadcast,
+        .owners.own_first = config->ranks.sum_order == SL_SUM_ORDER_OWN_FIRST,
+        .drops_adjacency = !config->machine.cache_adjacency,
+        .balance = config->ranks.balance,
+        .tiles = config->machine.tiles,
+        .block_cols = config->machine.block_columns,
     };
 }
 
@@ -155,137 +156,141 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                                       int64_t classes)
 {
     return (struct sl_model_shape){
-        .options = {.recompute = config->recompute,
-                    .states = sl_optimizer_states(config->optimizer),
-                    .seed = (uint64_t)config->seed,
+        .options = {.recompute = config->machine.recompute,
+                    .states = sl_optimizer_states(config->training.optimizer),
+                    .seed = (uint64_t)config->training.seed,
                     .keep_best = sl_config_keeps_best(config),
-                    .clip_norm = config->clip_norm},
-        .model = config->model,
+                    .clip_norm = config->training.clip_norm},
+        .model = config->network.model,
         .kind = sl_config_layer(config),
-        .layers = (int)config->layers,
-        .hops = (int)config->hops,
-        .block = config->block_norm->layer,
-        .teleport = (float)config->teleport,
+        .layers = (int)config->network.layers,
+        .hops = (int)config->network.hops,
+        .block = config->network.block_norm->layer,
+        .teleport = (float)config->network.teleport,
         .reducer = sl_config_reducer(config),
         .features = features,
-        .hidden = config->hidden,
+        .hidden = config->network.hidden,
         .classes = classes,
-        .bias = config->bias,
+        .bias = config->network.bias,
         .input_dropout = sl_config_input_dropout(config),
-        .dropout = config->dropout,
-        .decay_first = (float)config->weight_decay,
-        .decay_rest = config->weight_decay_all ? (float)config->weight_decay : 0.0f,
-        .heads = is_gat(config) ? (int)config->heads : 0,
-        .out_heads = is_gat(config) ? (int)config->out_heads : 0,
-        .attention_dropout =
-            config->attention_dropout < 0.0 ? config->dropout : config->attention_dropout,
+        .dropout = config->training.dropout,
+        .decay_first = (float)config->training.weight_decay,
+        .decay_rest =
+            config->training.weight_decay_all ? (float)config->training.weight_decay : 0.0f,
+        .heads = is_gat(config) ? (int)config->network.heads : 0,
+        .out_heads = is_gat(config) ? (int)config->network.out_heads : 0,
+        .attention_dropout = config->training.attention_dropout < 0.0
+                                 ? config->training.dropout
+                                 : config->training.attention_dropout,
         .slope = 0.2f,
     };
 }
 
 int sl_config_product_order(const struct sl_config *config)
 {
-    return config->product_order == SL_FIRST_GEMM   ? SL_GEMM_FIRST
-           : config->product_order == SL_FIRST_SPMM ? SL_SPMM_FIRST
-                                                    : -1;
+    return config->features.product_order == SL_FIRST_GEMM   ? SL_GEMM_FIRST
+           : config->features.product_order == SL_FIRST_SPMM ? SL_SPMM_FIRST
+                                                             : -1;
 }
 
 struct sl_training sl_config_training(const struct sl_config *config,
                                       const struct sl_source *source)
 {
     struct sl_assembly assembly = sl_config_assembly(config);
-    if (config->allow_inexact && assembly.owners.delay == SL_DELAY_EXACT &&
+    if (config->ranks.allow_inexact && assembly.owners.delay == SL_DELAY_EXACT &&
         assembly.reducer->linear)
         assembly.owners.delay = SL_DELAY_NEVER;
     return (struct sl_training){
         .assembly = assembly,
-        .inexact = config->allow_inexact,
-        .no_cut = config->rows == SL_ROWS_NEEDED,
+        .inexact = config->ranks.allow_inexact,
+        .no_cut = config->steps.rows == SL_ROWS_NEEDED,
         .shape = sl_config_shape(config, source->features, source->classes),
         .product_order = sl_config_product_order(config),
         .stages = sl_config_stages(config),
-        .order = config->order,
-        .epochs = config->epochs,
+        .order = config->ranks.order,
+        .epochs = config->training.epochs,
     };
 }
 
 bool sl_config_evaluates(const struct sl_config *config)
 {
-    return config->eval_every >= 0;
+    return config->training.eval_every >= 0;
 }
 
 bool sl_config_keeps_best(const struct sl_config *config)
 {
-    return config->keep == SL_KEEP_AUTO ? config->patience > 0 : config->keep == SL_KEEP_BEST;
+    return config->training.keep == SL_KEEP_AUTO ? config->training.patience > 0
+                                                 : config->training.keep == SL_KEEP_BEST;
 }
 
 int64_t sl_config_eval_every(const struct sl_config *config)
 {
     enum { WITHOUT_PATIENCE = 10, PER_PATIENCE = 10 };
-    if (config->eval_every > 0)
-        return config->eval_every;
-    if (config->patience <= 0)
+    if (config->training.eval_every > 0)
+        return config->training.eval_every;
+    if (config->training.patience <= 0)
         return WITHOUT_PATIENCE;
-    return config->patience < PER_PATIENCE ? 1 : config->patience / PER_PATIENCE;
+    return config->training.patience < PER_PATIENCE ? 1 : config->training.patience / PER_PATIENCE;
 }
 
 enum sl_row_norm sl_config_row_norm(const struct sl_config *config)
 {
-    return config->normalize_features == SL_FEATURE_NORM_L1   ? SL_ROW_NORM_L1
-           : config->normalize_features == SL_FEATURE_NORM_L2 ? SL_ROW_NORM_L2
-                                                              : SL_ROW_NORM_NONE;
+    return config->features.normalize_features == SL_FEATURE_NORM_L1   ? SL_ROW_NORM_L1
+           : config->features.normalize_features == SL_FEATURE_NORM_L2 ? SL_ROW_NORM_L2
+                                                                       : SL_ROW_NORM_NONE;
 }
 
 bool sl_config_standardizes(const struct sl_config *config)
 {
-    return config->normalize_features == SL_FEATURE_NORM_STANDARD;
+    return config->features.normalize_features == SL_FEATURE_NORM_STANDARD;
 }
 
 int64_t sl_config_hidden(const struct sl_config *config)
 {
-    return is_gat(config) ? config->heads * config->hidden : config->hidden;
+    return is_gat(config) ? config->network.heads * config->network.hidden : config->network.hidden;
 }
 
 double sl_config_input_dropout(const struct sl_config *config)
 {
-    return config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
+    return config->training.input_dropout < 0.0 ? config->training.dropout
+                                                : config->training.input_dropout;
 }
 
 bool sl_config_aggregates(const struct sl_config *config)
 {
-    return config->cache_aggregate && sl_config_reducer(config)->linear &&
-           !config->model->alone_first && sl_config_input_dropout(config) == 0.0;
+    return config->features.cache_aggregate && sl_config_reducer(config)->linear &&
+           !config->network.model->alone_first && sl_config_input_dropout(config) == 0.0;
 }
 
 enum sl_type sl_config_type(const struct sl_config *config)
 {
-    return config->precision == SL_PRECISION_BF16 ? SL_BFLOAT16 : SL_FLOAT32;
+    return config->machine.precision == SL_PRECISION_BF16 ? SL_BFLOAT16 : SL_FLOAT32;
 }
 
 int sl_config_stages(const struct sl_config *config)
 {
-    return config->overlap ? 4 : 1;
+    return config->machine.overlap ? 4 : 1;
 }
 
 bool sl_config_has_submodels(const struct sl_config *config)
 {
-    return config->submodels > 0;
+    return config->units.submodels > 0;
 }
 
 bool sl_config_is_ensemble(const struct sl_config *config)
 {
-    return sl_config_has_submodels(config) && config->share == SL_SHARE_NONE;
+    return sl_config_has_submodels(config) && config->units.share == SL_SHARE_NONE;
 }
 
 int64_t sl_config_work(const struct sl_config *config)
 {
-    return config->submodels > 0 ? config->submodels : 1;
+    return config->units.submodels > 0 ? config->units.submodels : 1;
 }
 
 int64_t sl_config_epochs(const struct sl_config *config)
 {
     const int64_t work = sl_config_work(config);
-    return (config->epochs + work - 1) / work;
+    return (config->training.epochs + work - 1) / work;
 }
 
 /* How many milestones are passed after so many epochs. */
@@ -300,10 +305,12 @@ static int passed(const struct sl_numbers *milestones, int64_t done)
 double sl_config_rate(const struct sl_config *config, int64_t epoch)
 {
     const int64_t done = (epoch - 1) * sl_config_work(config);
-    const double rate = config->lr * pow(config->step_factor, passed(&config->milestones, done));
-    if (config->schedule == SL_SCHEDULE_STEP)
-        return rate * pow(config->step_factor, (double)(done / config->step_epochs));
-    if (config->schedule == SL_SCHEDULE_COSINE)
-        return 0.5 * rate * (1.0 + cos(M_PI * (double)done / (double)config->epochs));
+    const double rate = config->training.lr * pow(config->training.step_factor,
+                                                  passed(&config->training.milestones, done));
+    if (config->training.schedule == SL_SCHEDULE_STEP)
+        return rate *
+               pow(config->training.step_factor, (double)(done / config->training.step_epochs));
+    if (config->training.schedule == SL_SCHEDULE_COSINE)
+        return 0.5 * rate * (1.0 + cos(M_PI * (double)done / (double)config->training.epochs));
     return rate;
 }

@@ -103,7 +103,7 @@ static int set_by_lines(struct sl_config *config, const json_t *options, const j
     {
         char source[PATH_MAX + 32];
         json_t *option = json_pack("{sO}", name, value);
-        snprintf(source, sizeof source, "%s, line %" JSON_INTEGER_FORMAT, config->config,
+        snprintf(source, sizeof source, "%s, line %" JSON_INTEGER_FORMAT, config->files.config,
                  json_integer_value(json_object_get(lines, name)));
         code = sl_options_from_json(sl_config_options, config, option, skip, source);
         json_decref(option);
@@ -129,12 +129,12 @@ static bool follows(const struct sl_config *config, const bool *typed, const cha
 /* Exact last epochs of a run that has no others, since its distribution turned out exact. */
 static void drop_exact_epochs(struct sl_config *config, const bool *typed, bool *given)
 {
-    if (config->allow_inexact || config->delay != SL_DELAY_EXACT ||
+    if (config->ranks.allow_inexact || config->ranks.delay != SL_DELAY_EXACT ||
         sl_config_is_given(typed, "exact-epochs"))
         return;
     for (int o = 0; sl_config_options[o].name; o++)
         given[o] = given[o] && strcmp(sl_config_options[o].name, "exact-epochs") != 0;
-    config->exact_epochs = -1;
+    config->ranks.exact_epochs = -1;
 }
 
 /* Programs without the option computed all rows. An option of the command line may be for all
@@ -142,9 +142,9 @@ static void drop_exact_epochs(struct sl_config *config, const bool *typed, bool 
 static void settle_rows(struct sl_config *config, const bool *typed, const json_t *log)
 {
     const bool all = !json_object_get(log, "rows") ||
-                     (config->rows == SL_ROWS_NEEDED && sl_config_check_batches(config));
+                     (config->steps.rows == SL_ROWS_NEEDED && sl_config_check_batches(config));
     if (all && !sl_config_is_given(typed, "rows"))
-        config->rows = SL_ROWS_ALL;
+        config->steps.rows = SL_ROWS_ALL;
 }
 
 static int take_options(struct sl_config *config, const json_t *file, const json_t *log,
@@ -156,7 +156,7 @@ static int take_options(struct sl_config *config, const json_t *file, const json
         return sl_error(SL_ERR_DATA,
                         "--config %s: config is of the command line alone (expected "
                         "other options)",
-                        config->config);
+                        config->files.config);
     for (int o = 0; sl_config_options[o].name; o++) {
         const struct sl_option *option = &sl_config_options[o];
         typed[o] = given[o];
@@ -165,8 +165,9 @@ static int take_options(struct sl_config *config, const json_t *file, const json
     }
     for (int o = 0; log && sl_config_options[o].name; o++)
         skip[o] = skip[o] || follows(config, typed, sl_config_options[o].name, log);
-    if (lines ? set_by_lines(config, options, lines, skip)
-              : sl_options_from_json(sl_config_options, config, options, skip, config->config))
+    if (lines
+            ? set_by_lines(config, options, lines, skip)
+            : sl_options_from_json(sl_config_options, config, options, skip, config->files.config))
         return SL_ERR_DATA;
     for (int o = 0; sl_config_options[o].name; o++) {
         const json_t *value = json_object_get(options, sl_config_options[o].name);
@@ -185,9 +186,9 @@ static int take_options(struct sl_config *config, const json_t *file, const json
 
 int sl_config_read_file(struct sl_config *config, bool *given)
 {
-    if (!config->config)
+    if (!config->files.config)
         return 0;
-    json_t *lines, *file = read_object(config->config, &lines);
+    json_t *lines, *file = read_object(config->files.config, &lines);
     if (!file)
         return SL_ERR_DATA;
     const json_t *log = is_log(file) ? json_object_get(file, "configuration") : NULL;

@@ -55,18 +55,18 @@ static const struct {
 
 static bool is_kipf(const struct sl_config *config)
 {
-    return config->preset == SL_PRESET_KIPF;
+    return config->network.preset == SL_PRESET_KIPF;
 }
 
 static bool is_gat(const struct sl_config *config)
 {
-    return config->model == &sl_model_gat;
+    return config->network.model == &sl_model_gat;
 }
 
 /* Losses of these models rest for long before they fall. */
 static bool is_patient(const struct sl_config *config)
 {
-    return is_gat(config) || config->model == &sl_model_resgcn;
+    return is_gat(config) || config->network.model == &sl_model_resgcn;
 }
 
 /* Rows of counts say which words there are, and not how many: long texts are no larger. The form of
@@ -74,8 +74,8 @@ static bool is_patient(const struct sl_config *config)
 static enum sl_feature_norm feature_norm(const struct sl_config *config,
                                          const struct sl_source *source)
 {
-    if (config->normalize_features != SL_FEATURE_NORM_AUTO)
-        return config->normalize_features;
+    if (config->features.normalize_features != SL_FEATURE_NORM_AUTO)
+        return config->features.normalize_features;
     if (source->features_dense.data && !source->bag_of_words && !is_kipf(config) &&
         sl_columns_are_uneven(&source->scales))
         return SL_FEATURE_NORM_STANDARD;
@@ -95,7 +95,7 @@ bool sl_defaults_sets(const struct sl_config *config, const char *option)
 int sl_defaults_preset(struct sl_config *config, const bool *given)
 {
     int code = 0;
-    if (config->resume && sl_config_is_given(given, "preset"))
+    if (config->files.resume && sl_config_is_given(given, "preset"))
         return sl_error(SL_ERR_USAGE,
                         "--preset %s: --resume takes all values from its checkpoint (expected one "
                         "of both)",
@@ -103,10 +103,13 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
     for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
         if (!sl_config_is_given(given, kipf[k].option))
             code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
-    if (is_kipf(config) && config->model != &sl_model_gcn && config->model != &sl_model_sage)
+    if (is_kipf(config) && config->network.model != &sl_model_gcn &&
+        config->network.model != &sl_model_sage)
         return sl_error(SL_ERR_USAGE, "--preset kipf: expected --model gcn or sage with it");
-    for (size_t k = 0; !config->resume && !code && k < sizeof of_model / sizeof *of_model; k++)
-        if (config->model == of_model[k].model && !sl_config_is_given(given, of_model[k].option))
+    for (size_t k = 0; !config->files.resume && !code && k < sizeof of_model / sizeof *of_model;
+         k++)
+        if (config->network.model == of_model[k].model &&
+            !sl_config_is_given(given, of_model[k].option))
             code = sl_options_set(sl_config_options, config, of_model[k].option, of_model[k].value);
     return code;
 }
@@ -150,7 +153,7 @@ static struct sl_layer_work first_layer(const struct sl_config *config,
                 ? aggregated
                 : 0.0,
         .in = in,
-        .out = (double)(config->layers > 1 ? sl_config_hidden(config) : source->classes),
+        .out = (double)(config->network.layers > 1 ? sl_config_hidden(config) : source->classes),
         .weights = sl_config_layer(config)->weights,
         .kept = 1.0,
         .bytes = bytes,
@@ -182,7 +185,7 @@ static double form_seconds(const struct sl_config *config, const struct sl_layer
     double least = wanted == SL_GEMM_FIRST   ? gemm
                    : wanted == SL_SPMM_FIRST ? spmm
                                              : fmin(gemm, spmm);
-    if (config->model->alone_first)
+    if (config->network.model->alone_first)
         return gemm - sl_rates_spmm_seconds(work->rates, work->nnz, work->n,
                                             work->bytes * work->out, work->n);
     return cached ? fmin(least, seconds(work, SL_AGGREGATED) / MOST_CACHED) : least;
@@ -213,7 +216,7 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
     const bool standard = feature_norm(config, source) == SL_FEATURE_NORM_STANDARD;
     if (source->feature_form == SL_FEATURES_IDENTITY)
         return 0;
-    if (standard && config->feature_form == SL_FORM_CSR)
+    if (standard && config->features.feature_form == SL_FORM_CSR)
         return sl_error(
             SL_ERR_USAGE,
             "--feature-form csr: columns of %s have scales over tenfold apart, and lose "
@@ -221,13 +224,14 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
             "--normalize-features none)",
             source->path);
     sl_runtime_broadcast(rt, 0, &rates, sizeof rates);
-    if (config->feature_form == SL_FORM_AUTO) {
+    if (config->features.feature_form == SL_FORM_AUTO) {
         const bool dense = source->feature_form == SL_FEATURES_DENSE || standard ||
                            choose_form(config, source, &rates) == SL_FEATURES_DENSE;
-        config->feature_form = dense ? SL_FORM_DENSE : SL_FORM_CSR;
+        config->features.feature_form = dense ? SL_FORM_DENSE : SL_FORM_CSR;
     }
-    return sl_features_set_form(
-        rt, source, config->feature_form == SL_FORM_DENSE ? SL_FEATURES_DENSE : SL_FEATURES_CSR);
+    return sl_features_set_form(rt, source,
+                                config->features.feature_form == SL_FORM_DENSE ? SL_FEATURES_DENSE
+                                                                               : SL_FEATURES_CSR);
 }
 
 static const struct sl_loss *loss_of(const struct sl_source *source)
@@ -240,12 +244,12 @@ static const struct sl_loss *loss_of(const struct sl_source *source)
 /* Cross-entropy is not worth telling. */
 static void settle_loss(struct sl_config *config, const struct sl_source *source, char *chosen)
 {
-    if (config->loss)
+    if (config->training.loss)
         return;
     sl_labels_note_numbers(source->targets.labels.name, &source->targets.whole_numbers);
-    config->loss = loss_of(source);
-    if (config->loss != &sl_loss_softmax)
-        sl_defaults_say(chosen, "loss", config->loss->name);
+    config->training.loss = loss_of(source);
+    if (config->training.loss != &sl_loss_softmax)
+        sl_defaults_say(chosen, "loss", config->training.loss->name);
 }
 
 /* Epochs of work in --rounds rounds. */
@@ -255,41 +259,41 @@ static int settle_rounds(struct sl_config *config, bool epochs, char *chosen)
     char text[32];
     if (epochs)
         return sl_error(SL_ERR_USAGE, "--rounds %lld: expected no --epochs with it",
-                        (long long)config->rounds);
+                        (long long)config->units.rounds);
     const int code = sl_batches_parse(config, &options);
     const int64_t steps = sl_batches_options_steps(&options);
-    const int64_t local = (config->rounds * config->local_steps + steps - 1) / steps;
-    snprintf(text, sizeof text, "%lld", (long long)(local * config->submodels));
+    const int64_t local = (config->units.rounds * config->units.local_steps + steps - 1) / steps;
+    snprintf(text, sizeof text, "%lld", (long long)(local * config->units.submodels));
     return code ? code : choose(config, "epochs", text, chosen);
 }
 
 /* Whether the last epochs are others than those before, so that a run must not end early. */
 static bool ends_exactly(const struct sl_config *config)
 {
-    return config->allow_inexact || sl_config_exact_epochs(config) > 0;
+    return config->ranks.allow_inexact || sl_config_exact_epochs(config) > 0;
 }
 
 static int settle_keep(struct sl_config *config, const struct sl_source *source)
 {
     const bool split = sl_source_split_size(source, SL_SPLIT_VAL) > 0,
                best = split && sl_config_evaluates(config) && !sl_config_is_ensemble(config);
-    if (config->keep == SL_KEEP_BEST && !split)
+    if (config->training.keep == SL_KEEP_BEST && !split)
         return sl_error(SL_ERR_USAGE,
                         "--keep best: %s has no validation split (expected --keep last, or --split "
                         "60/20/20)",
                         source->path);
-    if (config->keep != SL_KEEP_AUTO)
+    if (config->training.keep != SL_KEEP_AUTO)
         return 0;
-    if (config->resume && !best && !sl_config_is_ensemble(config))
-        sl_note("--resume %s: %s, so the last weights are kept", config->resume,
+    if (config->files.resume && !best && !sl_config_is_ensemble(config))
+        sl_note("--resume %s: %s, so the last weights are kept", config->files.resume,
                 split ? "--eval-every -1 measures none" : "there is no validation split");
-    config->keep = best ? SL_KEEP_BEST : SL_KEEP_LAST;
+    config->training.keep = best ? SL_KEEP_BEST : SL_KEEP_LAST;
     return 0;
 }
 
 bool sl_defaults_may_cache(const struct sl_config *config, const bool *given)
 {
-    return !config->resume && !config->cache_aggregate &&
+    return !config->files.resume && !config->features.cache_aggregate &&
            !sl_config_is_given(given, "cache-aggregate");
 }
 
@@ -297,41 +301,43 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
                        char *chosen)
 {
     const bool epochs = sl_config_is_given(given, "epochs");
-    if (is_gat(config) && config->out_heads * source->classes > SL_ATTENTION_COLUMNS)
+    if (is_gat(config) && config->network.out_heads * source->classes > SL_ATTENTION_COLUMNS)
         return sl_error(
             SL_ERR_USAGE, "--out-heads %lld of %lld classes: expected at most %d columns together",
-            (long long)config->out_heads, (long long)source->classes, SL_ATTENTION_COLUMNS);
+            (long long)config->network.out_heads, (long long)source->classes, SL_ATTENTION_COLUMNS);
     if (chosen)
         chosen[0] = '\0';
     settle_loss(config, source, chosen);
     int code = settle_keep(config, source);
-    if (config->resume)
+    if (config->files.resume)
         return code;
-    if (!code && config->rounds > 0)
+    if (!code && config->units.rounds > 0)
         code = settle_rounds(config, epochs, chosen);
-    if (config->patience < 0 && (epochs || ends_exactly(config) || sl_config_is_ensemble(config) ||
-                                 sl_source_split_size(source, SL_SPLIT_VAL) < LEAST_VALIDATION))
-        config->patience = 0;
-    if (!code && config->patience < 0)
+    if (config->training.patience < 0 &&
+        (epochs || ends_exactly(config) || sl_config_is_ensemble(config) ||
+         sl_source_split_size(source, SL_SPLIT_VAL) < LEAST_VALIDATION))
+        config->training.patience = 0;
+    if (!code && config->training.patience < 0)
         code = choose(config, "patience", is_patient(config) ? LONG_PATIENCE : PATIENCE, chosen);
-    if (!code && config->patience > 0 && !epochs && !is_kipf(config) && config->rounds == 0)
+    if (!code && config->training.patience > 0 && !epochs && !is_kipf(config) &&
+        config->units.rounds == 0)
         code =
             choose(config, "epochs", is_patient(config) ? LONG_MOST_EPOCHS : MOST_EPOCHS, chosen);
     if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_kipf(config) &&
         !sl_config_is_given(given, "bias")) {
         sl_defaults_say(chosen, "no-bias", "");
-        config->bias = false;
+        config->network.bias = false;
     }
     if (!code && source->targets.label_kind == SL_LABELS_SEVERAL && !is_kipf(config) &&
         !sl_config_is_given(given, "weight-decay"))
         code = choose(config, "weight-decay", "0", chosen); /* gradients are means over labels */
-    if (!code && config->normalize_features == SL_FEATURE_NORM_AUTO) {
-        config->normalize_features = feature_norm(config, source);
+    if (!code && config->features.normalize_features == SL_FEATURE_NORM_AUTO) {
+        config->features.normalize_features = feature_norm(config, source);
         sl_defaults_say(chosen, "normalize-features",
                         sl_config_word(config, "normalize-features").text);
     }
     if (!code && !sl_config_is_given(given, "cache-aggregate") && sl_config_aggregates(config) &&
         source->feature_form != SL_FEATURES_DENSE && !cache_pays(config, source))
-        config->cache_aggregate = false;
+        config->features.cache_aggregate = false;
     return code;
 }

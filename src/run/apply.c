@@ -130,18 +130,18 @@ static int model_configuration(const struct sl_apply_options *options,
                         "--embeddings: %s has an ensemble (--share none), whose members have "
                         "hidden layers of their own (expected one model)",
                         path);
-    model->tiles = options->tiles;
-    model->replication = options->replication;
+    model->machine.tiles = options->tiles;
+    model->ranks.replication = options->replication;
     /* Nothing is trained. The round of an ensemble goes on after its steps. */
-    model->epochs = ensemble ? (updates + 1) * model->submodels : 1;
-    model->submodels = ensemble ? model->submodels : 0;
-    model->eval_every = 0;
+    model->training.epochs = ensemble ? (updates + 1) * model->units.submodels : 1;
+    model->units.submodels = ensemble ? model->units.submodels : 0;
+    model->training.eval_every = 0;
     model->predicts = true;
     code = sl_options_set(sl_config_options, model, "batches", "full");
-    model->grid = options->grid;
-    model->distribution = options->distribution;
+    model->ranks.grid = options->grid;
+    model->ranks.distribution = options->distribution;
     if (options->metric)
-        model->metric = options->metric;
+        model->training.metric = options->metric;
     return code;
 }
 
@@ -272,7 +272,7 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
         return code;
     sl_progress_begin("reading rows, making tiles");
     const struct sl_assembly assembly = sl_config_assembly(&apply->config);
-    if (apply->config.feature_form == SL_FORM_DENSE)
+    if (apply->config.features.feature_form == SL_FORM_DENSE)
         code = sl_features_set_form(rt, source, SL_FEATURES_DENSE);
     if (!code)
         code = sl_operands_order(rt, source, &assembly);

@@ -62,7 +62,7 @@ static double more_graphs(const struct sl_runtime *rt, const struct sl_config *c
     if (!sl_batches_differ(config) || sl_batches_parse(config, &options))
         return 1.0;
     const int64_t steps = sl_batches_options_steps(&options);
-    const int groups = config->groups.given ? rt->ranks : 1;
+    const int groups = config->steps.groups.given ? rt->ranks : 1;
     return 1.0 + (double)groups * (double)(options.each > 1 ? 2 : steps);
 }
 
@@ -76,7 +76,8 @@ static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *s
     const double h = (double)sl_config_hidden(config);
     const double nnz = (double)source->adjacency.indices.count;
     const double features = source->feature_form == SL_FEATURES_IDENTITY ? 12.0 * n : 36.0 * n * f;
-    const double parts = config->tiles > MOST_PARTS ? (double)config->tiles : MOST_PARTS;
+    const double parts =
+        config->machine.tiles > MOST_PARTS ? (double)config->machine.tiles : MOST_PARTS;
     double columns, parameters;
     count_layers(source, config, &columns, &parameters);
     return more_graphs(rt, config) *
@@ -93,7 +94,7 @@ static int refuse(struct sl_runtime *rt, const struct sl_source *source,
         "this machine has", "the control group (cgroup) has", "ulimit -v or -d leaves"};
     struct sl_config narrow = *config;
     struct sl_plan plan = {.total = 0};
-    narrow.precision = SL_PRECISION_BF16;
+    narrow.machine.precision = SL_PRECISION_BF16;
     const int code = sl_plan_make(rt, source, &narrow, &plan);
     const bool fits = !code && sl_plan_largest(rt, &plan).total <= space->bytes;
     return sl_error(SL_ERR_SYSTEM,
@@ -111,13 +112,13 @@ enum { MOST_PERCENT = 95 };
  * do not come twice: with them only normalised rows are made again. */
 static int64_t most_blocks(const struct sl_config *config)
 {
-    return config->delay > 0 ? 1 : llround(sqrt((double)config->layers));
+    return config->ranks.delay > 0 ? 1 : llround(sqrt((double)config->network.layers));
 }
 
 /* Return whether --recompute auto may make rows again. */
 static bool may_recompute(const struct sl_config *config)
 {
-    return config->recompute < 0 && config->model->recomputes;
+    return config->machine.recompute < 0 && config->network.model->recomputes;
 }
 
 /* ---- Batches ---- */
@@ -152,8 +153,8 @@ struct counted {
 /* co:auto becomes co:R. */
 static void set_batches(struct sl_config *config, int64_t batches)
 {
-    config->batches.automatic = false;
-    config->batches.sets = batches;
+    config->steps.batches.automatic = false;
+    config->steps.batches.sets = batches;
 }
 
 /* Set *bytes to the bytes of a run with so many batches, or more. Planning selects graphs, and its
@@ -229,10 +230,10 @@ int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struc
         return code;
     const bool recomputes = may_recompute(config);
     if (recomputes)
-        config->recompute = (int)most_blocks(config);
+        config->machine.recompute = (int)most_blocks(config);
     code = find_batches(rt, source, config);
     if (recomputes)
-        config->recompute = SL_RECOMPUTE_AUTO;
+        config->machine.recompute = SL_RECOMPUTE_AUTO;
     if (!code)
         sl_defaults_say(chosen, "batches", sl_config_text(config, "batches").text);
     return code;
@@ -245,7 +246,7 @@ static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
                      struct sl_config *config, int64_t blocks, int64_t space, bool *fits)
 {
     struct sl_plan plan;
-    config->recompute = (int)blocks;
+    config->machine.recompute = (int)blocks;
     const int code = sl_plan_make(rt, source, config, &plan);
     if (!code)
         *fits = sl_runtime_least(rt, bytes_of_batches(rt, &plan) <= space) > 0;
@@ -258,10 +259,10 @@ int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
     const int64_t space = sl_batches_differ(config) ? space_for_batches(rt) : space_for(rt),
                   most = most_blocks(config);
     bool fits = rough_bytes(rt, source, config) < (double)space;
-    if (config->recompute >= 0)
+    if (config->machine.recompute >= 0)
         return 0;
     if (!may_recompute(config) || fits) {
-        config->recompute = 0;
+        config->machine.recompute = 0;
         return 0;
     }
     int64_t low = 1, high = most; /* `low` does not fit; `high` is taken */
@@ -279,7 +280,7 @@ int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
     }
     if (!code && !fits && high > low)
         code = fits_with(rt, source, config, high, space, &fits);
-    if (!code && config->recompute > 0)
+    if (!code && config->machine.recompute > 0)
         sl_defaults_say(chosen, "recompute", sl_config_text(config, "recompute").text);
     return code;
 }
@@ -300,7 +301,7 @@ int sl_plan_form(struct sl_runtime *rt, struct sl_source *source, struct sl_conf
     if (!code && fits)
         sl_defaults_say(chosen, "feature-form", "dense");
     if (!code && !fits)
-        config->feature_form = SL_FORM_CSR;
+        config->features.feature_form = SL_FORM_CSR;
     return code || fits ? code : sl_features_set_form(rt, source, SL_FEATURES_CSR);
 }
 
@@ -310,7 +311,7 @@ int sl_plan_rows(struct sl_runtime *rt, const struct sl_source *source, struct s
     const int64_t space = space_for(rt);
     struct sl_plan plan;
     *fits = false;
-    if (!choice->reason[0] || config->rows != SL_ROWS_NEEDED || config->groups.given ||
+    if (!choice->reason[0] || config->steps.rows != SL_ROWS_NEEDED || config->steps.groups.given ||
         sl_config_has_batches(config) || rough_bytes(rt, source, config) < (double)space)
         return 0;
     const int code = sl_plan_make(rt, source, config, &plan);

@@ -29,21 +29,21 @@ int sl_train_start(struct sl_train_run *run, const bool *given, bool silent)
 {
     struct sl_alike alike = {.count = 0};
     sl_alike_add_options(&alike, "train", sl_config_options, &run->config, given);
-    const struct sl_runtime_options options = {.scheduler = run->config.scheduler,
-                                               .workers = (int)run->config.workers,
+    const struct sl_runtime_options options = {.scheduler = run->config.machine.scheduler,
+                                               .workers = (int)run->config.machine.workers,
                                                .quiet = silent,
-                                               .device = run->config.device,
-                                               .own_first =
-                                                   run->config.sum_order == SL_SUM_ORDER_OWN_FIRST,
+                                               .device = run->config.machine.device,
+                                               .own_first = run->config.ranks.sum_order ==
+                                                            SL_SUM_ORDER_OWN_FIRST,
                                                .alike = &alike};
     const int code = sl_runtime_start(&run->rt, &options);
     if (code)
         return code;
     run->rt.stages = sl_config_stages(&run->config);
-    sl_talk(run->rt.rank == 0 && !run->config.quiet, run->config.verbose);
-    if (run->config.profile)
+    sl_talk(run->rt.rank == 0 && !run->config.files.quiet, run->config.files.verbose);
+    if (run->config.files.profile)
         sl_profile_enable();
-    if (run->config.trace)
+    if (run->config.files.trace)
         sl_trace_enable();
     return 0;
 }
@@ -51,7 +51,7 @@ int sl_train_start(struct sl_train_run *run, const bool *given, bool silent)
 static int configure(struct sl_train_run *run, const bool *given)
 {
     int code = sl_defaults_preset(&run->config, given);
-    if (!code && run->config.resume)
+    if (!code && run->config.files.resume)
         code = sl_resume_read(&run->config, given, run->rt.ranks, &run->resumed);
     if (!code)
         code = sl_config_check_given(&run->config, given);
@@ -63,13 +63,13 @@ static int check_names(const struct sl_config *config)
 {
     const struct {
         const char *option, *path;
-    } files[] = {{"log", config->log},
-                 {"dag", config->dag},
-                 {"trace", config->trace},
-                 {"report", config->report},
-                 {"checkpoint", config->checkpoint},
-                 {"resume", config->resume},
-                 {"config", config->config}};
+    } files[] = {{"log", config->files.log},
+                 {"dag", config->files.dag},
+                 {"trace", config->files.trace},
+                 {"report", config->files.report},
+                 {"checkpoint", config->files.checkpoint},
+                 {"resume", config->files.resume},
+                 {"config", config->files.config}};
     const size_t count = sizeof files / sizeof *files, outputs = 5; /* and files that are read */
     for (size_t f = 0; f < outputs; f++)
         for (size_t g = f + 1; g < count; g++)
@@ -82,26 +82,26 @@ static int check_names(const struct sl_config *config)
 
 static int probe_outputs(const struct sl_config *config)
 {
-    int code = sl_file_probe(config->dag);
-    code = code ? code : sl_file_probe(config->trace);
-    code = code ? code : sl_file_probe(config->report);
-    return code ? code : sl_file_probe(config->checkpoint);
+    int code = sl_file_probe(config->files.dag);
+    code = code ? code : sl_file_probe(config->files.trace);
+    code = code ? code : sl_file_probe(config->files.report);
+    return code ? code : sl_file_probe(config->files.checkpoint);
 }
 
 /* Before a checkpoint is read, which the run may then write. */
 static int lock_outputs(struct sl_train_run *run)
 {
     int code = check_names(&run->config);
-    code = code ? code : sl_file_lock(&run->locks[0], run->config.log);
-    return code ? code : sl_file_lock(&run->locks[1], run->config.checkpoint);
+    code = code ? code : sl_file_lock(&run->locks[0], run->config.files.log);
+    return code ? code : sl_file_lock(&run->locks[1], run->config.files.checkpoint);
 }
 
 static int open_outputs(struct sl_train_run *run)
 {
     const int code = probe_outputs(&run->config);
     return code ? code
-                : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
-                                 run->config.quiet);
+                : sl_report_open(&run->report, run->config.files.log,
+                                 run->config.files.resume != NULL, run->config.files.quiet);
 }
 
 /* All ranks return the same code. */
@@ -118,7 +118,7 @@ static int choose_rows(struct sl_train_run *run, const bool *given)
     sl_progress_begin("choosing rows of a step");
     const int code = sl_progress_end_with(
         sl_needed_choose(&run->rt, &run->source, &run->config, may_cache, &run->choice.rows));
-    if (!code && may_cache && !run->config.cache_aggregate)
+    if (!code && may_cache && !run->config.features.cache_aggregate)
         sl_defaults_say(run->chosen, "no-cache-aggregate", "");
     return code;
 }
@@ -142,7 +142,7 @@ static int plan_memory(struct sl_train_run *run, const bool *given)
         code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
     if (!code)
         code = sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
-    if (!code && !run->config.resume && !sl_config_is_given(given, "feature-form"))
+    if (!code && !run->config.files.resume && !sl_config_is_given(given, "feature-form"))
         code = sl_plan_form(rt, &run->source, &run->config, run->chosen);
     return sl_progress_end_with(code);
 }
@@ -157,10 +157,10 @@ static int cut_vertices(struct sl_train_run *run)
 
 static int order_vertices(struct sl_train_run *run)
 {
-    const uint64_t seed = (uint64_t)run->config.seed;
-    if (run->config.order == &sl_order_double)
+    const uint64_t seed = (uint64_t)run->config.training.seed;
+    if (run->config.ranks.order == &sl_order_double)
         return sl_source_order_double(&run->rt, &run->source, seed);
-    return sl_source_order(&run->rt, &run->source, run->config.order->name, seed);
+    return sl_source_order(&run->rt, &run->source, run->config.ranks.order->name, seed);
 }
 
 /* The source is gone when the log tells them. */
@@ -210,7 +210,7 @@ static int standardize(struct sl_train_run *run, const bool *given)
 
 static const json_t *trained_on(const struct sl_train_run *run)
 {
-    return run->config.resume ? json_object_get(run->resumed.description, "dataset") : NULL;
+    return run->config.files.resume ? json_object_get(run->resumed.description, "dataset") : NULL;
 }
 
 int sl_train_open(struct sl_train_run *run, const bool *given)
@@ -220,18 +220,18 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     int code = sl_runtime_agree(rt, rt->rank == 0 ? lock_outputs(run) : 0);
     if (!code)
         code = sl_runtime_agree(rt, configure(run, given));
-    if (!code && run->config.resume)
-        code = sl_checkpoint_check_alike(rt, &run->resumed, run->config.resume);
+    if (!code && run->config.files.resume)
+        code = sl_checkpoint_check_alike(rt, &run->resumed, run->config.files.resume);
     if (!code)
         code = run->graph ? sl_source_borrow_alike(rt, run->graph, &run->source)
                           : sl_source_open(rt, run->path, &run->source);
     if (!code && run->graph) /* opened without a word */
         sl_features_note(&run->source, run->path);
-    if (!code && run->config.resume)
+    if (!code && run->config.files.resume)
         code = sl_runtime_agree(rt, sl_meaning_adopt(&run->source, trained_on(run),
                                                      sl_config_standardizes(&run->config),
-                                                     run->config.resume));
-    if (!code && run->config.loss)
+                                                     run->config.files.resume));
+    if (!code && run->config.training.loss)
         code = sl_objective_take_labels(rt, &run->config, trained_on(run), &run->source);
     if (!code)
         code = sl_run_check(rt, &run->source, &run->config);
@@ -266,12 +266,12 @@ static int check_inputs(const struct sl_train_run *run)
         return sl_error(SL_ERR_USAGE,
                         "--resume %s: epoch %" PRId64
                         " is done already; ask for more with --epochs",
-                        run->config.resume, trainer->start.first_epoch - 1);
-    if (run->config.resume && trainer->start.trained_vertices != run->source.vertices)
+                        run->config.files.resume, trainer->start.first_epoch - 1);
+    if (run->config.files.resume && trainer->start.trained_vertices != run->source.vertices)
         return sl_error(SL_ERR_DATA,
                         "--resume %s: the checkpoint is of a graph of %" PRId64
                         " vertices, and %s has %" PRId64,
-                        run->config.resume, trainer->start.trained_vertices, run->path,
+                        run->config.files.resume, trainer->start.trained_vertices, run->path,
                         run->source.vertices);
     return sl_trainer_check_labels(trainer);
 }
@@ -281,12 +281,12 @@ static int make_trainer(struct sl_train_run *run)
     sl_progress_begin("reading rows, making tiles");
     return sl_progress_end_with(sl_trainer_create(&run->trainer, &run->rt, &run->source,
                                                   &run->config,
-                                                  run->config.resume ? &run->resumed : NULL));
+                                                  run->config.files.resume ? &run->resumed : NULL));
 }
 
 int sl_train_load(struct sl_train_run *run)
 {
-    const bool measures = run->config.submodel_share.kind == SL_UNITS_AUTO;
+    const bool measures = run->config.units.submodel_share.kind == SL_UNITS_AUTO;
     int code = run->fits ? 0 : sl_plan_check(&run->rt, &run->source, &run->config);
     if (!code)
         code = sl_shares_measure(&run->rt, &run->source, &run->config, run->chosen);
@@ -294,14 +294,14 @@ int sl_train_load(struct sl_train_run *run)
         code = sl_plan_check(&run->rt, &run->source, &run->config);
     if (!code)
         code = make_trainer(run);
-    if (!code && run->config.resume)
+    if (!code && run->config.files.resume)
         code = sl_meaning_check_direction(&run->source, run->trainer.whole.operands.symmetric,
                                           json_object_get(run->resumed.description, "dataset"),
-                                          run->config.resume);
+                                          run->config.files.resume);
     sl_checkpoint_free(&run->resumed); /* the trainer has its own copy */
     if (!code)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
-    if (!code && run->config.resume)
+    if (!code && run->config.files.resume)
         code = sl_runtime_agree(&run->rt,
                                 sl_report_go_on(&run->report, run->trainer.start.first_epoch - 1));
     if (sl_batches_read_source(&run->trainer.batches))

@@ -11,11 +11,11 @@
 static bool is_1d(const struct sl_runtime *rt, const struct sl_config *config)
 {
     struct sl_grid grid;
-    const bool named = config->distribution || config->grid.rows > 0;
-    return rt->ranks > 1 && named && !config->groups.given &&
+    const bool named = config->ranks.distribution || config->ranks.grid.rows > 0;
+    return rt->ranks > 1 && named && !config->steps.groups.given &&
            sl_config_kind(config) == &sl_distribution_block &&
-           !sl_grid_choose(config->distribution, config->replication, config->grid, rt->ranks,
-                           &grid) &&
+           !sl_grid_choose(config->ranks.distribution, config->ranks.replication,
+                           config->ranks.grid, rt->ranks, &grid) &&
            grid.rows == rt->ranks;
 }
 
@@ -23,11 +23,11 @@ int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
                           struct sl_config *config, struct sl_train_choice *reasons)
 {
     struct sl_order_choice choice;
-    if (config->order)
+    if (config->ranks.order)
         return 0;
     const struct sl_training training = sl_config_training(config, source);
-    const bool whole =
-        rt->ranks > 1 && !config->groups.given && sl_scenario_reads_whole(rt, source, &training);
+    const bool whole = rt->ranks > 1 && !config->steps.groups.given &&
+                       sl_scenario_reads_whole(rt, source, &training);
     struct sl_random_order random = {.counted = false};
     int code = is_1d(rt, config) ? sl_random_order_predict(rt, source, &training, &random) : 0;
     if (!code)
@@ -35,19 +35,19 @@ int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
     if (code)
         return code;
     memcpy(reasons->order, choice.reason, sizeof reasons->order);
-    config->order = sl_order_find(choice.order);
+    config->ranks.order = sl_order_find(choice.order);
     return 0;
 }
 
 /* With --allow-inexact, a delay and its sums belong to the inexact choice. */
 static void settle_delay(struct sl_config *config, bool exact)
 {
-    config->allow_inexact = false; /* the choice is made */
+    config->ranks.allow_inexact = false; /* the choice is made */
     if (exact) {
-        config->partial_sums = SL_PARTIAL_SUMS_SCALED;
-        config->delay = SL_DELAY_EXACT;
-    } else if (config->delay == SL_DELAY_EXACT) {
-        config->delay = SL_DELAY_NEVER;
+        config->ranks.partial_sums = SL_PARTIAL_SUMS_SCALED;
+        config->ranks.delay = SL_DELAY_EXACT;
+    } else if (config->ranks.delay == SL_DELAY_EXACT) {
+        config->ranks.delay = SL_DELAY_NEVER;
     }
 }
 
@@ -56,7 +56,7 @@ static void settle_delay(struct sl_config *config, bool exact)
 static int decide(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config,
                   struct sl_decision *decision)
 {
-    const bool needed = config->rows == SL_ROWS_NEEDED;
+    const bool needed = config->steps.rows == SL_ROWS_NEEDED;
     struct sl_selection graph = {0};
     int code = needed ? sl_runtime_agree(rt, sl_needed_select(source, config, &graph)) : 0;
     struct sl_source *trained = needed ? &graph.source : source;
@@ -71,10 +71,10 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
                                  struct sl_config *config, struct sl_train_choice *reasons)
 {
     struct sl_decision decision;
-    if (config->distribution || config->grid.rows > 0 || config->replication)
+    if (config->ranks.distribution || config->ranks.grid.rows > 0 || config->ranks.replication)
         return 0;
-    if (config->groups.given) { /* of a group, whose graph is not there yet */
-        config->distribution = sl_distribution_find(sl_distribution_halo.name);
+    if (config->steps.groups.given) { /* of a group, whose graph is not there yet */
+        config->ranks.distribution = sl_distribution_find(sl_distribution_halo.name);
         return 0;
     }
     if (rt->ranks == 1) {
@@ -94,8 +94,8 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
     if (is_grid && grid->columns * grid->depth == 1)
         return 0;
     if (is_grid)
-        config->grid = *grid;
+        config->ranks.grid = *grid;
     else
-        config->distribution = named;
+        config->ranks.distribution = named;
     return 0;
 }

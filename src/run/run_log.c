@@ -123,7 +123,7 @@ static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
     set_reason(event, "grid_reason", run->choice.distribution);
     set_reason(event, "preload_reason", run->choice.preload);
     set_reason(event, "rows_reason", run->choice.rows.reason);
-    if (run->config.rows == SL_ROWS_NEEDED)
+    if (run->config.steps.rows == SL_ROWS_NEEDED)
         json_object_set_new(event, "rows_shares",
                             json_pack("{s:f, s:f}", "rows", run->choice.rows.rows,
                                       "adjacency_entries", run->choice.rows.entries));
@@ -135,7 +135,7 @@ static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
 void sl_train_report_start(struct sl_train_run *run)
 {
     json_t *bytes = sl_train_gather(&run->rt, run->trainer.whole.operands.bytes_read);
-    const bool verbose = run->rt.rank == 0 && run->config.verbose;
+    const bool verbose = run->rt.rank == 0 && run->config.files.verbose;
     if (!run->report.log && !verbose) {
         json_decref(bytes);
         return;

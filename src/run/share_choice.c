@@ -29,12 +29,12 @@ static void raise_least(int groups, const int64_t *of, int64_t units, int64_t *s
 
 static void set_shares(struct sl_config *config, int groups, int64_t *share)
 {
-    struct sl_unit_shares *shares = &config->submodel_share;
-    const int64_t count = config->submodels;
+    struct sl_unit_shares *shares = &config->units.submodel_share;
+    const int64_t count = config->units.submodels;
     int64_t of[SL_MOST_PARTS];
     for (int g = 0; g < groups; g++)
         of[g] = count * (g + 1) / groups - count * g / groups;
-    raise_least(groups, of, config->hidden, share);
+    raise_least(groups, of, config->network.hidden, share);
     shares->kind = groups > 1 ? SL_UNITS_GIVEN : SL_UNITS_EQUAL;
     shares->given.count = groups > 1 ? (int)count : 0;
     for (int g = 0; groups > 1 && g < groups; g++) /* groups have sub-models as in
@@ -98,26 +98,26 @@ static void measure_groups(struct sl_trainer *trainer, double *seconds)
 static struct sl_config probe_of(const struct sl_config *config)
 {
     struct sl_config probe = *config;
-    probe.submodel_share.kind = SL_UNITS_EQUAL;
+    probe.units.submodel_share.kind = SL_UNITS_EQUAL;
     if (sl_config_is_ensemble(config))
-        probe.share = SL_SHARE_BLOCKS;
-    probe.local_steps = INT64_MAX / 2;
-    probe.eval_every = -1;
-    probe.patience = 0;
-    probe.keep = SL_KEEP_LAST;
+        probe.units.share = SL_SHARE_BLOCKS;
+    probe.units.local_steps = INT64_MAX / 2;
+    probe.training.eval_every = -1;
+    probe.training.patience = 0;
+    probe.training.keep = SL_KEEP_LAST;
     return probe;
 }
 
 int sl_shares_measure(struct sl_runtime *rt, const struct sl_source *source,
                       struct sl_config *config, char *chosen)
 {
-    if (config->submodel_share.kind != SL_UNITS_AUTO)
+    if (config->units.submodel_share.kind != SL_UNITS_AUTO)
         return 0;
     struct sl_trainer trainer;
     double seconds[SL_MOST_PARTS];
     int64_t share[SL_MOST_PARTS] = {1};
     int groups = 1;
-    if (config->groups.given) {
+    if (config->steps.groups.given) {
         const struct sl_config probe = probe_of(config);
         const int code = sl_trainer_create(&trainer, rt, source, &probe, NULL);
         groups = trainer.batches.groups.count;

@@ -272,8 +272,10 @@ int sl_blocked_create(struct sl_blocked *blocked, struct sl_pass *pass, struct s
 {
     struct sl_model_options options = shape->options;
     struct sl_runtime *rt = pass->network.rt;
-    *blocked = (struct sl_blocked){
-        .pass = pass, .store = store, .stored = config->store, .own_places = {.shared = true}};
+    *blocked = (struct sl_blocked){.pass = pass,
+                                   .store = store,
+                                   .stored = config->units.store,
+                                   .own_places = {.shared = true}};
     blocked->places = places ? places : &blocked->own_places;
     shape->model->list(shape, &blocked->list);
     if (sl_runtime_agree(rt, blocked->list.failed
@@ -302,7 +304,7 @@ int sl_blocked_create(struct sl_blocked *blocked, struct sl_pass *pass, struct s
         code = sl_norm_blocks_create(&pass->network, &blocked->moments);
     code = sl_runtime_agree(rt, code);
     if (!code)
-        code = allocate_sums(blocked, config->store);
+        code = allocate_sums(blocked, config->units.store);
     if (!code && !places)
         code = sl_places_allocate(rt, blocked->places);
     code = sl_runtime_agree(rt, code);

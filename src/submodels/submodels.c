@@ -40,13 +40,13 @@ int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoin
     json_t *now = sl_options_to_json(sl_config_options, config);
     int code = 0;
     const int64_t before = json_integer_value(json_object_get(saved, "submodels"));
-    for (size_t n = 0; !code && (before || config->submodels) && n < sizeof names / sizeof *names;
-         n++)
+    for (size_t n = 0;
+         !code && (before || config->units.submodels) && n < sizeof names / sizeof *names; n++)
         if (!is_same(names[n], json_object_get(saved, names[n]), json_object_get(now, names[n])))
             code = sl_error(SL_ERR_USAGE,
                             "--resume %s: --%s is another one than in the checkpoint, whose rounds "
                             "of %lld sub-models go on (expected the same)",
-                            config->resume, names[n], (long long)before);
+                            config->files.resume, names[n], (long long)before);
     json_decref(now);
     return code;
 }
@@ -65,7 +65,7 @@ static uint64_t seed_of(const struct sl_submodels *s, int part)
  * of a weight that goes back. */
 static int shift_of(const struct sl_submodels *s, int layer, int k)
 {
-    const bool scaled = s->config->unit_sums == SL_UNIT_SUMS_SCALED;
+    const bool scaled = s->config->units.unit_sums == SL_UNIT_SUMS_SCALED;
     return scaled && k == 0 && s->rounds.split[s->axes.in[layer]]
                ? (int)lround(log2((double)s->count))
                : 0;
@@ -188,7 +188,7 @@ void sl_submodels_cut(struct sl_submodels *s, int64_t round, int64_t epoch)
 {
     set_round(s, round);
     for (int p = 0; p < s->count; p++) {
-        s->of[p].fresh = s->config->reset_optimizer;
+        s->of[p].fresh = s->config->units.reset_optimizer;
         SL_FOR_PANELS (s, n, k) {
             const struct sl_shard *shard = &s->store->shard[n];
             const struct sl_units_step step = step_of(s, epoch, shard->owner);

@@ -42,7 +42,7 @@ static bool is_counted(const struct sl_submodels *s, int layer)
 {
     return s->count > 1 && s->rounds.split[s->axes.in[layer]] &&
            s->rounds.split[s->axes.out[layer]] && s->store->kinds == 1 + SL_STATES &&
-           !s->config->reset_optimizer;
+           !s->config->units.reset_optimizer;
 }
 
 static struct sl_layer_shape shape_of(const struct sl_submodels *s, int layer, int part)
@@ -203,8 +203,8 @@ static void destroy_part(struct sl_submodels *s, int part)
 
 static int find_splits(const struct sl_submodels *s, bool *splits)
 {
-    const struct sl_split_layers *split = &s->config->split_layers;
-    const bool shares = s->config->share != SL_SHARE_COPIES;
+    const struct sl_split_layers *split = &s->config->units.split_layers;
+    const bool shares = s->config->units.share != SL_SHARE_COPIES;
     for (int a = 0; a < s->axes.count; a++)
         splits[a] = split->all && shares && s->axes.axis[a].hidden;
     for (int k = 0; k < split->layers.count; k++) {
@@ -227,7 +227,7 @@ static int find_splits(const struct sl_submodels *s, bool *splits)
 
 static int share_units(struct sl_submodels *s)
 {
-    const struct sl_unit_shares *shares = &s->config->submodel_share;
+    const struct sl_unit_shares *shares = &s->config->units.submodel_share;
     return shares->kind == SL_UNITS_GIVEN ? sl_rounds_share(&s->rounds, shares->given.number) : 0;
 }
 
@@ -243,8 +243,8 @@ static int create_rounds(struct sl_submodels *s, const struct sl_model_shape *sh
     if (!code)
         code = find_splits(s, splits);
     if (!code)
-        code = sl_rounds_create(&s->rounds, &s->axes, s->config->partition_units, s->count,
-                                steps / s->steps + 1, (uint64_t)s->config->seed, splits);
+        code = sl_rounds_create(&s->rounds, &s->axes, s->config->units.partition_units, s->count,
+                                steps / s->steps + 1, (uint64_t)s->config->training.seed, splits);
     free(splits);
     return code ? code : share_units(s);
 }
@@ -260,9 +260,9 @@ int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl
                                .whole = store->model,
                                .store = store,
                                .groups = groups,
-                               .count = (int)config->submodels,
-                               .steps =
-                                   sl_config_is_ensemble(config) ? steps + 1 : config->local_steps,
+                               .count = (int)config->units.submodels,
+                               .steps = sl_config_is_ensemble(config) ? steps + 1
+                                                                      : config->units.local_steps,
                                .round = -1};
     if (s->count < groups_of(s))
         return sl_error(SL_ERR_USAGE,

@@ -65,11 +65,11 @@ static bool save_best(struct sl_trainer *trainer, int64_t epoch)
     const struct sl_config *config = trainer->config;
     int64_t saved = trainer->saved_epoch; /* 0 on other ranks */
     sl_runtime_broadcast(trainer->rt, 0, &saved, sizeof saved);
-    if (!config->checkpoint || !sl_config_keeps_best(config) ||
+    if (!config->files.checkpoint || !sl_config_keeps_best(config) ||
         trainer->kept.best_epoch < trainer->start.first_epoch ||
         trainer->kept.best_epoch >= epoch || trainer->kept.best_epoch <= saved)
         return false;
-    const int code = sl_state_write_best(trainer, config->checkpoint);
+    const int code = sl_state_write_best(trainer, config->files.checkpoint);
     if (code && sl_error_message()[0])
         sl_warn("%s", sl_error_message());
     return code == 0;
@@ -91,19 +91,19 @@ int sl_breakdown_refuse(struct sl_trainer *trainer, int64_t epoch, struct sl_out
         return 0;
     if (loss->own && record->broken != SL_BROKEN_UPDATE)
         snprintf(help, sizeof help, "finite numbers of --loss %s, or a smaller --lr than %g",
-                 loss->name, config->lr);
+                 loss->name, config->training.lr);
     else if (epoch == 1 && record->broken == SL_BROKEN_OUTPUT)
         snprintf(help, sizeof help, "smaller features, or --normalize-features l2");
     else
-        snprintf(help, sizeof help, "a smaller --lr than %g, or --clip-norm", config->lr);
+        snprintf(help, sizeof help, "a smaller --lr than %g, or --clip-norm", config->training.lr);
     if (best)
         snprintf(model, sizeof model, "; %s has the weights of epoch %lld, the best one",
-                 config->checkpoint, (long long)trainer->kept.best_epoch);
-    else if (config->checkpoint && trainer->saved_epoch)
-        snprintf(model, sizeof model, "; %s holds epoch %lld", config->checkpoint,
+                 config->files.checkpoint, (long long)trainer->kept.best_epoch);
+    else if (config->files.checkpoint && trainer->saved_epoch)
+        snprintf(model, sizeof model, "; %s holds epoch %lld", config->files.checkpoint,
                  (long long)trainer->saved_epoch);
-    else if (config->checkpoint)
-        snprintf(model, sizeof model, "; %s was not written", config->checkpoint);
+    else if (config->files.checkpoint)
+        snprintf(model, sizeof model, "; %s was not written", config->files.checkpoint);
     return sl_error(SL_ERR_DATA, "epoch %lld: layer %d: the %s %s not finite (expected %s)%s",
                     (long long)epoch, outcome->broken_layer, sl_breakdown_name(record->broken),
                     record->broken == SL_BROKEN_UPDATE ? "are" : "is", help, model);

@@ -200,7 +200,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->start.trained_vertices = vertices;
     if ((net->model->options.keep_best && !has_best(checkpoint, &net->model->layer[0])) ||
-        (trainer->config->resume && !keeps_measure(trainer, checkpoint))) {
+        (trainer->config->files.resume && !keeps_measure(trainer, checkpoint))) {
         best_value = -1.0; /* the best weights are missing, or their value cannot be compared */
         best_epoch = 0.0;
         best_loss = NAN;
@@ -239,13 +239,14 @@ static int states_to_load(const struct sl_trainer *trainer, const struct sl_chec
     const int count = trainer->model.options.states;
     const char *saved = NULL;
     if (!has_states(checkpoint)) {
-        if (trainer->config->resume && trainer->rt->rank == 0)
+        if (trainer->config->files.resume && trainer->rt->rank == 0)
             sl_note("--resume %s has no state of an optimizer: the state of %s starts from 0",
-                    trainer->config->resume, sl_config_word(trainer->config, "optimizer").text);
+                    trainer->config->files.resume,
+                    sl_config_word(trainer->config, "optimizer").text);
         return 0;
     }
     json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "optimizer", &saved);
-    if (!saved || sl_optimizer_same_state(trainer->config->optimizer, saved))
+    if (!saved || sl_optimizer_same_state(trainer->config->training.optimizer, saved))
         return count;
     if (trainer->rt->rank == 0)
         sl_note("the checkpoint has the state of %s: that of %s starts from 0", saved,
@@ -291,9 +292,10 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 {
     const json_t *list =
         checkpoint ? json_object_get(checkpoint->description, "product_orders") : NULL;
-    int *orders = config->product_order == SL_FIRST_AUTO && json_array_size(list) == (size_t)layers
-                      ? calloc((size_t)layers, sizeof *orders)
-                      : NULL;
+    int *orders =
+        config->features.product_order == SL_FIRST_AUTO && json_array_size(list) == (size_t)layers
+            ? calloc((size_t)layers, sizeof *orders)
+            : NULL;
     for (int l = 0; orders && l < layers; l++) {
         const char *name = json_string_value(json_array_get(list, (size_t)l));
         orders[l] = -1;
@@ -310,7 +312,8 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 static json_t *describe_tiles(const struct sl_trainer *trainer)
 {
     const struct sl_batches *b = &trainer->batches;
-    if (!b->options.needed || b->count != 1 || b->groups.count > 1 || trainer->config->tiles > 0)
+    if (!b->options.needed || b->count != 1 || b->groups.count > 1 ||
+        trainer->config->machine.tiles > 0)
         return NULL;
     const struct sl_partition *whole = trainer->whole.operands.partition,
                               *step = b->batch[0].pass.operands.partition,
@@ -332,10 +335,10 @@ static int tiles_of(const json_t *saved, const char *key)
 struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
                                        const struct sl_checkpoint *checkpoint, int ranks)
 {
-    const json_t *saved =
-        checkpoint && config->resume && config->tiles == 0 && config->rows == SL_ROWS_NEEDED
-            ? json_object_get(checkpoint->description, "tiles")
-            : NULL;
+    const json_t *saved = checkpoint && config->files.resume && config->machine.tiles == 0 &&
+                                  config->steps.rows == SL_ROWS_NEEDED
+                              ? json_object_get(checkpoint->description, "tiles")
+                              : NULL;
     const int shares = tiles_of(saved, "shares");
     const struct sl_batches_tiles as_before = {tiles_of(saved, "whole"), tiles_of(saved, "step"),
                                                tiles_of(saved, "validation"),

@@ -12,9 +12,9 @@ static struct sl_optimizer_step optimizer_step(const struct sl_config *config, i
 {
     const float beta1 = 0.9f, beta2 = 0.999f;
     return (struct sl_optimizer_step){
-        .method = config->optimizer,
+        .method = config->training.optimizer,
         .rate = (float)sl_config_rate(config, epoch),
-        .momentum = (float)config->momentum,
+        .momentum = (float)config->training.momentum,
         .beta1 = beta1,
         .beta2 = beta2,
         .epsilon = 1e-8f,
@@ -63,7 +63,7 @@ static void train_submodels(struct sl_trainer *trainer, int64_t epoch, int numbe
     }
     sl_submodels_begin_step(s, epoch);
     struct sl_optimizer_step step = optimizer_step(
-        trainer->config, epoch, trainer->config->reset_optimizer ? local : update + 1);
+        trainer->config, epoch, trainer->config->units.reset_optimizer ? local : update + 1);
     step.local = local;
     for (int p = s->first; p < s->first + s->here; p++) { /* for i = 1, ..., m: of this group */
         const int slot = sl_submodels_enter(s, p);        /*     for z = 1, ..., Z: `local` */
@@ -151,7 +151,7 @@ static void count_traffic(struct sl_epoch_traffic *t, int64_t cycle, bool warmin
 /* Count the traffic of an epoch whose steps are all submitted. */
 static void count_epoch(struct sl_trainer *trainer, int64_t epoch, const struct sl_traffic sent[2])
 {
-    const int delay = trainer->config->delay;
+    const int delay = trainer->config->ranks.delay;
     if (delay != SL_DELAY_EXACT && is_exact(trainer->config, epoch))
         count_traffic(&trainer->exact_traffic, 1, false, sent);
     else

@@ -111,12 +111,12 @@ static bool has_validation(const struct sl_trainer *trainer)
 static bool compares(const struct sl_trainer *trainer)
 {
     return has_validation(trainer) &&
-           (trainer->config->patience > 0 || sl_config_keeps_best(trainer->config));
+           (trainer->config->training.patience > 0 || sl_config_keeps_best(trainer->config));
 }
 
 static bool is_saved(const struct sl_config *config, int64_t epoch)
 {
-    return config->checkpoint_every && epoch % config->checkpoint_every == 0;
+    return config->files.checkpoint_every && epoch % config->files.checkpoint_every == 0;
 }
 
 /* Whether an epoch is evaluated. Saved epochs are evaluated first, since finite weights may have
@@ -172,7 +172,8 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
         struct sl_network *net = validate(trainer);
         net->step.epoch = (uint32_t)epoch;
         if (compares(trainer) && is_candidate(config, epoch)) {
-            sl_network_keep_best(net, config->patience > 0 ? (int)config->patience : INT_MAX);
+            sl_network_keep_best(net, config->training.patience > 0 ? (int)config->training.patience
+                                                                    : INT_MAX);
             sl_store_keep_best(&trainer->store, (int)epoch);
         }
         sl_network_record(net, sl_records_evaluate, &trainer->records);
@@ -316,8 +317,8 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         progress->stopped = true; /* tasks submitted already leave the parameters alone */
         progress->last = epoch;
     }
-    if (config->patience > 0 && is_candidate(config, epoch) &&
-        epoch - trainer->kept.best_epoch >= config->patience && epoch < progress->last) {
+    if (config->training.patience > 0 && is_candidate(config, epoch) &&
+        epoch - trainer->kept.best_epoch >= config->training.patience && epoch < progress->last) {
         progress->last = epoch;
         progress->early = true;
     }
@@ -350,7 +351,7 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
     const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
     int64_t ahead = SL_PENDING_TASKS / (per_layer * trainer->whole.network.layers *
                                         trainer->batches.steps * most_models(trainer));
-    if ((trainer->config->checkpoint || trainer->taken) &&
+    if ((trainer->config->files.checkpoint || trainer->taken) &&
         sl_late_messages(&trainer->whole.network))
         return 0; /* epochs in vain would replace the last epoch's messages */
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
@@ -499,7 +500,7 @@ static void open_trace(const struct sl_trainer *trainer)
 {
     enum { EPOCHS = 3 };
     const int64_t first = first_profiled(trainer), last = first + EPOCHS - 1;
-    const struct sl_epoch_range *asked = &trainer->config->trace_epochs;
+    const struct sl_epoch_range *asked = &trainer->config->files.trace_epochs;
     if (asked->first > 0)
         sl_trace_open(asked->first, asked->last);
     else
@@ -509,7 +510,7 @@ static void open_trace(const struct sl_trainer *trainer)
 static int close_trace(struct sl_trainer *trainer)
 {
     sl_runtime_wait(trainer->rt);
-    const int code = sl_trace_close(trainer->rt, trainer->config->trace);
+    const int code = sl_trace_close(trainer->rt, trainer->config->files.trace);
     if (code && trainer->rt->rank == 0)
         sl_note("%s", sl_error_message());
     return code;
@@ -538,13 +539,13 @@ static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
         return 0;
     sl_report_sync(report);
     settle_kept(trainer, epoch, true);
-    const int code = sl_trainer_save(trainer, trainer->config->checkpoint);
+    const int code = sl_trainer_save(trainer, trainer->config->files.checkpoint);
     if (!code)
         return 0;
     warn_of_loss();
     return sl_error_message()[0]
                ? sl_error(code, "%s: the checkpoint of epoch %lld was not written",
-                          trainer->config->checkpoint, (long long)epoch)
+                          trainer->config->files.checkpoint, (long long)epoch)
                : code;
 }
 
@@ -554,7 +555,7 @@ static int save_last(struct sl_trainer *trainer, struct sl_report *report)
 {
     int64_t epoch;
     sl_report_sync(report);
-    return sl_state_write(trainer, trainer->config->checkpoint, true, &epoch);
+    return sl_state_write(trainer, trainer->config->files.checkpoint, true, &epoch);
 }
 
 static int64_t last_touched(const struct progress *progress)
@@ -581,8 +582,9 @@ static bool is_broken(struct sl_trainer *trainer, const struct progress *progres
 /* Submit an epoch. Draw its tasks if it is the first and --dag asks for it. */
 static void submit_drawn(struct sl_trainer *trainer, int64_t epoch, int *failure)
 {
-    const char *path =
-        trainer->rt->rank == 0 && epoch == trainer->start.first_epoch ? trainer->config->dag : NULL;
+    const char *path = trainer->rt->rank == 0 && epoch == trainer->start.first_epoch
+                           ? trainer->config->files.dag
+                           : NULL;
     if (path)
         sl_dag_begin();
     submit_epoch(trainer, epoch);
@@ -601,7 +603,7 @@ static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
 {
     int failure = 0;
     for (int64_t epoch = trainer->start.first_epoch; epoch <= progress->last; epoch++) {
-        if (trainer->config->profile && epoch == first_profiled(trainer)) {
+        if (trainer->config->files.profile && epoch == first_profiled(trainer)) {
             sl_runtime_wait(trainer->rt);
             sl_profile_begin();
         }
@@ -623,8 +625,8 @@ static int64_t last_epoch(const struct sl_trainer *trainer)
 {
     const struct sl_config *config = trainer->config;
     const int64_t epochs = sl_config_epochs(config), left = epochs - trainer->start.first_epoch + 1;
-    return config->stop_after > 0 && config->stop_after < left
-               ? trainer->start.first_epoch + config->stop_after - 1
+    return config->files.stop_after > 0 && config->files.stop_after < left
+               ? trainer->start.first_epoch + config->files.stop_after - 1
                : epochs;
 }
 
@@ -664,13 +666,13 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     trainer->started_at = trainer->records.last_trained_at =
         sl_overlap_seconds(progress.previous.clock);
 
-    if (config->trace)
+    if (config->files.trace)
         open_trace(trainer);
     int failure = run_epochs(trainer, report, &progress);
     end_submodels(trainer, progress.last);
     sl_runtime_settle_stops(trainer->rt, trainer->stop_passed_on);
-    json_t *profile = config->profile ? end_profile(trainer) : NULL;
-    if (config->trace) {
+    json_t *profile = config->files.profile ? end_profile(trainer) : NULL;
+    if (config->files.trace) {
         const int code = close_trace(trainer);
         failure = failure ? failure : code;
     }
@@ -693,7 +695,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     if (is_broken(trainer, &progress)) {
         failure = sl_breakdown_refuse(trainer, last_touched(&progress), outcome);
     } else {
-        const int code = config->checkpoint ? save_last(trainer, report) : 0;
+        const int code = config->files.checkpoint ? save_last(trainer, report) : 0;
         failure = code ? code : failure;
         if (trainer->taken) {
             const int lost = sl_state_take(trainer, trainer->taken);

@@ -33,7 +33,7 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
                         "%s: no training vertex has a label (--split 60/20/20 draws "
                         "the splits of labelled ones)",
                         path);
-    if (trainer->config->patience > 0 && count[SL_SPLIT_VAL] == 0)
+    if (trainer->config->training.patience > 0 && count[SL_SPLIT_VAL] == 0)
         return sl_error(SL_ERR_USAGE,
                         "--patience needs labelled validation vertices, and %s has none (expected "
                         "--patience 0)",
@@ -64,9 +64,10 @@ static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape
         sl_runtime_agree(trainer->rt, sl_model_create(&trainer->model, trainer->rt, shape));
     if (code)
         return code;
-    return sl_config_has_submodels(config) ? sl_store_create(&trainer->store, &trainer->model,
-                                                             config->store, config->shard_bytes)
-                                           : sl_store_of_model(&trainer->store, &trainer->model);
+    return sl_config_has_submodels(config)
+               ? sl_store_create(&trainer->store, &trainer->model, config->units.store,
+                                 config->units.shard_bytes)
+               : sl_store_of_model(&trainer->store, &trainer->model);
 }
 
 /* Whether evaluations of the whole graph use the memory of training steps. With needed rows and one
@@ -95,7 +96,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
         code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
                                    trainer->config, orders);
     free(orders);
-    if (!code && checkpoint && trainer->config->resume)
+    if (!code && checkpoint && trainer->config->files.resume)
         code = sl_submodels_check(trainer->config, checkpoint);
     if (!code && checkpoint)
         code = sl_state_load(trainer, checkpoint);
@@ -106,7 +107,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
 static void start_spmm(struct sl_runtime *rt, const struct sl_config *config)
 {
     sl_spmm_choice_reset(&rt->spmm);
-    rt->spmm.kernel = config->spmm;
+    rt->spmm.kernel = config->machine.spmm;
     sl_spmm_choice_read(&rt->spmm);
     sl_runtime_broadcast(rt, 0, &rt->spmm.count, sizeof rt->spmm.count);
     sl_runtime_broadcast(rt, 0, rt->spmm.measured, sizeof rt->spmm.measured);
@@ -134,7 +135,7 @@ static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *ch
     }
     sl_store_spread(&trainer->store);
     return sl_runtime_agree(trainer->rt, sl_late_messages_load(&trainer->whole.network, checkpoint,
-                                                               trainer->config->resume));
+                                                               trainer->config->files.resume));
 }
 
 /* Make the evaluation of sub-models: an ensemble or a wide network. With one group, it uses the
@@ -188,11 +189,11 @@ static void settle_unfinished(struct sl_trainer *trainer)
     const int steps = trainer->batches.steps;
     if (u->steps == 0 || (u->of == steps && !sl_config_has_submodels(trainer->config)))
         return;
-    if (trainer->config->resume && trainer->rt->rank == 0)
+    if (trainer->config->files.resume && trainer->rt->rank == 0)
         sl_note(
             "--resume %s ends after step %d of epoch %lld, which has other batches now and begins "
             "anew",
-            trainer->config->resume, u->steps, (long long)trainer->start.first_epoch);
+            trainer->config->files.resume, u->steps, (long long)trainer->start.first_epoch);
     *u = (struct sl_unfinished){0};
 }
 
@@ -230,14 +231,14 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     int code = sl_records_create(&trainer->records, rt);
     enum sl_instructions level;
     if (!code)
-        code = sl_instructions_choose(config->instructions, &level);
+        code = sl_instructions_choose(config->machine.instructions, &level);
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
     start_spmm(rt, config);
     sl_rates_of_core(rt->cache_bytes, &trainer->core);
     sl_runtime_broadcast(rt, 0, &trainer->core, sizeof trainer->core);
-    rt->tf32 = config->precision == SL_PRECISION_TF32;
+    rt->tf32 = config->machine.precision == SL_PRECISION_TF32;
     /* All ranks use one instruction level, since fused multiply-add rounds sums differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     if (!code)

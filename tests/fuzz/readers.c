@@ -216,7 +216,7 @@ static int read_config(const char *path)
     bool given[SL_MOST_OPTIONS] = {0};
     int rc = sl_options_defaults(sl_config_options, &config);
     if (!rc)
-        rc = sl_config_set_text(&config.config, path);
+        rc = sl_config_set_text(&config.files.config, path);
     if (!rc)
         rc = sl_config_read_file(&config, given);
     if (!rc)
