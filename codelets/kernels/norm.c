@@ -187,7 +187,7 @@ SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_
     float *const of_weight = run->columns  ? NULL
                              : b->gradient ? b->gradient + j
                                            : NULL,
-                 *const of_bias = of_weight + b->ldg;
+                 *const of_bias = of_weight ? of_weight + b->ldg : NULL;
     const int64_t whole = count / SL_LANES * SL_LANES;
     const void *row[TOGETHER], *g[TOGETHER];
     float share[TOGETHER] = {0};
