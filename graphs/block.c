@@ -57,7 +57,7 @@ struct walk {
     struct sl_tile **met[SL_MOVED]; /* room for the tiles of a meeting */
     struct sl_tile **asked;         /* room for the tiles of a stage */
     int *from;                      /* room for the senders of these tiles */
-    struct sl_relay relay;
+    struct sl_ring ring;
 };
 
 /* ---- Rows ---- */
@@ -204,19 +204,19 @@ static bool needs(const void *way, int rank)
 /* Return the position that hands H(k), of rank `owner`, to position `position`. */
 static int parent_of(const struct walk *w, int owner, int position, int k)
 {
-    return sl_relay_parent(&w->relay, owner, position, needs, &(struct way){w, k});
+    return sl_ring_parent(&w->ring, owner, position, needs, &(struct way){w, k});
 }
 
 /* Return the stage of a run: the run's tiles that this rank needs. */
 static struct sl_stage stage_of(const struct walk *w, const struct run *run)
 {
     struct sl_stage stage = {.tiles = w->asked, .from = w->from};
-    const int position = sl_relay_position(&w->relay, run->rank, w->rt->rank);
+    const int position = sl_ring_position(&w->ring, run->rank, w->rt->rank);
     for (int k = run->from; position > 0 && k < run->to; k++)
         if (has_row(w, w->rt->rank, k)) {
             const int parent = parent_of(w, run->rank, position, k);
             for (int m = 0; m < w->matrices; m++) {
-                w->from[stage.count] = sl_relay_rank(&w->relay, run->rank, parent);
+                w->from[stage.count] = sl_ring_rank(&w->ring, run->rank, parent);
                 stage.tiles[stage.count++] = moved_tile(w, m, k);
             }
         }
@@ -225,13 +225,13 @@ static struct sl_stage stage_of(const struct walk *w, const struct run *run)
     return stage;
 }
 
-/* Send tiles of a run to the ranks whose parent this rank is (graphs/relay.h), in the order in
+/* Send tiles of a run to the ranks whose parent this rank is (graphs/ring.h), in the order in
  * which they ask. This rank owns the tiles, or has asked for them. */
 static void send_run(const struct walk *w, const struct run *run)
 {
-    const int own = sl_relay_position(&w->relay, run->rank, w->rt->rank);
-    for (int position = own + 1; position <= sl_relay_last(&w->relay, own); position++) {
-        const int rank = sl_relay_rank(&w->relay, run->rank, position);
+    const int own = sl_ring_position(&w->ring, run->rank, w->rt->rank);
+    for (int position = own + 1; position <= sl_ring_last(&w->ring, own); position++) {
+        const int rank = sl_ring_rank(&w->ring, run->rank, position);
         for (int k = run->from; k < run->to; k++)
             if (has_row(w, rank, k) && parent_of(w, run->rank, position, k) == own)
                 for (int m = 0; m < w->matrices; m++)
@@ -448,11 +448,11 @@ static void drop_row_operands(struct walk *w)
 /* Return the ring: ranks with the same column and depth need one another's tiles. A rank drops a
  * stage when rt->stages - 1 later stages have been asked for. Until then the rank can hand its
  * tiles on. */
-static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_distribution *d)
+static struct sl_ring ring_of(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     const int stride = d->grid.columns * d->grid.depth;
-    return (struct sl_relay){
-        .form = d->relay,
+    return (struct sl_ring){
+        .form = d->broadcast,
         .first = rt->rank % stride,
         .stride = stride,
         .count = d->grid.rows,
@@ -562,7 +562,7 @@ void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
         .c = sl_grid_column(&d->grid, rt->rank),
         .l = sl_grid_depth_of(&d->grid, rt->rank),
         .own = sl_grid_group(d, rt->rank),
-        .relay = relay_of(rt, d),
+        .ring = ring_of(rt, d),
     };
     open_walk(&w);
     add_rows(&w, merge_clones != NULL);

@@ -79,10 +79,10 @@ int sl_columns_rank(const struct sl_runtime *rt, const struct sl_distribution *d
 }
 
 /* Return the ring of a group, whose ranks need all columns. */
-static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_distribution *d)
+static struct sl_ring ring_of(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
-    return (struct sl_relay){
-        .form = d->relay,
+    return (struct sl_ring){
+        .form = d->broadcast,
         .first = sl_columns_rank(rt, d, 0),
         .stride = 1,
         .count = d->grid.columns,
@@ -95,13 +95,13 @@ struct sl_stage sl_columns_stage(const struct sl_runtime *rt, const struct sl_di
                                  int *from)
 {
     const struct sl_tile_run rows = sl_grid_group(d, rt->rank);
-    const struct sl_relay relay = relay_of(rt, d);
+    const struct sl_ring ring = ring_of(rt, d);
     const int owner = sl_columns_rank(rt, d, column);
-    const int position = sl_relay_position(&relay, owner, rt->rank);
-    const int parent = position > 0 ? sl_relay_parent(&relay, owner, position, NULL, NULL) : 0;
+    const int position = sl_ring_position(&ring, owner, rt->rank);
+    const int parent = position > 0 ? sl_ring_parent(&ring, owner, position, NULL, NULL) : 0;
     struct sl_stage stage = {.tiles = tiles, .from = from};
     for (int i = rows.from; i < rows.to; i++) {
-        from[stage.count] = sl_relay_rank(&relay, owner, parent);
+        from[stage.count] = sl_ring_rank(&ring, owner, parent);
         tiles[stage.count++] = sl_matrix_tile(matrix, i, column);
     }
     return stage;
@@ -110,12 +110,12 @@ struct sl_stage sl_columns_stage(const struct sl_runtime *rt, const struct sl_di
 void sl_columns_send(struct sl_runtime *rt, const struct sl_distribution *d,
                      const struct sl_stage *stage)
 {
-    const struct sl_relay relay = relay_of(rt, d);
+    const struct sl_ring ring = ring_of(rt, d);
     const int owner = stage->count > 0 ? stage->tiles[0]->owner : rt->rank;
-    const int own = sl_relay_position(&relay, owner, rt->rank);
-    for (int p = own + 1; p <= sl_relay_last(&relay, own); p++) {
-        const bool child = sl_relay_parent(&relay, owner, p, NULL, NULL) == own;
+    const int own = sl_ring_position(&ring, owner, rt->rank);
+    for (int p = own + 1; p <= sl_ring_last(&ring, own); p++) {
+        const bool child = sl_ring_parent(&ring, owner, p, NULL, NULL) == own;
         for (int t = 0; child && t < stage->count; t++)
-            sl_stage_send(rt, stage->tiles[t], sl_relay_rank(&relay, owner, p));
+            sl_stage_send(rt, stage->tiles[t], sl_ring_rank(&ring, owner, p));
     }
 }

@@ -34,7 +34,7 @@ struct sl_stage sl_columns_stage(const struct sl_runtime *rt, const struct sl_di
                                  const struct sl_matrix *matrix, int column, struct sl_tile **tiles,
                                  int *from);
 
-/* Send a stage on to the ranks of the group whose parent this rank is (graphs/relay.h). This rank
+/* Send a stage on to the ranks of the group whose parent this rank is (graphs/ring.h). This rank
  * owns the stage or has asked for it. The order is the order in which the ranks ask: each rank asks
  * first for the column after its own. */
 void sl_columns_send(struct sl_runtime *rt, const struct sl_distribution *d,

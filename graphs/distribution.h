@@ -10,7 +10,7 @@
 #include "graphs/grid.h"
 #include "graphs/partials.h"
 #include "graphs/reducer.h"
-#include "graphs/relay.h"
+#include "graphs/ring.h"
 
 /* The place of an aggregation in a training run. */
 struct sl_walk_step {
@@ -112,10 +112,10 @@ struct sl_distribution {
     int row_order; /* vertex order of the rows that it cuts */
     int ranks;
     struct sl_grid grid;
-    enum sl_relay_form relay; /* form of the broadcasts of dense tiles */
-    bool own_first;           /* --sum-order: sums begin with all tiles of the own rank */
-    bool tiles_alone;         /* sparse tiles of one row are not joined into one tile */
-    bool drops_adjacency;     /* tiles of the adjacency travel in every product, and are not kept */
+    enum sl_broadcast_form broadcast; /* form of the broadcasts of dense tiles */
+    bool own_first;                   /* --sum-order: sums begin with all tiles of the own rank */
+    bool tiles_alone;                 /* sparse tiles of one row are not joined into one tile */
+    bool drops_adjacency; /* tiles of the adjacency travel in every product, and are not kept */
     struct sl_partials *partials;       /* the caller's; not needed with one layer */
     struct sl_temporaries *temporaries; /* the caller's, shared by all walks and products; NULL:
                                            each walk makes its own */

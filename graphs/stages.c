@@ -3,7 +3,7 @@
 int sl_stages_of_rank(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     enum { LEAST_STAGES = 4 };
-    const int others = d->grid.rows - 1, least = d->relay == SL_RELAY_TREE ? 1 : 2;
+    const int others = d->grid.rows - 1, least = d->broadcast == SL_BROADCAST_TREE ? 1 : 2;
     return rt->stages == 1 || others == 0  ? 1
            : LEAST_STAGES > least * others ? (LEAST_STAGES + others - 1) / others
                                            : least;

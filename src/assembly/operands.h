@@ -41,7 +41,7 @@ struct sl_owners {
     const char *partition; /* a method's name, or a file; NULL: METIS */
     int delay;             /* delay of clones (graphs/vertex_cut.h) */
     bool scales_partials;  /* scale partial sums of clones (graphs/vertex_cut.h) */
-    enum sl_relay_form relay;
+    enum sl_broadcast_form broadcast;
     bool own_first; /* sums begin with this rank's own tiles */
 };
 

@@ -140,7 +140,7 @@ static int create_distribution(struct sl_making *m)
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
         .temporaries = &o->temporaries,
-        .relay = assembly->owners.relay,
+        .broadcast = assembly->owners.broadcast,
         .own_first = assembly->owners.own_first,
         .tiles_alone = tiles_stand_alone(m, p),
         .drops_adjacency = assembly->drops_adjacency,

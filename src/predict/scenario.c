@@ -188,7 +188,7 @@ int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid
         .own = scenario->own,
         .ranks = p->ranks,
         .grid = *grid,
-        .relay = scenario->training->assembly.owners.relay,
+        .broadcast = scenario->training->assembly.owners.broadcast,
         .own_first = scenario->training->assembly.owners.own_first,
         .tiles_alone = scenario->training->assembly.reducer->alone,
         .drops_adjacency = scenario->training->assembly.drops_adjacency,

@@ -329,7 +329,7 @@ const struct sl_option sl_config_options[] = {
      "product",
      EXECUTION},
     {"broadcast", SL_OPTION_CHOICE, FIELD(ranks.broadcast), "chain", 0, 0,
-     SL_CHOICES(SL_RELAY_FORMS), "KIND",
+     SL_CHOICES(SL_BROADCAST_FORMS), "KIND",
      "how a rank's rows reach the ranks that need them. With chain, each rank sends them to the "
      "next. With tree, they follow a binomial tree while its ranks still have them. With direct, "
      "the rank itself sends all",

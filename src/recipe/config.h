@@ -168,7 +168,7 @@ struct sl_config_ranks {
     char *partition;
     struct sl_grid grid; /* rows 0: none is given */
     int delay;           /* recipe/values.h */
-    enum sl_relay_form broadcast;
+    enum sl_broadcast_form broadcast;
     enum sl_partial_sums partial_sums;
     enum sl_sum_order sum_order;
     enum sl_balance balance;

@@ -143,7 +143,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .owners.delay = config->ranks.delay,
         .owners.scales_partials = config->ranks.partial_sums == SL_PARTIAL_SUMS_SCALED,
         .seed = (uint64_t)config->training.seed,
-        .owners.relay = config->ranks.broadcast,
+        .owners.broadcast = config->ranks.broadcast,
         .owners.own_first = config->ranks.sum_order == SL_SUM_ORDER_OWN_FIRST,
         .drops_adjacency = !config->machine.cache_adjacency,
         .balance = config->ranks.balance,

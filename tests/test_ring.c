@@ -1,4 +1,4 @@
-/* Who sends whom (graphs/relay.h). Every position has one parent before it. A parent still has the
+/* Who sends whom (graphs/ring.h). Every position has one parent before it. A parent still has the
  * tiles that it sends. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,39 +8,40 @@
 
 #include <cmocka.h>
 
-#include "graphs/relay.h"
+#include "graphs/ring.h"
 
 enum { MOST_RANKS = 17, MOST_REACH = 8 };
 
-static struct sl_relay ring(const char *form, int count, int reach)
+static struct sl_ring make_ring(const char *form, int count, int reach)
 {
-    return (struct sl_relay){(enum sl_relay_form)sl_choice_find(SL_CHOICES(SL_RELAY_FORMS), form),
-                             2, 3, count, reach};
+    return (struct sl_ring){
+        (enum sl_broadcast_form)sl_choice_find(SL_CHOICES(SL_BROADCAST_FORMS), form), 2, 3, count,
+        reach};
 }
 
-static int parent(const struct sl_relay *relay, int position)
+static int parent(const struct sl_ring *ring, int position)
 {
-    return sl_relay_parent(relay, relay->first, position, NULL, NULL);
+    return sl_ring_parent(ring, ring->first, position, NULL, NULL);
 }
 
-static int children(const struct sl_relay *relay, int position)
+static int children(const struct sl_ring *ring, int position)
 {
     int count = 0;
-    for (int p = position + 1; p < relay->count; p++)
-        count += parent(relay, p) == position;
+    for (int p = position + 1; p < ring->count; p++)
+        count += parent(ring, p) == position;
     return count;
 }
 
 static void positions_are_ranks(void **state)
 {
     (void)state;
-    const struct sl_relay relay = ring("chain", 5, 1); /* ranks 2, 5, 8, 11, 14 */
+    const struct sl_ring ring = make_ring("chain", 5, 1); /* ranks 2, 5, 8, 11, 14 */
     for (int owner = 2; owner < 17; owner += 3)
         for (int p = 0; p < 5; p++)
-            assert_int_equal(sl_relay_position(&relay, owner, sl_relay_rank(&relay, owner, p)), p);
-    assert_int_equal(sl_relay_rank(&relay, 8, 0), 8);
-    assert_int_equal(sl_relay_rank(&relay, 8, 1), 5);
-    assert_int_equal(sl_relay_rank(&relay, 8, 3), 14);
+            assert_int_equal(sl_ring_position(&ring, owner, sl_ring_rank(&ring, owner, p)), p);
+    assert_int_equal(sl_ring_rank(&ring, 8, 0), 8);
+    assert_int_equal(sl_ring_rank(&ring, 8, 1), 5);
+    assert_int_equal(sl_ring_rank(&ring, 8, 3), 14);
 }
 
 static void parents_still_have_it(void **state)
@@ -50,12 +51,12 @@ static void parents_still_have_it(void **state)
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
         for (int count = 1; count <= MOST_RANKS; count++)
             for (int reach = 0; reach <= MOST_REACH; reach++) {
-                const struct sl_relay relay = ring(forms[f], count, reach);
+                const struct sl_ring ring = make_ring(forms[f], count, reach);
                 for (int p = 1; p < count; p++) {
-                    const int from = parent(&relay, p);
+                    const int from = parent(&ring, p);
                     assert_in_range(from, 0, p - 1);
                     assert_true(from == 0 || p - from <= reach);
-                    assert_in_range(p, from + 1, sl_relay_last(&relay, from));
+                    assert_in_range(p, from + 1, sl_ring_last(&ring, from));
                 }
             }
 }
@@ -63,8 +64,8 @@ static void parents_still_have_it(void **state)
 static void forms_are_what_they_are_called(void **state)
 {
     (void)state;
-    const struct sl_relay chain = ring("chain", 16, 1), tree = ring("tree", 16, 16),
-                          direct = ring("direct", 16, 16);
+    const struct sl_ring chain = make_ring("chain", 16, 1), tree = make_ring("tree", 16, 16),
+                         direct = make_ring("direct", 16, 16);
     for (int p = 1; p < 16; p++) {
         assert_int_equal(parent(&chain, p), p - 1);
         assert_int_equal(parent(&tree, p), p & (p - 1));
@@ -72,7 +73,7 @@ static void forms_are_what_they_are_called(void **state)
     }
     assert_int_equal(children(&tree, 0), 4);
     assert_int_equal(children(&tree, 8), 3);
-    const struct sl_relay short_tree = ring("tree", 16, 3); /* 12 is too far from 8 */
+    const struct sl_ring short_tree = make_ring("tree", 16, 3); /* 12 is too far from 8 */
     assert_int_equal(parent(&short_tree, 7), 6);
     assert_int_equal(parent(&short_tree, 12), 0);
     assert_int_equal(children(&short_tree, 0), 5);
@@ -88,11 +89,11 @@ static bool is_even(const void *context, int rank)
 static void only_those_that_need_it(void **state)
 {
     (void)state;
-    struct sl_relay chain = {SL_RELAY_CHAIN, 0, 1, 9, 1};
-    assert_int_equal(sl_relay_parent(&chain, 8, 4, is_even, NULL), 0); /* rank 4; 5 has none */
-    assert_int_equal(sl_relay_parent(&chain, 8, 3, is_even, NULL), 2);
+    struct sl_ring chain = {SL_BROADCAST_RING, 0, 1, 9, 1};
+    assert_int_equal(sl_ring_parent(&chain, 8, 4, is_even, NULL), 0); /* rank 4; 5 has none */
+    assert_int_equal(sl_ring_parent(&chain, 8, 3, is_even, NULL), 2);
     chain.reach = 2;
-    assert_int_equal(sl_relay_parent(&chain, 8, 4, is_even, NULL), 2);
+    assert_int_equal(sl_ring_parent(&chain, 8, 4, is_even, NULL), 2);
 }
 
 int main(void)
