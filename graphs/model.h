@@ -80,7 +80,7 @@ enum sl_model_holds { SL_MODEL_HOLDS_ALL, SL_MODEL_HOLDS_COPIES, SL_MODEL_HOLDS_
 struct sl_model_options {
     int layers;    /* most layers of the model */
     int recompute; /* 0: all outputs stay in memory; N: going back, normalised rows are made again,
-                      and outputs of blocks but that of each N-th */
+                      and outputs of blocks but that of each N-th; -1, in a plan: as 1 */
     int states;    /* numbers of optimizer state for each parameter */
     uint64_t seed;
     bool keep_best;

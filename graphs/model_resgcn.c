@@ -7,8 +7,8 @@
  * biases of the stream. So with --block-norm batch these biases have no gradient, and stay as they
  * are.
  *
- * Instead of norm, blocks may have a layer that a program brings (graphs/layer_own.c). Its output
- * or a block's normalised rows are made again going back: only H stays in memory. */
+ * Instead of norm, blocks may have a layer that a program brings (graphs/layer_own.c). With
+ * --recompute, its output or a block's normalised rows are made again going back. */
 #include "graphs/network.h"
 
 static bool takes_biases_out(const struct sl_model_shape *shape)

@@ -63,7 +63,7 @@ static int share_again(struct sl_network *net)
         struct sl_layer *layer = &net->layer[l];
         const bool block = layer->model->shape.block;
         number += block;
-        if (segment > 0 && layer->model->shape.passing)
+        if (segment != 0 && layer->model->shape.passing)
             code = sl_network_share(net, SL_PLACE_PASSING, 0, &layer->output);
         if (!block || segment < 2 || number % segment == 0)
             continue;

@@ -210,7 +210,7 @@ void sl_each_shape_and_level(void (*check)(int64_t rows, int64_t cols, enum sl_l
 
 /* Goes on to the next one; false if this processor has no other, and the best one is in force. To
  * be called as `for (int level = 0; sl_next_level(&level);)`. With SL_TEST_LEVELS=2 in the
- * environment, the first and the best one alone. */
+ * environment, base and the best one alone. */
 bool sl_next_level(int *level);
 
 /* Whether this run takes a case of `terms` terms. A processor in software is slow

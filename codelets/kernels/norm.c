@@ -175,8 +175,8 @@ SL_INLINE float share_of(const struct sl_norm_back *b, int64_t r)
 }
 
 /* Set `to` to the gradient of H, without `after`, of `rows` rows from row r and column j on. Rows
- * share the loads of means, factors and weights of columns. Add to b->gradient. to: rows with a
- * distance of ldt. */
+ * share the loads of means, factors and weights of columns. Add to b->gradient. Take whole
+ * vectors alone; turn_back_last takes the other columns. to: rows with a distance of ldt. */
 SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_back *b, bool half,
                             const struct moments *of, int64_t r, int rows, int64_t j, int64_t count,
                             float *to, int64_t ldt)

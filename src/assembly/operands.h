@@ -61,6 +61,7 @@ struct sl_assembly {
     struct sl_objective objective;
     bool aggregates, spmm_first; /* make Â·X once if possible; --product-order spmm */
     struct sl_assembly_model model;
+    /* The owners of tiles. */
     struct sl_owners owners;
     uint64_t seed;
     bool drops_adjacency;
@@ -91,8 +92,8 @@ struct sl_operands {
                                       in the array's order, columns in the other one */
     struct sl_tile *scales[SL_ROW_ORDERS]; // T tiles (SL_ROW_SCALES, rows)
     enum sl_type type;                     /* type of dense features */
-    struct sl_input input, own;   /* `own`: X, if the input is Â·X and a layer multiplies both */
-    bool read_aggregated;         /* Â·X was made from the graph source->aggregated_from */
+    struct sl_input input, own; /* `own`: X, if the input is Â·X and a layer multiplies both */
+    bool read_aggregated; /* Â·X was made from the graph source->selection.aggregated_from */
     struct sl_stored_rows stored; /* rows of `input.dense`, which then has no memory */
     struct sl_objective objective;
     struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, sl_target_width) of int32

@@ -67,8 +67,8 @@ void sl_kernel_work_destroy(struct sl_kernel_work *k);
 /* Reset all results to the values before a kernel runs. */
 void sl_kernel_work_reset(const struct sl_kernel_work *k);
 
-/* Write `results` (SL_RESULT_…) as numbers to TO, which has room for k->result_bytes / 4 numbers.
- * Return how many were written. */
+/* Write `results` (SL_RESULT_…) as numbers to TO, which has room for k->results.result_bytes / 4
+ * numbers. Return how many were written. */
 int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results, double *to);
 
 typedef void sl_kernel_call(const struct sl_kernel_work *k);

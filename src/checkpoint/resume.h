@@ -7,9 +7,10 @@
 #include "checkpoint/checkpoint.h"
 #include "recipe/config.h"
 
-/* Read config->resume, and take the options from it that the command line did not give. `given`:
- * see sl_options_parse. Skip an option that contradicts a given one. Skip a grid that does not fit
- * the ranks, with a note. Return 0 or SL_ERR_DATA; call sl_checkpoint_free in either case. */
+/* Read config->files.resume, and take the options from it that the command line did not give.
+ * `given`: see sl_options_parse. Skip an option that contradicts a given one. Skip a grid that does
+ * not fit the ranks, with a note. Return 0 or SL_ERR_DATA; call sl_checkpoint_free in either case.
+ */
 int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
                    struct sl_checkpoint *checkpoint);
 

@@ -60,7 +60,7 @@ struct sl_source_order {
 
 /* A selection (data/select.h), by row of the files. */
 struct sl_source_selection {
-    int64_t whole; /* vertices of the whole graph (`original`); 0: the source is whole */
+    int64_t whole; /* vertices of the whole graph (`order.original`); 0: the source is whole */
     int64_t inner; /* chosen vertices, the first rows of the files; other vertices are inputs */
     const int32_t *row_entries; // (n): entries of the row in the whole graph; NULL: as here
     const double *row_weight;   // (n): sum of the row's weights in the whole graph; NULL: all are 1

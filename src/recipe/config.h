@@ -105,7 +105,7 @@ struct sl_config_network {
     enum sl_norm norm;
 };
 
-/* The features, and the first products with them. */
+/* The features, and the order of the products of all layers. */
 struct sl_config_features {
     enum sl_feature_norm normalize_features;
     enum sl_form feature_form;

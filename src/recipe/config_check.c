@@ -70,7 +70,7 @@ static int check_recompute(const struct sl_config *config)
     if (config->machine.recompute > 1 && config->ranks.delay > 0)
         return sl_error(SL_ERR_USAGE,
                         "--recompute %d: with --delay %s, sums are not the same a second time "
-                        "(expected cd-0 or 0c)",
+                        "(expected cd-0, 0c or --recompute 1)",
                         config->machine.recompute, sl_config_text(config, "delay").text);
     return 0;
 }

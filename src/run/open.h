@@ -9,8 +9,8 @@
 #include "recipe/config.h"
 
 /* Give the source the options' rule of splits, and refuse what training refuses: a dataset without
- * labels or features, more batches than vertices. All ranks return the same code: 0, SL_ERR_DATA,
- * SL_ERR_USAGE. */
+ * labels or training vertices, more batches than vertices. All ranks return the same code: 0,
+ * SL_ERR_DATA, SL_ERR_USAGE. */
 int sl_run_check(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config);
 
 /* Settle the options that were not given and depend on the data: the form of the features by the

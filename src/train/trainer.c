@@ -549,8 +549,7 @@ static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
                : code;
 }
 
-/* Save the end of the run. If config->checkpoint cannot be written, rank 0 looks for another place.
- */
+/* Save the end of the run. If the checkpoint cannot be written, rank 0 looks for another place. */
 static int save_last(struct sl_trainer *trainer, struct sl_report *report)
 {
     int64_t epoch;

@@ -123,11 +123,12 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
-/* Train up to config->epochs, log to `report`, and write config->checkpoint. With --keep best, make
- * the best parameters the current ones; then evaluate. Return 0, or the error of a checkpoint that
- * could not be written; training still goes on to the end. If the last checkpoint fails, the
- * sentence says where the model is instead. A number that is not finite ends the run with an error
- * that says where it was. The best weights of such a run are written, if it has any. */
+/* Train up to config->training.epochs, log to `report`, and write config->checkpoint. With --keep
+ * best, make the best parameters the current ones; then evaluate. Return 0, or the error of a
+ * checkpoint that could not be written; training still goes on to the end. If the last checkpoint
+ * fails, the sentence says where the model is instead. A number that is not finite ends the run
+ * with an error that says where it was. The best weights of such a run are written, if it has any.
+ */
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
 
