@@ -108,6 +108,8 @@ static uint32_t take_rows(struct sl_kept_walk *walk, const uint32_t *row_ptr, st
 static void read_columns(const struct sl_sparse *x, uint32_t begin, uint32_t count,
                          uint32_t column0, uint32_t *restrict column)
 {
+    if (count == 0) /* X may have no entries, and no array of columns */
+        return;
     const uint16_t *narrow = (const uint16_t *)x->col + begin;
     const uint32_t *wide = (const uint32_t *)x->col + begin;
     if (x->narrow)
