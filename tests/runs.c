@@ -62,8 +62,7 @@ struct sl_config sl_run_parse(const char *line)
     assert_true(snprintf(copy, sizeof copy, "%s", line) < SL_MOST_LINE);
     for (char *word; count < MOST_WORDS && (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;
-    if (sl_options_defaults(sl_config_options, &config) ||
-        sl_options_set(sl_config_options, &config, "hidden", "16") ||
+    if (sl_config_defaults(&config) || sl_options_set(sl_config_options, &config, "hidden", "16") ||
         sl_options_parse(sl_config_options, &config, count, words, &positionals, NULL) ||
         sl_config_check(&config))
         fail_msg("%s: %s", line, sl_error_message());

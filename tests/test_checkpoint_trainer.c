@@ -17,7 +17,7 @@
 static struct sl_config configuration(const char *hidden, const char *layers, const char *bias)
 {
     struct sl_config config = {0};
-    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    assert_int_equal(sl_config_defaults(&config), 0);
     assert_int_equal(sl_options_set(sl_config_options, &config, "epochs", "3"), 0);
     assert_int_equal(sl_options_set(sl_config_options, &config, "patience", "3"), 0);
     assert_int_equal(sl_options_set(sl_config_options, &config, "hidden", hidden), 0);

@@ -184,7 +184,7 @@ static void set_option(struct sl_config *config, const char *name, const char *f
 static struct sl_config make_config(const struct model *model, const struct variant *variant)
 {
     struct sl_config config = {0};
-    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    assert_int_equal(sl_config_defaults(&config), 0);
     static const char *const losses[] = {[SL_REFERENCE_SOFTMAX] = "cross-entropy",
                                          [SL_REFERENCE_SIGMOID] = "sigmoid",
                                          [SL_REFERENCE_SQUARE] = "mse"};

@@ -64,7 +64,7 @@ static enum sl_product_order order_of(int layer, int64_t features, int64_t per_r
     if (per_row)
         data.features_csr = regular(features, per_row, false);
     struct sl_config config = {0};
-    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    assert_int_equal(sl_config_defaults(&config), 0);
     config.network.hidden = hidden;
     config.network.layers = 3;
     struct sl_source source;

@@ -52,7 +52,7 @@ static struct graph *make_graph_of(int64_t vertices, int64_t degree, bool local)
         .feature_form = SL_FEATURES_IDENTITY,
     };
     assert_int_equal(sl_source_of(&g->data, &g->source), 0);
-    assert_int_equal(sl_options_defaults(sl_config_options, &g->config), 0);
+    assert_int_equal(sl_config_defaults(&g->config), 0);
     g->config.network.hidden = HIDDEN;
     return g;
 }

@@ -188,7 +188,7 @@ static bool caches(int64_t n, int64_t entries, int64_t features, int64_t feature
                                      .feature_form = SL_FEATURES_CSR,
                                      .adjacency.indices.count = entries,
                                      .features_csr.indices.count = feature_entries};
-    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    assert_int_equal(sl_config_defaults(&config), 0);
     assert_int_equal(sl_options_set(sl_config_options, &config, "dropout", dropout), 0);
     for (int o = 0; sl_config_options[o].name; o++)
         given[o] = given_option && strcmp(sl_config_options[o].name, given_option) == 0;
@@ -231,7 +231,7 @@ static enum sl_feature_form form_of(int64_t entries, double features, double gem
                                                 .indices.count = entries}};
     core.features = features;
     core.gemm = gemm;
-    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    assert_int_equal(sl_config_defaults(&config), 0);
     assert_int_equal(sl_options_set(sl_config_options, &config, "feature-form", asked), 0);
     assert_int_equal(sl_options_set(sl_config_options, &config, "input-dropout", dropout), 0);
     assert_int_equal(sl_defaults_form(&alone, &source, &core, &config), 0);

@@ -343,7 +343,7 @@ static struct sl_config resume_with(const char *line, const char *path, int rank
     snprintf(copy, sizeof copy, "%s --resume %s", line, path);
     for (char *word; (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;
-    if (sl_options_defaults(sl_config_options, &config) ||
+    if (sl_config_defaults(&config) ||
         sl_options_parse(sl_config_options, &config, count, words, &positionals, given) ||
         sl_resume_read(&config, given, ranks, &checkpoint) || sl_config_check(&config))
         fail_msg("%s: %s", line, sl_error_message());

@@ -101,7 +101,7 @@ static void test_texts(void **state)
 {
     struct sl_config config;
     (void)state;
-    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    assert_int_equal(sl_config_defaults(&config), 0);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const int code = sl_options_set(sl_config_options, &config, cases[c].option, cases[c].text);
         if ((code == 0) != (cases[c].back != NULL))
@@ -127,7 +127,7 @@ static void test_long_lists(void **state)
             for (int k = 0; k < SL_MOST_NUMBERS + more; k++)
                 used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", k ? "," : "",
                                          (o == 0 ? 10000000 : 1000000) - SL_MOST_NUMBERS - 1 + k);
-            assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+            assert_int_equal(sl_config_defaults(&config), 0);
             const int code = sl_options_set(sl_config_options, &config, options[o], text);
             assert_int_equal(code, more ? SL_ERR_USAGE : 0);
             if (!code)
@@ -145,7 +145,7 @@ static void test_null(void **state)
                                           "batches", "split-layers", "submodel-share"};
     struct sl_config config;
     (void)state;
-    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    assert_int_equal(sl_config_defaults(&config), 0);
     json_t *all = sl_options_to_json(sl_config_options, &config);
     for (size_t k = 0; k < sizeof absent / sizeof *absent; k++) {
         json_t *null = json_pack("{s:n}", absent[k]);

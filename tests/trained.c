@@ -40,8 +40,7 @@ void sl_test_configure(struct sl_config *config, const char *line)
     snprintf(copy, sizeof copy, "%s", line);
     for (char *word; count < MOST_WORDS && (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;
-    if (sl_options_defaults(sl_config_options, config) ||
-        sl_options_set(sl_config_options, config, "hidden", "16") ||
+    if (sl_config_defaults(config) || sl_options_set(sl_config_options, config, "hidden", "16") ||
         sl_options_parse(sl_config_options, config, count, words, &positionals, NULL) ||
         sl_config_check(config))
         sl_fatal("%s: %s", line, sl_error_message());

@@ -7,7 +7,7 @@
 
 static int make_defaults(struct sl_config *config)
 {
-    const int code = sl_options_defaults(sl_config_options, config);
+    const int code = sl_config_defaults(config);
     config->files.quiet = true;
     return code;
 }

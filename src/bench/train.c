@@ -52,7 +52,7 @@ static int try_training_options(const struct sl_bench_words *words)
     if (!copy)
         return sl_error(SL_ERR_SYSTEM, "no memory for the command line");
     memcpy(copy, words->train, (size_t)words->train_count * sizeof *copy);
-    int code = sl_options_defaults(sl_config_options, &config);
+    int code = sl_config_defaults(&config);
     if (!code)
         code = sl_options_parse(sl_config_options, &config, words->train_count, copy, &positionals,
                                 NULL);

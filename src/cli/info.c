@@ -197,7 +197,7 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     struct sl_source source = {0};
     struct sl_runtime alone = {.ranks = 1};
     struct sl_rates core;
-    int code = sl_options_defaults(sl_config_options, &training);
+    int code = sl_config_defaults(&training);
     training.network.layers = config->layers;
     training.network.hidden = config->hidden;
     if (!code)

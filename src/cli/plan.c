@@ -591,7 +591,7 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
         code = sl_error(SL_ERR_USAGE, "--ranks is missing: expected the number of ranks to plan "
                                       "for");
     if (!code)
-        code = sl_options_defaults(sl_config_options, &p->options);
+        code = sl_config_defaults(&p->options);
     if (!code)
         code = sl_options_parse(sl_config_options, &p->options, words->train_count, words->train,
                                 &unused, p->given);

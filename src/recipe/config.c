@@ -455,6 +455,12 @@ const struct sl_option sl_config_options[] = {
 _Static_assert(sizeof sl_config_options / sizeof *sl_config_options <= SL_MOST_OPTIONS,
                "more options than SL_MOST_OPTIONS");
 
+int sl_config_defaults(struct sl_config *config)
+{
+    *config = (struct sl_config){.predicts = false};
+    return sl_options_defaults(sl_config_options, config);
+}
+
 bool sl_config_is_execution(const struct sl_option *option)
 {
     return option->group == EXECUTION || option->group == FILES;

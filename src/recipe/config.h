@@ -215,6 +215,9 @@ struct sl_config {
 enum { SL_MOST_OPTIONS = 96 };
 extern const struct sl_option sl_config_options[];
 
+/* Fill `config` with the default of every option; all else is 0. Return 0 or a negative code. */
+int sl_config_defaults(struct sl_config *config);
+
 /* Rows of the table that belong to a run and not to the model: a checkpoint brings only those of
  * them back that results depend on, and only to go on (checkpoint/resume.h). */
 bool sl_config_is_execution(const struct sl_option *option);

@@ -116,7 +116,7 @@ static int model_configuration(const struct sl_apply_options *options,
     bool skip[SL_MOST_OPTIONS];
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = sl_config_is_execution(&sl_config_options[o]);
-    int code = sl_options_defaults(sl_config_options, model);
+    int code = sl_config_defaults(model);
     if (!code)
         code = sl_options_from_json(sl_config_options, model,
                                     json_object_get(checkpoint->description, "configuration"), skip,

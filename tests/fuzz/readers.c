@@ -214,7 +214,7 @@ static int read_config(const char *path)
 {
     struct sl_config config = {0};
     bool given[SL_MOST_OPTIONS] = {0};
-    int rc = sl_options_defaults(sl_config_options, &config);
+    int rc = sl_config_defaults(&config);
     if (!rc)
         rc = sl_config_set_text(&config.files.config, path);
     if (!rc)
@@ -237,7 +237,7 @@ static int read_checkpoint(const char *path)
             if (!isfinite(checkpoint.tensors[t].data[k]))
                 WRONG("tensor %s, number %lld", checkpoint.tensors[t].name, (long long)k);
     const json_t *options = rc ? NULL : json_object_get(checkpoint.description, "configuration");
-    if (options && !sl_options_defaults(sl_config_options, &config)) {
+    if (options && !sl_config_defaults(&config)) {
         rc = sl_options_from_json(sl_config_options, &config, options, NULL, path);
         if (!rc)
             rc = sl_config_check(&config);
