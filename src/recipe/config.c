@@ -397,8 +397,8 @@ const struct sl_option sl_config_options[] = {
      "end after N epochs of this run, as on Ctrl-C: --resume goes on up to --epochs; 0: not",
      EXECUTION},
     {"recompute", SL_OPTION_VALUE, FIELD(machine.recompute), "auto", 0, 0, NULL, "N",
-     "with --model resgcn, keep the output of every N-th block, and make the outputs between and "
-     "all normalised rows again going back. none: keep all, which is fastest. auto: none if memory "
+     "with --model resgcn, keep the output of every N-th block. Going back, the others and all "
+     "normalised rows are made again. none: keep all, which is fastest. auto: none if memory "
      "allows, else the least N that fits",
      EXECUTION, NULL, &sl_value_recompute},
     {"plan", SL_OPTION_FLAG, FIELD(files.plan), "no", 0, 0, NULL, NULL,

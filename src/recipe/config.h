@@ -189,7 +189,7 @@ struct sl_config_machine {
     int recompute; /* recipe/values.h */
 };
 
-/* What a run reads, writes and prints, and when it ends. */
+/* The files of a run, the lines that it prints, and an early end. */
 struct sl_config_files {
     char *config, *log, *dag, *trace, *report, *checkpoint, *resume;
     struct sl_epoch_range trace_epochs;

@@ -13,10 +13,10 @@
  * SL_ERR_DATA, SL_ERR_USAGE. */
 int sl_run_check(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config);
 
-/* Settle the options that were not given and depend on the data: the form of the features by the
- * rates `core` of one core of rank 0, then all others, then check the objective. `given` as of
- * sl_options_parse; NULL: none. chosen (SL_CHOSEN) gets the options that were settled; NULL: not
- * told. All ranks return the same code: 0, SL_ERR_USAGE, SL_ERR_DATA, SL_ERR_SYSTEM. */
+/* Settle the options that were not given and depend on the data. First comes the form of the
+ * features, by the rates `core` of one core of rank 0. Then check the objective. `given` as of
+ * sl_options_parse; NULL: none. chosen (SL_CHOSEN) gets the settled options; NULL: not told. All
+ * ranks return the same code: 0, SL_ERR_USAGE, SL_ERR_DATA, SL_ERR_SYSTEM. */
 int sl_run_settle(struct sl_runtime *rt, struct sl_source *source, const struct sl_rates *core,
                   const bool *given, struct sl_config *config, char *chosen);
 
