@@ -184,10 +184,8 @@ SL_INLINE void turn_back_by(const struct run_of_norm *run, const struct sl_norm_
     const struct sl_norm *n = b->norm;
     const float *w = run->weight, *inverse = run->inverse,
                 *d = run->columns && b->d ? b->d + j : NULL, *e = d ? d + b->ld : NULL;
-    float *const of_weight = run->columns  ? NULL
-                             : b->gradient ? b->gradient + j
-                                           : NULL,
-                 *const of_bias = of_weight ? of_weight + b->ldg : NULL;
+    float *const of_weight = run->columns || !b->gradient ? NULL : b->gradient + j;
+    float *const of_bias = of_weight ? of_weight + b->ldg : NULL;
     const int64_t whole = count / SL_LANES * SL_LANES;
     const void *row[TOGETHER], *g[TOGETHER];
     float share[TOGETHER] = {0};
@@ -250,18 +248,18 @@ SL_INLINE void turn_back_last(const struct run_of_norm *run, const struct sl_nor
     }
 }
 
-/* A part of the matrix: `rows` rows from row r on, `count` columns from column j on, and what they
- * turn back with. */
-struct part {
+/* An area of the matrix: `rows` rows from row r on, `count` columns from column j on; the moments
+ * of its rows, or the factors of its columns; and the place of its result. */
+struct area {
     int64_t r, rows, j, count;
     const struct moments *of; // (rows)
     const float *inverse;     // (count)
-    float *to;                // (rows, count)
+    float *to;                // (rows, count), rows with a distance of ldt
     int64_t ldt;
 };
 
 SL_INLINE void turn_back_of(const struct sl_norm_back *b, bool half_h, bool columns, bool half,
-                            const struct part *p)
+                            const struct area *p)
 {
     const struct run_of_norm run = run_of(b->norm, half_h, columns, p->j, p->inverse);
     int64_t q = 0;
@@ -274,7 +272,7 @@ SL_INLINE void turn_back_of(const struct sl_norm_back *b, bool half_h, bool colu
 }
 
 SL_INLINE void turn_back_rest(const struct sl_norm_back *b, bool half_h, bool columns, bool half,
-                              const struct part *p)
+                              const struct area *p)
 {
     const struct run_of_norm run = run_of(b->norm, half_h, columns, p->j, p->inverse);
     const int64_t whole = p->count / SL_LANES * SL_LANES;
@@ -287,12 +285,12 @@ SL_INLINE void turn_back_rest(const struct sl_norm_back *b, bool half_h, bool co
  * In one large function, loops would lose registers to each other. */
 #define TURN_BACK(h, columns, g)                                                                  \
     __attribute__((noinline)) static void turn_back_##h##columns##g(const struct sl_norm_back *b, \
-                                                                    const struct part *p)         \
+                                                                    const struct area *p)         \
     {                                                                                             \
         turn_back_of(b, h, columns, g, p);                                                        \
     }                                                                                             \
     __attribute__((noinline)) static void rest_back_##h##columns##g(const struct sl_norm_back *b, \
-                                                                    const struct part *p)         \
+                                                                    const struct area *p)         \
     {                                                                                             \
         turn_back_rest(b, h, columns, g, p);                                                      \
     }
@@ -306,13 +304,13 @@ TURN_BACK(1, 1, 0)
 TURN_BACK(1, 1, 1)
 #undef TURN_BACK
 
-static void turn_back(const struct sl_norm_back *b, const struct part *p)
+static void turn_back(const struct sl_norm_back *b, const struct area *p)
 {
-    static void (*const all[2][2][2][2])(const struct sl_norm_back *, const struct part *) = {
-#define TURN_BACK(h, columns, g) {turn_back_##h##columns##g, rest_back_##h##columns##g}
-        {{TURN_BACK(0, 0, 0), TURN_BACK(0, 0, 1)}, {TURN_BACK(0, 1, 0), TURN_BACK(0, 1, 1)}},
-        {{TURN_BACK(1, 0, 0), TURN_BACK(1, 0, 1)}, {TURN_BACK(1, 1, 0), TURN_BACK(1, 1, 1)}},
-#undef TURN_BACK
+    static void (*const all[2][2][2][2])(const struct sl_norm_back *, const struct area *) = {
+#define BOTH(h, columns, g) {turn_back_##h##columns##g, rest_back_##h##columns##g}
+        {{BOTH(0, 0, 0), BOTH(0, 0, 1)}, {BOTH(0, 1, 0), BOTH(0, 1, 1)}},
+        {{BOTH(1, 0, 0), BOTH(1, 0, 1)}, {BOTH(1, 1, 0), BOTH(1, 1, 1)}},
+#undef BOTH
     };
     const bool half_h = b->norm->h.type == SL_BFLOAT16, half = b->g.type == SL_BFLOAT16;
     all[half_h][b->norm->mean != NULL][half][0](b, p);
@@ -341,7 +339,7 @@ SL_KERNEL(sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
             }
             for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
                 const int64_t count = least(RUN, n->cols - j);
-                turn_back(b, &(struct part){r, rows, j, count, of, inverse,
+                turn_back(b, &(struct area){r, rows, j, count, of, inverse,
                                             direct ? sl_rows_at(&b->y, r, j).data : x,
                                             direct ? b->y.ld : walk.ld});
                 if (direct)
