@@ -205,8 +205,7 @@ static bool of_columns(const struct sl_norm_tiles *tiles)
 }
 
 /* Return the kind of task for performance models: 0 for rows, 1 for columns, 2 for rows with given
- * moments. sl_submit_norm_back has a further kind: 3 for rows with the gradient of the parameters.
- */
+ * moments. Kind 3 is norm_back of rows with the gradient of the parameters. */
 static uint32_t kind_of(const struct sl_norm_tiles *tiles)
 {
     return tiles->moments ? 2 : of_columns(tiles);
