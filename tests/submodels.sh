@@ -232,13 +232,13 @@ interrupted() { # SUB-MODELS OPTION ...
     "$STARLING" train "$@" --epochs 300000 --checkpoint ck --log log >out 2>err </dev/null &
     background=$!
     tries=0
-    until [ "$(grep -c '"event":"epoch"' log 2>/dev/null)" -gt 4 ] || [ $((tries += 1)) -gt 300 ]; do
+    until [ "$(cat log 2>/dev/null | grep -c '"event":"epoch"')" -gt 4 ] || [ $((tries += 1)) -gt 300 ]; do
         sleep 0.1
     done
     kill -TERM $background || die "ended too early: $(cat out err)"
     wait $background
     background=
-    last=$(head -c 4000 ck | tr ',' '\n' | sed -n 's/.*epoch\\":\([0-9]*\).*/\1/p' | tail -n 1)
+    last=$(head -c 4000 ck | tr ',' '\n' | sed -n 's/.*\\"epoch\\":\([0-9]*\).*/\1/p' | tail -n 1)
     [ "$last" -gt 1 ] || die "not stopped: $(cat out err)"
     epochs=$(($5 * (last + 150)))
     run 1 train "$T/small" --resume ck --checkpoint ck2 --epochs $epochs || die "$(cat err)"
