@@ -156,14 +156,15 @@ static void test_where_none_is(void **state)
     free_graph(g);
 }
 
-/* Rank 0 finds the order with its own core alone. A part of many ranks fits a cache. */
+/* METIS takes less time with the order, which then costs less on several ranks. A part of many
+ * ranks fits a cache. */
 static void test_ranks(void **state)
 {
     (void)state;
     struct graph *g = make_graph(false);
     const struct sl_order_choice one = choose(g, 1, 1000), two = choose_on(g, 2, true, 1000);
     assert_string_equal(two.order, "rabbit");
-    assert_true(two.gain == one.gain && two.cost > one.cost);
+    assert_true(two.gain == one.gain && two.cost < one.cost);
     assert_true(choose_on(g, VERTICES / 100, true, 1000).gain == 0.0);
     g->config.ranks.allow_inexact = true;
     assert_string_equal(choose_on(g, 2, true, 1000).order, "none");
