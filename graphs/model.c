@@ -148,12 +148,46 @@ void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *
     list->layer[list->count++] = *layer;
 }
 
+/* Append the layer without its activation, and a norm with it. */
+static void add_normalized(const struct sl_model_shape *shape, const struct sl_layer_shape *layer,
+                           struct sl_layer_list *list)
+{
+    struct sl_layer_shape sums = *layer;
+    sums.activation = SL_ACTIVATION_NONE;
+    sums.bias_cancels = shape->norm->averages > 0;
+    sl_layer_list_add(list, &sums);
+    sl_layer_list_add(list, &(struct sl_layer_shape){
+                                .kind = shape->norm,
+                                .reducer = layer->reducer,
+                                .in = layer->out,
+                                .out = layer->out,
+                                .activation = layer->activation,
+                            });
+}
+
+void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *list)
+{
+    struct sl_layer_list plain = {0};
+    if (!shape->norm) {
+        shape->model->list(shape, list);
+        return;
+    }
+    shape->model->list(shape, &plain);
+    for (int l = 0; l < plain.count; l++)
+        if (plain.layer[l].activation == SL_ACTIVATION_NONE)
+            sl_layer_list_add(list, &plain.layer[l]);
+        else
+            add_normalized(shape, &plain.layer[l], list);
+    list->failed = list->failed || plain.failed;
+    free(plain.layer);
+}
+
 int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
                     const struct sl_model_shape *shape)
 {
     struct sl_model_options options = shape->options;
     struct sl_layer_list list = {0};
-    shape->model->list(shape, &list);
+    sl_model_list(shape, &list);
     options.layers = list.count;
     int code = list.failed ? sl_error(SL_ERR_SYSTEM, "no memory for a list of layers") : 0;
     if (code)

@@ -118,6 +118,7 @@ struct sl_model_shape {
     const struct sl_reducer *reducer;
     int layers, hops;                  /* --layers, --hops */
     const struct sl_layer_kind *block; /* the first layer of a residual block */
+    const struct sl_layer_kind *norm;  /* normalises sums before activations; NULL: none does */
     float teleport; /* the share of its own values that a vertex keeps in a hop */
     int64_t features, hidden, classes;
     bool bias;
@@ -150,6 +151,11 @@ struct sl_model_kind {
     bool recomputes; /* has blocks, which --recompute makes again */
     void (*list)(const struct sl_model_shape *shape, struct sl_layer_list *list);
 };
+
+/* List the layers of the model. With shape->norm, a layer of normalisation follows each layer that
+ * has an activation, and takes its activation over. Without memory, set list->failed; the caller
+ * frees list->layer in either case. */
+void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *list);
 
 #define SL_MODELS(ENTRY) \
     ENTRY(gcn) ENTRY(sage) ENTRY(gat) ENTRY(resgcn) ENTRY(gin) ENTRY(sgc) ENTRY(appnp) ENTRY(jknet)

@@ -385,6 +385,9 @@ attention_refused() {
     refused 2 '--precision bf16: --model gat' train "$karate" --model gat --precision bf16
     refused 2 '--heads: --model gcn does not have it (expected --model gat)' train "$karate" --heads 4
     refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
+    refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat or gin)' train "$karate" \
+        --model resgcn --norm-layers row
+    refused 2 '--order double: --norm-layers batch' train "$karate" --norm-layers batch --order double
     refused 2 '--order double: --model gat' train "$karate" --model gat --order double
     refused 2 '--attention-dropout -0.5' train "$karate" --model gat --attention-dropout -0.5
     refused 2 '--attention-dropout' train "$karate" --model gat --attention-dropout 1

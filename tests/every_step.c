@@ -130,6 +130,7 @@ int main(int argc, char **argv)
         {"--batches clusters:7,2 --dropout 0.3", ALONE | GROUPS},
         {"--batches clusters:7,3 --model sage --schedule cosine --clip-norm 1", ALONE | TOGETHER},
         {"--batches clusters:5,2 --model resgcn --layers 3 --block-norm batch", ALONE},
+        {"--batches clusters:5,2 --norm-layers batch --dropout 0.3", ALONE},
         {"--batches co:3 --patience 2 --eval-every 1 --layers 3", ALONE | GROUPS},
         {"--batches co:30 --dropout 0.3", ALONE},
         {"--batches co:3 --dropout 0.3 --distribution vertex-cut", ALONE | TOGETHER},

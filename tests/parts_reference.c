@@ -33,7 +33,7 @@ static double weight_of(const struct sl_csr *a, int64_t entry)
     return a->values ? (double)a->values[entry] : 1.0;
 }
 
-/* A + I, and the degrees of its rows. */
+/* A + I, and the degrees of its rows; for sage A, and the entries of its rows. */
 static void add_loops(struct sl_parts_reference *ref, const struct sl_csr *a, double *degree)
 {
     ref->entries = 0;
@@ -43,6 +43,10 @@ static void add_loops(struct sl_parts_reference *ref, const struct sl_csr *a, do
             ref->col[ref->entries] = a->indices[e];
             ref->value[ref->entries++] = weight_of(a, e);
             degree[v] += weight_of(a, e);
+        }
+        if (ref->model.kind == SL_PARTS_SAGE) {
+            degree[v] = (double)(a->indptr[v + 1] - a->indptr[v]);
+            continue;
         }
         ref->row[ref->entries] = ref->col[ref->entries] = v;
         ref->value[ref->entries++] = 1.0;
@@ -59,8 +63,9 @@ static void open_graph(struct sl_parts_reference *ref, const struct sl_csr *a)
     ref->value = doubles(most);
     add_loops(ref, a, degree);
     for (int64_t e = 0; ref->model.kind != SL_PARTS_GIN && e < ref->entries; e++)
-        ref->value[e] /= ref->model.row ? degree[ref->row[e]]
-                                        : sqrt(degree[ref->row[e]]) * sqrt(degree[ref->col[e]]);
+        ref->value[e] /= ref->model.row || ref->model.kind == SL_PARTS_SAGE
+                             ? degree[ref->row[e]]
+                             : sqrt(degree[ref->row[e]]) * sqrt(degree[ref->col[e]]);
     free(degree);
 }
 
@@ -84,6 +89,25 @@ static void add_norm(struct sl_parts_reference *ref)
     add_part(ref, ref->model.batch ? 4 : 2, ref->model.hidden, 2, true);
 }
 
+/* Layers of neighbours; in a GIN, a second product follows each. */
+static void open_layers(struct sl_parts_reference *ref)
+{
+    const struct sl_parts_model *m = &ref->model;
+    const bool gin = m->kind == SL_PARTS_GIN;
+    for (int l = 0; l < m->layers; l++) {
+        const bool last = l == m->layers - 1;
+        const int64_t in = l == 0 ? ref->features : m->hidden,
+                      out = last ? ref->classes : m->hidden;
+        add_linear(ref, m->kind == SL_PARTS_SAGE ? 2 * in : in, gin ? m->hidden : out);
+        if (m->normed && (gin || !last))
+            add_norm(ref);
+        if (gin)
+            add_linear(ref, m->hidden, out);
+        if (m->normed && gin && !last)
+            add_norm(ref);
+    }
+}
+
 static void open_parts(struct sl_parts_reference *ref)
 {
     const struct sl_parts_model *m = &ref->model;
@@ -99,16 +123,18 @@ static void open_parts(struct sl_parts_reference *ref)
         return;
     }
     const bool jumps = m->kind == SL_PARTS_JKNET;
+    if (m->kind == SL_PARTS_GCN || m->kind == SL_PARTS_SAGE || m->kind == SL_PARTS_GIN) {
+        open_layers(ref);
+        return;
+    }
     for (int l = 0; l < (m->kind == SL_PARTS_SGC ? 1 : m->layers); l++) {
         const bool last = m->kind == SL_PARTS_SGC || (l == m->layers - 1 && !jumps);
         const int64_t in = l == 0 ? ref->features : hidden, out = last ? ref->classes : hidden;
-        add_linear(ref, in, m->kind == SL_PARTS_GIN ? hidden : out);
-        if (m->kind == SL_PARTS_GIN)
-            add_linear(ref, hidden, out);
+        add_linear(ref, in, out);
     }
     if (jumps)
         add_linear(ref, m->layers * hidden, ref->classes);
-    for (int k = 0; m->kind != SL_PARTS_GIN && !jumps && k < m->hops; k++)
+    for (int k = 0; !jumps && k < m->hops; k++)
         add_part(ref, 0, ref->classes, 0, false);
 }
 
@@ -312,17 +338,57 @@ static void run_resgcn(struct pass *pass)
     multiply(pass, part, ref->model.bias);
 }
 
+/* relu, after the norm, if there is one, of the next part. */
+static void activate(struct pass *pass, int *part)
+{
+    if (pass->ref->model.normed)
+        norm(pass, (*part)++);
+    else
+        relu(pass);
+}
+
 static void run_gin(struct pass *pass)
 {
     const struct sl_parts_reference *ref = pass->ref;
+    int part = 0;
     for (int l = 0; l < ref->model.layers; l++) {
-        drop(pass, 2 * l);
+        drop(pass, part);
         aggregate(pass);
-        multiply(pass, 2 * l, ref->model.bias);
-        relu(pass);
-        multiply(pass, 2 * l + 1, ref->model.bias);
+        multiply(pass, part++, ref->model.bias);
+        activate(pass, &part);
+        multiply(pass, part++, ref->model.bias);
         if (l + 1 < ref->model.layers)
-            relu(pass);
+            activate(pass, &part);
+    }
+}
+
+/* The values of a vertex and the mean of its neighbours, side by side. */
+static void put_beside(struct pass *pass)
+{
+    const int64_t width = pass->width, n = pass->ref->n;
+    double *own = copy_of(pass), *beside = doubles(n * 2 * width);
+    aggregate(pass);
+    for (int64_t k = 0; k < n * width; k++) {
+        beside[k / width * 2 * width + k % width] = own[k];
+        beside[k / width * 2 * width + width + k % width] = pass->h[k];
+    }
+    free(own);
+    take(pass, beside, 2 * width);
+}
+
+static void run_layers(struct pass *pass)
+{
+    const struct sl_parts_reference *ref = pass->ref;
+    int part = 0;
+    for (int l = 0; l < ref->model.layers; l++) {
+        drop(pass, part);
+        if (ref->model.kind == SL_PARTS_SAGE)
+            put_beside(pass);
+        else
+            aggregate(pass);
+        multiply(pass, part++, ref->model.bias);
+        if (l + 1 < ref->model.layers)
+            activate(pass, &part);
     }
 }
 
@@ -381,6 +447,8 @@ static struct pass run(struct sl_parts_reference *ref, bool training)
         run_gin(&pass);
     else if (ref->model.kind == SL_PARTS_JKNET)
         run_jknet(&pass);
+    else if (ref->model.kind == SL_PARTS_GCN || ref->model.kind == SL_PARTS_SAGE)
+        run_layers(&pass);
     else
         run_hops(&pass);
     return pass;

@@ -9,6 +9,10 @@
  *   appnp    Gasteiger et al. 2019, equation 4: Z_{k+1} = (1 - a)·Â·Z_k + a·H, H = MLP(X)
  *   jknet    Xu et al. 2018, section 4: H_l = drop(relu(Â·H_{l-1}·W_l + b_l)),
  *            logits = [H_1 | … | H_L]·W + b
+ *   gcn      Kipf & Welling 2017: H_l = relu(norm(Â·drop(H_{l-1})·W_l + b_l)), the last one alone
+ *   sage     Hamilton et al. 2017, mean: H·V + C^-1·A·H·W + b, C the entries of each row
+ *
+ * gcn, sage and gin have a norm before each relu, or none.
  *
  * The reference shares two things with the program: the random numbers, so that dropout is the
  * same, and the order of parameters. Each layer of the program's list has a part: a matrix with a
@@ -20,7 +24,15 @@
 
 #include "data/dataset.h"
 
-enum sl_parts_kind { SL_PARTS_RESGCN, SL_PARTS_GIN, SL_PARTS_SGC, SL_PARTS_APPNP, SL_PARTS_JKNET };
+enum sl_parts_kind {
+    SL_PARTS_RESGCN,
+    SL_PARTS_GIN,
+    SL_PARTS_SGC,
+    SL_PARTS_APPNP,
+    SL_PARTS_JKNET,
+    SL_PARTS_GCN,
+    SL_PARTS_SAGE,
+};
 
 /* Properties of a model. */
 struct sl_parts_model {
@@ -28,6 +40,7 @@ struct sl_parts_model {
     int layers, hops;
     int64_t hidden;
     bool batch, bias, row; /* row: Â = D^-1 (A + I) */
+    bool normed;           /* gcn, sage, gin: has norms */
     double teleport, dropout;
 };
 

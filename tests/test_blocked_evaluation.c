@@ -168,6 +168,7 @@ static void test_residual(void **state)
         "--model resgcn --product-order gemm --recompute 2",
         "--model jknet",
         "--model jknet --norm row --no-bias",
+        "--model gin --norm-layers row",
     };
     char line[SL_MOST_LINE];
     for (size_t k = 0; k < SL_COUNT(models); k++)
@@ -181,6 +182,27 @@ static void test_residual(void **state)
     check("directed-weighted", "--model resgcn --layers 2 --hidden 13 --precision bf16", 4, 4,
           3e-2);
     check("directed-weighted", "--model jknet --layers 3 --hidden 13 --precision bf16", 4, 4, 3e-2);
+}
+
+static void test_norms(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        "--model gcn --norm-layers row",
+        "--model gcn --norm-layers batch",
+        "--model sage --norm-layers batch --no-bias",
+        "--model sage --aggregator max --norm-layers row",
+        "--model gin --norm-layers batch",
+    };
+    char line[SL_MOST_LINE];
+    for (size_t k = 0; k < SL_COUNT(models); k++)
+        for (int layers = 2; layers <= 3; layers++) {
+            snprintf(line, sizeof line, "%s --layers %d --hidden 19 --tiles 3", models[k], layers);
+            check("directed-weighted", line, 4, 5, 1e-5);
+            check("undirected", line, 7, 3, 1e-5);
+        }
+    check("directed-weighted", "--norm-layers row --layers 3 --hidden 13 --precision bf16", 4, 4,
+          3e-2);
 }
 
 static void test_blocks(void **state)
@@ -217,6 +239,8 @@ static void test_ranks(void **state)
         "--model resgcn",
         "--model jknet",
         "--model resgcn --block-norm batch",
+        "--model gcn --norm-layers row",
+        "--model gat --heads 6 --hidden 4 --out-heads 2 --norm-layers row",
         "--model gat --heads 6 --hidden 4 --out-heads 2",
     };
     char line[SL_MOST_LINE];
@@ -273,7 +297,8 @@ int main(int count, char **words)
     if (count > 1)
         return test_on_ranks();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers), cmocka_unit_test(test_blocks), cmocka_unit_test(test_store),
-        cmocka_unit_test(test_attention), cmocka_unit_test(test_residual)};
+        cmocka_unit_test(test_layers),   cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_store),    cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_residual), cmocka_unit_test(test_norms)};
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

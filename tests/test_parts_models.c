@@ -1,6 +1,7 @@
-/* Models of parts (resgcn, gin, sgc, appnp, jknet): loss, gradients and whole trainings against a
- * reference in double that is written from the papers (tests/parts_reference.h). Expected gradients
- * are central differences of the reference, in which no relu opens or closes. */
+/* Models of parts (resgcn, gin, sgc, appnp, jknet; gcn and sage with norms): loss, gradients and
+ * whole trainings against a reference in double that is written from the papers
+ * (tests/parts_reference.h). Expected gradients are central differences of the reference, in which
+ * no relu opens or closes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,6 +68,16 @@ struct test_case {
         .kind = SL_PARTS_APPNP, .hidden = 13, __VA_ARGS__ \
     }
 
+#define GCN(...)                                        \
+    {                                                   \
+        .kind = SL_PARTS_GCN, .hidden = 13, __VA_ARGS__ \
+    }
+
+#define SAGE(...)                                        \
+    {                                                    \
+        .kind = SL_PARTS_SAGE, .hidden = 13, __VA_ARGS__ \
+    }
+
 #define JKNET(...)                                        \
     {                                                     \
         .kind = SL_PARTS_JKNET, .hidden = 13, __VA_ARGS__ \
@@ -101,20 +112,39 @@ static const struct test_case cases[] = {
     {JKNET(.layers = 3, .bias = true, .dropout = 0.5), "--tiles 4 --product-order spmm"},
     {JKNET(.layers = 3, .row = true, .dropout = 0.5), "--tiles 3 --product-order gemm"},
     {JKNET(.layers = 5, .bias = true, .dropout = 0.5), "--tiles 1"},
+    {GCN(.layers = 2, .bias = true, .normed = true), "--tiles 3"},
+    {GCN(.layers = 3, .bias = true, .normed = true, .dropout = 0.5),
+     "--tiles 3 --product-order gemm"},
+    {GCN(.layers = 3, .normed = true, .row = true), "--tiles 5 --product-order spmm"},
+    {GCN(.layers = 2, .bias = true, .normed = true, .batch = true), "--tiles 1"},
+    {GCN(.layers = 3, .bias = true, .normed = true, .batch = true, .dropout = 0.5),
+     "--tiles 3 --product-order spmm --no-overlap"},
+    {GCN(.layers = 4, .normed = true, .batch = true), "--tiles 4 --product-order gemm"},
+    {GCN(.layers = 1, .bias = true, .normed = true), "--tiles 3"},
+    {SAGE(.layers = 2, .bias = true, .normed = true), "--tiles 3"},
+    {SAGE(.layers = 3, .normed = true, .batch = true, .dropout = 0.5),
+     "--tiles 3 --product-order gemm"},
+    {SAGE(.layers = 3, .bias = true, .normed = true, .dropout = 0.5),
+     "--tiles 2 --product-order spmm"},
+    {GIN(.layers = 2, .bias = true, .normed = true), "--tiles 3"},
+    {GIN(.layers = 3, .normed = true, .batch = true, .dropout = 0.5),
+     "--tiles 3 --product-order spmm"},
+    {GIN(.layers = 2, .bias = true, .normed = true, .batch = true),
+     "--tiles 2 --product-order gemm"},
 };
 
 /* ---- The program ---- */
 
 static struct sl_config configure(const struct sl_parts_model *m, const char *words)
 {
-    static const char *const names[] = {"resgcn", "gin", "sgc", "appnp", "jknet"};
+    static const char *const names[] = {"resgcn", "gin", "sgc", "appnp", "jknet", "gcn", "sage"};
     char line[SL_MOST_LINE];
     snprintf(line, sizeof line,
-             "--model %s --layers %d --hidden %d --hops %d --block-norm %s --teleport %g "
+             "--model %s --layers %d --hidden %d --hops %d %s %s --teleport %g "
              "--dropout %g --norm %s --normalize-features none %s %s",
              names[m->kind], m->layers, (int)m->hidden, m->hops > 0 ? m->hops : 2,
-             m->batch ? "batch" : "row", m->teleport, m->dropout, m->row ? "row" : "sym",
-             m->bias ? "--bias" : "--no-bias", words);
+             m->normed ? "--norm-layers" : "--block-norm", m->batch ? "batch" : "row", m->teleport,
+             m->dropout, m->row ? "row" : "sym", m->bias ? "--bias" : "--no-bias", words);
     return sl_run_parse(line);
 }
 
@@ -414,7 +444,7 @@ static double **gradients_of(struct sl_parts_reference *ref, double *squares)
 /* Return whether parameters decay: all do, or the first layer's, two matrices in a GIN. */
 static bool decays(const struct sl_parts_reference *ref, int part, bool all)
 {
-    return all || part <= (ref->model.kind == SL_PARTS_GIN);
+    return all || part == 0 || (ref->model.kind == SL_PARTS_GIN && part == 1 + ref->model.normed);
 }
 
 /* A step of the reference: SGD with momentum, L2 decay in the gradient, which is clipped before. */
@@ -550,6 +580,10 @@ static void test_trainings(void **state)
         {SGC(.layers = 1, .hops = 3, .bias = true), ""},
         {APPNP(.layers = 2, .hops = 3, .bias = true, .teleport = 0.1, .dropout = 0.5), ""},
         {JKNET(.layers = 3, .bias = true, .dropout = 0.5), ""},
+        {GCN(.layers = 3, .bias = true, .normed = true, .batch = true, .dropout = 0.5), ""},
+        {GCN(.layers = 2, .bias = true, .normed = true), ""},
+        {SAGE(.layers = 2, .bias = true, .normed = true, .dropout = 0.5), ""},
+        {GIN(.layers = 2, .bias = true, .normed = true, .batch = true), ""},
     };
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);

@@ -345,6 +345,11 @@ static const struct axes_case axes_cases[] = {
     {"--model gat --layers 3 --heads 3 --hidden 5", 4, 3, {FEATURES, 15, 15, CLASSES}},
     {"--model resgcn --layers 4 --hidden 9", 3, 1, {FEATURES, 9, CLASSES}},
     {"--model resgcn --layers 3 --hidden 9 --block-norm batch", 3, 1, {FEATURES, 9, CLASSES}},
+    {"--model gcn --layers 3 --hidden 10 --norm-layers row", 4, 1, {FEATURES, 10, 10, CLASSES}},
+    {"--model gat --layers 2 --heads 3 --hidden 5 --norm-layers batch",
+     3,
+     3,
+     {FEATURES, 15, CLASSES}},
     {"--model gin --layers 2 --hidden 6", 5, 1, {FEATURES, 6, 6, 6, CLASSES}},
     {"--model sgc --hops 3", 2, 1, {FEATURES, CLASSES}},
     {"--model appnp --layers 2 --hidden 8", 3, 1, {FEATURES, 8, CLASSES}},
@@ -356,7 +361,7 @@ static void find_axes(const char *line, struct sl_axes *axes)
     struct sl_config config = sl_run_parse(line);
     const struct sl_model_shape shape = sl_config_shape(&config, FEATURES, CLASSES);
     struct sl_layer_list list = {0};
-    shape.model->list(&shape, &list);
+    sl_model_list(&shape, &list);
     assert_false(list.failed);
     assert_int_equal(sl_axes_find(&list, axes), 0);
     for (int l = 0; l < list.count; l++) {

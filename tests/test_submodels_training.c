@@ -173,7 +173,7 @@ static void create_narrow(struct case_of_rounds *of, struct sl_model *model, int
 {
     const struct sl_model_shape shape = sl_config_shape(&of->plain, FEATURES, CLASSES);
     struct sl_layer_list list = {0};
-    shape.model->list(&shape, &list);
+    sl_model_list(&shape, &list);
     struct sl_model_options options = shape.options;
     options.layers = list.count;
     assert_true(list.count <= MOST_LAYERS);
@@ -346,7 +346,9 @@ static void expect_store(struct case_of_rounds *of, int l, const char *line)
             apart = fmaxf(apart, fabsf(got[i] - s->now[k][i]));
         }
         sl_tile_release(shard->tile[k]);
-        if (!(apart <= 1e-6f * most))
+        /* A norm multiplies roundings of attention. */
+        const float tolerance = strstr(line, "gat") && strstr(line, "norm") ? 4e-6f : 1e-6f;
+        if (!(apart <= tolerance * most))
             fail_msg("%s: layer %d, %s %d: off by %g of %g", line, l, k ? "state" : "parameters", k,
                      (double)apart, (double)most);
     }
@@ -445,6 +447,9 @@ static void test_training(void **state)
         /* A bias before this norm has gradients of rounding alone, which Adam divides by their
            size. */
         "--model resgcn --layers 3 --hidden 10 --block-norm batch --no-bias",
+        "--model gcn --layers 3 --hidden 10 --norm-layers row",
+        "--model sage --layers 3 --hidden 11 --norm-layers batch --no-bias",
+        "--model gat --layers 3 --heads 2 --hidden 4 --norm-layers row",
         "--model gin --layers 2 --hidden 7",
         "--model jknet --layers 3 --hidden 9",
     };
@@ -465,6 +470,7 @@ static void test_features(void **state)
         {"--model sage --layers 3 --hidden 11", "0,2"},
         {"--model gat --layers 3 --heads 2 --hidden 4", "0,1,2"},
         {"--model resgcn --layers 3 --hidden 10 --block-norm row", "0,1"},
+        {"--model gcn --layers 3 --hidden 10 --norm-layers row", "0,1,2"},
         {"--model gin --layers 2 --hidden 7", "0,1"},
         {"--model sgc", "0"},
     };
@@ -483,6 +489,7 @@ static void test_shares(void **state)
         {"--model sage --layers 3 --hidden 11", "--submodel-share 1,5,2"},
         {"--model gat --layers 3 --heads 2 --hidden 5", "--submodel-share 3,1,1"},
         {"--model resgcn --layers 3 --hidden 10 --block-norm row", "--submodel-share 2,5,3"},
+        {"--model gcn --layers 3 --hidden 10 --norm-layers row", "--submodel-share 3,1,2"},
     };
     char split[SL_MOST_LINE / 4];
     for (size_t k = 0; k < SL_COUNT(lines); k++)
@@ -502,6 +509,7 @@ static void test_ensembles(void **state)
         {"--model sage --layers 3 --hidden 11", "all"},
         {"--model gat --layers 3 --heads 2 --hidden 4", "all"},
         {"--model resgcn --layers 3 --hidden 10 --block-norm row", "all"},
+        {"--model gcn --layers 3 --hidden 10 --norm-layers row", "all"},
         {"--model gin --layers 2 --hidden 7", "all"},
     };
     for (size_t k = 0; k < SL_COUNT(lines); k++) {

@@ -14,7 +14,7 @@ static void list_layers(struct sl_group_epoch *e, const struct sl_source *source
                         const struct sl_config *config)
 {
     const struct sl_model_shape shape = sl_config_shape(config, source->features, source->classes);
-    shape.model->list(&shape, &e->model);
+    sl_model_list(&shape, &e->model);
     e->layers = 0;
     for (int l = 0; !e->model.failed && l < e->model.count; l++)
         e->layers += sl_group_epoch_counts(e, &e->model.layer[l]);

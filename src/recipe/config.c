@@ -39,6 +39,11 @@ static const void *find_aggregator(const char *name)
     return sl_aggregator_find(name);
 }
 
+static const void *find_norm(const char *name)
+{
+    return strcmp(name, "none") == 0 ? NULL : sl_block_norm_find(name);
+}
+
 static const void *find_block(const char *name)
 {
     return sl_block_norm_find(name);
@@ -93,6 +98,12 @@ const struct sl_option sl_config_options[] = {
      "a "
      "value of all vertices (BatchNorm)",
      MODEL, find_block},
+    {"norm-layers", SL_OPTION_KIND, FIELD(network.norm_layers), "none", 0, 0, "none|row|batch",
+     "KIND",
+     "with --model gcn, sage, gat and gin: what hidden layers normalise before their activation: "
+     "row, "
+     "the values of a vertex (LayerNorm); batch, a value of all vertices (BatchNorm)",
+     MODEL, find_norm},
     {"heads", SL_OPTION_INT, FIELD(network.heads), "8", 1, SL_ATTENTION_HEADS, NULL, "H",
      "with --model gat: heads of the hidden layers, side by side", MODEL},
     {"out-heads", SL_OPTION_INT, FIELD(network.out_heads), "1", 1, SL_ATTENTION_HEADS, NULL, "K",

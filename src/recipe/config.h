@@ -98,7 +98,7 @@ struct sl_config_network {
     enum sl_preset preset;
     const struct sl_model_kind *model;
     const struct sl_aggregator *aggregator;
-    const struct sl_block_norm *block_norm;
+    const struct sl_block_norm *block_norm, *norm_layers; /* norm_layers NULL: none */
     int64_t layers, hidden, hops, heads, out_heads;
     double teleport;
     bool bias;
@@ -212,7 +212,7 @@ struct sl_config {
 };
 
 /* The table of struct sl_config, of at most so many rows. */
-enum { SL_MOST_OPTIONS = 96 };
+enum { SL_MOST_OPTIONS = 128 };
 extern const struct sl_option sl_config_options[];
 
 /* Fill `config` with the default of every option; all else is 0. Return 0 or a negative code. */

@@ -106,10 +106,11 @@ int sl_config_check_attention(const struct sl_config *config)
 const char *sl_config_reads_all(const struct sl_config *config)
 {
     struct sl_batches_options options;
-    const bool normalizes = config->network.model == &sl_model_resgcn &&
-                            config->network.block_norm->layer->averages > 0;
-    if (normalizes)
+    if (config->network.model == &sl_model_resgcn &&
+        config->network.block_norm->layer->averages > 0)
         return "--block-norm batch has the statistics of all rows";
+    if (config->network.norm_layers && config->network.norm_layers->layer->averages > 0)
+        return "--norm-layers batch has the statistics of all rows";
     if (sl_batches_parse(config, &options))
         return NULL; /* sl_config_check says so */
     if (options.sets > 1 || options.automatic)
@@ -266,6 +267,11 @@ int sl_config_check(const struct sl_config *config)
                         "--order double: --model %s needs a vertex and its neighbours in one order "
                         "(expected another order)",
                         config->network.model->name);
+    if (config->ranks.order == &sl_order_double && config->network.norm_layers)
+        return sl_error(SL_ERR_USAGE,
+                        "--order double: --norm-layers %s needs a vertex and its neighbours in one "
+                        "order (expected another order)",
+                        config->network.norm_layers->name);
     if (config->training.input_dropout < 0.0 && config->training.input_dropout != -1.0)
         return sl_error(
             SL_ERR_USAGE,
@@ -308,15 +314,18 @@ int sl_config_check(const struct sl_config *config)
     return 0;
 }
 
+enum { MODELS_OF_OPTION = 4 };
+
 /* Options that some models have. */
 static const struct {
     const char *option;
-    const struct sl_model_kind *model[2]; /* NULL: none */
+    const struct sl_model_kind *model[MODELS_OF_OPTION]; /* NULL: none */
 } of_models[] = {
     {"aggregator", {&sl_model_sage}},
     {"hops", {&sl_model_sgc, &sl_model_appnp}},
     {"teleport", {&sl_model_appnp}},
     {"block-norm", {&sl_model_resgcn}},
+    {"norm-layers", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin}},
     {"heads", {&sl_model_gat}},
     {"out-heads", {&sl_model_gat}},
     {"attention-dropout", {&sl_model_gat}},
@@ -325,19 +334,37 @@ static const struct {
 /* Whether the model has the options of row k. */
 static bool has_row(const struct sl_config *config, size_t k)
 {
-    return config->network.model == of_models[k].model[0] ||
-           config->network.model == of_models[k].model[1];
+    bool has = false;
+    for (int m = 0; m < MODELS_OF_OPTION; m++)
+        has = has || config->network.model == of_models[k].model[m];
+    return has;
+}
+
+/* Write the models of row k, as "gcn, sage or gat". */
+static void describe_models(size_t k, char *to, size_t size)
+{
+    size_t length = 0;
+    to[0] = '\0';
+    for (int m = 0; m < MODELS_OF_OPTION && of_models[k].model[m] && length < size; m++) {
+        const bool last = m == MODELS_OF_OPTION - 1 || !of_models[k].model[m + 1];
+        length += (size_t)snprintf(to + length, size - length, "%s%s",
+                                   m == 0 ? ""
+                                   : last ? " or "
+                                          : ", ",
+                                   of_models[k].model[m]->name);
+    }
 }
 
 int sl_config_check_given(const struct sl_config *config, const bool *given)
 {
-    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
-        if (sl_config_is_given(given, of_models[k].option) && !has_row(config, k))
-            return sl_error(SL_ERR_USAGE,
-                            "--%s: --model %s does not have it (expected --model %s%s%s)",
-                            of_models[k].option, config->network.model->name,
-                            of_models[k].model[0]->name, of_models[k].model[1] ? " or " : "",
-                            of_models[k].model[1] ? of_models[k].model[1]->name : "");
+    char models[64];
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++) {
+        if (!sl_config_is_given(given, of_models[k].option) || has_row(config, k))
+            continue;
+        describe_models(k, models, sizeof models);
+        return sl_error(SL_ERR_USAGE, "--%s: --model %s does not have it (expected --model %s)",
+                        of_models[k].option, config->network.model->name, models);
+    }
     return 0;
 }
 

@@ -166,6 +166,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .layers = (int)config->network.layers,
         .hops = (int)config->network.hops,
         .block = config->network.block_norm->layer,
+        .norm = config->network.norm_layers ? config->network.norm_layers->layer : NULL,
         .teleport = (float)config->network.teleport,
         .reducer = sl_config_reducer(config),
         .features = features,

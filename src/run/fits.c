@@ -43,7 +43,7 @@ static void count_layers(const struct sl_source *source, const struct sl_config 
 {
     const struct sl_model_shape shape = sl_config_shape(config, source->features, source->classes);
     struct sl_layer_list list = {0};
-    shape.model->list(&shape, &list);
+    sl_model_list(&shape, &list);
     *columns = *parameters = list.failed ? HUGE_VAL : 0.0;
     for (int l = 0; l < list.count; l++) {
         const struct sl_layer_shape *layer = &list.layer[l];

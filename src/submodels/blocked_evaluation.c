@@ -277,7 +277,7 @@ int sl_blocked_create(struct sl_blocked *blocked, struct sl_pass *pass, struct s
                                    .stored = config->units.store,
                                    .own_places = {.shared = true}};
     blocked->places = places ? places : &blocked->own_places;
-    shape->model->list(shape, &blocked->list);
+    sl_model_list(shape, &blocked->list);
     if (sl_runtime_agree(rt, blocked->list.failed
                                  ? sl_error(SL_ERR_SYSTEM, "no memory for a list of "
                                                            "layers")

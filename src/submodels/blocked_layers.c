@@ -112,7 +112,7 @@ bool sl_blocked_fits(const struct sl_model_shape *shape, int64_t vertices, enum 
                      int columns)
 {
     struct sl_layer_list list = {0};
-    shape->model->list(shape, &list);
+    sl_model_list(shape, &list);
     sl_blocked_cut_hops(&list);
     const bool fits = !list.failed && is_separable(&list) &&
                       sl_blocked_width(&list, vertices, type, columns) < list.layer[0].out;

@@ -233,7 +233,7 @@ static int share_units(struct sl_submodels *s)
 
 static int create_rounds(struct sl_submodels *s, const struct sl_model_shape *shape, int64_t steps)
 {
-    shape->model->list(shape, &s->list);
+    sl_model_list(shape, &s->list);
     if (s->list.failed)
         return sl_error(SL_ERR_SYSTEM, "no memory for a list of layers");
     int code = sl_axes_find(&s->list, &s->axes);
