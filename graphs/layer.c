@@ -223,12 +223,12 @@ struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
                                                   const struct sl_layer *layer)
 {
     struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
-    const bool right = layer->kind->scaled_input,
-               left = (layer - 1)->back.gradient_factor == SL_ROW_LEFT;
-    e.before = right && left ? SL_ROW_BOTH
-               : right       ? SL_ROW_RIGHT
-               : left        ? SL_ROW_LEFT
-                             : SL_ROW_NONE;
+    const enum sl_row_scale before = (layer - 1)->back.gradient_factor;
+    const bool right = layer->kind->scaled_input;
+    e.before = !right                           ? before
+               : before == SL_ROW_LEFT          ? SL_ROW_BOTH
+               : before == SL_ROW_INVERSE_RIGHT ? SL_ROW_NONE
+                                                : SL_ROW_RIGHT;
     e.scale = sl_layer_dropout(net, layer, true).scale;
     e.elu_back = (layer - 1)->activation == SL_ACTIVATION_ELU ? 1.0f / e.scale : 0.0f;
     return e;

@@ -9,7 +9,9 @@
  *             SpMM first   dN = Uᵀ·G                  D = Aᵀ·(L·(G·Nᵀ))
  *             aggregated   dN = (L·A·X)ᵀ·G
  *             all          dW = Hᵀ·G   db = column sums of G
- *                          G of the layer before = drop(relu'(D + G·Wᵀ)) */
+ *                          G of the layer before = drop(relu'(D + G·Wᵀ))
+ *
+ * A graph convolution with a linear residual, output = drop(relu(H·W + L·S·R·H·N + b)), has the same steps. Its H is stored as H' = R·H, as for graph convolutions, and G as G' = G / R. Y and the sums have the factor R: Y' = R·Y, where L·R takes the place of L, and the output is drop(relu((Y' + H'·W) / R + b)). Going back, D' = D / R, and G of the layer before = drop(relu'(R·(D' + G'·Wᵀ))). */
 /* clang-format on */
 #include "codelets/epilogue.h"
 #include "graphs/layer.h"
@@ -48,7 +50,7 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     const enum sl_type type = net->graph->type;
     const int from = layer->input_order, to = layer->output.row_order; /* vertex orders of rows */
     layer->order = has_argmax(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
-    layer->back.gradient_factor = SL_ROW_NONE;
+    layer->back.gradient_factor = layer->kind->scaled_input ? SL_ROW_INVERSE_RIGHT : SL_ROW_NONE;
     int code = sl_layer_plan_aggregations(net, layer);
     if (!code && type != SL_FLOAT32 && !layer->last)
         code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->out, SL_SLOT_SUM);
@@ -86,18 +88,29 @@ static struct sl_product_input neighbours_input(const struct sl_network *net,
     return h;
 }
 
-/* Return the epilogue that scales rows by the left factor, before all else. */
-static struct sl_epilogue_tiles scale(void)
+static struct sl_epilogue_tiles scale_by(enum sl_row_scale factor)
 {
     struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
-    e.before = SL_ROW_LEFT;
+    e.before = factor;
     return e;
+}
+
+/* Return the epilogue that scales sums over neighbours, before all else. */
+static struct sl_epilogue_tiles scale(const struct sl_layer *layer)
+{
+    return scale_by(layer->kind->scaled_input ? SL_ROW_BOTH : SL_ROW_LEFT);
+}
+
+/* Return whether Y comes from aggregated features, which lack the factor R of the own input. */
+static bool lacks_factor(const struct sl_layer *layer)
+{
+    return layer->order == SL_AGGREGATED && layer->kind->scaled_input;
 }
 
 /* Aggregate H into `aggregated`, where the SpMM comes first. */
 static void aggregate(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h)
 {
-    const struct sl_epilogue_tiles mean = scale();
+    const struct sl_epilogue_tiles mean = scale(layer);
     sl_network_take(net, &layer->aggregated, layer->rows.hops);
     if (has_argmax(layer))
         sl_network_take(net, &layer->argmax, layer->rows.hops);
@@ -114,12 +127,14 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
     const struct sl_matrix *h = sl_layer_dense_input(net, layer, training);
     const struct sl_product_input own = own_input(net, layer, training),
                                   neighbours = neighbours_input(net, layer, training);
-    const struct sl_epilogue_tiles mean = scale(),
-                                   finish = sl_layer_activation(net, layer, training);
+    const struct sl_epilogue_tiles mean = scale(layer), own_factor = scale_by(SL_ROW_RIGHT);
+    struct sl_epilogue_tiles finish = sl_layer_activation(net, layer, training);
     struct sl_matrix *z = &layer->output, *y = z;
     if (z->type != SL_FLOAT32)
         y = sl_network_scratch(net, z->row_order, SL_FLOAT32, layer->out, SL_SLOT_SUM,
                                layer->rows.hops);
+    if (layer->kind->scaled_input)
+        finish.before = SL_ROW_INVERSE_RIGHT;
     if (h == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
@@ -131,7 +146,7 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
     } else {
         if (!net->aggregated)
             aggregate(net, layer, h);
-        sl_product(net, layer, &neighbours, NULL, NULL, y);
+        sl_product(net, layer, &neighbours, NULL, lacks_factor(layer) ? &own_factor : NULL, y);
     }
     sl_product(net, layer, &own, y, &finish, z);
 }
@@ -162,7 +177,7 @@ static void back_gemm_first(struct sl_network *net, struct sl_layer *layer, stru
 {
     const struct sl_product_input own = own_input(net, layer, true),
                                   neighbours = neighbours_input(net, layer, true);
-    const struct sl_epilogue_tiles mean = scale();
+    const struct sl_epilogue_tiles mean = scale(layer);
     sl_product_back(net, layer,
                     &(struct sl_product_gradient){.h = &own, .v = g, .g = g, .y = back->d});
     sl_network_finish(net, &mean, g, g);
@@ -184,7 +199,7 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
                                      struct sl_matrix *g, struct sl_matrix *d)
 {
     const struct sl_product_input neighbours = neighbours_input(net, layer, true);
-    const struct sl_epilogue_tiles mean = scale();
+    const struct sl_epilogue_tiles mean = scale(layer);
     if (!d) {
         sl_product_back(net, layer, &(struct sl_product_gradient){.h = &neighbours, .v = g});
         return;
@@ -203,11 +218,27 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
         sl_network_aggregate(net, layer, true, du, NULL, NULL, d);
 }
 
+/* Submit dW, db and dN of a first layer whose Y lacks the factor R. */
+static void back_without_factor(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *g)
+{
+    const struct sl_product_input own = own_input(net, layer, true),
+                                  neighbours = neighbours_input(net, layer, true);
+    const struct sl_epilogue_tiles factor = scale_by(SL_ROW_RIGHT);
+    sl_product_back(net, layer, &(struct sl_product_gradient){.h = &own, .v = g, .g = g});
+    sl_network_finish(net, &factor, g, g);
+    sl_product_back(net, layer,
+                    &(struct sl_product_gradient){.h = &neighbours, .v = g, .after_bias = true});
+}
+
 static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *layer,
                                        struct sl_matrix *g)
 {
     const struct back back = back_of(net, layer);
     sl_layer_drop_again(net, layer);
+    if (lacks_factor(layer)) {
+        back_without_factor(net, layer, g);
+        return NULL;
+    }
     if (layer->order == SL_GEMM_FIRST) {
         back_gemm_first(net, layer, g, &back);
         return back.y;
@@ -230,6 +261,19 @@ const struct sl_layer_kind sl_layer_sage = {
     .weights = 2,
     .weight = {"lin_r.weight", "lin_l.weight"}, /* names in PyG */
     .bias = "lin_l.bias",
+    .plan = sage_plan,
+    .forward = sage_forward,
+    .backward = sage_backward,
+};
+
+const struct sl_layer_kind sl_layer_gcn_residual = {
+    .name = "gcn-residual",
+    .weights = 2,
+    .weight = {"residual.weight", "weight"},
+    .bias = "bias",
+    .loops = true,
+    .normalized = true,
+    .scaled_input = true,
     .plan = sage_plan,
     .forward = sage_forward,
     .backward = sage_backward,

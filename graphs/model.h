@@ -122,6 +122,7 @@ struct sl_model_shape {
     float teleport; /* the share of its own values that a vertex keeps in a hop */
     int64_t features, hidden, classes;
     bool bias;
+    bool classifier; /* all layers are hidden ones, and a linear layer follows */
     double input_dropout, dropout;
     float decay_first, decay_rest;
     int heads, out_heads; /* heads of hidden layers, and heads of the last layer, whose mean is its

@@ -1,11 +1,16 @@
 /* Models with layers of one kind. All layers but the last have --hidden columns, the last one a
- * column per class. */
+ * column per class. With a classifier, all have --hidden columns, and a linear layer follows. */
 #include "graphs/network.h"
+
+static int64_t hidden_of(const struct sl_model_shape *shape)
+{
+    return shape->heads ? shape->heads * shape->hidden : shape->hidden;
+}
 
 static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
 {
-    const bool last = l == shape->layers - 1;
-    const int64_t hidden = shape->heads ? shape->heads * shape->hidden : shape->hidden;
+    const bool last = l == shape->layers - 1 && !shape->classifier;
+    const int64_t hidden = hidden_of(shape);
     return (struct sl_layer_shape){
         .kind = shape->kind,
         .reducer = shape->reducer,
@@ -28,6 +33,16 @@ static void list_layers(const struct sl_model_shape *shape, struct sl_layer_list
         const struct sl_layer_shape layer = layer_of(shape, l);
         sl_layer_list_add(list, &layer);
     }
+    if (shape->classifier)
+        sl_layer_list_add(list, &(struct sl_layer_shape){
+                                    .kind = &sl_layer_linear,
+                                    .reducer = shape->reducer,
+                                    .in = hidden_of(shape),
+                                    .out = shape->classes,
+                                    .bias = shape->bias,
+                                    .dropout = shape->dropout,
+                                    .decay = shape->decay_rest,
+                                });
 }
 
 static void list_gat(const struct sl_model_shape *shape, struct sl_layer_list *list)

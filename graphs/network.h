@@ -279,6 +279,7 @@ void sl_network_destroy(struct sl_network *net);
  * lists of layers (graphs/model.h). */
 #define SL_LAYERS(ENTRY) \
     ENTRY(gcn)           \
+    ENTRY(gcn_residual)  \
     ENTRY(sage)          \
     ENTRY(gat) ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump)
 

@@ -387,6 +387,8 @@ attention_refused() {
     refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
     refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat or gin)' train "$karate" \
         --model resgcn --norm-layers row
+    refused 2 '--residual: --model sage does not have it (expected --model gcn)' train "$karate" --model sage --residual linear
+    refused 2 '--order double: --residual linear' train "$karate" --residual linear --order double
     refused 2 '--order double: --norm-layers batch' train "$karate" --norm-layers batch --order double
     refused 2 '--order double: --model gat' train "$karate" --model gat --order double
     refused 2 '--attention-dropout -0.5' train "$karate" --model gat --attention-dropout -0.5

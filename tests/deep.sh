@@ -170,7 +170,7 @@ done
 check "made again: less memory" less 1
 check "... on 3 ranks" less 3 --distribution halo --block-norm batch
 for model in "resgcn --layers 6" "resgcn --layers 6 --block-norm batch" "resgcn --layers 9 --recompute 3" "gin --layers 3" \
-    "sgc --hops 3" "appnp --hops 4" "jknet --layers 4" "gcn --layers 4 --norm-layers batch" "gat --layers 3 --norm-layers row"; do
+    "sgc --hops 3" "appnp --hops 4" "jknet --layers 4" "gcn --layers 4 --residual linear --norm-layers batch" "gat --layers 3 --norm-layers row"; do
     # shellcheck disable=SC2086
     check "memory as planned: $model" memory 1 --model $model
     # shellcheck disable=SC2086
@@ -191,7 +191,7 @@ done
 check "memory as planned: resgcn, one row of ranks" memory 3 --grid 1x3x1 --model resgcn --layers 5
 check "memory as planned: jknet, one row of ranks" memory 3 --grid 1x3x1 --model jknet --layers 8
 for model in "gin --layers 2" "gin --layers 2 --precision bf16" "gin --layers 3 --product-order spmm" "sgc --hops 3" "appnp --hops 4" \
-    "jknet --layers 3" "jknet --layers 3 --precision bf16 --product-order spmm" "gcn --layers 3 --norm-layers row" \
+    "jknet --layers 3" "jknet --layers 3 --precision bf16 --product-order spmm" "gcn --layers 3 --residual linear --norm-layers row" \
     "sage --layers 3 --norm-layers batch"; do
     # shellcheck disable=SC2086
     check "received as planned: $model" received_as_planned received \

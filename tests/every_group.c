@@ -28,6 +28,7 @@ static const char *const models[] = {
     "sage --aggregator min",
     "gat --heads 2",
     "gcn --norm-layers row",
+    "gcn --residual linear --classifier linear --norm-layers batch",
     "sage --aggregator mean --norm-layers batch",
     "gat --heads 2 --norm-layers row",
     "resgcn --block-norm row",

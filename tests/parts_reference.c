@@ -89,16 +89,22 @@ static void add_norm(struct sl_parts_reference *ref)
     add_part(ref, ref->model.batch ? 4 : 2, ref->model.hidden, 2, true);
 }
 
+/* Whether layers have a weight for the vertex's own values. */
+static bool has_own(const struct sl_parts_model *m)
+{
+    return m->kind == SL_PARTS_SAGE || m->residual;
+}
+
 /* Layers of neighbours; in a GIN, a second product follows each. */
 static void open_layers(struct sl_parts_reference *ref)
 {
     const struct sl_parts_model *m = &ref->model;
     const bool gin = m->kind == SL_PARTS_GIN;
     for (int l = 0; l < m->layers; l++) {
-        const bool last = l == m->layers - 1;
+        const bool last = l == m->layers - 1 && !m->classifier;
         const int64_t in = l == 0 ? ref->features : m->hidden,
                       out = last ? ref->classes : m->hidden;
-        add_linear(ref, m->kind == SL_PARTS_SAGE ? 2 * in : in, gin ? m->hidden : out);
+        add_linear(ref, has_own(m) ? 2 * in : in, gin ? m->hidden : out);
         if (m->normed && (gin || !last))
             add_norm(ref);
         if (gin)
@@ -106,6 +112,8 @@ static void open_layers(struct sl_parts_reference *ref)
         if (m->normed && gin && !last)
             add_norm(ref);
     }
+    if (m->classifier)
+        add_linear(ref, m->hidden, ref->classes);
 }
 
 static void open_parts(struct sl_parts_reference *ref)
@@ -382,13 +390,17 @@ static void run_layers(struct pass *pass)
     int part = 0;
     for (int l = 0; l < ref->model.layers; l++) {
         drop(pass, part);
-        if (ref->model.kind == SL_PARTS_SAGE)
+        if (has_own(&ref->model))
             put_beside(pass);
         else
             aggregate(pass);
         multiply(pass, part++, ref->model.bias);
-        if (l + 1 < ref->model.layers)
+        if (l + 1 < ref->model.layers || ref->model.classifier)
             activate(pass, &part);
+    }
+    if (ref->model.classifier) {
+        drop(pass, part);
+        multiply(pass, part, ref->model.bias);
     }
 }
 

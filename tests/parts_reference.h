@@ -12,7 +12,8 @@
  *   gcn      Kipf & Welling 2017: H_l = relu(norm(Â·drop(H_{l-1})·W_l + b_l)), the last one alone
  *   sage     Hamilton et al. 2017, mean: H·V + C^-1·A·H·W + b, C the entries of each row
  *
- * gcn, sage and gin have a norm before each relu, or none.
+ * gcn, sage and gin have a norm before each relu, or none. A linear residual of gcn adds drop(H)·V to
+ * the sums. With a classifier, all layers of gcn and sage are hidden ones, and logits = drop(H)·W + b.
  *
  * The reference shares two things with the program: the random numbers, so that dropout is the
  * same, and the order of parameters. Each layer of the program's list has a part: a matrix with a
@@ -39,8 +40,9 @@ struct sl_parts_model {
     enum sl_parts_kind kind;
     int layers, hops;
     int64_t hidden;
-    bool batch, bias, row; /* row: Â = D^-1 (A + I) */
-    bool normed;           /* gcn, sage, gin: has norms */
+    bool batch, bias, row;     /* row: Â = D^-1 (A + I) */
+    bool normed;               /* gcn, sage, gin: has norms */
+    bool residual, classifier; /* gcn: a linear residual; gcn, sage: a classifier */
     double teleport, dropout;
 };
 

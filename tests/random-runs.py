@@ -83,7 +83,8 @@ def draw_graph(r, starling, folder):
 
 MODELS = ("gcn", "gcn", "gcn --norm row", "sage", "sage --aggregator gcn", "sage --aggregator sum", "sage --aggregator max",
           "sage --aggregator min", "gat --heads 2", "gat --heads 4 --out-heads 2", "resgcn", "resgcn --block-norm batch", "gin",
-          "sgc --hops 2", "appnp --hops 3", "jknet", "gcn --norm-layers row", "gcn --norm-layers batch", "sage --norm-layers row",
+          "sgc --hops 2", "appnp --hops 3", "jknet", "gcn --norm-layers row", "gcn --residual linear", "gcn --norm-layers batch",
+          "gcn --residual linear --norm-layers batch --classifier linear", "sage --norm-layers row",
           "sage --aggregator max --norm-layers batch", "gat --heads 2 --norm-layers row", "gin --norm-layers batch")
 ANY = ((0.3, "--input-dropout 0"), (0.2, "--no-bias"), (0.2, "--clip-norm 0.1"), (0.2, "--no-cache-aggregate"), (0.1, "--schedule cosine"),
        (0.4, "--product-order gemm", "--product-order spmm"), (0.2, "--feature-form csr", "--feature-form dense"),

@@ -6,7 +6,7 @@ XDG_CACHE_HOME=$T/cache
 export XDG_CACHE_HOME
 "$STARLING" generate community "$T/small" --vertices 300 --classes 4 --degree 6 --features 20 --seed 3 >"$T/out" ||
     die "$(cat "$T/out")"
-fixed="--tiles 6 --order none"
+fixed="--tiles 6 --order none" whole=
 shards=${top_builddir:-.}/tests/test_store blocks=${top_builddir:-.}/tests/test_blocked_evaluation
 case $shards in /*) ;; *) shards=$PWD/$shards blocks=$PWD/$blocks ;; esac
 
@@ -325,7 +325,7 @@ wide() { # NAME RANKS OPTION ...
     [ -d skew ] || "$STARLING" generate rmat skew --scale 14 --edge-factor 4 --classes 4 --features 8 --seed 3 >out ||
         die "$(cat out)"
     train "wide-$name" "$on" train "$T/${graph:-wide}" --submodels 4 --epochs 4 --eval-every 1 "$@"
-    grep -q '"evaluation_columns":[1-9]' log || die "not by blocks"
+    [ "$whole" ] || grep -q '"evaluation_columns":[1-9]' log || die "not by blocks"
     run 1 predict ck "$T/${graph:-wide}" --logits logits.npy || die "$(cat err)"
     accuracy=$(sed -n 's/.*"event":"end".*"test_accuracy":\([0-9.]*\).*/\1/p' log)
     awk -v test="$accuracy" '{ d = $NF - test; exit !(test > 0 && d * d < 1e-6) }' out || die "$(cat out), after $accuracy"
@@ -467,6 +467,12 @@ check "evaluation by blocks: two orders with other tiles" wide orders 1 --model 
     --tiles 5 --split 60/20/20
 graph=
 check "evaluation by blocks: columns of ranks" wide columns 2 --hidden 800 --distribution 2d --grid 1x2x1
+for norm in row batch; do
+    check "evaluation by blocks: norms, $norm" wide norms-$norm 2 --hidden 800 --distribution 1d --residual linear --norm-layers $norm
+done
+whole=yes
+check "evaluation of the whole: norms of attention" wide attention 1 --model gat --hidden 100 --norm-layers row --epochs 2
+whole=
 check "evaluation by blocks: the best of two groups" wide_groups
 check "hidden matrices over 2 GiB" large
 check "measured shares" shares

@@ -193,6 +193,8 @@ static void test_norms(void **state)
         "--model sage --norm-layers batch --no-bias",
         "--model sage --aggregator max --norm-layers row",
         "--model gin --norm-layers batch",
+        "--model gcn --residual linear --norm-layers row",
+        "--model gcn --residual linear --classifier linear --no-bias",
     };
     char line[SL_MOST_LINE];
     for (size_t k = 0; k < SL_COUNT(models); k++)
@@ -240,7 +242,7 @@ static void test_ranks(void **state)
         "--model jknet",
         "--model resgcn --block-norm batch",
         "--model gcn --norm-layers row",
-        "--model gat --heads 6 --hidden 4 --out-heads 2 --norm-layers row",
+        "--model gcn --residual linear --classifier linear",
         "--model gat --heads 6 --hidden 4 --out-heads 2",
     };
     char line[SL_MOST_LINE];

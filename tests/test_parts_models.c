@@ -121,6 +121,22 @@ static const struct test_case cases[] = {
      "--tiles 3 --product-order spmm --no-overlap"},
     {GCN(.layers = 4, .normed = true, .batch = true), "--tiles 4 --product-order gemm"},
     {GCN(.layers = 1, .bias = true, .normed = true), "--tiles 3"},
+    {GCN(.layers = 1, .bias = true, .residual = true), "--tiles 3"},
+    {GCN(.layers = 2, .residual = true, .dropout = 0.5), "--tiles 3 --product-order gemm"},
+    {GCN(.layers = 3, .bias = true, .residual = true), "--tiles 2 --product-order spmm"},
+    {GCN(.layers = 2, .bias = true, .residual = true), "--tiles 3 --no-cache-aggregate"},
+    {GCN(.layers = 3, .bias = true, .residual = true, .row = true, .dropout = 0.5),
+     "--tiles 5 --product-order spmm --no-overlap"},
+    {GCN(.layers = 3, .bias = true, .residual = true, .normed = true, .batch = true,
+         .classifier = true, .dropout = 0.5),
+     "--tiles 3"},
+    {GCN(.layers = 2, .bias = true, .residual = true, .normed = true, .classifier = true),
+     "--tiles 3 --product-order gemm"},
+    {GCN(.layers = 3, .bias = true, .residual = true, .normed = true, .batch = true,
+         .classifier = true),
+     "--tiles 2 --product-order spmm"},
+    {GCN(.layers = 1, .classifier = true), "--tiles 3"},
+    {SAGE(.layers = 2, .bias = true, .classifier = true, .dropout = 0.5), "--tiles 3"},
     {SAGE(.layers = 2, .bias = true, .normed = true), "--tiles 3"},
     {SAGE(.layers = 3, .normed = true, .batch = true, .dropout = 0.5),
      "--tiles 3 --product-order gemm"},
@@ -140,11 +156,13 @@ static struct sl_config configure(const struct sl_parts_model *m, const char *wo
     static const char *const names[] = {"resgcn", "gin", "sgc", "appnp", "jknet", "gcn", "sage"};
     char line[SL_MOST_LINE];
     snprintf(line, sizeof line,
-             "--model %s --layers %d --hidden %d --hops %d %s %s --teleport %g "
+             "--model %s --layers %d --hidden %d --hops %d %s %s%s%s --teleport %g "
              "--dropout %g --norm %s --normalize-features none %s %s",
              names[m->kind], m->layers, (int)m->hidden, m->hops > 0 ? m->hops : 2,
-             m->normed ? "--norm-layers" : "--block-norm", m->batch ? "batch" : "row", m->teleport,
-             m->dropout, m->row ? "row" : "sym", m->bias ? "--bias" : "--no-bias", words);
+             m->normed ? "--norm-layers" : "--block-norm", m->batch ? "batch" : "row",
+             m->residual ? " --residual linear" : "", m->classifier ? " --classifier linear" : "",
+             m->teleport, m->dropout, m->row ? "row" : "sym", m->bias ? "--bias" : "--no-bias",
+             words);
     return sl_run_parse(line);
 }
 
@@ -582,6 +600,7 @@ static void test_trainings(void **state)
         {JKNET(.layers = 3, .bias = true, .dropout = 0.5), ""},
         {GCN(.layers = 3, .bias = true, .normed = true, .batch = true, .dropout = 0.5), ""},
         {GCN(.layers = 2, .bias = true, .normed = true), ""},
+        {GCN(.layers = 2, .bias = true, .residual = true, .classifier = true, .dropout = 0.5), ""},
         {SAGE(.layers = 2, .bias = true, .normed = true, .dropout = 0.5), ""},
         {GIN(.layers = 2, .bias = true, .normed = true, .batch = true), ""},
     };

@@ -448,6 +448,7 @@ static void test_training(void **state)
            size. */
         "--model resgcn --layers 3 --hidden 10 --block-norm batch --no-bias",
         "--model gcn --layers 3 --hidden 10 --norm-layers row",
+        "--model gcn --layers 2 --hidden 10 --residual linear --classifier linear",
         "--model sage --layers 3 --hidden 11 --norm-layers batch --no-bias",
         "--model gat --layers 3 --heads 2 --hidden 4 --norm-layers row",
         "--model gin --layers 2 --hidden 7",
@@ -471,6 +472,7 @@ static void test_features(void **state)
         {"--model gat --layers 3 --heads 2 --hidden 4", "0,1,2"},
         {"--model resgcn --layers 3 --hidden 10 --block-norm row", "0,1"},
         {"--model gcn --layers 3 --hidden 10 --norm-layers row", "0,1,2"},
+        {"--model gcn --layers 2 --hidden 10 --residual linear --classifier linear", "0,1,2"},
         {"--model gin --layers 2 --hidden 7", "0,1"},
         {"--model sgc", "0"},
     };

@@ -44,7 +44,7 @@ static const struct model models[] = {
     {.options = "--model resgcn --layers 1"},
     {.options = "--model resgcn --layers 2 --block-norm batch"},
     {.options = "--model jknet"},
-    {.options = "--model gcn --norm-layers batch"},
+    {.options = "--model gcn --norm-layers row --residual linear --classifier linear"},
     {.options = "--model gat --heads 5 --norm-layers row"},
 };
 enum { MODELS = sizeof models / sizeof *models, FORMS = sizeof forms / sizeof *forms };

@@ -50,7 +50,8 @@ struct sl_owners {
 struct sl_assembly {
     /* The matrices: Â = diag(left)·S·diag(right) and X. */
     enum sl_norm norm;
-    bool loops; /* S = A + I, else A */
+    bool loops;      /* S = A + I, else A */
+    bool own_weight; /* layers multiply a vertex's own values, too: X stays beside Â·X */
     enum sl_row_norm row_norm;
     enum sl_type type; /* type of dense features */
     /* The uses that a run makes of Â and X. */

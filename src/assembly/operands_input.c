@@ -529,7 +529,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
     struct sl_operands *o = m->o;
     const int64_t width = m->part.data.features;
     const bool dense = m->source.feature_form == SL_FEATURES_DENSE;
-    const bool keep = !m->assembly->loops; /* without loops, a vertex has a weight of its own */
+    const bool keep = m->assembly->own_weight;
     struct features x = {.making = m, .norm = m->assembly->row_norm};
     aggregate =
         aggregate && sl_operands_can_aggregate(dense || m->source.selection.aggregated_from != NULL,

@@ -104,6 +104,16 @@ const struct sl_option sl_config_options[] = {
      "row, "
      "the values of a vertex (LayerNorm); batch, a value of all vertices (BatchNorm)",
      MODEL, find_norm},
+    {"residual", SL_OPTION_CHOICE, FIELD(network.residual), "none", 0, 0, SL_CHOICES(SL_RESIDUALS),
+     "KIND",
+     "with --model gcn: linear, each layer adds a product of the vertex's own values to its sums",
+     MODEL},
+    {"classifier", SL_OPTION_CHOICE, FIELD(network.classifier), "none", 0, 0,
+     SL_CHOICES(SL_CLASSIFIERS), "KIND",
+     "with --model gcn, sage and gat: linear, all --layers layers are hidden ones, and a product "
+     "of each "
+     "vertex alone follows",
+     MODEL},
     {"heads", SL_OPTION_INT, FIELD(network.heads), "8", 1, SL_ATTENTION_HEADS, NULL, "H",
      "with --model gat: heads of the hidden layers, side by side", MODEL},
     {"out-heads", SL_OPTION_INT, FIELD(network.out_heads), "1", 1, SL_ATTENTION_HEADS, NULL, "K",

@@ -67,6 +67,13 @@ enum sl_share { SL_SHARES(SL_CHOICE_CONSTANT) };
     ENTRY(SL_UNIT_SUMS_PUBLISHED, "published") ENTRY(SL_UNIT_SUMS_SCALED, "scaled")
 enum sl_unit_sums { SL_UNIT_SUMS(SL_CHOICE_CONSTANT) };
 
+#define SL_RESIDUALS(ENTRY) ENTRY(SL_RESIDUAL_NONE, "none") ENTRY(SL_RESIDUAL_LINEAR, "linear")
+enum sl_residual { SL_RESIDUALS(SL_CHOICE_CONSTANT) };
+
+#define SL_CLASSIFIERS(ENTRY) \
+    ENTRY(SL_CLASSIFIER_NONE, "none") ENTRY(SL_CLASSIFIER_LINEAR, "linear")
+enum sl_classifier { SL_CLASSIFIERS(SL_CHOICE_CONSTANT) };
+
 #define SL_STEP_ROWS(ENTRY) \
     ENTRY(SL_ROWS_AUTO, "auto") ENTRY(SL_ROWS_ALL, "all") ENTRY(SL_ROWS_NEEDED, "needed")
 enum sl_step_rows { SL_STEP_ROWS(SL_CHOICE_CONSTANT) };
@@ -99,6 +106,8 @@ struct sl_config_network {
     const struct sl_model_kind *model;
     const struct sl_aggregator *aggregator;
     const struct sl_block_norm *block_norm, *norm_layers; /* norm_layers NULL: none */
+    enum sl_residual residual;
+    enum sl_classifier classifier;
     int64_t layers, hidden, hops, heads, out_heads;
     double teleport;
     bool bias;

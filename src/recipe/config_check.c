@@ -267,11 +267,14 @@ int sl_config_check(const struct sl_config *config)
                         "--order double: --model %s needs a vertex and its neighbours in one order "
                         "(expected another order)",
                         config->network.model->name);
-    if (config->ranks.order == &sl_order_double && config->network.norm_layers)
+    const char *one_order = config->network.norm_layers                      ? "norm-layers"
+                            : config->network.residual == SL_RESIDUAL_LINEAR ? "residual"
+                                                                             : NULL;
+    if (config->ranks.order == &sl_order_double && one_order)
         return sl_error(SL_ERR_USAGE,
-                        "--order double: --norm-layers %s needs a vertex and its neighbours in one "
-                        "order (expected another order)",
-                        config->network.norm_layers->name);
+                        "--order double: --%s %s needs a vertex and its neighbours in one order "
+                        "(expected another order)",
+                        one_order, sl_config_word(config, one_order).text);
     if (config->training.input_dropout < 0.0 && config->training.input_dropout != -1.0)
         return sl_error(
             SL_ERR_USAGE,
@@ -285,7 +288,7 @@ int sl_config_check(const struct sl_config *config)
     const int known = sl_instructions_choose(config->machine.instructions, &level);
     if (known)
         return known;
-    if (config->ranks.order == &sl_order_double && !sl_config_loops(config))
+    if (config->ranks.order == &sl_order_double && sl_config_layer(config)->weights > 1)
         return sl_error(SL_ERR_USAGE,
                         "--order double: --aggregator %s adds a vertex to its neighbours, which "
                         "are in another order then (expected --aggregator gcn, or one order)",
@@ -326,6 +329,8 @@ static const struct {
     {"teleport", {&sl_model_appnp}},
     {"block-norm", {&sl_model_resgcn}},
     {"norm-layers", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin}},
+    {"residual", {&sl_model_gcn}},
+    {"classifier", {&sl_model_gcn, &sl_model_sage, &sl_model_gat}},
     {"heads", {&sl_model_gat}},
     {"out-heads", {&sl_model_gat}},
     {"attention-dropout", {&sl_model_gat}},

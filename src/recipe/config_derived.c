@@ -51,7 +51,9 @@ static bool is_sage(const struct sl_config *config)
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
 {
     const bool means = is_sage(config) && config->network.aggregator == &sl_aggregator_gcn;
-    return means ? &sl_layer_gcn : config->network.model->neighbours;
+    return means                                            ? &sl_layer_gcn
+           : config->network.residual == SL_RESIDUAL_LINEAR ? &sl_layer_gcn_residual
+                                                            : config->network.model->neighbours;
 }
 
 bool sl_config_loops(const struct sl_config *config)
@@ -119,6 +121,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
     return (struct sl_assembly){
         .norm = sl_config_norm(config),
         .loops = sl_config_loops(config),
+        .own_weight = sl_config_layer(config)->weights > 1,
         .row_norm = sl_config_row_norm(config),
         .type = sl_config_type(config),
         .reducer = sl_config_reducer(config),
@@ -128,7 +131,8 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .model.layers = config->network.layers,
         .model.hidden = sl_config_hidden(config),
         .model.whole_rows = sl_config_has_own_layer(config),
-        .model.inner = config->network.layers > 1 || config->network.model->inner,
+        .model.inner = config->network.layers > 1 || config->network.model->inner ||
+                       config->network.classifier == SL_CLASSIFIER_LINEAR,
         .model.least_units = least_units(config),
         .model.heads = is_gat(config) ? config->network.heads : 0,
         .model.out_heads = is_gat(config) ? config->network.out_heads : 0,
@@ -166,6 +170,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .layers = (int)config->network.layers,
         .hops = (int)config->network.hops,
         .block = config->network.block_norm->layer,
+        .classifier = config->network.classifier == SL_CLASSIFIER_LINEAR,
         .norm = config->network.norm_layers ? config->network.norm_layers->layer : NULL,
         .teleport = (float)config->network.teleport,
         .reducer = sl_config_reducer(config),

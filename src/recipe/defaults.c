@@ -153,7 +153,10 @@ static struct sl_layer_work first_layer(const struct sl_config *config,
                 ? aggregated
                 : 0.0,
         .in = in,
-        .out = (double)(config->network.layers > 1 ? sl_config_hidden(config) : source->classes),
+        .out = (double)(config->network.layers > 1 ||
+                                config->network.classifier == SL_CLASSIFIER_LINEAR
+                            ? sl_config_hidden(config)
+                            : source->classes),
         .weights = sl_config_layer(config)->weights,
         .kept = 1.0,
         .bytes = bytes,

@@ -44,11 +44,12 @@ bool sl_blocked_reads(const struct sl_layer_list *list, int reader, int l)
            (sl_blocked_layer_before(list, reader) == l || reader - l <= shape->inputs);
 }
 
-/* Whether a norm can work by blocks: it lies between two layers that multiply, and no activation
- * comes before it. */
+/* Whether a norm can work by blocks: it lies between two layers that multiply, and neither
+ * attention nor an activation comes before it. */
 static bool is_separable_norm(const struct sl_layer_list *list, int l)
 {
     return l > 0 && l < list->count - 1 && !sl_blocked_is_norm(&list->layer[l - 1]) &&
+           !sl_blocked_attends(&list->layer[l - 1]) &&
            list->layer[l - 1].activation == SL_ACTIVATION_NONE;
 }
 
