@@ -212,17 +212,18 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
                                layer->index + 1);
 }
 
-/* Cut the layer's columns: the input as the output of the layer before. */
+/* Cut the layer's columns: the input as the output of the layer before. A layer without products
+ * keeps this cut, which attention makes between heads. */
 static int cut_layer(struct sl_layer *layer, const struct sl_distribution *d)
 {
     const int columns = d->grid.columns;
     layer->columns.in_cut = layer->index ? sl_cut_copy(columns, (layer - 1)->columns.out_cut)
                                          : sl_grid_cut(&d->grid, layer->in);
-    const bool same = layer->index && sl_layer_shape_whole(&layer->model->shape);
-    layer->columns.product_cut = same ? sl_cut_copy(columns, (layer - 1)->columns.out_cut)
-                                      : sl_grid_cut(&d->grid, layer->out);
-    layer->columns.out_cut = same ? sl_cut_copy(columns, (layer - 1)->columns.out_cut)
-                                  : sl_grid_cut(&d->grid, layer->out);
+    const bool keeps_cut = layer->index && sl_layer_shape_whole(&layer->model->shape);
+    layer->columns.product_cut = keeps_cut ? sl_cut_copy(columns, (layer - 1)->columns.out_cut)
+                                           : sl_grid_cut(&d->grid, layer->out);
+    layer->columns.out_cut = keeps_cut ? sl_cut_copy(columns, (layer - 1)->columns.out_cut)
+                                       : sl_grid_cut(&d->grid, layer->out);
     if (!layer->columns.in_cut || !layer->columns.out_cut || !layer->columns.product_cut)
         return SL_ERR_SYSTEM;
     const int code = layer->kind->cut

@@ -275,7 +275,8 @@ struct sl_network {
 int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
-/* The kinds of layer. Each has an entry and a file layer_<name>.c with sl_layer_<name>. Models are
+/* The kinds of layer. Each has an entry, and sl_layer_<name> in a file layer_<name>.c, but for
+ * gcn_residual, which shares the file of sage. Models are
  * lists of layers (graphs/model.h). */
 #define SL_LAYERS(ENTRY) \
     ENTRY(gcn)           \

@@ -388,6 +388,7 @@ attention_refused() {
     refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat or gin)' train "$karate" \
         --model resgcn --norm-layers row
     refused 2 '--residual: --model sage does not have it (expected --model gcn)' train "$karate" --model sage --residual linear
+    refused 2 '--out-heads: with --classifier linear' train "$karate" --model gat --classifier linear --out-heads 2
     refused 2 '--order double: --residual linear' train "$karate" --residual linear --order double
     refused 2 '--order double: --norm-layers batch' train "$karate" --norm-layers batch --order double
     refused 2 '--order double: --model gat' train "$karate" --model gat --order double
@@ -401,6 +402,13 @@ attention_refused() {
     exits 0 train "$karate" --model gat --epochs 2 --checkpoint "$T/gat"
     refused 2 '--heads 4: ' train "$karate" --resume "$T/gat" --epochs 3 --heads 4 --hidden 16
     exits 0 train "$karate" --resume "$T/gat" --epochs 3 --heads 8 --checkpoint "$T/gat"
+    exits 0 train "$karate" --residual linear --norm-layers batch --classifier linear --epochs 2 --checkpoint "$T/layers"
+    for option in "--residual none" "--norm-layers row" "--classifier none"; do
+        # shellcheck disable=SC2086
+        refused 2 "$option: " train "$karate" --resume "$T/layers" --epochs 3 $option
+    done
+    exits 0 train "$karate" --resume "$T/layers" --epochs 3 --residual linear --checkpoint "$T/layers"
+    exits 0 predict "$T/layers" "$karate"
 }
 
 unwritable_checkpoint() {
@@ -928,6 +936,13 @@ from_config() {
     [ "$(wc -l <first.losses)" -eq 8 ] && cmp first.losses second.losses || die "other losses out of the log"
     exits 0 train "$karate" --config first --model gcn --epochs 2 --log third --quiet
     grep -q '"model":"gcn".*"hidden":3' third || die "$(head -n 1 third)"
+    exits 0 train "$karate" --residual linear --norm-layers batch --classifier linear --epochs 2 --log fifth --quiet
+    exits 0 train "$karate" --config fifth --model resgcn --log sixth --quiet
+    exits 0 train "$karate" --model resgcn --epochs 2 --lr 0.01 --dropout 0.5 --layers 2 --log seventh --quiet
+    for log in sixth seventh; do
+        grep -o '"loss":[0-9][^,]*' $log >$log.losses
+    done
+    [ "$(wc -l <sixth.losses)" -ge 2 ] && cmp sixth.losses seventh.losses || die "layers of another model"
     echo '{"hidden": 5, "lr": 0.5, "bias": false}' >options
     exits 0 train "$karate" --config options --lr 0.25 --epochs 3 --log fourth --quiet
     grep -q '"hidden":5.*"bias":false.*"lr":0.25' fourth || die "$(head -n 1 fourth)"

@@ -180,7 +180,7 @@ static void test_product_order(void **state)
 static bool caches(int64_t n, int64_t entries, int64_t features, int64_t feature_entries,
                    const char *dropout, const char *given_option)
 {
-    bool given[128] = {false};
+    bool given[SL_MOST_OPTIONS] = {false};
     struct sl_config config;
     const struct sl_source source = {.vertices = n,
                                      .features = features,

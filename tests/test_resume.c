@@ -336,7 +336,7 @@ static void write_configuration(const char *line, const char *without, const cha
 static struct sl_config resume_with(const char *line, const char *path, int ranks)
 {
     char copy[SL_MOST_LINE], *words[16], *rest = copy;
-    bool given[96];
+    bool given[SL_MOST_OPTIONS];
     int count = 0, positionals;
     struct sl_config config = {0};
     struct sl_checkpoint checkpoint;

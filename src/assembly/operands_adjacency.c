@@ -18,7 +18,7 @@ static int64_t larger(int64_t a, int64_t b)
 
 int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *assembly)
 {
-    const int64_t hidden = assembly->model.layers > 1
+    const int64_t hidden = assembly->model.inner
                                ? state_columns(assembly->model.heads, assembly->model.hidden)
                                : 0,
                   last = state_columns(assembly->model.out_heads,

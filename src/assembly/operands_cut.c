@@ -73,7 +73,7 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
                   {"--hidden", assembly->model.inner ? assembly->model.hidden : INT64_MAX},
                   {"the hidden units of a sub-model",
                    assembly->model.least_units > 0 ? assembly->model.least_units : INT64_MAX},
-                  {"--heads", assembly->model.layers > 1 && assembly->model.heads > 0
+                  {"--heads", assembly->model.inner && assembly->model.heads > 0
                                   ? assembly->model.heads
                                   : INT64_MAX}};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)

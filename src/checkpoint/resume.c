@@ -159,6 +159,21 @@ static int check_heads(const struct sl_config *config, const bool *given, const 
     return 0;
 }
 
+/* Refuse other options of the layers: their parameters may fit all the same. Programs without these
+ * options had none of them. */
+static int check_layers(const struct sl_config *config, const bool *given, const json_t *saved)
+{
+    static const char *const names[] = {"norm-layers", "residual", "classifier"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const char *text = json_string_value(json_object_get(saved, names[k]));
+        const char *before = text ? text : "none", *now = sl_config_word(config, names[k]).text;
+        if (sl_config_is_given(given, names[k]) && strcmp(before, now) != 0)
+            return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", names[k], now,
+                            config->files.resume, before);
+    }
+    return 0;
+}
+
 /* Refuse another norm than the one of the features that the weights were trained on. */
 static int check_norm(const struct sl_config *config, const bool *given, const json_t *saved)
 {
@@ -182,7 +197,8 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     bool skip[SL_MOST_OPTIONS];
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = given[o] || !is_kept(&sl_config_options[o]);
-    if (check_heads(config, given, saved) || check_norm(config, given, saved))
+    if (check_heads(config, given, saved) || check_layers(config, given, saved) ||
+        check_norm(config, given, saved))
         return SL_ERR_USAGE;
     leave_others(config, given, saved, skip);
     code = sl_options_from_json(sl_config_options, config, saved, skip, config->files.resume);

@@ -271,6 +271,18 @@ struct sl_split_rule sl_config_split(const struct sl_config *config);
  * the kind of layers that aggregate, and the reducer. */
 enum sl_norm sl_config_norm(const struct sl_config *config);
 bool sl_config_loops(const struct sl_config *config);
+
+/* Return whether the model has that option, which another model may lack. */
+bool sl_config_has(const struct sl_config *config, const char *option);
+
+/* Return the layer that normalises sums before activations (--norm-layers); NULL: none does. */
+const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config);
+
+/* Return whether a linear layer follows all layers that aggregate (--classifier). */
+bool sl_config_classifies(const struct sl_config *config);
+
+/* Return the heads of the last layer; 0: it has no attention. */
+int64_t sl_config_out_heads(const struct sl_config *config);
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config);
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
 

@@ -109,7 +109,8 @@ const char *sl_config_reads_all(const struct sl_config *config)
     if (config->network.model == &sl_model_resgcn &&
         config->network.block_norm->layer->averages > 0)
         return "--block-norm batch has the statistics of all rows";
-    if (config->network.norm_layers && config->network.norm_layers->layer->averages > 0)
+    const struct sl_layer_kind *norm = sl_config_norm_layer(config);
+    if (norm && norm->averages > 0)
         return "--norm-layers batch has the statistics of all rows";
     if (sl_batches_parse(config, &options))
         return NULL; /* sl_config_check says so */
@@ -267,9 +268,9 @@ int sl_config_check(const struct sl_config *config)
                         "--order double: --model %s needs a vertex and its neighbours in one order "
                         "(expected another order)",
                         config->network.model->name);
-    const char *one_order = config->network.norm_layers                      ? "norm-layers"
-                            : config->network.residual == SL_RESIDUAL_LINEAR ? "residual"
-                                                                             : NULL;
+    const char *one_order = sl_config_norm_layer(config)                        ? "norm-layers"
+                            : sl_config_layer(config) == &sl_layer_gcn_residual ? "residual"
+                                                                                : NULL;
     if (config->ranks.order == &sl_order_double && one_order)
         return sl_error(SL_ERR_USAGE,
                         "--order double: --%s %s needs a vertex and its neighbours in one order "
@@ -345,6 +346,14 @@ static bool has_row(const struct sl_config *config, size_t k)
     return has;
 }
 
+bool sl_config_has(const struct sl_config *config, const char *option)
+{
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
+        if (strcmp(of_models[k].option, option) == 0)
+            return has_row(config, k);
+    return true;
+}
+
 /* Write the models of row k, as "gcn, sage or gat". */
 static void describe_models(size_t k, char *to, size_t size)
 {
@@ -363,6 +372,10 @@ static void describe_models(size_t k, char *to, size_t size)
 int sl_config_check_given(const struct sl_config *config, const bool *given)
 {
     char models[64];
+    if (sl_config_classifies(config) && sl_config_is_given(given, "out-heads"))
+        return sl_error(SL_ERR_USAGE,
+                        "--out-heads: with --classifier linear the last layer has no heads "
+                        "(expected one of both)");
     for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++) {
         if (!sl_config_is_given(given, of_models[k].option) || has_row(config, k))
             continue;

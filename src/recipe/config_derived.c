@@ -51,9 +51,28 @@ static bool is_sage(const struct sl_config *config)
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
 {
     const bool means = is_sage(config) && config->network.aggregator == &sl_aggregator_gcn;
-    return means                                            ? &sl_layer_gcn
-           : config->network.residual == SL_RESIDUAL_LINEAR ? &sl_layer_gcn_residual
-                                                            : config->network.model->neighbours;
+    const bool residual =
+        sl_config_has(config, "residual") && config->network.residual == SL_RESIDUAL_LINEAR;
+    return means      ? &sl_layer_gcn
+           : residual ? &sl_layer_gcn_residual
+                      : config->network.model->neighbours;
+}
+
+const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config)
+{
+    const struct sl_block_norm *norm = config->network.norm_layers;
+    return norm && sl_config_has(config, "norm-layers") ? norm->layer : NULL;
+}
+
+bool sl_config_classifies(const struct sl_config *config)
+{
+    return sl_config_has(config, "classifier") &&
+           config->network.classifier == SL_CLASSIFIER_LINEAR;
+}
+
+int64_t sl_config_out_heads(const struct sl_config *config)
+{
+    return is_gat(config) && !sl_config_classifies(config) ? config->network.out_heads : 0;
 }
 
 bool sl_config_loops(const struct sl_config *config)
@@ -132,10 +151,10 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .model.hidden = sl_config_hidden(config),
         .model.whole_rows = sl_config_has_own_layer(config),
         .model.inner = config->network.layers > 1 || config->network.model->inner ||
-                       config->network.classifier == SL_CLASSIFIER_LINEAR,
+                       sl_config_classifies(config),
         .model.least_units = least_units(config),
         .model.heads = is_gat(config) ? config->network.heads : 0,
-        .model.out_heads = is_gat(config) ? config->network.out_heads : 0,
+        .model.out_heads = sl_config_out_heads(config),
         .positive = is_gat(config),
         .keeps_features = sl_config_input_dropout(config) == 0.0,
         .alone_first = config->network.model->alone_first,
@@ -170,8 +189,8 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .layers = (int)config->network.layers,
         .hops = (int)config->network.hops,
         .block = config->network.block_norm->layer,
-        .classifier = config->network.classifier == SL_CLASSIFIER_LINEAR,
-        .norm = config->network.norm_layers ? config->network.norm_layers->layer : NULL,
+        .classifier = sl_config_classifies(config),
+        .norm = sl_config_norm_layer(config),
         .teleport = (float)config->network.teleport,
         .reducer = sl_config_reducer(config),
         .features = features,
@@ -184,7 +203,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .decay_rest =
             config->training.weight_decay_all ? (float)config->training.weight_decay : 0.0f,
         .heads = is_gat(config) ? (int)config->network.heads : 0,
-        .out_heads = is_gat(config) ? (int)config->network.out_heads : 0,
+        .out_heads = (int)sl_config_out_heads(config),
         .attention_dropout = config->training.attention_dropout < 0.0
                                  ? config->training.dropout
                                  : config->training.attention_dropout,

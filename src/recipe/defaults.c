@@ -153,8 +153,7 @@ static struct sl_layer_work first_layer(const struct sl_config *config,
                 ? aggregated
                 : 0.0,
         .in = in,
-        .out = (double)(config->network.layers > 1 ||
-                                config->network.classifier == SL_CLASSIFIER_LINEAR
+        .out = (double)(config->network.layers > 1 || sl_config_classifies(config)
                             ? sl_config_hidden(config)
                             : source->classes),
         .weights = sl_config_layer(config)->weights,
@@ -304,7 +303,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
                        char *chosen)
 {
     const bool epochs = sl_config_is_given(given, "epochs");
-    if (is_gat(config) && config->network.out_heads * source->classes > SL_ATTENTION_COLUMNS)
+    if (sl_config_out_heads(config) * source->classes > SL_ATTENTION_COLUMNS)
         return sl_error(
             SL_ERR_USAGE, "--out-heads %lld of %lld classes: expected at most %d columns together",
             (long long)config->network.out_heads, (long long)source->classes, SL_ATTENTION_COLUMNS);
