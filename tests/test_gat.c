@@ -6,6 +6,7 @@
  *          alpha_ij = w_ij exp(e_ij) / Σ_k w_ik exp(e_ik)     Z_i = Σ_j alpha_ij μ_ij P_j
  *          H of the next layer = elu(heads side by side + b); the last layer: the mean of heads + b
  *   sage   Z = H·V + S·H·N + b, S = A + I     H of the next layer = relu(Z)
+ *   norm   of the rows of Z of gat: (Z - mean) / sqrt(variance + 1e-5) · w + b   H = elu of this
  *
  * Dropout, on the inputs of layers and on alpha, is drawn as the program does. Expected gradients
  * are central differences of the reference, for weights with which no LeakyReLU and no relu is near
@@ -74,6 +75,8 @@ static const struct network networks[] = {
     {3, {"gat", "gat", "gat"}, {11, 6, 6, 5}, {1, 1, 2}, true, 0.3, 0.0, "--tiles 5"},
     {3, {"sage", "gat", "gat"}, {11, 7, 6, 5}, {0, 3, 2}, true, 0.3, 0.4, "--tiles 3"},
     {3, {"gat", "sage", "gat"}, {11, 9, 7, 5}, {3, 0, 2}, true, 0.4, 0.3, "--tiles 3"},
+    {3, {"gat", "norm", "gat"}, {11, 12, 12, 5}, {3, 0, 2}, true, 0.3, 0.3, "--tiles 3"},
+    {3, {"gat", "norm", "sage"}, {11, 8, 8, 5}, {2, 0, 0}, false, 0.0, 0.0, "--tiles 2"},
     {3,
      {"gat", "sage", "sage"},
      {11, 8, 7, 5},
@@ -110,6 +113,11 @@ static bool is_gat(const struct network *net, int l)
     return strcmp(net->kind[l], "gat") == 0;
 }
 
+static bool is_norm(const struct network *net, int l)
+{
+    return l < net->layers && strcmp(net->kind[l], "norm") == 0;
+}
+
 static bool is_mean(const struct network *net, int l)
 {
     return is_gat(net, l) && l + 1 == net->layers;
@@ -124,6 +132,8 @@ static int64_t cols_of(const struct network *net, int l)
 /* Weights, vectors of attention, and the bias. */
 static int64_t rows_of(const struct network *net, int l)
 {
+    if (is_norm(net, l))
+        return 2;
     return (is_gat(net, l) ? net->width[l] + 2 : 2 * net->width[l]) + net->bias;
 }
 
@@ -141,7 +151,7 @@ static void drop_input(const struct reference *ref, int l, double *h)
     const int64_t in = ref->net->width[l];
     const struct sl_dropout drop = sl_dropout_make(
         ref->net->dropout, sl_rng_key(ref->seed, SL_RNG_DROPOUT, EPOCH, (uint32_t)l));
-    for (int64_t k = 0; drop.threshold && k < VERTICES * in; k++)
+    for (int64_t k = 0; !is_norm(ref->net, l) && drop.threshold && k < VERTICES * in; k++)
         h[k] *= (double)sl_dropout_factor(&drop, (uint32_t)(k / in), (uint32_t)(k % in));
 }
 
@@ -225,11 +235,26 @@ static void sage_layer(struct reference *ref, int l, const double *h, double *z)
     multiply(y, ref->theta[l] + in * out, in, out, z);
 }
 
+static void norm_layer(const struct reference *ref, int l, const double *h, double *z)
+{
+    const int64_t width = ref->net->width[l];
+    const double *w = ref->theta[l], *b = w + width;
+    for (int64_t v = 0; v < VERTICES; v++) {
+        double mean = 0.0, variance = 0.0;
+        for (int64_t j = 0; j < width; j++)
+            mean += h[v * width + j] / (double)width;
+        for (int64_t j = 0; j < width; j++)
+            variance += pow(h[v * width + j] - mean, 2.0) / (double)width;
+        for (int64_t j = 0; j < width; j++)
+            z[v * width + j] = (h[v * width + j] - mean) / sqrt(variance + 1e-5) * w[j] + b[j];
+    }
+}
+
 static double activation(struct reference *ref, int l, double z)
 {
-    if (l + 1 == ref->net->layers)
+    if (l + 1 == ref->net->layers || is_norm(ref->net, l + 1))
         return z;
-    if (is_gat(ref->net, l))
+    if (is_gat(ref->net, l) || is_norm(ref->net, l))
         return z > 0.0 ? z : expm1(z);
     if (z != 0.0)
         ref->kink = fmin(ref->kink, fabs(z));
@@ -248,7 +273,9 @@ static double loss_of(struct reference *ref)
         for (int64_t k = 0; k < VERTICES * out; k++)
             z[k] = net->bias ? bias[k % out] : 0.0;
         drop_input(ref, l, h);
-        if (is_gat(net, l))
+        if (is_norm(net, l))
+            norm_layer(ref, l, h, z);
+        else if (is_gat(net, l))
             gat_layer(ref, l, h, z);
         else
             sage_layer(ref, l, h, z);
@@ -308,27 +335,37 @@ static bool is_mixed(const struct network *net)
     return false;
 }
 
+static struct sl_layer_shape shape_of(const struct network *net, int l)
+{
+    const bool gat = is_gat(net, l), norm = is_norm(net, l);
+    return (struct sl_layer_shape){
+        .kind = norm  ? &sl_layer_row_norm
+                : gat ? &sl_layer_gat
+                      : &sl_layer_sage,
+        .reducer = gat ? &sl_reduce_attention : &sl_reduce_sum,
+        .in = net->width[l],
+        .out = net->width[l + 1],
+        .bias = net->bias && !norm,
+        .dropout = norm ? 0.0 : net->dropout,
+        .activation = l == net->layers - 1 || is_norm(net, l + 1) ? SL_ACTIVATION_NONE
+                      : gat || norm                               ? SL_ACTIVATION_ELU
+                                                                  : SL_ACTIVATION_RELU,
+        .heads = net->heads[l],
+        .mean = is_mean(net, l),
+        .attention_dropout = net->attention_dropout,
+        .slope = 0.2f,
+    };
+}
+
 static int create_model(struct sl_model *model, const struct network *net, uint64_t seed)
 {
     int code =
         sl_model_open(model, &sl_running,
                       &(struct sl_model_options){.layers = net->layers, .states = 1, .seed = seed});
-    for (int l = 0; !code && l < net->layers; l++)
-        code = sl_model_add(model,
-                            &(struct sl_layer_shape){
-                                .kind = is_gat(net, l) ? &sl_layer_gat : &sl_layer_sage,
-                                .reducer = is_gat(net, l) ? &sl_reduce_attention : &sl_reduce_sum,
-                                .in = net->width[l],
-                                .out = net->width[l + 1],
-                                .bias = net->bias,
-                                .dropout = net->dropout,
-                                .activation = l == net->layers - 1 ? SL_ACTIVATION_NONE
-                                              : is_gat(net, l)     ? SL_ACTIVATION_ELU
-                                                                   : SL_ACTIVATION_RELU,
-                                .heads = net->heads[l],
-                                .mean = is_mean(net, l),
-                                .attention_dropout = net->attention_dropout,
-                                .slope = 0.2f});
+    for (int l = 0; !code && l < net->layers; l++) {
+        const struct sl_layer_shape shape = shape_of(net, l);
+        code = sl_model_add(model, &shape);
+    }
     return code;
 }
 

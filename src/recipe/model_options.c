@@ -1,0 +1,78 @@
+/* Options that some models have, and others lack. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "graphs/network.h"
+#include "recipe/config.h"
+
+enum { MODELS_OF_OPTION = 4 };
+
+static const struct {
+    const char *option;
+    const struct sl_model_kind *model[MODELS_OF_OPTION]; /* NULL: none */
+} of_models[] = {
+    {"aggregator", {&sl_model_sage}},
+    {"hops", {&sl_model_sgc, &sl_model_appnp}},
+    {"teleport", {&sl_model_appnp}},
+    {"block-norm", {&sl_model_resgcn}},
+    {"norm-layers", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin}},
+    {"residual", {&sl_model_gcn}},
+    {"classifier", {&sl_model_gcn, &sl_model_sage, &sl_model_gat}},
+    {"heads", {&sl_model_gat}},
+    {"out-heads", {&sl_model_gat}},
+    {"attention-dropout", {&sl_model_gat}},
+};
+
+/* Whether the model has the options of row k. */
+static bool has_row(const struct sl_config *config, size_t k)
+{
+    bool has = false;
+    for (int m = 0; m < MODELS_OF_OPTION; m++)
+        has = has || config->network.model == of_models[k].model[m];
+    return has;
+}
+
+bool sl_config_has(const struct sl_config *config, const char *option)
+{
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
+        if (strcmp(of_models[k].option, option) == 0)
+            return has_row(config, k);
+    return true;
+}
+
+/* Write the models of row k, as "gcn, sage or gat". */
+static void describe_models(size_t k, char *to, size_t size)
+{
+    size_t length = 0;
+    to[0] = '\0';
+    for (int m = 0; m < MODELS_OF_OPTION && of_models[k].model[m] && length < size; m++) {
+        const bool last = m == MODELS_OF_OPTION - 1 || !of_models[k].model[m + 1];
+        length += (size_t)snprintf(to + length, size - length, "%s%s",
+                                   m == 0 ? ""
+                                   : last ? " or "
+                                          : ", ",
+                                   of_models[k].model[m]->name);
+    }
+}
+
+int sl_config_check_model_options(const struct sl_config *config, const bool *given)
+{
+    char models[64];
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++) {
+        if (!sl_config_is_given(given, of_models[k].option) || has_row(config, k))
+            continue;
+        describe_models(k, models, sizeof models);
+        return sl_error(SL_ERR_USAGE, "--%s: --model %s does not have it (expected --model %s)",
+                        of_models[k].option, config->network.model->name, models);
+    }
+    return 0;
+}
+
+void sl_config_forget_others(const struct sl_config *config, bool *given)
+{
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
+        for (int o = 0; sl_config_options[o].name; o++)
+            if (strcmp(sl_config_options[o].name, of_models[k].option) == 0 && !has_row(config, k))
+                given[o] = false;
+}
