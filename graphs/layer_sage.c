@@ -88,6 +88,7 @@ static struct sl_product_input neighbours_input(const struct sl_network *net,
     return h;
 }
 
+/* Return the epilogue that multiplies rows by a row scale, before all else. */
 static struct sl_epilogue_tiles scale_by(enum sl_row_scale factor)
 {
     struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;

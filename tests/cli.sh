@@ -936,6 +936,8 @@ from_config() {
     [ "$(wc -l <first.losses)" -eq 8 ] && cmp first.losses second.losses || die "other losses out of the log"
     exits 0 train "$karate" --config first --model gcn --epochs 2 --log third --quiet
     grep -q '"model":"gcn".*"hidden":3' third || die "$(head -n 1 third)"
+    exits 0 train "$karate" --model gat --classifier linear --epochs 2 --log heads --quiet
+    exits 0 train "$karate" --config heads --quiet
     exits 0 train "$karate" --residual linear --norm-layers batch --classifier linear --epochs 2 --log fifth --quiet
     exits 0 train "$karate" --config fifth --model resgcn --log sixth --quiet
     exits 0 train "$karate" --model resgcn --epochs 2 --lr 0.01 --dropout 0.5 --layers 2 --log seventh --quiet

@@ -30,8 +30,8 @@
 /* Seconds of a core for each entry: to find the order, gather rows and sort them, on all cores; and
  * on one core, for which the others wait. */
 static const double ENTRY_SECONDS = 90e-9, ALONE_SECONDS = 10e-9;
-/* On several ranks METIS cuts the graph on one core, and takes less time where the vertices are in
- * order: it saves so much for each entry, measured on two ranks of one core. */
+/* On several ranks METIS cuts the graph on one core. Rabbit Order saves METIS so many seconds for
+ * each entry, measured on two ranks of one core. */
 static const double METIS_ENTRY_SECONDS = 65e-9;
 /* For a graph of any size. */
 static const double START_SECONDS = 5e-3;

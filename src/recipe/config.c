@@ -100,9 +100,8 @@ const struct sl_option sl_config_options[] = {
      MODEL, find_block},
     {"norm-layers", SL_OPTION_KIND, FIELD(network.norm_layers), "none", 0, 0, "none|row|batch",
      "KIND",
-     "with --model gcn, sage, gat and gin: what hidden layers normalise before their activation: "
-     "row, "
-     "the values of a vertex (LayerNorm); batch, a value of all vertices (BatchNorm)",
+     "with --model gcn, sage, gat and gin: what hidden layers normalise before their activation; "
+     "row: the values of a vertex (LayerNorm); batch: a value of all vertices (BatchNorm)",
      MODEL, find_norm},
     {"residual", SL_OPTION_CHOICE, FIELD(network.residual), "none", 0, 0, SL_CHOICES(SL_RESIDUALS),
      "KIND",
@@ -110,9 +109,8 @@ const struct sl_option sl_config_options[] = {
      MODEL},
     {"classifier", SL_OPTION_CHOICE, FIELD(network.classifier), "none", 0, 0,
      SL_CHOICES(SL_CLASSIFIERS), "KIND",
-     "with --model gcn, sage and gat: linear, all --layers layers are hidden ones, and a product "
-     "of each "
-     "vertex alone follows",
+     "with --model gcn, sage and gat: linear, all --layers layers are hidden ones, and a linear "
+     "layer follows",
      MODEL},
     {"heads", SL_OPTION_INT, FIELD(network.heads), "8", 1, SL_ATTENTION_HEADS, NULL, "H",
      "with --model gat: heads of the hidden layers, side by side", MODEL},

@@ -275,9 +275,6 @@ bool sl_config_loops(const struct sl_config *config);
 /* Return whether the model has that option, which another model may lack. */
 bool sl_config_has(const struct sl_config *config, const char *option);
 
-/* Refuse a given option that the model lacks. Return 0 or SL_ERR_USAGE. */
-int sl_config_check_model_options(const struct sl_config *config, const bool *given);
-
 /* Return the layer that normalises sums before activations (--norm-layers); NULL: none does. */
 const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config);
 

@@ -317,12 +317,3 @@ int sl_config_check(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;
 }
-
-int sl_config_check_given(const struct sl_config *config, const bool *given)
-{
-    if (sl_config_classifies(config) && sl_config_is_given(given, "out-heads"))
-        return sl_error(SL_ERR_USAGE,
-                        "--out-heads: with --classifier linear the last layer has no heads "
-                        "(expected one of both)");
-    return sl_config_check_model_options(config, given);
-}

@@ -64,12 +64,6 @@ const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config)
     return norm && sl_config_has(config, "norm-layers") ? norm->layer : NULL;
 }
 
-bool sl_config_classifies(const struct sl_config *config)
-{
-    return sl_config_has(config, "classifier") &&
-           config->network.classifier == SL_CLASSIFIER_LINEAR;
-}
-
 int64_t sl_config_out_heads(const struct sl_config *config)
 {
     return is_gat(config) && !sl_config_classifies(config) ? config->network.out_heads : 0;

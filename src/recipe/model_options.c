@@ -8,6 +8,8 @@
 
 enum { MODELS_OF_OPTION = 4 };
 
+static const char OUT_HEADS[] = "out-heads";
+
 static const struct {
     const char *option;
     const struct sl_model_kind *model[MODELS_OF_OPTION]; /* NULL: none */
@@ -20,11 +22,11 @@ static const struct {
     {"residual", {&sl_model_gcn}},
     {"classifier", {&sl_model_gcn, &sl_model_sage, &sl_model_gat}},
     {"heads", {&sl_model_gat}},
-    {"out-heads", {&sl_model_gat}},
+    {OUT_HEADS, {&sl_model_gat}},
     {"attention-dropout", {&sl_model_gat}},
 };
 
-/* Whether the model has the options of row k. */
+/* Whether the model has the option of row k. */
 static bool has_row(const struct sl_config *config, size_t k)
 {
     bool has = false;
@@ -39,6 +41,12 @@ bool sl_config_has(const struct sl_config *config, const char *option)
         if (strcmp(of_models[k].option, option) == 0)
             return has_row(config, k);
     return true;
+}
+
+bool sl_config_classifies(const struct sl_config *config)
+{
+    return sl_config_has(config, "classifier") &&
+           config->network.classifier == SL_CLASSIFIER_LINEAR;
 }
 
 /* Write the models of row k, as "gcn, sage or gat". */
@@ -56,9 +64,13 @@ static void describe_models(size_t k, char *to, size_t size)
     }
 }
 
-int sl_config_check_model_options(const struct sl_config *config, const bool *given)
+int sl_config_check_given(const struct sl_config *config, const bool *given)
 {
     char models[64];
+    if (sl_config_classifies(config) && sl_config_is_given(given, OUT_HEADS))
+        return sl_error(SL_ERR_USAGE,
+                        "--out-heads: with --classifier linear the last layer has no heads "
+                        "(expected one of both)");
     for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++) {
         if (!sl_config_is_given(given, of_models[k].option) || has_row(config, k))
             continue;
@@ -71,8 +83,12 @@ int sl_config_check_model_options(const struct sl_config *config, const bool *gi
 
 void sl_config_forget_others(const struct sl_config *config, bool *given)
 {
-    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++) {
+        const bool headless =
+            strcmp(of_models[k].option, OUT_HEADS) == 0 && sl_config_classifies(config);
         for (int o = 0; sl_config_options[o].name; o++)
-            if (strcmp(sl_config_options[o].name, of_models[k].option) == 0 && !has_row(config, k))
+            if (strcmp(sl_config_options[o].name, of_models[k].option) == 0 &&
+                (headless || !has_row(config, k)))
                 given[o] = false;
+    }
 }
