@@ -70,6 +70,14 @@ static struct sl_floats_at floats_of(void *buffer)
     return (struct sl_floats_at){tile.data, tile.ld};
 }
 
+/* Return the parameters of attention, W and later rows, in a tile shaped as a layer's parameters.
+ */
+static struct sl_floats_at parameters_of(const struct sl_attention_shape *shape, void *buffer)
+{
+    const struct sl_dense tile = sl_dense_buffer(buffer);
+    return (struct sl_floats_at){(float *)tile.data + shape->skipped * tile.ld, tile.ld};
+}
+
 /* attention_weights
  *   argument  struct attention_weights_argument
  *   buffers   0 R    PARAMETERS
@@ -77,7 +85,8 @@ static struct sl_floats_at floats_of(void *buffer)
 static void attention_weights_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
-    const struct sl_floats_at parameters = floats_of(buffers[0]), weights = floats_of(buffers[1]);
+    const struct sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
+                              weights = floats_of(buffers[1]);
     sl_kernel_attention_weights(&arg->attention, &arg->shape, &parameters, &weights);
 }
 
@@ -89,8 +98,9 @@ static void attention_weights_cpu(void *buffers[], void *argument)
 static void attention_weights_back_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
-    const struct sl_floats_at parameters = floats_of(buffers[0]), gradient = floats_of(buffers[1]),
-                              back = floats_of(buffers[2]);
+    const struct sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
+                              gradient = floats_of(buffers[1]),
+                              back = parameters_of(&arg->shape, buffers[2]);
     sl_kernel_attention_weights_back(&arg->attention, &arg->shape, &parameters, &gradient,
                                      arg->further, &back);
 }

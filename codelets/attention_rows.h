@@ -4,16 +4,16 @@
 
 #include "codelets/attention.h"
 
-/* The parameters of a layer: rows of `columns` columns: W (`in` rows), a_src, a_dst, and the bias
- * (`bias`: 0 or 1 row). The weights that products see are W, then a column W·a_src and then a
- * column W·a_dst for each head.
+/* The parameters of a layer: rows of `columns` columns: `skipped` rows of other weights, W (`in`
+ * rows), a_src, a_dst, and the bias (`bias`: 0 or 1 row). Kernels get parameters from W on. The
+ * weights that products see are W, then a column W·a_src and then a column W·a_dst for each head.
  *
  * Ranks that share rows have some of the columns each. A rank's part has the layer's heads from
  * first_head on, with columns first_column … first_column + F - 1 of each head's head_width. Its
  * weights begin at column `at`. The first `out` columns of its bias count: the layer's columns from
  * out_column on. */
 struct sl_attention_shape {
-    int64_t in, columns;
+    int64_t in, columns, skipped;
     bool bias;
     int64_t head_width, first_column; /* columns of a head; the part's first one */
     int64_t at;

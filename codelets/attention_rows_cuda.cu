@@ -367,10 +367,19 @@ static sl_floats_at floats_of(void *buffer)
     return {tile.data, tile.ld};
 }
 
+/* Return the parameters of attention, W and later rows, in a tile shaped as a layer's parameters.
+ */
+static sl_floats_at parameters_of(const sl_attention_shape *shape, void *buffer)
+{
+    const sl_dense tile = sl_dense_buffer(buffer);
+    return {(float *)tile.data + shape->skipped * tile.ld, tile.ld};
+}
+
 extern "C" void attention_weights_cuda(void *buffers[], void *argument)
 {
     const attention_weights_argument *arg = (const attention_weights_argument *)argument;
-    const sl_floats_at parameters = floats_of(buffers[0]), weights_at = floats_of(buffers[1]);
+    const sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
+                       weights_at = floats_of(buffers[1]);
     sl_cuda_attention_weights(&arg->attention, &arg->shape, &parameters, &weights_at,
                               sl_cuda_task_queue());
 }
@@ -378,8 +387,9 @@ extern "C" void attention_weights_cuda(void *buffers[], void *argument)
 extern "C" void attention_weights_back_cuda(void *buffers[], void *argument)
 {
     const attention_weights_argument *arg = (const attention_weights_argument *)argument;
-    const sl_floats_at parameters = floats_of(buffers[0]), gradient_at = floats_of(buffers[1]),
-                       back = floats_of(buffers[2]);
+    const sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
+                       gradient_at = floats_of(buffers[1]),
+                       back = parameters_of(&arg->shape, buffers[2]);
     sl_cuda_attention_weights_back(&arg->attention, &arg->shape, &parameters, &gradient_at,
                                    arg->further, &back, sl_cuda_task_queue());
 }

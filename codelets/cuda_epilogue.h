@@ -45,11 +45,12 @@ __device__ __forceinline__ void sl_cuda_finish(const sl_epilogue &e, bool aligne
     }
     if (e.mask.data) {
         const sl_cuda_vector<V> mask = sl_cuda_load<V>(e.mask, r, j, count, aligned);
+        const float elu_back = e.mask_scale ? e.elu_back * e.mask_scale[r] : e.elu_back;
 #pragma unroll
         for (int i = 0; i < V; i++)
             z->at[i] = mask.at[i] > 0.0f ? z->at[i]
-                       : mask.at[i] < 0.0f && e.elu_back > 0.0f
-                           ? z->at[i] * (1.0f + e.elu_back * mask.at[i])
+                       : mask.at[i] < 0.0f && elu_back > 0.0f
+                           ? z->at[i] * (1.0f + elu_back * mask.at[i])
                            : 0.0f;
     }
     if (e.drop.threshold)

@@ -17,6 +17,7 @@ struct sl_epilogue sl_epilogue_at(const struct sl_epilogue *epilogue, int64_t r,
     e.factor = e.factor ? e.factor + r : NULL;
     e.bias = e.bias ? e.bias + j : NULL;
     e.mask = sl_rows_at(&e.mask, r, j);
+    e.mask_scale = e.mask_scale ? e.mask_scale + r : NULL;
     e.vertex = e.vertex ? e.vertex + r : NULL;
     e.column0 += (uint32_t)j;
     e.after = e.after ? e.after + r : NULL;
@@ -27,11 +28,13 @@ int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile 
                      struct epilogue_argument *to, struct sl_tile **tiles)
 {
     int count = 0;
-    *to = (struct epilogue_argument){.before = SL_ROW_NONE, .after = SL_ROW_NONE, .scale = 1.0f};
+    *to = (struct epilogue_argument){
+        .before = SL_ROW_NONE, .after = SL_ROW_NONE, .mask_scale = SL_ROW_NONE, .scale = 1.0f};
     if (!from)
         return 0;
     to->before = from->before;
     to->after = from->after;
+    to->mask_scale = from->mask_scale;
     to->scale = from->scale;
     to->drop = from->drop;
     to->bias_row = from->bias_row;
@@ -40,7 +43,8 @@ int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile 
     to->elu = from->elu;
     to->elu_back = from->elu_back;
     to->present = true;
-    if (from->scales && (from->before >= 0 || from->after >= 0 || from->drop.threshold)) {
+    if (from->scales &&
+        (from->before >= 0 || from->after >= 0 || from->mask_scale >= 0 || from->drop.threshold)) {
         to->has_scales = true;
         tiles[count++] = from->scales;
     }
@@ -71,6 +75,7 @@ int sl_epilogue_buffers(const struct epilogue_argument *arg, void **buffers, str
     if (arg->has_scales) {
         e->before = sl_row_scale(buffers[used], arg->before);
         e->after = sl_row_scale(buffers[used], arg->after);
+        e->mask_scale = sl_row_scale(buffers[used], arg->mask_scale);
         e->vertex = sl_vertices(buffers[used]);
         used++;
     }

@@ -13,7 +13,7 @@
  *     z = max(z, 0)                relu; NaN stays
  *     z = e^z - 1 where z <= 0     elu; the least normal number stands for 0
  *     z = 0                        unless mask(r, j) > 0
- *     z *= 1 + elu_back·mask(r, j) instead, where mask < 0 and elu_back > 0
+ *     z *= 1 + elu_back·mask_scale(r)·mask(r, j) instead, where mask < 0 and elu_back > 0
  *     dropout
  *     z = after(r) · z */
 struct sl_epilogue {
@@ -25,6 +25,8 @@ struct sl_epilogue {
     struct sl_rows mask; // (rows, cols), relu's or elu's output, possibly after dropout: 0 where
                          // it was dropped
     float elu_back;      /* 1 / scale of the mask's dropout, if the mask is elu's; else 0 */
+    const float *mask_scale; // (rows), positive: elu's output, after dropout, is mask_scale · mask
+                             // where the mask's rows have another factor; NULL: 1
     struct sl_dropout drop;
     const uint32_t *vertex; // (rows), for `drop`
     uint32_t column0;       /* number of column 0 in the matrix that `drop` counts */
@@ -63,8 +65,8 @@ void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epil
 
 /* struct sl_epilogue on tiles. */
 struct sl_epilogue_tiles {
-    struct sl_tile *scales; /* row scales; NULL: no before, after, dropout */
-    enum sl_row_scale before, after;
+    struct sl_tile *scales; /* row scales; NULL: no before, after, mask_scale, dropout */
+    enum sl_row_scale before, after, mask_scale;
     struct sl_tile *factor; // (rows, 1); NULL: none
     float scale;
     struct sl_tile *parameters; /* a tile whose row `bias_row` is the bias; NULL: none */
@@ -76,10 +78,10 @@ struct sl_epilogue_tiles {
 };
 
 /* An epilogue that leaves a result as it is. */
-#define SL_EPILOGUE_NONE                                           \
-    (struct sl_epilogue_tiles)                                     \
-    {                                                              \
-        .before = SL_ROW_NONE, .after = SL_ROW_NONE, .scale = 1.0f \
+#define SL_EPILOGUE_NONE                                                                      \
+    (struct sl_epilogue_tiles)                                                                \
+    {                                                                                         \
+        .before = SL_ROW_NONE, .after = SL_ROW_NONE, .mask_scale = SL_ROW_NONE, .scale = 1.0f \
     }
 
 /* Submit Z = epilogue(SUM). Z and SUM may be one tile. The mask may be Z before the task. */
@@ -93,7 +95,7 @@ struct epilogue_argument {
     bool relu, elu;
     bool apart;       /* SUM and Z are two tiles */
     bool masked_by_z; /* the mask is Z before the task */
-    enum sl_row_scale before, after;
+    enum sl_row_scale before, after, mask_scale;
     float scale, elu_back;
     int64_t bias_row, bias_col;
     struct sl_dropout drop;

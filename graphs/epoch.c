@@ -132,10 +132,12 @@ void sl_network_broadcast(const struct sl_network *net, struct sl_tile *tile)
 /* Take the place of the parts of the gradients, which other networks may share. */
 static void take_gradients(struct sl_network *net, struct sl_layer *layer)
 {
-    if (!layer->back.gradients.place)
-        return;
-    sl_place_take(net->rt, layer->back.gradients.place, &layer->back.gradients);
-    sl_reach_gradients(net, layer);
+    for (struct sl_layer *of = layer; of; of = of->beside) {
+        if (!of->back.gradients.place)
+            continue;
+        sl_place_take(net->rt, of->back.gradients.place, &of->back.gradients);
+        sl_reach_gradients(net, of);
+    }
 }
 
 static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,

@@ -229,8 +229,15 @@ struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
                : before == SL_ROW_LEFT          ? SL_ROW_BOTH
                : before == SL_ROW_INVERSE_RIGHT ? SL_ROW_NONE
                                                 : SL_ROW_RIGHT;
-    e.scale = sl_layer_dropout(net, layer, true).scale;
+    const struct sl_dropout drop = sl_layer_dropout(net, layer, true);
+    if ((layer - 1)->activation == SL_ACTIVATION_NONE) {
+        e.drop = drop; /* no output is a mask */
+        return e;
+    }
+    e.scale = drop.scale;
     e.elu_back = (layer - 1)->activation == SL_ACTIVATION_ELU ? 1.0f / e.scale : 0.0f;
+    if (right && e.elu_back > 0.0f)
+        e.mask_scale = SL_ROW_INVERSE_RIGHT;
     return e;
 }
 

@@ -8,7 +8,7 @@
  *             the gradient of H = [D | dt | ds]·[W | W·a_src | W·a_dst]ᵀ
  *             dW, da_src, da_dst on rank 0
  *
- * graphs/reduce_attention.c has the formulas. */
+ * graphs/reduce_attention.c has the formulas. With a linear residual, H·V joins the output before b. A layer beside this one (struct sl_layer.beside) has V: dV = Hᵀ·G, and G·Vᵀ joins the gradient of H. */
 /* clang-format on */
 #include "graphs/layer_gat.h"
 
@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "codelets/attention_rows.h"
+#include "codelets/paste.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "graphs/layer.h"
@@ -41,6 +42,7 @@ struct gat {
     struct sl_matrix projected, scores, state; /* rows as in codelets/attention.h */
     struct sl_tile weights;                    // (in, projected), on this rank: it never travels
     struct sl_tile gradient;                   /* gradient of the parameters, on rank 0 */
+    struct sl_layer residual;                  /* with a residual, the layer of V */
 };
 
 /* Return the attention of a part. A part has some heads or, where the output is the mean of the
@@ -117,6 +119,7 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
             {
                 .in = layer->in,
                 .columns = sl_layer_shape_columns(shape),
+                .skipped = layer->kind->splits ? layer->in : 0,
                 .bias = layer->bias,
                 .head_width = sl_layer_shape_columns(shape) / shape->heads,
                 .first_column = shape->mean ? layer->columns.out_cut[c] : 0,
@@ -152,12 +155,41 @@ static int create_matrices(struct sl_network *net, struct sl_layer *layer, struc
     return code;
 }
 
+/* Make the layer of V, and the sums D = G·Vᵀ. */
+static int create_residual(struct sl_network *net, struct sl_layer *layer, struct gat *gat)
+{
+    gat->residual = (struct sl_layer){
+        .kind = &sl_layer_linear,
+        .reducer = layer->reducer,
+        .index = layer->index,
+        .input_order = layer->input_order,
+        .in = layer->in,
+        .out = layer->out,
+        .last = layer->last,
+        .dropout = layer->dropout,
+        .inputs = 1,
+        .columns = {.in_cut = layer->columns.in_cut,
+                    .out_cut = layer->columns.out_cut,
+                    .product = layer->out,
+                    .product_cut = layer->columns.out_cut},
+        .model = layer->model,
+        .order = SL_GEMM_FIRST,
+        .output = {.type = layer->output.type},
+    };
+    layer->beside = &gat->residual;
+    return layer->index == 0
+               ? 0
+               : sl_network_plan_scratch(net, 0, SL_FLOAT32, layer->in, SL_SLOT_GRADIENT);
+}
+
 static int check(const struct sl_network *net, const struct sl_layer *layer)
 {
     if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1)
         return sl_error(SL_ERR_SYSTEM, "attention on bfloat16 or two orders");
     if (!layer->last && net->model->layer[layer->index + 1].shape.kind->scaled_input)
         return sl_error(SL_ERR_SYSTEM, "a layer that scales its input after attention");
+    if (layer->kind->splits && layer->model->shape.mean)
+        return sl_error(SL_ERR_SYSTEM, "a residual of the mean of heads");
     return 0;
 }
 
@@ -182,6 +214,8 @@ static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
                               layer->model->parameters.cols, sizeof(float), 0);
     if (!code)
         code = create_matrices(net, layer, gat);
+    if (!code && layer->kind->splits)
+        code = create_residual(net, layer, gat);
     if (!code)
         code = sl_layer_plan_aggregations(net, layer);
     return code ? code : sl_layer_plan_dropped(net, layer);
@@ -300,7 +334,14 @@ static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         sl_layer_drop_input(net, layer, training);
     sl_network_take(net, &gat->projected, sl_reach_of_input(layer));
     sl_gat_project(net, layer, training, false, &gat->projected);
-    sl_gat_attend(net, layer, training, &gat->projected, &finish, &layer->output);
+    if (!layer->beside) {
+        sl_gat_attend(net, layer, training, &gat->projected, &finish, &layer->output);
+        return;
+    }
+    const struct sl_product_input own = sl_layer_product_input(net, layer, training);
+    const struct sl_epilogue_tiles none = SL_EPILOGUE_NONE;
+    sl_gat_attend(net, layer, training, &gat->projected, &none, &layer->output);
+    sl_product(net, layer->beside, &own, &layer->output, &finish, &layer->output);
 }
 
 /* ---- Backward ---- */
@@ -339,10 +380,17 @@ static struct sl_matrix *gat_backward(struct sl_network *net, struct sl_layer *l
     const struct sl_product_input input = sl_layer_product_input(net, layer, true);
     const struct sl_matrix *v = walk_back(net, layer, g);
     struct sl_product_gradient back = {.h = &input, .v = v, .g = g};
+    struct sl_product_gradient own = {.h = &input, .v = g};
+    if (layer->beside && layer->index > 0)
+        own.y = sl_network_scratch(net, 0, SL_FLOAT32, layer->in, SL_SLOT_GRADIENT,
+                                   sl_reach_of_input(layer));
+    if (layer->beside)
+        sl_product_back(net, layer->beside, &own);
     if (layer->index == 0) {
         sl_product_back(net, layer, &back);
         return NULL;
     }
+    back.added = own.y;
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
     back.epilogue = &finish;
     back.mask = sl_layer_mask(layer);
@@ -358,23 +406,31 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
     for (int p = 0; p < gat->parts; p++)
         sl_submit_attention_weights_back(net->rt, &gat->part[p].attention, &gat->part[p].shape,
                                          p > 0, &layer->model->parameters, summed, &gat->gradient);
+    if (layer->beside)
+        sl_submit_paste(net->rt,
+                        &(struct sl_paste_tiles){.x = sl_product_sum_gradients(net, layer->beside),
+                                                 .y = &gat->gradient});
     return &gat->gradient;
 }
+
+/* Names of parameters are PyG's. */
+#define GAT_STEPS                                                                                  \
+    .vectors = 2, .vector = {"att_src", "att_dst"}, .bias = "bias", .loops = true, .cut = gat_cut, \
+    .plan = gat_plan, .forward = gat_forward, .backward = gat_backward,                            \
+    .aggregations = gat_aggregations, .differentiate = gat_differentiate, .memory = gat_memory,    \
+    .destroy = gat_destroy
 
 const struct sl_layer_kind sl_layer_gat = {
     .name = "gat",
     .weights = 1,
-    .weight = {"lin.weight"}, /* names in PyG */
-    .vectors = 2,
-    .vector = {"att_src", "att_dst"},
-    .bias = "bias",
-    .loops = true,
-    .cut = gat_cut,
-    .plan = gat_plan,
-    .forward = gat_forward,
-    .backward = gat_backward,
-    .aggregations = gat_aggregations,
-    .differentiate = gat_differentiate,
-    .memory = gat_memory,
-    .destroy = gat_destroy,
+    .weight = {"lin.weight"},
+    GAT_STEPS,
+};
+
+const struct sl_layer_kind sl_layer_gat_residual = {
+    .name = "gat-residual",
+    .weights = 2,
+    .weight = {"res.weight", "lin.weight"},
+    .splits = true,
+    GAT_STEPS,
 };

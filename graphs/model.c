@@ -165,14 +165,37 @@ static void add_normalized(const struct sl_model_shape *shape, const struct sl_l
                             });
 }
 
+/* List the layers without norms. */
+static void list_plain(const struct sl_model_shape *shape, struct sl_layer_list *list)
+{
+    struct sl_model_shape after = *shape;
+    if (!shape->encoder) {
+        shape->model->list(shape, list);
+        return;
+    }
+    after.features = sl_model_hidden(shape);
+    after.input_dropout = shape->dropout;
+    after.decay_first = shape->decay_rest;
+    sl_layer_list_add(list, &(struct sl_layer_shape){
+                                .kind = &sl_layer_linear,
+                                .reducer = shape->reducer,
+                                .in = shape->features,
+                                .out = after.features,
+                                .bias = shape->bias,
+                                .dropout = shape->input_dropout,
+                                .decay = shape->decay_first,
+                            });
+    shape->model->list(&after, list);
+}
+
 void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *list)
 {
     struct sl_layer_list plain = {0};
     if (!shape->norm) {
-        shape->model->list(shape, list);
+        list_plain(shape, list);
         return;
     }
-    shape->model->list(shape, &plain);
+    list_plain(shape, &plain);
     for (int l = 0; l < plain.count; l++)
         if (plain.layer[l].activation == SL_ACTIVATION_NONE)
             sl_layer_list_add(list, &plain.layer[l]);

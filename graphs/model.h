@@ -122,7 +122,9 @@ struct sl_model_shape {
     float teleport; /* the share of its own values that a vertex keeps in a hop */
     int64_t features, hidden, classes;
     bool bias;
-    bool classifier; /* all layers are hidden ones, and a linear layer follows */
+    bool encoder;                  /* a linear layer without activation precedes all layers */
+    enum sl_activation activation; /* of hidden layers */
+    bool classifier;               /* all layers are hidden ones, and a linear layer follows */
     double input_dropout, dropout;
     float decay_first, decay_rest;
     int heads, out_heads; /* heads of hidden layers, and heads of the last layer, whose mean is its
@@ -130,6 +132,12 @@ struct sl_model_shape {
     double attention_dropout;
     float slope;
 };
+
+/* Return the columns of hidden layers: those of all heads. */
+static inline int64_t sl_model_hidden(const struct sl_model_shape *shape)
+{
+    return shape->heads ? shape->heads * shape->hidden : shape->hidden;
+}
 
 /* A list of layers that grows. */
 struct sl_layer_list {
@@ -145,6 +153,7 @@ void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *
 struct sl_model_kind {
     const char *name;
     const struct sl_layer_kind *neighbours; /* kind of the layers that aggregate */
+    const struct sl_layer_kind *residual;   /* kind with --residual linear; NULL: there is none */
     bool alone_first;                       /* the first layer does not aggregate */
     bool unscaled;                          /* aggregates A + I as it is, whatever --norm */
     bool one_order;  /* rows of layers that are far apart meet: vertices have one order */
@@ -153,9 +162,9 @@ struct sl_model_kind {
     void (*list)(const struct sl_model_shape *shape, struct sl_layer_list *list);
 };
 
-/* List the layers of the model. With shape->norm, a layer of normalisation follows each layer that
- * has an activation, and takes its activation over. Without memory, set list->failed; the caller
- * frees list->layer in either case. */
+/* List the layers of the model. With shape->encoder, a linear layer comes first. With shape->norm,
+ * a layer of normalisation follows each layer that has an activation, and takes its activation
+ * over. Without memory, set list->failed; the caller frees list->layer in either case. */
 void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *list);
 
 #define SL_MODELS(ENTRY) \

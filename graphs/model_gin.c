@@ -16,7 +16,7 @@ static void add_layer(const struct sl_model_shape *shape, int l, struct sl_layer
                                 .bias = shape->bias,
                                 .dropout = l == 0 ? shape->input_dropout : shape->dropout,
                                 .decay = decay,
-                                .activation = SL_ACTIVATION_RELU,
+                                .activation = shape->activation,
                             });
     sl_layer_list_add(list, &(struct sl_layer_shape){
                                 .kind = &sl_layer_linear,
@@ -25,7 +25,7 @@ static void add_layer(const struct sl_model_shape *shape, int l, struct sl_layer
                                 .out = last ? shape->classes : shape->hidden,
                                 .bias = shape->bias,
                                 .decay = decay,
-                                .activation = last ? SL_ACTIVATION_NONE : SL_ACTIVATION_RELU,
+                                .activation = last ? SL_ACTIVATION_NONE : shape->activation,
                             });
 }
 

@@ -2,15 +2,10 @@
  * column per class. With a classifier, all have --hidden columns, and a linear layer follows. */
 #include "graphs/network.h"
 
-static int64_t hidden_of(const struct sl_model_shape *shape)
-{
-    return shape->heads ? shape->heads * shape->hidden : shape->hidden;
-}
-
 static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
 {
     const bool last = l == shape->layers - 1 && !shape->classifier;
-    const int64_t hidden = hidden_of(shape);
+    const int64_t hidden = sl_model_hidden(shape);
     return (struct sl_layer_shape){
         .kind = shape->kind,
         .reducer = shape->reducer,
@@ -19,7 +14,7 @@ static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
         .bias = shape->bias,
         .dropout = l == 0 ? shape->input_dropout : shape->dropout,
         .decay = l == 0 ? shape->decay_first : shape->decay_rest,
-        .activation = last ? SL_ACTIVATION_NONE : SL_ACTIVATION_RELU,
+        .activation = last ? SL_ACTIVATION_NONE : shape->activation,
         .heads = last ? shape->out_heads : shape->heads,
         .mean = last && shape->heads > 0,
         .attention_dropout = shape->attention_dropout,
@@ -37,7 +32,7 @@ static void list_layers(const struct sl_model_shape *shape, struct sl_layer_list
         sl_layer_list_add(list, &(struct sl_layer_shape){
                                     .kind = &sl_layer_linear,
                                     .reducer = shape->reducer,
-                                    .in = hidden_of(shape),
+                                    .in = sl_model_hidden(shape),
                                     .out = shape->classes,
                                     .bias = shape->bias,
                                     .dropout = shape->dropout,
@@ -45,20 +40,18 @@ static void list_layers(const struct sl_model_shape *shape, struct sl_layer_list
                                 });
 }
 
-static void list_gat(const struct sl_model_shape *shape, struct sl_layer_list *list)
-{
-    list_layers(shape, list);
-    for (int l = 0; l < list->count - 1; l++)
-        list->layer[l].activation = SL_ACTIVATION_ELU;
-}
-
 const struct sl_model_kind sl_model_gcn = {
-    .name = "gcn", .neighbours = &sl_layer_gcn, .list = list_layers};
+    .name = "gcn",
+    .neighbours = &sl_layer_gcn,
+    .residual = &sl_layer_gcn_residual,
+    .list = list_layers,
+};
 const struct sl_model_kind sl_model_sage = {
     .name = "sage", .neighbours = &sl_layer_sage, .list = list_layers};
 const struct sl_model_kind sl_model_gat = {
     .name = "gat",
     .neighbours = &sl_layer_gat,
+    .residual = &sl_layer_gat_residual,
     .one_order = true,
-    .list = list_gat,
+    .list = list_layers,
 };

@@ -195,8 +195,6 @@ int64_t sl_network_tags(struct sl_network *net)
 static int check_layer(const struct sl_network *net, const struct sl_layer *layer)
 {
     const struct sl_layer_shape *shape = &layer->model->shape;
-    const bool has_mask =
-        layer->index == 0 || (layer - 1)->activation != SL_ACTIVATION_NONE || layer->dropout <= 0.0;
     if (shape->back < 0 || shape->back > layer->index ||
         (shape->back &&
          (net->graph->row_orders > 1 || layer->activation != SL_ACTIVATION_NONE ||
@@ -205,11 +203,7 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
                         "layer %d adds the output of the layer %d before (expected one of its "
                         "width, both without activation, and one vertex order)",
                         layer->index + 1, shape->back);
-    return has_mask ? 0
-                    : sl_error(SL_ERR_SYSTEM,
-                               "layer %d drops out its input, which has no activation (expected "
-                               "relu or elu)",
-                               layer->index + 1);
+    return 0;
 }
 
 /* Cut the layer's columns: the input as the output of the layer before. A layer without products
@@ -270,8 +264,8 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)
         code = layer->kind->plan(net, layer, wanted);
-    if (!code && !net->evaluates)
-        code = sl_product_create_gradients(net, layer); /* gradients follow from the order */
+    for (struct sl_layer *of = layer; !code && of && !net->evaluates; of = of->beside)
+        code = sl_product_create_gradients(net, of); /* gradients follow from the order */
     struct sl_tile summed =
         model->parameters; /* the groups sum a tile shaped as the parameters, or */
     summed.owner = 0;
@@ -388,12 +382,14 @@ void sl_network_destroy(struct sl_network *net)
         struct sl_layer *layer = &net->layer[l];
         if (net->groups)
             sl_group_sums_destroy(net->groups, &layer->back.group_sums);
-        sl_matrix_destroy(&layer->back.gradients);
+        for (struct sl_layer *of = layer; of; of = of->beside) {
+            sl_matrix_destroy(&of->back.gradients);
+            sl_tile_destroy(&of->back.gradient);
+        }
         sl_matrix_destroy(&layer->output);
         sl_matrix_destroy(&layer->aggregated);
         sl_matrix_destroy(&layer->argmax);
         sl_matrix_destroy(&layer->dropped);
-        sl_tile_destroy(&layer->back.gradient);
         free(layer->columns.in_cut);
         free(layer->columns.out_cut);
         free(layer->columns.product_cut);

@@ -86,6 +86,7 @@ struct sl_layer_kind {
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     bool alone;        /* works on each vertex alone: does not aggregate */
     bool leaves_sums;  /* going back, leaves an input that a jump reads as sums (sl_jump_back) */
+    bool splits;       /* its first weight belongs to a layer beside it (struct sl_layer.beside) */
     const struct sl_own_layer *own; /* a program's layer (layer_own.c); NULL: built in */
     int averages; /* how many of the last vectors are running averages, which are not learned */
     /* Set the first parameters, all rows, on their owner. NULL: Glorot's. */
@@ -181,12 +182,15 @@ struct sl_layer {
                              // values that the gradient of a program's reducer needs
     struct sl_matrix dropped; // (n, in): dense input after dropout, where a first layer needs one
     void *own;                /* data of the layer's kind */
+    struct sl_layer
+        *beside; /* a layer without output, whose products join the sums of this layer;
+                    it has some of the parameters, and gradients of its own; NULL: none */
 };
 
-/* Return how many weight matrices the layer's parameters hold. */
+/* Return how many weight matrices the layer's products read. */
 static inline int sl_layer_weight_count(const struct sl_layer *layer)
 {
-    return layer->kind->weights * layer->inputs;
+    return (layer->kind->weights - layer->kind->splits) * layer->inputs;
 }
 
 /* Return the tile of weights that products read. */
@@ -276,11 +280,12 @@ int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
 /* The kinds of layer. Each has an entry, and sl_layer_<name> in a file layer_<name>.c, but for
- * gcn_residual, which shares the file of sage. Models are
- * lists of layers (graphs/model.h). */
+ * gcn_residual, which shares the file of sage, and gat_residual, which shares the file of gat.
+ * Models are lists of layers (graphs/model.h). */
 #define SL_LAYERS(ENTRY) \
     ENTRY(gcn)           \
     ENTRY(gcn_residual)  \
+    ENTRY(gat_residual)  \
     ENTRY(sage)          \
     ENTRY(gat) ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump)
 

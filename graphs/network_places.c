@@ -125,13 +125,15 @@ static int keep_outputs(struct sl_network *net)
 
 static int allocate_gradients(struct sl_network *net)
 {
-    int code = 0;
-    for (int l = 0; !code && l < net->layers; l++) {
-        struct sl_matrix *parts = &net->layer[l].back.gradients;
-        if (parts->tiles)
-            code = net->memory.places->shared ? sl_network_share(net, SL_PLACE_GRADIENTS, l, parts)
-                                              : sl_matrix_allocate(net->rt, parts);
-    }
+    int code = 0, number = 0;
+    for (int l = 0; !code && l < net->layers; l++)
+        for (struct sl_layer *of = &net->layer[l]; !code && of; of = of->beside, number++) {
+            struct sl_matrix *parts = &of->back.gradients;
+            if (parts->tiles)
+                code = net->memory.places->shared
+                           ? sl_network_share(net, SL_PLACE_GRADIENTS, number, parts)
+                           : sl_matrix_allocate(net->rt, parts);
+        }
     return code;
 }
 
@@ -166,7 +168,8 @@ void sl_network_leave_places(struct sl_network *net)
         leave(net->memory.kept[k].matrix);
     for (int l = 0; net->layer && l < net->layers; l++) {
         leave(&net->layer[l].output);
-        leave(&net->layer[l].back.gradients);
+        for (struct sl_layer *of = &net->layer[l]; of; of = of->beside)
+            leave(&of->back.gradients);
     }
     if (net->layer)
         leave(&net->layer->dropped);

@@ -213,7 +213,9 @@ int64_t sl_product_received_bytes(const struct sl_network *net, const struct sl_
 {
     int64_t products = 0;
     for (int l = 0; l < net->layers; l++) {
-        const int64_t product = product_bytes(net, &net->layer[l], &d->grid);
+        int64_t product = 0;
+        for (const struct sl_layer *of = &net->layer[l]; of; of = of->beside)
+            product += product_bytes(net, of, &d->grid);
         products = product > products ? product : products;
     }
     const int64_t rows = aggregation_bytes(net, rt, d);

@@ -78,7 +78,10 @@ void sl_reach_plan(struct sl_network *net)
     const struct sl_distribution *d = net->graph->distribution;
     plan_layers(net);
     for (int l = 0; l < net->layers; l++)
-        sl_reach_gradients(net, &net->layer[l]);
+        for (struct sl_layer *of = &net->layer[l]; of; of = of->beside) {
+            of->rows = net->layer[l].rows;
+            sl_reach_gradients(net, of);
+        }
     for (int i = 0; i < d->tiles; i++)
         net->metrics[i].idle = is_beyond(d, i, net->layer[net->layers - 1].rows.hops);
 }

@@ -149,6 +149,17 @@ preset() {
     exits 0 train "$karate" --preset kipf --epochs 5 --hidden 9 --log "$T/log" --checkpoint "$T/ck"
     configured hidden 9
     configured epochs 5
+    exits 0 train "$karate" --preset strong --model gat --epochs 3 --hidden 8 --log "$T/log" --checkpoint "$T/strong"
+    configured hidden 8
+    configured heads 1
+    configured residual '"linear"'
+    exits 0 train "$karate" --model gat --layers 3 --hidden 8 --heads 1 --residual linear --classifier linear --norm-layers row \
+        --bias --activation relu --lr 0.001 --dropout 0.5 --attention-dropout 0 --input-dropout 0 --weight-decay-all --patience 0 --epochs 3 \
+        --log "$T/b"
+    values loss "$T/log" >"$T/wanted"
+    values loss "$T/b" >"$T/got"
+    [ "$(wc -l <"$T/wanted")" -ge 3 ] && cmp -s "$T/wanted" "$T/got" || die "other losses than with the options of strong"
+    refused 2 '--preset strong: expected --model gcn, sage or gat' train "$karate" --preset strong --model gin
     refused 2 '--preset kipf: --resume' train "$karate" --preset kipf --resume "$T/ck" --epochs 9
 }
 
@@ -387,7 +398,10 @@ attention_refused() {
     refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
     refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat or gin)' train "$karate" \
         --model resgcn --norm-layers row
-    refused 2 '--residual: --model sage does not have it (expected --model gcn)' train "$karate" --model sage --residual linear
+    refused 2 '--residual: --model sage does not have it (expected --model gcn or gat)' train "$karate" --model sage --residual linear
+    refused 2 '--residual linear: the last layer of --model gat' train "$karate" --model gat --residual linear
+    refused 2 '--encoder: --model resgcn does not have it' train "$karate" --model resgcn --encoder linear
+    refused 2 '--activation: --model appnp does not have it' train "$karate" --model appnp --activation elu
     refused 2 '--out-heads: with --classifier linear' train "$karate" --model gat --classifier linear --out-heads 2
     refused 2 '--order double: --residual linear' train "$karate" --residual linear --order double
     refused 2 '--order double: --norm-layers batch' train "$karate" --norm-layers batch --order double
@@ -403,7 +417,7 @@ attention_refused() {
     refused 2 '--heads 4: ' train "$karate" --resume "$T/gat" --epochs 3 --heads 4 --hidden 16
     exits 0 train "$karate" --resume "$T/gat" --epochs 3 --heads 8 --checkpoint "$T/gat"
     exits 0 train "$karate" --residual linear --norm-layers batch --classifier linear --epochs 2 --checkpoint "$T/layers"
-    for option in "--residual none" "--norm-layers row" "--classifier none"; do
+    for option in "--residual none" "--norm-layers row" "--classifier none" "--encoder linear" "--activation elu"; do
         # shellcheck disable=SC2086
         refused 2 "$option: " train "$karate" --resume "$T/layers" --epochs 3 $option
     done

@@ -50,6 +50,7 @@ struct finish {
         e.vertex = vertex_at;
         e.column0 = column0;
         e.after = steps & AFTER ? after_at : nullptr;
+        e.mask_scale = steps & ELU_BACK ? e.after : nullptr;
         return e;
     }
     struct sl_epilogue view()

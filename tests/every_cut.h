@@ -22,6 +22,7 @@ struct test_case {
                    */
     bool operands; /* the gradient needs the row's own H: bytes of a cover are not counted */
     int heads, hidden, out_heads; /* of attention: rows of codelets/attention.h */
+    bool classifier;              /* all layers of attention are hidden ones */
     int blocks, recompute;        /* of BLOCKS, --recompute; of HOPS */
     double late; /* trains with clones that meet late or never, too: how far losses may be off */
 };

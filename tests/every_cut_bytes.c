@@ -67,7 +67,7 @@ static struct attention_words attention_words(const struct checking *k)
 {
     struct attention_words words = {0};
     for (int l = 0; l < LAYERS; l++) {
-        const bool last = l == LAYERS - 1;
+        const bool last = l == LAYERS - 1 && !k->c->classifier;
         const int64_t heads = last ? k->c->out_heads : k->c->heads,
                       all = heads * (last ? k->data->classes : k->c->hidden);
         words.row += all + 2 * heads;

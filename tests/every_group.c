@@ -31,6 +31,8 @@ static const char *const models[] = {
     "gcn --residual linear --classifier linear --norm-layers batch",
     "sage --aggregator mean --norm-layers batch",
     "gat --heads 2 --norm-layers row",
+    "gat --heads 2 --residual linear --classifier linear",
+    "gcn --encoder linear --activation elu --dropout 0.2",
     "resgcn --block-norm row",
     "resgcn --block-norm batch",
     "gin",

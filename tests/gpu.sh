@@ -80,7 +80,8 @@ for options in "" "--heads 3 --out-heads 2 --layers 3 --block-columns 64" "--dro
     check "gat $options" like_cores $near --model gat $options
 done
 for options in "resgcn --layers 3" "resgcn --layers 5 --block-norm batch --recompute 2 --clip-norm 1" gin sgc "appnp --hops 3" \
-    "jknet --layers 3" "gcn --norm-layers batch --residual linear --classifier linear" "gat --norm-layers row"; do
+    "jknet --layers 3" "gcn --norm-layers batch --residual linear --classifier linear" "gat --norm-layers row" \
+    "gat --residual linear --classifier linear --encoder linear" "gcn --encoder linear --activation elu"; do
     # shellcheck disable=SC2086
     check "$options" like_cores $near --model $options --lr 0.01
 done

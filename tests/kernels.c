@@ -400,6 +400,9 @@ struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, i
         const float scale = 1.25f;
         set_elu_mask(&e.mask, scale);
         e.view.elu_back = 1.0f / scale;
+        for (int64_t r = 0; r < rows; r++)
+            e.after.at[r] = fabsf(e.after.at[r]);
+        e.view.mask_scale = steps & SL_STEP_AFTER ? e.after.at : NULL;
     }
     if (steps & (SL_STEP_MASK | SL_STEP_ELU_BACK))
         e.view.mask = sl_rows_of(&e.mask);
@@ -447,8 +450,9 @@ static void naive_elu_back(const struct sl_epilogue *e, int64_t r, int64_t j, do
                            double *bound)
 {
     const double y = (double)((const float *)e->mask.data)[r * e->mask.ld + j];
-    const double slope = y > 0.0 ? 1.0 : y < 0.0 ? 1.0 + (double)e->elu_back * y : 0.0;
-    *bound = *bound * fabs(slope) + 3.0 * SL_UNIT * fabs(*want);
+    const double back = (double)e->elu_back * (e->mask_scale ? (double)e->mask_scale[r] : 1.0);
+    const double slope = y > 0.0 ? 1.0 : y < 0.0 ? 1.0 + back * y : 0.0;
+    *bound = *bound * fabs(slope) + (3.0 + 2.0 * fabs(back * y)) * SL_UNIT * fabs(*want);
     *want *= slope;
 }
 

@@ -100,9 +100,11 @@ static void open_layers(struct sl_parts_reference *ref)
 {
     const struct sl_parts_model *m = &ref->model;
     const bool gin = m->kind == SL_PARTS_GIN;
+    if (m->encoder)
+        add_linear(ref, ref->features, m->hidden);
     for (int l = 0; l < m->layers; l++) {
         const bool last = l == m->layers - 1 && !m->classifier;
-        const int64_t in = l == 0 ? ref->features : m->hidden,
+        const int64_t in = l == 0 && !m->encoder ? ref->features : m->hidden,
                       out = last ? ref->classes : m->hidden;
         add_linear(ref, has_own(m) ? 2 * in : in, gin ? m->hidden : out);
         if (m->normed && (gin || !last))
@@ -135,9 +137,12 @@ static void open_parts(struct sl_parts_reference *ref)
         open_layers(ref);
         return;
     }
+    if (m->encoder)
+        add_linear(ref, ref->features, hidden);
     for (int l = 0; l < (m->kind == SL_PARTS_SGC ? 1 : m->layers); l++) {
         const bool last = m->kind == SL_PARTS_SGC || (l == m->layers - 1 && !jumps);
-        const int64_t in = l == 0 ? ref->features : hidden, out = last ? ref->classes : hidden;
+        const int64_t in = l == 0 && !m->encoder ? ref->features : hidden,
+                      out = last ? ref->classes : hidden;
         add_linear(ref, in, out);
     }
     if (jumps)
@@ -242,9 +247,14 @@ static void aggregate(struct pass *pass)
     take(pass, z, width);
 }
 
-static void relu(struct pass *pass)
+/* relu, or elu in its place. */
+static void rectify(struct pass *pass)
 {
     struct sl_parts_reference *ref = pass->ref;
+    for (int64_t k = 0; ref->model.elu && k < ref->n * pass->width; k++)
+        pass->h[k] = pass->h[k] > 0.0 ? pass->h[k] : expm1(pass->h[k]);
+    if (ref->model.elu)
+        return;
     for (int64_t k = 0; k < ref->n * pass->width; k++) {
         const double z = pass->h[k];
         if (z != 0.0)
@@ -307,7 +317,7 @@ static void norm(struct pass *pass, int part)
         norm_columns(pass, &pass->ref->part[part]);
     else
         norm_rows(pass, &pass->ref->part[part]);
-    relu(pass);
+    rectify(pass);
 }
 
 static double *copy_of(const struct pass *pass)
@@ -352,13 +362,23 @@ static void activate(struct pass *pass, int *part)
     if (pass->ref->model.normed)
         norm(pass, (*part)++);
     else
-        relu(pass);
+        rectify(pass);
+}
+
+/* The encoder, if there is one. Return the number of the next part. */
+static int encode(struct pass *pass)
+{
+    if (!pass->ref->model.encoder)
+        return 0;
+    drop(pass, 0);
+    multiply(pass, 0, pass->ref->model.bias);
+    return 1;
 }
 
 static void run_gin(struct pass *pass)
 {
     const struct sl_parts_reference *ref = pass->ref;
-    int part = 0;
+    int part = encode(pass);
     for (int l = 0; l < ref->model.layers; l++) {
         drop(pass, part);
         aggregate(pass);
@@ -387,7 +407,7 @@ static void put_beside(struct pass *pass)
 static void run_layers(struct pass *pass)
 {
     const struct sl_parts_reference *ref = pass->ref;
-    int part = 0;
+    int part = encode(pass);
     for (int l = 0; l < ref->model.layers; l++) {
         drop(pass, part);
         if (has_own(&ref->model))
@@ -410,18 +430,19 @@ static void run_jknet(struct pass *pass)
     const struct sl_parts_reference *ref = pass->ref;
     const int64_t hidden = ref->model.hidden, all = ref->model.layers * hidden;
     double *beside = doubles(ref->n * all);
-    drop(pass, 0);
+    const int first = encode(pass);
+    drop(pass, first);
     for (int l = 0; l < ref->model.layers; l++) {
-        multiply(pass, l, false);
+        multiply(pass, first + l, false);
         aggregate(pass);
-        add_bias(pass, l);
-        relu(pass);
-        drop(pass, l + 1);
+        add_bias(pass, first + l);
+        rectify(pass);
+        drop(pass, first + l + 1);
         for (int64_t k = 0; k < ref->n * hidden; k++)
             beside[k / hidden * all + l * hidden + k % hidden] = pass->h[k];
     }
     take(pass, beside, all);
-    multiply(pass, ref->model.layers, ref->model.bias);
+    multiply(pass, first + ref->model.layers, ref->model.bias);
 }
 
 /* Layers without neighbours, then hops; sgc keeps nothing of its own. */
@@ -435,7 +456,7 @@ static void run_hops(struct pass *pass)
         drop(pass, l);
         multiply(pass, l, ref->model.bias);
         if (l + 1 < layers)
-            relu(pass);
+            rectify(pass);
     }
     double *own = copy_of(pass);
     for (int k = 0; k < ref->model.hops; k++) {

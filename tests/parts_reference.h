@@ -14,6 +14,8 @@
  *
  * gcn, sage and gin have a norm before each relu, or none. A linear residual of gcn adds drop(H)·V to
  * the sums. With a classifier, all layers of gcn and sage are hidden ones, and logits = drop(H)·W + b.
+ * With an encoder, layers of gcn, sage, gin and jknet follow H_0 = drop(X)·W + b. elu takes relu's place
+ * in gcn, sage and gin.
  *
  * The reference shares two things with the program: the random numbers, so that dropout is the
  * same, and the order of parameters. Each layer of the program's list has a part: a matrix with a
@@ -43,6 +45,7 @@ struct sl_parts_model {
     bool batch, bias, row;     /* row: Â = D^-1 (A + I) */
     bool normed;               /* gcn, sage, gin: has norms */
     bool residual, classifier; /* gcn: a linear residual; gcn, sage: a classifier */
+    bool encoder, elu;         /* gcn, sage, gin; encoder: jknet, too */
     double teleport, dropout;
 };
 

@@ -85,7 +85,10 @@ MODELS = ("gcn", "gcn", "gcn --norm row", "sage", "sage --aggregator gcn", "sage
           "sage --aggregator min", "gat --heads 2", "gat --heads 4 --out-heads 2", "resgcn", "resgcn --block-norm batch", "gin",
           "sgc --hops 2", "appnp --hops 3", "jknet", "gcn --norm-layers row", "gcn --residual linear", "gcn --norm-layers batch",
           "gcn --residual linear --norm-layers batch --classifier linear", "sage --norm-layers row",
-          "sage --aggregator max --norm-layers batch", "gat --heads 2 --norm-layers row", "gin --norm-layers batch")
+          "sage --aggregator max --norm-layers batch", "gat --heads 2 --norm-layers row", "gin --norm-layers batch",
+          "gcn --encoder linear --activation elu", "gat --heads 2 --residual linear --classifier linear --norm-layers batch",
+          "gat --heads 2 --encoder linear --activation relu", "sage --encoder linear --activation elu --classifier linear",
+          "gin --encoder linear", "jknet --encoder linear")
 ANY = ((0.3, "--input-dropout 0"), (0.2, "--no-bias"), (0.2, "--clip-norm 0.1"), (0.2, "--no-cache-aggregate"), (0.1, "--schedule cosine"),
        (0.4, "--product-order gemm", "--product-order spmm"), (0.2, "--feature-form csr", "--feature-form dense"),
        (0.2, "--normalize-features l1", "--normalize-features l2"), (0.2, "--weight-decay-all"), (0.3, "--balance rows"),

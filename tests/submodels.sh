@@ -475,6 +475,8 @@ for norm in row batch; do
     check "evaluation by blocks: norms, $norm" wide norms-$norm 2 --hidden 800 --distribution 1d --residual linear --norm-layers $norm
 done
 whole=yes
+check "evaluation of the whole: a residual of attention" wide residual 1 --model gat --hidden 100 --residual linear \
+    --classifier linear --epochs 2
 check "evaluation of the whole: norms of attention" wide attention 1 --model gat --hidden 100 --norm-layers row --epochs 2
 whole=
 check "evaluation by blocks: the best of two groups" wide_groups

@@ -195,6 +195,8 @@ static void test_norms(void **state)
         "--model gin --norm-layers batch",
         "--model gcn --residual linear --norm-layers row",
         "--model gcn --residual linear --classifier linear --no-bias",
+        "--model gcn --encoder linear",
+        "--model sage --encoder linear --activation elu --classifier linear",
     };
     char line[SL_MOST_LINE];
     for (size_t k = 0; k < SL_COUNT(models); k++)
@@ -243,6 +245,7 @@ static void test_ranks(void **state)
         "--model resgcn --block-norm batch",
         "--model gcn --norm-layers row",
         "--model gcn --residual linear --classifier linear",
+        "--model gcn --encoder linear --activation elu",
         "--model gat --heads 6 --hidden 4 --out-heads 2",
     };
     char line[SL_MOST_LINE];

@@ -77,6 +77,10 @@ static const struct network networks[] = {
     {3, {"gat", "sage", "gat"}, {11, 9, 7, 5}, {3, 0, 2}, true, 0.4, 0.3, "--tiles 3"},
     {3, {"gat", "norm", "gat"}, {11, 12, 12, 5}, {3, 0, 2}, true, 0.3, 0.3, "--tiles 3"},
     {3, {"gat", "norm", "sage"}, {11, 8, 8, 5}, {2, 0, 0}, false, 0.0, 0.0, "--tiles 2"},
+    {2, {"residual", "linear"}, {11, 12, 5}, {3, 0}, true, 0.3, 0.4, "--tiles 3"},
+    {3, {"residual", "residual", "linear"}, {11, 6, 8, 5}, {1, 2, 0}, false, 0.4, 0.3, "--tiles 4"},
+    {3, {"residual", "gat", "linear"}, {11, 8, 9, 5}, {2, 3, 0}, true, 0.0, 0.0, "--tiles 1"},
+    {3, {"residual", "norm", "gat"}, {11, 9, 9, 5}, {3, 0, 2}, true, 0.3, 0.3, "--tiles 3"},
     {3,
      {"gat", "sage", "sage"},
      {11, 8, 7, 5},
@@ -108,9 +112,20 @@ struct reference {
     double kink;                /* the least distance from one in the last pass */
 };
 
+/* Attention, to which H·V is added. */
+static bool is_residual(const struct network *net, int l)
+{
+    return strcmp(net->kind[l], "residual") == 0;
+}
+
 static bool is_gat(const struct network *net, int l)
 {
-    return strcmp(net->kind[l], "gat") == 0;
+    return strcmp(net->kind[l], "gat") == 0 || is_residual(net, l);
+}
+
+static bool is_linear(const struct network *net, int l)
+{
+    return strcmp(net->kind[l], "linear") == 0;
 }
 
 static bool is_norm(const struct network *net, int l)
@@ -134,7 +149,8 @@ static int64_t rows_of(const struct network *net, int l)
 {
     if (is_norm(net, l))
         return 2;
-    return (is_gat(net, l) ? net->width[l] + 2 : 2 * net->width[l]) + net->bias;
+    const int64_t weights = is_residual(net, l) || strcmp(net->kind[l], "sage") == 0 ? 2 : 1;
+    return weights * net->width[l] + (is_gat(net, l) ? 2 : 0) + net->bias;
 }
 
 /* Z (n, out) += X (n, in) · W (in, out) */
@@ -202,9 +218,12 @@ static void gat_layer(struct reference *ref, int l, const double *h, double *z)
     const struct network *net = ref->net;
     const int64_t in = net->width[l], out = net->width[l + 1], cols = cols_of(net, l),
                   width = cols / net->heads[l];
-    const double *w = ref->theta[l], *source = w + in * cols, *target = source + cols;
+    const double *w = ref->theta[l] + (is_residual(net, l) ? in * cols : 0),
+                 *source = w + in * cols, *target = source + cols;
     const double share = is_mean(net, l) ? 1.0 / net->heads[l] : 1.0;
     memset(p, 0, sizeof p);
+    if (is_residual(net, l))
+        multiply(h, ref->theta[l], in, cols, z);
     multiply(h, w, in, cols, p);
     for (int head = 0; head < net->heads[l]; head++) {
         const int64_t first = head * width;
@@ -277,6 +296,8 @@ static double loss_of(struct reference *ref)
             norm_layer(ref, l, h, z);
         else if (is_gat(net, l))
             gat_layer(ref, l, h, z);
+        else if (is_linear(net, l))
+            multiply(h, ref->theta[l], net->width[l], out, z);
         else
             sage_layer(ref, l, h, z);
         for (int64_t k = 0; k < VERTICES * out; k++)
@@ -330,18 +351,25 @@ static void set_layer(struct reference *ref, struct sl_model *model, int l, uint
 static bool is_mixed(const struct network *net)
 {
     for (int l = 0; l < net->layers; l++)
-        if (!is_gat(net, l))
+        if (!is_gat(net, l) || is_residual(net, l))
             return true;
     return false;
+}
+
+static const struct sl_layer_kind *kind_of(const struct network *net, int l)
+{
+    return is_norm(net, l)       ? &sl_layer_row_norm
+           : is_residual(net, l) ? &sl_layer_gat_residual
+           : is_gat(net, l)      ? &sl_layer_gat
+           : is_linear(net, l)   ? &sl_layer_linear
+                                 : &sl_layer_sage;
 }
 
 static struct sl_layer_shape shape_of(const struct network *net, int l)
 {
     const bool gat = is_gat(net, l), norm = is_norm(net, l);
     return (struct sl_layer_shape){
-        .kind = norm  ? &sl_layer_row_norm
-                : gat ? &sl_layer_gat
-                      : &sl_layer_sage,
+        .kind = kind_of(net, l),
         .reducer = gat ? &sl_reduce_attention : &sl_reduce_sum,
         .in = net->width[l],
         .out = net->width[l + 1],

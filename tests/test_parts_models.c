@@ -147,6 +147,22 @@ static const struct test_case cases[] = {
      "--tiles 3 --product-order spmm"},
     {GIN(.layers = 2, .bias = true, .normed = true, .batch = true),
      "--tiles 2 --product-order gemm"},
+    {GCN(.layers = 1, .bias = true, .encoder = true, .dropout = 0.5), "--tiles 3"},
+    {GCN(.layers = 2, .encoder = true, .dropout = 0.5), "--tiles 3 --product-order gemm"},
+    {GCN(.layers = 3, .bias = true, .encoder = true, .residual = true, .dropout = 0.3),
+     "--tiles 2 --product-order spmm"},
+    {GCN(.layers = 2, .bias = true, .elu = true, .dropout = 0.5), "--tiles 3"},
+    {GCN(.layers = 3, .elu = true, .row = true), "--tiles 4 --product-order spmm"},
+    {GCN(.layers = 3, .bias = true, .elu = true, .encoder = true, .residual = true, .normed = true,
+         .batch = true, .classifier = true, .dropout = 0.5),
+     "--tiles 3 --product-order gemm"},
+    {SAGE(.layers = 2, .bias = true, .elu = true, .encoder = true, .dropout = 0.5), "--tiles 3"},
+    {SAGE(.layers = 3, .encoder = true, .normed = true, .dropout = 0.5),
+     "--tiles 3 --product-order spmm"},
+    {GIN(.layers = 2, .bias = true, .elu = true, .encoder = true, .dropout = 0.5),
+     "--tiles 3 --product-order spmm"},
+    {GIN(.layers = 2, .elu = true, .normed = true), "--tiles 2 --product-order gemm"},
+    {JKNET(.layers = 3, .bias = true, .encoder = true, .dropout = 0.5), "--tiles 3"},
 };
 
 /* ---- The program ---- */
@@ -157,12 +173,12 @@ static struct sl_config configure(const struct sl_parts_model *m, const char *wo
     char line[SL_MOST_LINE];
     snprintf(line, sizeof line,
              "--model %s --layers %d --hidden %d --hops %d %s %s%s%s --teleport %g "
-             "--dropout %g --norm %s --normalize-features none %s %s",
+             "--dropout %g --norm %s --normalize-features none %s%s%s %s",
              names[m->kind], m->layers, (int)m->hidden, m->hops > 0 ? m->hops : 2,
              m->normed ? "--norm-layers" : "--block-norm", m->batch ? "batch" : "row",
              m->residual ? " --residual linear" : "", m->classifier ? " --classifier linear" : "",
              m->teleport, m->dropout, m->row ? "row" : "sym", m->bias ? "--bias" : "--no-bias",
-             words);
+             m->encoder ? " --encoder linear" : "", m->elu ? " --activation elu" : "", words);
     return sl_run_parse(line);
 }
 

@@ -451,6 +451,8 @@ static void test_training(void **state)
         "--model gcn --layers 2 --hidden 10 --residual linear --classifier linear",
         "--model sage --layers 3 --hidden 11 --norm-layers batch --no-bias",
         "--model gat --layers 3 --heads 2 --hidden 4 --norm-layers row",
+        "--model gat --layers 2 --heads 2 --hidden 4 --residual linear --classifier linear",
+        "--model gcn --layers 2 --hidden 10 --encoder linear --activation elu",
         "--model gin --layers 2 --hidden 7",
         "--model jknet --layers 3 --hidden 9",
     };
@@ -473,6 +475,9 @@ static void test_features(void **state)
         {"--model resgcn --layers 3 --hidden 10 --block-norm row", "0,1"},
         {"--model gcn --layers 3 --hidden 10 --norm-layers row", "0,1,2"},
         {"--model gcn --layers 2 --hidden 10 --residual linear --classifier linear", "0,1,2"},
+        {"--model gat --layers 2 --heads 2 --hidden 4 --residual linear --classifier linear",
+         "0,1"},
+        {"--model gcn --layers 2 --hidden 10 --encoder linear", "0,1,2"},
         {"--model gin --layers 2 --hidden 7", "0,1"},
         {"--model sgc", "0"},
     };

@@ -64,9 +64,12 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
     if (steps & SL_STEP_MASK) {
         e->tiles.mask = &e->mask.tile;
         e->kernel.mask = sl_copied_rows(&e->mask);
+        e->tiles.elu_back = e->kernel.elu_back = steps & SL_STEP_AFTER ? 0.8f : 0.0f;
+        e->tiles.mask_scale = steps & SL_STEP_AFTER ? SL_ROW_INVERSE_LEFT : SL_ROW_NONE;
     }
     e->kernel.before = sl_copied_scale(&e->scales, e->tiles.before);
     e->kernel.after = sl_copied_scale(&e->scales, e->tiles.after);
+    e->kernel.mask_scale = sl_copied_scale(&e->scales, e->tiles.mask_scale);
     e->kernel.vertex = sl_copied_vertices(&e->scales);
 }
 

@@ -46,6 +46,8 @@ static const struct model models[] = {
     {.options = "--model jknet"},
     {.options = "--model gcn --norm-layers row --residual linear --classifier linear"},
     {.options = "--model gat --heads 5 --norm-layers row"},
+    {.options = "--model gat --heads 5 --residual linear --classifier linear --encoder linear"},
+    {.options = "--model gcn --encoder linear --activation elu"},
 };
 enum { MODELS = sizeof models / sizeof *models, FORMS = sizeof forms / sizeof *forms };
 

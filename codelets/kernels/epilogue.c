@@ -459,7 +459,8 @@ static void finish_elu(const struct sl_epilogue *e, int64_t from, int64_t to, in
                 elu(rows * width, x);
             for (int64_t i = 0; here.mask.data && i < rows; i++) {
                 const struct sl_rows mask = sl_rows_at(&here.mask, i, 0);
-                elu_back(width, e->elu_back, &mask, x + i * width);
+                const float by = here.mask_scale ? e->elu_back * here.mask_scale[i] : e->elu_back;
+                elu_back(width, by, &mask, x + i * width);
             }
             finish_linear(&after, 0, rows, width, &between, &out);
         }

@@ -191,7 +191,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, int64
     if (!code)
         code = sl_operands_order(rt, &selection->source, &assembly);
     if (!code)
-        code = sl_pass_open(pass, rt, &selection->source, b->config, &assembly);
+        code = sl_pass_open(pass, rt, &selection->source, &assembly);
     code = sl_runtime_agree(b->rt, code);
     if (code)
         return code;

@@ -1,7 +1,7 @@
 #include "batches/pass.h"
 
 int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_source *source,
-                 const struct sl_config *config, const struct sl_assembly *assembly)
+                 const struct sl_assembly *assembly)
 {
     struct sl_operands *operands = &pass->operands;
     pass->network.rt = rt;
@@ -18,7 +18,7 @@ int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_so
             operands->transposed->tiles ? operands->transposed : operands->adjacency,
         .scales = operands->scales,
         .input = operands->input,
-        .scaled = assembly->norm == SL_NORM_SYM && !config->network.model->alone_first,
+        .scaled = assembly->norm == SL_NORM_SYM && !assembly->alone_first,
         .own = operands->own,
         .target = operands->target,
         .type = operands->type,

@@ -16,7 +16,7 @@ struct sl_pass {
  * and `train_count` are the dataset's. Collective in `rt`. Return a code of sl_operands_create;
  * call sl_pass_destroy in either case, before `rt` ends. */
 int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_source *source,
-                 const struct sl_config *config, const struct sl_assembly *assembly);
+                 const struct sl_assembly *assembly);
 
 /* Make the network of a model on an opened pass. `groups` NULL: the model is on the ranks of the
  * pass. `orders`: see sl_network_create. Return 0, SL_ERR_SYSTEM or SL_ERR_USAGE. */

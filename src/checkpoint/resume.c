@@ -163,12 +163,19 @@ static int check_heads(const struct sl_config *config, const bool *given, const 
  * options had none of them. */
 static int check_layers(const struct sl_config *config, const bool *given, const json_t *saved)
 {
-    static const char *const names[] = {"norm-layers", "residual", "classifier"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        const char *text = json_string_value(json_object_get(saved, names[k]));
-        const char *before = text ? text : "none", *now = sl_config_word(config, names[k]).text;
-        if (sl_config_is_given(given, names[k]) && strcmp(before, now) != 0)
-            return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", names[k], now,
+    static const struct {
+        const char *name, *before;
+    } of[] = {{"encoder", "none"},
+              {"activation", "auto"},
+              {"norm-layers", "none"},
+              {"residual", "none"},
+              {"classifier", "none"}};
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
+        const char *text = json_string_value(json_object_get(saved, of[k].name));
+        const char *before = text ? text : of[k].before;
+        const char *now = sl_config_word(config, of[k].name).text;
+        if (sl_config_is_given(given, of[k].name) && strcmp(before, now) != 0)
+            return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", of[k].name, now,
                             config->files.resume, before);
     }
     return 0;

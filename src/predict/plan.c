@@ -53,10 +53,12 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
                                         matrix_bytes(rt, &layer->aggregated) +
                                         matrix_bytes(rt, &layer->argmax);
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
-    if (!net->evaluates)
-        plan->bytes[SL_PLAN_GRADIENTS] +=
-            matrix_bytes(rt, &layer->back.gradients) + sl_product_gradient_bytes(net, layer);
-    plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, &layer->back.gradient);
+    for (const struct sl_layer *of = layer; of; of = of->beside) {
+        if (!net->evaluates)
+            plan->bytes[SL_PLAN_GRADIENTS] +=
+                matrix_bytes(rt, &of->back.gradients) + sl_product_gradient_bytes(net, of);
+        plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, &of->back.gradient);
+    }
     if (net->groups)
         plan->bytes[SL_PLAN_GRADIENTS] += sl_group_sums_bytes(net->groups, &layer->back.group_sums);
     if (layer->kind->memory)

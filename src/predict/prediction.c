@@ -237,8 +237,9 @@ static void add_columns(const struct predicting *f, int r, struct sl_rank_predic
     const struct sl_network *net = f->net;
     struct sl_product_flow flow = {0};
     for (int l = 0; l < net->layers; l++)
-        for (int w = 0; w < sl_layer_weight_count(&net->layer[l]); w++)
-            sl_product_count(net, &net->layer[l], w, f->d, r, &flow);
+        for (const struct sl_layer *of = &net->layer[l]; of; of = of->beside)
+            for (int w = 0; w < sl_layer_weight_count(of); w++)
+                sl_product_count(net, of, w, f->d, r, &flow);
     add_rows(rank, flow.rows, flow.messages);
     add_sums(rank, flow.sums, 0);
     int64_t messages = 0;
@@ -259,7 +260,8 @@ static void add_gradients(const struct predicting *f, const struct sl_layer *lay
                           struct sl_product_flow *flow, struct sl_rank_prediction *rank)
 {
     memset(flow, 0, (size_t)f->d->ranks * sizeof *flow);
-    sl_product_count_gradients(f->net, layer, f->d, flow);
+    for (const struct sl_layer *of = layer; of; of = of->beside)
+        sl_product_count_gradients(f->net, of, f->d, flow);
     for (int r = 0; r < f->d->ranks; r++)
         add_weights(&rank[r], flow[r].sums, flow[r].messages);
     for (int r = 1; r < f->d->ranks; r++)
@@ -444,7 +446,7 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
             seconds += ((layer->index ? 2.0 : 1.0) + sl_network_passes(f->net, layer)) * 2.0 * n *
                        (double)layer->in * out / columns / f->rates->gemm;
     }
-    return seconds;
+    return seconds + (layer->beside ? product_seconds(f, layer->beside, r) : 0.0);
 }
 
 /* Gradients go to rank 0 along one tree, parameters come back along another. All ranks wait for

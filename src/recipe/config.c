@@ -69,8 +69,8 @@ static const void *find_order(const char *name)
 const struct sl_option sl_config_options[] = {
     {"preset", SL_OPTION_CHOICE, FIELD(network.preset), "default", 0, 0, SL_CHOICES(SL_PRESETS),
      "NAME",
-     "values of the options that are not given; kipf: the published GCN (hidden 16, 200 epochs; "
-     "docs/DEFAULTS.md)",
+     "values of the options that are not given; kipf: the published GCN (hidden 16, 200 epochs); "
+     "strong: gcn, sage or gat with norms, residuals and a classifier (docs/DEFAULTS.md)",
      MODEL},
     {"model", SL_OPTION_KIND, FIELD(network.model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
      "gcn, sage, gat: layers of graph convolution, GraphSAGE or graph attention; resgcn: an "
@@ -98,6 +98,17 @@ const struct sl_option sl_config_options[] = {
      "a "
      "value of all vertices (BatchNorm)",
      MODEL, find_block},
+    {"encoder", SL_OPTION_CHOICE, FIELD(network.encoder), "none", 0, 0, SL_CHOICES(SL_ENCODERS),
+     "KIND",
+     "with --model gcn, sage, gat, gin and jknet: linear, a linear layer without activation turns "
+     "features into hidden values before the first layer",
+     MODEL},
+    {"activation", SL_OPTION_CHOICE, FIELD(network.activation), "auto", 0, 0,
+     SL_CHOICES(SL_ACTIVATIONS), "NAME",
+     "with --model gcn, sage, gat and gin: activation of the hidden layers; auto: elu for gat, "
+     "relu "
+     "for all others",
+     MODEL},
     {"norm-layers", SL_OPTION_KIND, FIELD(network.norm_layers), "none", 0, 0, "none|row|batch",
      "KIND",
      "with --model gcn, sage, gat and gin: what hidden layers normalise before their activation; "
@@ -105,7 +116,9 @@ const struct sl_option sl_config_options[] = {
      MODEL, find_norm},
     {"residual", SL_OPTION_CHOICE, FIELD(network.residual), "none", 0, 0, SL_CHOICES(SL_RESIDUALS),
      "KIND",
-     "with --model gcn: linear, each layer adds a product of the vertex's own values to its sums",
+     "with --model gcn and gat: linear, each layer adds a product of the vertex's own values to "
+     "its "
+     "sums; gat needs --classifier linear then",
      MODEL},
     {"classifier", SL_OPTION_CHOICE, FIELD(network.classifier), "none", 0, 0,
      SL_CHOICES(SL_CLASSIFIERS), "KIND",

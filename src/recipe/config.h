@@ -16,7 +16,10 @@
 /* ---- Choices: constants and words (core/names.h). The table of options says what they mean. ----
  */
 
-#define SL_PRESETS(ENTRY) ENTRY(SL_PRESET_DEFAULT, "default") ENTRY(SL_PRESET_KIPF, "kipf")
+#define SL_PRESETS(ENTRY)               \
+    ENTRY(SL_PRESET_DEFAULT, "default") \
+    ENTRY(SL_PRESET_KIPF, "kipf")       \
+    ENTRY(SL_PRESET_STRONG, "strong")
 enum sl_preset { SL_PRESETS(SL_CHOICE_CONSTANT) };
 
 #define SL_FEATURE_NORMS(ENTRY)         \
@@ -70,6 +73,14 @@ enum sl_unit_sums { SL_UNIT_SUMS(SL_CHOICE_CONSTANT) };
 #define SL_RESIDUALS(ENTRY) ENTRY(SL_RESIDUAL_NONE, "none") ENTRY(SL_RESIDUAL_LINEAR, "linear")
 enum sl_residual { SL_RESIDUALS(SL_CHOICE_CONSTANT) };
 
+#define SL_ENCODERS(ENTRY) ENTRY(SL_ENCODER_NONE, "none") ENTRY(SL_ENCODER_LINEAR, "linear")
+enum sl_encoder { SL_ENCODERS(SL_CHOICE_CONSTANT) };
+
+/* auto: the model's own. */
+#define SL_ACTIVATIONS(ENTRY) \
+    ENTRY(SL_HIDDEN_AUTO, "auto") ENTRY(SL_HIDDEN_RELU, "relu") ENTRY(SL_HIDDEN_ELU, "elu")
+enum sl_hidden_activation { SL_ACTIVATIONS(SL_CHOICE_CONSTANT) };
+
 #define SL_CLASSIFIERS(ENTRY) \
     ENTRY(SL_CLASSIFIER_NONE, "none") ENTRY(SL_CLASSIFIER_LINEAR, "linear")
 enum sl_classifier { SL_CLASSIFIERS(SL_CHOICE_CONSTANT) };
@@ -106,7 +117,9 @@ struct sl_config_network {
     const struct sl_model_kind *model;
     const struct sl_aggregator *aggregator;
     const struct sl_block_norm *block_norm, *norm_layers; /* norm_layers NULL: none */
+    enum sl_encoder encoder;
     enum sl_residual residual;
+    enum sl_hidden_activation activation;
     enum sl_classifier classifier;
     int64_t layers, hidden, hops, heads, out_heads;
     double teleport;
@@ -280,6 +293,15 @@ const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config)
 
 /* Return whether a linear layer follows all layers that aggregate (--classifier). */
 bool sl_config_classifies(const struct sl_config *config);
+
+/* Return whether layers add a product of a vertex's own values to their sums. */
+bool sl_config_has_residual(const struct sl_config *config);
+
+/* Return whether a linear layer precedes all layers of the model (--encoder). */
+bool sl_config_encodes(const struct sl_config *config);
+
+/* Return whether the first layer does not aggregate. */
+bool sl_config_begins_alone(const struct sl_config *config);
 
 /* Return the heads of the last layer; 0: it has no attention. */
 int64_t sl_config_out_heads(const struct sl_config *config);

@@ -90,6 +90,10 @@ int sl_config_check_attention(const struct sl_config *config)
 {
     if (config->network.model != &sl_model_gat)
         return 0;
+    if (sl_config_has_residual(config) && !sl_config_classifies(config))
+        return sl_error(SL_ERR_USAGE,
+                        "--residual linear: the last layer of --model gat is the mean of its heads "
+                        "(expected --classifier linear)");
     if (sl_config_hidden(config) > SL_ATTENTION_COLUMNS)
         return sl_error(SL_ERR_USAGE,
                         "--heads %lld of --hidden %lld: expected at most %d columns together",
@@ -268,9 +272,9 @@ int sl_config_check(const struct sl_config *config)
                         "--order double: --model %s needs a vertex and its neighbours in one order "
                         "(expected another order)",
                         config->network.model->name);
-    const char *one_order = sl_config_norm_layer(config)                        ? "norm-layers"
-                            : sl_config_layer(config) == &sl_layer_gcn_residual ? "residual"
-                                                                                : NULL;
+    const char *one_order = sl_config_norm_layer(config)     ? "norm-layers"
+                            : sl_config_has_residual(config) ? "residual"
+                                                             : NULL;
     if (config->ranks.order == &sl_order_double && one_order)
         return sl_error(SL_ERR_USAGE,
                         "--order double: --%s %s needs a vertex and its neighbours in one order "

@@ -51,11 +51,24 @@ static bool is_sage(const struct sl_config *config)
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
 {
     const bool means = is_sage(config) && config->network.aggregator == &sl_aggregator_gcn;
-    const bool residual =
-        sl_config_has(config, "residual") && config->network.residual == SL_RESIDUAL_LINEAR;
-    return means      ? &sl_layer_gcn
-           : residual ? &sl_layer_gcn_residual
-                      : config->network.model->neighbours;
+    return means                            ? &sl_layer_gcn
+           : sl_config_has_residual(config) ? config->network.model->residual
+                                            : config->network.model->neighbours;
+}
+
+bool sl_config_encodes(const struct sl_config *config)
+{
+    return sl_config_has(config, "encoder") && config->network.encoder == SL_ENCODER_LINEAR;
+}
+
+bool sl_config_begins_alone(const struct sl_config *config)
+{
+    return config->network.model->alone_first || sl_config_encodes(config);
+}
+
+bool sl_config_has_residual(const struct sl_config *config)
+{
+    return sl_config_has(config, "residual") && config->network.residual == SL_RESIDUAL_LINEAR;
 }
 
 const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config)
@@ -151,7 +164,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .model.out_heads = sl_config_out_heads(config),
         .positive = is_gat(config),
         .keeps_features = sl_config_input_dropout(config) == 0.0,
-        .alone_first = config->network.model->alone_first,
+        .alone_first = sl_config_begins_alone(config),
         .owners.kind = sl_config_kind(config),
         .owners.distribution = config->ranks.distribution,
         .owners.grid = config->ranks.grid,
@@ -169,6 +182,15 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
     };
 }
 
+static enum sl_activation activation_of(const struct sl_config *config)
+{
+    const enum sl_hidden_activation wanted =
+        sl_config_has(config, "activation") ? config->network.activation : SL_HIDDEN_AUTO;
+    return wanted == SL_HIDDEN_ELU || (wanted == SL_HIDDEN_AUTO && is_gat(config))
+               ? SL_ACTIVATION_ELU
+               : SL_ACTIVATION_RELU;
+}
+
 struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t features,
                                       int64_t classes)
 {
@@ -183,6 +205,8 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .layers = (int)config->network.layers,
         .hops = (int)config->network.hops,
         .block = config->network.block_norm->layer,
+        .encoder = sl_config_encodes(config),
+        .activation = activation_of(config),
         .classifier = sl_config_classifies(config),
         .norm = sl_config_norm_layer(config),
         .teleport = (float)config->network.teleport,
@@ -278,7 +302,7 @@ double sl_config_input_dropout(const struct sl_config *config)
 bool sl_config_aggregates(const struct sl_config *config)
 {
     return config->features.cache_aggregate && sl_config_reducer(config)->linear &&
-           !config->network.model->alone_first && sl_config_input_dropout(config) == 0.0;
+           !sl_config_begins_alone(config) && sl_config_input_dropout(config) == 0.0;
 }
 
 enum sl_type sl_config_type(const struct sl_config *config)

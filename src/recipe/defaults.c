@@ -18,17 +18,57 @@ static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500", LONG_PATIENCE[] = "1
                   LONG_MOST_EPOCHS[] = "1000";
 enum { LEAST_VALIDATION = 100 }; /* vertices: with fewer, accuracy is too coarse to stop by */
 
-/* Kipf & Welling, Semi-Supervised Classification with Graph Convolutional Networks, ICLR 2017,
- * section 5.2, with biases. */
+/* Options that a preset sets, for one model or, with NULL, for all that it takes. kipf: Kipf &
+ * Welling, Semi-Supervised Classification with Graph Convolutional Networks, ICLR 2017,
+ * section 5.2, with biases. strong: Luo, Shi & Wu, Classic GNNs are Strong Baselines, NeurIPS 2024:
+ * what the commands of its program have in common; most of them set layers, widths and rates for a
+ * dataset. */
 static const struct {
+    enum sl_preset preset;
+    const struct sl_model_kind *model;
     const char *option, *value;
-} kipf[] = {
-    {"layers", "2"},          {"hidden", "16"},
-    {"bias", "yes"},          {"norm", "sym"},
-    {"optimizer", "adam"},    {"lr", "0.01"},
-    {"dropout", "0.5"},       {"input-dropout", "-1"},
-    {"weight-decay", "5e-4"}, {"weight-decay-all", "no"},
-    {"epochs", "200"},        {"patience", "0"},
+} of_preset[] = {
+    {SL_PRESET_KIPF, NULL, "layers", "2"},
+    {SL_PRESET_KIPF, NULL, "hidden", "16"},
+    {SL_PRESET_KIPF, NULL, "bias", "yes"},
+    {SL_PRESET_KIPF, NULL, "norm", "sym"},
+    {SL_PRESET_KIPF, NULL, "optimizer", "adam"},
+    {SL_PRESET_KIPF, NULL, "lr", "0.01"},
+    {SL_PRESET_KIPF, NULL, "dropout", "0.5"},
+    {SL_PRESET_KIPF, NULL, "input-dropout", "-1"},
+    {SL_PRESET_KIPF, NULL, "weight-decay", "5e-4"},
+    {SL_PRESET_KIPF, NULL, "weight-decay-all", "no"},
+    {SL_PRESET_KIPF, NULL, "epochs", "200"},
+    {SL_PRESET_KIPF, NULL, "patience", "0"},
+    {SL_PRESET_STRONG, NULL, "layers", "3"},
+    {SL_PRESET_STRONG, NULL, "hidden", "256"},
+    {SL_PRESET_STRONG, NULL, "bias", "yes"},
+    {SL_PRESET_STRONG, NULL, "norm-layers", "row"},
+    {SL_PRESET_STRONG, NULL, "classifier", "linear"},
+    {SL_PRESET_STRONG, NULL, "activation", "relu"},
+    {SL_PRESET_STRONG, NULL, "optimizer", "adam"},
+    {SL_PRESET_STRONG, NULL, "lr", "0.001"},
+    {SL_PRESET_STRONG, NULL, "dropout", "0.5"},
+    {SL_PRESET_STRONG, NULL, "input-dropout", "0"},
+    {SL_PRESET_STRONG, NULL, "weight-decay", "5e-4"},
+    {SL_PRESET_STRONG, NULL, "weight-decay-all", "yes"},
+    {SL_PRESET_STRONG, NULL, "epochs", "1000"},
+    {SL_PRESET_STRONG, NULL, "patience", "0"},
+    {SL_PRESET_STRONG, &sl_model_gcn, "norm", "sym"},
+    {SL_PRESET_STRONG, &sl_model_gcn, "residual", "linear"},
+    {SL_PRESET_STRONG, &sl_model_gat, "residual", "linear"},
+    {SL_PRESET_STRONG, &sl_model_gat, "heads", "1"},
+    {SL_PRESET_STRONG, &sl_model_gat, "attention-dropout", "0"},
+};
+
+/* Models that a preset takes. */
+static const struct {
+    enum sl_preset preset;
+    const struct sl_model_kind *model[3];
+    const char *names;
+} preset_models[] = {
+    {SL_PRESET_KIPF, {&sl_model_gcn, &sl_model_sage}, "gcn or sage"},
+    {SL_PRESET_STRONG, {&sl_model_gcn, &sl_model_sage, &sl_model_gat}, "gcn, sage or gat"},
 };
 
 /* Options that a model sets. gat: Velickovic et al., Graph Attention Networks, ICLR 2018, section
@@ -53,9 +93,10 @@ static const struct {
     {&sl_model_appnp, "weight-decay", "5e-3"},
 };
 
-static bool is_kipf(const struct sl_config *config)
+/* Whether a preset has published settings, which take the place of choices from the data. */
+static bool is_published(const struct sl_config *config)
 {
-    return config->network.preset == SL_PRESET_KIPF;
+    return config->network.preset != SL_PRESET_DEFAULT;
 }
 
 static bool is_gat(const struct sl_config *config)
@@ -76,40 +117,60 @@ static enum sl_feature_norm feature_norm(const struct sl_config *config,
 {
     if (config->features.normalize_features != SL_FEATURE_NORM_AUTO)
         return config->features.normalize_features;
-    if (source->features_dense.data && !source->bag_of_words && !is_kipf(config) &&
+    if (source->features_dense.data && !source->bag_of_words && !is_published(config) &&
         sl_columns_are_uneven(&source->scales))
         return SL_FEATURE_NORM_STANDARD;
     if (!source->bag_of_words)
         return SL_FEATURE_NORM_NONE;
-    return is_kipf(config) || is_gat(config) ? SL_FEATURE_NORM_L1 : SL_FEATURE_NORM_L2;
+    return is_published(config) || is_gat(config) ? SL_FEATURE_NORM_L1 : SL_FEATURE_NORM_L2;
+}
+
+/* Whether row k of the presets is for this run. */
+static bool is_set(const struct sl_config *config, size_t k)
+{
+    return config->network.preset == of_preset[k].preset &&
+           (!of_preset[k].model || config->network.model == of_preset[k].model);
 }
 
 bool sl_defaults_sets(const struct sl_config *config, const char *option)
 {
-    for (size_t k = 0; is_kipf(config) && k < sizeof kipf / sizeof *kipf; k++)
-        if (strcmp(kipf[k].option, option) == 0)
+    for (size_t k = 0; k < sizeof of_preset / sizeof *of_preset; k++)
+        if (is_set(config, k) && strcmp(of_preset[k].option, option) == 0)
             return true;
     return false;
 }
 
+/* Refuse a model that the preset does not take. */
+static int check_preset(const struct sl_config *config)
+{
+    for (size_t p = 0; p < sizeof preset_models / sizeof *preset_models; p++) {
+        bool takes = config->network.preset != preset_models[p].preset;
+        for (int m = 0; m < 3; m++)
+            takes = takes || config->network.model == preset_models[p].model[m];
+        if (!takes)
+            return sl_error(SL_ERR_USAGE, "--preset %s: expected --model %s with it",
+                            sl_config_word(config, "preset").text, preset_models[p].names);
+    }
+    return 0;
+}
+
 int sl_defaults_preset(struct sl_config *config, const bool *given)
 {
-    int code = 0;
     if (config->files.resume && sl_config_is_given(given, "preset"))
         return sl_error(SL_ERR_USAGE,
                         "--preset %s: --resume takes all values from its checkpoint (expected one "
                         "of both)",
                         sl_config_word(config, "preset").text);
-    for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
-        if (!sl_config_is_given(given, kipf[k].option))
-            code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
-    if (is_kipf(config) && config->network.model != &sl_model_gcn &&
-        config->network.model != &sl_model_sage)
-        return sl_error(SL_ERR_USAGE, "--preset kipf: expected --model gcn or sage with it");
+    int code = check_preset(config);
+    for (size_t k = 0; !code && k < sizeof of_preset / sizeof *of_preset; k++)
+        if (is_set(config, k) && !sl_config_is_given(given, of_preset[k].option))
+            code =
+                sl_options_set(sl_config_options, config, of_preset[k].option, of_preset[k].value);
     for (size_t k = 0; !config->files.resume && !code && k < sizeof of_model / sizeof *of_model;
          k++)
         if (config->network.model == of_model[k].model &&
-            !sl_config_is_given(given, of_model[k].option))
+            !sl_config_is_given(given, of_model[k].option) &&
+            !sl_defaults_sets(config, of_model[k].option))
             code = sl_options_set(sl_config_options, config, of_model[k].option, of_model[k].value);
     return code;
 }
@@ -187,7 +248,7 @@ static double form_seconds(const struct sl_config *config, const struct sl_layer
     double least = wanted == SL_GEMM_FIRST   ? gemm
                    : wanted == SL_SPMM_FIRST ? spmm
                                              : fmin(gemm, spmm);
-    if (config->network.model->alone_first)
+    if (sl_config_begins_alone(config))
         return gemm - sl_rates_spmm_seconds(work->rates, work->nnz, work->n,
                                             work->bytes * work->out, work->n);
     return cached ? fmin(least, seconds(work, SL_AGGREGATED) / MOST_CACHED) : least;
@@ -321,16 +382,16 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
         config->training.patience = 0;
     if (!code && config->training.patience < 0)
         code = choose(config, "patience", is_patient(config) ? LONG_PATIENCE : PATIENCE, chosen);
-    if (!code && config->training.patience > 0 && !epochs && !is_kipf(config) &&
+    if (!code && config->training.patience > 0 && !epochs && !is_published(config) &&
         config->units.rounds == 0)
         code =
             choose(config, "epochs", is_patient(config) ? LONG_MOST_EPOCHS : MOST_EPOCHS, chosen);
-    if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_kipf(config) &&
+    if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_published(config) &&
         !sl_config_is_given(given, "bias")) {
         sl_defaults_say(chosen, "no-bias", "");
         config->network.bias = false;
     }
-    if (!code && source->targets.label_kind == SL_LABELS_SEVERAL && !is_kipf(config) &&
+    if (!code && source->targets.label_kind == SL_LABELS_SEVERAL && !is_published(config) &&
         !sl_config_is_given(given, "weight-decay"))
         code = choose(config, "weight-decay", "0", chosen); /* gradients are means over labels */
     if (!code && config->features.normalize_features == SL_FEATURE_NORM_AUTO) {

@@ -6,7 +6,7 @@
 #include "graphs/network.h"
 #include "recipe/config.h"
 
-enum { MODELS_OF_OPTION = 4 };
+enum { MODELS_OF_OPTION = 5 };
 
 static const char OUT_HEADS[] = "out-heads";
 
@@ -18,8 +18,10 @@ static const struct {
     {"hops", {&sl_model_sgc, &sl_model_appnp}},
     {"teleport", {&sl_model_appnp}},
     {"block-norm", {&sl_model_resgcn}},
+    {"encoder", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin, &sl_model_jknet}},
+    {"activation", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin}},
     {"norm-layers", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin}},
-    {"residual", {&sl_model_gcn}},
+    {"residual", {&sl_model_gcn, &sl_model_gat}},
     {"classifier", {&sl_model_gcn, &sl_model_sage, &sl_model_gat}},
     {"heads", {&sl_model_gat}},
     {OUT_HEADS, {&sl_model_gat}},

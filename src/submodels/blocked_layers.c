@@ -61,7 +61,7 @@ static bool is_separable_layer(const struct sl_layer_list *list, int l)
     const bool last = l == list->count - 1;
     if (sl_blocked_is_norm(shape))
         return is_separable_norm(list, l);
-    return shape->kind->weights > 0 && !shape->kind->own &&
+    return shape->kind->weights > 0 && !shape->kind->own && !shape->kind->splits &&
            (l == 0 || shape->in == list->layer[0].out) &&
            (last || (shape->out == list->layer[0].out && sl_blocked_inputs(shape) == 1)) &&
            (shape->back == 0 || (!last && l - shape->back == sl_blocked_layer_before(list, l)));

@@ -242,7 +242,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     /* All ranks use one instruction level, since fused multiply-add rounds sums differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     if (!code)
-        code = sl_pass_open(&trainer->whole, rt, source, config, &assembly);
+        code = sl_pass_open(&trainer->whole, rt, source, &assembly);
     if (!code)
         code =
             sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
