@@ -46,6 +46,7 @@ SL_CODELET(metrics_add, 0x5F9EA0, 2, STARPU_R, STARPU_RW);
 
 void sl_submit_accumulate(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
 {
+    sl_expect_one_shape("accumulate", x, y);
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &accumulate_codelet,
                            .count = 2,
@@ -64,6 +65,7 @@ void sl_submit_add_scaled(struct sl_runtime *rt, const struct sl_add_scaled *sum
         .argument_size = sizeof arg,
         .work = (double)sum->y->rows * (double)sum->y->cols,
     };
+    sl_expect_one_shape("add_scaled", sum->x, sum->y);
     if (sum->factor != SL_ROW_NONE)
         task.tiles[task.count++] = sum->scales;
     task.tiles[task.count++] = sum->x;

@@ -121,6 +121,7 @@ void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *e
                         struct sl_tile *sum, struct sl_tile *z)
 {
     struct epilogue_argument arg;
+    sl_expect_one_shape("epilogue", sum, z);
     struct sl_task task = {
         .codelet = &epilogue_codelet,
         .argument = &arg,

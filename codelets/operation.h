@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/error.h"
 #include "core/rng.h"
 #include "core/sparse.h"
 #include "core/tile.h"
@@ -68,6 +69,16 @@ static inline struct sl_rows sl_rows_at(const struct sl_rows *rows, int64_t r, i
     if (rows->data)
         part.data = (char *)rows->data + (r * rows->ld + j) * (int64_t)sl_type_size(rows->type);
     return part;
+}
+
+/* End the program where the tiles of a task that works on equal elements have two shapes: another
+ * cut of columns would mix rows, within the padding of the tiles. */
+static inline void sl_expect_one_shape(const char *task, const struct sl_tile *x,
+                                       const struct sl_tile *y)
+{
+    if (x->rows != y->rows || x->cols != y->cols)
+        sl_fatal("%s of a %lld x %lld tile and a %lld x %lld tile", task, (long long)x->rows,
+                 (long long)x->cols, (long long)y->rows, (long long)y->cols);
 }
 
 /* The row scales of a tile, and the vertices of its rows: a (SL_ROW_SCALES, rows) tile, in which

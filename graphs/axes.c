@@ -33,8 +33,10 @@ static void join_places(const struct sl_layer_list *list, int *same)
             join(same, l, l + 1);
         if (layer->back > 0)
             join(same, l + 1 - layer->back, l + 1);
+        if (layer->identity)
+            join(same, l, l + 1);
         for (int i = 1; i < layer->inputs; i++)
-            join(same, l - i, l);
+            join(same, l - i * (layer->stride > 1 ? layer->stride : 1), l);
     }
 }
 

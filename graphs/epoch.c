@@ -21,6 +21,7 @@
 #include "graphs/collective.h"
 #include "graphs/columns.h"
 #include "graphs/evaluation.h"
+#include "graphs/layer.h"
 #include "graphs/layer_jump.h"
 #include "graphs/product.h"
 #include "graphs/reach.h"
@@ -50,6 +51,15 @@ static void add_earlier(struct sl_network *net, struct sl_layer *layer)
                                       });
 }
 
+/* Submit the rest of a layer whose input is added: output = epilogue(output + H). */
+static void add_input(struct sl_network *net, struct sl_layer *layer, bool training)
+{
+    const struct sl_matrix *y = &layer->output;
+    const struct sl_epilogue_tiles finish = sl_layer_finish(net, layer, training);
+    sl_layer_add_rows(net, layer, &(layer - 1)->output, y);
+    sl_network_finish(net, &finish, NULL, y, y);
+}
+
 static struct sl_copies_step step_of(const struct sl_network *net, const struct sl_layer *layer)
 {
     return (struct sl_copies_step){layer->rows.refreshing, net->step.steps, net->step.exact};
@@ -59,6 +69,8 @@ static void compute(struct sl_network *net, struct sl_layer *layer, bool trainin
 {
     sl_network_take(net, &layer->output, layer->rows.hops);
     layer->kind->forward(net, layer, training);
+    if (layer->identity)
+        add_input(net, layer, training);
     if (layer->added)
         add_earlier(net, layer);
     if (!layer->rows.refreshed)
@@ -140,6 +152,16 @@ static void take_gradients(struct sl_network *net, struct sl_layer *layer)
     }
 }
 
+/* Submit the gradient of the layer before, from the sums D that the layer left. */
+static struct sl_matrix *finish_sums(struct sl_network *net, const struct sl_layer *layer,
+                                     const struct sl_matrix *d)
+{
+    struct sl_matrix *y = &net->layer[layer->index - 1].output;
+    const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
+    sl_network_finish(net, &finish, sl_layer_mask(layer), d, y);
+    return y;
+}
+
 static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
                                  struct sl_matrix *g)
 {
@@ -155,6 +177,8 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     struct sl_matrix *before = layer->kind->backward(net, layer, g);
     if (sl_jump_reads(net, layer->index - 1))
         before = sl_jump_back(net, layer, before);
+    else if (layer->identity)
+        before = finish_sums(net, layer, before);
     if (layer->index > 0)
         add_later(net, layer - 1, before);
     if (layer->index > 0 && (layer - 1)->rows.refreshed) {
@@ -273,7 +297,7 @@ static void finish_gradients(struct sl_network *net, int l, const struct sl_opti
 {
     for (int k = l; k < net->layers; k++) {
         struct sl_layer *layer = &net->layer[k];
-        if (k - layer->inputs + 1 != l)
+        if (k - sl_layer_shape_reach(&layer->model->shape) + 1 != l)
             continue;
         sum_gradients(net, layer);
         if (net->model->options.clip_norm == 0.0)

@@ -1,9 +1,11 @@
 #include "graphs/layer.h"
 
+#include "codelets/accumulate.h"
 #include "codelets/dropout.h"
 #include "codelets/expand.h"
 #include "codelets/init.h"
 #include "core/rates.h"
+#include "graphs/layer_jump.h"
 #include "graphs/reach.h"
 
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer)
@@ -205,6 +207,12 @@ struct sl_product_input sl_layer_product_input(const struct sl_network *net,
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training)
 {
+    return layer->identity ? SL_EPILOGUE_NONE : sl_layer_finish(net, layer, training);
+}
+
+struct sl_epilogue_tiles sl_layer_finish(const struct sl_network *net, struct sl_layer *layer,
+                                         bool training)
+{
     struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
     if (layer->bias) {
         e.parameters = &layer->model->parameters;
@@ -239,6 +247,36 @@ struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
     if (right && e.elu_back > 0.0f)
         e.mask_scale = SL_ROW_INVERSE_RIGHT;
     return e;
+}
+
+void sl_layer_add_rows(struct sl_network *net, const struct sl_layer *layer,
+                       const struct sl_matrix *x, const struct sl_matrix *y)
+{
+    for (int t = 0; t < y->tile_rows * y->tile_cols; t++)
+        sl_submit_add_scaled(
+            net->rt, &(struct sl_add_scaled){
+                         .scale = 1.0f,
+                         .scales = &net->graph->scales[0][t / y->tile_cols],
+                         .factor = layer->kind->scaled_input ? SL_ROW_INVERSE_RIGHT : SL_ROW_NONE,
+                         .x = &x->tiles[t],
+                         .y = &y->tiles[t],
+                     });
+}
+
+void sl_layer_add_gradient(struct sl_network *net, const struct sl_layer *layer,
+                           const struct sl_matrix *g, const struct sl_matrix *d)
+{
+    struct sl_epilogue_tiles plain = SL_EPILOGUE_NONE;
+    plain.before = SL_ROW_INVERSE_LEFT;
+    if (layer->identity && layer->back.gradient_factor == SL_ROW_LEFT)
+        sl_network_finish(net, &plain, NULL, g, g);
+    if (layer->identity)
+        sl_layer_add_rows(net, layer, g, d);
+}
+
+bool sl_layer_leaves_sums(const struct sl_network *net, const struct sl_layer *layer)
+{
+    return layer->identity || sl_jump_reads(net, layer->index - 1);
 }
 
 struct sl_matrix *sl_layer_mask(const struct sl_layer *layer)

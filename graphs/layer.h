@@ -85,8 +85,27 @@ struct sl_product_input sl_layer_product_input(const struct sl_network *net,
 
 /* Return the epilogue that turns a sum into the layer's output: bias, activation, and dropout and
  * row factor of the next layer. */
+struct sl_epilogue_tiles sl_layer_finish(const struct sl_network *net, struct sl_layer *layer,
+                                         bool training);
+
+/* Return the steps of sl_layer_finish that the layer's kind submits: none, where the input is still
+ * to be added. */
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training);
+
+/* Return whether the layer, going back, leaves the gradient of its input as sums: float32, without
+ * the input's row factor and before sl_layer_activation_back. Other terms join these sums. */
+bool sl_layer_leaves_sums(const struct sl_network *net, const struct sl_layer *layer);
+
+/* Submit Y += X / R, R the row factor of the layer's input. */
+void sl_layer_add_rows(struct sl_network *net, const struct sl_layer *layer,
+                       const struct sl_matrix *x, const struct sl_matrix *y);
+
+/* Submit D += G / R where the layer's input is added to its sums: D the sums that
+ * sl_layer_leaves_sums describes, G the gradient of the pre-activation, without its factor after
+ * the call. */
+void sl_layer_add_gradient(struct sl_network *net, const struct sl_layer *layer,
+                           const struct sl_matrix *g, const struct sl_matrix *d);
 
 /* Return the epilogue that turns the gradient of the layer's input, without its row factor, into
  * the gradient of the previous layer's pre-activation: dropout, activation and row factors. The

@@ -155,8 +155,8 @@ static int create_matrices(struct sl_network *net, struct sl_layer *layer, struc
     return code;
 }
 
-/* Make the layer of V, and the sums D = G·Vᵀ. */
-static int create_residual(struct sl_network *net, struct sl_layer *layer, struct gat *gat)
+/* Make the layer of V. */
+static void create_residual(struct sl_layer *layer, struct gat *gat)
 {
     gat->residual = (struct sl_layer){
         .kind = &sl_layer_linear,
@@ -177,9 +177,6 @@ static int create_residual(struct sl_network *net, struct sl_layer *layer, struc
         .output = {.type = layer->output.type},
     };
     layer->beside = &gat->residual;
-    return layer->index == 0
-               ? 0
-               : sl_network_plan_scratch(net, 0, SL_FLOAT32, layer->in, SL_SLOT_GRADIENT);
 }
 
 static int check(const struct sl_network *net, const struct sl_layer *layer)
@@ -214,8 +211,10 @@ static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
                               layer->model->parameters.cols, sizeof(float), 0);
     if (!code)
         code = create_matrices(net, layer, gat);
-    if (!code && layer->kind->splits)
-        code = create_residual(net, layer, gat);
+    if (layer->kind->splits)
+        create_residual(layer, gat);
+    if (!code && layer->index > 0 && (layer->kind->splits || sl_layer_leaves_sums(net, layer)))
+        code = sl_network_plan_scratch_cut(net, 0, layer->columns.in_cut, SL_SLOT_GRADIENT);
     if (!code)
         code = sl_layer_plan_aggregations(net, layer);
     return code ? code : sl_layer_plan_dropped(net, layer);
@@ -379,23 +378,25 @@ static struct sl_matrix *gat_backward(struct sl_network *net, struct sl_layer *l
     sl_layer_drop_again(net, layer);
     const struct sl_product_input input = sl_layer_product_input(net, layer, true);
     const struct sl_matrix *v = walk_back(net, layer, g);
-    struct sl_product_gradient back = {.h = &input, .v = v, .g = g};
-    struct sl_product_gradient own = {.h = &input, .v = g};
-    if (layer->beside && layer->index > 0)
-        own.y = sl_network_scratch(net, 0, SL_FLOAT32, layer->in, SL_SLOT_GRADIENT,
+    const bool first = layer->index == 0, sums = !first && sl_layer_leaves_sums(net, layer);
+    struct sl_matrix *d = NULL;
+    if (sums || (layer->beside && !first))
+        d = sl_network_scratch_cut(net, 0, layer->columns.in_cut, SL_SLOT_GRADIENT,
                                    sl_reach_of_input(layer));
     if (layer->beside)
-        sl_product_back(net, layer->beside, &own);
-    if (layer->index == 0) {
-        sl_product_back(net, layer, &back);
-        return NULL;
+        sl_product_back(net, layer->beside,
+                        &(struct sl_product_gradient){.h = &input, .v = g, .y = d});
+    struct sl_product_gradient back = {.h = &input, .v = v, .g = g};
+    const struct sl_epilogue_tiles finish =
+        first ? SL_EPILOGUE_NONE : sl_layer_activation_back(net, layer);
+    if (!first) {
+        back.added = layer->beside ? d : NULL;
+        back.epilogue = sums ? NULL : &finish;
+        back.mask = sums ? NULL : sl_layer_mask(layer);
+        back.y = sums ? d : &(layer - 1)->output;
     }
-    back.added = own.y;
-    const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
-    back.epilogue = &finish;
-    back.mask = sl_layer_mask(layer);
-    back.y = &(layer - 1)->output;
     sl_product_back(net, layer, &back);
+    sl_layer_add_gradient(net, layer, g, back.y);
     return back.y;
 }
 
@@ -414,11 +415,11 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
 }
 
 /* Names of parameters are PyG's. */
-#define GAT_STEPS                                                                                  \
-    .vectors = 2, .vector = {"att_src", "att_dst"}, .bias = "bias", .loops = true, .cut = gat_cut, \
-    .plan = gat_plan, .forward = gat_forward, .backward = gat_backward,                            \
-    .aggregations = gat_aggregations, .differentiate = gat_differentiate, .memory = gat_memory,    \
-    .destroy = gat_destroy
+#define GAT_STEPS                                                                  \
+    .vectors = 2, .vector = {"att_src", "att_dst"}, .bias = "bias", .loops = true, \
+    .leaves_sums = true, .cut = gat_cut, .plan = gat_plan, .forward = gat_forward, \
+    .backward = gat_backward, .aggregations = gat_aggregations,                    \
+    .differentiate = gat_differentiate, .memory = gat_memory, .destroy = gat_destroy
 
 const struct sl_layer_kind sl_layer_gat = {
     .name = "gat",

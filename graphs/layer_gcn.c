@@ -13,7 +13,7 @@
  *             SpMM first   dW = Uᵀ·G'               dH = R·Sᵀ·(G'·Wᵀ)
  *             aggregated   dW = (ÂX)ᵀ·G   (G' = G)
  *             all          db = column sums of G;  G' of the layer before = L·drop(relu'(dH))
- *             an input that a jump reads, too      D = dH / R (graphs/layer_jump.c)
+ *             where other terms join dH (sl_layer_leaves_sums): D = dH / R
  *
  * With two vertex orders, S turns rows of one order into rows of the other, and Sᵀ turns them back.
  * T, V, dH and G' of the layer before have the vertex order of the input. U, Z and dZ have the
@@ -24,7 +24,6 @@
 /* clang-format on */
 #include "codelets/epilogue.h"
 #include "graphs/layer.h"
-#include "graphs/layer_jump.h"
 #include "graphs/reach.h"
 
 static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
@@ -50,12 +49,12 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     }
     if (!code && layer->order == SL_SPMM_FIRST && layer->index > 0) {
         code = sl_network_plan_scratch(net, to, type, layer->in, SL_SLOT_WORK);
-        if (!code && !sl_jump_reads(net, layer->index - 1))
+        if (!code && !sl_layer_leaves_sums(net, layer))
             code = sl_network_plan_scratch(net, from, type, layer->in, SL_SLOT_GRADIENT);
         if (!code)
             code = sl_network_plan_sums(net, from, layer->in);
     }
-    if (!code && sl_jump_reads(net, layer->index - 1))
+    if (!code && sl_layer_leaves_sums(net, layer))
         code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, SL_SLOT_SUM);
     return code ? code : sl_layer_plan_dropped(net, layer);
 }
@@ -113,7 +112,7 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
         return NULL;
     }
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
-    const bool sums = sl_jump_reads(net, layer->index - 1);
+    const bool sums = sl_layer_leaves_sums(net, layer);
     const struct sl_epilogue_tiles *epilogue = sums ? NULL : &finish;
     const struct sl_matrix *mask = sums ? NULL : sl_layer_mask(layer);
     struct sl_matrix *dh = sums ? sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in,
@@ -127,12 +126,13 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
             dh = sl_network_scratch(net, dh->row_order, type, layer->in, SL_SLOT_GRADIENT,
                                     (layer - 1)->rows.read);
         sl_network_aggregate(net, layer, true, back.y, epilogue, mask, dh);
-        return dh;
+    } else {
+        back.epilogue = epilogue;
+        back.mask = mask;
+        back.y = dh;
+        sl_product_back(net, layer, &back);
     }
-    back.epilogue = epilogue;
-    back.mask = mask;
-    back.y = dh;
-    sl_product_back(net, layer, &back);
+    sl_layer_add_gradient(net, layer, g, dh);
     return dh;
 }
 

@@ -1,9 +1,11 @@
-/* The last layer reads the outputs H_1, …, H_L of the L layers before it, side by side:
+/* The last layer reads the outputs H_1, …, H_L of the L layers before it, side by side or, with one
+ * weight for all, their sum:
  *
  *   output = [H_1 | … | H_L]·W + b = Σ_l H_l·W_l + b
+ *   output = (Σ_l H_l)·W + b
  *
  * H_l, after dropout, is stored as H_l' = R·H_l, as a graph convolution reads it. G is stored as
- * G' = G / R.
+ * G' = G / R. After layers of another kind (jump_plain), R is 1.
  *
  *   forward    Z = (Σ_l H_l'·W_l) / R + b
  *   backward   dW_l = H_l'ᵀ·G'   db = column sums of G
@@ -16,15 +18,29 @@
 #include "core/error.h"
 #include "graphs/layer.h"
 
+static int stride_of(const struct sl_layer_shape *shape)
+{
+    return shape->stride > 1 ? shape->stride : 1;
+}
+
 bool sl_jump_reads(const struct sl_network *net, int l)
 {
-    const int last = net->layers - 1;
-    return l >= 0 && l < last - 1 && l >= last - net->model->layer[last].shape.inputs;
+    const int last = net->model->layers - 1;
+    const struct sl_layer_shape *shape = &net->model->layer[last].shape;
+    return shape->inputs > 1 && l >= 0 && l < last - 1 && l >= last - sl_layer_shape_reach(shape) &&
+           (last - 1 - l) % stride_of(shape) == 0;
 }
 
 static struct sl_layer *input_of(const struct sl_layer *layer, int number)
 {
-    return (struct sl_layer *)layer - layer->inputs + number;
+    const int others = layer->inputs - 1 - number;
+    return (struct sl_layer *)layer - 1 - others * stride_of(&layer->model->shape);
+}
+
+/* Return the weight of the input of that number. */
+static int weight_of(const struct sl_layer *layer, int number)
+{
+    return layer->model->shape.shared ? 0 : number;
 }
 
 static bool is_readable(const struct sl_layer *layer, int number)
@@ -32,7 +48,7 @@ static bool is_readable(const struct sl_layer *layer, int number)
     const struct sl_layer *input = input_of(layer, number);
     const struct sl_layer_shape *shape = &input->model->shape;
     return input->out == layer->in && !shape->passing && !shape->block &&
-           input->activation == SL_ACTIVATION_RELU &&
+           input->activation != SL_ACTIVATION_NONE &&
            (number == layer->inputs - 1 || (input + 1)->kind->leaves_sums);
 }
 
@@ -40,23 +56,25 @@ static int jump_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     (void)wanted;
     layer->order = SL_GEMM_FIRST;
-    layer->back.gradient_factor = SL_ROW_INVERSE_RIGHT;
-    bool fits = layer->last && layer->index >= layer->inputs && net->graph->row_orders == 1;
+    layer->back.gradient_factor = layer->kind->scaled_input ? SL_ROW_INVERSE_RIGHT : SL_ROW_NONE;
+    bool fits = layer->last && layer->index >= sl_layer_shape_reach(&layer->model->shape) &&
+                net->graph->row_orders == 1;
     for (int i = 0; fits && i < layer->inputs; i++)
         fits = is_readable(layer, i);
     return fits ? 0
                 : sl_error(SL_ERR_SYSTEM,
                            "layer %d reads the outputs of %d layers (expected the last layer, "
-                           "outputs of its width with relu, and one vertex order)",
+                           "outputs of its width with an activation, and one vertex order)",
                            layer->index + 1, layer->inputs);
 }
 
 static void jump_forward(struct sl_network *net, struct sl_layer *layer, bool training)
 {
     struct sl_epilogue_tiles finish = sl_layer_activation(net, layer, training);
-    finish.before = SL_ROW_INVERSE_RIGHT;
+    finish.before = layer->kind->scaled_input ? SL_ROW_INVERSE_RIGHT : SL_ROW_NONE;
     for (int i = 0; i < layer->inputs; i++) {
-        const struct sl_product_input input = {.weight = i, .dense = &input_of(layer, i)->output};
+        const struct sl_product_input input = {.weight = weight_of(layer, i),
+                                               .dense = &input_of(layer, i)->output};
         sl_product(net, layer, &input, i ? &layer->output : NULL,
                    i == layer->inputs - 1 ? &finish : NULL, &layer->output);
     }
@@ -66,7 +84,8 @@ static struct sl_matrix *jump_backward(struct sl_network *net, struct sl_layer *
                                        struct sl_matrix *g)
 {
     struct sl_matrix *h = &(layer - 1)->output;
-    const struct sl_product_input input = {.weight = layer->inputs - 1, .dense = h};
+    const struct sl_product_input input = {.weight = weight_of(layer, layer->inputs - 1),
+                                           .dense = h};
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
     sl_product_back(net, layer,
                     &(struct sl_product_gradient){.h = &input,
@@ -83,12 +102,13 @@ struct sl_matrix *sl_jump_back(struct sl_network *net, struct sl_layer *layer,
 {
     struct sl_layer *jump = &net->layer[net->layers - 1];
     struct sl_matrix *h = &(layer - 1)->output;
-    const struct sl_product_input input = {
-        .weight = layer->index - 1 - (jump->index - jump->inputs), .dense = h};
+    const int number = (int)(layer - 1 - input_of(jump, 0)) / stride_of(&jump->model->shape);
+    const struct sl_product_input input = {.weight = weight_of(jump, number), .dense = h};
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
     sl_product_back(net, jump,
                     &(struct sl_product_gradient){.h = &input,
                                                   .v = jump->back.g,
+                                                  .accumulate = jump->model->shape.shared,
                                                   .added = d,
                                                   .epilogue = &finish,
                                                   .mask = sl_layer_mask(layer),
@@ -96,15 +116,9 @@ struct sl_matrix *sl_jump_back(struct sl_network *net, struct sl_layer *layer,
     return h;
 }
 
-const struct sl_layer_kind sl_layer_jump = {
-    .name = "jump",
-    .weights = 1,
-    .weight = {"weight"},
-    .bias = "bias",
-    .scaled_input = true,
-    .alone = true,
-    .plan = jump_plan,
-    .forward = jump_forward,
-    .backward = jump_backward,
-    .aggregations = sl_layer_no_aggregations,
-};
+#define STEPS                                                                             \
+    .weights = 1, .weight = {"weight"}, .bias = "bias", .alone = true, .plan = jump_plan, \
+    .forward = jump_forward, .backward = jump_backward, .aggregations = sl_layer_no_aggregations
+
+const struct sl_layer_kind sl_layer_jump = {.name = "jump", .scaled_input = true, STEPS};
+const struct sl_layer_kind sl_layer_jump_plain = {.name = "jump-plain", STEPS};

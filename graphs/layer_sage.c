@@ -153,7 +153,8 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
 }
 
 /* Matrices on the way back: Y, the gradient for the layer before, and D, its float32 sum. Y may be
- * the mask, because H is read before. All are NULL for a first layer. */
+ * the mask, because H is read before. All are NULL for a first layer. Y is D where other terms join
+ * the sum. */
 struct back {
     struct sl_epilogue_tiles finish;
     struct sl_matrix *y, *mask, *d;
@@ -161,15 +162,18 @@ struct back {
 
 static struct back back_of(struct sl_network *net, struct sl_layer *layer)
 {
+    struct back back = {.finish = SL_EPILOGUE_NONE};
     if (layer->index == 0)
-        return (struct back){.finish = SL_EPILOGUE_NONE};
-    return (struct back){
-        .finish = sl_layer_activation_back(net, layer),
-        .y = &(layer - 1)->output,
-        .mask = sl_layer_mask(layer),
-        .d = sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in, SL_SLOT_SUM,
-                                sl_reach_of_input(layer)),
-    };
+        return back;
+    back.d = sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in, SL_SLOT_SUM,
+                                sl_reach_of_input(layer));
+    back.y = back.d;
+    if (sl_layer_leaves_sums(net, layer))
+        return back;
+    back.finish = sl_layer_activation_back(net, layer);
+    back.y = &(layer - 1)->output;
+    back.mask = sl_layer_mask(layer);
+    return back;
 }
 
 /* Submit dW, db and D = G·Wᵀ; then G = L·G; then V, dN and Y. */
@@ -181,7 +185,8 @@ static void back_gemm_first(struct sl_network *net, struct sl_layer *layer, stru
     const struct sl_epilogue_tiles mean = scale(layer);
     sl_product_back(net, layer,
                     &(struct sl_product_gradient){.h = &own, .v = g, .g = g, .y = back->d});
-    sl_network_finish(net, &mean, g, g);
+    sl_layer_add_gradient(net, layer, g, back->d);
+    sl_network_finish(net, &mean, NULL, g, g);
     struct sl_matrix *v = sl_network_scratch(net, layer->input_order, net->graph->type, layer->out,
                                              SL_SLOT_WORK, sl_reach_of_input(layer));
     sl_network_aggregate(net, layer, true, g, NULL, NULL, v);
@@ -226,7 +231,7 @@ static void back_without_factor(struct sl_network *net, struct sl_layer *layer, 
                                   neighbours = neighbours_input(net, layer, true);
     const struct sl_epilogue_tiles factor = scale_by(SL_ROW_RIGHT);
     sl_product_back(net, layer, &(struct sl_product_gradient){.h = &own, .v = g, .g = g});
-    sl_network_finish(net, &factor, g, g);
+    sl_network_finish(net, &factor, NULL, g, g);
     sl_product_back(net, layer,
                     &(struct sl_product_gradient){.h = &neighbours, .v = g, .after_bias = true});
 }
@@ -254,6 +259,7 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
                                                   .epilogue = &back.finish,
                                                   .mask = back.mask,
                                                   .y = back.y});
+    sl_layer_add_gradient(net, layer, g, back.d);
     return back.y;
 }
 
@@ -262,6 +268,7 @@ const struct sl_layer_kind sl_layer_sage = {
     .weights = 2,
     .weight = {"lin_r.weight", "lin_l.weight"}, /* names in PyG */
     .bias = "lin_l.bias",
+    .leaves_sums = true,
     .plan = sage_plan,
     .forward = sage_forward,
     .backward = sage_backward,
@@ -275,6 +282,7 @@ const struct sl_layer_kind sl_layer_gcn_residual = {
     .loops = true,
     .normalized = true,
     .scaled_input = true,
+    .leaves_sums = true,
     .plan = sage_plan,
     .forward = sage_forward,
     .backward = sage_backward,

@@ -10,9 +10,15 @@
 #include "graphs/collective.h"
 #include "graphs/network.h"
 
+int sl_layer_shape_reach(const struct sl_layer_shape *shape)
+{
+    const int stride = shape->stride > 1 ? shape->stride : 1;
+    return shape->inputs > 1 ? (shape->inputs - 1) * stride + 1 : 1;
+}
+
 int sl_layer_shape_weights(const struct sl_layer_shape *shape)
 {
-    return shape->kind->weights * (shape->inputs > 1 ? shape->inputs : 1);
+    return shape->kind->weights * sl_layer_shape_stacked(shape);
 }
 
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape)
@@ -30,7 +36,7 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     const struct sl_layer_shape *shape = &layer->shape;
     const struct sl_layer_kind *kind = shape->kind;
     const int64_t cols = sl_layer_shape_columns(shape);
-    const int64_t in = shape->in * (shape->inputs > 1 ? shape->inputs : 1);
+    const int64_t in = shape->in * sl_layer_shape_stacked(shape);
     int count = 0;
     for (int w = 0; w < kind->weights; w++)
         list[count++] = (struct sl_parameter){kind->weight[w], w * in, in, cols, true};
@@ -196,11 +202,13 @@ void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *lis
         return;
     }
     list_plain(shape, &plain);
-    for (int l = 0; l < plain.count; l++)
+    for (int l = 0; l < plain.count; l++) {
+        plain.layer[l].stride = 2; /* norms lie between inputs of a jump */
         if (plain.layer[l].activation == SL_ACTIVATION_NONE)
             sl_layer_list_add(list, &plain.layer[l]);
         else
             add_normalized(shape, &plain.layer[l], list);
+    }
     list->failed = list->failed || plain.failed;
     free(plain.layer);
 }
@@ -254,7 +262,7 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
 {
     const struct sl_layer_shape *shape = &model->layer[layer].shape;
     const int64_t cols = sl_layer_shape_columns(shape);
-    const int64_t in = shape->in * (shape->inputs > 1 ? shape->inputs : 1);
+    const int64_t in = shape->in * sl_layer_shape_stacked(shape);
     const struct sl_glorot glorot = {
         .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
         .rows = shape->kind->weights * in,

@@ -30,13 +30,16 @@ struct sl_layer_shape {
     double dropout;    /* dropout of its input */
     float decay;       /* weight decay of its parameters */
     enum sl_activation activation;
-    int back;     /* the output of the layer so many before is added to its sums; 0: none */
-    float weight; /* factor of the added output */
-    int inputs;   /* number of earlier layers whose outputs it reads, each `in` wide; 0: one */
-    bool passing; /* with --recompute, its output is made again going back */
-    bool block;   /* its output may be made again (--recompute) */
-    int heads;    /* heads of attention; 0: the kind has none */
-    bool mean;    /* the output is the mean of the heads; else the heads are side by side */
+    int back;      /* the output of the layer so many before is added to its sums; 0: none */
+    float weight;  /* factor of the added output */
+    bool identity; /* its input is added to its sums */
+    int inputs;    /* number of earlier layers whose outputs it reads, each `in` wide; 0: one */
+    int stride;    /* they are so many layers apart; 0: one */
+    bool shared;   /* all its inputs have one weight */
+    bool passing;  /* with --recompute, its output is made again going back */
+    bool block;    /* its output may be made again (--recompute) */
+    int heads;     /* heads of attention; 0: the kind has none */
+    bool mean;     /* the output is the mean of the heads; else the heads are side by side */
     double attention_dropout;
     float slope;  /* slope of LeakyReLU for negative logits of attention */
     bool counted; /* each parameter has a number of optimizer steps of its own */
@@ -47,6 +50,15 @@ static inline int64_t sl_layer_shape_columns(const struct sl_layer_shape *shape)
 {
     return shape->mean ? shape->heads * shape->out : shape->out;
 }
+
+/* Return how many inputs of a layer have a weight of their own. */
+static inline int sl_layer_shape_stacked(const struct sl_layer_shape *shape)
+{
+    return shape->inputs > 1 && !shape->shared ? shape->inputs : 1;
+}
+
+/* Return how many layers before a layer its earliest input is. */
+int sl_layer_shape_reach(const struct sl_layer_shape *shape);
 
 /* Return how many weight matrices a layer's parameters hold. */
 int sl_layer_shape_weights(const struct sl_layer_shape *shape);
@@ -122,7 +134,10 @@ struct sl_model_shape {
     float teleport; /* the share of its own values that a vertex keeps in a hop */
     int64_t features, hidden, classes;
     bool bias;
-    bool encoder;                  /* a linear layer without activation precedes all layers */
+    bool identity;  /* layers add their inputs of equal width */
+    bool jump;      /* the last layer reads the outputs of all others, side by side */
+    bool jump_sums; /* or their sum */
+    bool encoder;   /* a linear layer without activation precedes all layers */
     enum sl_activation activation; /* of hidden layers */
     bool classifier;               /* all layers are hidden ones, and a linear layer follows */
     double input_dropout, dropout;
@@ -162,9 +177,11 @@ struct sl_model_kind {
     void (*list)(const struct sl_model_shape *shape, struct sl_layer_list *list);
 };
 
-/* List the layers of the model. With shape->encoder, a linear layer comes first. With shape->norm,
- * a layer of normalisation follows each layer that has an activation, and takes its activation
- * over. Without memory, set list->failed; the caller frees list->layer in either case. */
+/* List the layers of the model. With shape->encoder, a linear layer comes first. With
+ * shape->identity, layers that aggregate add their input, where it is as wide as their output. With
+ * shape->norm, a layer of normalisation follows each layer that has an activation, and takes its
+ * activation over. Without memory, set list->failed; the caller frees list->layer in either case.
+ */
 void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *list);
 
 #define SL_MODELS(ENTRY) \

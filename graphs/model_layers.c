@@ -1,5 +1,7 @@
 /* Models with layers of one kind. All layers but the last have --hidden columns, the last one a
- * column per class. With a classifier, all have --hidden columns, and a linear layer follows. */
+ * column per class. With a classifier, all have --hidden columns, and a linear layer follows. With
+ * a jump, this layer reads the outputs of all layers, side by side or their sum (Xu, Li, Tian,
+ * Sonobe, Kawarabayashi & Jegelka, ICML 2018); jknet is a GCN with one. */
 #include "graphs/network.h"
 
 static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
@@ -11,6 +13,7 @@ static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
         .reducer = shape->reducer,
         .in = l == 0 ? shape->features : hidden,
         .out = last ? shape->classes : hidden,
+        .identity = shape->identity && !last && (l > 0 || shape->encoder),
         .bias = shape->bias,
         .dropout = l == 0 ? shape->input_dropout : shape->dropout,
         .decay = l == 0 ? shape->decay_first : shape->decay_rest,
@@ -30,14 +33,25 @@ static void list_layers(const struct sl_model_shape *shape, struct sl_layer_list
     }
     if (shape->classifier)
         sl_layer_list_add(list, &(struct sl_layer_shape){
-                                    .kind = &sl_layer_linear,
+                                    .kind = !shape->jump                ? &sl_layer_linear
+                                            : shape->kind->scaled_input ? &sl_layer_jump
+                                                                        : &sl_layer_jump_plain,
                                     .reducer = shape->reducer,
                                     .in = sl_model_hidden(shape),
+                                    .inputs = shape->jump ? shape->layers : 0,
+                                    .shared = shape->jump_sums,
                                     .out = shape->classes,
                                     .bias = shape->bias,
                                     .dropout = shape->dropout,
                                     .decay = shape->decay_rest,
                                 });
+}
+
+static void list_jknet(const struct sl_model_shape *shape, struct sl_layer_list *list)
+{
+    struct sl_model_shape jumps = *shape;
+    jumps.jump = jumps.classifier = true;
+    list_layers(&jumps, list);
 }
 
 const struct sl_model_kind sl_model_gcn = {
@@ -54,4 +68,11 @@ const struct sl_model_kind sl_model_gat = {
     .residual = &sl_layer_gat_residual,
     .one_order = true,
     .list = list_layers,
+};
+const struct sl_model_kind sl_model_jknet = {
+    .name = "jknet",
+    .neighbours = &sl_layer_gcn,
+    .one_order = true,
+    .inner = true,
+    .list = list_jknet,
 };

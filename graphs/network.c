@@ -248,6 +248,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         .last = l == net->layers - 1,
         .dropout = model->shape.dropout,
         .activation = model->shape.activation,
+        .identity = model->shape.identity,
         .added = model->shape.back ? layer - model->shape.back : NULL,
         .weight = model->shape.weight,
         .inputs = model->shape.inputs > 1 ? model->shape.inputs : 1,
@@ -423,7 +424,7 @@ void sl_network_destroy(struct sl_network *net)
 const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
                                         int weight)
 {
-    const bool own = weight < layer->kind->weights - 1;
+    const bool own = weight < layer->kind->weights - layer->kind->splits - 1;
     return own && net->graph->input.aggregated ? &net->graph->own : &net->graph->input;
 }
 
@@ -476,9 +477,10 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
 }
 
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
-                       const struct sl_matrix *sum, const struct sl_matrix *z)
+                       const struct sl_matrix *mask, const struct sl_matrix *sum,
+                       const struct sl_matrix *z)
 {
-    const struct sl_row_epilogue rows = {*epilogue, net->graph->scales[z->row_order], NULL};
+    const struct sl_row_epilogue rows = {*epilogue, net->graph->scales[z->row_order], mask};
     for (int i = 0; i < z->tile_rows; i++)
         for (int j = 0; j < z->tile_cols; j++) {
             const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&rows, i, z, j);

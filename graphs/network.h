@@ -85,7 +85,8 @@ struct sl_layer_kind {
     bool normalized;   /* aggregates Â as --norm says, not S alone */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     bool alone;        /* works on each vertex alone: does not aggregate */
-    bool leaves_sums;  /* going back, leaves an input that a jump reads as sums (sl_jump_back) */
+    bool leaves_sums;  /* going back, can leave the gradient of its input as sums
+                          (sl_layer_leaves_sums) */
     bool splits;       /* its first weight belongs to a layer beside it (struct sl_layer.beside) */
     const struct sl_own_layer *own; /* a program's layer (layer_own.c); NULL: built in */
     int averages; /* how many of the last vectors are running averages, which are not learned */
@@ -166,6 +167,7 @@ struct sl_layer {
     bool last;
     double dropout; /* dropout of its input */
     enum sl_activation activation;
+    bool identity;                /* its input is added to its sums */
     const struct sl_layer *added; /* layer whose output, times `weight`, joins the sums; or NULL */
     float weight;
     int inputs; /* number of earlier layers whose outputs it reads (graphs/layer_jump.c) */
@@ -189,6 +191,13 @@ struct sl_layer {
 
 /* Return how many weight matrices the layer's products read. */
 static inline int sl_layer_weight_count(const struct sl_layer *layer)
+{
+    return (layer->kind->weights - layer->kind->splits) *
+           sl_layer_shape_stacked(&layer->model->shape);
+}
+
+/* Return how many products with weights the layer has, forward. */
+static inline int sl_layer_product_count(const struct sl_layer *layer)
 {
     return (layer->kind->weights - layer->kind->splits) * layer->inputs;
 }
@@ -279,15 +288,16 @@ struct sl_network {
 int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
-/* The kinds of layer. Each has an entry, and sl_layer_<name> in a file layer_<name>.c, but for
- * gcn_residual, which shares the file of sage, and gat_residual, which shares the file of gat.
- * Models are lists of layers (graphs/model.h). */
+/* The kinds of layer. Each has an entry, and sl_layer_<name> in a file layer_<name>.c. gcn_residual
+ * is in the file of sage, gat_residual in the file of gat, jump_plain in the file of jump. Models
+ * are lists of layers (graphs/model.h). */
 #define SL_LAYERS(ENTRY) \
     ENTRY(gcn)           \
     ENTRY(gcn_residual)  \
     ENTRY(gat_residual)  \
     ENTRY(sage)          \
-    ENTRY(gat) ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump)
+    ENTRY(gat)           \
+    ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump) ENTRY(jump_plain)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;
 SL_LAYERS(SL_LAYER_DECLARED)
@@ -407,9 +417,10 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
 void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool back,
                      struct sl_reduction *reduction);
 
-/* Submit Z = epilogue(SUM); the epilogue has no mask. */
+/* Submit Z = epilogue(SUM). `mask` NULL: none; it may be Z. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
-                       const struct sl_matrix *sum, const struct sl_matrix *z);
+                       const struct sl_matrix *mask, const struct sl_matrix *sum,
+                       const struct sl_matrix *z);
 
 /* Return the input that the first layer multiplies with `weight`, or aggregates first. */
 const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,

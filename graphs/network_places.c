@@ -34,7 +34,8 @@ static int last_reader(const struct sl_network *net, const struct sl_layer *laye
 {
     int last = layer->index + 1;
     for (int l = last; l < net->layers; l++)
-        if (net->layer[l].added == layer || l - net->layer[l].inputs <= layer->index)
+        if (net->layer[l].added == layer ||
+            l - sl_layer_shape_reach(&net->layer[l].model->shape) <= layer->index)
             last = l;
     return last;
 }

@@ -41,6 +41,7 @@ struct product {
     const struct sl_sparse_matrix *x; /* sparse features, where `h` is NULL */
     struct sl_dropout drop;           /* dropout of the sparse features */
     bool keeps;                       /* a gradient tile keeps its row of the bias */
+    bool accumulates;                 /* gradients are added to their tiles */
     int c;
     struct sl_tile_run rows;
     int64_t tags;
@@ -322,8 +323,8 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
 int64_t sl_product_gradient_size(const struct sl_network *net, const struct sl_layer *layer,
                                  int weight)
 {
-    const bool aggregated =
-        !layer->kind->alone && layer->order == SL_GEMM_FIRST && weight == layer->kind->weights - 1;
+    const bool aggregated = !layer->kind->alone && layer->order == SL_GEMM_FIRST &&
+                            weight == sl_layer_weight_count(layer) - 1;
     return (int64_t)sl_type_size(aggregated ? net->graph->type : layer->output.type);
 }
 
@@ -353,6 +354,7 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
                                   .n = width_of(p->layer->columns.product_cut, j),
                                   .k = part->rows,
                                   .keeps = p->keeps,
+                                  .accumulate = p->accumulates,
                                   .a = sl_matrix_tile(p->h, i, k),
                                   .b = part,
                                   .c = gradient,
@@ -451,6 +453,7 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer,
 {
     struct product p;
     open_product(&p, net, layer, gradient->h, gradient->v->row_order);
+    p.accumulates = gradient->accumulate;
     p.keeps = gradient->after_bias && layer->bias && p.d->grid.columns == 1;
     const struct sl_row_epilogue rows = {
         gradient->epilogue ? *gradient->epilogue : SL_EPILOGUE_NONE, p.scales, gradient->mask};

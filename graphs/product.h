@@ -31,6 +31,7 @@ struct sl_product_gradient {
     const struct sl_product_input *h;
     const struct sl_matrix *v, *g;
     bool after_bias;                          /* an earlier product has made db */
+    bool accumulate;                          /* dW += Hᵀ·V; H is dense */
     const struct sl_matrix *added;            /* NULL: none */
     const struct sl_epilogue_tiles *epilogue; /* NULL: none */
     const struct sl_matrix *mask;             /* NULL: none */

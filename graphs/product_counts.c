@@ -131,7 +131,7 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
 {
     const struct sl_distribution *d = net->graph->distribution;
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
-    const int weights = sl_layer_weight_count(layer), columns = d->grid.columns,
+    const int weights = sl_layer_product_count(layer), columns = d->grid.columns,
               others = columns - 1;
     const int64_t in = sl_leading(width_of(layer->columns.in_cut, others), SL_FLOAT32) * 4,
                   out = sl_leading(width_of(layer->columns.product_cut, others), SL_FLOAT32) * 4,

@@ -398,11 +398,14 @@ attention_refused() {
     refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
     refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat or gin)' train "$karate" \
         --model resgcn --norm-layers row
-    refused 2 '--residual: --model sage does not have it (expected --model gcn or gat)' train "$karate" --model sage --residual linear
+    refused 2 "--residual linear: --model sage has a weight for a vertex's own values" train "$karate" --model sage --residual linear
+    refused 2 '--residual: --model gin does not have it (expected --model gcn, sage or gat)' train "$karate" --model gin --residual identity
+    refused 2 '--jump: --model jknet does not have it' train "$karate" --model jknet --jump sum
+    refused 2 '--order double: --jump sum' train "$karate" --jump sum --order double
     refused 2 '--residual linear: the last layer of --model gat' train "$karate" --model gat --residual linear
     refused 2 '--encoder: --model resgcn does not have it' train "$karate" --model resgcn --encoder linear
     refused 2 '--activation: --model appnp does not have it' train "$karate" --model appnp --activation elu
-    refused 2 '--out-heads: with --classifier linear' train "$karate" --model gat --classifier linear --out-heads 2
+    refused 2 '--out-heads: with --classifier or --jump' train "$karate" --model gat --classifier linear --out-heads 2
     refused 2 '--order double: --residual linear' train "$karate" --residual linear --order double
     refused 2 '--order double: --norm-layers batch' train "$karate" --norm-layers batch --order double
     refused 2 '--order double: --model gat' train "$karate" --model gat --order double
@@ -417,10 +420,11 @@ attention_refused() {
     refused 2 '--heads 4: ' train "$karate" --resume "$T/gat" --epochs 3 --heads 4 --hidden 16
     exits 0 train "$karate" --resume "$T/gat" --epochs 3 --heads 8 --checkpoint "$T/gat"
     exits 0 train "$karate" --residual linear --norm-layers batch --classifier linear --epochs 2 --checkpoint "$T/layers"
-    for option in "--residual none" "--norm-layers row" "--classifier none" "--encoder linear" "--activation elu"; do
+    for option in "--residual none" "--norm-layers row" "--classifier none" "--encoder linear" "--activation elu" "--jump sum"; do
         # shellcheck disable=SC2086
         refused 2 "$option: " train "$karate" --resume "$T/layers" --epochs 3 $option
     done
+    exits 0 train "$karate" --resume "$T/layers" --epochs 3 --activation relu
     exits 0 train "$karate" --resume "$T/layers" --epochs 3 --residual linear --checkpoint "$T/layers"
     exits 0 predict "$T/layers" "$karate"
 }

@@ -177,6 +177,8 @@ for model in "resgcn --layers 6" "resgcn --layers 6 --block-norm batch" "resgcn 
     check "memory as planned: $model, 3 ranks" memories --model $model
 done
 check "memory as planned: gat, normalised rows" memory 1 --model gat --layers 3 --norm-layers row
+check "memory as planned: identity residual, sum of outputs" memory 1 --layers 4 --residual identity --jump sum --encoder linear
+check "memory as planned: identity residual, 3 ranks" memories --layers 4 --residual identity --jump concat
 check "memory as planned: gat, linear residual" memory 1 --model gat --layers 3 --residual linear --classifier linear
 least=80 # rows and scores of attention travel together
 check "memory as planned: gat, normalised rows, 3 ranks" memories --model gat --layers 3 --norm-layers row
@@ -199,7 +201,8 @@ check "memory as planned: jknet, one row of ranks" memory 3 --grid 1x3x1 --model
 for model in "gin --layers 2" "gin --layers 2 --precision bf16" "gin --layers 3 --product-order spmm" "sgc --hops 3" "appnp --hops 4" \
     "jknet --layers 3" "jknet --layers 3 --precision bf16 --product-order spmm" "gcn --layers 3 --residual linear --norm-layers row" \
     "sage --layers 3 --norm-layers batch" "gat --layers 2 --heads 3 --hidden 4 --residual linear --classifier linear" \
-    "gcn --layers 2 --encoder linear --activation elu"; do
+    "gcn --layers 2 --encoder linear --activation elu" "gcn --layers 3 --residual identity --jump sum" \
+    "sage --layers 3 --residual identity --jump concat" "gat --layers 2 --heads 3 --hidden 4 --residual identity --jump concat"; do
     # shellcheck disable=SC2086
     check "received as planned: $model" received_as_planned received \
         "2:2x1x1 2:1x2x1 2:1x1x2 3:1x3x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 3:halo 4:cover 2:vertex-cut 4:vertex-cut" \

@@ -139,6 +139,31 @@ static const struct sl_every_case cases[] = {
      .options = "--model gat --residual linear --classifier linear --norm-layers batch --encoder "
                 "linear --layers 2 --heads 4 --hidden 4 --dropout 0.25",
      .apart = true},
+    {.name = "attention of wide heads, linear residual",
+     .fixture = {SL_EVERY_DENSE, .vertices = 61, .degree = 4, .isolated = 3, .seed = 79},
+     .options =
+         "--model gat --residual linear --classifier linear --layers 3 --heads 3 --hidden 32 "
+         "--dropout 0.25"},
+    {.name = "attention of wide heads, identity residual, jump over norms",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .seed = 80},
+     .options = "--model gat --residual identity --jump concat --norm-layers row --layers 3 "
+                "--heads 3 --hidden 32 --dropout 0.25"},
+    {.name = "identity residual, sum of outputs, GEMM first",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .isolated = 3,
+                 .seed = 81},
+     .options = "--residual identity --jump sum --encoder linear --layers 3 --dropout 0.25 "
+                "--product-order gemm",
+     .apart = true},
+    {.name = "identity residual, outputs side by side, SpMM first, bfloat16",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .seed = 82},
+     .options = "--residual identity --jump concat --layers 3 --dropout 0.25 --product-order spmm "
+                "--precision bf16 --lr 0.05"},
+    {.name = "GraphSAGE, identity residual, sum of outputs",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .isolated = 3,
+                 .seed = 83},
+     .options = "--model sage --residual identity --jump sum --norm-layers batch --layers 3 "
+                "--dropout 0.25",
+     .apart = true},
     {.name = "attention, linear residual, sparse",
      .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
                  .seed = 74},

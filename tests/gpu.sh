@@ -81,7 +81,8 @@ for options in "" "--heads 3 --out-heads 2 --layers 3 --block-columns 64" "--dro
 done
 for options in "resgcn --layers 3" "resgcn --layers 5 --block-norm batch --recompute 2 --clip-norm 1" gin sgc "appnp --hops 3" \
     "jknet --layers 3" "gcn --norm-layers batch --residual linear --classifier linear" "gat --norm-layers row" \
-    "gat --residual linear --classifier linear --encoder linear" "gcn --encoder linear --activation elu"; do
+    "gat --residual linear --classifier linear --encoder linear" "gcn --encoder linear --activation elu" \
+    "gcn --layers 3 --residual identity --jump sum" "sage --layers 3 --jump concat"; do
     # shellcheck disable=SC2086
     check "$options" like_cores $near --model $options --lr 0.01
 done

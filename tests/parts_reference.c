@@ -95,6 +95,18 @@ static bool has_own(const struct sl_parts_model *m)
     return m->kind == SL_PARTS_SAGE || m->residual;
 }
 
+/* Whether the last layer reads the outputs of all others. */
+static bool jumps(const struct sl_parts_model *m)
+{
+    return m->kind == SL_PARTS_JKNET || m->jump;
+}
+
+/* Whether a layer without neighbours follows all others. */
+static bool has_classifier(const struct sl_parts_model *m)
+{
+    return jumps(m) || m->classifier;
+}
+
 /* Layers of neighbours; in a GIN, a second product follows each. */
 static void open_layers(struct sl_parts_reference *ref)
 {
@@ -103,7 +115,7 @@ static void open_layers(struct sl_parts_reference *ref)
     if (m->encoder)
         add_linear(ref, ref->features, m->hidden);
     for (int l = 0; l < m->layers; l++) {
-        const bool last = l == m->layers - 1 && !m->classifier;
+        const bool last = l == m->layers - 1 && !has_classifier(m);
         const int64_t in = l == 0 && !m->encoder ? ref->features : m->hidden,
                       out = last ? ref->classes : m->hidden;
         add_linear(ref, has_own(m) ? 2 * in : in, gin ? m->hidden : out);
@@ -114,8 +126,8 @@ static void open_layers(struct sl_parts_reference *ref)
         if (m->normed && gin && !last)
             add_norm(ref);
     }
-    if (m->classifier)
-        add_linear(ref, m->hidden, ref->classes);
+    if (has_classifier(m))
+        add_linear(ref, (jumps(m) && !m->sums ? m->layers : 1) * m->hidden, ref->classes);
 }
 
 static void open_parts(struct sl_parts_reference *ref)
@@ -132,22 +144,16 @@ static void open_parts(struct sl_parts_reference *ref)
         add_linear(ref, hidden, ref->classes);
         return;
     }
-    const bool jumps = m->kind == SL_PARTS_JKNET;
-    if (m->kind == SL_PARTS_GCN || m->kind == SL_PARTS_SAGE || m->kind == SL_PARTS_GIN) {
+    if (m->kind != SL_PARTS_SGC && m->kind != SL_PARTS_APPNP) {
         open_layers(ref);
         return;
     }
-    if (m->encoder)
-        add_linear(ref, ref->features, hidden);
     for (int l = 0; l < (m->kind == SL_PARTS_SGC ? 1 : m->layers); l++) {
-        const bool last = m->kind == SL_PARTS_SGC || (l == m->layers - 1 && !jumps);
-        const int64_t in = l == 0 && !m->encoder ? ref->features : hidden,
-                      out = last ? ref->classes : hidden;
+        const bool last = m->kind == SL_PARTS_SGC || l == m->layers - 1;
+        const int64_t in = l == 0 ? ref->features : hidden, out = last ? ref->classes : hidden;
         add_linear(ref, in, out);
     }
-    if (jumps)
-        add_linear(ref, m->layers * hidden, ref->classes);
-    for (int k = 0; !jumps && k < m->hops; k++)
+    for (int k = 0; k < m->hops; k++)
         add_part(ref, 0, ref->classes, 0, false);
 }
 
@@ -404,45 +410,44 @@ static void put_beside(struct pass *pass)
     take(pass, beside, 2 * width);
 }
 
+/* One layer of H after dropout; a last one has no activation. */
+static void run_layer(struct pass *pass, int l, bool last, int *part)
+{
+    const struct sl_parts_model *m = &pass->ref->model;
+    const bool adds = m->identity && !last && (l > 0 || m->encoder);
+    double *input = adds ? copy_of(pass) : NULL;
+    if (has_own(m))
+        put_beside(pass);
+    else
+        aggregate(pass);
+    multiply(pass, (*part)++, m->bias);
+    if (adds)
+        mix(pass, 1.0, 1.0, input);
+    if (!last)
+        activate(pass, part);
+}
+
+/* With a jump, outputs after dropout are side by side in the last product. */
 static void run_layers(struct pass *pass)
 {
     const struct sl_parts_reference *ref = pass->ref;
+    const struct sl_parts_model *m = &ref->model;
+    const int64_t hidden = m->hidden, all = m->sums ? hidden : m->layers * hidden;
+    double *beside = jumps(m) ? doubles(ref->n * all) : NULL;
     int part = encode(pass);
-    for (int l = 0; l < ref->model.layers; l++) {
-        drop(pass, part);
-        if (has_own(&ref->model))
-            put_beside(pass);
-        else
-            aggregate(pass);
-        multiply(pass, part++, ref->model.bias);
-        if (l + 1 < ref->model.layers || ref->model.classifier)
-            activate(pass, &part);
+    drop(pass, part);
+    for (int l = 0; l < m->layers; l++) {
+        const bool last = l == m->layers - 1 && !has_classifier(m);
+        run_layer(pass, l, last, &part);
+        if (!last)
+            drop(pass, part);
+        for (int64_t k = 0; beside && k < ref->n * hidden; k++)
+            beside[k / hidden * all + (m->sums ? 0 : l * hidden) + k % hidden] += pass->h[k];
     }
-    if (ref->model.classifier) {
-        drop(pass, part);
-        multiply(pass, part, ref->model.bias);
-    }
-}
-
-/* Outputs, after dropout, side by side. */
-static void run_jknet(struct pass *pass)
-{
-    const struct sl_parts_reference *ref = pass->ref;
-    const int64_t hidden = ref->model.hidden, all = ref->model.layers * hidden;
-    double *beside = doubles(ref->n * all);
-    const int first = encode(pass);
-    drop(pass, first);
-    for (int l = 0; l < ref->model.layers; l++) {
-        multiply(pass, first + l, false);
-        aggregate(pass);
-        add_bias(pass, first + l);
-        rectify(pass);
-        drop(pass, first + l + 1);
-        for (int64_t k = 0; k < ref->n * hidden; k++)
-            beside[k / hidden * all + l * hidden + k % hidden] = pass->h[k];
-    }
-    take(pass, beside, all);
-    multiply(pass, first + ref->model.layers, ref->model.bias);
+    if (beside)
+        take(pass, beside, all);
+    if (has_classifier(m))
+        multiply(pass, part, m->bias);
 }
 
 /* Layers without neighbours, then hops; sgc keeps nothing of its own. */
@@ -478,12 +483,10 @@ static struct pass run(struct sl_parts_reference *ref, bool training)
         run_resgcn(&pass);
     else if (ref->model.kind == SL_PARTS_GIN)
         run_gin(&pass);
-    else if (ref->model.kind == SL_PARTS_JKNET)
-        run_jknet(&pass);
-    else if (ref->model.kind == SL_PARTS_GCN || ref->model.kind == SL_PARTS_SAGE)
-        run_layers(&pass);
-    else
+    else if (ref->model.kind == SL_PARTS_SGC || ref->model.kind == SL_PARTS_APPNP)
         run_hops(&pass);
+    else
+        run_layers(&pass);
     return pass;
 }
 

@@ -15,7 +15,8 @@
  * gcn, sage and gin have a norm before each relu, or none. A linear residual of gcn adds drop(H)·V to
  * the sums. With a classifier, all layers of gcn and sage are hidden ones, and logits = drop(H)·W + b.
  * With an encoder, layers of gcn, sage, gin and jknet follow H_0 = drop(X)·W + b. elu takes relu's place
- * in gcn, sage and gin.
+ * in gcn, sage and gin. An identity residual of gcn and sage adds drop(H) to the sums of layers of one
+ * width. With a jump, gcn and sage have the last layer of jknet.
  *
  * The reference shares two things with the program: the random numbers, so that dropout is the
  * same, and the order of parameters. Each layer of the program's list has a part: a matrix with a
@@ -46,6 +47,7 @@ struct sl_parts_model {
     bool normed;               /* gcn, sage, gin: has norms */
     bool residual, classifier; /* gcn: a linear residual; gcn, sage: a classifier */
     bool encoder, elu;         /* gcn, sage, gin; encoder: jknet, too */
+    bool identity, jump, sums; /* gcn, sage; sums: the jump reads the sum of all outputs */
     double teleport, dropout;
 };
 

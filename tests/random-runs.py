@@ -88,7 +88,8 @@ MODELS = ("gcn", "gcn", "gcn --norm row", "sage", "sage --aggregator gcn", "sage
           "sage --aggregator max --norm-layers batch", "gat --heads 2 --norm-layers row", "gin --norm-layers batch",
           "gcn --encoder linear --activation elu", "gat --heads 2 --residual linear --classifier linear --norm-layers batch",
           "gat --heads 2 --encoder linear --activation relu", "sage --encoder linear --activation elu --classifier linear",
-          "gin --encoder linear", "jknet --encoder linear")
+          "gin --encoder linear", "gcn --residual identity --encoder linear --jump sum", "sage --jump concat --norm-layers row",
+          "gat --heads 2 --residual identity --jump sum", "sage --residual identity --classifier linear", "jknet --encoder linear")
 ANY = ((0.3, "--input-dropout 0"), (0.2, "--no-bias"), (0.2, "--clip-norm 0.1"), (0.2, "--no-cache-aggregate"), (0.1, "--schedule cosine"),
        (0.4, "--product-order gemm", "--product-order spmm"), (0.2, "--feature-form csr", "--feature-form dense"),
        (0.2, "--normalize-features l1", "--normalize-features l2"), (0.2, "--weight-decay-all"), (0.3, "--balance rows"),

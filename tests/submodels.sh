@@ -475,6 +475,9 @@ for norm in row batch; do
     check "evaluation by blocks: norms, $norm" wide norms-$norm 2 --hidden 800 --distribution 1d --residual linear --norm-layers $norm
 done
 whole=yes
+check "evaluation of the whole: attention after an encoder" wide encoder 1 --model gat --hidden 100 --encoder linear --epochs 2
+check "evaluation of the whole: an identity residual" wide identity 2 --layers 3 --hidden 800 --distribution 1d --residual identity \
+    --epochs 2
 check "evaluation of the whole: a residual of attention" wide residual 1 --model gat --hidden 100 --residual linear \
     --classifier linear --epochs 2
 check "evaluation of the whole: norms of attention" wide attention 1 --model gat --hidden 100 --norm-layers row --epochs 2

@@ -246,6 +246,7 @@ static void test_ranks(void **state)
         "--model gcn --norm-layers row",
         "--model gcn --residual linear --classifier linear",
         "--model gcn --encoder linear --activation elu",
+        "--model sage --jump concat",
         "--model gat --heads 6 --hidden 4 --out-heads 2",
     };
     char line[SL_MOST_LINE];

@@ -80,6 +80,11 @@ static const struct network networks[] = {
     {2, {"residual", "linear"}, {11, 12, 5}, {3, 0}, true, 0.3, 0.4, "--tiles 3"},
     {3, {"residual", "residual", "linear"}, {11, 6, 8, 5}, {1, 2, 0}, false, 0.4, 0.3, "--tiles 4"},
     {3, {"residual", "gat", "linear"}, {11, 8, 9, 5}, {2, 3, 0}, true, 0.0, 0.0, "--tiles 1"},
+    {3, {"gat", "identity", "linear"}, {11, 9, 9, 5}, {3, 3, 0}, true, 0.3, 0.3, "--tiles 3"},
+    {3, {"gat", "identity", "norm"}, {11, 6, 6, 6}, {2, 2, 0}, false, 0.4, 0.0, "--tiles 2"},
+    {3, {"gat", "gat", "jump"}, {11, 8, 8, 5}, {2, 4, 0}, true, 0.3, 0.3, "--tiles 3"},
+    {3, {"residual", "identity", "jump"}, {11, 6, 6, 5}, {3, 2, 0}, true, 0.4, 0.3, "--tiles 4"},
+    {3, {"gat", "residual", "jump"}, {11, 6, 6, 5}, {3, 2, 0}, false, 0.0, 0.0, "--tiles 1"},
     {3, {"residual", "norm", "gat"}, {11, 9, 9, 5}, {3, 0, 2}, true, 0.3, 0.3, "--tiles 3"},
     {3,
      {"gat", "sage", "sage"},
@@ -118,9 +123,21 @@ static bool is_residual(const struct network *net, int l)
     return strcmp(net->kind[l], "residual") == 0;
 }
 
+/* Attention, to which H is added. */
+static bool is_identity(const struct network *net, int l)
+{
+    return strcmp(net->kind[l], "identity") == 0;
+}
+
 static bool is_gat(const struct network *net, int l)
 {
-    return strcmp(net->kind[l], "gat") == 0 || is_residual(net, l);
+    return strcmp(net->kind[l], "gat") == 0 || is_residual(net, l) || is_identity(net, l);
+}
+
+/* A product of all outputs before it, side by side. */
+static bool is_jump(const struct network *net, int l)
+{
+    return strcmp(net->kind[l], "jump") == 0;
 }
 
 static bool is_linear(const struct network *net, int l)
@@ -149,7 +166,9 @@ static int64_t rows_of(const struct network *net, int l)
 {
     if (is_norm(net, l))
         return 2;
-    const int64_t weights = is_residual(net, l) || strcmp(net->kind[l], "sage") == 0 ? 2 : 1;
+    const int64_t weights = is_residual(net, l) || strcmp(net->kind[l], "sage") == 0 ? 2
+                            : is_jump(net, l)                                        ? l
+                                                                                     : 1;
     return weights * net->width[l] + (is_gat(net, l) ? 2 : 0) + net->bias;
 }
 
@@ -224,6 +243,8 @@ static void gat_layer(struct reference *ref, int l, const double *h, double *z)
     memset(p, 0, sizeof p);
     if (is_residual(net, l))
         multiply(h, ref->theta[l], in, cols, z);
+    for (int64_t k = 0; is_identity(net, l) && k < VERTICES * in; k++)
+        z[k] += h[k];
     multiply(h, w, in, cols, p);
     for (int head = 0; head < net->heads[l]; head++) {
         const int64_t first = head * width;
@@ -283,6 +304,7 @@ static double activation(struct reference *ref, int l, double z)
 static double loss_of(struct reference *ref)
 {
     static double h[VERTICES * MOST_WIDTH], z[VERTICES * MOST_WIDTH];
+    static double earlier[LAYERS][VERTICES * MOST_WIDTH]; /* inputs of layers, after dropout */
     const struct network *net = ref->net;
     memcpy(h, ref->x, sizeof h);
     ref->kink = INFINITY;
@@ -292,12 +314,17 @@ static double loss_of(struct reference *ref)
         for (int64_t k = 0; k < VERTICES * out; k++)
             z[k] = net->bias ? bias[k % out] : 0.0;
         drop_input(ref, l, h);
+        memcpy(earlier[l], h, sizeof h);
         if (is_norm(net, l))
             norm_layer(ref, l, h, z);
         else if (is_gat(net, l))
             gat_layer(ref, l, h, z);
         else if (is_linear(net, l))
             multiply(h, ref->theta[l], net->width[l], out, z);
+        else if (is_jump(net, l))
+            for (int k = 1; k <= l; k++)
+                multiply(earlier[k], ref->theta[l] + (k - 1) * net->width[l] * out, net->width[l],
+                         out, z);
         else
             sage_layer(ref, l, h, z);
         for (int64_t k = 0; k < VERTICES * out; k++)
@@ -351,7 +378,7 @@ static void set_layer(struct reference *ref, struct sl_model *model, int l, uint
 static bool is_mixed(const struct network *net)
 {
     for (int l = 0; l < net->layers; l++)
-        if (!is_gat(net, l) || is_residual(net, l))
+        if (strcmp(net->kind[l], "gat") != 0)
             return true;
     return false;
 }
@@ -362,6 +389,7 @@ static const struct sl_layer_kind *kind_of(const struct network *net, int l)
            : is_residual(net, l) ? &sl_layer_gat_residual
            : is_gat(net, l)      ? &sl_layer_gat
            : is_linear(net, l)   ? &sl_layer_linear
+           : is_jump(net, l)     ? &sl_layer_jump_plain
                                  : &sl_layer_sage;
 }
 
@@ -374,6 +402,8 @@ static struct sl_layer_shape shape_of(const struct network *net, int l)
         .in = net->width[l],
         .out = net->width[l + 1],
         .bias = net->bias && !norm,
+        .identity = is_identity(net, l),
+        .inputs = is_jump(net, l) ? l : 0,
         .dropout = norm ? 0.0 : net->dropout,
         .activation = l == net->layers - 1 || is_norm(net, l + 1) ? SL_ACTIVATION_NONE
                       : gat || norm                               ? SL_ACTIVATION_ELU

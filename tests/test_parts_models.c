@@ -163,6 +163,27 @@ static const struct test_case cases[] = {
      "--tiles 3 --product-order spmm"},
     {GIN(.layers = 2, .elu = true, .normed = true), "--tiles 2 --product-order gemm"},
     {JKNET(.layers = 3, .bias = true, .encoder = true, .dropout = 0.5), "--tiles 3"},
+    {GCN(.layers = 3, .bias = true, .identity = true, .dropout = 0.5),
+     "--tiles 3 --product-order gemm"},
+    {GCN(.layers = 4, .identity = true, .row = true), "--tiles 2 --product-order spmm"},
+    {GCN(.layers = 3, .bias = true, .identity = true, .encoder = true, .normed = true,
+         .batch = true, .classifier = true, .dropout = 0.3),
+     "--tiles 3 --product-order spmm"},
+    {GCN(.layers = 2, .bias = true, .identity = true, .elu = true, .encoder = true, .jump = true,
+         .dropout = 0.5),
+     "--tiles 3"},
+    {GCN(.layers = 3, .bias = true, .jump = true, .normed = true, .dropout = 0.5),
+     "--tiles 3 --product-order gemm"},
+    {GCN(.layers = 3, .jump = true, .residual = true, .normed = true, .batch = true),
+     "--tiles 4 --product-order spmm"},
+    {SAGE(.layers = 3, .bias = true, .identity = true, .normed = true, .dropout = 0.5),
+     "--tiles 3 --product-order gemm"},
+    {SAGE(.layers = 3, .bias = true, .jump = true, .dropout = 0.5), "--tiles 3"},
+    {GCN(.layers = 3, .bias = true, .jump = true, .sums = true, .dropout = 0.5), "--tiles 3"},
+    {SAGE(.layers = 3, .jump = true, .sums = true, .normed = true, .encoder = true, .dropout = 0.3),
+     "--tiles 2 --product-order spmm"},
+    {SAGE(.layers = 2, .jump = true, .identity = true, .normed = true),
+     "--tiles 2 --product-order spmm"},
 };
 
 /* ---- The program ---- */
@@ -170,15 +191,27 @@ static const struct test_case cases[] = {
 static struct sl_config configure(const struct sl_parts_model *m, const char *words)
 {
     static const char *const names[] = {"resgcn", "gin", "sgc", "appnp", "jknet", "gcn", "sage"};
+    const char *options[] = {
+        m->normed ? "--norm-layers" : "--block-norm",
+        m->batch ? "batch" : "row",
+        m->row ? "--norm row" : "--norm sym",
+        m->bias ? "--bias" : "--no-bias",
+        m->residual ? "--residual linear" : "",
+        m->identity ? "--residual identity" : "",
+        m->classifier ? "--classifier linear" : "",
+        m->jump ? m->sums ? "--jump sum" : "--jump concat" : "",
+        m->encoder ? "--encoder linear" : "",
+        m->elu ? "--activation elu" : "",
+        words,
+    };
     char line[SL_MOST_LINE];
-    snprintf(line, sizeof line,
-             "--model %s --layers %d --hidden %d --hops %d %s %s%s%s --teleport %g "
-             "--dropout %g --norm %s --normalize-features none %s%s%s %s",
-             names[m->kind], m->layers, (int)m->hidden, m->hops > 0 ? m->hops : 2,
-             m->normed ? "--norm-layers" : "--block-norm", m->batch ? "batch" : "row",
-             m->residual ? " --residual linear" : "", m->classifier ? " --classifier linear" : "",
-             m->teleport, m->dropout, m->row ? "row" : "sym", m->bias ? "--bias" : "--no-bias",
-             m->encoder ? " --encoder linear" : "", m->elu ? " --activation elu" : "", words);
+    int length = snprintf(line, sizeof line,
+                          "--model %s --layers %d --hidden %d --hops %d --teleport %g --dropout %g "
+                          "--normalize-features none",
+                          names[m->kind], m->layers, (int)m->hidden, m->hops > 0 ? m->hops : 2,
+                          m->teleport, m->dropout);
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++)
+        length += snprintf(line + length, sizeof line - (size_t)length, " %s", options[k]);
     return sl_run_parse(line);
 }
 

@@ -358,6 +358,8 @@ static const struct axes_case axes_cases[] = {
      4,
      3,
      {FEATURES, 15, 15, CLASSES}},
+    {"--model gcn --layers 3 --hidden 10 --residual identity", 3, 1, {FEATURES, 10, CLASSES}},
+    {"--model sage --layers 3 --hidden 10 --jump sum", 3, 1, {FEATURES, 10, CLASSES}},
     {"--model gcn --layers 2 --hidden 10 --encoder linear", 4, 1, {FEATURES, 10, 10, CLASSES}},
     {"--model gin --layers 2 --hidden 6", 5, 1, {FEATURES, 6, 6, 6, CLASSES}},
     {"--model sgc --hops 3", 2, 1, {FEATURES, CLASSES}},

@@ -48,6 +48,7 @@ static const struct model models[] = {
     {.options = "--model gat --heads 5 --norm-layers row"},
     {.options = "--model gat --heads 5 --residual linear --classifier linear --encoder linear"},
     {.options = "--model gcn --encoder linear --activation elu"},
+    {.options = "--model gcn --layers 3 --residual identity --jump sum"},
 };
 enum { MODELS = sizeof models / sizeof *models, FORMS = sizeof forms / sizeof *forms };
 

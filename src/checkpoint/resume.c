@@ -159,22 +159,29 @@ static int check_heads(const struct sl_config *config, const bool *given, const 
     return 0;
 }
 
+/* Return what a value of an option means for a model: auto is an activation. */
+static const char *meaning_of(const char *option, const char *value, const json_t *saved)
+{
+    const char *model = json_string_value(json_object_get(saved, "model"));
+    if (strcmp(option, "activation") != 0 || strcmp(value, "auto") != 0)
+        return value;
+    return model && strcmp(model, sl_model_gat.name) == 0 ? "elu" : "relu";
+}
+
 /* Refuse other options of the layers: their parameters may fit all the same. Programs without these
  * options had none of them. */
 static int check_layers(const struct sl_config *config, const bool *given, const json_t *saved)
 {
     static const struct {
         const char *name, *before;
-    } of[] = {{"encoder", "none"},
-              {"activation", "auto"},
-              {"norm-layers", "none"},
-              {"residual", "none"},
-              {"classifier", "none"}};
+    } of[] = {{"encoder", "none"},  {"activation", "auto"}, {"norm-layers", "none"},
+              {"residual", "none"}, {"jump", "none"},       {"classifier", "none"}};
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         const char *text = json_string_value(json_object_get(saved, of[k].name));
         const char *before = text ? text : of[k].before;
         const char *now = sl_config_word(config, of[k].name).text;
-        if (sl_config_is_given(given, of[k].name) && strcmp(before, now) != 0)
+        if (sl_config_is_given(given, of[k].name) &&
+            strcmp(meaning_of(of[k].name, before, saved), meaning_of(of[k].name, now, saved)) != 0)
             return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", of[k].name, now,
                             config->files.resume, before);
     }

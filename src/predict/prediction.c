@@ -238,7 +238,7 @@ static void add_columns(const struct predicting *f, int r, struct sl_rank_predic
     struct sl_product_flow flow = {0};
     for (int l = 0; l < net->layers; l++)
         for (const struct sl_layer *of = &net->layer[l]; of; of = of->beside)
-            for (int w = 0; w < sl_layer_weight_count(of); w++)
+            for (int w = 0; w < sl_layer_product_count(of); w++)
                 sl_product_count(net, of, w, f->d, r, &flow);
     add_rows(rank, flow.rows, flow.messages);
     add_sums(rank, flow.sums, 0);
@@ -433,7 +433,7 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
         f, run, layer->order == SL_GEMM_FIRST ? sl_reach_of_input(layer) : layer->rows.hops);
     const double columns = f->grid.columns, out = (double)layer->out;
     const double share = n / (double)f->net->graph->adjacency->rows / columns;
-    const int weights = sl_layer_weight_count(layer);
+    const int weights = sl_layer_product_count(layer);
     const double tasks = (double)(run.to - run.from) * columns * PRODUCTS * weights + PASSES;
     double seconds = tasks * f->rates->task / f->rates->cores +
                      PASSES * n * out / columns * 4.0 / f->rates->stream;

@@ -116,9 +116,13 @@ const struct sl_option sl_config_options[] = {
      MODEL, find_norm},
     {"residual", SL_OPTION_CHOICE, FIELD(network.residual), "none", 0, 0, SL_CHOICES(SL_RESIDUALS),
      "KIND",
-     "with --model gcn and gat: linear, each layer adds a product of the vertex's own values to "
-     "its "
-     "sums; gat needs --classifier linear then",
+     "what layers add to their sums. identity: a vertex's own values, where layers keep their "
+     "width (gcn, sage, gat). linear: a product of them (gcn, and gat with --classifier or --jump)",
+     MODEL},
+    {"jump", SL_OPTION_CHOICE, FIELD(network.jump), "none", 0, 0, SL_CHOICES(SL_JUMPS), "KIND",
+     "with --model gcn, sage and gat: all --layers layers are hidden ones, and a linear layer "
+     "reads "
+     "the outputs of all of them, side by side (concat) or their sum (jumping knowledge)",
      MODEL},
     {"classifier", SL_OPTION_CHOICE, FIELD(network.classifier), "none", 0, 0,
      SL_CHOICES(SL_CLASSIFIERS), "KIND",

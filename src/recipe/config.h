@@ -70,7 +70,10 @@ enum sl_share { SL_SHARES(SL_CHOICE_CONSTANT) };
     ENTRY(SL_UNIT_SUMS_PUBLISHED, "published") ENTRY(SL_UNIT_SUMS_SCALED, "scaled")
 enum sl_unit_sums { SL_UNIT_SUMS(SL_CHOICE_CONSTANT) };
 
-#define SL_RESIDUALS(ENTRY) ENTRY(SL_RESIDUAL_NONE, "none") ENTRY(SL_RESIDUAL_LINEAR, "linear")
+#define SL_RESIDUALS(ENTRY)                 \
+    ENTRY(SL_RESIDUAL_NONE, "none")         \
+    ENTRY(SL_RESIDUAL_IDENTITY, "identity") \
+    ENTRY(SL_RESIDUAL_LINEAR, "linear")
 enum sl_residual { SL_RESIDUALS(SL_CHOICE_CONSTANT) };
 
 #define SL_ENCODERS(ENTRY) ENTRY(SL_ENCODER_NONE, "none") ENTRY(SL_ENCODER_LINEAR, "linear")
@@ -80,6 +83,10 @@ enum sl_encoder { SL_ENCODERS(SL_CHOICE_CONSTANT) };
 #define SL_ACTIVATIONS(ENTRY) \
     ENTRY(SL_HIDDEN_AUTO, "auto") ENTRY(SL_HIDDEN_RELU, "relu") ENTRY(SL_HIDDEN_ELU, "elu")
 enum sl_hidden_activation { SL_ACTIVATIONS(SL_CHOICE_CONSTANT) };
+
+#define SL_JUMPS(ENTRY) \
+    ENTRY(SL_JUMP_NONE, "none") ENTRY(SL_JUMP_CONCAT, "concat") ENTRY(SL_JUMP_SUM, "sum")
+enum sl_jump { SL_JUMPS(SL_CHOICE_CONSTANT) };
 
 #define SL_CLASSIFIERS(ENTRY) \
     ENTRY(SL_CLASSIFIER_NONE, "none") ENTRY(SL_CLASSIFIER_LINEAR, "linear")
@@ -120,6 +127,7 @@ struct sl_config_network {
     enum sl_encoder encoder;
     enum sl_residual residual;
     enum sl_hidden_activation activation;
+    enum sl_jump jump;
     enum sl_classifier classifier;
     int64_t layers, hidden, hops, heads, out_heads;
     double teleport;
@@ -291,11 +299,14 @@ bool sl_config_has(const struct sl_config *config, const char *option);
 /* Return the layer that normalises sums before activations (--norm-layers); NULL: none does. */
 const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config);
 
-/* Return whether a linear layer follows all layers that aggregate (--classifier). */
+/* Return whether a layer that does not aggregate follows all others (--classifier, --jump). */
 bool sl_config_classifies(const struct sl_config *config);
 
-/* Return whether layers add a product of a vertex's own values to their sums. */
-bool sl_config_has_residual(const struct sl_config *config);
+/* Return what layers add to their sums: a vertex's own values, or a product of them. */
+enum sl_residual sl_config_residual(const struct sl_config *config);
+
+/* Return whether the last layer reads the outputs of all others (--jump). */
+bool sl_config_jumps(const struct sl_config *config);
 
 /* Return whether a linear layer precedes all layers of the model (--encoder). */
 bool sl_config_encodes(const struct sl_config *config);

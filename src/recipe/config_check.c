@@ -90,10 +90,10 @@ int sl_config_check_attention(const struct sl_config *config)
 {
     if (config->network.model != &sl_model_gat)
         return 0;
-    if (sl_config_has_residual(config) && !sl_config_classifies(config))
+    if (sl_config_residual(config) == SL_RESIDUAL_LINEAR && !sl_config_classifies(config))
         return sl_error(SL_ERR_USAGE,
                         "--residual linear: the last layer of --model gat is the mean of its heads "
-                        "(expected --classifier linear)");
+                        "(expected --classifier linear or --jump concat with it)");
     if (sl_config_hidden(config) > SL_ATTENTION_COLUMNS)
         return sl_error(SL_ERR_USAGE,
                         "--heads %lld of --hidden %lld: expected at most %d columns together",
@@ -272,9 +272,15 @@ int sl_config_check(const struct sl_config *config)
                         "--order double: --model %s needs a vertex and its neighbours in one order "
                         "(expected another order)",
                         config->network.model->name);
-    const char *one_order = sl_config_norm_layer(config)     ? "norm-layers"
-                            : sl_config_has_residual(config) ? "residual"
-                                                             : NULL;
+    if (sl_config_residual(config) == SL_RESIDUAL_LINEAR && !config->network.model->residual)
+        return sl_error(SL_ERR_USAGE,
+                        "--residual linear: --model %s has a weight for a vertex's own values "
+                        "already (expected none or identity)",
+                        config->network.model->name);
+    const char *one_order = sl_config_norm_layer(config) ? "norm-layers"
+                            : sl_config_residual(config) ? "residual"
+                            : sl_config_jumps(config)    ? "jump"
+                                                         : NULL;
     if (config->ranks.order == &sl_order_double && one_order)
         return sl_error(SL_ERR_USAGE,
                         "--order double: --%s %s needs a vertex and its neighbours in one order "

@@ -51,24 +51,14 @@ static bool is_sage(const struct sl_config *config)
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
 {
     const bool means = is_sage(config) && config->network.aggregator == &sl_aggregator_gcn;
-    return means                            ? &sl_layer_gcn
-           : sl_config_has_residual(config) ? config->network.model->residual
-                                            : config->network.model->neighbours;
-}
-
-bool sl_config_encodes(const struct sl_config *config)
-{
-    return sl_config_has(config, "encoder") && config->network.encoder == SL_ENCODER_LINEAR;
+    return means                                              ? &sl_layer_gcn
+           : sl_config_residual(config) == SL_RESIDUAL_LINEAR ? config->network.model->residual
+                                                              : config->network.model->neighbours;
 }
 
 bool sl_config_begins_alone(const struct sl_config *config)
 {
     return config->network.model->alone_first || sl_config_encodes(config);
-}
-
-bool sl_config_has_residual(const struct sl_config *config)
-{
-    return sl_config_has(config, "residual") && config->network.residual == SL_RESIDUAL_LINEAR;
 }
 
 const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config)
@@ -158,7 +148,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .model.hidden = sl_config_hidden(config),
         .model.whole_rows = sl_config_has_own_layer(config),
         .model.inner = config->network.layers > 1 || config->network.model->inner ||
-                       sl_config_classifies(config),
+                       sl_config_classifies(config) || sl_config_encodes(config),
         .model.least_units = least_units(config),
         .model.heads = is_gat(config) ? config->network.heads : 0,
         .model.out_heads = sl_config_out_heads(config),
@@ -206,6 +196,9 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .hops = (int)config->network.hops,
         .block = config->network.block_norm->layer,
         .encoder = sl_config_encodes(config),
+        .identity = sl_config_residual(config) == SL_RESIDUAL_IDENTITY,
+        .jump = sl_config_jumps(config),
+        .jump_sums = sl_config_jumps(config) && config->network.jump == SL_JUMP_SUM,
         .activation = activation_of(config),
         .classifier = sl_config_classifies(config),
         .norm = sl_config_norm_layer(config),

@@ -214,10 +214,11 @@ static struct sl_layer_work first_layer(const struct sl_config *config,
                 ? aggregated
                 : 0.0,
         .in = in,
-        .out = (double)(config->network.layers > 1 || sl_config_classifies(config)
+        .out = (double)(config->network.layers > 1 || sl_config_classifies(config) ||
+                                sl_config_encodes(config)
                             ? sl_config_hidden(config)
                             : source->classes),
-        .weights = sl_config_layer(config)->weights,
+        .weights = sl_config_encodes(config) ? 1.0 : sl_config_layer(config)->weights,
         .kept = 1.0,
         .bytes = bytes,
         .back = {bytes, bytes},

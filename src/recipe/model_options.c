@@ -21,7 +21,8 @@ static const struct {
     {"encoder", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin, &sl_model_jknet}},
     {"activation", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin}},
     {"norm-layers", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin}},
-    {"residual", {&sl_model_gcn, &sl_model_gat}},
+    {"residual", {&sl_model_gcn, &sl_model_sage, &sl_model_gat}},
+    {"jump", {&sl_model_gcn, &sl_model_sage, &sl_model_gat}},
     {"classifier", {&sl_model_gcn, &sl_model_sage, &sl_model_gat}},
     {"heads", {&sl_model_gat}},
     {OUT_HEADS, {&sl_model_gat}},
@@ -45,10 +46,26 @@ bool sl_config_has(const struct sl_config *config, const char *option)
     return true;
 }
 
+bool sl_config_encodes(const struct sl_config *config)
+{
+    return sl_config_has(config, "encoder") && config->network.encoder == SL_ENCODER_LINEAR;
+}
+
+enum sl_residual sl_config_residual(const struct sl_config *config)
+{
+    return sl_config_has(config, "residual") ? config->network.residual : SL_RESIDUAL_NONE;
+}
+
+bool sl_config_jumps(const struct sl_config *config)
+{
+    return sl_config_has(config, "jump") && config->network.jump != SL_JUMP_NONE;
+}
+
 bool sl_config_classifies(const struct sl_config *config)
 {
-    return sl_config_has(config, "classifier") &&
-           config->network.classifier == SL_CLASSIFIER_LINEAR;
+    return (sl_config_has(config, "classifier") &&
+            config->network.classifier == SL_CLASSIFIER_LINEAR) ||
+           sl_config_jumps(config);
 }
 
 /* Write the models of row k, as "gcn, sage or gat". */
@@ -71,7 +88,7 @@ int sl_config_check_given(const struct sl_config *config, const bool *given)
     char models[64];
     if (sl_config_classifies(config) && sl_config_is_given(given, OUT_HEADS))
         return sl_error(SL_ERR_USAGE,
-                        "--out-heads: with --classifier linear the last layer has no heads "
+                        "--out-heads: with --classifier or --jump the last layer has no heads "
                         "(expected one of both)");
     for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++) {
         if (!sl_config_is_given(given, of_models[k].option) || has_row(config, k))

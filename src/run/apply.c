@@ -102,7 +102,7 @@ static int create_plain(struct sl_network *net, struct sl_matrix *kept, struct s
         net->rt, sl_distribution_create_cut(net->rt, &net->graph->distribution[kept->row_order],
                                             plain, SL_FLOAT32, kept->col_cut));
     if (!code)
-        sl_network_finish(net, &undo, kept, plain);
+        sl_network_finish(net, &undo, NULL, kept, plain);
     return code;
 }
 

@@ -484,7 +484,7 @@ static void activate(struct sl_blocked *blocked, int l, int j, const struct sl_m
     else if (sl_blocked_attends(shape))
         attend(blocked, l, j, e, sum, output);
     else
-        sl_network_finish(whole, &e, sum, output);
+        sl_network_finish(whole, &e, NULL, sum, output);
     after->graph.input.dense = *output;
 }
 
@@ -571,7 +571,7 @@ static void hop(struct sl_blocked *blocked)
     const struct sl_matrix *from = &net->layer[net->layers - 1].output,
                            *to = &whole->layer[whole->layers - 1].output;
     const struct sl_epilogue_tiles none = SL_EPILOGUE_NONE;
-    sl_network_finish(whole, &none, &blocked->projected, &blocked->hops.input);
+    sl_network_finish(whole, &none, NULL, &blocked->projected, &blocked->hops.input);
     net->step.epoch = whole->step.epoch;
     sl_network_forward(net, false);
     for (int t = 0; t < to->tile_rows * to->tile_cols; t++)

@@ -53,6 +53,12 @@ static bool is_separable_norm(const struct sl_layer_list *list, int l)
            list->layer[l - 1].activation == SL_ACTIVATION_NONE;
 }
 
+/* Return how many units stay together: a head's, or 1. */
+static int64_t unit_of(const struct sl_layer_shape *shape)
+{
+    return sl_blocked_attends(shape) ? shape->out / shape->heads : 1;
+}
+
 /* Whether a layer can work by blocks: blocks of its input add terms, and each unit or head of its
  * output needs its own sum alone. A residual block may add the sums of the layer before. */
 static bool is_separable_layer(const struct sl_layer_list *list, int l)
@@ -62,8 +68,12 @@ static bool is_separable_layer(const struct sl_layer_list *list, int l)
     if (sl_blocked_is_norm(shape))
         return is_separable_norm(list, l);
     return shape->kind->weights > 0 && !shape->kind->own && !shape->kind->splits &&
+           !shape->identity &&
+           (shape->inputs < 2 ||
+            (!shape->shared && sl_layer_shape_reach(shape) == shape->inputs)) &&
            (l == 0 || shape->in == list->layer[0].out) &&
-           (last || (shape->out == list->layer[0].out && sl_blocked_inputs(shape) == 1)) &&
+           (last || (shape->out == list->layer[0].out && unit_of(shape) == unit_of(list->layer) &&
+                     sl_blocked_inputs(shape) == 1)) &&
            (shape->back == 0 || (!last && l - shape->back == sl_blocked_layer_before(list, l)));
 }
 
@@ -76,12 +86,6 @@ static bool is_separable(const struct sl_layer_list *list)
 }
 
 /* ---- Blocks ---- */
-
-/* Return how many units stay together: a head's, or 1. */
-static int64_t unit_of(const struct sl_layer_shape *shape)
-{
-    return sl_blocked_attends(shape) ? shape->out / shape->heads : 1;
-}
 
 /* Whether each column of ranks gets some of so many units or heads. Cuts of a block of heads must
  * fall between heads. */
@@ -195,7 +199,7 @@ struct sl_layer_shape sl_blocked_shape(const struct sl_blocked *blocked, int l, 
         shape.out = sl_blocked_columns(blocked, sl_blocked_is_last_block(blocked, j));
     if (sl_blocked_attends(&shape) && !sl_blocked_is_last_layer(blocked, l))
         shape.heads = (int)(shape.out / unit_of(&blocked->list.layer[l]));
-    if (shape.kind == &sl_layer_jump)
+    if (shape.kind == &sl_layer_jump || shape.kind == &sl_layer_jump_plain)
         shape.kind = &sl_layer_linear;
     shape.inputs = shape.back = 0;
     shape.activation = SL_ACTIVATION_NONE;
