@@ -40,20 +40,29 @@ static void join_places(const struct sl_layer_list *list, int *same)
     }
 }
 
+/* Return the heads of a place; 1: no attention has made it. */
+static int heads_of(const struct sl_layer_list *list, int place)
+{
+    const struct sl_layer_shape *layer = place > 0 ? &list->layer[place - 1] : NULL;
+    return layer && layer->heads > 1 && !layer->mean ? layer->heads : 1;
+}
+
 static void describe(const struct sl_layer_list *list, const int *same, int *number,
                      struct sl_axes *axes)
 {
     const int last = first_of(same, list->count);
     for (int p = 0; p <= list->count; p++) {
-        const struct sl_layer_shape *layer = p > 0 ? &list->layer[p - 1] : NULL;
-        if (same[p] != p)
-            continue;
-        number[p] = axes->count++;
-        axes->axis[number[p]] = (struct sl_axis){
-            .width = layer ? layer->out : list->layer[0].in,
-            .heads = layer && layer->heads > 1 && !layer->mean ? layer->heads : 1,
-            .hidden = p > 0 && p != last,
-        };
+        struct sl_axis *axis;
+        if (same[p] == p) {
+            number[p] = axes->count++;
+            axes->axis[number[p]] = (struct sl_axis){
+                .width = p > 0 ? list->layer[p - 1].out : list->layer[0].in,
+                .heads = 1,
+                .hidden = p > 0 && p != last,
+            };
+        }
+        axis = &axes->axis[number[first_of(same, p)]];
+        axis->heads = heads_of(list, p) > axis->heads ? heads_of(list, p) : axis->heads;
     }
     for (int l = 0; l < list->count; l++) {
         axes->in[l] = number[first_of(same, l)];

@@ -4,6 +4,7 @@
 #include "codelets/dropout.h"
 #include "codelets/expand.h"
 #include "codelets/init.h"
+#include "core/error.h"
 #include "core/rates.h"
 #include "graphs/layer_jump.h"
 #include "graphs/reach.h"
@@ -268,10 +269,13 @@ void sl_layer_add_gradient(struct sl_network *net, const struct sl_layer *layer,
 {
     struct sl_epilogue_tiles plain = SL_EPILOGUE_NONE;
     plain.before = SL_ROW_INVERSE_LEFT;
-    if (layer->identity && layer->back.gradient_factor == SL_ROW_LEFT)
+    if (!layer->identity)
+        return;
+    if (layer->back.gradient_factor == SL_ROW_INVERSE_RIGHT)
+        sl_fatal("a layer that adds its input has a gradient with the factor 1 / R");
+    if (layer->back.gradient_factor == SL_ROW_LEFT)
         sl_network_finish(net, &plain, NULL, g, g);
-    if (layer->identity)
-        sl_layer_add_rows(net, layer, g, d);
+    sl_layer_add_rows(net, layer, g, d);
 }
 
 bool sl_layer_leaves_sums(const struct sl_network *net, const struct sl_layer *layer)

@@ -190,14 +190,15 @@ static void back_gemm_first(struct sl_network *net, struct sl_layer *layer, stru
     struct sl_matrix *v = sl_network_scratch(net, layer->input_order, net->graph->type, layer->out,
                                              SL_SLOT_WORK, sl_reach_of_input(layer));
     sl_network_aggregate(net, layer, true, g, NULL, NULL, v);
-    sl_product_back(net, layer,
-                    &(struct sl_product_gradient){.h = &neighbours,
-                                                  .v = v,
-                                                  .after_bias = true,
-                                                  .added = back->d,
-                                                  .epilogue = &back->finish,
-                                                  .mask = back->mask,
-                                                  .y = back->y});
+    sl_product_back(
+        net, layer,
+        &(struct sl_product_gradient){.h = &neighbours,
+                                      .v = v,
+                                      .after_bias = true,
+                                      .added = back->d,
+                                      .epilogue = back->y == back->d ? NULL : &back->finish,
+                                      .mask = back->mask,
+                                      .y = back->y});
 }
 
 /* Submit dN, and D unless it is NULL. */
@@ -251,14 +252,15 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
     }
     const struct sl_product_input own = own_input(net, layer, true);
     differentiate_neighbours(net, layer, g, back.d);
-    sl_product_back(net, layer,
-                    &(struct sl_product_gradient){.h = &own,
-                                                  .v = g,
-                                                  .g = g,
-                                                  .added = back.d,
-                                                  .epilogue = &back.finish,
-                                                  .mask = back.mask,
-                                                  .y = back.y});
+    sl_product_back(
+        net, layer,
+        &(struct sl_product_gradient){.h = &own,
+                                      .v = g,
+                                      .g = g,
+                                      .added = back.d,
+                                      .epilogue = back.y == back.d ? NULL : &back.finish,
+                                      .mask = back.mask,
+                                      .y = back.y});
     sl_layer_add_gradient(net, layer, g, back.d);
     return back.y;
 }

@@ -178,7 +178,7 @@ struct sl_model_kind {
 };
 
 /* List the layers of the model. With shape->encoder, a linear layer comes first. With
- * shape->identity, layers that aggregate add their input, where it is as wide as their output. With
+ * shape->identity, hidden layers that aggregate add their input, but for a first layer. With
  * shape->norm, a layer of normalisation follows each layer that has an activation, and takes its
  * activation over. Without memory, set list->failed; the caller frees list->layer in either case.
  */

@@ -72,6 +72,7 @@ const struct sl_model_kind sl_model_gat = {
 const struct sl_model_kind sl_model_jknet = {
     .name = "jknet",
     .neighbours = &sl_layer_gcn,
+    .residual = &sl_layer_gcn_residual,
     .one_order = true,
     .inner = true,
     .list = list_jknet,

@@ -206,8 +206,20 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
     return 0;
 }
 
+/* Cut the output as the next layer cuts its own, which the next layer adds to it. */
+static int cut_as_next(struct sl_layer *layer, const struct sl_grid *grid)
+{
+    const struct sl_layer_shape *next = &(layer->model + 1)->shape;
+    struct sl_layer_columns *columns = &layer->columns;
+    const int code = next->kind->cut(next, grid, columns->out_cut, columns->product_cut);
+    for (int c = 0; c <= grid->columns; c++)
+        columns->product_cut[c] = columns->out_cut[c];
+    return code;
+}
+
 /* Cut the layer's columns: the input as the output of the layer before. A layer without products
- * keeps this cut, which attention makes between heads. */
+ * keeps this cut, which attention makes between heads. So does a layer before attention that adds
+ * its input. */
 static int cut_layer(struct sl_layer *layer, const struct sl_distribution *d)
 {
     const int columns = d->grid.columns;
@@ -220,10 +232,13 @@ static int cut_layer(struct sl_layer *layer, const struct sl_distribution *d)
                                        : sl_grid_cut(&d->grid, layer->out);
     if (!layer->columns.in_cut || !layer->columns.out_cut || !layer->columns.product_cut)
         return SL_ERR_SYSTEM;
-    const int code = layer->kind->cut
-                         ? layer->kind->cut(&layer->model->shape, &d->grid, layer->columns.out_cut,
-                                            layer->columns.product_cut)
-                         : 0;
+    const struct sl_layer_shape *next = layer->last ? NULL : &(layer->model + 1)->shape;
+    int code = 0;
+    if (layer->kind->cut)
+        code = layer->kind->cut(&layer->model->shape, &d->grid, layer->columns.out_cut,
+                                layer->columns.product_cut);
+    else if (!keeps_cut && next && next->identity && next->kind->cut)
+        code = cut_as_next(layer, &d->grid);
     layer->columns.product = layer->columns.product_cut[columns];
     return code;
 }

@@ -396,10 +396,11 @@ attention_refused() {
     refused 2 '--precision bf16: --model gat' train "$karate" --model gat --precision bf16
     refused 2 '--heads: --model gcn does not have it (expected --model gat)' train "$karate" --heads 4
     refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
-    refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat or gin)' train "$karate" \
+    refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat, gin or jknet)' train "$karate" \
         --model resgcn --norm-layers row
     refused 2 "--residual linear: --model sage has a weight for a vertex's own values" train "$karate" --model sage --residual linear
-    refused 2 '--residual: --model gin does not have it (expected --model gcn, sage or gat)' train "$karate" --model gin --residual identity
+    refused 2 '--residual identity: no hidden layer' train "$karate" --residual identity
+    refused 2 '--residual: --model gin does not have it (expected --model gcn, sage, gat or jknet)' train "$karate" --model gin --residual identity
     refused 2 '--jump: --model jknet does not have it' train "$karate" --model jknet --jump sum
     refused 2 '--order double: --jump sum' train "$karate" --jump sum --order double
     refused 2 '--residual linear: the last layer of --model gat' train "$karate" --model gat --residual linear

@@ -148,6 +148,10 @@ static const struct sl_every_case cases[] = {
      .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .seed = 80},
      .options = "--model gat --residual identity --jump concat --norm-layers row --layers 3 "
                 "--heads 3 --hidden 32 --dropout 0.25"},
+    {.name = "attention, identity residual after an encoder",
+     .fixture = {SL_EVERY_DENSE, .vertices = 61, .degree = 4, .isolated = 3, .seed = 84},
+     .options = "--model gat --encoder linear --residual identity --layers 3 --heads 3 --hidden 5 "
+                "--dropout 0.25"},
     {.name = "identity residual, sum of outputs, GEMM first",
      .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .isolated = 3,
                  .seed = 81},

@@ -81,15 +81,9 @@ def draw_graph(r, starling, folder):
     return path
 
 
-MODELS = ("gcn", "gcn", "gcn --norm row", "sage", "sage --aggregator gcn", "sage --aggregator sum", "sage --aggregator max",
-          "sage --aggregator min", "gat --heads 2", "gat --heads 4 --out-heads 2", "resgcn", "resgcn --block-norm batch", "gin",
-          "sgc --hops 2", "appnp --hops 3", "jknet", "gcn --norm-layers row", "gcn --residual linear", "gcn --norm-layers batch",
-          "gcn --residual linear --norm-layers batch --classifier linear", "sage --norm-layers row",
-          "sage --aggregator max --norm-layers batch", "gat --heads 2 --norm-layers row", "gin --norm-layers batch",
-          "gcn --encoder linear --activation elu", "gat --heads 2 --residual linear --classifier linear --norm-layers batch",
-          "gat --heads 2 --encoder linear --activation relu", "sage --encoder linear --activation elu --classifier linear",
-          "gin --encoder linear", "gcn --residual identity --encoder linear --jump sum", "sage --jump concat --norm-layers row",
-          "gat --heads 2 --residual identity --jump sum", "sage --residual identity --classifier linear", "jknet --encoder linear")
+MODELS = ("gcn", "gcn", "gcn", "gcn --norm row", "sage", "sage", "sage --aggregator gcn", "sage --aggregator sum",
+          "sage --aggregator max", "sage --aggregator min", "gat --heads 2", "gat --heads 2", "gat --heads 4 --out-heads 2", "resgcn",
+          "resgcn --block-norm batch", "gin", "sgc --hops 2", "appnp --hops 3", "jknet")
 ANY = ((0.3, "--input-dropout 0"), (0.2, "--no-bias"), (0.2, "--clip-norm 0.1"), (0.2, "--no-cache-aggregate"), (0.1, "--schedule cosine"),
        (0.4, "--product-order gemm", "--product-order spmm"), (0.2, "--feature-form csr", "--feature-form dense"),
        (0.2, "--normalize-features l1", "--normalize-features l2"), (0.2, "--weight-decay-all"), (0.3, "--balance rows"),
@@ -105,15 +99,32 @@ def maybe(r, chance, *choices):
     return r.choice(choices).split() if r.random() < chance else []
 
 
+def draw_blocks(r, model):
+    """Draw what stands before, in and after the layers of a model."""
+    name = model.split()[0]
+    if name not in ("gcn", "sage", "gat", "gin", "jknet") or r.random() < 0.3:
+        return []
+    o = maybe(r, 0.3, "--encoder linear") + maybe(r, 0.3, "--activation elu", "--activation relu")
+    o += maybe(r, 0.4, "--norm-layers row", "--norm-layers batch")
+    if name in ("gcn", "sage", "gat") and "--out-heads" not in model:
+        o += maybe(r, 0.3, "--classifier linear") + maybe(r, 0.3, "--jump concat", "--jump sum")
+    linear = name in ("gcn", "jknet") or (name == "gat" and {"--classifier", "--jump"} & set(o))
+    if name != "gin":
+        o += maybe(r, 0.4, "--residual identity", *(["--residual linear"] if linear else []))
+    return o
+
+
 def draw_training(r, graph):
     """Draw options that one rank has, too: the model and the training."""
     model, kind = r.choice(MODELS), r.random()
     o = f"--model {model} --hidden {r.choice((4, 7, 16))} --layers {r.choice('1223334')} --seed {r.randrange(1000)}".split()
     o += f"--epochs {EPOCHS} --eval-every 2 --patience 0 --dropout {r.choice((0, 0.3, 0.5))} --tiles {r.choice('1235679')}".split()
     # Adam divides a gradient by its size: where bfloat16 rounds a small one to the other sign, a weight goes the other way.
-    narrow = "gat" not in model and r.random() < 0.2
-    o += f"--optimizer {'sgd --precision bf16' if narrow else r.choice(('sgd', 'adam', 'adamw'))}".split()
-    o += [word for chance, *choices in ANY for word in maybe(r, chance, *choices)]
+    # So it is where a norm of the columns of a sub-model's one unit takes out what a weight does.
+    narrow, blocks = "gat" not in model and r.random() < 0.2, draw_blocks(r, model)
+    alone = "batch" in blocks and 0.25 <= kind < 0.45
+    o += f"--optimizer {'sgd --precision bf16' if narrow else 'sgd' if alone else r.choice(('sgd', 'adam', 'adamw'))}".split()
+    o += [word for chance, *choices in ANY for word in maybe(r, chance, *choices)] + blocks
     if "numbers" not in graph:
         o += maybe(r, 0.15, "--class-weights balanced") + maybe(r, 0.1, "--label-smoothing 0.1")
         o += maybe(r, 1 if "rmat" in graph else 0.1, "--split 40/30/30")
@@ -168,7 +179,7 @@ def execute(starling, ranks, words, seconds):
     done = subprocess.run(["timeout", "-k", "5", str(seconds), *launch, starling, *words], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)
     said = re.sub(r"-{60,}\n(.*\n)*?-{60,}\n", "", done.stderr)  # without the launcher's words
-    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("starling: note: ")]
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("starling: note: ", "[warn] Epoll"))]
     if done.returncode and (done.returncode > 2 or len(lines) != 1 or not lines[0].startswith("starling: ")):
         raise Failure(f"exit status {done.returncode}: {done.stderr[-2000:]}")
     return lines[0] if done.returncode else None

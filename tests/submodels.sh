@@ -476,6 +476,7 @@ for norm in row batch; do
 done
 whole=yes
 check "evaluation of the whole: attention after an encoder" wide encoder 1 --model gat --hidden 100 --encoder linear --epochs 2
+check "evaluation of the whole: a jump over attention" wide jump 1 --model gat --hidden 100 --jump concat --epochs 2
 check "evaluation of the whole: an identity residual" wide identity 2 --layers 3 --hidden 800 --distribution 1d --residual identity \
     --epochs 2
 check "evaluation of the whole: a residual of attention" wide residual 1 --model gat --hidden 100 --residual linear \

@@ -111,13 +111,15 @@ const struct sl_option sl_config_options[] = {
      MODEL},
     {"norm-layers", SL_OPTION_KIND, FIELD(network.norm_layers), "none", 0, 0, "none|row|batch",
      "KIND",
-     "with --model gcn, sage, gat and gin: what hidden layers normalise before their activation; "
+     "with --model gcn, sage, gat, gin and jknet: what hidden layers normalise before their "
+     "activation; "
      "row: the values of a vertex (LayerNorm); batch: a value of all vertices (BatchNorm)",
      MODEL, find_norm},
     {"residual", SL_OPTION_CHOICE, FIELD(network.residual), "none", 0, 0, SL_CHOICES(SL_RESIDUALS),
      "KIND",
-     "what layers add to their sums. identity: a vertex's own values, where layers keep their "
-     "width (gcn, sage, gat). linear: a product of them (gcn, and gat with --classifier or --jump)",
+     "what layers add to their sums. identity: a vertex's own values, in hidden layers but the "
+     "first (gcn, sage, gat, jknet). linear: a product of them (gcn, jknet, and gat with "
+     "--classifier or --jump)",
      MODEL},
     {"jump", SL_OPTION_CHOICE, FIELD(network.jump), "none", 0, 0, SL_CHOICES(SL_JUMPS), "KIND",
      "with --model gcn, sage and gat: all --layers layers are hidden ones, and a linear layer "

@@ -277,6 +277,12 @@ int sl_config_check(const struct sl_config *config)
                         "--residual linear: --model %s has a weight for a vertex's own values "
                         "already (expected none or identity)",
                         config->network.model->name);
+    const bool last_hidden = sl_config_classifies(config) || config->network.model->inner;
+    if (sl_config_residual(config) == SL_RESIDUAL_IDENTITY && !sl_config_encodes(config) &&
+        config->network.layers - !last_hidden < 2)
+        return sl_error(SL_ERR_USAGE,
+                        "--residual identity: no hidden layer follows the first, which changes the "
+                        "width (expected more --layers, or --encoder linear)");
     const char *one_order = sl_config_norm_layer(config) ? "norm-layers"
                             : sl_config_residual(config) ? "residual"
                             : sl_config_jumps(config)    ? "jump"

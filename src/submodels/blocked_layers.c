@@ -77,11 +77,14 @@ static bool is_separable_layer(const struct sl_layer_list *list, int l)
            (shape->back == 0 || (!last && l - shape->back == sl_blocked_layer_before(list, l)));
 }
 
+/* Attention writes into its projection, so one layer alone may read a block of its output. */
 static bool is_separable(const struct sl_layer_list *list)
 {
     bool all = list->count > 1;
     for (int l = 0; all && l < list->count; l++)
-        all = is_separable_layer(list, l);
+        all =
+            is_separable_layer(list, l) && !(sl_blocked_attends(&list->layer[l]) &&
+                                             sl_blocked_inputs(&list->layer[list->count - 1]) > 1);
     return all;
 }
 
