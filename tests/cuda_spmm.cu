@@ -405,6 +405,9 @@ static void check_epilogue(int64_t rows, int64_t cols, int steps, layout how, ki
     for (int64_t r = 0; r < rows && steps & ELU; r++)
         for (int64_t j = 0; j < cols; j++)
             size(r, j) = std::fabs(size(r, j)) + 8.0f; /* e^x - 1, after and dropout */
+    for (int64_t r = 0; r < rows && (steps & ELU_BACK) && (steps & AFTER); r++)
+        for (int64_t j = 0; j < cols; j++)
+            size(r, j) = std::fabs(size(r, j)) + 1.0f; /* 1 + elu_back · mask may cancel */
     const matrix got = apart ? dz.download() : dsum.download(),
                  want = apart ? want_z.result() : want_sum.result();
     if (k == INTEGERS)
