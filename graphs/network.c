@@ -206,7 +206,7 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
     return 0;
 }
 
-/* Cut the output as the next layer cuts its own, which the next layer adds to it. */
+/* Cut the layer's output as the next layer cuts its output. The next layer adds the two. */
 static int cut_as_next(struct sl_layer *layer, const struct sl_grid *grid)
 {
     const struct sl_layer_shape *next = &(layer->model + 1)->shape;
@@ -218,8 +218,8 @@ static int cut_as_next(struct sl_layer *layer, const struct sl_grid *grid)
 }
 
 /* Cut the layer's columns: the input as the output of the layer before. A layer without products
- * keeps this cut, which attention makes between heads. So does a layer before attention that adds
- * its input. */
+ * keeps this cut, which attention makes between heads. A layer has the cut of the attention that
+ * adds the layer's output. */
 static int cut_layer(struct sl_layer *layer, const struct sl_distribution *d)
 {
     const int columns = d->grid.columns;

@@ -105,26 +105,23 @@ const struct sl_option sl_config_options[] = {
      MODEL},
     {"activation", SL_OPTION_CHOICE, FIELD(network.activation), "auto", 0, 0,
      SL_CHOICES(SL_ACTIVATIONS), "NAME",
-     "with --model gcn, sage, gat and gin: activation of the hidden layers; auto: elu for gat, "
-     "relu "
-     "for all others",
+     "with --model gcn, sage, gat, gin and jknet: activation of the hidden layers; auto: elu for "
+     "gat, relu for all others",
      MODEL},
     {"norm-layers", SL_OPTION_KIND, FIELD(network.norm_layers), "none", 0, 0, "none|row|batch",
      "KIND",
-     "with --model gcn, sage, gat, gin and jknet: what hidden layers normalise before their "
-     "activation; "
-     "row: the values of a vertex (LayerNorm); batch: a value of all vertices (BatchNorm)",
+     "with --model gcn, sage, gat, gin and jknet: norm before the activation of hidden layers. "
+     "row: of the values of a vertex (LayerNorm). batch: of a value of all vertices (BatchNorm)",
      MODEL, find_norm},
     {"residual", SL_OPTION_CHOICE, FIELD(network.residual), "none", 0, 0, SL_CHOICES(SL_RESIDUALS),
      "KIND",
-     "what layers add to their sums. identity: a vertex's own values, in hidden layers but the "
-     "first (gcn, sage, gat, jknet). linear: a product of them (gcn, jknet, and gat with "
-     "--classifier or --jump)",
+     "with --model gcn, sage, gat and jknet: terms that hidden layers add to their sums. identity: "
+     "a vertex's own values, but in the first layer. linear: a product of these values in every "
+     "layer; sage does not take it, gat takes it with --classifier or --jump",
      MODEL},
     {"jump", SL_OPTION_CHOICE, FIELD(network.jump), "none", 0, 0, SL_CHOICES(SL_JUMPS), "KIND",
-     "with --model gcn, sage and gat: all --layers layers are hidden ones, and a linear layer "
-     "reads "
-     "the outputs of all of them, side by side (concat) or their sum (jumping knowledge)",
+     "with --model gcn, sage and gat: a linear layer reads the outputs of all --layers layers, "
+     "side by side (concat) or their sum (jumping knowledge)",
      MODEL},
     {"classifier", SL_OPTION_CHOICE, FIELD(network.classifier), "none", 0, 0,
      SL_CHOICES(SL_CLASSIFIERS), "KIND",
