@@ -40,11 +40,11 @@ warnings.filterwarnings("ignore")
 try:
     import dgl
     import dgl.function as fn
-    from dgl.nn import GATConv as DglGATConv
+    from dgl.nn import GATConv as DglGATConv, GATv2Conv as DglGATv2Conv
 except ImportError:
     dgl = None
 from torch_geometric import EdgeIndex
-from torch_geometric.nn import GATConv
+from torch_geometric.nn import GATConv, GATv2Conv, TransformerConv
 from torch_geometric.utils import scatter
 
 DENSE_BYTES = 1 << 30  # features above this many bytes stay CSR
@@ -110,7 +110,7 @@ class Dataset:
             looped = self.graph + loops
             scale = sp.diags(np.asarray(looped.sum(1)).ravel() ** -0.5)
             return (scale @ looped @ scale).tocsr().astype(np.float32)
-        return (self.graph + loops).tocsr() if model in ("gat", "gin") else self.graph
+        return (self.graph + loops).tocsr() if model in ("gat", "gatv2", "gin") else self.graph
 
 
 class Linear(torch.nn.Module):
@@ -253,18 +253,66 @@ class DglGat(torch.nn.Module):
         return self.conv(self.graph, self.linear(h)).flatten(1)
 
 
+class Pick(torch.nn.Module):
+    """Takes the place of one of a layer's products, which are made before."""
+
+    def __init__(self, which):
+        super().__init__()
+        self.which = which
+
+    def forward(self, products):
+        return products[self.which]
+
+
+class PygPair(torch.nn.Module):
+    """PyG's GATv2Conv or TransformerConv on a pair of rows per edge; the latter without a product of
+    the vertex's own values."""
+
+    def __init__(self, adjacency, inputs, outputs, options, last):
+        super().__init__()
+        heads = 1 if last else options.heads
+        if options.model == "gatv2":
+            self.names = ("lin_l", "lin_r")
+            self.conv = GATv2Conv(inputs, outputs, heads=heads, concat=not last, add_self_loops=False)
+        else:
+            self.names = ("lin_key", "lin_value", "lin_query")
+            self.conv = TransformerConv(inputs, outputs, heads=heads, concat=not last,
+                                        root_weight=False)
+        for which, name in enumerate(self.names):
+            setattr(self.conv, name, torch.nn.Identity() if len(self.names) == 2 else Pick(which))
+        self.linear = torch.nn.ModuleList(Linear(inputs, outputs * heads, True) for _ in self.names)
+        self.edges = adjacency.edges.as_tensor()
+
+    def forward(self, h):
+        products = tuple(linear(h) for linear in self.linear)
+        return self.conv(products if len(products) == 2 else (products, products), self.edges)
+
+
+class DglGatv2(torch.nn.Module):
+    def __init__(self, adjacency, inputs, outputs, options, last):
+        super().__init__()
+        heads = 1 if last else options.heads
+        self.conv = DglGATv2Conv((inputs, inputs), outputs, heads)
+        self.linear = torch.nn.ModuleList(Linear(inputs, outputs * heads, True) for _ in range(2))
+        self.conv.fc_src = self.conv.fc_dst = torch.nn.Identity()
+        self.graph = adjacency.graph
+
+    def forward(self, h):
+        return self.conv(self.graph, tuple(linear(h) for linear in self.linear)).flatten(1)
+
+
 class Stack(torch.nn.Module):
     """Layers with activations and dropout between them."""
 
     def __init__(self, kind, adjacency, data, options):
         super().__init__()
-        heads = options.heads if options.model == "gat" else 1
+        heads = options.heads if options.model in ATTENTION else 1
         dims = [data.width] + [options.hidden * heads] * (options.layers - 1)
         outs = [options.hidden] * (options.layers - 1) + [data.classes]
         self.layers = torch.nn.ModuleList(
             kind(adjacency, a, b, options, i == options.layers - 1)
             for i, (a, b) in enumerate(zip(dims, outs)))
-        self.activation = F.elu if options.model == "gat" else F.relu
+        self.activation = F.elu if options.model in ATTENTION else F.relu
 
     def forward(self, h):
         for i, layer in enumerate(self.layers):
@@ -298,7 +346,8 @@ class ResGcn(torch.nn.Module):
 
 ADJACENCIES = {"torch": TorchAdjacency, "PyG": PygAdjacency, "DGL": DglAdjacency}
 KINDS = {"gcn": Gcn, "resgcn": Gcn, "sage": Sage, "gin": Gin}
-ATTENTION = {"PyG": PygGat, "DGL": DglGat}
+ATTENTION = {"gat": {"PyG": PygGat, "DGL": DglGat}, "gatv2": {"PyG": PygPair, "DGL": DglGatv2},
+             "transformer": {"PyG": PygPair}}
 
 
 class Peer:
@@ -306,7 +355,7 @@ class Peer:
 
     def __init__(self, name, data, options):
         self.data, self.options = data, options
-        kind = KINDS.get(options.model) or ATTENTION[name]
+        kind = KINDS.get(options.model) or ATTENTION[options.model][name]
         adjacency = ADJACENCIES[name](data.adjacency(options.model), data.device)
         self.net = (ResGcn if options.model == "resgcn" else Stack)(kind, adjacency, data, options)
         self.net.to(data.device)
@@ -432,8 +481,9 @@ class Starling:
             "--device", data.device]
         if options.model == "sage":
             self.command += ["--aggregator", options.aggregator]
-        if options.model == "gat":
-            self.command += ["--heads", str(options.heads), "--out-heads", "1"]
+        if options.model in ATTENTION:
+            self.command += ["--heads", str(options.heads), "--out-heads", "1",
+                             "--attention-dropout", "0", "--residual", "none"]
         if options.clusters:
             self.command += ["--batches", "clusters:" + options.clusters]
         if options.instructions:
@@ -457,7 +507,7 @@ def compare(program, directory, options):
         contestants["PyG"] = PygClusters(data, options)
     else:
         for name in ADJACENCIES:
-            if (name in ATTENTION or options.model != "gat") and (
+            if name in ATTENTION.get(options.model, ADJACENCIES) and (
                     name != "DGL" or dgl and options.device == "cpu"):
                 try:
                     contestants[name] = Peer(name, data, options)
@@ -484,7 +534,7 @@ def main():
         description="Seconds per epoch of the same model in Starling and its peers, in turn.")
     parser.add_argument("program", metavar="STARLING")
     parser.add_argument("datasets", metavar="DATASET", nargs="+")
-    parser.add_argument("--model", default="gcn", choices=["gcn", "sage", "gat", "gin", "resgcn"])
+    parser.add_argument("--model", default="gcn", choices=[*KINDS, *ATTENTION])
     parser.add_argument("--aggregator", default="mean", choices=["mean", "max"])
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--layers", type=int, default=2)

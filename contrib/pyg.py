@@ -3,7 +3,7 @@
 
 Usage: contrib/pyg.py logits CHECKPOINT DATASET LOGITS.npy
            apply a checkpoint of `starling train` in PyG
-       contrib/pyg.py train DATASET CHECKPOINT LOGITS.npy [--model gcn|sage|gat] [--OPTION ...]
+       contrib/pyg.py train DATASET CHECKPOINT LOGITS.npy [--model gcn|sage|gat|gatv2|transformer] [--OPTION ...]
            train in PyG; write a checkpoint for `starling predict`, and PyG's logits
        contrib/pyg.py compare LOGITS.npy LOGITS.npy
            print the largest difference; fail where it is above 1e-4
@@ -31,7 +31,7 @@ FORMAT = "starling-checkpoint-1"
 TOLERANCE = 1e-4
 DEFAULTS = {"model": "gcn", "aggregator": "mean", "layers": 2, "hidden": 64, "bias": True,
             "norm": "sym", "normalize-features": "none", "heads": 8,
-            "out-heads": 1}  # of `starling train`
+            "out-heads": 1, "residual": "none"}  # of `starling train`
 
 
 class Kind(NamedTuple):
@@ -53,10 +53,16 @@ SAGE = Kind("GraphSAGE", lambda c: {"aggr": c["aggregator"]},
 GAT = Kind("GAT", lambda c: {"heads": c["heads"], "act": "elu", "add_self_loops": False},
            {"lin.weight": "lin.weight", "att_src": "att_src", "att_dst": "att_dst", "bias": "bias"},
            True)
+GATV2 = Kind("GAT", lambda c: {**GAT.options(c), "v2": True},
+             {**{f"lin_{end}.{part}": f"lin_{end}.{part}" for end in "lr" for part in ("weight", "bias")},
+              "att": "att", "bias": "bias"}, True)
+TRANSFORMER = Kind("Transformer", lambda c: {"heads": c["heads"], "out_heads": c["out-heads"], "act": "elu"},
+                   {f"lin_{matrix}.{part}": f"lin_{matrix}.{part}" for matrix in ("key", "value", "query", "skip")
+                    for part in ("weight", "bias")}, False)
 # A new model is a line here: --model and --aggregator.
 KINDS = {("gcn", None): GCN, ("sage", "gcn"): SAGE_GCN, ("sage", "mean"): SAGE,
          ("sage", "sum"): SAGE, ("sage", "max"): SAGE, ("sage", "min"): SAGE,
-         ("gat", None): GAT}
+         ("gat", None): GAT, ("gatv2", None): GATV2, ("transformer", None): TRANSFORMER}
 
 
 def find_kind(config):
@@ -66,7 +72,11 @@ def find_kind(config):
         sys.exit(f"pyg.py: no model of PyG for {key} (expected one of {list(KINDS)})")
     if config.get("precision") == "bf16":
         sys.exit("pyg.py: the model was trained with --precision bf16 (expected fp32)")
-    if model == "gat" and config["out-heads"] != config["heads"]:
+    if model == "transformer" and config["residual"] != "linear":
+        sys.exit(f"pyg.py: --residual {config['residual']}: PyG's layers have --residual linear")
+    if model != "transformer" and config["residual"] != "none":
+        sys.exit(f"pyg.py: --residual {config['residual']}: PyG's models have none (expected none)")
+    if model in ("gat", "gatv2") and config["out-heads"] != config["heads"]:
         sys.exit(f"pyg.py: --out-heads {config['out-heads']}: PyG's GAT has --heads "
                  f"{config['heads']} in all layers (expected the same)")
     return KINDS[key]
@@ -141,17 +151,33 @@ class Dataset:
 # ---- Models ----
 
 
+def make_transformer():
+    """PyG has layers of graph transformers, but no model of them."""
+    class Transformer(torch_geometric.nn.models.basic_gnn.BasicGNN):
+        supports_edge_weight, supports_edge_attr = False, False
+
+        def init_conv(self, width, columns, heads, out_heads, **options):
+            last = getattr(self, "_is_conv_to_out", False)
+            return torch_geometric.nn.TransformerConv(
+                width, columns if last else columns // heads, heads=out_heads if last else heads,
+                concat=not last, **options)
+    return Transformer
+
+
 def make_model(kind, config, width, classes):
-    model = getattr(torch_geometric.nn, kind.model)
-    hidden = config["hidden"] * (config["heads"] if kind is GAT else 1)
+    model = make_transformer() if kind is TRANSFORMER else getattr(torch_geometric.nn, kind.model)
+    hidden = config["hidden"] * (config["heads"] if kind in (GAT, GATV2, TRANSFORMER) else 1)
     return model(width, hidden, config["layers"], classes, bias=config["bias"],
                  **kind.options(config))
 
 
 def operands(kind, config, data, moments=None):
     row_norm = config["model"] == "gcn" and config["norm"] == "row"
-    return (data.features(config["normalize-features"], moments),
-            data.adjacency(kind.loops, row_norm))
+    adjacency = data.adjacency(kind.loops, row_norm)
+    if kind is TRANSFORMER:  # TransformerConv adds the values of a CSR tensor to its messages
+        rows = torch.repeat_interleave(torch.arange(data.n), adjacency.crow_indices().diff())
+        adjacency = torch.stack([adjacency.col_indices(), rows])
+    return data.features(config["normalize-features"], moments), adjacency
 
 
 def tensor_name(kind, parameter):
@@ -220,8 +246,11 @@ def apply_checkpoint(args):
 def train(args):
     torch.manual_seed(args.seed)
     config = {name: vars(args)[name.replace("-", "_")] for name in DEFAULTS}
-    if config["model"] == "gat":
+    if config["model"] in ("gat", "gatv2"):
         config["out-heads"] = config["heads"]
+    if config["model"] == "transformer" and not args.residual:
+        config["residual"] = "linear"
+    config["residual"] = config["residual"] or "none"
     kind, data = find_kind(config), Dataset(args.dataset)
     x, adjacency = operands(kind, config, data)
     vertices, labels = data.training_labels()
@@ -264,15 +293,17 @@ def parse():
     command = commands.add_parser("train")
     for name in ("dataset", "checkpoint", "logits"):
         command.add_argument(name)
-    command.add_argument("--model", choices=("gcn", "sage", "gat"))
+    command.add_argument("--model", choices=("gcn", "sage", "gat", "gatv2", "transformer"))
     command.add_argument("--aggregator", choices=("gcn", "mean", "sum", "max", "min"))
     command.add_argument("--norm", choices=("sym", "row"))
     command.add_argument("--normalize-features", choices=("none", "l1", "l2"))
+    command.add_argument("--residual", choices=("none", "linear"))
     command.add_argument("--bias", action=argparse.BooleanOptionalAction)
     for name in ("--layers", "--hidden", "--heads", "--out-heads", "--epochs", "--seed"):
         command.add_argument(name, type=int)
     command.set_defaults(**{name.replace("-", "_"): value for name, value in DEFAULTS.items()},
                          epochs=200, seed=0)
+    command.set_defaults(residual=None)  # the model's
     command.add_argument("--lr", type=float, default=0.01)
     command.set_defaults(run=train)
     command = commands.add_parser("compare")

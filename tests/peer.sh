@@ -190,6 +190,11 @@ for model in "gat --heads 3 --out-heads 3 --layers 3" "gat --heads 1 --layers 2 
     both_ways "$T/plain" --model $model --hidden 5
 done
 both_ways "$karate" --model gat --heads 8 --out-heads 8 --hidden 8
+for model in "gatv2 --heads 3 --out-heads 3 --layers 3" "gatv2 --heads 1 --layers 2 --no-bias" "gatv2 --heads 2 --out-heads 2 --layers 1" \
+    "transformer --heads 3 --layers 3" "transformer --heads 1 --layers 1" \
+    "transformer --heads 2 --layers 2 --no-bias"; do
+    both_ways "$T/plain" --model $model --hidden 5
+done
 both_ways "$T/full" --model gcn --layers 1 --normalize-features l2
 both_ways "$T/plain" --model sage --layers 4 --normalize-features l1
 both_ways "$karate" --model sage --aggregator max
