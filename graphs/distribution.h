@@ -12,9 +12,17 @@
 #include "graphs/reducer.h"
 #include "graphs/ring.h"
 
+/* Ways of a walk. */
+enum sl_walk_way {
+    SL_WALK_FORWARD,
+    SL_WALK_BACK,  /* aggregates gradients, with the transpose of A */
+    SL_WALK_AGAIN, /* follows a walk back, whose first moved matrix is now the last operand of rows,
+                      and goes along A once more */
+};
+
 /* The place of an aggregation in a training run. */
 struct sl_walk_step {
-    bool back;  /* aggregates gradients */
+    enum sl_walk_way way;
     int number; /* the aggregation's number in its training step, from 0; -1: outside of a training
                    step */
     int64_t before; /* training steps before this step, without exact ones */

@@ -350,9 +350,11 @@ int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_dist
     if (halo != last || row != last_row)
         add_packed(&gone, last, rt->rank, d->ranks);
     const struct sl_cover *cover = halo->cover;
-    int64_t results = cover ? (cover->received[rt->rank] + cover->sent[rt->rank]) * now->state : 0;
-    if (last->cover && (halo != last || now->state != before->state))
-        results += last->cover->sent[rt->rank] * before->state;
+    const int64_t result = now->state + now->operands,
+                  last_result = before->state + before->operands;
+    int64_t results = cover ? (cover->received[rt->rank] + cover->sent[rt->rank]) * result : 0;
+    if (last->cover && (halo != last || result != last_result))
+        results += last->cover->sent[rt->rank] * last_result;
     return (rt->stages > 1 ? come.all : come.largest) + go.all + gone.all + results;
 }
 

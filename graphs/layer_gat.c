@@ -16,10 +16,9 @@
 #include <string.h>
 
 #include "codelets/attention_rows.h"
-#include "codelets/paste.h"
 #include "core/error.h"
-#include "core/memory.h"
 #include "graphs/layer.h"
+#include "graphs/layer_heads.h"
 #include "graphs/reach.h"
 
 /* A part of a layer: each of the ranks that share rows has one part. */
@@ -85,24 +84,6 @@ static int gat_cut(const struct sl_layer_shape *shape, const struct sl_grid *gri
 
 /* ---- Plan ---- */
 
-static int create_weights(const struct sl_network *net, const struct sl_layer *layer,
-                          struct sl_tile *weights)
-{
-    const int64_t count = layer->in * layer->columns.product;
-    float *memory = net->rt->plans ? NULL : sl_memory_alloc((size_t)count * sizeof *memory);
-    *weights = (struct sl_tile){.memory = memory,
-                                .rows = layer->in,
-                                .cols = layer->columns.product,
-                                .ld = layer->columns.product,
-                                .element_size = sizeof *memory,
-                                .tag = -1,
-                                .owner = net->rt->rank,
-                                .place = -1.0f};
-    return memory || net->rt->plans
-               ? 0
-               : sl_error(SL_ERR_SYSTEM, "no memory for %lld weights", (long long)count);
-}
-
 static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int own)
 {
     const struct sl_layer_shape *shape = &layer->model->shape;
@@ -155,41 +136,6 @@ static int create_matrices(struct sl_network *net, struct sl_layer *layer, struc
     return code;
 }
 
-/* Make the layer of V. */
-static void create_residual(struct sl_layer *layer, struct gat *gat)
-{
-    gat->residual = (struct sl_layer){
-        .kind = &sl_layer_linear,
-        .reducer = layer->reducer,
-        .index = layer->index,
-        .input_order = layer->input_order,
-        .in = layer->in,
-        .out = layer->out,
-        .last = layer->last,
-        .dropout = layer->dropout,
-        .inputs = 1,
-        .columns = {.in_cut = layer->columns.in_cut,
-                    .out_cut = layer->columns.out_cut,
-                    .product = layer->out,
-                    .product_cut = layer->columns.out_cut},
-        .model = layer->model,
-        .order = SL_GEMM_FIRST,
-        .output = {.type = layer->output.type},
-    };
-    layer->beside = &gat->residual;
-}
-
-static int check(const struct sl_network *net, const struct sl_layer *layer)
-{
-    if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1)
-        return sl_error(SL_ERR_SYSTEM, "attention on bfloat16 or two orders");
-    if (!layer->last && net->model->layer[layer->index + 1].shape.kind->scaled_input)
-        return sl_error(SL_ERR_SYSTEM, "a layer that scales its input after attention");
-    if (layer->kind->splits && layer->model->shape.mean)
-        return sl_error(SL_ERR_SYSTEM, "a residual of the mean of heads");
-    return 0;
-}
-
 static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const struct sl_grid *grid = &net->graph->distribution->grid;
@@ -198,26 +144,20 @@ static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     layer->own = gat;
     if (!gat)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
-    int code = check(net, layer);
+    int code = sl_heads_check(net, layer);
     layer->order = SL_GEMM_FIRST;
     layer->back.gradient_factor = SL_ROW_NONE;
     if (!code)
         code = create_parts(layer, gat, grid->columns, sl_grid_column(grid, net->rt->rank));
     if (!code)
-        code = create_weights(net, layer, &gat->weights);
+        code = sl_heads_create_weights(net, layer, &gat->weights);
     layer->columns.weights = &gat->weights;
     if (!code)
         code = sl_tile_create(net->rt, &gat->gradient, layer->model->parameters.rows,
                               layer->model->parameters.cols, sizeof(float), 0);
     if (!code)
         code = create_matrices(net, layer, gat);
-    if (layer->kind->splits)
-        create_residual(layer, gat);
-    if (!code && layer->index > 0 && (layer->kind->splits || sl_layer_leaves_sums(net, layer)))
-        code = sl_network_plan_scratch_cut(net, 0, layer->columns.in_cut, SL_SLOT_GRADIENT);
-    if (!code)
-        code = sl_layer_plan_aggregations(net, layer);
-    return code ? code : sl_layer_plan_dropped(net, layer);
+    return code ? code : sl_heads_plan(net, layer, &gat->residual);
 }
 
 static void gat_destroy(struct sl_layer *layer)
@@ -312,7 +252,7 @@ void sl_gat_attend(struct sl_network *net, struct sl_layer *layer, bool training
         sl_submit_attention_scores(net->rt, &attention, &net->graph->scales[0][i],
                                    sl_matrix_tile(projected, i, c),
                                    sl_matrix_tile(&gat->scores, i, c));
-    sl_network_walk(net, layer, false,
+    sl_network_walk(net, layer, SL_WALK_FORWARD,
                     &(struct sl_reduction){.moved = {projected},
                                            .row = {&gat->scores},
                                            .out = {&gat->state},
@@ -333,14 +273,10 @@ static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         sl_layer_drop_input(net, layer, training);
     sl_network_take(net, &gat->projected, sl_reach_of_input(layer));
     sl_gat_project(net, layer, training, false, &gat->projected);
-    if (!layer->beside) {
-        sl_gat_attend(net, layer, training, &gat->projected, &finish, &layer->output);
-        return;
-    }
-    const struct sl_product_input own = sl_layer_product_input(net, layer, training);
     const struct sl_epilogue_tiles none = SL_EPILOGUE_NONE;
-    sl_gat_attend(net, layer, training, &gat->projected, &none, &layer->output);
-    sl_product(net, layer->beside, &own, &layer->output, &finish, &layer->output);
+    sl_gat_attend(net, layer, training, &gat->projected, layer->beside ? &none : &finish,
+                  &layer->output);
+    sl_heads_add_residual(net, layer, training, &finish);
 }
 
 /* ---- Backward ---- */
@@ -361,7 +297,7 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
         sl_submit_attention_gradient(net->rt, &attention, sl_matrix_tile(g, i, c),
                                      sl_matrix_tile(&gat->state, i, c),
                                      sl_matrix_tile(gradient, i, c));
-    sl_network_walk(net, layer, true,
+    sl_network_walk(net, layer, SL_WALK_BACK,
                     &(struct sl_reduction){.moved = {gradient, &gat->scores},
                                            .row = {&gat->projected},
                                            .out = {to},
@@ -376,28 +312,7 @@ static struct sl_matrix *gat_backward(struct sl_network *net, struct sl_layer *l
                                       struct sl_matrix *g)
 {
     sl_layer_drop_again(net, layer);
-    const struct sl_product_input input = sl_layer_product_input(net, layer, true);
-    const struct sl_matrix *v = walk_back(net, layer, g);
-    const bool first = layer->index == 0, sums = !first && sl_layer_leaves_sums(net, layer);
-    struct sl_matrix *d = NULL;
-    if (sums || (layer->beside && !first))
-        d = sl_network_scratch_cut(net, 0, layer->columns.in_cut, SL_SLOT_GRADIENT,
-                                   sl_reach_of_input(layer));
-    if (layer->beside)
-        sl_product_back(net, layer->beside,
-                        &(struct sl_product_gradient){.h = &input, .v = g, .y = d});
-    struct sl_product_gradient back = {.h = &input, .v = v, .g = g};
-    const struct sl_epilogue_tiles finish =
-        first ? SL_EPILOGUE_NONE : sl_layer_activation_back(net, layer);
-    if (!first) {
-        back.added = layer->beside ? d : NULL;
-        back.epilogue = sums ? NULL : &finish;
-        back.mask = sums ? NULL : sl_layer_mask(layer);
-        back.y = sums ? d : &(layer - 1)->output;
-    }
-    sl_product_back(net, layer, &back);
-    sl_layer_add_gradient(net, layer, g, back.y);
-    return back.y;
+    return sl_heads_products_back(net, layer, walk_back(net, layer, g), g, false);
 }
 
 static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer *layer,
@@ -407,10 +322,7 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
     for (int p = 0; p < gat->parts; p++)
         sl_submit_attention_weights_back(net->rt, &gat->part[p].attention, &gat->part[p].shape,
                                          p > 0, &layer->model->parameters, summed, &gat->gradient);
-    if (layer->beside)
-        sl_submit_paste(net->rt,
-                        &(struct sl_paste_tiles){.x = sl_product_sum_gradients(net, layer->beside),
-                                                 .y = &gat->gradient});
+    sl_heads_residual_back(net, layer, &gat->gradient);
     return &gat->gradient;
 }
 

@@ -117,7 +117,7 @@ static void aggregate(struct sl_network *net, struct sl_layer *layer, const stru
         sl_network_take(net, &layer->argmax, layer->rows.hops);
     if (has_argmax(layer))
         sl_network_walk(
-            net, layer, false,
+            net, layer, SL_WALK_FORWARD,
             &(struct sl_reduction){.moved = {h}, .out = {&layer->aggregated, &layer->argmax}});
     else if (layer->order == SL_SPMM_FIRST)
         sl_network_aggregate(net, layer, false, h, &mean, NULL, &layer->aggregated);
@@ -217,7 +217,7 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
         net, layer,
         &(struct sl_product_gradient){.h = &neighbours, .v = g, .epilogue = &mean, .y = du});
     if (has_argmax(layer))
-        sl_network_walk(net, layer, true,
+        sl_network_walk(net, layer, SL_WALK_BACK,
                         &(struct sl_reduction){.moved = {du, &layer->argmax},
                                                .row = {sl_layer_dense_input(net, layer, true)},
                                                .out = {d}});

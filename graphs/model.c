@@ -26,9 +26,21 @@ bool sl_layer_shape_whole(const struct sl_layer_shape *shape)
     return shape->kind->weights == 0 || shape->kind->own;
 }
 
+/* Return how many of the vectors are biases of weights. */
+static int biases_of(const struct sl_layer_kind *kind)
+{
+    return kind->biases ? kind->weights - kind->splits : 0;
+}
+
+int sl_layer_shape_vectors(const struct sl_layer_shape *shape)
+{
+    return shape->kind->vectors - (shape->bias ? 0 : biases_of(shape->kind));
+}
+
 int64_t sl_model_bias_row(const struct sl_model_layer *layer)
 {
-    return sl_layer_shape_weights(&layer->shape) * layer->shape.in + layer->shape.kind->vectors;
+    return sl_layer_shape_weights(&layer->shape) * layer->shape.in +
+           sl_layer_shape_vectors(&layer->shape);
 }
 
 int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter list[SL_PARAMETERS])
@@ -40,7 +52,7 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     int count = 0;
     for (int w = 0; w < kind->weights; w++)
         list[count++] = (struct sl_parameter){kind->weight[w], w * in, in, cols, true};
-    for (int v = 0; v < kind->vectors; v++)
+    for (int v = 0; v < sl_layer_shape_vectors(shape); v++)
         list[count++] =
             (struct sl_parameter){kind->vector[v], kind->weights * in + v, 1, cols, false};
     if (shape->bias)
@@ -51,7 +63,7 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
 
 int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape)
 {
-    return sl_layer_shape_weights(shape) * shape->in + shape->kind->vectors + shape->bias;
+    return sl_layer_shape_weights(shape) * shape->in + sl_layer_shape_vectors(shape) + shape->bias;
 }
 
 /* Add a layer whose parameters each rank has as its own copy. */
@@ -266,7 +278,7 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
     const struct sl_glorot glorot = {
         .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
         .rows = shape->kind->weights * in,
-        .others = shape->kind->vectors,
+        .others = shape->kind->vectors - biases_of(shape->kind),
         .first = first,
         .limit = (float)sqrt(6.0 / (double)(in + cols)),
         /* a vector turns a head's columns into one number */

@@ -13,7 +13,7 @@ struct sl_layer_kind;
 enum sl_activation { SL_ACTIVATION_NONE, SL_ACTIVATION_RELU, SL_ACTIVATION_ELU };
 
 enum {
-    SL_WEIGHTS = 2, /* most matrices of a layer's parameters, besides biases */
+    SL_WEIGHTS = 4, /* most matrices of a layer's parameters, besides biases */
     SL_VECTORS = 4, /* most rows of a layer's parameters, besides weights and biases */
     SL_PARAMETERS = SL_WEIGHTS + SL_VECTORS + 1,
     SL_STATES = 2, /* most numbers of state that an optimizer keeps for each parameter */
@@ -66,6 +66,9 @@ int sl_layer_shape_weights(const struct sl_layer_shape *shape);
 /* Return whether each row tile's part of the parameters' gradient is one tile: the layer has no
  * products, or a program made it. */
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape);
+
+/* Return how many rows of a layer's parameters lie between weights and bias. */
+int sl_layer_shape_vectors(const struct sl_layer_shape *shape);
 
 /* Return the rows of a layer's parameters. */
 int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape);
@@ -169,6 +172,7 @@ struct sl_model_kind {
     const char *name;
     const struct sl_layer_kind *neighbours; /* kind of the layers that aggregate */
     const struct sl_layer_kind *residual;   /* kind with --residual linear; NULL: there is none */
+    const struct sl_reducer *attention;     /* combines neighbours with heads; NULL: has no heads */
     bool alone_first;                       /* the first layer does not aggregate */
     bool unscaled;                          /* aggregates A + I as it is, whatever --norm */
     bool one_order;  /* rows of layers that are far apart meet: vertices have one order */
@@ -185,7 +189,10 @@ struct sl_model_kind {
 void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *list);
 
 #define SL_MODELS(ENTRY) \
-    ENTRY(gcn) ENTRY(sage) ENTRY(gat) ENTRY(resgcn) ENTRY(gin) ENTRY(sgc) ENTRY(appnp) ENTRY(jknet)
+    ENTRY(gcn)           \
+    ENTRY(sage)          \
+    ENTRY(gat)           \
+    ENTRY(gatv2) ENTRY(transformer) ENTRY(resgcn) ENTRY(gin) ENTRY(sgc) ENTRY(appnp) ENTRY(jknet)
 
 #define SL_MODEL_DECLARED(name) extern const struct sl_model_kind sl_model_##name;
 SL_MODELS(SL_MODEL_DECLARED)

@@ -66,6 +66,23 @@ const struct sl_model_kind sl_model_gat = {
     .name = "gat",
     .neighbours = &sl_layer_gat,
     .residual = &sl_layer_gat_residual,
+    .attention = &sl_reduce_attention,
+    .one_order = true,
+    .list = list_layers,
+};
+const struct sl_model_kind sl_model_gatv2 = {
+    .name = "gatv2",
+    .neighbours = &sl_layer_gatv2,
+    .residual = &sl_layer_gatv2_residual,
+    .attention = &sl_reduce_gatv2,
+    .one_order = true,
+    .list = list_layers,
+};
+const struct sl_model_kind sl_model_transformer = {
+    .name = "transformer",
+    .neighbours = &sl_layer_transformer,
+    .residual = &sl_layer_transformer_residual,
+    .attention = &sl_reduce_transformer,
     .one_order = true,
     .list = list_layers,
 };

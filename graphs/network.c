@@ -333,7 +333,7 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
             struct sl_aggregation all[SL_AGGREGATIONS];
             const int aggregations = sl_layer_aggregations(net, layer, all);
             for (int a = 0; a < aggregations; a++)
-                if (all[a].transposed == back) {
+                if ((all[a].transposed || all[a].again) == back) {
                     list[count] = all[a];
                     list[count++].layer = layer;
                 }
@@ -439,7 +439,7 @@ void sl_network_destroy(struct sl_network *net)
 const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
                                         int weight)
 {
-    const bool own = weight < layer->kind->weights - layer->kind->splits - 1;
+    const bool own = weight < sl_layer_kind_products(layer->kind) - 1;
     return own && net->graph->input.aggregated ? &net->graph->own : &net->graph->input;
 }
 
@@ -457,18 +457,21 @@ static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl
     return net->graph->distribution->kind->clones ? net->graph->scales[z->row_order] : NULL;
 }
 
-void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool back,
+void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, enum sl_walk_way way,
                      struct sl_reduction *reduction)
 {
     const int rows = reduction->out[0]->row_order;
+    const bool back = way == SL_WALK_BACK;
     const struct sl_distribution *d = &net->graph->distribution[rows];
     const struct sl_walk_step step = {
-        .back = back,
+        .way = way,
         .number = net->step.aggregations < 0 ? -1 : net->step.aggregations++,
         .before = net->step.late_steps,
         .exact = net->step.exact,
     };
-    reduction->reducer = back ? layer->reducer->back : layer->reducer;
+    reduction->reducer = way == SL_WALK_FORWARD ? layer->reducer
+                         : back                 ? layer->reducer->back
+                                                : layer->reducer->again;
     reduction->vertices = reduction->reducer->numbered ? vertices_of(net, reduction->out[0]) : NULL;
     reduction->a = back ? &net->graph->adjacency_transposed[rows] : &net->graph->adjacency[rows];
     d->kind->walk(net->rt, d, &step, reduction);
@@ -482,7 +485,7 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
     struct sl_row_epilogue rows = {.scales = net->graph->scales[z->row_order], .mask = mask};
     if (epilogue)
         rows.common = *epilogue;
-    sl_network_walk(net, layer, transposed,
+    sl_network_walk(net, layer, transposed ? SL_WALK_BACK : SL_WALK_FORWARD,
                     &(struct sl_reduction){
                         .moved = {h},
                         .out = {z},

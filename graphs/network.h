@@ -35,6 +35,7 @@ enum sl_product_order {
 /* Â·H or Âᵀ·G in a training step. */
 struct sl_aggregation {
     bool transposed;
+    bool again; /* the second walk back, by the reducer's `again` */
     int64_t width;
     const int64_t *cut; /* cuts of `width` among the columns of the grid (columns + 1) */
     enum sl_type type;  /* type of H's elements */
@@ -48,10 +49,12 @@ struct sl_aggregation {
 };
 
 /* Return the cut of the rows that ranks merge: states. Clones merge gradients, before the
- * aggregation, so the cut is then the gradients'. */
+ * aggregation, so the cut is then the gradients'. NULL: clones have merged them before. */
 static inline const int64_t *sl_aggregation_merged(const struct sl_aggregation *aggregation,
                                                    bool clones)
 {
+    if (clones && aggregation->again)
+        return NULL;
     return aggregation->state && !(clones && aggregation->transposed) ? aggregation->state
                                                                       : aggregation->cut;
 }
@@ -62,12 +65,12 @@ static inline int64_t sl_cut_width(const int64_t *cut, int column)
     return cut ? cut[column + 1] - cut[column] : 0;
 }
 
-enum { SL_AGGREGATIONS = 2 }; /* most aggregations of a layer in a training step */
+enum { SL_AGGREGATIONS = 3 }; /* most aggregations of a layer in a training step */
 
 /* Matrices and tiles that only layers of this kind have in memory; NULL: none. */
 struct sl_layer_memory {
     const struct sl_matrix *matrix[3];
-    const struct sl_tile *tile[2];
+    const struct sl_tile *tile[3];
     int tiles;
     const struct sl_tile *of_rows; // (tiles): one for each row tile
     int64_t received;              /* bytes of other ranks' tiles */
@@ -88,6 +91,11 @@ struct sl_layer_kind {
     bool leaves_sums;  /* going back, can leave the gradient of its input as sums
                           (sl_layer_leaves_sums) */
     bool splits;       /* its first weight belongs to a layer beside it (struct sl_layer.beside) */
+    bool joined;       /* its other weights are one matrix, side by side, for its products */
+    bool biases;       /* its last vectors are biases of these weights: they begin at 0, and a layer
+                          without bias has none of them */
+    int sums; /* the gradient of its products has so many rows of its own behind the weights, then,
+                 with `biases`, one for them, then one for the bias */
     const struct sl_own_layer *own; /* a program's layer (layer_own.c); NULL: built in */
     int averages; /* how many of the last vectors are running averages, which are not learned */
     /* Set the first parameters, all rows, on their owner. NULL: Glorot's. */
@@ -189,17 +197,28 @@ struct sl_layer {
                     it has some of the parameters, and gradients of its own; NULL: none */
 };
 
+/* Return how many matrices of weights the products of a kind of layer read. */
+static inline int sl_layer_kind_products(const struct sl_layer_kind *kind)
+{
+    return kind->joined ? 1 : kind->weights - kind->splits;
+}
+
 /* Return how many weight matrices the layer's products read. */
 static inline int sl_layer_weight_count(const struct sl_layer *layer)
 {
-    return (layer->kind->weights - layer->kind->splits) *
-           sl_layer_shape_stacked(&layer->model->shape);
+    return sl_layer_kind_products(layer->kind) * sl_layer_shape_stacked(&layer->model->shape);
+}
+
+/* Return how many rows the gradient of the layer's products has behind the weights. */
+static inline int sl_layer_further_rows(const struct sl_layer *layer)
+{
+    return layer->kind->sums + layer->bias * (1 + layer->kind->biases);
 }
 
 /* Return how many products with weights the layer has, forward. */
 static inline int sl_layer_product_count(const struct sl_layer *layer)
 {
-    return (layer->kind->weights - layer->kind->splits) * layer->inputs;
+    return sl_layer_kind_products(layer->kind) * layer->inputs;
 }
 
 /* Return the tile of weights that products read. */
@@ -288,15 +307,19 @@ struct sl_network {
 int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
-/* The kinds of layer. Each has an entry, and sl_layer_<name> in a file layer_<name>.c. gcn_residual
- * is in the file of sage, gat_residual in the file of gat, jump_plain in the file of jump. Models
- * are lists of layers (graphs/model.h). */
-#define SL_LAYERS(ENTRY) \
-    ENTRY(gcn)           \
-    ENTRY(gcn_residual)  \
-    ENTRY(gat_residual)  \
-    ENTRY(sage)          \
-    ENTRY(gat)           \
+/* The kinds of layer. Each has an entry, and sl_layer_<name> in a file layer_<name>.c. Some share a
+ * file: gcn_residual with sage, gat_residual with gat, jump_plain with jump, gatv2 and transformer
+ * in layer_pair.c. Models are lists of layers (graphs/model.h). */
+#define SL_LAYERS(ENTRY)        \
+    ENTRY(gcn)                  \
+    ENTRY(gcn_residual)         \
+    ENTRY(gat_residual)         \
+    ENTRY(sage)                 \
+    ENTRY(gat)                  \
+    ENTRY(gatv2)                \
+    ENTRY(gatv2_residual)       \
+    ENTRY(transformer)          \
+    ENTRY(transformer_residual) \
     ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump) ENTRY(jump_plain)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;
@@ -412,9 +435,9 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
                           const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue,
                           const struct sl_matrix *mask, struct sl_matrix *z);
 
-/* Submit an aggregation with S by the layer's reducer; `back`: with Sᵀ by the reducer of its
- * gradients. The caller sets the matrices of `reduction`, this function sets all else. */
-void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool back,
+/* Submit an aggregation. The caller sets the matrices of `reduction`, this function sets all else.
+ */
+void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, enum sl_walk_way way,
                      struct sl_reduction *reduction);
 
 /* Submit Z = epilogue(SUM). `mask` NULL: none; it may be Z. */

@@ -40,7 +40,7 @@ struct product {
     const struct sl_matrix *h;        /* dense input, or NULL */
     const struct sl_sparse_matrix *x; /* sparse features, where `h` is NULL */
     struct sl_dropout drop;           /* dropout of the sparse features */
-    bool keeps;                       /* a gradient tile keeps its row of the bias */
+    bool keeps;                       /* a gradient tile keeps its further rows */
     bool accumulates;                 /* gradients are added to their tiles */
     int c;
     struct sl_tile_run rows;
@@ -342,6 +342,14 @@ static struct sl_tile *gradient_block(struct product *p, int i, int block, int c
     return sl_matrix_tile(&p->layer->back.gradients, i * blocks + block, column);
 }
 
+struct sl_tile *sl_product_further(const struct sl_network *net, const struct sl_layer *layer,
+                                   int i)
+{
+    const int blocks = sl_product_blocks(net, layer);
+    return sl_matrix_tile(&layer->back.gradients, i * blocks + blocks - 1,
+                          sl_grid_column(&net->graph->distribution->grid, net->rt->rank));
+}
+
 /* Submit the part of row tile i of dW(k, j). */
 static void submit_gradient(struct product *p, const struct sl_matrix *v, int i, int k, int j)
 {
@@ -370,7 +378,9 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
                                       .z = gradient,
                                   });
     else
-        sl_submit_fill_rows(p->rt, 0.0f, gradient->rows - p->keeps, gradient);
+        sl_submit_fill_rows(p->rt, 0.0f,
+                            gradient->rows - (p->keeps ? sl_layer_further_rows(p->layer) : 0),
+                            gradient);
 }
 
 struct back {
@@ -454,7 +464,7 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer,
     struct product p;
     open_product(&p, net, layer, gradient->h, gradient->v->row_order);
     p.accumulates = gradient->accumulate;
-    p.keeps = gradient->after_bias && layer->bias && p.d->grid.columns == 1;
+    p.keeps = gradient->after_bias && sl_layer_further_rows(layer) && p.d->grid.columns == 1;
     const struct sl_row_epilogue rows = {
         gradient->epilogue ? *gradient->epilogue : SL_EPILOGUE_NONE, p.scales, gradient->mask};
     const bool whole = p.d->grid.columns == 1;
@@ -477,7 +487,8 @@ int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer
     const int columns = net->graph->distribution->grid.columns;
     if (sl_layer_shape_whole(&layer->model->shape))
         return sl_model_learns(layer->model);
-    return sl_layer_weight_count(layer) * columns + (columns > 1 && layer->bias);
+    return sl_layer_weight_count(layer) * columns +
+           (columns > 1 && sl_layer_further_rows(layer) > 0);
 }
 
 struct gradient_owner {
@@ -510,9 +521,10 @@ static int64_t block_rows(const struct sl_network *net, const struct sl_layer *l
     const bool last = b == sl_product_blocks(net, layer) - 1;
     if (sl_layer_shape_whole(&layer->model->shape))
         return sl_layer_shape_rows(&layer->model->shape);
+    const int64_t further = sl_layer_further_rows(layer);
     if (b / columns == sl_layer_weight_count(layer))
-        return 1;
-    return width_of(layer->columns.in_cut, b % columns) + (columns == 1 && last && layer->bias);
+        return further;
+    return width_of(layer->columns.in_cut, b % columns) + (columns == 1 && last ? further : 0);
 }
 
 int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
@@ -535,7 +547,7 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
         code = sl_tile_create(net->rt, &layer->back.gradient,
                               sl_layer_shape_whole(&layer->model->shape)
                                   ? sl_layer_shape_rows(&layer->model->shape)
-                                  : owner.weights * layer->in + layer->bias,
+                                  : owner.weights * layer->in + sl_layer_further_rows(layer),
                               layer->columns.product, sizeof(float), 0);
     free(cut);
     return code;

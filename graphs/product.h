@@ -30,9 +30,9 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
 struct sl_product_gradient {
     const struct sl_product_input *h;
     const struct sl_matrix *v, *g;
-    bool after_bias;                          /* an earlier product has made db */
-    bool accumulate;                          /* dW += Hᵀ·V; H is dense */
-    const struct sl_matrix *added;            /* NULL: none */
+    bool after_bias;               /* further rows of the gradient are made already, such as db */
+    bool accumulate;               /* dW += Hᵀ·V; H is dense */
+    const struct sl_matrix *added; /* NULL: none */
     const struct sl_epilogue_tiles *epilogue; /* NULL: none */
     const struct sl_matrix *mask;             /* NULL: none */
     struct sl_matrix *y;
@@ -40,12 +40,16 @@ struct sl_product_gradient {
 void sl_product_back(struct sl_network *net, struct sl_layer *layer,
                      const struct sl_product_gradient *gradient);
 
+/* Return the tile of row tile i's part of the gradients that ends with their further rows. */
+struct sl_tile *sl_product_further(const struct sl_network *net, const struct sl_layer *layer,
+                                   int i);
+
 /* The gradients of a layer's parameters: `blocks` × C tiles for each row tile, C the columns of the
  * grid.
  *
- *     C = 1    one tile for each weight, the last one with the bias
+ *     C = 1    one tile for each weight, the last one with further rows, such as the bias
  *     C > 1    one tile for each weight and pair of column tiles of its input and its output, and
- *              C tiles of the bias
+ *              C tiles of further rows
  *
  * Return `blocks`. */
 int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer);

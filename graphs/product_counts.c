@@ -77,7 +77,7 @@ static void count_weight(const struct sl_network *net, const struct sl_layer *la
     const bool last = weight == sl_layer_weight_count(layer) - 1;
     b.bytes = 4 * (sl_product_sends_gradient(net, layer, weight) ? in * layer->columns.product
                                                                  : layer->in * out);
-    b.bytes += columns == 1 && last && layer->bias ? 4 * out : 0;
+    b.bytes += columns == 1 && last ? 4 * out * sl_layer_further_rows(layer) : 0;
     b.messages = columns;
     b.hops = sl_reach_of_gradient(layer, weight * columns, columns);
     count_tree(d, &b, flow);
@@ -87,16 +87,20 @@ void sl_product_count_gradients(const struct sl_network *net, const struct sl_la
                                 const struct sl_distribution *d, struct sl_product_flow *flow)
 {
     const bool whole = sl_layer_shape_whole(&layer->model->shape);
-    const int64_t rows = whole ? sl_model_bias_row(layer->model) : layer->bias;
+    const int64_t further = sl_layer_further_rows(layer),
+                  rows = whole ? sl_model_bias_row(layer->model) : further;
     for (int c = 0; c < d->grid.columns; c++) {
         const int64_t bytes = rows * width_of(layer->columns.product_cut, c) * 4;
         const struct blocks all = {bytes, sl_product_blocks(net, layer), c, layer->rows.hops},
-                            bias = {bytes, 1, c, layer->rows.hops};
+                            bias = {bytes, 1, c,
+                                    sl_reach_of_gradient(
+                                        layer, sl_layer_weight_count(layer) * d->grid.columns,
+                                        d->grid.columns)};
         for (int w = 0; !whole && w < sl_layer_weight_count(layer); w++)
             count_weight(net, layer, w, d, all, flow);
         if (whole)
             count_tree(d, &all, flow);
-        else if (layer->bias && d->grid.columns > 1)
+        else if (further > 0 && d->grid.columns > 1)
             count_tree(d, &bias, flow);
     }
 }
@@ -179,8 +183,8 @@ static double count_widest(const struct sl_distribution *d, const struct sl_aggr
 {
     double sum = 0.0, widest = 1.0;
     for (int a = 0; a < count; a++) {
-        const double width =
-            (double)sl_aggregation_merged(&list[a], d->kind->clones)[d->grid.columns];
+        const int64_t *merged = sl_aggregation_merged(&list[a], d->kind->clones);
+        const double width = merged ? (double)merged[d->grid.columns] : 0.0;
         sum += d->kind->share(d, list[a].transposed) > 0.0 ? width : 0.0;
         widest = fmax(widest, width);
     }

@@ -57,7 +57,9 @@ static bool is_beyond(const struct sl_distribution *d, int i, int hops)
 
 int sl_reach_of_gradient(const struct sl_layer *layer, int block, int columns)
 {
-    return layer->order == SL_GEMM_FIRST && block / columns == sl_layer_weight_count(layer) - 1
+    const int least = sl_layer_weight_count(layer) - 1,
+              most = least + (layer->kind->sums || layer->kind->biases);
+    return layer->order == SL_GEMM_FIRST && block / columns >= least && block / columns <= most
                ? sl_reach_of_input(layer)
                : layer->rows.hops;
 }

@@ -98,6 +98,7 @@ struct sl_reducer {
     const char *name;
     const struct sl_own_reducer *own; /* a program's reducer; NULL: built in */
     const struct sl_reducer *back;    /* combines gradients, with the transpose of A; NULL: none */
+    const struct sl_reducer *again;   /* combines gradients after `back`, with A; NULL: none */
     bool linear;   /* weights may be multiplied before: A ∘ (H·W) = (A ∘ H)·W */
     bool numbered; /* a meeting says which rows of the graph meet */
     bool alone;  /* a meeting has one tile of each moved matrix: sparse tiles of a row stay apart */
@@ -134,6 +135,10 @@ struct sl_reducer {
 /* The attention of --model gat (graphs/reduce_attention.c). `parameters` is a struct sl_attention.
  */
 extern const struct sl_reducer sl_reduce_attention;
+
+/* The attention of --model gatv2 and transformer (graphs/reduce_pair.c). `parameters` is a struct
+ * sl_pair_pass. */
+extern const struct sl_reducer sl_reduce_gatv2, sl_reduce_transformer;
 
 #define SL_REDUCER_DECLARED(name) extern const struct sl_reducer sl_reduce_##name;
 SL_REDUCERS(SL_REDUCER_DECLARED)

@@ -258,13 +258,25 @@ static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
     sl_block_walk(rt, d, &of_totals, NULL, NULL);
 }
 
+/* Walk once more: gradients are the last operands of rows. The walk back has added them up. */
+static void go_again(struct sl_runtime *rt, const struct sl_distribution *d,
+                     const struct sl_reduction *reduction)
+{
+    struct sl_reduction of_totals = *reduction;
+    const int last = reduction->reducer->row_operands - 1;
+    of_totals.row[last] = sl_partials_totals(d, reduction->row[last]->cols);
+    sl_block_walk(rt, d, &of_totals, NULL, NULL);
+}
+
 static void cut_walk(struct sl_runtime *rt, const struct sl_distribution *d,
                      const struct sl_walk_step *step, const struct sl_reduction *reduction)
 {
     if (rt->ranks == 1)
         sl_block_walk(rt, d, reduction, NULL, NULL);
-    else if (step->back)
+    else if (step->way == SL_WALK_BACK)
         go_back(rt, d, step, reduction);
+    else if (step->way == SL_WALK_AGAIN)
+        go_again(rt, d, reduction);
     else
         sl_block_walk(rt, d, reduction, merge_clones,
                       &(struct clones_at){d->own, step, sl_grid_group(d, rt->rank).from});

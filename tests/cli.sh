@@ -394,16 +394,16 @@ alone() {
 
 attention_refused() {
     refused 2 '--precision bf16: --model gat' train "$karate" --model gat --precision bf16
-    refused 2 '--heads: --model gcn does not have it (expected --model gat)' train "$karate" --heads 4
+    refused 2 '--heads: --model gcn does not have it (expected --model gat, gatv2 or transformer)' train "$karate" --heads 4
     refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
-    refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat, gin or jknet)' train "$karate" \
+    refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat, gatv2, transformer, gin or jknet)' train "$karate" \
         --model resgcn --norm-layers row
     refused 2 "--residual linear: --model sage has a weight for a vertex's own values" train "$karate" --model sage --residual linear
     refused 2 '--residual identity: no hidden layer' train "$karate" --residual identity
-    refused 2 '--residual: --model gin does not have it (expected --model gcn, sage, gat or jknet)' train "$karate" --model gin --residual identity
+    refused 2 '--residual: --model gin does not have it (expected --model gcn, sage, gat, gatv2, transformer or jknet)' train "$karate" --model gin --residual identity
     refused 2 '--jump: --model jknet does not have it' train "$karate" --model jknet --jump sum
     refused 2 '--order double: --jump sum' train "$karate" --jump sum --order double
-    refused 2 '--residual linear: the last layer of --model gat' train "$karate" --model gat --residual linear
+    refused 2 '--out-heads 2: the last layer of --model gat' train "$karate" --model gat --residual linear --out-heads 2
     refused 2 '--encoder: --model resgcn does not have it' train "$karate" --model resgcn --encoder linear
     refused 2 '--activation: --model appnp does not have it' train "$karate" --model appnp --activation elu
     refused 2 '--out-heads: with --classifier or --jump' train "$karate" --model gat --classifier linear --out-heads 2
@@ -416,6 +416,7 @@ attention_refused() {
     refused 2 '--heads 256' train "$karate" --model gat --heads 256 --hidden 65
     refused 2 '--out-heads' train "$karate" --model gat --out-heads 257
     refused 2 '--preset kipf: expected --model gcn' train "$karate" --model gat --preset kipf
+    refused 2 "--delay cd-2: --model gatv2 goes back over edges twice" train "$karate" --model gatv2 --distribution vertex-cut --delay cd-2
     refused 2 '--precision bf16: --model gat' plan "$karate" --ranks 2 --model gat --precision bf16
     exits 0 train "$karate" --model gat --epochs 2 --checkpoint "$T/gat"
     refused 2 '--heads 4: ' train "$karate" --resume "$T/gat" --epochs 3 --heads 4 --hidden 16

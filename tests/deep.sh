@@ -180,9 +180,13 @@ check "memory as planned: gat, normalised rows" memory 1 --model gat --layers 3 
 check "memory as planned: identity residual, sum of outputs" memory 1 --layers 4 --residual identity --jump sum --encoder linear
 check "memory as planned: identity residual, 3 ranks" memories --layers 4 --residual identity --jump concat
 check "memory as planned: gat, linear residual" memory 1 --model gat --layers 3 --residual linear --classifier linear
+check "memory as planned: gatv2" memory 1 --model gatv2 --layers 3
+check "memory as planned: transformer" memory 1 --model transformer --layers 3 --norm-layers row
 least=80 # rows and scores of attention travel together
 check "memory as planned: gat, normalised rows, 3 ranks" memories --model gat --layers 3 --norm-layers row
 check "memory as planned: gat, linear residual, 3 ranks" memories --model gat --layers 3 --residual linear --classifier linear
+check "memory as planned: gatv2, 3 ranks" memories --model gatv2 --layers 3
+check "memory as planned: transformer, 3 ranks" memories --model transformer --layers 3
 least=
 for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn --layers 7 --recompute 3" \
     "resgcn --layers 4 --block-norm batch --recompute 2" "resgcn --layers 3 --precision bf16 --recompute 2"; do

@@ -160,6 +160,28 @@ static const struct test_case cases[] = {
      .heads = 3,
      .hidden = 5,
      .classifier = true},
+    {.every = {.name = "attention of GATv2, directed, weighted",
+               .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
+                           .self_loops = true, .isolated = 3, .seed = 79},
+               .options = "--model gatv2 --heads 3 --hidden 5 --classifier linear --dropout 0.25 "
+                          "--attention-dropout 0.4"},
+     .order = GEMM,
+     .operands = true,
+     .heads = 3,
+     .hidden = 5,
+     .classifier = true,
+     .sources = 1},
+    {.every = {.name = "attention of transformers, one stage at a time",
+               .fixture = {SL_EVERY_SPARSE, .vertices = 61, .classes = 7, .degree = 5,
+                           .isolated = 2, .seed = 80},
+               .options = "--model transformer --heads 2 --hidden 4 --classifier linear --dropout "
+                          "0.25 --no-overlap"},
+     .order = GEMM,
+     .operands = true,
+     .heads = 2,
+     .hidden = 4,
+     .classifier = true,
+     .sources = 2},
     {.every = {.name = "elu after an encoder, directed, weighted",
                .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
                            .isolated = 3, .seed = 78},
@@ -255,7 +277,7 @@ static void check_rows(const struct checking *k, enum vertex_parts kind, bool co
                               cover ? "--distribution cover" : "--distribution halo", apart, &got);
     const int64_t received = got.traffic.rows_received + got.traffic.sums_received;
     const bool attention =
-        cover && k->c->heads; /* weights are not words: bytes are of some cover */
+        cover && k->c->heads && !k->c->sources; /* weights are not words: bytes are of some cover */
     const bool counts = cover && k->c->largest && k->data->symmetric && !k->c->operands;
     judge(k, names[kind + (cover ? VERTEX_KINDS : 0)], apart, code, &got,
           counts ? sl_cut_served(k, &got.traffic) : received,

@@ -23,7 +23,8 @@ struct test_case {
     bool operands; /* the gradient needs the row's own H: bytes of a cover are not counted */
     int heads, hidden, out_heads; /* of attention: rows of codelets/attention.h */
     bool classifier;              /* all layers of attention are hidden ones */
-    int blocks, recompute;        /* of BLOCKS, --recompute; of HOPS */
+    int sources; /* of attention whose rows are those of codelets/pair.h: K alone, or K and V */
+    int blocks, recompute; /* of BLOCKS, --recompute; of HOPS */
     double late; /* trains with clones that meet late or never, too: how far losses may be off */
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/pair.h"
 #include "core/error.h"
 
 int sl_cut_ranks(const struct checking *k)
@@ -58,7 +59,9 @@ static int64_t width(const struct checking *k, bool back)
 }
 
 /* Columns that a step of attention moves, over all layers. Forward, rows are [P | t | s], and
- * states are [Z | m | l | Z' | q]. Back, rows are [G | r] and [s | L] with a vertex. */
+ * states are [Z | m | l | Z' | q]. Back, rows are [G | r] and [s | L] with a vertex. Of pairs, rows
+ * are [K | V] with a vertex, which move once more going back, states [Z | m | l], and [T | L] is in
+ * place of [s | L]. */
 struct attention_words {
     int64_t row, state, gradient, scores;
 };
@@ -70,6 +73,14 @@ static struct attention_words attention_words(const struct checking *k)
         const bool last = l == LAYERS - 1 && !k->c->classifier;
         const int64_t heads = last ? k->c->out_heads : k->c->heads,
                       all = heads * (last ? k->data->classes : k->c->hidden);
+        if (k->c->sources) {
+            const int64_t room = heads * sl_pair_room(k->c->hidden);
+            words.row += k->c->sources * room + 1;
+            words.state += room + 2 * heads;
+            words.gradient += room + heads;
+            words.scores += room + heads + 1;
+            continue;
+        }
         words.row += all + 2 * heads;
         words.state += 2 * all + 3 * heads;
         words.gradient += all + heads;
@@ -112,7 +123,8 @@ int64_t sl_cut_halo_bytes(const struct checking *k, const int32_t *part)
     const int back_too = k->c->largest ? 2 : 1;
     const struct attention_words words = attention_words(k);
     if (k->c->heads)
-        return 4 * (needs.rows[0] * words.row + needs.rows[1] * (words.gradient + words.scores));
+        return 4 * (needs.rows[0] * (k->c->sources ? 2 : 1) * words.row +
+                    needs.rows[1] * (words.gradient + words.scores));
     return 4 * (needs.rows[0] * width(k, false) + back_too * needs.rows[1] * width(k, true));
 }
 

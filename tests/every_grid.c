@@ -148,6 +148,26 @@ static const struct sl_every_case cases[] = {
      .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .seed = 80},
      .options = "--model gat --residual identity --jump concat --norm-layers row --layers 3 "
                 "--heads 3 --hidden 32 --dropout 0.25"},
+    {.name = "attention of GATv2, directed, weighted",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .self_loops = true,
+                 .isolated = 3, .seed = 85},
+     .options = "--model gatv2 --heads 3 --hidden 5 --classifier linear --dropout 0.25 "
+                "--attention-dropout 0.4"},
+    {.name = "attention of GATv2 without bias, one stage at a time, adjacency travels",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 86},
+     .options = "--model gatv2 --heads 4 --hidden 3 --jump sum --dropout 0 --no-bias "
+                "--attention-dropout 0.25 --no-overlap --no-cache-adjacency --sum-order own-first"},
+    {.name = "attention of transformers, wide heads",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 87},
+     .options = "--model transformer --heads 3 --hidden 32 --layers 3 --classifier linear "
+                "--attention-dropout 0.25"},
+    {.name = "attention of transformers without residual, directed, weighted",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .isolated = 3,
+                 .seed = 88},
+     .options = "--model transformer --residual none --heads 2 --hidden 4 --norm-layers row "
+                "--classifier linear --dropout 0.25"},
     {.name = "attention, identity residual after an encoder",
      .fixture = {SL_EVERY_DENSE, .vertices = 61, .degree = 4, .isolated = 3, .seed = 84},
      .options = "--model gat --encoder linear --residual identity --layers 3 --heads 3 --hidden 5 "

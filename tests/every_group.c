@@ -27,6 +27,8 @@ static const char *const models[] = {
     "sage --aggregator max",
     "sage --aggregator min",
     "gat --heads 2",
+    "gatv2 --heads 2 --attention-dropout 0.3 --classifier linear",
+    "transformer --heads 2 --classifier linear",
     "gcn --norm-layers row",
     "gcn --residual linear --classifier linear --norm-layers batch",
     "sage --aggregator mean --norm-layers batch",
@@ -45,6 +47,7 @@ static const char *const models[] = {
     "gcn --batches co:3",
     "sage --aggregator max --batches co:4 --fanout 2 --resample 1",
     "gat --heads 2 --batches co:3 --max-hop 1",
+    "gatv2 --heads 3 --batches co:3 --max-hop 1",
     "resgcn --block-norm row --batches clusters:7,3",
 };
 

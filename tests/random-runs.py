@@ -82,7 +82,8 @@ def draw_graph(r, starling, folder):
 
 
 MODELS = ("gcn", "gcn", "gcn", "gcn --norm row", "sage", "sage", "sage --aggregator gcn", "sage --aggregator sum",
-          "sage --aggregator max", "sage --aggregator min", "gat --heads 2", "gat --heads 2", "gat --heads 4 --out-heads 2", "resgcn",
+          "sage --aggregator max", "sage --aggregator min", "gat --heads 2", "gat --heads 2", "gat --heads 4 --out-heads 2", "gatv2 --heads 2",
+          "gatv2 --heads 3 --out-heads 2", "transformer --heads 2", "transformer --heads 4 --residual none", "resgcn",
           "resgcn --block-norm batch", "gin", "sgc --hops 2", "appnp --hops 3", "jknet")
 ANY = ((0.3, "--input-dropout 0"), (0.2, "--no-bias"), (0.2, "--clip-norm 0.1"), (0.2, "--no-cache-aggregate"), (0.1, "--schedule cosine"),
        (0.4, "--product-order gemm", "--product-order spmm"), (0.2, "--feature-form csr", "--feature-form dense"),
@@ -102,14 +103,15 @@ def maybe(r, chance, *choices):
 def draw_blocks(r, model):
     """Draw what stands before, in and after the layers of a model."""
     name = model.split()[0]
-    if name not in ("gcn", "sage", "gat", "gin", "jknet") or r.random() < 0.3:
+    heads = name in ("gat", "gatv2", "transformer")
+    if not heads and name not in ("gcn", "sage", "gin", "jknet") or r.random() < 0.3:
         return []
     o = maybe(r, 0.3, "--encoder linear") + maybe(r, 0.3, "--activation elu", "--activation relu")
     o += maybe(r, 0.4, "--norm-layers row", "--norm-layers batch")
-    if name in ("gcn", "sage", "gat") and "--out-heads" not in model:
+    if (heads or name in ("gcn", "sage")) and "--out-heads" not in model:
         o += maybe(r, 0.3, "--classifier linear") + maybe(r, 0.3, "--jump concat", "--jump sum")
-    linear = name in ("gcn", "jknet") or (name == "gat" and {"--classifier", "--jump"} & set(o))
-    if name != "gin":
+    linear = name in ("gcn", "jknet") or heads and "--out-heads" not in model
+    if name != "gin" and "--residual" not in model:
         o += maybe(r, 0.4, "--residual identity", *(["--residual linear"] if linear else []))
     return o
 

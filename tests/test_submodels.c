@@ -343,6 +343,7 @@ static const struct axes_case axes_cases[] = {
     {"--model gcn --layers 1", 2, 1, {FEATURES, CLASSES}},
     {"--model sage --layers 2 --hidden 7", 3, 1, {FEATURES, 7, CLASSES}},
     {"--model gat --layers 3 --heads 3 --hidden 5", 4, 3, {FEATURES, 15, 15, CLASSES}},
+    {"--model gatv2 --layers 3 --heads 3 --hidden 5", 4, 3, {FEATURES, 15, 15, CLASSES}},
     {"--model resgcn --layers 4 --hidden 9", 3, 1, {FEATURES, 9, CLASSES}},
     {"--model resgcn --layers 3 --hidden 9 --block-norm batch", 3, 1, {FEATURES, 9, CLASSES}},
     {"--model gcn --layers 3 --hidden 10 --norm-layers row", 4, 1, {FEATURES, 10, 10, CLASSES}},

@@ -443,6 +443,8 @@ static void test_training(void **state)
         "--model gcn --layers 3 --hidden 10",
         "--model sage --layers 3 --hidden 11",
         "--model gat --layers 3 --heads 2 --hidden 4",
+        "--model gatv2 --layers 3 --heads 2 --hidden 4",
+        "--model transformer --layers 2 --heads 3 --hidden 4",
         "--model resgcn --layers 3 --hidden 10 --block-norm row",
         /* A bias before this norm has gradients of rounding alone, which Adam divides by their
            size. */
@@ -475,6 +477,7 @@ static void test_features(void **state)
         {"--model gcn --layers 2 --hidden 10 --clip-norm 0.05", "0,1"},
         {"--model sage --layers 3 --hidden 11", "0,2"},
         {"--model gat --layers 3 --heads 2 --hidden 4", "0,1,2"},
+        {"--model gatv2 --layers 3 --heads 2 --hidden 4 --no-bias", "0,1"},
         {"--model resgcn --layers 3 --hidden 10 --block-norm row", "0,1"},
         {"--model gcn --layers 3 --hidden 10 --norm-layers row", "0,1,2"},
         {"--model gcn --layers 2 --hidden 10 --residual linear --classifier linear", "0,1,2"},
@@ -498,6 +501,7 @@ static void test_shares(void **state)
         {"--model gcn --layers 3 --hidden 10", "--submodel-share 3,1,2"},
         {"--model sage --layers 3 --hidden 11", "--submodel-share 1,5,2"},
         {"--model gat --layers 3 --heads 2 --hidden 5", "--submodel-share 3,1,1"},
+        {"--model transformer --layers 2 --heads 2 --hidden 5", "--submodel-share 3,1,1"},
         {"--model resgcn --layers 3 --hidden 10 --block-norm row", "--submodel-share 2,5,3"},
         {"--model gcn --layers 3 --hidden 10 --norm-layers row", "--submodel-share 3,1,2"},
     };

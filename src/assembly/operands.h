@@ -81,6 +81,16 @@ struct sl_assembly {
     bool forward_only;      /* no gradients: sl_operands.transposed is empty */
 };
 
+/* Return about how many aggregations a training step has: forward and back, and once more where
+ * gradients need it. The input of a first layer that aggregates needs no gradient. */
+static inline double sl_assembly_aggregations(const struct sl_assembly *assembly)
+{
+    const double layers = (double)assembly->model.layers;
+    return assembly->reducer->again ? 3.0 * layers
+           : assembly->alone_first  ? 2.0 * layers
+                                    : 2.0 * layers - 1.0;
+}
+
 struct sl_operands {
     int row_orders; /* 1, or 2 with the double permutation; arrays have a member for each order */
     struct sl_partition partition[SL_ROW_ORDERS];

@@ -1,6 +1,7 @@
 /* Makes the tiles of S and of its transpose. */
 #include "assembly/adjacency_rows.h"
 #include "assembly/making.h"
+#include "codelets/pair.h"
 #include "core/error.h"
 #include "core/tile.h"
 #include "data/csr.h"
@@ -11,6 +12,27 @@ static int64_t state_columns(int64_t heads, int64_t all)
     return heads > 0 ? 2 * all + 3 * heads : 0;
 }
 
+/* The attention of codelets/pair.h: the matrices of sources, and the columns of all heads with
+ * their room. */
+struct pairs {
+    int64_t sources, all;
+};
+
+static struct pairs pairs_of(const struct sl_assembly *assembly, int64_t heads, int64_t columns)
+{
+    return (struct pairs){assembly->reducer == &sl_reduce_transformer ? 2 : 1,
+                          heads > 0 ? heads * sl_pair_room(columns / heads) : 0};
+}
+
+/* Return the columns of the widest matrix of a layer of attention. */
+static int64_t widest_of_attention(const struct sl_assembly *assembly, int64_t heads,
+                                   int64_t columns)
+{
+    const struct pairs pairs = pairs_of(assembly, heads, columns);
+    return assembly->reducer->again ? (pairs.sources + 1) * pairs.all + heads + 1
+                                    : state_columns(heads, columns);
+}
+
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -19,10 +41,11 @@ static int64_t larger(int64_t a, int64_t b)
 int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *assembly)
 {
     const int64_t hidden = assembly->model.inner
-                               ? state_columns(assembly->model.heads, assembly->model.hidden)
+                               ? widest_of_attention(assembly, assembly->model.heads,
+                                                     assembly->model.hidden)
                                : 0,
-                  last = state_columns(assembly->model.out_heads,
-                                       assembly->model.out_heads * source->classes);
+                  last = widest_of_attention(assembly, assembly->model.out_heads,
+                                             assembly->model.out_heads * source->classes);
     int64_t widest = larger(larger(source->classes, assembly->model.hidden), larger(hidden, last));
     if (source->feature_form != SL_FEATURES_IDENTITY && source->features > widest)
         widest = source->features;
@@ -59,11 +82,34 @@ static struct sl_cover_weights attention_weights(const struct sl_assembly *assem
     return (struct sl_cover_weights){ROW, (int)((ROW * result + row / 2) / row)};
 }
 
+/* As attention_weights, for graphs/reduce_pair.c. */
+static struct sl_cover_weights pair_weights(const struct sl_assembly *assembly, bool symmetric,
+                                            bool transposed)
+{
+    enum { ROW = 4 };
+    const int64_t heads = assembly->model.heads;
+    const struct pairs pairs = pairs_of(assembly, heads, assembly->model.hidden);
+    const int64_t source = pairs.sources * pairs.all + 1, target = pairs.all + heads + 1,
+                  gradient = pairs.all + heads;
+    int64_t row = 0, result = 0;
+    if (!transposed || symmetric) { /* the walk forward, and the second walk back */
+        row += 2 * source;
+        result += pairs.all + 2 * heads + target + pairs.all + target + gradient;
+    }
+    if (transposed || symmetric) {
+        row += gradient + target;
+        result += 2 * pairs.all + source;
+    }
+    return (struct sl_cover_weights){ROW, (int)((ROW * result + row / 2) / row)};
+}
+
 struct sl_cover_weights sl_operands_weights(const struct sl_assembly *assembly, bool symmetric,
                                             bool transposed)
 {
     const struct sl_reducer *forward = assembly->reducer;
     struct sl_cover_weights weights = {0};
+    if (forward->again)
+        return pair_weights(assembly, symmetric, transposed);
     if (assembly->model.heads > 0)
         return attention_weights(assembly, symmetric, transposed);
     if (!transposed || !forward->back)

@@ -79,16 +79,19 @@ static int hops_after(const struct sl_group_epoch *e, int h, int done)
     return last - done;
 }
 
-/* Return the seconds of a layer's two sparse products. The input needs no gradient, so a product
- * with the input counts once. */
+/* Return the seconds of a layer's sparse products: two, or three of them. The input needs no
+ * gradient, so a product with the input counts once. */
 static double seconds_of_sums(const struct sl_group_epoch *e, const struct sl_rates *rates, int h,
                               int done, const struct sl_layer_shape *layer,
                               struct sl_group_ranks by)
 {
     const int from = hops_after(e, h, done), to = from - 1;
     const bool first = layer == e->model.layer;
-    const double width = (double)(layer->in < layer->out ? layer->in : layer->out);
-    const double walks = !first || layer->in >= layer->out ? 2.0 : 1.0;
+    const bool attends = layer->heads > 0;
+    const double width = (double)(layer->in < layer->out && !attends ? layer->in : layer->out);
+    const double walks = layer->reducer->again                          ? 3.0
+                         : !first || attends || layer->in >= layer->out ? 2.0
+                                                                        : 1.0;
     return walks * sl_rates_spmm_seconds(rates, (double)e->entries[from] / by.ranks,
                                          (double)e->rows[to] * by.clones / by.ranks,
                                          width * e->size, (double)e->rows[from]);

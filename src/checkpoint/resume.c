@@ -165,7 +165,8 @@ static const char *meaning_of(const char *option, const char *value, const json_
     const char *model = json_string_value(json_object_get(saved, "model"));
     if (strcmp(option, "activation") != 0 || strcmp(value, "auto") != 0)
         return value;
-    return model && strcmp(model, sl_model_gat.name) == 0 ? "elu" : "relu";
+    const struct sl_model_kind *kind = model ? sl_model_find(model) : NULL;
+    return kind && kind->attention ? "elu" : "relu";
 }
 
 /* Refuse other options of the layers: their parameters may fit all the same. Programs without these

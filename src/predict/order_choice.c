@@ -135,12 +135,6 @@ static void cut_shares(const struct sl_source *source, int64_t *cut, int shares)
 
 enum { LEAST_VERTICES = 1000 }; /* smaller graphs wait for tasks alone */
 
-/* Forward and back, but for the first layer, whose input needs no gradient. */
-static double aggregations(const struct sl_training *training)
-{
-    return 2.0 * (double)training->assembly.model.layers - 1.0;
-}
-
 /* Returns the seconds of an epoch in which cores wait for the core with most entries. */
 static double waiting_seconds(const struct sl_source *source, const struct sl_training *training,
                               int shares)
@@ -153,7 +147,8 @@ static double waiting_seconds(const struct sl_source *source, const struct sl_tr
         return 0.0;
     cut_shares(source, cut, shares);
     double seconds =
-        (imbalance(&source->adjacency.indptr, cut, shares) - 1.0) * aggregations(training) *
+        (imbalance(&source->adjacency.indptr, cut, shares) - 1.0) *
+        sl_assembly_aggregations(&training->assembly) *
         sl_rates_spmm_seconds(&sl_rates_usual, (double)source->adjacency.indices.count, n, row, n);
     if (source->feature_form == SL_FEATURES_CSR)
         seconds +=
@@ -172,7 +167,7 @@ static double gather_seconds(const struct sl_runtime *rt, const struct sl_source
     const double cores = rt->all_cores > 0 ? (double)rt->all_cores : 1.0;
     const double entries = (double)source->adjacency.indices.count;
     const double few = fmin(1.0, FEW_NEIGHBOURS * (double)source->vertices / fmax(entries, 1.0));
-    const double bytes = aggregations(training) * entries *
+    const double bytes = sl_assembly_aggregations(&training->assembly) * entries *
                          (double)training->assembly.model.hidden * (double)sizeof(float);
     double seconds = 0.0;
     for (int c = 0; c < CACHES; c++)

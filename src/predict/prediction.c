@@ -177,7 +177,7 @@ static struct payload payload_of(double share, const struct sl_flow *rows, int64
 static double passes_of(const struct predicting *f, const struct sl_layer *layer,
                         const struct sl_aggregation *aggregation)
 {
-    return aggregation->transposed ? 1.0 : sl_network_passes(f->net, layer);
+    return aggregation->transposed || aggregation->again ? 1.0 : sl_network_passes(f->net, layer);
 }
 
 static const struct sl_walk_counts *walk_of(const struct predicting *f,
@@ -201,9 +201,11 @@ static struct flow flow_of(const struct predicting *f, const struct sl_layer *la
     const double share = passes * f->d->kind->share(f->d, aggregation->transposed);
     struct flow flow = {
         .rows = payload_of(share, &m->moved, moved_bytes(aggregation, column), reducer->moved),
-        .sums = payload_of(share, &m->merged, merged * states.element, states.matrices),
-        .replaced = payload_of(share, &m->replaced, merged * states.element, states.matrices),
     };
+    if (merged > 0) {
+        flow.sums = payload_of(share, &m->merged, merged * states.element, states.matrices);
+        flow.replaced = payload_of(share, &m->replaced, merged * states.element, states.matrices);
+    }
     if (aggregation->operands && !f->d->kind->clones) {
         const struct payload operands = payload_of(
             passes, &m->made, sl_cut_width(aggregation->operands, column) * (int64_t)sizeof(float),
@@ -412,7 +414,8 @@ static void add_aggregation_times(const struct predicting *f, const struct sl_la
         const double rows = rows_within(f, own, is.to);
         const double states =
             f->d->kind->clones && !list[a].transposed ? list[a].reducer->outputs : 1.0;
-        const double packed = f->d->kind->share(f->d, list[a].transposed) * m->packed;
+        const bool packs = !(f->d->kind->clones && list[a].again);
+        const double packed = packs ? f->d->kind->share(f->d, list[a].transposed) * m->packed : 0.0;
         const double nnz = (double)sl_counts_nnz(m);
         const double met = sl_rates_spmm_seconds(f->rates, nnz, rows, row, m->table);
         const double passes = passes_of(f, layer, &list[a]);
@@ -431,12 +434,12 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
     const struct sl_tile_run run = sl_grid_group(f->d, r);
     const double n = rows_within(
         f, run, layer->order == SL_GEMM_FIRST ? sl_reach_of_input(layer) : layer->rows.hops);
-    const double columns = f->grid.columns, out = (double)layer->out;
+    const double columns = f->grid.columns, out = (double)layer->columns.product;
     const double share = n / (double)f->net->graph->adjacency->rows / columns;
     const int weights = sl_layer_product_count(layer);
     const double tasks = (double)(run.to - run.from) * columns * PRODUCTS * weights + PASSES;
     double seconds = tasks * f->rates->task / f->rates->cores +
-                     PASSES * n * out / columns * 4.0 / f->rates->stream;
+                     PASSES * n * (double)layer->out / columns * 4.0 / f->rates->stream;
     for (int w = 0; w < weights; w++) {
         const struct sl_input *input = sl_network_input(f->net, layer, w);
         if (layer->index == 0 && input->sparse && layer->order != SL_SPMM_FIRST)

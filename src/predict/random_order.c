@@ -33,7 +33,7 @@ static double waiting_seconds(const struct sl_runtime *rt, const struct sl_sourc
 {
     const double n = (double)source->vertices,
                  row = (double)training->assembly.model.hidden * sizeof(float),
-                 aggregations = 2.0 * (double)training->assembly.model.layers - 1.0;
+                 aggregations = sl_assembly_aggregations(&training->assembly);
     if (rt->all_cores < rt->ranks)
         return 0.0;
     return (window->all - 1.0) * aggregations *

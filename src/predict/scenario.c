@@ -221,6 +221,8 @@ static int64_t narrowest(const struct sl_scenario *scenario)
                                : assembly->model.hidden; /* heads are not cut */
     if (assembly->model.whole_rows)
         return 1;
+    if (assembly->reducer->again && assembly->model.out_heads > 0)
+        return 1; /* the last layer's mean of heads is not cut */
     return assembly->model.inner && hidden < least ? hidden : least;
 }
 

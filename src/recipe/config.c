@@ -73,11 +73,11 @@ const struct sl_option sl_config_options[] = {
      "strong: gcn, sage or gat with norms, residuals and a classifier (docs/DEFAULTS.md)",
      MODEL},
     {"model", SL_OPTION_KIND, FIELD(network.model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
-     "gcn, sage, gat: layers of graph convolution, GraphSAGE or graph attention; resgcn: an "
-     "encoder, --layers residual blocks of a graph convolution, a decoder; gin: sums and two "
-     "products per layer; sgc: --hops hops and one product; appnp: --layers layers and --hops "
-     "hops; jknet: --layers layers, whose outputs the last product reads side by side. "
-     "Each has its own defaults (docs/DEFAULTS.md)",
+     "model; gcn, sage, gat, gatv2, transformer: layers of graph convolution, GraphSAGE or "
+     "attention; resgcn: an encoder, --layers residual blocks of a graph convolution, a decoder; "
+     "gin: sums and two products per layer; sgc: --hops hops and one product; appnp: --layers "
+     "layers and --hops hops; jknet: gcn with --jump concat. Each has its own defaults "
+     "(docs/DEFAULTS.md)",
      MODEL, find_model},
     {"aggregator", SL_OPTION_KIND, FIELD(network.aggregator), "mean", 0, 0, sl_aggregator_names,
      "NAME",
@@ -100,38 +100,33 @@ const struct sl_option sl_config_options[] = {
      MODEL, find_block},
     {"encoder", SL_OPTION_CHOICE, FIELD(network.encoder), "none", 0, 0, SL_CHOICES(SL_ENCODERS),
      "KIND",
-     "with --model gcn, sage, gat, gin and jknet: linear, a linear layer without activation turns "
-     "features into hidden values before the first layer",
+     "linear: a linear layer without activation turns features into hidden values before the "
+     "first layer",
      MODEL},
     {"activation", SL_OPTION_CHOICE, FIELD(network.activation), "auto", 0, 0,
      SL_CHOICES(SL_ACTIVATIONS), "NAME",
-     "with --model gcn, sage, gat, gin and jknet: activation of the hidden layers; auto: elu for "
-     "gat, relu for all others",
-     MODEL},
+     "activation of the hidden layers; auto: elu for gat, gatv2 and transformer, else relu", MODEL},
     {"norm-layers", SL_OPTION_KIND, FIELD(network.norm_layers), "none", 0, 0, "none|row|batch",
      "KIND",
-     "with --model gcn, sage, gat, gin and jknet: norm before the activation of hidden layers. "
-     "row: of the values of a vertex (LayerNorm). batch: of a value of all vertices (BatchNorm)",
+     "norm before the activation of hidden layers. row: of the values of a vertex (LayerNorm). "
+     "batch: of a value of all vertices (BatchNorm)",
      MODEL, find_norm},
     {"residual", SL_OPTION_CHOICE, FIELD(network.residual), "none", 0, 0, SL_CHOICES(SL_RESIDUALS),
      "KIND",
-     "with --model gcn, sage, gat and jknet: terms that hidden layers add to their sums. identity: "
-     "a vertex's own values, but in the first layer. linear: a product of these values in every "
-     "layer; sage does not take it, gat takes it with --classifier or --jump",
+     "terms that layers add to their sums. identity: a vertex's own values, in hidden layers but "
+     "the first. linear: a product of these values in every layer; sage does not take it",
      MODEL},
     {"jump", SL_OPTION_CHOICE, FIELD(network.jump), "none", 0, 0, SL_CHOICES(SL_JUMPS), "KIND",
-     "with --model gcn, sage and gat: a linear layer reads the outputs of all --layers layers, "
-     "side by side (concat) or their sum (jumping knowledge)",
+     "a linear layer reads the outputs of all --layers layers, side by side (concat) or their sum "
+     "(jumping knowledge)",
      MODEL},
     {"classifier", SL_OPTION_CHOICE, FIELD(network.classifier), "none", 0, 0,
      SL_CHOICES(SL_CLASSIFIERS), "KIND",
-     "with --model gcn, sage and gat: linear, all --layers layers are hidden ones, and a linear "
-     "layer follows",
-     MODEL},
+     "linear: all --layers layers are hidden ones, and a linear layer follows", MODEL},
     {"heads", SL_OPTION_INT, FIELD(network.heads), "8", 1, SL_ATTENTION_HEADS, NULL, "H",
-     "with --model gat: heads of the hidden layers, side by side", MODEL},
+     "with --model gat, gatv2, transformer: heads of hidden layers, side by side", MODEL},
     {"out-heads", SL_OPTION_INT, FIELD(network.out_heads), "1", 1, SL_ATTENTION_HEADS, NULL, "K",
-     "with --model gat: heads of the last layer, whose output is their mean", MODEL},
+     "of attention: heads of the last layer, whose output is their mean", MODEL},
     {"bias", SL_OPTION_FLAG, FIELD(network.bias), "yes", 0, 0, NULL, NULL,
      "add a bias in every layer", MODEL},
     {"norm", SL_OPTION_CHOICE, FIELD(network.norm), "sym", 0, 0, SL_CHOICES(SL_NORMS), "KIND",
@@ -175,7 +170,7 @@ const struct sl_option sl_config_options[] = {
     {"input-dropout", SL_OPTION_REAL, FIELD(training.input_dropout), "-1", -1, 0.9999, NULL, "P",
      "dropout on the features; -1: as --dropout", OPTIMISATION},
     {"attention-dropout", SL_OPTION_REAL, FIELD(training.attention_dropout), "-1", -1, 0.9999, NULL,
-     "P", "with --model gat: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
+     "P", "of attention: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
     {"loss", SL_OPTION_KIND, FIELD(training.loss), "auto", 0, 0, sl_loss_names, "NAME",
      "loss that training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
      "cross-entropy of each label's sigmoid; mse: the mean squared error. With auto: sigmoid for "

@@ -88,12 +88,21 @@ static int check_reducer(const struct sl_config *config)
 /* Refuse options that attention is not defined with. */
 int sl_config_check_attention(const struct sl_config *config)
 {
-    if (config->network.model != &sl_model_gat)
+    if (!config->network.model->attention)
         return 0;
-    if (sl_config_residual(config) == SL_RESIDUAL_LINEAR && !sl_config_classifies(config))
+    if (sl_config_residual(config) == SL_RESIDUAL_LINEAR && sl_config_out_heads(config) > 1)
+        return sl_error(
+            SL_ERR_USAGE,
+            "--out-heads %lld: the last layer of --model %s is the mean of these heads, "
+            "to which --residual linear adds nothing (expected --out-heads 1, --residual "
+            "none, --classifier linear or --jump concat)",
+            (long long)sl_config_out_heads(config), config->network.model->name);
+    if (config->network.model->attention->again && config->ranks.delay > 0 &&
+        sl_config_kind(config)->clones)
         return sl_error(SL_ERR_USAGE,
-                        "--residual linear: the last layer of --model gat is the mean of its heads "
-                        "(expected --classifier linear or --jump concat with it)");
+                        "--delay %s: --model %s goes back over edges twice, after clones have met "
+                        "(expected cd-0 or 0c)",
+                        sl_config_text(config, "delay").text, config->network.model->name);
     if (sl_config_hidden(config) > SL_ATTENTION_COLUMNS)
         return sl_error(SL_ERR_USAGE,
                         "--heads %lld of --hidden %lld: expected at most %d columns together",
@@ -101,9 +110,9 @@ int sl_config_check_attention(const struct sl_config *config)
                         SL_ATTENTION_COLUMNS);
     if (sl_config_type(config) != SL_FLOAT32)
         return sl_error(SL_ERR_USAGE,
-                        "--precision %s: --model gat has float32 alone (expected "
+                        "--precision %s: --model %s has float32 alone (expected "
                         "fp32 or tf32)",
-                        sl_config_word(config, "precision").text);
+                        sl_config_word(config, "precision").text, config->network.model->name);
     return 0;
 }
 

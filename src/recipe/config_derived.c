@@ -37,9 +37,9 @@ struct sl_split_rule sl_config_split(const struct sl_config *config)
     return rule;
 }
 
-static bool is_gat(const struct sl_config *config)
+static bool has_heads(const struct sl_config *config)
 {
-    return config->network.model == &sl_model_gat;
+    return config->network.model->attention;
 }
 
 static bool is_sage(const struct sl_config *config)
@@ -69,7 +69,7 @@ const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config)
 
 int64_t sl_config_out_heads(const struct sl_config *config)
 {
-    return is_gat(config) && !sl_config_classifies(config) ? config->network.out_heads : 0;
+    return has_heads(config) && !sl_config_classifies(config) ? config->network.out_heads : 0;
 }
 
 bool sl_config_loops(const struct sl_config *config)
@@ -80,8 +80,8 @@ bool sl_config_loops(const struct sl_config *config)
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 {
     const struct sl_reducer *named = is_sage(config) ? config->network.aggregator->reducer : NULL;
-    if (is_gat(config))
-        return &sl_reduce_attention;
+    if (has_heads(config))
+        return config->network.model->attention;
     return named ? named : &sl_reduce_sum;
 }
 
@@ -121,8 +121,8 @@ static int64_t least_units(const struct sl_config *config)
 {
     const struct sl_unit_shares *shares = &config->units.submodel_share;
     int64_t least = INT64_MAX, all = 0;
-    if (config->units.submodels < 2 || config->units.share == SL_SHARE_COPIES || is_gat(config) ||
-        !config->units.split_layers.all)
+    if (config->units.submodels < 2 || config->units.share == SL_SHARE_COPIES ||
+        has_heads(config) || !config->units.split_layers.all)
         return 0;
     for (int64_t p = 0; p < config->units.submodels; p++) {
         const int64_t share = shares->kind == SL_UNITS_GIVEN ? shares->given.number[p] : 1;
@@ -150,9 +150,9 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .model.inner = config->network.layers > 1 || config->network.model->inner ||
                        sl_config_classifies(config) || sl_config_encodes(config),
         .model.least_units = least_units(config),
-        .model.heads = is_gat(config) ? config->network.heads : 0,
+        .model.heads = has_heads(config) ? config->network.heads : 0,
         .model.out_heads = sl_config_out_heads(config),
-        .positive = is_gat(config),
+        .positive = has_heads(config),
         .keeps_features = sl_config_input_dropout(config) == 0.0,
         .alone_first = sl_config_begins_alone(config),
         .owners.kind = sl_config_kind(config),
@@ -176,7 +176,7 @@ static enum sl_activation activation_of(const struct sl_config *config)
 {
     const enum sl_hidden_activation wanted =
         sl_config_has(config, "activation") ? config->network.activation : SL_HIDDEN_AUTO;
-    return wanted == SL_HIDDEN_ELU || (wanted == SL_HIDDEN_AUTO && is_gat(config))
+    return wanted == SL_HIDDEN_ELU || (wanted == SL_HIDDEN_AUTO && has_heads(config))
                ? SL_ACTIVATION_ELU
                : SL_ACTIVATION_RELU;
 }
@@ -213,7 +213,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .decay_first = (float)config->training.weight_decay,
         .decay_rest =
             config->training.weight_decay_all ? (float)config->training.weight_decay : 0.0f,
-        .heads = is_gat(config) ? (int)config->network.heads : 0,
+        .heads = has_heads(config) ? (int)config->network.heads : 0,
         .out_heads = (int)sl_config_out_heads(config),
         .attention_dropout = config->training.attention_dropout < 0.0
                                  ? config->training.dropout
@@ -283,7 +283,8 @@ bool sl_config_standardizes(const struct sl_config *config)
 
 int64_t sl_config_hidden(const struct sl_config *config)
 {
-    return is_gat(config) ? config->network.heads * config->network.hidden : config->network.hidden;
+    return has_heads(config) ? config->network.heads * config->network.hidden
+                             : config->network.hidden;
 }
 
 double sl_config_input_dropout(const struct sl_config *config)

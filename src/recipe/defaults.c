@@ -84,6 +84,19 @@ static const struct {
     {&sl_model_gat, "lr", "0.005"},
     {&sl_model_gat, "weight-decay", "5e-4"},
     {&sl_model_gat, "weight-decay-all", "yes"},
+    {&sl_model_gatv2, "hidden", "8"},
+    {&sl_model_gatv2, "dropout", "0.6"},
+    {&sl_model_gatv2, "attention-dropout", "-1"},
+    {&sl_model_gatv2, "lr", "0.005"},
+    {&sl_model_gatv2, "weight-decay", "5e-4"},
+    {&sl_model_gatv2, "weight-decay-all", "yes"},
+    {&sl_model_transformer, "hidden", "8"},
+    {&sl_model_transformer, "dropout", "0.6"},
+    {&sl_model_transformer, "attention-dropout", "-1"},
+    {&sl_model_transformer, "lr", "0.005"},
+    {&sl_model_transformer, "weight-decay", "5e-4"},
+    {&sl_model_transformer, "weight-decay-all", "yes"},
+    {&sl_model_transformer, "residual", "linear"},
     {&sl_model_resgcn, "layers", "4"},
     {&sl_model_resgcn, "dropout", "0.2"},
     {&sl_model_resgcn, "lr", "0.003"},
@@ -99,15 +112,15 @@ static bool is_published(const struct sl_config *config)
     return config->network.preset != SL_PRESET_DEFAULT;
 }
 
-static bool is_gat(const struct sl_config *config)
+static bool has_heads(const struct sl_config *config)
 {
-    return config->network.model == &sl_model_gat;
+    return config->network.model->attention;
 }
 
 /* Losses of these models rest for long before they fall. */
 static bool is_patient(const struct sl_config *config)
 {
-    return is_gat(config) || config->network.model == &sl_model_resgcn;
+    return has_heads(config) || config->network.model == &sl_model_resgcn;
 }
 
 /* Rows of counts say which words there are, and not how many: long texts are no larger. The form of
@@ -122,7 +135,7 @@ static enum sl_feature_norm feature_norm(const struct sl_config *config,
         return SL_FEATURE_NORM_STANDARD;
     if (!source->bag_of_words)
         return SL_FEATURE_NORM_NONE;
-    return is_published(config) || is_gat(config) ? SL_FEATURE_NORM_L1 : SL_FEATURE_NORM_L2;
+    return is_published(config) || has_heads(config) ? SL_FEATURE_NORM_L1 : SL_FEATURE_NORM_L2;
 }
 
 /* Whether row k of the presets is for this run. */

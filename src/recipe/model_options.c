@@ -6,7 +6,7 @@
 #include "graphs/network.h"
 #include "recipe/config.h"
 
-enum { MODELS_OF_OPTION = 5 };
+enum { MODELS_OF_OPTION = 7 };
 
 static const char OUT_HEADS[] = "out-heads";
 
@@ -18,15 +18,25 @@ static const struct {
     {"hops", {&sl_model_sgc, &sl_model_appnp}},
     {"teleport", {&sl_model_appnp}},
     {"block-norm", {&sl_model_resgcn}},
-    {"encoder", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin, &sl_model_jknet}},
-    {"activation", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin, &sl_model_jknet}},
-    {"norm-layers", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gin, &sl_model_jknet}},
-    {"residual", {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_jknet}},
-    {"jump", {&sl_model_gcn, &sl_model_sage, &sl_model_gat}},
-    {"classifier", {&sl_model_gcn, &sl_model_sage, &sl_model_gat}},
-    {"heads", {&sl_model_gat}},
-    {OUT_HEADS, {&sl_model_gat}},
-    {"attention-dropout", {&sl_model_gat}},
+    {"encoder",
+     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
+      &sl_model_gin, &sl_model_jknet}},
+    {"activation",
+     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
+      &sl_model_gin, &sl_model_jknet}},
+    {"norm-layers",
+     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
+      &sl_model_gin, &sl_model_jknet}},
+    {"residual",
+     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
+      &sl_model_jknet}},
+    {"jump",
+     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},
+    {"classifier",
+     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},
+    {"heads", {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},
+    {OUT_HEADS, {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},
+    {"attention-dropout", {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},
 };
 
 /* Whether the model has the option of row k. */

@@ -1,0 +1,684 @@
+/* The walks of attention whose scores need both ends' rows, in chunks of a row's entries. A score
+ * is a sum over a head's columns. Its terms lie side by side, for all heads and entries of a chunk,
+ * and neighbours are added until one number is left for each head. */
+#include "codelets/pair.h"
+
+#include "codelets/kernels/attention_chunk.h"
+
+enum {
+    TERMS = 2 * SL_ATTENTION_HEADS * SL_SIXTEEN, /* terms of two entries at least */
+    WANTED_TERMS = 4096,                         /* of a chunk: the first-level cache has them */
+};
+
+/* Rows that entries meet, and the own row that all of them meet. Products do not read `even` and
+ * `odd`. */
+struct meeting {
+    const float *const *row;
+    const float *own, *even, *odd;
+};
+
+/* Return how many terms of a head are added up at last. */
+SL_INLINE int64_t terms_of(int64_t room)
+{
+    return room % SL_SIXTEEN == 0 ? SL_SIXTEEN : room < SL_EIGHT ? room : SL_EIGHT;
+}
+
+SL_INLINE int64_t entries_of(int64_t per, int64_t terms)
+{
+    const int64_t unit = per < SL_EIGHT ? SL_SIXTEEN / per : 2,
+                  wanted = WANTED_TERMS / (per * terms) / unit * unit, most = chunk_entries(per),
+                  some = wanted < unit ? unit : wanted;
+    return some < most ? some : most;
+}
+
+SL_INLINE sl_floats size_of(sl_floats x)
+{
+    return (sl_floats)((sl_ints)x & INT32_MAX);
+}
+
+SL_INLINE sl_short short_size_of(sl_short x)
+{
+    return (sl_short)((sl_short_ints)x & INT32_MAX);
+}
+
+SL_INLINE float term(const struct meeting *m, const float *row, int64_t j, bool products)
+{
+    const float x = products ? row[j] * m->own[j] : row[j] + m->own[j];
+    return products ? x : sl_add_product(m->even[j] * x, m->odd[j], fabsf(x));
+}
+
+/* ---- Scores ---- */
+
+/* Return the terms of a vector of columns, from column j on. */
+SL_INLINE sl_floats terms_at(const struct meeting *m, const float *row, int64_t j, bool products)
+{
+    const sl_floats one = *(const sl_floats *)(row + j), other = *(const sl_floats *)(m->own + j),
+                    x = one + other;
+    return products ? one * other
+                    : *(const sl_floats *)(m->even + j) * x +
+                          *(const sl_floats *)(m->odd + j) * size_of(x);
+}
+
+/* Set TERMS to the terms of an entry's `all` columns, one for each column. */
+SL_INLINE void columns_of(const struct meeting *m, const float *row, int64_t all, bool products,
+                          float *terms)
+{
+    const int64_t wide = all / SL_LANES * SL_LANES, whole = all / SL_SHORT_LANES * SL_SHORT_LANES;
+    for (int64_t j = 0; j < wide; j += SL_LANES)
+        *(sl_floats *)(terms + j) = terms_at(m, row, j, products);
+    for (int64_t j = wide; j < whole; j += SL_SHORT_LANES) {
+        const sl_short one = *(const sl_short *)(row + j), other = *(const sl_short *)(m->own + j);
+        if (products) {
+            *(sl_short *)(terms + j) = one * other;
+        } else {
+            const sl_short x = one + other;
+            *(sl_short *)(terms + j) = *(const sl_short *)(m->even + j) * x +
+                                       *(const sl_short *)(m->odd + j) * short_size_of(x);
+        }
+    }
+    for (int64_t j = whole; j < all; j++)
+        terms[j] = term(m, row, j, products);
+}
+
+/* Set TERMS (terms) to the sums of a head's columns, every `terms`-th in one sum. */
+#define DEFINE_HEAD(name, type, size_of_type, vectors)                                          \
+    SL_INLINE void name(const struct meeting *m, const float *row, int64_t first, int64_t room, \
+                        bool products, float *terms)                                            \
+    {                                                                                           \
+        type sum[vectors];                                                                      \
+        SL_UNROLL for (int v = 0; v < (vectors); v++) sum[v] = (type){0};                       \
+        for (int64_t j = first; j < first + room; j += (vectors) * (int64_t)sizeof(type) / 4)   \
+            SL_UNROLL for (int v = 0; v < (vectors); v++)                                       \
+            {                                                                                   \
+                const type one = ((const type *)(row + j))[v],                                  \
+                           other = ((const type *)(m->own + j))[v];                             \
+                if (products) {                                                                 \
+                    sum[v] += one * other;                                                      \
+                } else {                                                                        \
+                    const type x = one + other;                                                 \
+                    sum[v] += ((const type *)(m->even + j))[v] * x;                             \
+                    sum[v] += ((const type *)(m->odd + j))[v] * size_of_type(x);                \
+                }                                                                               \
+            }                                                                                   \
+        SL_UNROLL for (int v = 0; v < (vectors); v++)((type *)terms)[v] = sum[v];               \
+    }
+DEFINE_HEAD(sixteen_of, sl_floats, size_of, SL_SIXTEEN_VECTORS)
+DEFINE_HEAD(eight_of, sl_short, short_size_of, SL_EIGHT_VECTORS)
+#undef DEFINE_HEAD
+
+/* Set TO (count / 2) to the sums of neighbours in X (count). */
+SL_INLINE void add_neighbours(int64_t count, const float *x, float *to)
+{
+    for (int64_t i = 0; i < count / 2; i += SL_LANES) {
+        const sl_floats a = *(const sl_floats *)(x + 2 * i),
+                        b = *(const sl_floats *)(x + 2 * i + SL_LANES);
+        *(sl_floats *)(to + i) = SL_EVEN(a, b) + SL_ODD(a, b);
+    }
+}
+
+/* Return sums of neighbours, of a and b in turn: of four lanes of each where a vector has eight. */
+SL_INLINE sl_floats neighbours_of(sl_floats a, sl_floats b)
+{
+#if SL_VECTOR_BYTES == 32
+    return __builtin_shufflevector(a, b, 0, 2, 8, 10, 4, 6, 12, 14) +
+           __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+#else
+    return SL_EVEN(a, b) + SL_ODD(a, b);
+#endif
+}
+
+/* Return the sums of each eight lanes of eight vectors, neighbours first. */
+SL_INLINE sl_floats eights_of(const sl_floats *of)
+{
+    const sl_floats a = neighbours_of(neighbours_of(of[0], of[1]), neighbours_of(of[2], of[3])),
+                    b = neighbours_of(neighbours_of(of[4], of[5]), neighbours_of(of[6], of[7]));
+#if SL_VECTOR_BYTES == 32
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+#else
+    return neighbours_of(a, b);
+#endif
+}
+
+/* Set TO (count / 8) to the sums of each eight of X (count). */
+SL_INLINE void add_eights(int64_t count, const float *x, float *to)
+{
+    for (int64_t i = 0; i < count / SL_EIGHT; i += SL_LANES)
+        *(sl_floats *)(to + i) = eights_of((const sl_floats *)(x + SL_EIGHT * i));
+}
+
+/* Set SCORES as score_all does, for eight heads of eight columns: terms stay in registers. */
+SL_INLINE void score_eights(const struct chunk *c, const struct meeting *m, bool products,
+                            float *scores)
+{
+    enum { ALL = SL_EIGHT * SL_EIGHT };
+    for (int64_t i = 0; i < c->padded * SL_EIGHT; i += SL_LANES) {
+        sl_floats of[SL_EIGHT];
+        SL_UNROLL for (int v = 0; v < SL_EIGHT; v++) of[v] =
+            terms_at(m, m->row[i / SL_EIGHT + v * SL_LANES / ALL],
+                     i % SL_EIGHT * SL_EIGHT + v * SL_LANES % ALL, products);
+        *(sl_floats *)(scores + i) = eights_of(of);
+    }
+}
+
+SL_INLINE void score_all(int64_t heads, int64_t room, const struct chunk *c, int64_t per,
+                         const struct meeting *m, bool products, float *scores)
+{
+    const int64_t each = terms_of(room);
+    float terms[TERMS];
+    for (int64_t k = 0; k < c->padded; k++) {
+        float *const to = terms + k * per * each;
+        if (room == each)
+            columns_of(m, m->row[k], heads * room, products, to);
+        for (int64_t h = 0; room != each && h < heads; h++)
+            if (each == SL_SIXTEEN)
+                sixteen_of(m, m->row[k], h * room, room, products, to + h * each);
+            else
+                eight_of(m, m->row[k], h * room, room, products, to + h * each);
+        for (int64_t j = heads * each; j < per * each; j++)
+            to[j] = 0.0f;
+    }
+    if (each < SL_EIGHT) {
+        for (int64_t left = each; left > 1; left /= 2)
+            add_neighbours(c->all * left, terms, terms);
+        memcpy(scores, terms, (size_t)c->all * sizeof *scores);
+        return;
+    }
+    if (each == SL_SIXTEEN)
+        add_neighbours(c->all * SL_SIXTEEN, terms, terms);
+    add_eights(c->all * SL_EIGHT, terms, scores);
+}
+
+/* Heads and room of usual layers are constants at compile time. */
+SL_INLINE void score_usual(const struct sl_attention *attention, const struct chunk *c, int64_t per,
+                           const struct meeting *m, bool products, float *scores)
+{
+    if (attention->heads == SL_EIGHT && attention->width == SL_EIGHT)
+        score_eights(c, m, products, scores);
+    else if (attention->heads == 1 && attention->width == SL_EIGHT)
+        score_all(1, SL_EIGHT, c, 1, m, products, scores);
+    else
+        score_all(attention->heads, attention->width, c, per, m, products, scores);
+}
+
+/* Functions of a chunk are not inlined: constants of several in one function would not fit into
+ * registers. */
+#define SL_APART static __attribute__((noinline))
+
+/* Set SCORES to the scores of a chunk; 0 for heads that do not exist. */
+SL_APART void score_products(const struct sl_attention *attention, const struct chunk *c,
+                             int64_t per, const struct meeting *m, float *scores)
+{
+    score_usual(attention, c, per, m, true, scores);
+}
+
+SL_APART void score_sums(const struct sl_attention *attention, const struct chunk *c, int64_t per,
+                         const struct meeting *m, float *scores)
+{
+    score_usual(attention, c, per, m, false, scores);
+}
+
+SL_INLINE void score(const struct sl_attention *attention, const struct chunk *c, int64_t per,
+                     const struct meeting *m, bool products, float *scores)
+{
+    if (products)
+        score_products(attention, c, per, m, scores);
+    else
+        score_sums(attention, c, per, m, scores);
+}
+
+/* Set X += Σ alpha·row, of rows with `room` columns. */
+SL_APART void add_all(const struct sl_attention *attention, struct chunk *c, int64_t per,
+                      int64_t room, float *x)
+{
+    if (attention->heads == SL_EIGHT && attention->width == SL_EIGHT) {
+        struct sl_attention own = *attention;
+        own.heads = SL_EIGHT;
+        own.width = SL_EIGHT;
+        add_rows(&own, c, SL_EIGHT, room, false, x, NULL);
+    } else {
+        add_rows(attention, c, per, room, false, x, NULL);
+    }
+}
+
+/* ---- Forward ---- */
+
+struct parts {
+    float *z, *m, *l;
+};
+
+SL_INLINE struct parts parts_of(const struct sl_attention *attention, float *state)
+{
+    const int64_t all = sl_attention_all(attention);
+    return (struct parts){state, state + all, state + all + attention->heads};
+}
+
+SL_INLINE void scale_head(const struct sl_attention *attention, const struct parts *to, int64_t h,
+                          float by)
+{
+    to->l[h] *= by;
+    scale(attention->width, by, to->z + h * attention->width);
+}
+
+/* Turn scores into weights e^(x - m). A larger maximum scales the state. */
+SL_APART void weigh(const struct sl_attention *attention, struct chunk *c, int64_t per,
+                    const struct parts *to)
+{
+    float top[SL_ATTENTION_HEADS], sum[SL_ATTENTION_HEADS];
+    find_largest(c, attention->heads, per, top);
+    for (int64_t h = 0; h < attention->heads; h++) {
+        if (to->l[h] == 0.0f) {
+            to->m[h] = top[h] == -INFINITY ? 0.0f : top[h];
+        } else if (top[h] > to->m[h]) {
+            scale_head(attention, to, h, expf(to->m[h] - top[h]));
+            to->m[h] = top[h];
+        }
+        top[h] = to->m[h];
+    }
+    repeat(attention->heads, per, top);
+    exponentiate(c, per, top, c->alpha);
+    sum_heads(c, attention->heads, per, c->alpha, sum);
+    for (int64_t h = 0; h < attention->heads; h++)
+        to->l[h] += sum[h];
+}
+
+/* Let a chunk's entries meet the rows at column `column` of the rows that they met. */
+SL_INLINE void move_rows(struct chunk *c, int64_t column)
+{
+    for (int64_t k = 0; k < c->padded; k++)
+        c->row[k] += column;
+}
+
+SL_APART void drop_weights(const struct sl_attention *attention, int64_t per, const float *vertex,
+                           int64_t vertices, bool rows_are_targets, struct chunk *c)
+{
+    for (int64_t k = 0; k < c->count; k++) {
+        const uint32_t own = vertex_at(vertex), met = vertex_at(c->row[k] + vertices);
+        c->to[k] = rows_are_targets ? own : met;
+        c->from[k] = rows_are_targets ? met : own;
+    }
+    drop_all(attention, per, c);
+}
+
+SL_APART void read_chunk(const struct sl_sparse *a, int64_t block, uint32_t e, int64_t count,
+                         const struct sl_floats_at *dense, int64_t per, struct chunk *c)
+{
+    if (per == SL_EIGHT)
+        read_entries(a, block, e, count, dense, SL_EIGHT, c);
+    else if (per == 1)
+        read_entries(a, block, e, count, dense, 1, c);
+    else
+        read_entries(a, block, e, count, dense, per, c);
+}
+
+/* A walk: its operands, of which each function reads some. */
+struct walk {
+    const struct sl_pair *pair;
+    const struct sl_sparse *a;
+    const float *even, *odd;
+    struct sl_floats_at source, target, gradient, out;
+};
+
+SL_INLINE void meet_chunk(const struct sl_attention *attention, const struct walk *w, bool products,
+                          struct chunk *c, int64_t per, const float *target, const struct parts *to)
+{
+    const int64_t all = sl_attention_all(attention), vertices = products ? 2 * all : all;
+    score(attention, c, per, &(struct meeting){c->row, target, w->even, w->odd}, products,
+          c->alpha);
+    weigh(attention, c, per, to);
+    if (attention->drop.threshold) {
+        memcpy(c->sloped, c->alpha, (size_t)c->all * sizeof *c->sloped);
+        drop_weights(attention, per, target + all + attention->heads, vertices, true, c);
+    }
+    if (products)
+        move_rows(c, all);
+    add_all(attention, c, per, w->source.ld - (products ? all : 0), to->z);
+}
+
+SL_INLINE void meet(const struct walk *w)
+{
+    const struct sl_attention *const attention = &w->pair->attention;
+    const bool products = w->pair->products;
+    const int64_t per = numbers_per_entry(attention->heads),
+                  most = entries_of(per, terms_of(attention->width));
+    const struct sl_sparse *const a = w->a;
+    struct chunk c;
+    for (int64_t b = 0; b < a->blocks; b++)
+        for (int64_t r = 0; r < a->rows; r++) {
+            const struct parts to = parts_of(attention, w->out.data + r * w->out.ld);
+            const uint32_t end = a->row_ptr[b * a->rows + r + 1];
+            for (uint32_t e = a->row_ptr[b * a->rows + r]; e < end;) {
+                const int64_t count = end - e < most ? end - e : most;
+                read_chunk(a, b, e, count, &w->source, per, &c);
+                meet_chunk(attention, w, products, &c, per, w->target.data + r * w->target.ld, &to);
+                e += (uint32_t)count;
+            }
+        }
+}
+
+/* ---- Backward ---- */
+
+/* Add slopes to columns j … of the head whose factors begin at DE: X += Σ_k de(k)·σ, σ 1 where
+ * row(k) + OWN > 0, else `negative`. */
+#define DEFINE_ADD(name, type, ints, vectors)                                                  \
+    SL_INLINE void name(const struct chunk *c, int64_t per, const float *de, const float *own, \
+                        float negative, int64_t j, float *x)                                   \
+    {                                                                                          \
+        type even[vectors], odd[vectors];                                                      \
+        const type one = (type){0} + 1.0f, other = (type){0} + negative;                       \
+        SL_UNROLL for (int v = 0; v < (vectors); v++)                                          \
+        {                                                                                      \
+            even[v] = ((const type *)x)[v];                                                    \
+            odd[v] = (type){0};                                                                \
+        }                                                                                      \
+        for (int64_t k = 0; k < c->count; k += 2, de += 2 * per) {                             \
+            const type *const first = (const type *)(c->row[k] + j),                           \
+                              *const second = (const type *)(c->row[k + 1] + j);               \
+            SL_UNROLL for (int v = 0; v < (vectors); v++)                                      \
+            {                                                                                  \
+                const type at = ((const type *)(own + j))[v];                                  \
+                const type up = first[v] + at, down = second[v] + at;                          \
+                even[v] += de[0] * (type)SL_SELECT(ints, (ints)(up > 0.0f), one, other);       \
+                odd[v] += de[per] * (type)SL_SELECT(ints, (ints)(down > 0.0f), one, other);    \
+            }                                                                                  \
+        }                                                                                      \
+        SL_UNROLL for (int v = 0; v < (vectors); v++)((type *)x)[v] = even[v] + odd[v];        \
+    }
+DEFINE_ADD(slopes_wide, sl_floats, sl_ints, WIDE)
+DEFINE_ADD(slopes_short, sl_short, sl_short_ints, 1)
+#undef DEFINE_ADD
+
+/* X (heads · width) += Σ sloped·σ. */
+SL_INLINE void add_slopes_of(const struct sl_attention *attention, const struct chunk *c,
+                             int64_t per, const float *own, float *x)
+{
+    for (int64_t h = 0; h < attention->heads; h++) {
+        const float *const de = c->sloped + h;
+        int64_t j = h * attention->width;
+        const int64_t end = j + attention->width;
+        for (; j + WIDE * SL_LANES <= end; j += WIDE * SL_LANES)
+            slopes_wide(c, per, de, own, attention->slope, j, x + j);
+        for (; j + SL_SHORT_LANES <= end; j += SL_SHORT_LANES)
+            slopes_short(c, per, de, own, attention->slope, j, x + j);
+        for (; j < end; j++)
+            for (int64_t k = 0; k < c->count; k++)
+                x[j] += de[k * per] * (c->row[k][j] + own[j] > 0.0f ? 1.0f : attention->slope);
+    }
+}
+
+SL_APART void add_slopes(const struct sl_attention *attention, const struct chunk *c, int64_t per,
+                         const float *own, float *x)
+{
+    if (attention->heads == SL_EIGHT && attention->width == SL_EIGHT) {
+        struct sl_attention usual = *attention;
+        usual.heads = SL_EIGHT;
+        usual.width = SL_EIGHT;
+        add_slopes_of(&usual, c, SL_EIGHT, own, x);
+    } else {
+        add_slopes_of(attention, c, per, own, x);
+    }
+}
+
+/* Set TO to the numbers of each entry and head. */
+SL_INLINE void spread(const struct chunk *c, int64_t heads, int64_t per, const float *const *from,
+                      float *restrict to)
+{
+    if (heads == SL_EIGHT)
+        for (int64_t k = 0; k < c->padded; k++)
+            memcpy(to + k * SL_EIGHT, from[k], SL_EIGHT * sizeof *to);
+    else
+        for (int64_t k = 0; k < c->padded; k++)
+            for (int64_t h = 0; h < per; h++)
+                to[k * per + h] = h < heads ? from[k][h] : 0.0f;
+}
+
+/* Numbers of a chunk going back. */
+struct back {
+    const float *log_sum[ENTRIES], *r[ENTRIES]; /* of an entry, for each head */
+    const float *gradient[ENTRIES], *value[ENTRIES];
+};
+
+/* From scores in alpha and G·V in sloped, make alpha the weight α μ of an entry, and sloped de. */
+SL_APART void weigh_back(const struct sl_attention *attention, struct chunk *c, int64_t per,
+                         const struct back *b, const float *vertex, int64_t vertices,
+                         bool rows_are_targets)
+{
+    static const float none[SL_ATTENTION_HEADS];
+    float numbers[LOGITS];
+    float *const x = c->alpha;
+    spread(c, attention->heads, per, b->log_sum, numbers);
+    for (int64_t i = 0; i < c->all; i += SL_LANES)
+        *(sl_floats *)(x + i) -= *(const sl_floats *)(numbers + i);
+    limit(c->all, MOST_POWER, x);
+    exponentiate(c, per, none, x);
+    limit(c->all, 1.0f, x); /* above 1 by rounding */
+    multiply(c->all, x, c->sloped);
+    spread(c, attention->heads, per, b->r, numbers);
+    multiply(c->all, x, numbers);
+    if (attention->drop.threshold)
+        drop_weights(attention, per, vertex, vertices, rows_are_targets, c);
+    for (int64_t i = 0; i < c->all; i += SL_LANES)
+        *(sl_floats *)(c->sloped + i) -= *(const sl_floats *)(numbers + i);
+}
+
+/* Set X += Σ sloped·row. */
+SL_INLINE void add_sloped(const struct sl_attention *attention, struct chunk *c, int64_t per,
+                          int64_t room, float *x)
+{
+    memcpy(c->alpha, c->sloped, (size_t)c->all * sizeof *c->alpha);
+    add_all(attention, c, per, room, x);
+}
+
+/* Meet sources once more, in row r of A. */
+SL_INLINE void again_chunk(const struct sl_attention *attention, const struct walk *w,
+                           bool products, struct chunk *c, int64_t per, int64_t r)
+{
+    const int64_t all = sl_attention_all(attention), vertices = products ? 2 * all : all;
+    const float *const target = w->target.data + r * w->target.ld, *const gradient =
+                                                                       w->gradient.data +
+                                                                       r * w->gradient.ld;
+    float *const to = w->out.data + r * w->out.ld;
+    struct back b;
+    for (int64_t k = 0; k < c->padded; k++) {
+        b.log_sum[k] = target + all;
+        b.r[k] = gradient + all;
+        b.value[k] = c->row[k] + (products ? all : 0);
+    }
+    score(attention, c, per, &(struct meeting){c->row, target, w->even, w->odd}, products,
+          c->alpha);
+    score(attention, c, per, &(struct meeting){b.value, gradient, NULL, NULL}, true, c->sloped);
+    weigh_back(attention, c, per, &b, target + all + attention->heads, vertices, true);
+    if (products)
+        add_sloped(attention, c, per, w->source.ld, to);
+    else
+        add_slopes(attention, c, per, target, to);
+}
+
+/* Meet targets and their gradients, in row r of Aᵀ. The chunk's rows are those of targets. */
+SL_INLINE void back_chunk(const struct sl_attention *attention, const struct walk *w, bool products,
+                          struct chunk *c, int64_t per, int64_t r)
+{
+    const int64_t all = sl_attention_all(attention), heads = attention->heads,
+                  values = products ? all : 0;
+    const float *const source = w->source.data + r * w->source.ld, *row[ENTRIES];
+    float *const to = w->out.data + r * w->out.ld;
+    struct back b;
+    for (int64_t k = 0; k < c->padded; k++) {
+        row[k] = c->row[k];
+        b.gradient[k] = w->gradient.data + c->col[k] * w->gradient.ld;
+        b.log_sum[k] = c->row[k] + all;
+        b.r[k] = b.gradient[k] + all;
+    }
+    score(attention, c, per, &(struct meeting){row, source, w->even, w->odd}, products, c->alpha);
+    score(attention, c, per, &(struct meeting){b.gradient, source + values, NULL, NULL}, true,
+          c->sloped);
+    weigh_back(attention, c, per, &b, source + all + values, all + heads, false);
+    memcpy(c->row, b.gradient, (size_t)c->padded * sizeof *row);
+    add_all(attention, c, per, w->gradient.ld, to + all);
+    memcpy(c->row, row, (size_t)c->padded * sizeof *row);
+    if (products)
+        add_sloped(attention, c, per, w->target.ld, to);
+    else
+        add_slopes(attention, c, per, source, to);
+}
+
+SL_INLINE void meet_back(const struct walk *w, bool again)
+{
+    const struct sl_attention *const attention = &w->pair->attention;
+    const bool products = w->pair->products;
+    const int64_t per = numbers_per_entry(attention->heads),
+                  most = entries_of(per, terms_of(attention->width));
+    const struct sl_sparse *const a = w->a;
+    struct chunk c;
+    for (int64_t b = 0; b < a->blocks; b++)
+        for (int64_t r = 0; r < a->rows; r++) {
+            const uint32_t end = a->row_ptr[b * a->rows + r + 1];
+            for (uint32_t e = a->row_ptr[b * a->rows + r]; e < end;) {
+                const int64_t count = end - e < most ? end - e : most;
+                read_chunk(a, b, e, count, again ? &w->source : &w->target, per, &c);
+                if (again)
+                    again_chunk(attention, w, products, &c, per, r);
+                else
+                    back_chunk(attention, w, products, &c, per, r);
+                e += (uint32_t)count;
+            }
+        }
+}
+
+/* ---- The kernels ---- */
+
+static void clear_rows(int64_t rows, int64_t cols, const struct sl_floats_at *of)
+{
+    for (int64_t r = 0; r < rows; r++)
+        memset(of->data + r * of->ld, 0, (size_t)cols * sizeof *of->data);
+}
+
+/* Clear the room behind the heads' first columns. */
+static void clear_room(const struct sl_pair *pair, int64_t rows, const struct sl_floats_at *of)
+{
+    const int64_t room = pair->attention.width, rest = room - pair->width;
+    for (int64_t r = 0; rest > 0 && r < rows; r++)
+        for (int64_t h = 0; h < pair->attention.heads; h++)
+            memset(of->data + r * of->ld + h * room + pair->width, 0,
+                   (size_t)rest * sizeof *of->data);
+}
+
+enum way { FORWARD, AGAIN, BACK };
+
+SL_INLINE void walk(const struct walk *w, enum way way)
+{
+    if (way == FORWARD)
+        meet(w);
+    else
+        meet_back(w, way == AGAIN);
+}
+
+SL_KERNEL(sl_kernel_pair,
+          (const struct sl_pair *pair, const struct sl_sparse *a,
+           const struct sl_floats_at *vectors, const struct sl_floats_at *source,
+           const struct sl_floats_at *target, bool accumulate, const struct sl_floats_at *state),
+          (pair, a, vectors, source, target, accumulate, state))
+{
+    const struct walk w = {pair,
+                           a,
+                           vectors->data + SL_PAIR_EVEN * vectors->ld,
+                           vectors->data + SL_PAIR_ODD * vectors->ld,
+                           *source,
+                           *target,
+                           {0},
+                           *state};
+    if (!accumulate)
+        clear_rows(a->rows, sl_pair_state(pair), state);
+    walk(&w, FORWARD);
+}
+
+SL_KERNEL(sl_kernel_pair_again,
+          (const struct sl_pair *pair, const struct sl_sparse *a,
+           const struct sl_floats_at *vectors, const struct sl_floats_at *source,
+           const struct sl_floats_at *target, const struct sl_floats_at *gradient, bool accumulate,
+           const struct sl_floats_at *target_back),
+          (pair, a, vectors, source, target, gradient, accumulate, target_back))
+{
+    const struct walk w = {pair,
+                           a,
+                           vectors->data + SL_PAIR_EVEN * vectors->ld,
+                           vectors->data + SL_PAIR_ODD * vectors->ld,
+                           *source,
+                           *target,
+                           *gradient,
+                           *target_back};
+    if (!accumulate)
+        clear_rows(a->rows, sl_pair_all(pair), target_back);
+    walk(&w, AGAIN);
+    clear_room(pair, a->rows, target_back);
+}
+
+SL_KERNEL(sl_kernel_pair_back,
+          (const struct sl_pair *pair, const struct sl_sparse *at,
+           const struct sl_floats_at *vectors, const struct sl_floats_at *gradient,
+           const struct sl_floats_at *target, const struct sl_floats_at *source, bool accumulate,
+           const struct sl_floats_at *source_back),
+          (pair, at, vectors, gradient, target, source, accumulate, source_back))
+{
+    const struct walk w = {pair,
+                           at,
+                           vectors->data + SL_PAIR_EVEN * vectors->ld,
+                           vectors->data + SL_PAIR_ODD * vectors->ld,
+                           *source,
+                           *target,
+                           *gradient,
+                           *source_back};
+    if (!accumulate)
+        clear_rows(at->rows, 2 * sl_pair_all(pair), source_back);
+    walk(&w, BACK);
+    clear_room(pair, at->rows, source_back);
+}
+
+SL_INLINE void merge_head(const struct sl_attention *attention, const struct parts *from, int64_t h,
+                          const struct parts *to)
+{
+    const int64_t at = h * attention->width;
+    if (from->l[h] == 0.0f)
+        return;
+    if (to->l[h] == 0.0f)
+        to->m[h] = from->m[h];
+    const float top = larger(from->m[h], to->m[h]), by = expf(from->m[h] - top);
+    if (top > to->m[h])
+        scale_head(attention, to, h, expf(to->m[h] - top));
+    to->m[h] = top;
+    to->l[h] += by * from->l[h];
+    add_head(attention->width, by, from->z + at, to->z + at);
+}
+
+SL_KERNEL(sl_kernel_pair_merge,
+          (const struct sl_pair *pair, int64_t rows, const uint32_t *index,
+           const struct sl_floats_at *other, const struct sl_floats_at *state),
+          (pair, rows, index, other, state))
+{
+    const struct sl_attention *const attention = &pair->attention;
+    for (int64_t r = 0; r < rows; r++) {
+        const struct parts from = parts_of(attention, other->data + r * other->ld),
+                           to = parts_of(attention,
+                                         state->data + (index ? index[r] : r) * state->ld);
+        for (int64_t h = 0; h < attention->heads; h++)
+            merge_head(attention, &from, h, &to);
+    }
+}
+
+SL_KERNEL(sl_kernel_pair_close,
+          (const struct sl_pair *pair, int64_t rows, const struct sl_floats_at *target,
+           const struct sl_floats_at *state),
+          (pair, rows, target, state))
+{
+    const struct sl_attention *const attention = &pair->attention;
+    for (int64_t r = 0; r < rows; r++) {
+        const struct parts to = parts_of(attention, state->data + r * state->ld);
+        float *const l = target->data + r * target->ld + sl_attention_all(attention);
+        for (int64_t h = 0; h < attention->heads; h++) {
+            const float sum = to.l[h];
+            if (sum > 0.0f)
+                scale_head(attention, &to, h, 1.0f / sum);
+            l[h] = to.m[h] = sum > 0.0f ? to.m[h] + logf(sum) : 0.0f;
+        }
+    }
+}

@@ -1,0 +1,119 @@
+#include "graphs/layer_heads.h"
+
+#include "codelets/paste.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "graphs/layer.h"
+#include "graphs/reach.h"
+
+/* ---- Plan ---- */
+
+int sl_heads_check(const struct sl_network *net, const struct sl_layer *layer)
+{
+    if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1)
+        return sl_error(SL_ERR_SYSTEM, "attention on bfloat16 or two orders");
+    if (!layer->last && net->model->layer[layer->index + 1].shape.kind->scaled_input)
+        return sl_error(SL_ERR_SYSTEM, "a layer that scales its input after attention");
+    if (layer->kind->splits && layer->model->shape.mean && layer->model->shape.heads > 1)
+        return sl_error(SL_ERR_SYSTEM, "a residual of the mean of several heads");
+    return 0;
+}
+
+int sl_heads_create_weights(const struct sl_network *net, const struct sl_layer *layer,
+                            struct sl_tile *weights)
+{
+    const int64_t count = layer->in * layer->columns.product;
+    float *memory = net->rt->plans ? NULL : sl_memory_alloc((size_t)count * sizeof *memory);
+    *weights = (struct sl_tile){.memory = memory,
+                                .rows = layer->in,
+                                .cols = layer->columns.product,
+                                .ld = layer->columns.product,
+                                .element_size = sizeof *memory,
+                                .tag = -1,
+                                .owner = net->rt->rank,
+                                .place = -1.0f};
+    return memory || net->rt->plans
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for %lld weights", (long long)count);
+}
+
+/* Make the layer of V. */
+static void create_residual(struct sl_layer *layer, struct sl_layer *residual)
+{
+    *residual = (struct sl_layer){
+        .kind = &sl_layer_linear,
+        .reducer = layer->reducer,
+        .index = layer->index,
+        .input_order = layer->input_order,
+        .in = layer->in,
+        .out = layer->out,
+        .last = layer->last,
+        .dropout = layer->dropout,
+        .inputs = 1,
+        .columns = {.in_cut = layer->columns.in_cut,
+                    .out_cut = layer->columns.out_cut,
+                    .product = layer->out,
+                    .product_cut = layer->columns.out_cut},
+        .model = layer->model,
+        .order = SL_GEMM_FIRST,
+        .output = {.type = layer->output.type},
+    };
+    layer->beside = residual;
+}
+
+int sl_heads_plan(struct sl_network *net, struct sl_layer *layer, struct sl_layer *residual)
+{
+    int code = 0;
+    if (layer->kind->splits)
+        create_residual(layer, residual);
+    if (layer->index > 0 && (layer->kind->splits || sl_layer_leaves_sums(net, layer)))
+        code = sl_network_plan_scratch_cut(net, 0, layer->columns.in_cut, SL_SLOT_GRADIENT);
+    if (!code)
+        code = sl_layer_plan_aggregations(net, layer);
+    return code ? code : sl_layer_plan_dropped(net, layer);
+}
+
+/* ---- Steps ---- */
+
+void sl_heads_add_residual(struct sl_network *net, struct sl_layer *layer, bool training,
+                           const struct sl_epilogue_tiles *epilogue)
+{
+    const struct sl_product_input own = sl_layer_product_input(net, layer, training);
+    if (layer->beside)
+        sl_product(net, layer->beside, &own, &layer->output, epilogue, &layer->output);
+}
+
+struct sl_matrix *sl_heads_products_back(struct sl_network *net, struct sl_layer *layer,
+                                         const struct sl_matrix *v, struct sl_matrix *g, bool after)
+{
+    const struct sl_product_input input = sl_layer_product_input(net, layer, true);
+    const bool first = layer->index == 0, sums = !first && sl_layer_leaves_sums(net, layer);
+    struct sl_matrix *d = NULL;
+    if (sums || (layer->beside && !first))
+        d = sl_network_scratch_cut(net, 0, layer->columns.in_cut, SL_SLOT_GRADIENT,
+                                   sl_reach_of_input(layer));
+    if (layer->beside)
+        sl_product_back(net, layer->beside,
+                        &(struct sl_product_gradient){.h = &input, .v = g, .y = d});
+    struct sl_product_gradient back = {.h = &input, .v = v, .g = g, .after_bias = after};
+    const struct sl_epilogue_tiles finish =
+        first ? SL_EPILOGUE_NONE : sl_layer_activation_back(net, layer);
+    if (!first) {
+        back.added = layer->beside ? d : NULL;
+        back.epilogue = sums ? NULL : &finish;
+        back.mask = sums ? NULL : sl_layer_mask(layer);
+        back.y = sums ? d : &(layer - 1)->output;
+    }
+    sl_product_back(net, layer, &back);
+    sl_layer_add_gradient(net, layer, g, back.y);
+    return back.y;
+}
+
+void sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer,
+                            struct sl_tile *gradient)
+{
+    if (layer->beside)
+        sl_submit_paste(net->rt,
+                        &(struct sl_paste_tiles){.x = sl_product_sum_gradients(net, layer->beside),
+                                                 .y = gradient});
+}

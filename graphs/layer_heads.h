@@ -1,0 +1,36 @@
+/* Functions that layers of attention share. Such a layer multiplies its input with one matrix, made
+ * of its weights, and with a residual, with V of a layer beside it. */
+#ifndef SL_GRAPHS_LAYER_HEADS_H
+#define SL_GRAPHS_LAYER_HEADS_H
+
+#include "graphs/network.h"
+
+/* Return 0 if attention can work on the network's matrices, and the layers around it allow the
+ * layer; else SL_ERR_SYSTEM. */
+int sl_heads_check(const struct sl_network *net, const struct sl_layer *layer);
+
+/* Describe WEIGHTS (in, product), on this rank. Return 0 or SL_ERR_SYSTEM. */
+int sl_heads_create_weights(const struct sl_network *net, const struct sl_layer *layer,
+                            struct sl_tile *weights);
+
+/* Plan the gradient of the input, where terms join it, and the rest of a layer's work matrices;
+ * with a residual, make `residual` the layer of V. Return 0 or SL_ERR_SYSTEM. */
+int sl_heads_plan(struct sl_network *net, struct sl_layer *layer, struct sl_layer *residual);
+
+/* Submit OUTPUT = epilogue(OUTPUT + H·V): the residual, where the layer has one. */
+void sl_heads_add_residual(struct sl_network *net, struct sl_layer *layer, bool training,
+                           const struct sl_epilogue_tiles *epilogue);
+
+/* Submit the gradients of the weights from V, the gradient of the product, and from G, the gradient
+ * of the output before bias and activation. Return the gradient of the previous layer's
+ * pre-activation, or NULL for a first layer. `after`: the further rows of the weights' gradient
+ * have a row already. */
+struct sl_matrix *sl_heads_products_back(struct sl_network *net, struct sl_layer *layer,
+                                         const struct sl_matrix *v, struct sl_matrix *g,
+                                         bool after);
+
+/* Submit dV into the gradient of the parameters. */
+void sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer,
+                            struct sl_tile *gradient);
+
+#endif

@@ -1,0 +1,461 @@
+/* clang-format off */
+/* Attention whose scores need both ends' rows, of GATv2 and of graph transformers: output = drop(activation(heads side by side + b)), in the last layer the mean of the heads + b. H is the input of the layer after dropout.
+ *
+ *   forward   X = H·[W_K | W_T] or H·[W_K | W_V | W_T]     SOURCE, TARGET = the ends from X and biases
+ *             STATE = pair(SOURCE, TARGET)                  output
+ *   backward  [G | r] from the gradient of the output       [D | E] = the walk back
+ *             C = the second walk                           da = column sums of K·D + T·C
+ *             V = the gradient of X from C, D, E            d[W_K | …] = Hᵀ·V
+ *             the gradients of K's, V's and T's biases = column sums of V
+ *             db = column sums of the gradient              the gradient of H = V·[W_K | …]ᵀ
+ *
+ * graphs/reduce_pair.c has the formulas. V of a residual is as in graphs/layer_gat.c. */
+/* clang-format on */
+#include "graphs/layer_pair.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "codelets/bias.h"
+#include "core/error.h"
+#include "graphs/layer.h"
+#include "graphs/layer_heads.h"
+#include "graphs/reach.h"
+
+/* A part of a layer: each of the ranks that share rows has one part: some of the heads. */
+struct part {
+    struct sl_pair pair;
+    struct sl_pair_shape shape;
+};
+
+/* Cuts (columns of the grid + 1) of matrices of codelets/pair.h; products are cut at
+ * layer->columns.product_cut. `rows`: TARGET and GRADIENT together. */
+struct cuts {
+    int64_t *source, *target, *state, *gradient, *rows, *target_back, *source_back;
+};
+
+enum { CUTS = sizeof(struct cuts) / sizeof(int64_t *) };
+
+struct pairs {
+    int parts;
+    struct part *part;   // (parts): the columns of the grid
+    struct sl_pair pair; /* this rank's part */
+    struct sl_pair_shape shape;
+    struct cuts cut;
+    struct sl_matrix source, target, state; /* rows as in codelets/pair.h */
+    struct sl_tile weights, vectors;        /* on this rank: they never travel */
+    struct sl_tile gradient;                /* gradient of the parameters, on rank 0 */
+    struct sl_layer residual;               /* with a residual, the layer of V */
+};
+
+static bool is_transformer(const struct sl_layer_shape *shape)
+{
+    return shape->kind == &sl_layer_transformer || shape->kind == &sl_layer_transformer_residual;
+}
+
+static struct sl_pair part_of(const struct sl_layer_shape *shape, int parts, int c)
+{
+    const int first = shape->heads * c / parts, end = shape->heads * (c + 1) / parts;
+    const int64_t width = sl_layer_shape_columns(shape) / shape->heads;
+    const bool products = is_transformer(shape);
+    return (struct sl_pair){
+        .attention = {.heads = end - first,
+                      .first_head = first,
+                      .width = sl_pair_room(width),
+                      .slope = shape->slope,
+                      .drop = {.scale = 1.0f}},
+        .width = width,
+        .products = products,
+        .scale = products ? 1.0f / sqrtf((float)width) : 1.0f,
+    };
+}
+
+static int pair_cut(const struct sl_layer_shape *shape, const struct sl_grid *grid, int64_t *output,
+                    int64_t *product)
+{
+    const int parts = grid->columns;
+    if (shape->heads < 1 || shape->heads > SL_ATTENTION_HEADS ||
+        sl_layer_shape_columns(shape) > SL_ATTENTION_COLUMNS)
+        return sl_error(SL_ERR_SYSTEM,
+                        "a layer of %d heads and %lld columns (expected 1 to %d, and %d at most)",
+                        shape->heads, (long long)sl_layer_shape_columns(shape), SL_ATTENTION_HEADS,
+                        SL_ATTENTION_COLUMNS);
+    if (parts > 1 && shape->mean)
+        return sl_error(SL_ERR_USAGE,
+                        "--model %s: %d columns of ranks cannot share the mean of the last layer's "
+                        "heads (expected --classifier linear or --jump, or one column: "
+                        "--grid Rx1xD)",
+                        is_transformer(shape) ? "transformer" : "gatv2", parts);
+    if (shape->heads < parts)
+        return sl_error(SL_ERR_USAGE,
+                        "--model %s: %d heads cannot be cut for %d columns of ranks (expected as "
+                        "many, or fewer columns: --grid RxCxD)",
+                        is_transformer(shape) ? "transformer" : "gatv2", shape->heads, parts);
+    for (int c = 0; c < parts; c++) {
+        const struct sl_pair pair = part_of(shape, parts, c);
+        if (!shape->mean)
+            output[c + 1] = output[c] + sl_pair_columns(&pair);
+        product[c + 1] = product[c] + sl_pair_projected(&pair);
+    }
+    return 0;
+}
+
+/* ---- Plan ---- */
+
+static void cut_parts(struct sl_layer *layer, struct pairs *p)
+{
+    const struct sl_layer_shape *shape = &layer->model->shape;
+    const int64_t head = sl_layer_shape_columns(shape) / shape->heads;
+    for (int c = 0; c < p->parts; c++) {
+        const struct sl_pair pair = part_of(shape, p->parts, c);
+        const int64_t all = sl_pair_all(&pair);
+        p->part[c] = (struct part){
+            pair,
+            {
+                .in = layer->in,
+                .columns = sl_layer_shape_columns(shape),
+                .skipped = layer->kind->splits ? layer->in : 0,
+                .first = pair.attention.first_head * head,
+                .at = layer->columns.product_cut[c],
+                .bias = layer->bias,
+                .cancels = pair.products && shape->bias_cancels && shape->attention_dropout == 0.0,
+                .out = sl_cut_width(layer->columns.out_cut, c),
+                .out_column = layer->columns.out_cut[c],
+            },
+        };
+        p->cut.source[c + 1] = p->cut.source[c] + sl_pair_source(&pair);
+        p->cut.target[c + 1] = p->cut.target[c] + sl_pair_target(&pair);
+        p->cut.state[c + 1] = p->cut.state[c] + sl_pair_state(&pair);
+        p->cut.gradient[c + 1] = p->cut.gradient[c] + sl_pair_gradient(&pair);
+        p->cut.rows[c + 1] = p->cut.target[c + 1] + p->cut.gradient[c + 1];
+        p->cut.target_back[c + 1] = p->cut.target_back[c] + all;
+        p->cut.source_back[c + 1] = p->cut.source_back[c] + 2 * all;
+    }
+}
+
+static int create_parts(struct sl_layer *layer, struct pairs *p, int parts, int own)
+{
+    const int64_t count = parts + 1;
+    int64_t *const cut = calloc((size_t)(CUTS * count), sizeof *cut);
+    p->part = calloc((size_t)parts, sizeof *p->part);
+    p->cut = (struct cuts){cut,
+                           cut + count,
+                           cut + 2 * count,
+                           cut + 3 * count,
+                           cut + 4 * count,
+                           cut + 5 * count,
+                           cut + 6 * count};
+    p->parts = parts;
+    if (!cut || !p->part)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    cut_parts(layer, p);
+    p->pair = p->part[own].pair;
+    p->shape = p->part[own].shape;
+    return 0;
+}
+
+/* Return where X and its gradient V are: in the place of [D | E], where the two have one shape, or
+ * of [G | r]. */
+static enum sl_slot slot_of_projected(const struct pairs *p)
+{
+    return !p->pair.products && p->pair.width == p->pair.attention.width ? SL_SLOT_SUM
+                                                                         : SL_SLOT_WORK;
+}
+
+/* Going back, the gradient of the input takes the place of C. */
+static int create_matrices(struct sl_network *net, struct sl_layer *layer, struct pairs *p)
+{
+    const struct sl_distribution *d = &net->graph->distribution[layer->output.row_order];
+    struct sl_matrix *const kept[] = {&p->source, &p->target, &p->state};
+    const int64_t *const cut[] = {p->cut.source, p->cut.target, p->cut.state};
+    int code = 0;
+    for (int k = 0; !code && k < 3; k++) {
+        code = sl_distribution_describe_cut(net->rt, d, kept[k], SL_FLOAT32, cut[k]);
+        if (!code)
+            code = sl_network_keep(net, layer, layer->index, kept[k]);
+    }
+    if (!code)
+        code =
+            sl_network_plan_scratch_cut(net, 0, layer->columns.product_cut, slot_of_projected(p));
+    if (!code)
+        code = sl_network_plan_scratch_cut(net, 0, p->cut.gradient, SL_SLOT_WORK);
+    if (!code)
+        code = sl_network_plan_scratch_cut(net, 0, p->cut.source_back, SL_SLOT_SUM);
+    return code ? code : sl_network_plan_scratch_cut(net, 0, p->cut.target_back, SL_SLOT_GRADIENT);
+}
+
+static int pair_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
+{
+    const struct sl_grid *grid = &net->graph->distribution->grid;
+    struct pairs *p = calloc(1, sizeof *p);
+    (void)wanted;
+    layer->own = p;
+    if (!p)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    int code = sl_heads_check(net, layer);
+    layer->order = SL_GEMM_FIRST;
+    layer->back.gradient_factor = SL_ROW_NONE;
+    if (!code)
+        code = create_parts(layer, p, grid->columns, sl_grid_column(grid, net->rt->rank));
+    if (!code)
+        code = sl_heads_create_weights(net, layer, &p->weights);
+    layer->columns.weights = &p->weights;
+    if (!code)
+        code =
+            sl_tile_create(net->rt, &p->vectors, SL_PAIR_VECTORS,
+                           sl_pair_all(&p->part[p->parts - 1].pair), sizeof(float), net->rt->rank);
+    if (!code)
+        code = sl_tile_create(net->rt, &p->gradient, layer->model->parameters.rows,
+                              layer->model->parameters.cols, sizeof(float), 0);
+    if (!code)
+        code = create_matrices(net, layer, p);
+    return code ? code : sl_heads_plan(net, layer, &p->residual);
+}
+
+static void pair_destroy(struct sl_layer *layer)
+{
+    struct pairs *p = layer->own;
+    sl_matrix_destroy(&p->source);
+    sl_matrix_destroy(&p->target);
+    sl_matrix_destroy(&p->state);
+    sl_tile_destroy(&p->weights);
+    sl_tile_destroy(&p->vectors);
+    sl_tile_destroy(&p->gradient);
+    free(p->cut.source);
+    free(p->part);
+    free(p);
+}
+
+static struct sl_layer_memory pair_memory(const struct sl_layer *layer)
+{
+    const struct pairs *p = layer->own;
+    return (struct sl_layer_memory){.matrix = {&p->source, &p->target, &p->state},
+                                    .tile = {&p->weights, &p->vectors, &p->gradient}};
+}
+
+static int pair_aggregations(const struct sl_network *net, const struct sl_layer *layer,
+                             struct sl_aggregation list[SL_AGGREGATIONS])
+{
+    const struct pairs *p = layer->own;
+    const int columns = net->graph->distribution->grid.columns;
+    list[0] = (struct sl_aggregation){
+        .width = p->cut.source[columns],
+        .cut = p->cut.source,
+        .type = SL_FLOAT32,
+        .reducer = layer->reducer,
+        .state = p->cut.state,
+        .operands = p->cut.target,
+    };
+    list[1] = (struct sl_aggregation){
+        .transposed = true,
+        .width = p->cut.gradient[columns],
+        .cut = p->cut.gradient,
+        .type = SL_FLOAT32,
+        .reducer = layer->reducer->back,
+        .others = p->cut.target,
+        .state = p->cut.source_back,
+        .operands = p->cut.source,
+    };
+    list[2] = (struct sl_aggregation){
+        .again = true,
+        .width = p->cut.source[columns],
+        .cut = p->cut.source,
+        .type = SL_FLOAT32,
+        .reducer = layer->reducer->again,
+        .state = p->cut.target_back,
+        .operands = p->cut.rows,
+    };
+    return 3;
+}
+
+/* ---- Forward ---- */
+
+/* Return the parameters of this pass's walks: with the layer's dropout where it trains. */
+static struct sl_pair_pass pass_of(const struct sl_network *net, const struct sl_layer *layer,
+                                   bool training)
+{
+    struct pairs *p = layer->own;
+    struct sl_pair_pass pass = {p->pair, &p->vectors};
+    if (training && layer->model->shape.attention_dropout > 0.0)
+        pass.pair.attention.drop =
+            sl_dropout_make(layer->model->shape.attention_dropout,
+                            sl_rng_key(net->model->options.seed, SL_RNG_ATTENTION, net->step.update,
+                                       (uint32_t)layer->index));
+    return pass;
+}
+
+/* Make the ends from the input. */
+static void project(struct sl_network *net, struct sl_layer *layer, bool training)
+{
+    struct pairs *p = layer->own;
+    struct sl_tile *const parameters = &layer->model->parameters;
+    const struct sl_product_input input = sl_layer_product_input(net, layer, training);
+    const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
+    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank),
+              hops = sl_reach_of_input(layer);
+    struct sl_matrix *const x =
+        sl_network_scratch_cut(net, 0, layer->columns.product_cut, slot_of_projected(p), hops);
+    for (int k = 1; k <= p->parts; k++) { /* the own part comes last, and leaves its vectors */
+        const struct part *part = &p->part[(c + k) % p->parts];
+        sl_submit_pair_weights(net->rt, &part->pair, &part->shape, parameters, &p->weights,
+                               &p->vectors);
+    }
+    sl_product(net, layer, &input, NULL, NULL, x);
+    sl_network_take(net, &p->source, hops);
+    sl_network_take(net, &p->target, hops);
+    for (int i = own.from; i < own.to; i++)
+        sl_submit_pair_ends(net->rt, &p->pair, &p->shape, &net->graph->scales[0][i], parameters,
+                            sl_matrix_tile(x, i, c), sl_matrix_tile(&p->source, i, c),
+                            sl_matrix_tile(&p->target, i, c));
+}
+
+static void pair_forward(struct sl_network *net, struct sl_layer *layer, bool training)
+{
+    struct pairs *p = layer->own;
+    const struct sl_epilogue_tiles finish = sl_layer_activation(net, layer, training);
+    const struct sl_pair_pass pass = pass_of(net, layer, training);
+    const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
+    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
+    if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
+        sl_layer_drop_input(net, layer, training);
+    project(net, layer, training);
+    sl_network_take(net, &p->state, layer->rows.hops);
+    sl_network_walk(
+        net, layer, SL_WALK_FORWARD,
+        &(struct sl_reduction){
+            .moved = {&p->source}, .row = {&p->target}, .out = {&p->state}, .parameters = &pass});
+    const struct sl_row_epilogue rows = {layer->beside ? SL_EPILOGUE_NONE : finish,
+                                         net->graph->scales[0], NULL};
+    for (int i = own.from; i < own.to; i++) {
+        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&rows, i, &layer->output, c);
+        sl_submit_pair_output(net->rt, &p->pair, layer->model->shape.mean, &tiles,
+                              sl_matrix_tile(&p->state, i, c),
+                              sl_matrix_tile(&layer->output, i, c));
+    }
+    sl_heads_add_residual(net, layer, training, &finish);
+}
+
+/* ---- Backward ---- */
+
+/* Return the gradient of X, made from g, the gradient of the output before bias and activation. */
+static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *layer,
+                                   const struct sl_matrix *g)
+{
+    struct pairs *p = layer->own;
+    const struct sl_pair_pass pass = pass_of(net, layer, true);
+    const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
+    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank),
+              hops = sl_reach_of_input(layer);
+    struct sl_matrix *gradient = sl_network_scratch_cut(net, 0, p->cut.gradient, SL_SLOT_WORK,
+                                                        layer->rows.hops),
+                     *source =
+                         sl_network_scratch_cut(net, 0, p->cut.source_back, SL_SLOT_SUM, hops),
+                     *target = sl_network_scratch_cut(net, 0, p->cut.target_back, SL_SLOT_GRADIENT,
+                                                      layer->rows.hops);
+    for (int i = own.from; i < own.to; i++)
+        sl_submit_pair_gradient(net->rt, &p->pair, layer->model->shape.mean,
+                                sl_matrix_tile(g, i, c), sl_matrix_tile(&p->state, i, c),
+                                sl_matrix_tile(gradient, i, c));
+    sl_network_walk(net, layer, SL_WALK_BACK,
+                    &(struct sl_reduction){.moved = {gradient, &p->target},
+                                           .row = {&p->source},
+                                           .out = {source},
+                                           .parameters = &pass});
+    sl_network_walk(net, layer, SL_WALK_AGAIN,
+                    &(struct sl_reduction){.moved = {&p->source},
+                                           .row = {&p->target, gradient},
+                                           .out = {target},
+                                           .parameters = &pass});
+    for (int i = own.from; layer->kind->sums && i < own.to; i++) {
+        struct sl_tile *const further = sl_product_further(net, layer, i);
+        sl_submit_pair_vector_back(net->rt, &pass.pair, sl_matrix_tile(&p->source, i, c),
+                                   sl_matrix_tile(&p->target, i, c), sl_matrix_tile(target, i, c),
+                                   sl_matrix_tile(source, i, c),
+                                   further->rows - sl_layer_further_rows(layer), further);
+    }
+    struct sl_matrix *const v =
+        sl_network_scratch_cut(net, 0, layer->columns.product_cut, slot_of_projected(p), hops);
+    for (int i = own.from; i < own.to; i++)
+        sl_submit_pair_join(net->rt, &pass.pair, &p->vectors, sl_matrix_tile(target, i, c),
+                            sl_matrix_tile(source, i, c), sl_matrix_tile(v, i, c));
+    return v;
+}
+
+static struct sl_matrix *pair_backward(struct sl_network *net, struct sl_layer *layer,
+                                       struct sl_matrix *g)
+{
+    const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
+    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
+    sl_layer_drop_again(net, layer);
+    struct sl_matrix *const v = walk_back(net, layer, g);
+    struct sl_matrix *const back = sl_heads_products_back(net, layer, v, g, layer->kind->sums > 0);
+    for (int i = own.from; layer->bias && i < own.to; i++) {
+        struct sl_tile *const further = sl_product_further(net, layer, i);
+        sl_submit_bias_gradient(net->rt, &net->graph->scales[0][i], SL_ROW_NONE,
+                                sl_matrix_tile(v, i, c), false, further->rows - 2, further);
+    }
+    return back;
+}
+
+static struct sl_tile *pair_differentiate(struct sl_network *net, struct sl_layer *layer,
+                                          struct sl_tile *summed)
+{
+    struct pairs *p = layer->own;
+    for (int c = 0; c < p->parts; c++)
+        sl_submit_pair_weights_back(net->rt, &p->part[c].pair, &p->part[c].shape, c > 0, summed,
+                                    &p->gradient);
+    sl_heads_residual_back(net, layer, &p->gradient);
+    return &p->gradient;
+}
+
+/* Names of parameters are PyG's. */
+#define STEPS                                                                                \
+    .joined = true, .biases = true, .leaves_sums = true, .cut = pair_cut, .plan = pair_plan, \
+    .forward = pair_forward, .backward = pair_backward, .aggregations = pair_aggregations,   \
+    .differentiate = pair_differentiate, .memory = pair_memory, .destroy = pair_destroy
+
+const struct sl_layer_kind sl_layer_gatv2 = {
+    .name = "gatv2",
+    .loops = true,
+    .weights = 2,
+    .weight = {"lin_l.weight", "lin_r.weight"},
+    .vectors = 3,
+    .vector = {"att", "lin_l.bias", "lin_r.bias"},
+    .bias = "bias",
+    .sums = 1,
+    STEPS,
+};
+
+const struct sl_layer_kind sl_layer_gatv2_residual = {
+    .name = "gatv2-residual",
+    .loops = true,
+    .weights = 3,
+    .weight = {"res.weight", "lin_l.weight", "lin_r.weight"},
+    .vectors = 3,
+    .vector = {"att", "lin_l.bias", "lin_r.bias"},
+    .bias = "bias",
+    .sums = 1,
+    .splits = true,
+    STEPS,
+};
+
+const struct sl_layer_kind sl_layer_transformer = {
+    .name = "transformer",
+    .weights = 3,
+    .weight = {"lin_key.weight", "lin_value.weight", "lin_query.weight"},
+    .vectors = 3,
+    .vector = {"lin_key.bias", "lin_value.bias", "lin_query.bias"},
+    .bias = "lin_skip.bias",
+    STEPS,
+};
+
+const struct sl_layer_kind sl_layer_transformer_residual = {
+    .name = "transformer-residual",
+    .weights = 4,
+    .weight = {"lin_skip.weight", "lin_key.weight", "lin_value.weight", "lin_query.weight"},
+    .vectors = 3,
+    .vector = {"lin_key.bias", "lin_value.bias", "lin_query.bias"},
+    .bias = "lin_skip.bias",
+    .splits = true,
+    STEPS,
+};

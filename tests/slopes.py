@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Gradients of whole models against differences of the loss.
+
+Usage: tests/slopes.py STARLING FOLDER
+
+A step of SGD with momentum leaves the gradient g in a checkpoint, so that the weights before the step
+are known. For each tensor, the loss at these weights plus and minus a step along g differs by the step
+times |g|. `starling evaluate` says the loss. Fails where a gradient is wrong, or where a model has no
+gradient that can be seen.
+"""
+import array, itertools, json, math, os, shutil, struct, subprocess, sys
+
+MODELS = ("gcn", "gcn --residual linear --classifier linear --norm-layers row", "sage", "sage --aggregator sum --lr 1e-3", "gat --heads 3 --hidden 5",
+          "gat --heads 2 --hidden 4 --out-heads 3 --norm-layers row", "gatv2 --heads 3 --hidden 5", "gatv2 --heads 2 --hidden 8 --out-heads 3 --layers 3",
+          "gatv2 --heads 2 --hidden 6 --residual linear --classifier linear", "transformer --heads 3 --hidden 5", "transformer --heads 2 --hidden 4 --layers 3 --norm-layers row",
+          "transformer --heads 2 --hidden 8 --residual none --jump sum", "gin --lr 1e-3", "resgcn --hidden 8", "jknet --hidden 8", "appnp --hops 2 --hidden 8", "sgc")
+EPOCHS, LEARNING_RATE, STEP, CHANGE, TOLERANCE, LEAST = 15, 0.1, 1e-3, 1e-4, 5e-2, 5e-3
+# Sparse features, which most vertices lack: whole tiles have none.
+SPARSE_MODELS = ("gcn --tiles 9", "sage --tiles 9", "gat --tiles 9 --heads 2 --hidden 4", "gatv2 --tiles 20 --heads 2 --hidden 4 --feature-form csr --order none --lr 1",
+                 "transformer --tiles 20 --heads 2 --hidden 4 --feature-form csr --order none")
+FEATURES = 6
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        sys.exit(f"slopes.py: {' '.join(command)}: {done.stderr}")
+
+
+def read(path):
+    with open(path, "rb") as file:
+        head = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    return head, {name: array.array("f", data[slice(*of["data_offsets"])]) for name, of in head.items() if name != "__metadata__"}
+
+
+def write(path, head, tensors):
+    """Without a checksum, which says nothing about other tensors."""
+    head = {**head, "__metadata__": {k: v for k, v in head["__metadata__"].items() if k != "crc32"}}
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    names = sorted(tensors, key=lambda name: head[name]["data_offsets"][0])
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(tensors[name].tobytes() for name in names))
+
+
+def loss(starling, dataset, folder, head, tensors):
+    path, scores = os.path.join(folder, "moved.ck"), os.path.join(folder, "scores.json")
+    write(path, head, tensors)
+    run(starling, "evaluate", path, dataset, "--metric", "loss", "--json", scores, "--quiet")
+    with open(scores) as file:
+        return json.load(file)["scores"]["loss"]["train"]
+
+
+def check(starling, dataset, folder, model):
+    """A later step, from weights at which biases are not 0."""
+    options = ["--model", *model.split(), "--optimizer", "sgd", *([] if "--lr" in model else ["--lr", str(LEARNING_RATE)]), "--dropout", "0", "--weight-decay", "0",
+               "--patience", "0", "--keep", "last", "--eval-every", "-1", "--seed", "5", "--quiet"]
+    before, after = os.path.join(folder, "before.ck"), os.path.join(folder, "after.ck")
+    run(starling, "train", dataset, *options, "--epochs", str(EPOCHS), "--checkpoint", before)
+    run(starling, "train", dataset, *options, "--epochs", str(EPOCHS + 1), "--checkpoint", after)
+    head, weights = read(before)
+    momentum = read(after)[1]
+    seen, worst = 0, 0.0
+    for name in [name for name in weights if name + ".moment1" in weights and "running" not in name]:
+        first, both = weights[name + ".moment1"], momentum[name + ".moment1"]
+        gradient = [b - 0.9 * f for b, f in zip(both, first)]  # the momentum is 0.9 of the last one, and the gradient
+        size = math.sqrt(sum(g * g for g in gradient))
+        if size < LEAST:
+            continue
+        losses, step = [], min(STEP, CHANGE / size)
+        for sign in (1, -1):
+            moved = dict(weights)
+            moved[name] = array.array("f", [w + sign * step * g / size for w, g in zip(weights[name], gradient)])
+            losses.append(loss(starling, dataset, folder, head, moved))
+        slope = (losses[0] - losses[1]) / (2 * step)
+        worst, seen = max(worst, abs(slope / size - 1)), seen + 1
+        if not abs(slope / size - 1) <= TOLERANCE:
+            sys.exit(f"slopes.py: {model}: the loss rises by {slope:.5g} along the gradient of {name}, whose size is {size:.5g}")
+    if not seen:
+        sys.exit(f"slopes.py: {model}: no gradient of at least {LEAST}")
+    print(f"{model}: {seen} gradients, off by {worst:.1e} at most")
+
+
+def write_array(path, kind, numbers):
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({len(numbers)},)}}"
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    code = {"<f4": "f", "<i4": "i", "<i8": "q"}[kind]
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + array.array(code, numbers).tobytes())
+
+
+def make_sparse(dataset, to):
+    shutil.copytree(dataset, to)
+    os.remove(os.path.join(to, "features.npy"))
+    with open(os.path.join(to, "meta.json")) as file:
+        meta = json.load(file)
+    rows = [[v % FEATURES, (v + 2) % FEATURES] if v % 20 < 2 else [] for v in range(meta["nodes"])]
+    rows = [sorted(row) for row in rows]
+    flat = [column for row in rows for column in row]
+    write_array(os.path.join(to, "features_indptr.npy"), "<i8", [0, *itertools.accumulate(map(len, rows))])
+    write_array(os.path.join(to, "features_indices.npy"), "<i4", flat)
+    write_array(os.path.join(to, "features_data.npy"), "<f4", [1 + i % 3 for i in range(len(flat))])
+    meta["features"] = {"count": FEATURES, "form": "csr", "bag_of_words": False}
+    with open(os.path.join(to, "meta.json"), "w") as file:
+        json.dump(meta, file)
+
+
+def main(starling, folder):
+    dense, sparse = os.path.join(folder, "dense"), os.path.join(folder, "sparse")
+    run(starling, "generate", "community", dense, "--vertices", "60", "--features", "12", "--classes", "3", "--seed", "4", "--quiet")
+    make_sparse(dense, sparse)
+    for dataset, models in ((dense, MODELS), (sparse, SPARSE_MODELS)):
+        for model in models:
+            check(starling, dataset, folder, model)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,507 @@
+/* Attention by pairs of rows: what is done to rows and parameters. The walks: test_kernels_pair.c.
+ * How kernels are judged: tests/kernels.h. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codelets/pair.h"
+#include "tests/kernels.h"
+
+static struct sl_pair pair_of(int32_t heads, int64_t width, bool products)
+{
+    return (struct sl_pair){
+        .attention = {.heads = heads, .width = sl_pair_room(width), .slope = 0.2f},
+        .width = width,
+        .products = products,
+        .scale = products ? 0.375f : 1.0f};
+}
+
+static struct sl_floats_at floats(const struct sl_guarded *m)
+{
+    return (struct sl_floats_at){m->at, m->ld};
+}
+
+/* Return where column k of all heads is in rows that have room. */
+static int64_t place(const struct sl_pair *pair, int64_t k)
+{
+    return k / pair->width * pair->attention.width + k % pair->width;
+}
+
+/* Random rows with room: `pieces` matrices side by side, and `more` columns. */
+static struct sl_guarded rows_of(const struct sl_pair *pair, int64_t rows, int pieces, int64_t more,
+                                 enum sl_layout layout)
+{
+    struct sl_guarded m =
+        sl_guarded_random(rows, pieces * sl_pair_all(pair) + more, layout, NAN, SL_REALS);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < pieces * sl_pair_all(pair); k++)
+            if (k % pair->attention.width >= pair->width)
+                *sl_element(&m, r, k) = 0.0f;
+    return m;
+}
+
+static double at(const struct sl_guarded *m, int64_t r, int64_t j)
+{
+    return (double)*sl_element(m, r, j);
+}
+
+/* ---- Rows ---- */
+
+/* All heads side by side, or their mean. */
+static void check_output(const struct sl_pair *pair, int64_t rows, enum sl_layout layout)
+{
+    const int64_t all = sl_pair_columns(pair), heads = pair->attention.heads;
+    struct sl_guarded state = rows_of(pair, rows, 1, 2 * heads, layout);
+    const struct sl_floats_at from = floats(&state);
+    for (int mean = 0; mean < 2; mean++) {
+        const int64_t out = mean ? pair->width : all;
+        struct sl_guarded_epilogue e = sl_guarded_epilogue_random(
+            (int)sl_random_below(SL_STEPS_ALL + 1), rows, out, sl_other_layout(layout));
+        struct sl_guarded z = sl_guarded_empty(rows, out, sl_other_layout(layout), SL_CANARY);
+        const struct sl_rows to = sl_rows_of(&z);
+        double *want = sl_doubles(rows * out), *bound = sl_doubles(rows * out);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t k = 0; k < all; k++) {
+                const double term = at(&state, r, place(pair, k)) / (mean ? (double)heads : 1.0);
+                want[r * out + k % out] += term;
+                bound[r * out + k % out] += mean ? (double)(heads + 2) * SL_UNIT * fabs(term) : 0.0;
+            }
+        sl_naive_epilogue(&e.view, rows, out, want, bound);
+        sl_kernel_pair_output(pair, rows, mean, &from, &e.view, &to);
+        sl_expect_vectors(mean ? "mean of heads" : "heads", &z, want, bound);
+        free(want);
+        free(bound);
+        sl_guarded_free(&z);
+        sl_guarded_epilogue_free(&e);
+    }
+    sl_guarded_free(&state);
+}
+
+/* [G | r] of heads side by side or of their mean; `g` in float32 or bfloat16. */
+static void check_gradient(const struct sl_pair *pair, int64_t rows, enum sl_layout layout)
+{
+    const int64_t all = sl_pair_columns(pair), room = sl_pair_all(pair),
+                  heads = pair->attention.heads, cols = sl_pair_gradient(pair);
+    struct sl_guarded state = rows_of(pair, rows, 1, 2 * heads, layout);
+    const struct sl_floats_at closed = floats(&state);
+    for (int option = 0; option < 4; option++) {
+        const int64_t out = option & 1 ? pair->width : all;
+        struct sl_guarded g = sl_guarded_random(rows, out, layout, NAN, SL_REALS),
+                          gradient =
+                              sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY);
+        struct sl_narrowed narrow = {.count = 0};
+        if (option & 2)
+            narrow = sl_narrowed_of(&g, sl_some_spare());
+        const struct sl_rows from = option & 2 ? narrow.rows : sl_rows_of(&g);
+        const struct sl_floats_at to = floats(&gradient);
+        double *want = sl_doubles(rows * cols), *bound = sl_doubles(rows * cols);
+        for (int64_t i = 0; i < rows * all; i++) {
+            const int64_t r = i / all, k = i % all, element = r * cols + place(pair, k),
+                          product = r * cols + room + k / pair->width;
+            const double each = at(&g, r, k % out) / (option & 1 ? (double)heads : 1.0),
+                         term = each * at(&state, r, place(pair, k));
+            want[element] = each;
+            bound[element] = option & 1 ? 2.0 * SL_UNIT * fabs(each) : 0.0;
+            want[product] += term;
+            bound[product] += (double)(pair->width + 4) * SL_UNIT * fabs(term);
+        }
+        sl_kernel_pair_gradient(pair, rows, option & 1, &from, &closed, &to);
+        sl_expect("[G | r]", &gradient, want, bound);
+        free(want);
+        free(bound);
+        if (option & 2)
+            sl_guarded_free(&narrow.words);
+        sl_guarded_free(&g);
+        sl_guarded_free(&gradient);
+    }
+    sl_guarded_free(&state);
+}
+
+/* The number of row r in the last column; compared, and set to 0. */
+static void take_vertex(const struct sl_guarded *m, int64_t r, const struct sl_guarded *vertex)
+{
+    const uint32_t number = sl_vertices_of(vertex)[r] ^ SL_ATTENTION_VERTEX;
+    assert_memory_equal(sl_element(m, r, m->cols - 1), &number, sizeof number);
+    *sl_element(m, r, m->cols - 1) = 0.0f;
+}
+
+/* What rows of parameters are, in this order. */
+static int64_t vector_row(const struct sl_pair *pair, const struct sl_pair_shape *shape)
+{
+    return shape->skipped + sl_pair_weights(pair) * shape->in;
+}
+
+static int64_t biases_row(const struct sl_pair *pair, const struct sl_pair_shape *shape)
+{
+    return vector_row(pair, shape) + (pair->products ? 0 : 1);
+}
+
+static int64_t parameter_rows(const struct sl_pair *pair, const struct sl_pair_shape *shape)
+{
+    return biases_row(pair, shape) + (shape->bias ? sl_pair_weights(pair) + 1 : 0);
+}
+
+static void check_ends(const struct sl_pair *pair, int64_t rows, enum sl_layout layout)
+{
+    const int64_t all = sl_pair_columns(pair), room = sl_pair_all(pair),
+                  weights = sl_pair_weights(pair);
+    const struct sl_pair_shape shape = {.in = 2,
+                                        .columns = all + 7,
+                                        .skipped = rows % 3,
+                                        .first = 4,
+                                        .at = 11,
+                                        .bias = layout % 2,
+                                        .out = all};
+    struct sl_guarded parameters = sl_guarded_random(parameter_rows(pair, &shape), shape.columns,
+                                                     layout, NAN, SL_REALS),
+                      projected =
+                          sl_guarded_random(rows, sl_pair_projected(pair), layout, NAN, SL_REALS),
+                      source = sl_guarded_empty(rows, sl_pair_source(pair), sl_other_layout(layout),
+                                                SL_CANARY),
+                      target = sl_guarded_empty(rows, sl_pair_target(pair), layout, SL_CANARY),
+                      vertex = sl_guarded_vertices(rows);
+    const struct sl_floats_at from = floats(&parameters), p = floats(&projected),
+                              s = floats(&source), t = floats(&target);
+    sl_kernel_pair_ends(pair, &shape, rows, sl_vertices_of(&vertex), &from, &p, &s, &t);
+    double *sources = sl_doubles(rows * source.cols), *targets = sl_doubles(rows * target.cols),
+           *bound = sl_doubles(rows * target.cols);
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t k = 0; k < weights * all; k++) {
+            const int64_t w = k / all, j = place(pair, k % all);
+            const double x = at(&projected, r, k),
+                         b = shape.bias ? at(&parameters, biases_row(pair, &shape) + w,
+                                             shape.first + k % all)
+                                        : 0.0;
+            if (w < weights - 1) {
+                sources[r * source.cols + w * room + j] = (double)(float)(x + b);
+                continue;
+            }
+            targets[r * target.cols + j] = (double)pair->scale * (x + b);
+            bound[r * target.cols + j] = 3.0 * SL_UNIT * (double)pair->scale * (fabs(x) + fabs(b));
+        }
+        take_vertex(&source, r, &vertex);
+        take_vertex(&target, r, &vertex);
+    }
+    sl_expect("source", &source, sources, NULL);
+    sl_expect("target", &target, targets, bound);
+    free(sources);
+    free(targets);
+    free(bound);
+    sl_guarded_free(&parameters);
+    sl_guarded_free(&projected);
+    sl_guarded_free(&source);
+    sl_guarded_free(&target);
+    sl_guarded_free(&vertex);
+}
+
+/* Vectors of which only a itself is a number: PLAIN. A transformer has none. */
+static struct sl_guarded plain_vector(const struct sl_pair *pair, enum sl_layout layout)
+{
+    struct sl_guarded random = rows_of(pair, 1, 1, 0, layout),
+                      m = sl_guarded_empty(SL_PAIR_VECTORS, sl_pair_all(pair), layout, NAN);
+    if (!pair->products)
+        memcpy(sl_element(&m, SL_PAIR_PLAIN, 0), random.at, (size_t)m.cols * sizeof(float));
+    sl_guarded_free(&random);
+    return m;
+}
+
+/* [dK | dV | dT] from C and [D | E]. */
+static void check_join(const struct sl_pair *pair, int64_t rows, enum sl_layout layout)
+{
+    const int64_t all = sl_pair_columns(pair), room = sl_pair_all(pair),
+                  cols = sl_pair_projected(pair);
+    struct sl_guarded vectors = plain_vector(pair, layout),
+                      target_back = rows_of(pair, rows, 1, 0, sl_other_layout(layout)),
+                      source_back = rows_of(pair, rows, 2, 0, layout),
+                      projected = sl_guarded_empty(rows, cols, layout, SL_CANARY);
+    const struct sl_floats_at v = floats(&vectors), c = floats(&target_back),
+                              d = floats(&source_back), to = floats(&projected);
+    double *want = sl_doubles(rows * cols), *bound = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < all; k++) {
+            const int64_t j = place(pair, k), to_k = r * cols + k, to_t = r * cols + cols - all + k;
+            const double a = pair->products ? 1.0 : at(&vectors, SL_PAIR_PLAIN, j),
+                         own = a * at(&source_back, r, j), value = at(&source_back, r, room + j);
+            want[to_k] = pair->products ? own : own + value;
+            bound[to_k] = pair->products ? 0.0 : 2.0 * SL_UNIT * (fabs(own) + fabs(value));
+            if (pair->products)
+                want[to_k + all] = value;
+            want[to_t] = (double)pair->scale * a * at(&target_back, r, j);
+            bound[to_t] = 3.0 * SL_UNIT * fabs(want[to_t]);
+        }
+    sl_kernel_pair_join(pair, rows, &v, &c, &d, &to);
+    sl_expect("[dK | dV | dT]", &projected, want, bound);
+    if (!pair->products && room == all) {
+        sl_kernel_pair_join(pair, rows, &v, &c, &d, &d);
+        sl_expect("[dK | dT] in place", &source_back, want, bound);
+    }
+    free(want);
+    free(bound);
+    sl_guarded_free(&vectors);
+    sl_guarded_free(&target_back);
+    sl_guarded_free(&source_back);
+    sl_guarded_free(&projected);
+}
+
+static void check_vector_back(const struct sl_pair *pair, int64_t rows, enum sl_layout layout)
+{
+    if (pair->products)
+        return;
+    const int64_t all = sl_pair_columns(pair), heads = pair->attention.heads;
+    struct sl_guarded source = rows_of(pair, rows, 1, 1, layout),
+                      target = rows_of(pair, rows, 1, heads + 1, sl_other_layout(layout)),
+                      target_back = rows_of(pair, rows, 1, 0, SL_LOOSE),
+                      source_back = rows_of(pair, rows, 2, 0, layout),
+                      gradient = sl_guarded_empty(1, all, SL_EDGE, SL_CANARY);
+    const struct sl_floats_at k = floats(&source), t = floats(&target), c = floats(&target_back),
+                              d = floats(&source_back);
+    double *want = sl_doubles(all), *bound = sl_doubles(all);
+    for (int64_t i = 0; i < rows * all; i++) {
+        const int64_t r = i / all, j = place(pair, i % all);
+        const double from_source = at(&source, r, j) * at(&source_back, r, j),
+                     from_target = at(&target, r, j) * at(&target_back, r, j);
+        want[i % all] += from_source + from_target;
+        bound[i % all] +=
+            (double)(2 * rows + 2) * SL_UNIT * (fabs(from_source) + fabs(from_target));
+    }
+    sl_kernel_pair_vector_back(pair, rows, &k, &t, &c, &d, gradient.at);
+    sl_expect("da", &gradient, want, bound);
+    free(want);
+    free(bound);
+    sl_guarded_free(&source);
+    sl_guarded_free(&target);
+    sl_guarded_free(&target_back);
+    sl_guarded_free(&source_back);
+    sl_guarded_free(&gradient);
+}
+
+/* ---- Parameters ---- */
+
+enum { PARTS = 2, BESIDE = 3 }; /* columns of no part: before, between and behind the parts */
+
+/* Part p of two has some of the heads. */
+static struct sl_pair part_of(const struct sl_pair *whole, const struct sl_pair_shape *all,
+                              bool mean, int p, struct sl_pair_shape *shape)
+{
+    const int32_t first = p ? whole->attention.heads / 2 : 0;
+    struct sl_pair pair = *whole;
+    pair.attention.first_head = first;
+    pair.attention.heads = p ? whole->attention.heads - first : whole->attention.heads / 2;
+    *shape = *all;
+    shape->first = all->first + first * whole->width;
+    shape->at = BESIDE + p * (BESIDE + sl_pair_weights(whole) * first * whole->width);
+    shape->out = !mean ? sl_pair_columns(&pair)
+                 : p   ? whole->width - whole->width / 2
+                       : whole->width / 2;
+    shape->out_column = mean ? p * (whole->width / 2) : shape->first;
+    return pair;
+}
+
+/* Of GATv2; those of a transformer mean nothing. */
+static void check_vectors(const struct sl_pair *pair, const struct sl_pair_shape *shape,
+                          const struct sl_guarded *parameters, const struct sl_guarded *vectors)
+{
+    double *want = sl_doubles(SL_PAIR_VECTORS * vectors->cols),
+           *bound = sl_doubles(SL_PAIR_VECTORS * vectors->cols);
+    const double slope = (double)pair->attention.slope;
+    const double by[SL_PAIR_VECTORS] = {[SL_PAIR_EVEN] = (1.0 + slope) / 2.0,
+                                        [SL_PAIR_ODD] = (1.0 - slope) / 2.0,
+                                        [SL_PAIR_PLAIN] = 1.0};
+    for (int v = 0; v < SL_PAIR_VECTORS; v++)
+        for (int64_t k = 0; k < sl_pair_columns(pair); k++) {
+            const int64_t to = v * vectors->cols + place(pair, k);
+            want[to] = by[v] * at(parameters, vector_row(pair, shape), shape->first + k);
+            bound[to] = v == SL_PAIR_PLAIN ? 0.0 : 4.0 * SL_UNIT * fabs(want[to]);
+        }
+    sl_expect("vectors", vectors, want, bound);
+    free(want);
+    free(bound);
+}
+
+/* Columns of no part keep what they were. */
+static void check_weights_of(const struct sl_pair *whole, const struct sl_pair_shape *all,
+                             bool mean, const struct sl_guarded *parameters, int64_t cols,
+                             enum sl_layout layout)
+{
+    struct sl_guarded weights = sl_guarded_random(all->in, cols, layout, SL_CANARY, SL_REALS);
+    const struct sl_floats_at from = floats(parameters), to = floats(&weights);
+    double *want = sl_doubles(all->in * cols);
+    for (int64_t i = 0; i < all->in * cols; i++)
+        want[i] = at(&weights, i / cols, i % cols);
+    for (int p = 0; p < PARTS; p++) {
+        struct sl_pair_shape shape;
+        const struct sl_pair pair = part_of(whole, all, mean, p, &shape);
+        const int64_t own = sl_pair_columns(&pair);
+        for (int64_t i = 0; i < all->in; i++)
+            for (int64_t j = 0; j < sl_pair_projected(&pair); j++)
+                want[i * cols + shape.at + j] =
+                    at(parameters, shape.skipped + j / own * shape.in + i, shape.first + j % own);
+        struct sl_guarded vectors = sl_guarded_empty(SL_PAIR_VECTORS, sl_pair_all(&pair),
+                                                     sl_other_layout(layout), SL_CANARY);
+        const struct sl_floats_at v = floats(&vectors);
+        if (pair.attention.heads > 0) {
+            sl_kernel_pair_weights(&pair, &shape, &from, &to, &v);
+            sl_expect_padding_kept("vectors", &vectors);
+            if (!pair.products)
+                check_vectors(&pair, &shape, parameters, &vectors);
+        }
+        sl_guarded_free(&vectors);
+    }
+    sl_expect("[K | V | T]", &weights, want, NULL);
+    free(want);
+    sl_guarded_free(&weights);
+}
+
+/* A random element of the gradient of weights, and where it is wanted in that of parameters. */
+static void give(struct sl_guarded *gradient, int64_t r, int64_t j, double *want)
+{
+    *sl_element(gradient, r, j) = sl_random_value(SL_REALS);
+    *want = at(gradient, r, j);
+}
+
+static void give_part(const struct sl_pair *pair, const struct sl_pair_shape *shape,
+                      struct sl_guarded *gradient, double *want)
+{
+    const int64_t own = sl_pair_columns(pair), a = pair->products ? 0 : 1, columns = shape->columns;
+    for (int64_t j = 0; j < sl_pair_projected(pair); j++) {
+        const int64_t w = j / own, to = shape->first + j % own;
+        for (int64_t i = 0; i < shape->in; i++)
+            give(gradient, i, shape->at + j,
+                 &want[(shape->skipped + w * shape->in + i) * columns + to]);
+        if (a && w == 0)
+            give(gradient, shape->in, shape->at + j, &want[vector_row(pair, shape) * columns + to]);
+        if (shape->bias)
+            give(gradient, shape->in + a, shape->at + j,
+                 &want[(biases_row(pair, shape) + w) * columns + to]);
+        if (shape->bias && pair->products && w == 0) /* the softmax cancels K's bias */
+            want[biases_row(pair, shape) * columns + to] = 0.0;
+    }
+    for (int64_t j = 0; shape->bias && j < shape->out; j++)
+        give(gradient, shape->in + a + 1, shape->at + j,
+             &want[(parameter_rows(pair, shape) - 1) * columns + shape->out_column + j]);
+}
+
+/* Rows of other weights keep what they were; other columns are 0. Elements of the gradient of
+ * weights that mean nothing are NaN. */
+static void check_weights_back_of(const struct sl_pair *whole, const struct sl_pair_shape *all,
+                                  bool mean, int64_t cols, enum sl_layout layout)
+{
+    const int64_t rows = parameter_rows(whole, all), columns = all->columns,
+                  given = all->in + (whole->products ? 0 : 1) + (all->bias ? 2 : 0);
+    struct sl_guarded gradient = sl_guarded_empty(given, cols, sl_other_layout(layout), SL_CANARY),
+                      back = sl_guarded_random(rows, columns, layout, SL_CANARY, SL_REALS);
+    const struct sl_floats_at from = floats(&gradient), to = floats(&back);
+    double *want = sl_doubles(rows * columns);
+    for (int64_t i = 0; i < all->skipped * columns; i++)
+        want[i] = at(&back, i / columns, i % columns);
+    bool further = false;
+    for (int p = 0; p < PARTS; p++) {
+        struct sl_pair_shape shape;
+        const struct sl_pair pair = part_of(whole, all, mean, p, &shape);
+        if (pair.attention.heads == 0)
+            continue;
+        give_part(&pair, &shape, &gradient, want);
+        sl_kernel_pair_weights_back(&pair, &shape, &from, further, &to);
+        further = true;
+        sl_expect("d[K | V | T]", &back, want, NULL);
+    }
+    free(want);
+    sl_guarded_free(&gradient);
+    sl_guarded_free(&back);
+}
+
+/* With and without a bias, of heads side by side or of their mean. */
+static void check_weights(const struct sl_pair *pair, int64_t in, enum sl_layout layout)
+{
+    const int64_t cols = 3 * BESIDE + sl_pair_projected(pair);
+    for (int option = 0; option < 4; option++) {
+        const bool mean = option & 1;
+        const struct sl_pair_shape shape = {.in = in,
+                                            .columns = 5 + sl_pair_columns(pair),
+                                            .skipped = in % 3,
+                                            .first = 2,
+                                            .bias = option & 2};
+        struct sl_guarded parameters =
+            sl_guarded_random(parameter_rows(pair, &shape), shape.columns, layout, NAN, SL_REALS);
+        check_weights_of(pair, &shape, mean, &parameters, cols, layout);
+        check_weights_back_of(pair, &shape, mean, cols, layout);
+        sl_guarded_free(&parameters);
+    }
+}
+
+/* ---- All of them ---- */
+
+typedef void checking(const struct sl_pair *pair, int64_t rows, enum sl_layout layout);
+
+static void each_row_shape(checking *check, int64_t most)
+{
+    static const struct {
+        int32_t heads;
+        int64_t width;
+    } shapes[] = {{1, 1},   {1, 2},   {1, 3},  {1, 4},  {1, 7},  {3, 5},  {4, 1},
+                  {2, 4},   {8, 8},   {9, 3},  {5, 2},  {2, 64}, {1, 40}, {16, 16},
+                  {256, 1}, {1, 150}, {3, 33}, {70, 3}, {17, 16}};
+    const int64_t rows[] = {0, 1, 6, most};
+    for (int level = 0; sl_next_level(&level);)
+        for (size_t r = 0; r < SL_COUNT(rows); r++)
+            for (size_t s = 0; s < 2 * SL_COUNT(shapes); s++) {
+                const struct sl_pair pair =
+                    pair_of(shapes[s / 2].heads, shapes[s / 2].width, s % 2);
+                check(&pair, rows[r], (enum sl_layout)((r + s / 2) % SL_LAYOUTS));
+            }
+}
+
+static void test_ends(void **state)
+{
+    (void)state;
+    each_row_shape(check_ends, 70);
+}
+
+static void test_output(void **state)
+{
+    (void)state;
+    const struct sl_pair wide = pair_of(2, 33, false);
+    each_row_shape(check_output, 70);
+    check_output(&wide, 1200, SL_LOOSE); /* means of several runs of rows */
+}
+
+static void test_gradient(void **state)
+{
+    (void)state;
+    each_row_shape(check_gradient, 70);
+}
+
+static void test_join(void **state)
+{
+    (void)state;
+    each_row_shape(check_join, 70);
+}
+
+static void test_vector_back(void **state)
+{
+    (void)state;
+    each_row_shape(check_vector_back, 300);
+}
+
+static void test_weights(void **state)
+{
+    (void)state;
+    each_row_shape(check_weights, 33);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ends),        cmocka_unit_test(test_output),
+        cmocka_unit_test(test_gradient),    cmocka_unit_test(test_join),
+        cmocka_unit_test(test_vector_back), cmocka_unit_test(test_weights),
+    };
+    sl_random_seed(13);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
