@@ -61,8 +61,9 @@ static void test_formulas(void **state)
  * gradient of its input. */
 static void test_step_of_a_group(void **state)
 {
-    struct sl_layer_shape layer[] = {{.kind = &sl_layer_gcn, .in = 200, .out = 100},
-                                     {.kind = &sl_layer_gcn, .in = 100, .out = 50}};
+    struct sl_layer_shape layer[] = {
+        {.kind = &sl_layer_gcn, .reducer = &sl_reduce_sum, .in = 200, .out = 100},
+        {.kind = &sl_layer_gcn, .reducer = &sl_reduce_sum, .in = 100, .out = 50}};
     int64_t rows[] = {10, 20, 40}, entries[] = {0, 0, 0};
     const struct sl_group_epoch e = {.model = {.count = 2, .layer = layer},
                                      .layers = 2,

@@ -388,6 +388,46 @@ DEFINE_ADD(slopes_wide, sl_floats, sl_ints, WIDE)
 DEFINE_ADD(slopes_short, sl_short, sl_short_ints, 1)
 #undef DEFINE_ADD
 
+/* Add slopes to a vector of columns: X += Σ_k factor(k)·σ. A row of FACTOR has `ld` numbers. */
+#define DEFINE_ADD(name, type, ints)                                                              \
+    SL_INLINE void name(const struct chunk *c, const float *factor, int64_t ld, const float *own, \
+                        float negative, int64_t j, float *x)                                      \
+    {                                                                                             \
+        const type at = *(const type *)(own + j), one = (type){0} + 1.0f,                         \
+                   other = (type){0} + negative;                                                  \
+        type sum = *(const type *)(x + j);                                                        \
+        for (int64_t k = 0; k < c->count; k++) {                                                  \
+            const type met = *(const type *)(c->row[k] + j) + at;                                 \
+            sum += *(const type *)(factor + k * ld + j) *                                         \
+                   (type)SL_SELECT(ints, (ints)(met > 0.0f), one, other);                         \
+        }                                                                                         \
+        *(type *)(x + j) = sum;                                                                   \
+    }
+DEFINE_ADD(heads_wide, sl_floats, sl_ints)
+DEFINE_ADD(heads_short, sl_short, sl_short_ints)
+#undef DEFINE_ADD
+
+/* X (heads · width) += Σ sloped·σ, of heads that are narrower than a short vector. Factors are
+ * repeated for each column of a head, so that vectors span heads. */
+SL_APART void add_narrow_slopes(const struct sl_attention *attention, const struct chunk *c,
+                                int64_t per, const float *own, float *x)
+{
+    const int64_t room = attention->width, all = sl_attention_all(attention), ld = per * room,
+                  wide = all / SL_LANES * SL_LANES, whole = all / SL_SHORT_LANES * SL_SHORT_LANES;
+    float factor[TERMS];
+    for (int64_t i = 0; i < c->all; i++)
+        for (int64_t r = 0; r < room; r++)
+            factor[i * room + r] = c->sloped[i];
+    for (int64_t j = 0; j < wide; j += SL_LANES)
+        heads_wide(c, factor, ld, own, attention->slope, j, x);
+    for (int64_t j = wide; j < whole; j += SL_SHORT_LANES)
+        heads_short(c, factor, ld, own, attention->slope, j, x);
+    for (int64_t j = whole; j < all; j++)
+        for (int64_t k = 0; k < c->count; k++)
+            x[j] = sl_add_product(x[j], factor[k * ld + j],
+                                  c->row[k][j] + own[j] > 0.0f ? 1.0f : attention->slope);
+}
+
 /* X (heads · width) += Σ sloped·σ. */
 SL_INLINE void add_slopes_of(const struct sl_attention *attention, const struct chunk *c,
                              int64_t per, const float *own, float *x)
@@ -400,9 +440,6 @@ SL_INLINE void add_slopes_of(const struct sl_attention *attention, const struct 
             slopes_wide(c, per, de, own, attention->slope, j, x + j);
         for (; j + SL_SHORT_LANES <= end; j += SL_SHORT_LANES)
             slopes_short(c, per, de, own, attention->slope, j, x + j);
-        for (; j < end; j++)
-            for (int64_t k = 0; k < c->count; k++)
-                x[j] += de[k * per] * (c->row[k][j] + own[j] > 0.0f ? 1.0f : attention->slope);
     }
 }
 
@@ -414,6 +451,8 @@ SL_APART void add_slopes(const struct sl_attention *attention, const struct chun
         usual.heads = SL_EIGHT;
         usual.width = SL_EIGHT;
         add_slopes_of(&usual, c, SL_EIGHT, own, x);
+    } else if (attention->width < SL_EIGHT) {
+        add_narrow_slopes(attention, c, per, own, x);
     } else {
         add_slopes_of(attention, c, per, own, x);
     }

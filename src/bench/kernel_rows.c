@@ -55,6 +55,24 @@ static void maximum(const struct sl_kernel_work *k, float sign, struct sl_rows h
     sl_kernel_max(&k->a, k->width, &h, false, &z, &columns, &argmax);
 }
 
+static void meet_pairs(const struct sl_kernel_work *k, const struct sl_pair *pair)
+{
+    sl_kernel_pair(pair, &k->a, &k->pair.vectors, &k->pair.source, &k->pair.target, false,
+                   &k->results.state);
+}
+
+static void meet_pairs_again(const struct sl_kernel_work *k, const struct sl_pair *pair)
+{
+    sl_kernel_pair_again(pair, &k->a, &k->pair.vectors, &k->pair.source, &k->pair.target,
+                         &k->pair.gradient, false, &k->results.back);
+}
+
+static void meet_pairs_back(const struct sl_kernel_work *k, const struct sl_pair *pair)
+{
+    sl_kernel_pair_back(pair, &k->at, &k->pair.vectors, &k->pair.gradient, &k->pair.target,
+                        &k->pair.source, false, &k->results.back);
+}
+
 static struct sl_argmax chosen_of(const struct sl_kernel_work *k)
 {
     return (struct sl_argmax){(int32_t *)k->chosen, k->ld, 1.0f};
@@ -174,6 +192,12 @@ KERNEL(attention_back,
     sl_kernel_attention_back(&k->gat.attention, &k->at, &k->gat.gradient, &k->gat.scores, &k->gat.projected, false, &k->results.back))
 KERNEL(attention_gradient, sl_kernel_attention_gradient(&k->gat.attention, SHAPE, &g, &k->gat.closed, &k->results.back))
 KERNEL(attention_own, sl_kernel_attention_own(&k->gat.attention, k->rows, &k->gat.gradient, &k->gat.closed, &k->results.back))
+KERNEL(pair_sums, meet_pairs(k, &k->pair.sums))
+KERNEL(pair_sums_again, meet_pairs_again(k, &k->pair.sums))
+KERNEL(pair_sums_back, meet_pairs_back(k, &k->pair.sums))
+KERNEL(pair_products, meet_pairs(k, &k->pair.products))
+KERNEL(pair_products_again, meet_pairs_again(k, &k->pair.products))
+KERNEL(pair_products_back, meet_pairs_back(k, &k->pair.products))
 KERNEL(epilogue, finish(k, EPILOGUE(.before = k->factor, .bias = k->bias, .relu = true), h, z))
 KERNEL(epilogue_dropout, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->half), h, z))
 KERNEL(epilogue_dropout16, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->some), h, z))
@@ -229,6 +253,12 @@ const struct sl_kernel_row sl_kernel_rows[] = {
     {"attention_back", "its gradient",         attention_back,     {8, 4, 4, 12},  {2, 0, 4, 8},    SL_RESULT_BACK, 1e-4, true},
     {"attention_gradient", "gradient of rows", attention_gradient, {12, 0, 0, 0},  {2, 0, 0, 0},    SL_RESULT_BACK, 1e-5, true},
     {"attention_own", "of a row's own score",  attention_own,      {8, 0, 0, 0},   {2, 0, 0, 0},    SL_RESULT_BACK, 1e-5, true},
+    {"pair_sums", "attention of GATv2",        pair_sums,          {8, 4, 4, 0},   {0, 0, 7, 8},    SL_RESULT_STATE, 1e-4, true},
+    {"pair_sums_again", "gradient of targets", pair_sums_again,    {12, 4, 4, 8},  {0, 0, 9, 8},    SL_RESULT_PAIR, 1e-4, true},
+    {"pair_sums_back", "gradient of sources",  pair_sums_back,     {12, 4, 8, 8},  {0, 0, 11, 8},   SL_RESULT_PAIR, 1e-4, true},
+    {"pair_products", "of transformers",       pair_products,      {8, 4, 8, 0},   {0, 0, 4, 8},    SL_RESULT_STATE, 1e-4, true},
+    {"pair_products_again", "of targets",      pair_products_again, {12, 4, 8, 8}, {0, 0, 6, 8},    SL_RESULT_PAIR, 1e-4, true},
+    {"pair_products_back", "of sources",       pair_products_back, {16, 4, 8, 8},  {0, 0, 8, 8},    SL_RESULT_PAIR, 1e-4, true},
     {"epilogue", "scale, bias, relu",          epilogue,           {8, 0, 0, 0},   {3, 0, 0, 0},    Z, 1e-6, true},
     {"epilogue_dropout", "bias, relu, 1/2",    epilogue_dropout,   {8, 0, 0, 0},   {3, 0, 0, 0},    Z, 1e-6, false},
     {"epilogue_dropout16", "bias, relu, 0.3",  epilogue_dropout16, {8, 0, 0, 0},   {3, 0, 0, 0},    Z, 1e-6, false},

@@ -122,6 +122,36 @@ static void draw_scales(struct sl_kernel_work *k)
     }
 }
 
+/* Clear the room behind the columns of each head of `matrices` matrices side by side. */
+static void clear_room(const struct sl_kernel_work *k, int64_t rows, int matrices,
+                       const struct sl_floats_at *of)
+{
+    const struct sl_pair *pair = &k->pair.sums;
+    for (int64_t r = 0; of->data && r < rows; r++)
+        for (int64_t j = 0; j < matrices * sl_pair_all(pair); j++)
+            if (j % pair->attention.width >= pair->width)
+                of->data[r * of->ld + j] = 0.0f;
+}
+
+static void draw_pair(struct sl_kernel_work *k)
+{
+    struct sl_pair *pair = &k->pair.sums;
+    *pair = (struct sl_pair){
+        .attention = k->gat.attention, .width = k->gat.attention.width, .scale = 1.0f};
+    pair->attention.width = sl_pair_room(pair->width);
+    k->pair.products = *pair;
+    k->pair.products.products = true;
+    const int64_t ld = sl_leading(sl_pair_all(pair), SL_FLOAT32);
+    k->pair.vectors = (struct sl_floats_at){draw(k, SL_PAIR_VECTORS, ld, -0.5, 0.5), ld};
+    k->pair.source = draw_at(k, sl_pair_source(&k->pair.products));
+    k->pair.target = draw_at(k, sl_pair_target(pair));
+    k->pair.gradient = draw_at(k, sl_pair_gradient(pair));
+    clear_room(k, SL_PAIR_VECTORS, 1, &k->pair.vectors);
+    clear_room(k, k->rows, 2, &k->pair.source);
+    clear_room(k, k->rows, 1, &k->pair.target);
+    clear_room(k, k->rows, 1, &k->pair.gradient);
+}
+
 /* Draw the operands that kernels read. */
 static void draw_operands(struct sl_kernel_work *k)
 {
@@ -149,6 +179,7 @@ static void draw_operands(struct sl_kernel_work *k)
     k->gat.projected = draw_at(k, sl_attention_projected(&k->gat.attention));
     k->gat.scores = draw_at(k, sl_attention_scores(&k->gat.attention));
     k->gat.gradient = draw_at(k, sl_attention_gradient(&k->gat.attention));
+    draw_pair(k);
 }
 
 /* Make room for the results. They lie one after another, so that one copy resets all. */
@@ -156,7 +187,9 @@ static void draw_results(struct sl_kernel_work *k)
 {
     const int64_t n = k->rows, ld = k->ld;
     const int64_t state = sl_leading(sl_attention_state(&k->gat.attention), SL_FLOAT32),
-                  back = sl_leading(sl_attention_projected(&k->gat.attention), SL_FLOAT32);
+                  projected = sl_attention_projected(&k->gat.attention),
+                  pair = 2 * sl_pair_all(&k->pair.sums),
+                  back = sl_leading(projected > pair ? projected : pair, SL_FLOAT32);
     const int64_t sums = 4 * sl_padded(ld), floats = sums + n * (5 * ld + state + back);
     float *at = draw(k, floats, 1, 0.5, 1.5), *start = draw(k, floats, 1, 0.5, 1.5);
     for (int64_t i = 0; start && i < n * ld; i++)
@@ -240,6 +273,8 @@ int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results,
         to = add_floats(to, k->results.state, n, sl_attention_state(&k->gat.attention));
     if (results & SL_RESULT_BACK)
         to = add_floats(to, k->results.back, n, sl_attention_projected(&k->gat.attention));
+    if (results & SL_RESULT_PAIR)
+        to = add_floats(to, k->results.back, n, 2 * sl_pair_all(&k->pair.sums));
     return to - begin;
 }
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "codelets/attention.h"
+#include "codelets/pair.h"
 
 enum { SL_KERNEL_WIDTH = 1024, SL_KERNEL_BLOCKS = 32 }; /* the most columns, blocks */
 
@@ -14,6 +14,12 @@ enum { SL_KERNEL_WIDTH = 1024, SL_KERNEL_BLOCKS = 32 }; /* the most columns, blo
 struct sl_kernel_attention {
     struct sl_attention attention;
     struct sl_floats_at projected, scores, gradient, closed; /* see codelets/attention.h */
+};
+
+/* Operands of attention whose scores need both ends' rows: of GATv2 and of transformers. */
+struct sl_kernel_pair {
+    struct sl_pair sums, products;
+    struct sl_floats_at vectors, source, target, gradient; /* see codelets/pair.h */
 };
 
 /* Results of all kernels. */
@@ -53,6 +59,7 @@ struct sl_kernel_work {
     const int32_t *chosen;        /* (rows, width): row that each maximum comes from */
     struct sl_dropout half, some; /* dropout by 1 bit an element, by 16 bits */
     struct sl_kernel_attention gat;
+    struct sl_kernel_pair pair;
     struct sl_kernel_results results;
     struct sl_kernel_room room;
 };
@@ -86,6 +93,7 @@ enum {
     SL_RESULT_SUMS = 32,
     SL_RESULT_STATE = 64,
     SL_RESULT_BACK = 128,
+    SL_RESULT_PAIR = 256, /* source_back, in `back` */
 };
 
 /* Bytes or operations of a kernel: for each element of a matrix, each entry of A, each element of

@@ -272,6 +272,65 @@ LOOP(attention_own, const int64_t all = k.width, heads = k.gat.attention.heads; 
     AT(results.back, r)[all + heads + h] += own;
 })
 
+/* Attention whose scores need both ends' rows */
+#define PAIRS      for (int64_t h = 0, j0 = 0; h < k.pair.sums.attention.heads; h++, j0 += k.pair.sums.attention.width)
+#define PAIR_HEAD  for (int64_t j = j0; j < j0 + k.pair.sums.width; j++)
+#define PAIR_ALL   const int64_t all = k.pair.sums.attention.heads * k.pair.sums.attention.width
+#define VALUES     (products ? all : 0)
+#define SLOPE(s, t) ((s)[j] + (t)[j] > 0.0f ? 1.0f : 0.2f)
+#define SCORE(s, t)                                                                                    \
+    float x = 0.0f;                                                                                    \
+    PAIR_HEAD x += products ? (s)[j] * (t)[j]                                                          \
+                            : k.pair.vectors.data[j] * ((s)[j] + (t)[j]) +                             \
+                                  k.pair.vectors.data[k.pair.vectors.ld + j] * fabsf((s)[j] + (t)[j]);
+#define FACTORS(s, t, gradient)                                                    \
+    SCORE(s, t)                                                                    \
+    const float alpha = fminf(expf(x - (t)[all + h]), 1.0f);                       \
+    float de = 0.0f;                                                               \
+    PAIR_HEAD de += (gradient)[j] * (s)[VALUES + j];                               \
+    de = alpha * de - alpha * (gradient)[all + h];
+#define PAIR_FORWARD PAIR_ALL; ROWS PAIRS {                                        \
+    float *z = AT(results.state, r), top = -INFINITY, l = 0.0f;                    \
+    const float *t = AT(pair.target, r);                                           \
+    for (int64_t j = 0; j < k.pair.sums.attention.width; j++) z[j0 + j] = 0.0f;    \
+    ENTRIES(k.a) { SCORE(AT(pair.source, c), t) top = fmaxf(top, x); }             \
+    ENTRIES(k.a) {                                                                 \
+        const float *s = AT(pair.source, c);                                       \
+        SCORE(s, t)                                                                \
+        const float alpha = expf(x - top);                                         \
+        l += alpha;                                                                \
+        PAIR_HEAD z[j] += alpha * s[VALUES + j];                                   \
+    }                                                                              \
+    z[all + h] = top;                                                              \
+    z[all + k.pair.sums.attention.heads + h] = l;                                  \
+}
+#define PAIR_AGAIN PAIR_ALL; ROWS PAIRS {                                          \
+    float *back = AT(results.back, r);                                             \
+    const float *t = AT(pair.target, r), *g = AT(pair.gradient, r);                \
+    for (int64_t j = 0; j < k.pair.sums.attention.width; j++) back[j0 + j] = 0.0f; \
+    ENTRIES(k.a) {                                                                 \
+        const float *s = AT(pair.source, c);                                       \
+        FACTORS(s, t, g)                                                           \
+        PAIR_HEAD back[j] += de * (products ? s[j] : SLOPE(s, t));                 \
+    }                                                                              \
+}
+#define PAIR_BACK PAIR_ALL; ROWS PAIRS {                                                           \
+    float *back = AT(results.back, r);                                                             \
+    const float *s = AT(pair.source, r);                                                           \
+    for (int64_t j = 0; j < k.pair.sums.attention.width; j++) back[j0 + j] = back[all + j0 + j] = 0.0f; \
+    ENTRIES(k.at) {                                                                                \
+        const float *t = AT(pair.target, c), *g = AT(pair.gradient, c);                            \
+        FACTORS(s, t, g)                                                                           \
+        PAIR_HEAD back[j] += de * (products ? t[j] : SLOPE(s, t)), back[all + j] += alpha * g[j];  \
+    }                                                                                              \
+}
+LOOP(pair_sums, const bool products = false; PAIR_FORWARD)
+LOOP(pair_sums_again, const bool products = false; PAIR_AGAIN)
+LOOP(pair_sums_back, const bool products = false; PAIR_BACK)
+LOOP(pair_products, const bool products = true; PAIR_FORWARD)
+LOOP(pair_products_again, const bool products = true; PAIR_AGAIN)
+LOOP(pair_products_back, const bool products = true; PAIR_BACK)
+
 /* Norms */
 SL_INLINE float inverse_of(float variance) { return 1.0f / sqrtf(variance + 1e-5f); }
 #define MOMENTS                                                              \
@@ -373,7 +432,9 @@ static const struct {
     NAME(epilogue_dropout), NAME(epilogue_dropout16), NAME(epilogue_mask), NAME(epilogue_elu), NAME(adam), NAME(sgd),
     NAME(gather), NAME(gather_values), NAME(gather_bf16), NAME(features), NAME(features_back), NAME(scatter),
     NAME(own_reduce), NAME(max), NAME(min), NAME(max_bf16), NAME(max_back), NAME(max_merge), NAME(attention),
-    NAME(attention_back), NAME(attention_gradient), NAME(attention_own), NAME(norm_row), NAME(norm_row_back),
+    NAME(attention_back), NAME(attention_gradient), NAME(attention_own), NAME(pair_sums), NAME(pair_sums_again),
+    NAME(pair_sums_back), NAME(pair_products), NAME(pair_products_again), NAME(pair_products_back),
+    NAME(norm_row), NAME(norm_row_back),
     NAME(norm_batch), NAME(norm_batch_back), NAME(norm_sums), NAME(norm_gradient), NAME(softmax), NAME(accuracy),
     NAME(softmax_weighted), NAME(loss_sigmoid), NAME(loss_square),
 };
