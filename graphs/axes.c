@@ -36,7 +36,7 @@ static void join_places(const struct sl_layer_list *list, int *same)
         if (layer->identity)
             join(same, l, l + 1);
         for (int i = 1; i < layer->inputs; i++)
-            join(same, l - i * (layer->stride > 1 ? layer->stride : 1), l);
+            join(same, l - i * sl_layer_shape_stride(layer), l);
     }
 }
 

@@ -18,23 +18,18 @@
 #include "core/error.h"
 #include "graphs/layer.h"
 
-static int stride_of(const struct sl_layer_shape *shape)
-{
-    return shape->stride > 1 ? shape->stride : 1;
-}
-
 bool sl_jump_reads(const struct sl_network *net, int l)
 {
     const int last = net->model->layers - 1;
     const struct sl_layer_shape *shape = &net->model->layer[last].shape;
     return shape->inputs > 1 && l >= 0 && l < last - 1 && l >= last - sl_layer_shape_reach(shape) &&
-           (last - 1 - l) % stride_of(shape) == 0;
+           (last - 1 - l) % sl_layer_shape_stride(shape) == 0;
 }
 
 static struct sl_layer *input_of(const struct sl_layer *layer, int number)
 {
     const int others = layer->inputs - 1 - number;
-    return (struct sl_layer *)layer - 1 - others * stride_of(&layer->model->shape);
+    return (struct sl_layer *)layer - 1 - others * sl_layer_shape_stride(&layer->model->shape);
 }
 
 /* Return the weight of the input of that number. */
@@ -102,7 +97,8 @@ struct sl_matrix *sl_jump_back(struct sl_network *net, struct sl_layer *layer,
 {
     struct sl_layer *jump = &net->layer[net->layers - 1];
     struct sl_matrix *h = &(layer - 1)->output;
-    const int number = (int)(layer - 1 - input_of(jump, 0)) / stride_of(&jump->model->shape);
+    const int number =
+        (int)(layer - 1 - input_of(jump, 0)) / sl_layer_shape_stride(&jump->model->shape);
     const struct sl_product_input input = {.weight = weight_of(jump, number), .dense = h};
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
     sl_product_back(net, jump,

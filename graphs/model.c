@@ -12,8 +12,7 @@
 
 int sl_layer_shape_reach(const struct sl_layer_shape *shape)
 {
-    const int stride = shape->stride > 1 ? shape->stride : 1;
-    return shape->inputs > 1 ? (shape->inputs - 1) * stride + 1 : 1;
+    return shape->inputs > 1 ? (shape->inputs - 1) * sl_layer_shape_stride(shape) + 1 : 1;
 }
 
 int sl_layer_shape_weights(const struct sl_layer_shape *shape)

@@ -57,6 +57,12 @@ static inline int sl_layer_shape_stacked(const struct sl_layer_shape *shape)
     return shape->inputs > 1 && !shape->shared ? shape->inputs : 1;
 }
 
+/* Return how many layers apart the inputs of a layer are. */
+static inline int sl_layer_shape_stride(const struct sl_layer_shape *shape)
+{
+    return shape->stride > 1 ? shape->stride : 1;
+}
+
 /* Return how many layers before a layer its earliest input is. */
 int sl_layer_shape_reach(const struct sl_layer_shape *shape);
 
