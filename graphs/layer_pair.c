@@ -136,18 +136,17 @@ static void cut_parts(struct sl_layer *layer, struct pairs *p)
 static int create_parts(struct sl_layer *layer, struct pairs *p, int parts, int own)
 {
     const int64_t count = parts + 1;
-    int64_t *const cut = calloc((size_t)(CUTS * count), sizeof *cut);
+    int64_t *at = p->cut.source = calloc((size_t)(CUTS * count), sizeof *at);
     p->part = calloc((size_t)parts, sizeof *p->part);
-    p->cut = (struct cuts){cut,
-                           cut + count,
-                           cut + 2 * count,
-                           cut + 3 * count,
-                           cut + 4 * count,
-                           cut + 5 * count,
-                           cut + 6 * count};
     p->parts = parts;
-    if (!cut || !p->part)
+    if (!at || !p->part)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    p->cut.target = at += count;
+    p->cut.state = at += count;
+    p->cut.gradient = at += count;
+    p->cut.rows = at += count;
+    p->cut.target_back = at += count;
+    p->cut.source_back = at + count;
     cut_parts(layer, p);
     p->pair = p->part[own].pair;
     p->shape = p->part[own].shape;

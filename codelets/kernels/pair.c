@@ -235,9 +235,9 @@ SL_APART void add_all(const struct sl_attention *attention, struct chunk *c, int
         struct sl_attention own = *attention;
         own.heads = SL_EIGHT;
         own.width = SL_EIGHT;
-        add_rows(&own, c, SL_EIGHT, room, false, x, NULL);
+        add_rows(&own, c, SL_EIGHT, room, false, x, x);
     } else {
-        add_rows(attention, c, per, room, false, x, NULL);
+        add_rows(attention, c, per, room, false, x, x);
     }
 }
 
