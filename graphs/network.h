@@ -94,8 +94,8 @@ struct sl_layer_kind {
     bool joined;       /* its other weights are one matrix, side by side, for its products */
     bool biases;       /* its last vectors are biases of these weights: they begin at 0, and a layer
                           without bias has none of them */
-    int sums; /* the gradient of its products has so many rows of its own behind the weights, then,
-                 with `biases`, one for them, then one for the bias */
+    int sums; /* rows of the kind's own in the gradient of its products, behind the weights. With a
+                 bias, a row for the biases of weights (`biases`) and a row for the bias follow */
     const struct sl_own_layer *own; /* a program's layer (layer_own.c); NULL: built in */
     int averages; /* how many of the last vectors are running averages, which are not learned */
     /* Set the first parameters, all rows, on their owner. NULL: Glorot's. */

@@ -82,7 +82,8 @@ static struct sl_cover_weights attention_weights(const struct sl_assembly *assem
     return (struct sl_cover_weights){ROW, (int)((ROW * result + row / 2) / row)};
 }
 
-/* As attention_weights, for graphs/reduce_pair.c. */
+/* Return the weights of a hidden layer of pair attention (graphs/reduce_pair.c): words of moved
+ * rows, and words of states with row operands. */
 static struct sl_cover_weights pair_weights(const struct sl_assembly *assembly, bool symmetric,
                                             bool transposed)
 {
