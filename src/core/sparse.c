@@ -39,6 +39,11 @@ static size_t value_bytes(const struct sl_sparse_shape *shape)
     return shape->has_values ? part((size_t)shape->nnz * sizeof(float)) : 0;
 }
 
+static size_t edge_bytes(const struct sl_sparse_shape *shape)
+{
+    return part((size_t)shape->nnz * (size_t)shape->edge_features * sizeof(float));
+}
+
 static size_t column_ptr_bytes(const struct sl_sparse_shape *shape)
 {
     return part((size_t)(shape->cols + 1) * sizeof(uint32_t));
@@ -46,7 +51,8 @@ static size_t column_ptr_bytes(const struct sl_sparse_shape *shape)
 
 size_t sl_sparse_bytes(const struct sl_sparse_shape *shape)
 {
-    const size_t tile = row_ptr_bytes(shape) + col_bytes(shape) + value_bytes(shape),
+    const size_t tile = row_ptr_bytes(shape) + col_bytes(shape) + value_bytes(shape) +
+                        edge_bytes(shape),
                  mirror = column_ptr_bytes(shape) + number_bytes(shape->nnz, shape->rows) +
                           value_bytes(shape);
     return tile + (shape->mirrored ? mirror : 0);
@@ -66,6 +72,8 @@ struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *
         .row_ptr = (const uint32_t *)row_ptr,
         .col = col,
         .value = shape->has_values ? (const float *)value : NULL,
+        .edge_features = shape->edge_features,
+        .edge = shape->edge_features > 0 ? (const float *)value : NULL,
     };
     if (shape->mirrored) {
         view.mirror.narrow = shape->rows <= SL_NARROW_COLS;
@@ -93,6 +101,7 @@ struct cutting {
     const void *owner_context;
     int64_t block_cols;
     bool has_values, mirrored, all;
+    struct sl_edge_source edges;
     int *end;  // (tile_cols): first tile after the span of tile k, in the current tile row
     bool *own; // (tile_cols): this rank owns tile k of the current tile row
     int64_t block_count;  /* blocks of one tile row, over all its tiles */
@@ -174,6 +183,15 @@ static void count_run(const struct cutting *c, const struct run *run)
     *block_of(c, run->i, run->k, run->block) += (uint32_t)run->count;
 }
 
+/* Write the features of entry `at` of a tile. */
+static void pack_features(const struct cutting *c, const struct sl_sparse *view, int64_t at,
+                          float bits)
+{
+    uint32_t number;
+    memcpy(&number, &bits, sizeof number);
+    c->edges.read(c->edges.context, number, (float *)view->edge + at * view->edge_features);
+}
+
 static void pack_run(const struct cutting *c, const struct run *run)
 {
     const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, run->i, run->k);
@@ -189,6 +207,8 @@ static void pack_run(const struct cutting *c, const struct run *run)
             ((uint32_t *)view.col)[*next + e] = col;
         if (view.value)
             ((float *)view.value)[*next + e] = run->values ? run->values[e] : 1.0f;
+        if (view.edge)
+            pack_features(c, &view, *next + e, run->values[e]);
     }
     *next += (uint32_t)run->count;
     *row_end = *next;
@@ -374,6 +394,7 @@ static int describe_tile(const struct cutting *c, int i, int k)
     shape->cols = matrix->col_cut[end] - matrix->col_cut[k];
     shape->block_cols = c->block_cols < shape->cols ? c->block_cols : shape->cols;
     shape->has_values = c->has_values;
+    shape->edge_features = c->edges.features;
     shape->mirrored = c->mirrored;
     shape->mirrored = c->mirrored && sl_sparse_bytes(shape) < MOST_BYTES;
     const size_t bytes = shape->nnz ? sl_sparse_bytes(shape) : 0;
@@ -483,7 +504,8 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
                         .block_cols = block_cols > 1 ? block_cols : 1,
                         .has_values = rows->has_values,
                         .mirrored = rows->mirrored,
-                        .all = rows->all};
+                        .all = rows->all,
+                        .edges = rows->edges};
     const int code = cut_matrix(&c);
     free(c.end);
     free(c.own);

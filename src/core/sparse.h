@@ -1,6 +1,6 @@
-/* A sparse tile is one tile of bytes: row pointers, then columns, then values. Each array is
- * aligned to 64 bytes. So the tile is one handle for the runtime, one transfer to a device, one
- * message to a rank.
+/* A sparse tile is one tile of bytes: row pointers, then columns, then values or features of its
+ * entries. Each array is aligned to 64 bytes. So the tile is one handle for the runtime, one
+ * transfer to a device, one message to a rank.
  *
  * Its columns are cut into blocks. Entries are stored block after block, and row after row within a
  * block. A product walks over the dense rows of one block at a time. The dense rows of a small
@@ -18,7 +18,9 @@ struct sl_sparse_shape {
     int64_t rows, cols, nnz;
     int64_t block_cols; /* columns of a block: 1 … cols; the last block may have fewer */
     bool has_values;
-    bool mirrored; /* the transpose is stored behind the tile: twice the bytes */
+    bool mirrored;         /* the transpose is stored behind the tile: twice the bytes */
+    int64_t edge_features; /* float32 features of each entry; 0: none. A tile has values or features
+                              of entries, and with features no transpose */
 };
 
 /* A sparse tile as kernels see it: entries of block b and row r are row_ptr[b·rows + r] …
@@ -31,6 +33,8 @@ struct sl_sparse {
     const uint32_t *row_ptr; // (blocks · rows + 1)
     const void *col;         // (nnz): column number from the start of the block
     const float *value;      // (nnz), or NULL: all 1
+    int64_t edge_features;   /* 0: none */
+    const float *edge;       // (nnz, edge_features), or NULL
     struct {
         bool narrow;             /* rows are uint16_t, else uint32_t */
         const uint32_t *row_ptr; // (cols + 1); NULL: the transpose is not stored
@@ -83,6 +87,17 @@ typedef void sl_row_function(const void *context, int64_t r, int64_t *count,
  * function's. */
 typedef int sl_span_function(const void *context, int i, int k);
 
+/* Write the features (features) of the entry with that number. `context` is the function's own. */
+typedef void sl_edge_function(const void *context, uint32_t number, float *features);
+
+/* Features of the entries of a matrix. The entries have their numbers, as bits, in the place of
+ * values. */
+struct sl_edge_source {
+    int64_t features; /* of an entry; 0: entries have none */
+    sl_edge_function *read;
+    const void *context; /* first argument of `read` */
+};
+
 /* A matrix as its rows. */
 struct sl_sparse_rows {
     bool has_values;
@@ -90,6 +105,7 @@ struct sl_sparse_rows {
     const void *context; /* first argument of `row` */
     bool mirrored;       /* tiles also store their transposes, unless a tile would be too large */
     bool all;            /* each rank has all rows, and counts the entries of all tiles itself */
+    struct sl_edge_source edges;
 };
 
 /* Cut a matrix into tiles, with blocks of at most `block_cols` columns. Each rank reads its rows
