@@ -595,7 +595,7 @@ int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
 {
     const struct sl_cuts cuts = {
         s->tile_rows, s->tile_cols, s->row_cut, s->col_cut, sl_distribution_sparse_owner, d};
-    const struct sl_sparse_rows rows = {s->has_values, s->row, s->context, false, s->all};
+    const struct sl_sparse_rows rows = {s->has_values, s->row, s->context, false, s->all, s->edges};
     return sl_sparse_matrix_create(rt, matrix, &cuts, sl_distribution_span, s->block_cols, &rows);
 }
 

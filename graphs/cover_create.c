@@ -267,7 +267,8 @@ static int create_matrix(struct finding *f)
             &alone, &f->cover->matrix,
             &(struct sl_cuts){x->sends, cols, row_cut, col_cut, own_rank, f}, joined,
             f->source->block_cols,
-            &(struct sl_sparse_rows){f->source->has_values, result_row, &reading, false, false});
+            &(struct sl_sparse_rows){f->source->has_values, result_row, &reading, false, false,
+                                     f->source->edges});
     if (alone.spmm.most_ones > f->rt->spmm.most_ones)
         f->rt->spmm.most_ones = alone.spmm.most_ones;
     free(row_cut);

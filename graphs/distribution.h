@@ -51,6 +51,7 @@ struct sl_adjacency_source {
     sl_row_function *row;
     const void *context;
     bool all; /* each rank has all rows (struct sl_sparse_rows) */
+    struct sl_edge_source edges;
 };
 
 struct sl_distribution_kind {

@@ -368,12 +368,12 @@ int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
     if (!code && source->numbered)
         code = sl_runtime_agree(rt, list_numbers(&m, halo));
     if (!code)
-        code = sl_sparse_matrix_create(
-            rt, matrix,
-            &(struct sl_cuts){d->tiles, d->tiles, d->row_cut, m.col_cut,
-                              sl_distribution_sparse_owner, d},
-            sl_distribution_span, source->block_cols,
-            &(struct sl_sparse_rows){source->has_values, halo_row, &m, false, false});
+        code = sl_sparse_matrix_create(rt, matrix,
+                                       &(struct sl_cuts){d->tiles, d->tiles, d->row_cut, m.col_cut,
+                                                         sl_distribution_sparse_owner, d},
+                                       sl_distribution_span, source->block_cols,
+                                       &(struct sl_sparse_rows){source->has_values, halo_row, &m,
+                                                                false, false, source->edges});
     free(m.place);
     free(m.col_cut);
     free(m.columns);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "data/edge_features.h"
 
 static void add_entry(const struct sl_adjacency_rows *a, int64_t r, int64_t c, double weight,
                       int64_t *count)
@@ -27,8 +28,14 @@ static int64_t find_entry(const struct sl_csr *source, int64_t row, int64_t from
     return low;
 }
 
+/* Copy `count` numbers of entries, as bits. */
+static void copy_edges(const int32_t *edges, int64_t count, float *to)
+{
+    memcpy(to, edges, (size_t)count * sizeof *to);
+}
+
 /* Copy the columns of a row whose entries are all 1, and insert column d of I unless `diagonal`
- * says it is there. */
+ * says it is there. Edge features come along. */
 static void copy_columns(const struct sl_adjacency_rows *a, int64_t row, int64_t d, bool diagonal,
                          int64_t *count)
 {
@@ -43,6 +50,14 @@ static void copy_columns(const struct sl_adjacency_rows *a, int64_t row, int64_t
         a->columns[before] = (int32_t)d;
     memcpy(a->columns + before + !diagonal, columns + at, (size_t)(end - at) * sizeof *columns);
     *count = end - begin + !diagonal;
+    if (!a->source->edges)
+        return;
+    copy_edges(a->source->edges + begin, before, a->values);
+    if (!diagonal) {
+        const uint32_t number = SL_EDGE_LOOP | (uint32_t)a->vertex[row];
+        memcpy(a->values + before, &number, sizeof number);
+    }
+    copy_edges(a->source->edges + at, end - at, a->values + before + !diagonal);
 }
 
 void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t **columns,
@@ -56,8 +71,9 @@ void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t
     *columns = a->columns;
     *values = source->values || a->left ? a->values : NULL;
     *count = 0;
-    if (!*values) {
+    if (!*values || source->edges) {
         copy_columns(a, row, d, diagonal, count);
+        *values = source->edges ? a->values : NULL;
         return;
     }
     for (int64_t e = find_entry(source, row, a->from); e < end && source->indices[e] < a->to; e++) {

@@ -35,8 +35,8 @@ static int share_edges(struct sl_cloning *m)
                 if (pass == 0)
                     sl_outbox_count(&box, to, 1);
                 else
-                    *(struct sl_edge_record *)sl_outbox_put(&box, to) = (struct sl_edge_record){
-                        row, a->indices[e], a->values ? a->values[e] : 1.0f};
+                    *(struct sl_edge_record *)sl_outbox_put(&box, to) =
+                        (struct sl_edge_record){row, a->indices[e], sl_cloning_weight(a, e)};
             }
         if (pass == 0)
             code = sl_outbox_seal(&box);
@@ -149,11 +149,10 @@ static struct sl_vertex_record record_of(const struct sl_cloning *m, int64_t k, 
         .hop = sl_source_hop(m->home->source, m->home->part->first + k),
     };
     for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++) {
-        const float weight = a->values ? a->values[e] : 1.0f;
-        record.weight += fabs((double)weight);
+        record.weight += fabs(a->values ? (double)a->values[e] : 1.0);
         if (a->indices[e] == record.vertex) {
             record.loops = 1;
-            record.loop = weight;
+            record.loop = sl_cloning_weight(a, e);
         }
     }
     return record;

@@ -33,7 +33,8 @@ static int number_clones(struct sl_cloning *m)
 static int build_adjacency(struct sl_cloning *m, struct sl_csr *a)
 {
     struct sl_block **blocks = &m->out->part.data.blocks;
-    const bool weighted = m->home->part->data.adjacency.values != NULL;
+    const struct sl_csr *const read = &m->home->part->data.adjacency;
+    const bool weighted = read->values || read->edges;
     const int64_t first = m->out->bounds[m->rt->rank], most = m->edges + m->records;
     int64_t *indptr = sl_block_array(blocks, m->records + 1, sizeof *indptr);
     int32_t *indices = sl_block_array(blocks, most, sizeof *indices);
@@ -57,7 +58,11 @@ static int build_adjacency(struct sl_cloning *m, struct sl_csr *a)
         }
         indptr[k + 1] = count;
     }
-    *a = (struct sl_csr){m->records, m->out->bounds[m->rt->ranks], indptr, indices, values};
+    *a = (struct sl_csr){m->records, m->out->bounds[m->rt->ranks], indptr, indices, values, NULL};
+    if (read->edges) {
+        a->edges = (const int32_t *)values;
+        a->values = NULL;
+    }
     return 0;
 }
 

@@ -3,6 +3,8 @@
 #ifndef SL_ASSEMBLY_CLONING_H
 #define SL_ASSEMBLY_CLONING_H
 
+#include <string.h>
+
 #include "assembly/clones.h"
 #include "core/rng.h"
 
@@ -10,8 +12,17 @@ enum { SL_DRAW_ROOT = 2, SL_DRAW_BIN = 3 }; /* draws of the stream SL_RNG_PARTS 
 
 struct sl_edge_record {
     int32_t row, col;
-    float weight;
+    float weight; /* where edges have features, their row, as bits */
 };
+
+/* Return the weight of entry e for its record. */
+static inline float sl_cloning_weight(const struct sl_csr *a, int64_t e)
+{
+    float weight = a->values ? a->values[e] : 1.0f;
+    if (a->edges)
+        memcpy(&weight, &a->edges[e], sizeof weight);
+    return weight;
+}
 
 struct sl_holding { /* a vertex and a rank with a clone of it */
     int32_t vertex, rank;

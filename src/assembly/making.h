@@ -84,6 +84,7 @@ int sl_making_copies(struct sl_making *m);
 struct sl_sparse_form {
     int64_t block_cols;
     bool has_values, mirrored; /* see sl_sparse_shape */
+    struct sl_edge_source edges;
 };
 
 /* Make a sparse matrix. source->row reads this rank's rows; parts of a row may go to tiles of other

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/tile.h"
 #include "data/csr.h"
+#include "data/edge_features.h"
 
 /* Return the columns of a state of attention (codelets/attention.h); 0 without heads. */
 static int64_t state_columns(int64_t heads, int64_t all)
@@ -140,6 +141,7 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
         .row_bytes = sl_operands_row_bytes(&m->source, m->assembly),
         .transposed = source->transposed,
         .has_values = form->has_values,
+        .edges = form->edges,
         .numbered = m->assembly->reducer->numbered,
         .weights = sl_operands_weights(m->assembly, m->part.data.symmetric, source->transposed),
         .row = row,
@@ -149,12 +151,13 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
     if (!code && adjacency)
         code = adjacency->kind->create_adjacency(m->rt, adjacency, &made, matrix);
     else if (!code)
-        code = sl_sparse_matrix_create(
-            m->rt, matrix,
-            &(struct sl_cuts){source->tile_rows, source->tile_cols, source->row_cut,
-                              source->col_cut, source->owner, source->owner_context},
-            span, form->block_cols,
-            &(struct sl_sparse_rows){form->has_values, row, context, form->mirrored, all});
+        code = sl_sparse_matrix_create(m->rt, matrix,
+                                       &(struct sl_cuts){source->tile_rows, source->tile_cols,
+                                                         source->row_cut, source->col_cut,
+                                                         source->owner, source->owner_context},
+                                       span, form->block_cols,
+                                       &(struct sl_sparse_rows){form->has_values, row, context,
+                                                                form->mirrored, all, form->edges});
     sl_spread_free(&spread);
     return code;
 }
@@ -179,6 +182,17 @@ static int turn_columns(const struct sl_making *m, struct sl_block **blocks, str
     return sl_csr_normalize(a, blocks, &merged);
 }
 
+/* List the rows of the files that the rows of A are. */
+static int list_vertices(const struct sl_making *m, struct sl_block **blocks,
+                         struct sl_adjacency_rows *rows)
+{
+    int32_t *vertex = sl_block_array(blocks, rows->source->rows, sizeof *vertex);
+    for (int64_t k = 0; vertex && k < rows->source->rows; k++)
+        vertex[k] = (int32_t)sl_source_vertex(&m->source, m->row ? m->row[k] : m->part.first + k);
+    rows->vertex = vertex;
+    return vertex ? 0 : SL_ERR_SYSTEM;
+}
+
 /* Make the tiles of S, or of its transpose, from this rank's rows of A. The rows of S have the
  * current order, and so have the columns of the transpose. */
 static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const int32_t *diagonal,
@@ -189,8 +203,11 @@ static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const i
     const int columns_in = transposed ? m->row_order : sl_making_other_order(m);
     const struct sl_partition *p = sl_making_partition(m);
     struct sl_adjacency_rows rows;
-    int code = sl_runtime_agree(
-        m->rt, sl_adjacency_rows_open(&rows, a, m->part.first, m->assembly->loops));
+    struct sl_block *blocks = NULL;
+    int code = sl_adjacency_rows_open(&rows, a, m->part.first, m->assembly->loops);
+    if (!code && a->edges && m->assembly->loops)
+        code = list_vertices(m, &blocks, &rows);
+    code = sl_runtime_agree(m->rt, code);
     rows.diagonal = diagonal;
     const struct sl_spread_source source = {
         .first = m->part.first,
@@ -206,11 +223,15 @@ static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const i
         .owner_context = &o->distribution[rows_in],
     };
     const struct sl_sparse_form form = {.block_cols = p->block_cols,
-                                        .has_values = a->values != NULL};
+                                        .has_values = a->values != NULL,
+                                        .edges = {.features = m->part.data.edge_features,
+                                                  .read = sl_edge_features_read,
+                                                  .context = &m->source}};
     if (!code)
         code = sl_making_sparse(m, transposed ? &o->transposed[rows_in] : &o->adjacency[rows_in],
                                 &source, &form, sl_distribution_span, &o->distribution[rows_in]);
     sl_adjacency_rows_close(&rows);
+    sl_block_free_all(&blocks);
     return code;
 }
 

@@ -21,7 +21,7 @@ struct config {
     enum duplicates duplicates;
     enum empty_cells empty_cells;
     enum sl_weight_column weights;
-    char *label_separator, *label, *categorical, *split;
+    char *label_separator, *label, *categorical, *edge_features, *split;
     int64_t first_vertex;
     const struct sl_order *order;
     int64_t seed, split_seed;
@@ -47,6 +47,11 @@ static const struct sl_option options[] = {
      SL_CHOICES(SL_WEIGHT_COLUMNS), "COLUMN",
      "column of an edge list that has weights; none: columns after the second are ignored; auto: "
      "the column that the header calls weight, or the third, where there are three",
+     "Conversion"},
+    {"edge-features", SL_OPTION_STRING, offsetof(struct config, edge_features), NULL, 0, 0, NULL,
+     "COLUMNS",
+     "columns of an edge list, between commas, that become features of edges; --symmetrize treats "
+     "them as it treats weights, and features of duplicates are summed",
      "Conversion"},
     {"duplicates", SL_OPTION_CHOICE, offsetof(struct config, duplicates), "one", 0, 0,
      SL_CHOICES(DUPLICATES), "KIND",
@@ -116,6 +121,7 @@ static int read_options(const struct config *config, struct sl_read_options *out
         .label_separator = separator[0],
         .label = config->label,
         .categorical = config->categorical,
+        .edge_features = config->edge_features,
         .empty_means = config->empty_cells == EMPTY_IS_MEAN,
     };
     if (config->label_separator && strlen(separator) != 1)

@@ -246,6 +246,37 @@ int sl_csr_sort(const struct sl_csr *csr, int32_t *indices, float *values)
                : SL_OK;
 }
 
+int sl_csr_sort_edges(const struct sl_csr *csr, int32_t *indices, float *values, int32_t *edges)
+{
+    struct sl_block *scratch = NULL;
+    const int64_t nnz = csr->indptr[csr->rows];
+    int32_t *sorted = edges && values ? sl_block_array(&scratch, nnz, sizeof *sorted) : NULL;
+    /* sorting moves 32 bits with each column, whatever they mean */
+    const struct sl_csr numbered = {
+        csr->rows, csr->cols, csr->indptr, csr->indices, (const float *)edges, NULL};
+    if (!edges)
+        return sl_csr_sort(csr, indices, values);
+    int rc = sorted || !values ? SL_OK : (int)SL_ERR_SYSTEM;
+    if (!rc)
+        rc = sl_csr_sort(&numbered, values ? sorted : indices, (float *)edges);
+    if (!rc && values)
+        rc = sl_csr_sort(csr, indices, values);
+    sl_block_free_all(&scratch);
+    return rc;
+}
+
+bool sl_csr_find_disorder(const struct sl_csr *csr, int64_t *row, int64_t *entry)
+{
+    struct passing s = {.csr = csr};
+    if (!for_rows(&s, find_disorder))
+        return false;
+    for (*row = 0; *row < csr->rows; ++*row)
+        for (*entry = csr->indptr[*row] + 1; *entry < csr->indptr[*row + 1]; ++*entry)
+            if (csr->indices[*entry - 1] >= csr->indices[*entry])
+                return true;
+    return false;
+}
+
 int sl_csr_mend(struct sl_csr *csr, int64_t *merged)
 {
     int32_t *indices = (int32_t *)csr->indices;

@@ -39,6 +39,14 @@ bool sl_csr_values_finite(const struct sl_csr *csr, int64_t *row, int64_t *entry
  * may be csr's own arrays. Duplicates keep their order. All cores work. */
 int sl_csr_sort(const struct sl_csr *csr, int32_t *indices, float *values);
 
+/* Sort the entries as sl_csr_sort does, and rows of edge features with them (NULL: none). The
+ * arrays are csr's own. */
+int sl_csr_sort_edges(const struct sl_csr *csr, int32_t *indices, float *values, int32_t *edges);
+
+/* Return whether the columns of some row do not ascend. Set *row and *entry to the first entry
+ * whose column is not above the column before. */
+bool sl_csr_find_disorder(const struct sl_csr *csr, int64_t *row, int64_t *entry);
+
 /* Sort rows and merge duplicates in place, in arrays that the caller may write. SL_ERR_SYSTEM. */
 int sl_csr_mend(struct sl_csr *csr, int64_t *merged);
 

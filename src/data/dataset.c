@@ -12,6 +12,7 @@
 #include "core/words.h"
 #include "data/block.h"
 #include "data/csr.h"
+#include "data/edge_features.h"
 #include "data/formats/formats.h"
 #include "data/source.h"
 
@@ -40,9 +41,14 @@ static int take_vertex_ids(const struct sl_source *source, struct sl_part *part)
 static int read_whole(struct sl_source *source, struct sl_dataset *out)
 {
     struct sl_part part;
+    source->reads_edges = source->edge_features.data != NULL;
     int rc = sl_source_read(&alone, source, 0, source->vertices, &part);
     if (!rc)
         rc = take_vertex_ids(source, &part);
+    if (!rc && source->reads_edges)
+        rc = sl_edge_features_take(&source->edge_features, &part.data.adjacency, &part.data.blocks,
+                                   &part.data.edge);
+    part.data.adjacency.edges = NULL; /* entry e has row e */
     if (rc) {
         sl_part_close(&part);
         return rc;
@@ -104,9 +110,12 @@ static int symmetrize(struct sl_dataset *data, enum sl_symmetrize way)
     static const char *const ways[] = {[SL_SYMMETRIZE_MAX] = "the larger one",
                                        [SL_SYMMETRIZE_SUM] = "the sum",
                                        [SL_SYMMETRIZE_MEAN] = "the mean"};
+    const struct sl_csr before = data->adjacency;
     int64_t both = 0, different = 0;
     sl_progress_phase("reverse edges");
-    const int rc = sl_csr_symmetrize_by(&data->adjacency, way, &data->blocks, &both, &different);
+    int rc = sl_csr_symmetrize_by(&data->adjacency, way, &data->blocks, &both, &different);
+    if (!rc && data->edge)
+        rc = sl_edge_features_unite(data, &before, way);
     const int64_t count = way == SL_SYMMETRIZE_SUM ? both : different;
     if (!rc && data->adjacency.values && count > 0)
         sl_note("%s: %" PRId64 " edge%s both ways%s: the weight is %s (starling convert "
@@ -125,6 +134,8 @@ static int turn_edges(struct sl_dataset *data, const struct sl_read_options *opt
         return rc;
     if (options->reverse)
         rc = sl_csr_transpose(&read, &data->blocks, &data->adjacency);
+    if (!rc && options->reverse && data->edge)
+        rc = sl_edge_features_transpose(data, &read);
     return rc || !options->symmetrize ? rc : symmetrize(data, options->symmetrize);
 }
 

@@ -18,6 +18,7 @@ struct sl_csr {
     const int64_t *indptr;  // (rows + 1)
     const int32_t *indices; // (indptr[rows])
     const float *values;    // (indptr[rows]), or NULL: all 1
+    const int32_t *edges;   // (indptr[rows]): rows of the edge features; NULL: they are not read
 };
 
 struct sl_index_set {
@@ -38,8 +39,10 @@ struct sl_dataset {
     int64_t features; /* f: columns of the input (n for identity) */
     int64_t classes;  /* c; 0: no labels */
     struct sl_csr
-        adjacency;  /* n x n; row v lists the vertices that v aggregates from; no +I added */
-    bool symmetric; /* adjacency equals its transpose, values included */
+        adjacency;         /* n x n; row v lists the vertices that v aggregates from; no +I added */
+    bool symmetric;        /* adjacency equals its transpose, values and edge features included */
+    int64_t edge_features; /* features of each entry of the adjacency; 0: none */
+    const float *edge;     // (entries, edge_features); NULL: none
     enum sl_feature_form feature_form;
     const float *features_dense; // (n, f), when DENSE
     struct sl_csr features_csr;  // (n, f), when CSR
@@ -85,7 +88,9 @@ struct sl_read_options {
     bool count_duplicates;      /* give an edge without weights that appears k times the weight k */
     /* Options of edge lists; other formats refuse them with SL_ERR_USAGE. */
     enum sl_weight_column weights;
-    int64_t first_vertex; /* number of the first vertex in the file: 0 or 1 */
+    int64_t first_vertex;      /* number of the first vertex in the file: 0 or 1 */
+    const char *edge_features; /* names of columns, between commas, that become features of edges;
+                                  NULL: none */
     /* Options of folders of tables. */
     char label_separator; /* separator of several labels of a vertex; 0: a vertex has one label */
     const char *label;    /* name of the column of labels; NULL: found by usual names */

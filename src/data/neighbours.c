@@ -123,10 +123,16 @@ int sl_neighbours_read(const struct sl_source *source, int64_t v, struct sl_neig
     if (rc)
         return rc;
     out->count = extent[1] - extent[0];
+    out->first = extent[0];
     rc = find(a, extent[0], out);
     if (rc || is_right(source, out))
         return rc;
     rc = refuse(source, v, out);
+    if (!rc && source->reads_edges)
+        return sl_error(SL_ERR_DATA,
+                        "%s: the columns of row %" PRId64 " do not ascend, expected that they do, "
+                        "since edges have features (starling convert sorts them)",
+                        a->indices.name, v);
     return rc ? rc : put_in_order(source, out);
 }
 

@@ -17,6 +17,7 @@ struct sl_neighbours {
     int64_t count;
     const int32_t *vertex; // (count): rows of the files, ascending, each once
     const float *weight;   // (count); NULL: all are 1
+    int64_t first;         /* the entry of the files that the first neighbour is */
     int32_t *own_vertex;   // (room): copies that are not in the files as they are
     float *own_weight;     // (room); NULL: no weights
     int64_t room, tickets;
@@ -24,7 +25,8 @@ struct sl_neighbours {
 };
 
 /* Read the neighbours of row v of the files, as sl_source_read leaves them: in order, duplicates
- * merged. SL_ERR_DATA names file and position. SL_ERR_SYSTEM. */
+ * merged. SL_ERR_DATA names file and position; a row with edge features must be in order. Until a
+ * draw, neighbour k is entry first + k of the files. SL_ERR_SYSTEM. */
 int sl_neighbours_read(const struct sl_source *source, int64_t v, struct sl_neighbours *out);
 
 /* How to draw neighbours. */

@@ -44,7 +44,7 @@ struct pass {
     const struct sl_stored_csr *csr; /* matrix and result for gather_csr */
     int64_t *start;                  // (rows): the first entry in the file
     int64_t *indptr;                 // (rows + 1)
-    int32_t *indices;
+    int32_t *indices, *edges;
     float *values;
     atomic_bool failed;
 };
@@ -95,6 +95,30 @@ static int check_extent(const struct sl_stored_csr *csr, int64_t v, int64_t begi
     return SL_OK;
 }
 
+/* Return whether the matrix is the adjacency, whose edge features are read. */
+static bool reads_edges(const struct reading *r, const struct sl_stored_csr *csr)
+{
+    return r->source->reads_edges && csr == &r->source->adjacency;
+}
+
+/* Write the rows of edge features that `count` entries from `from` on have. */
+static void copy_edges(const struct sl_stored_csr *csr, int64_t from, int64_t count, int32_t *edges)
+{
+    for (int64_t e = 0; e < count; e++)
+        edges[e] = (int32_t)sl_part_edge(csr, from + e);
+}
+
+static int take_edges(const struct sl_stored_csr *csr, int64_t begin, int64_t nnz,
+                      struct sl_block **blocks, struct sl_csr *out)
+{
+    int32_t *edges = sl_block_array(blocks, nnz, sizeof *edges);
+    if (!edges)
+        return SL_ERR_SYSTEM;
+    copy_edges(csr, begin, nnz, edges);
+    out->edges = edges;
+    return SL_OK;
+}
+
 /* Take rows that are neighbours in the file. */
 static int take_csr(const struct reading *r, const struct sl_stored_csr *csr,
                     struct sl_block **blocks, struct sl_csr *out)
@@ -115,7 +139,7 @@ static int take_csr(const struct reading *r, const struct sl_stored_csr *csr,
     rc = take(r, &csr->indices, SL_NPY_INT32, begin, nnz, blocks, &out->indices);
     if (!rc && csr->values.data)
         rc = take(r, &csr->values, SL_NPY_FLOAT32, begin, nnz, blocks, &out->values);
-    return rc;
+    return rc || !reads_edges(r, csr) ? rc : take_edges(csr, begin, nnz, blocks, out);
 }
 
 int sl_part_find_row(const struct sl_stored_csr *csr, int64_t v, int64_t extent[2])
@@ -155,6 +179,8 @@ static int copy_row(const struct pass *pass, int64_t k)
     const struct sl_stored_csr *csr = pass->csr;
     const int64_t to = pass->indptr[k], count = pass->indptr[k + 1] - to, from = pass->start[k];
     const int rc = sl_npy_copy(&csr->indices, SL_NPY_INT32, from, count, pass->indices + to);
+    if (pass->edges)
+        copy_edges(csr, from, count, pass->edges + to);
     return rc || !pass->values
                ? rc
                : sl_npy_copy(&csr->values, SL_NPY_FLOAT32, from, count, pass->values + to);
@@ -177,7 +203,9 @@ static int gather_csr(const struct reading *r, const struct sl_stored_csr *csr,
     pass.indices = sl_block_array(blocks, nnz, sizeof *pass.indices);
     if (csr->values.data)
         pass.values = sl_block_array(blocks, nnz, sizeof *pass.values);
-    if (!pass.indices || (csr->values.data && !pass.values))
+    if (reads_edges(r, csr))
+        pass.edges = sl_block_array(blocks, nnz, sizeof *pass.edges);
+    if (!pass.indices || (csr->values.data && !pass.values) || (reads_edges(r, csr) && !pass.edges))
         return SL_ERR_SYSTEM;
     rc = pass_all(&pass, copy_row);
     count_bytes(r, &csr->indptr, 2 * r->rows);
@@ -186,6 +214,7 @@ static int gather_csr(const struct reading *r, const struct sl_stored_csr *csr,
     out->indptr = pass.indptr;
     out->indices = pass.indices;
     out->values = pass.values;
+    out->edges = pass.edges;
     return rc;
 }
 
@@ -228,7 +257,36 @@ static int read_stored(const struct reading *r, const struct sl_stored_csr *csr,
     /* gathered rows belong to this part alone: their columns may be changed */
     struct moving moving = {(int32_t *)out->indices, place};
     sl_parallel_for_ranges(sl_parallel_threads(0), out->indptr[r->rows], move_columns, &moving);
-    return sl_csr_sort(out, moving.columns, (float *)out->values);
+    return sl_csr_sort_edges(out, moving.columns, (float *)out->values, (int32_t *)out->edges);
+}
+
+/* Sort rows with edge features, into new arrays where they are not sorted. SL_ERR_DATA: an entry is
+ * there twice. */
+static int sort_edges(const struct reading *r, struct sl_block **blocks, struct sl_csr *rows)
+{
+    int64_t row, entry;
+    if (!sl_csr_find_disorder(rows, &row, &entry))
+        return SL_OK;
+    const int64_t nnz = rows->indptr[rows->rows];
+    int32_t *columns = sl_block_array(blocks, nnz, sizeof *columns),
+            *edges = sl_block_array(blocks, nnz, sizeof *edges);
+    float *values = rows->values ? sl_block_array(blocks, nnz, sizeof *values) : NULL;
+    if (!columns || !edges || (rows->values && !values))
+        return SL_ERR_SYSTEM;
+    memcpy(columns, rows->indices, (size_t)nnz * sizeof *columns);
+    memcpy(edges, rows->edges, (size_t)nnz * sizeof *edges);
+    if (values)
+        memcpy(values, rows->values, (size_t)nnz * sizeof *values);
+    *rows = (struct sl_csr){rows->rows, rows->cols, rows->indptr, columns, values, edges};
+    const int rc = sl_csr_sort_edges(rows, columns, values, edges);
+    if (rc || !sl_csr_find_disorder(rows, &row, &entry))
+        return rc;
+    const int64_t v = sl_source_vertex(r->source, r->first + row),
+                  u = sl_source_vertex(r->source, columns[entry]);
+    return sl_error(SL_ERR_DATA,
+                    "%s: row %" PRId64 " has column %" PRId64
+                    " twice, expected it once, since edges have features",
+                    r->source->adjacency.indices.name, v, u);
 }
 
 /* Read rows, sort them and merge duplicates. */
@@ -237,6 +295,8 @@ static int read_csr(const struct reading *r, const struct sl_stored_csr *csr, bo
 {
     struct sl_block *stored = NULL;
     int rc = read_stored(r, csr, vertices, &stored, out);
+    if (!rc && out->edges)
+        rc = sort_edges(r, &stored, out);
     const int32_t *as_stored = out->indices;
     if (!rc)
         rc = sl_csr_normalize(out, &r->part->data.blocks, merged);
@@ -403,6 +463,7 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .feature_form = form_of_rows(source),
         .bag_of_words = source->bag_of_words,
         .merged_edges = source->merged_edges,
+        .edge_features = source->reads_edges ? source->edge_features.shape[1] : 0,
     };
     return (struct reading){source, out, first, rows};
 }
@@ -423,6 +484,8 @@ static int read_adjacency(struct sl_runtime *rt, const struct reading *r)
     int rc = read_csr(r, &r->source->adjacency, true, &part->data.adjacency, &merged);
     if (!rc)
         rc = sl_part_check_weights(r->source, part);
+    if (!rc)
+        rc = sl_part_check_edges(r->source, part);
     unload(r);
     rc = sl_runtime_agree(rt, rc);
     if (rc)

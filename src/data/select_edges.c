@@ -1,6 +1,7 @@
 /* The edges among selected vertices, and the degrees of their rows in the whole graph. */
 #include "core/error.h"
 #include "data/csr.h"
+#include "data/part.h"
 #include "data/selecting.h"
 
 struct edges {
@@ -9,6 +10,7 @@ struct edges {
     double *weight;   // (n): sum of the weights of this row; or NULL
     int32_t *indices; // (indptr[n])
     float *values;    // (indptr[n]); or NULL
+    int32_t *edges;   // (indptr[n]): rows of edge features; or NULL
 };
 
 /* Note the degree of row v in the whole graph. In a selection of a selection, that is the first
@@ -55,6 +57,8 @@ static int write_row(const struct sl_selecting *s, void *context, int64_t k,
         edges->indices[at] = number;
         if (edges->values)
             edges->values[at] = n->weight[e];
+        if (edges->edges)
+            edges->edges[at] = (int32_t)sl_part_edge(&s->source->adjacency, n->first + e);
         at++;
     }
     return SL_OK;
@@ -91,11 +95,15 @@ static int write_rows(struct sl_selecting *s, struct edges *edges)
     edges->indices = sl_block_array(blocks, nnz, sizeof *edges->indices);
     if (weighted)
         edges->values = sl_block_array(blocks, nnz, sizeof *edges->values);
-    if (!edges->indices || (weighted && !edges->values))
+    if (s->source->reads_edges)
+        edges->edges = sl_block_array(blocks, nnz, sizeof *edges->edges);
+    if (!edges->indices || (weighted && !edges->values) ||
+        (s->source->reads_edges && !edges->edges))
         return SL_ERR_SYSTEM;
     const int rc = sl_selecting_pass(s, 0, s->count, write_row, edges);
-    const struct sl_csr rows = {s->count, s->count, edges->indptr, edges->indices, edges->values};
-    return rc ? rc : sl_csr_sort(&rows, edges->indices, edges->values);
+    const struct sl_csr rows = {s->count,       s->count,      edges->indptr,
+                                edges->indices, edges->values, edges->edges};
+    return rc ? rc : sl_csr_sort_edges(&rows, edges->indices, edges->values, edges->edges);
 }
 
 int sl_selecting_edges(struct sl_selecting *s)
@@ -116,6 +124,11 @@ int sl_selecting_edges(struct sl_selecting *s)
         rc = sl_selecting_view(s, &from->indices, SL_NPY_INT32, nnz, 0, edges.indices, &a->indices);
     if (!rc && edges.values)
         rc = sl_selecting_view(s, &from->values, SL_NPY_FLOAT32, nnz, 0, edges.values, &a->values);
+    if (!rc && edges.edges)
+        rc = sl_selecting_view(s, &s->source->edge_features, SL_NPY_INT32, nnz, 0, edges.edges,
+                               &a->edges);
+    out->edge_features = s->source->edge_features;
+    out->reads_edges = s->source->reads_edges;
     a->cols = out->vertices = s->count;
     const bool whole_rows = keeps_row(s, s->count - 1);
     out->undirected = s->source->undirected && whole_rows;

@@ -249,6 +249,9 @@ static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
     source->undirected = data->symmetric;
     source->merged_edges = data->merged_edges;
     int rc = view_csr(source, a, "indptr", "indices", "weights", &source->adjacency);
+    if (!rc && data->edge)
+        rc = view(source, "edge_features", SL_NPY_FLOAT32, a->indptr[a->rows], data->edge_features,
+                  data->edge, &source->edge_features);
     if (!rc)
         rc = view_features(source, data);
     return rc ? rc : view_vertices(source, data);

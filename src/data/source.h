@@ -15,6 +15,7 @@
 /* A CSR matrix as stored arrays. An absent array has `data` NULL. */
 struct sl_stored_csr {
     struct sl_npy indptr, indices, values; /* values absent: all 1 */
+    struct sl_npy edges; // (entries): rows of the edge features; absent: entry e has row e
     /* (rows): first entry of each row in `indices` and `values`; NULL: indptr. In both cases their
      * `count` is the number of entries in the rows. */
     const int64_t *start;
@@ -89,6 +90,8 @@ struct sl_source {
     bool of_edges;        /* the reader made rows of edges; the rows of a directory are stored */
     int64_t merged_edges; /* duplicate edges merged when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
+    struct sl_npy edge_features;      // (entries of the files, k); absent: entries have no features
+    bool reads_edges;                 /* reading says which edge features an entry has */
     struct sl_npy features_dense;     // (n, f); also for the form CSR (data/feature_form.h)
     struct sl_column_scales scales;   /* scales of a sample of features that are stored dense */
     struct sl_moments moments;        /* moments of dense features */

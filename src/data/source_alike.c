@@ -71,6 +71,7 @@ static void describe(struct sl_alike *alike, const struct sl_source *source, boo
     add_array(alike, "test vertices", &split[SL_SPLIT_TEST], by_file);
     sl_alike_add(alike, "edges", hash_csr(&source->adjacency, by_file), "edges");
     add_array(alike, "edge weights", &source->adjacency.values, by_file);
+    add_array(alike, "edge features", &source->edge_features, by_file);
     sl_alike_add(alike, "features", hash_csr(&source->features_csr, by_file), "features");
     add_array(alike, "values of features", &source->features_csr.values, by_file);
     add_array(alike, "features", &source->features_dense, by_file);

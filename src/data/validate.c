@@ -38,6 +38,24 @@ int sl_part_check_weights(const struct sl_source *source, const struct sl_part *
                     source->adjacency.values.name, row, column, (double)a->values[e], column, row);
 }
 
+int sl_part_check_edges(const struct sl_source *source, const struct sl_part *part)
+{
+    enum { SOME = 256 };
+    const struct sl_csr *a = &part->data.adjacency;
+    const int64_t width = part->data.edge_features;
+    float feature[SOME];
+    for (int64_t e = 0; a->edges && e < a->indptr[a->rows]; e++) {
+        const int64_t row = a->edges[e];
+        int rc = sl_npy_copy(&source->edge_features, SL_NPY_FLOAT32, row * width, width, feature);
+        for (int64_t f = 0; !rc && f < width; f++)
+            if (!isfinite(feature[f]))
+                rc = refuse_value(&source->edge_features, row, f, feature[f]);
+        if (rc)
+            return rc;
+    }
+    return SL_OK;
+}
+
 struct numbers {
     const float *item;
     atomic_bool infinite;
@@ -114,8 +132,23 @@ struct pairs {
 
 struct mirror {
     const struct pairs *pairs;
+    const struct sl_npy *edges;  /* edge features that count, too; NULL: none */
     _Atomic uint64_t difference; /* wraps around: any order of adding gives an equal sum */
 };
+
+/* Return the difference of the fingerprints that edge features give an entry and its mirror image.
+ */
+static uint64_t edge_difference(const struct sl_npy *edges, int64_t row, int32_t r, int32_t c)
+{
+    const int64_t width = edges->shape[1];
+    uint64_t forth = 0, back = 0;
+    for (int64_t f = 0; f < width; f++) {
+        const float value = (float)sl_npy_get(edges, row * width + f);
+        forth = sl_fingerprint_mix(forth) ^ sl_fingerprint(r, c, value);
+        back = sl_fingerprint_mix(back) ^ sl_fingerprint(c, r, value);
+    }
+    return sl_fingerprint_mix(forth) - sl_fingerprint_mix(back);
+}
 
 static void add_asymmetry(void *context, int64_t begin, int64_t end)
 {
@@ -130,20 +163,26 @@ static void add_asymmetry(void *context, int64_t begin, int64_t end)
             const float value = a->values ? a->values[e] : 1.0f;
             if (u >= pairs->range[0][0] && u < pairs->range[0][1] && v >= pairs->range[1][0] &&
                 v < pairs->range[1][1])
-                difference += sl_fingerprint(r, c, value) - sl_fingerprint(c, r, value);
+                difference += mirror->edges
+                                  ? edge_difference(mirror->edges, a->edges[e], r, c)
+                                  : sl_fingerprint(r, c, value) - sl_fingerprint(c, r, value);
         }
     atomic_fetch_add(&mirror->difference, difference);
+}
+
+static uint64_t find_asymmetry_of(const struct pairs *pairs, const struct sl_npy *edges)
+{
+    struct mirror mirror = {.pairs = pairs, .edges = edges};
+    sl_parallel_for_ranges(sl_parallel_threads(0), pairs->part->data.adjacency.rows, add_asymmetry,
+                           &mirror);
+    return atomic_load(&mirror.difference);
 }
 
 /* Return the sum of fingerprints of the entries in this rank's rows, minus those of their mirror
  * images. */
 static uint64_t find_asymmetry(const void *context)
 {
-    const struct pairs *pairs = context;
-    struct mirror mirror = {.pairs = pairs};
-    sl_parallel_for_ranges(sl_parallel_threads(0), pairs->part->data.adjacency.rows, add_asymmetry,
-                           &mirror);
-    return atomic_load(&mirror.difference);
+    return find_asymmetry_of(context, NULL);
 }
 
 /* Return whether some rank has the entry. Collective. */
@@ -194,10 +233,13 @@ int sl_part_settle_adjacency(struct sl_runtime *rt, const struct sl_source *sour
     if (sums[0] == 0)
         a->values = NULL;
     part->entries = sums[1];
-    part->data.symmetric = source->symmetric || sl_fingerprint_agree(rt, find_asymmetry(&all));
-    if (part->data.symmetric || !source->undirected)
-        return SL_OK;
-    return sl_runtime_agree(rt, refuse_direction(rt, source, &all));
+    const bool symmetric = source->symmetric || sl_fingerprint_agree(rt, find_asymmetry(&all));
+    if (!symmetric && source->undirected)
+        return sl_runtime_agree(rt, refuse_direction(rt, source, &all));
+    part->data.symmetric =
+        symmetric && (!source->reads_edges ||
+                      sl_fingerprint_agree(rt, find_asymmetry_of(&all, &source->edge_features)));
+    return SL_OK;
 }
 
 /* ---- Original numbers ---- */

@@ -14,6 +14,7 @@
 #include "core/json_file.h"
 #include "core/log.h"
 #include "data/arrays.h"
+#include "data/edge_features.h"
 #include "data/formats/formats.h"
 #include "data/source.h"
 
@@ -229,8 +230,12 @@ static int open_adjacency(const struct directory *dir)
     out->vertices = out->adjacency.cols = out->adjacency.indptr.count - 1;
     out->undirected = dir->meta.directed == 0;
     rc = check_count(dir, "nodes", dir->meta.nodes, out->vertices, "indptr");
-    return rc ? rc
-              : check_count(dir, "nnz", dir->meta.nnz, out->adjacency.indices.count, "indices");
+    if (!rc)
+        rc = check_count(dir, "nnz", dir->meta.nnz, out->adjacency.indices.count, "indices");
+    if (rc || !has(dir, "edge_features"))
+        return rc;
+    rc = map(dir, "edge_features", &out->edge_features);
+    return rc ? rc : sl_edge_features_check(&out->edge_features, out->adjacency.indices.count);
 }
 
 static int open_sparse_features(const struct directory *dir)

@@ -51,6 +51,9 @@ static int write_adjacency(struct writer *w)
         rc = write_int32(w, "indices", a->indices, nnz);
     if (!rc && a->values)
         rc = write_array(w, "weights", "<f4", sizeof(float), 1, &nnz, a->values);
+    const int64_t shape[] = {nnz, w->data->edge_features};
+    if (!rc && w->data->edge)
+        rc = write_array(w, "edge_features", "<f4", sizeof(float), 2, shape, w->data->edge);
     return rc;
 }
 

@@ -271,6 +271,35 @@ static int check(const struct sl_csv *csv, const struct sl_edge_layout *l,
     return SL_OK;
 }
 
+/* Take the columns that become features of edges, by their names in the header. */
+static int take_features(const struct sl_csv *csv, const char *names, struct sl_edge_layout *l)
+{
+    const int64_t shift = l->columns - l->first.count;
+    for (const char *at = names; at && *at;
+         at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        const int length = (int)strcspn(at, ",");
+        int64_t c = 0;
+        while (c < l->first.count && (strncmp(l->first.field[c], at, (size_t)length) != 0 ||
+                                      l->first.field[c][length] != '\0'))
+            c++;
+        if (!l->header || c == l->first.count)
+            return sl_error(SL_ERR_DATA,
+                            "%s: line %" PRId64 " has no column '%.*s', expected a header with it "
+                            "(--edge-features)",
+                            csv->text.path, l->first_line, length, at);
+        c += shift;
+        if (c == l->source || c == l->target || l->features == SL_EDGE_FEATURES || c > INT16_MAX)
+            return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": column '%.*s' %s (--edge-features)",
+                            csv->text.path, l->first_line, length, at,
+                            c == l->source || c == l->target
+                                ? "is an end of edges, expected numbers"
+                                : "is one too many, expected 256 at most");
+        l->weight = l->weight == c ? -1 : l->weight;
+        l->feature[l->features++] = (int16_t)c;
+    }
+    return SL_OK;
+}
+
 /* Recognize KONECT's files by "% sym unweighted", or two such words, at their start. Their vertices
  * count from 1; a bipartite graph counts its two sides apart. */
 static int find_konect(struct sl_csv *csv, struct sl_edge_layout *l)
@@ -310,6 +339,8 @@ static int decide(struct sl_csv *csv, const struct sl_read_options *options,
         take_columns(l, &second, options->weights);
         rc = check(csv, l, options->weights);
     }
+    if (!rc)
+        rc = take_features(csv, options->edge_features, l);
     sl_block_free_all(&second.blocks);
     return rc ? rc : sl_csv_rewind(csv);
 }
@@ -321,7 +352,7 @@ int sl_edge_layout_find(struct sl_csv *csv, const struct sl_read_options *option
         .columns = 2,
         .target = 1,
         .weight = -1,
-        .more = options->weights != SL_WEIGHTS_AUTO,
+        .more = options->weights != SL_WEIGHTS_AUTO || options->edge_features,
     };
     int rc = find_konect(csv, out);
     out->first_vertex = out->konect && !map ? 1 : options->first_vertex;

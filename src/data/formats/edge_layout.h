@@ -3,6 +3,7 @@
 #define SL_DATA_FORMATS_EDGE_LAYOUT_H
 
 #include "data/dataset.h"
+#include "data/edge_features.h"
 #include "data/formats/csv.h"
 #include "data/formats/vertex_map.h"
 
@@ -22,7 +23,9 @@ struct sl_edge_layout {
     int64_t columns;                /* columns of a record */
     bool more;                      /* further columns may follow */
     int64_t source, target, weight; /* column numbers; weight -1: none */
-    int64_t first_vertex;           /* number of the first vertex in the file */
+    int64_t features;               /* columns that are features of edges, and their numbers */
+    int16_t feature[SL_EDGE_FEATURES];
+    int64_t first_vertex; /* number of the first vertex in the file */
     bool konect;
 };
 

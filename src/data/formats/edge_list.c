@@ -47,6 +47,7 @@ struct reading {
     struct sl_edge_rows rows;
 };
 
+/* Append an edge, with room for its features. */
 static int add_edge(struct sl_edges *edges, int64_t u, int64_t v, const float *weight)
 {
     if (edges->count == edges->capacity) {
@@ -58,7 +59,13 @@ static int add_edge(struct sl_edges *edges, int64_t u, int64_t v, const float *w
             weight ? reallocarray(edges->weights, (size_t)capacity, sizeof *weights) : NULL;
         if (weights)
             edges->weights = weights;
-        if (!ends || (weight && !weights))
+        float *features = edges->columns > 0
+                              ? reallocarray(edges->features, (size_t)capacity,
+                                             (size_t)edges->columns * sizeof *features)
+                              : NULL;
+        if (features)
+            edges->features = features;
+        if (!ends || (weight && !weights) || (edges->columns > 0 && !features))
             return sl_error(SL_ERR_SYSTEM, "out of memory for %" PRId64 " edges", capacity);
         edges->capacity = capacity;
     }
@@ -172,6 +179,23 @@ static int parse_vertex(const struct sl_csv *csv, struct reading *r, int64_t col
     return SL_OK;
 }
 
+/* Read the features of the edge that was held last. */
+static int parse_features(const struct sl_csv *csv, struct reading *r)
+{
+    const struct sl_edge_layout *l = &r->layout;
+    float *to = r->edges.features + (r->edges.count - 1) * r->edges.columns;
+    for (int64_t f = 0; f < l->features; f++)
+        if (l->feature[f] >= csv->fields || !sl_text_to_float(csv->field[l->feature[f]], &to[f]))
+            return sl_error(
+                SL_ERR_DATA, "%s: line %" PRId64 ": feature '%.40s' is no finite number%s",
+                csv->text.path, csv->line,
+                l->feature[f] < csv->fields ? csv->field[l->feature[f]] : "",
+                l->feature[f] < csv->fields && sl_text_has_decimal_comma(csv->field[l->feature[f]])
+                    ? ", expected a decimal point"
+                    : " (--edge-features)");
+    return SL_OK;
+}
+
 static int parse_edge(const struct sl_csv *csv, struct reading *r)
 {
     const struct sl_edge_layout *l = &r->layout;
@@ -194,7 +218,9 @@ static int parse_edge(const struct sl_csv *csv, struct reading *r)
                       sl_text_has_decimal_comma(csv->field[l->weight])
                           ? ", expected a decimal point"
                           : " (--weights none ignores this column)");
-    return rc ? rc : take_edge(csv, r, u, v, l->weight >= 0 ? &weight : NULL);
+    if (!rc)
+        rc = take_edge(csv, r, u, v, l->weight >= 0 ? &weight : NULL);
+    return rc || l->features == 0 ? rc : parse_features(csv, r);
 }
 
 static int parse_edges(struct sl_csv *csv, struct reading *r)
@@ -213,7 +239,7 @@ static int parse_edges(struct sl_csv *csv, struct reading *r)
 static void note_columns(const char *path, const struct reading *r, float least, float most)
 {
     const struct sl_edge_layout *l = &r->layout;
-    if (l->more && l->columns > 2 + (l->weight >= 0))
+    if (l->more && l->features == 0 && l->columns > 2 + (l->weight >= 0))
         sl_note("%s: columns after the %s are ignored", path, l->weight >= 0 ? "third" : "second");
     if (l->konect)
         sl_note("%s: is KONECT's: vertices count from 1%s", path,
@@ -260,7 +286,8 @@ static int64_t drop_size_line(const char *path, const struct sl_edge_layout *lay
                               struct sl_edges *edges)
 {
     const int64_t base = layout->first_vertex;
-    for (int64_t lines = 1; lines <= 2 && lines < edges->count && layout->weight < 0; lines++) {
+    const bool plain = layout->weight < 0 && layout->features == 0;
+    for (int64_t lines = 1; lines <= 2 && lines < edges->count && plain; lines++) {
         const struct sl_edges rest = {.ends = edges->ends + 2 * lines,
                                       .count = edges->count - lines};
         const int64_t vertices = rest.ends[-2];
@@ -323,7 +350,8 @@ static int build(const char *path, const struct sl_read_options *options,
                  const struct sl_edges *edges, struct sl_dataset *out)
 {
     struct sl_edge_rows rows = {.vertices = out->vertices,
-                                .weighted = edges->weights || options->count_duplicates};
+                                .weighted = edges->weights || options->count_duplicates,
+                                .numbered = edges->columns > 0};
     int rc = check_count(path, out->vertices);
     if (!rc)
         rc = sl_edge_rows_open(&rows, &out->blocks);
@@ -334,7 +362,7 @@ static int build(const char *path, const struct sl_read_options *options,
     for (int64_t k = 0; k < edges->count && !rc; k++)
         sl_edge_rows_put(&rows, edges->ends[2 * k], edges->ends[2 * k + 1],
                          edges->weights ? edges->weights[k] : 1.0f);
-    return rc ? rc : sl_edge_rows_close(&rows, &out->adjacency, &out->merged_edges);
+    return rc ? rc : sl_edge_rows_close(&rows, edges->columns, edges->features, out);
 }
 
 /* ---- Large files ---- */
@@ -393,7 +421,7 @@ static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
     if (!rc)
         rc = parse_again(csv, r, PUT);
     if (!rc)
-        rc = sl_edge_rows_close(rows, &out->adjacency, &out->merged_edges);
+        rc = sl_edge_rows_close(rows, 0, NULL, out);
     if (rc || base == 0)
         return rc;
     struct sl_edges none = {.count = 0};
@@ -404,7 +432,7 @@ static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
 static int try_streaming(struct sl_csv *csv, struct reading *r, struct sl_dataset *out, bool *done)
 {
     const char *path = csv->text.path;
-    if (r->layout.names || r->map || !is_large(&csv->text, r->options))
+    if (r->layout.names || r->map || r->layout.features > 0 || !is_large(&csv->text, r->options))
         return SL_OK;
     const int rc = parse_again(csv, r, SURVEY);
     r->layout.names = rc == AGAIN;
@@ -471,6 +499,7 @@ static int read_edges(struct sl_csv *csv, struct reading *r, struct sl_dataset *
     const char *path = csv->text.path;
     bool done = false;
     int rc = sl_edge_layout_find(csv, r->options, r->map, &r->layout);
+    r->edges.columns = r->layout.features;
     if (!rc)
         rc = try_streaming(csv, r, out, &done);
     if (rc || done)
@@ -505,6 +534,7 @@ int sl_edge_list_read(const char *path, const struct sl_read_options *options,
     sl_string_ids_free(&reading.names);
     free(reading.edges.ends);
     free(reading.edges.weights);
+    free(reading.edges.features);
     return rc;
 }
 

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "data/block.h"
 #include "data/csr.h"
+#include "data/edge_features.h"
 
 int sl_edge_rows_open(struct sl_edge_rows *rows, struct sl_block **blocks)
 {
@@ -26,17 +27,29 @@ int sl_edge_rows_allocate(struct sl_edge_rows *rows, struct sl_block **blocks)
     rows->columns = sl_block_array(blocks, rows->entries, sizeof *rows->columns);
     if (rows->weighted)
         rows->weights = sl_block_array(blocks, rows->entries, sizeof *rows->weights);
-    return rows->columns && (rows->weights || !rows->weighted) ? SL_OK : SL_ERR_SYSTEM;
+    if (rows->numbered)
+        rows->edges = sl_block_array(blocks, rows->entries, sizeof *rows->edges);
+    return rows->columns && (rows->weights || !rows->weighted) && (rows->edges || !rows->numbered)
+               ? SL_OK
+               : SL_ERR_SYSTEM;
 }
 
-int sl_edge_rows_close(struct sl_edge_rows *rows, struct sl_csr *out, int64_t *merged)
+int sl_edge_rows_close(struct sl_edge_rows *rows, int64_t columns, const float *features,
+                       struct sl_dataset *out)
 {
     /* Each pointer is at the end of its row now, where the next row starts. */
     memmove(rows->start + 1, rows->start, (size_t)rows->vertices * sizeof *rows->start);
     rows->start[0] = 0;
-    *out =
-        (struct sl_csr){rows->vertices, rows->vertices, rows->start, rows->columns, rows->weights};
-    return sl_csr_mend(out, merged);
+    out->adjacency = (struct sl_csr){rows->vertices, rows->vertices, rows->start,
+                                     rows->columns,  rows->weights,  NULL};
+    if (!rows->numbered)
+        return sl_csr_mend(&out->adjacency, &out->merged_edges);
+    if (rows->entries > INT32_MAX)
+        return sl_error(SL_ERR_DATA,
+                        "%s: %" PRId64 " entries have features, expected fewer than 2^31",
+                        out->path, rows->entries);
+    out->edge_features = columns;
+    return sl_edge_features_mend(out, &out->adjacency, rows->edges, features, &out->merged_edges);
 }
 
 void sl_edge_rows_say(const char *path, const struct sl_read_options *options, int64_t edges,

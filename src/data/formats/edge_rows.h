@@ -10,12 +10,16 @@ struct sl_edge_rows {
     int64_t vertices, entries;
     bool both; /* an edge is an entry of both its ends */
     bool weighted;
+    bool numbered;    /* entries say which edge they are, in the order in which edges are put */
+    int64_t edge;     /* the number of the next edge */
     int64_t *start;   // (vertices + 1): entries of each row; then place of its next entry
     int32_t *columns; // (entries)
     float *weights;   // (entries), when weighted
+    int32_t *edges;   // (entries), when numbered
 };
 
-/* Start counting; the caller has set `vertices`, `both` and `weighted`. SL_ERR_SYSTEM. */
+/* Start counting; the caller has set `vertices`, `both`, `weighted` and `numbered`. SL_ERR_SYSTEM.
+ */
 int sl_edge_rows_open(struct sl_edge_rows *rows, struct sl_block **blocks);
 
 /* Count the edge u -> v, an entry in row v; the caller has checked both ends. */
@@ -38,19 +42,26 @@ static inline bool sl_edge_rows_put_entry(struct sl_edge_rows *rows, int64_t row
     rows->columns[at] = (int32_t)column;
     if (rows->weighted)
         rows->weights[at] = weight;
+    if (rows->numbered)
+        rows->edges[at] = (int32_t)rows->edge;
     return true;
 }
 
 /* Put the edge u -> v. Return false if it was not counted, because the file has changed. */
 static inline bool sl_edge_rows_put(struct sl_edge_rows *rows, int64_t u, int64_t v, float weight)
 {
-    const bool forth = sl_edge_rows_put_entry(rows, v, u, weight);
-    return forth && (!rows->both || u == v || sl_edge_rows_put_entry(rows, u, v, weight));
+    const bool forth = sl_edge_rows_put_entry(rows, v, u, weight),
+               back =
+                   forth && (!rows->both || u == v || sl_edge_rows_put_entry(rows, u, v, weight));
+    rows->edge++;
+    return back;
 }
 
-/* Make the matrix, with sorted rows; add the count of merged duplicates to *merged. SL_ERR_SYSTEM.
- */
-int sl_edge_rows_close(struct sl_edge_rows *rows, struct sl_csr *out, int64_t *merged);
+/* Make the adjacency of a dataset, with sorted rows; add the count of merged duplicates. With
+ * `numbered`, make its edge features from those of the edges, FEATURES (edges, columns).
+ * SL_ERR_DATA: too many edges have features. SL_ERR_SYSTEM. */
+int sl_edge_rows_close(struct sl_edge_rows *rows, int64_t columns, const float *features,
+                       struct sl_dataset *out);
 
 /* Say in a note how much memory reading needs, where it is much, and whether less is free. `bytes`:
  * memory beside the matrix. */

@@ -8,8 +8,10 @@
 
 /* Vertices as the file has them: 64 bits, since sparse numbers may be large. */
 struct sl_edges {
-    int64_t *ends;  // (count, 2)
-    float *weights; // (count), or NULL
+    int64_t *ends;   // (count, 2)
+    float *weights;  // (count), or NULL
+    int64_t columns; /* features of an edge; 0: none */
+    float *features; // (count, columns), or NULL
     int64_t count, capacity;
 };
 

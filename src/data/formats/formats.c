@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/progress.h"
 #include "data/block.h"
 #include "data/csr.h"
@@ -118,9 +119,12 @@ static int check_options(const char *path, const struct sl_format *format,
                          const struct sl_read_options *options)
 {
     const bool edges = format && format->edges, labels = format && format->labels;
-    if (!edges && (options->weights != SL_WEIGHTS_AUTO || options->first_vertex != 0))
-        return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
-                        options->first_vertex ? "--first-vertex" : "--weights");
+    const char *listed = options->first_vertex                 ? "first-vertex"
+                         : options->weights != SL_WEIGHTS_AUTO ? "weights"
+                         : options->edge_features              ? "edge-features"
+                                                               : NULL;
+    if (!edges && listed)
+        return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no --%s)", path, listed);
     const char *tables = options->label_separator ? "label-separator"
                          : options->label         ? "label"
                          : options->categorical   ? "categorical"
@@ -238,6 +242,9 @@ static int write_file(const struct sl_format *format, const struct sl_dataset *d
     struct sl_block *scratch = NULL;
     struct sl_dataset turned = *data;
     int rc = SL_OK;
+    if (data->edge)
+        sl_note("%s: edge features are left out, expected a folder as target, which keeps them",
+                path);
     if (!data->symmetric)
         rc = sl_csr_transpose(&data->adjacency, &scratch, &turned.adjacency);
     if (!rc)

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "data/arrays.h"
 #include "data/block.h"
+#include "data/edge_features.h"
 #include "data/formats/edge_rows.h"
 #include "data/formats/formats.h"
 #include "data/formats/number_rows.h"
@@ -130,11 +131,12 @@ static bool is_stored_one_way(const char *name)
            strcasecmp(name, "ogbn_proteins") == 0 || strcasecmp(name, "ogbn-proteins") == 0;
 }
 
-/* Return whether each edge gets its reverse here. With count_duplicates, --symmetrize comes later,
- * so that a reverse edge does not count as a duplicate. */
-bool sl_ogb_goes_both_ways(const struct sl_read_options *options, const char *name)
+/* Return whether each edge gets its reverse here. With count_duplicates or features of edges,
+ * --symmetrize comes later, so that a reverse edge does not count as a duplicate. */
+bool sl_ogb_goes_both_ways(const struct sl_read_options *options, const char *name, bool features)
 {
-    return (options->symmetrize && !options->count_duplicates) || is_stored_one_way(name);
+    return (options->symmetrize && !options->count_duplicates && !features) ||
+           is_stored_one_way(name);
 }
 
 void sl_ogb_note_one_way(const char *path, const struct sl_edge_rows *rows, int64_t edges,
@@ -160,20 +162,39 @@ static int count_edges(const struct folder *folder, struct sl_text *text, struct
     return SL_OK;
 }
 
+/* Read the features of the edges, a line for each; without such a file, an edge has none. */
+static int read_edge_features(const struct folder *folder, struct sl_number_rows *features)
+{
+    if (!has_file(folder->path, "raw/edge-feat.csv"))
+        return SL_OK;
+    const char *path = find_file(folder, "raw/edge-feat.csv");
+    const int rc =
+        path ? sl_number_rows_read(path, folder->edges, false, &folder->out->blocks, features)
+             : (int)SL_ERR_SYSTEM;
+    if (!rc && features->columns > SL_EDGE_FEATURES)
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " columns, expected 1 to %d", path,
+                        features->columns, SL_EDGE_FEATURES);
+    return rc;
+}
+
 static int read_edges(const struct folder *folder)
 {
     struct sl_dataset *out = folder->out;
     struct sl_text text;
     struct sl_edge_rows rows = {
         .vertices = out->vertices,
-        .both = sl_ogb_goes_both_ways(folder->options, out->name),
         .weighted = folder->options->count_duplicates,
     };
     int64_t edges, upward;
+    struct sl_number_rows features = {.columns = 0};
     const char *path = find_file(folder, "raw/edge.csv");
-    int rc = path ? sl_text_open(&text, path) : (int)SL_ERR_SYSTEM;
+    int rc = path ? read_edge_features(folder, &features) : (int)SL_ERR_SYSTEM;
+    if (!rc)
+        rc = sl_text_open(&text, path);
     if (rc)
         return rc;
+    rows.numbered = features.columns > 0;
+    rows.both = sl_ogb_goes_both_ways(folder->options, out->name, rows.numbered);
     sl_edge_rows_say(folder->path, folder->options, folder->edges, out->vertices,
                      8 * out->vertices + (rows.both ? 8 : 4) * folder->edges +
                          4 * out->vertices * out->features);
@@ -187,7 +208,7 @@ static int read_edges(const struct folder *folder)
     if (!rc)
         rc = pass_edges(&text, &rows, true, &edges, &upward);
     if (!rc)
-        rc = sl_edge_rows_close(&rows, &out->adjacency, &out->merged_edges);
+        rc = sl_edge_rows_close(&rows, features.columns, features.item, out);
     sl_text_close(&text);
     return rc;
 }

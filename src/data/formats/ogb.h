@@ -5,9 +5,10 @@
 #include "data/dataset.h"
 #include "data/formats/edge_rows.h"
 
-/* Return whether each edge also gets its reverse: on request, or where the dataset of this name
- * stores one line for both directions. OGB's list of datasets says so; no file does. */
-bool sl_ogb_goes_both_ways(const struct sl_read_options *options, const char *name);
+/* Return whether each edge also gets its reverse: on request, unless edges have features, or where
+ * the dataset of this name stores one line for both directions. OGB's list of datasets says so; no
+ * file does. */
+bool sl_ogb_goes_both_ways(const struct sl_read_options *options, const char *name, bool features);
 
 /* Say in a note that edges go one way, unless half of them (`upward`) go to a vertex of a higher
  * number. */

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "data/arrays.h"
 #include "data/block.h"
+#include "data/edge_features.h"
 #include "data/formats/formats.h"
 #include "data/formats/npz_archive.h"
 #include "data/formats/ogb.h"
@@ -20,6 +21,7 @@ struct folder {
     struct sl_dataset *out;
     struct sl_npz data; /* raw/data.npz */
     int64_t edges;
+    int64_t edge_features; /* features of an edge; 0: none */
 };
 
 /* ---- Sizes ---- */
@@ -71,7 +73,7 @@ static int peek_features(const struct folder *folder, int64_t *bytes)
 
 static bool goes_both_ways(const struct folder *folder)
 {
-    return sl_ogb_goes_both_ways(folder->options, folder->out->name);
+    return sl_ogb_goes_both_ways(folder->options, folder->out->name, folder->edge_features > 0);
 }
 
 static int say_memory(const struct folder *folder)
@@ -166,12 +168,28 @@ static int pass_edges(const struct folder *folder, struct sl_edge_rows *rows, bo
     return rc;
 }
 
-static int read_edges(const struct folder *folder)
+/* Set *features to the features of the edges; NULL: there are none. */
+static int read_edge_features(struct folder *folder, const float **features)
+{
+    struct sl_npy npy;
+    *features = NULL;
+    if (!sl_npz_has(&folder->data, "edge_feat"))
+        return SL_OK;
+    int rc = sl_npz_load(&folder->data, "edge_feat", &npy);
+    if (!rc)
+        rc = sl_edge_features_check(&npy, folder->edges);
+    folder->edge_features = rc ? 0 : npy.shape[1];
+    return rc ? rc
+              : sl_npy_take(&npy, SL_NPY_FLOAT32, 0, npy.count, &folder->out->blocks, features);
+}
+
+static int read_edges(const struct folder *folder, const float *features)
 {
     struct sl_dataset *out = folder->out;
     struct sl_edge_rows rows = {.vertices = out->vertices,
                                 .both = goes_both_ways(folder),
-                                .weighted = folder->options->count_duplicates};
+                                .weighted = folder->options->count_duplicates,
+                                .numbered = features != NULL};
     int rc = sl_edge_rows_open(&rows, &out->blocks);
     if (!rc)
         rc = pass_edges(folder, &rows, false);
@@ -179,7 +197,7 @@ static int read_edges(const struct folder *folder)
         rc = sl_edge_rows_allocate(&rows, &out->blocks);
     if (!rc)
         rc = pass_edges(folder, &rows, true);
-    return rc ? rc : sl_edge_rows_close(&rows, &out->adjacency, &out->merged_edges);
+    return rc ? rc : sl_edge_rows_close(&rows, folder->edge_features, features, out);
 }
 
 /* ---- Vertices ---- */
@@ -214,7 +232,10 @@ static int read_labels(const struct folder *folder)
 
 static int read_arrays(struct folder *folder)
 {
+    const float *edge_features = NULL;
     int rc = read_sizes(folder);
+    if (!rc)
+        rc = read_edge_features(folder, &edge_features);
     if (!rc)
         rc = say_memory(folder);
     if (!rc)
@@ -224,7 +245,7 @@ static int read_arrays(struct folder *folder)
     if (!rc)
         rc = sl_ogb_check_size(folder->data.path, folder->out, folder->edges);
     if (!rc)
-        rc = read_edges(folder);
+        rc = read_edges(folder, edge_features);
     return rc ? rc : sl_ogb_read_splits(folder->path, folder->out);
 }
 
