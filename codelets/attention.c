@@ -16,14 +16,17 @@ static struct sl_floats_at floats_of(void *buffer)
  *   buffers   0    R      A, sparse tile (rows, cols)
  *             1    R      PROJECTED (cols)
  *             2    R      SCORES (rows)
- *             3    W/RW   STATE (rows) */
+ *             3    R      has_edges: EDGE (features)
+ *             -1   W/RW   STATE (rows) */
 static void attention_cpu(void *buffers[], void *argument)
 {
     const struct attention_argument *arg = argument;
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const struct sl_floats_at projected = floats_of(buffers[1]), scores = floats_of(buffers[2]),
-                              state = floats_of(buffers[3]);
-    sl_kernel_attention(&arg->attention, &a, &projected, &scores, arg->accumulate, &state);
+                              edge = floats_of(buffers[3]),
+                              state = floats_of(buffers[3 + arg->has_edges]);
+    sl_kernel_attention(&arg->attention, &a, &projected, &scores, arg->has_edges ? &edge : NULL,
+                        arg->accumulate, &state);
 }
 
 /* attention_merge
@@ -58,15 +61,22 @@ static void attention_close_cpu(void *buffers[], void *argument)
  *             1    R      GRADIENT (cols)
  *             2    R      SCORES (cols)
  *             3    R      PROJECTED (rows)
- *             4    W/RW   BACK (rows) */
+ *             4    R      has_edges: EDGE (features)
+ *             5    W/RW   has_edges: EDGE_BACK (features)
+ *             -1   W/RW   BACK (rows) */
 static void attention_back_cpu(void *buffers[], void *argument)
 {
     const struct attention_argument *arg = argument;
     const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const struct sl_floats_at gradient = floats_of(buffers[1]), scores = floats_of(buffers[2]),
-                              projected = floats_of(buffers[3]), back = floats_of(buffers[4]);
-    sl_kernel_attention_back(&arg->attention, &at, &gradient, &scores, &projected, arg->accumulate,
-                             &back);
+                              projected = floats_of(buffers[3]), edge = floats_of(buffers[4]),
+                              back = floats_of(buffers[arg->has_edges ? 6 : 4]);
+    struct sl_floats_at edge_back = {0};
+    if (arg->has_edges)
+        edge_back = floats_of(buffers[5]);
+    sl_kernel_attention_back(&arg->attention, &at, &gradient, &scores, &projected,
+                             arg->has_edges ? &edge : NULL, arg->accumulate, &back,
+                             arg->edge_accumulate, arg->has_edges ? &edge_back : NULL);
 }
 
 SL_CODELET_ANY(attention, 0x6A5ACD);
@@ -74,36 +84,55 @@ SL_CODELET_ANY(attention_merge, 0x483D8B);
 SL_CODELET(attention_close, 0x7B68EE, 2, STARPU_RW, STARPU_RW);
 SL_CODELET_ANY(attention_back, 0x9370DB);
 
+/* Submit a walk. `task` has its tiles, `arg` all but the attention and the shape. */
 static void submit_walk(struct sl_runtime *rt, const struct sl_attention *attention,
-                        const struct sl_sparse_shape *shape, bool accumulate, struct sl_task task)
+                        const struct sl_sparse_shape *shape, struct attention_argument arg,
+                        struct sl_task task)
 {
-    const struct attention_argument arg = {*attention, *shape, accumulate};
-    task.output = accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    const double features = arg.has_edges ? (double)shape->edge_features : 0.0;
+    arg.attention = *attention;
+    arg.shape = *shape;
+    task.output = arg.accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
     task.argument = &arg;
     task.argument_size = sizeof arg;
     task.urgency = SL_TASK_SOON;
-    task.work = (double)shape->nnz * (double)sl_attention_all(attention);
-    task.kind = accumulate | shape->has_values << 1 | attention->training << 2;
+    task.work =
+        (double)shape->nnz * ((double)sl_attention_all(attention) + features * attention->heads);
+    task.kind =
+        arg.accumulate | shape->has_values << 1 | attention->training << 2 | arg.has_edges << 3;
     sl_task_submit(rt, &task);
 }
 
 void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *attention,
                          const struct sl_attention_tiles *t)
 {
-    const struct sl_task task = {.codelet = &attention_codelet,
-                                 .count = 4,
-                                 .tiles = {&t->a->tile, t->projected, t->scores, t->state}};
-    submit_walk(rt, attention, &t->a->shape, t->accumulate, task);
+    struct sl_task task = {
+        .codelet = &attention_codelet, .count = 3, .tiles = {&t->a->tile, t->projected, t->scores}};
+    if (t->edge)
+        task.tiles[task.count++] = t->edge;
+    task.tiles[task.count++] = t->state;
+    submit_walk(rt, attention, &t->a->shape,
+                (struct attention_argument){.accumulate = t->accumulate, .has_edges = t->edge},
+                task);
 }
 
 void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *attention,
                               const struct sl_attention_back_tiles *t)
 {
-    const struct sl_task task = {
-        .codelet = &attention_back_codelet,
-        .count = 5,
-        .tiles = {&t->a->tile, t->gradient, t->scores, t->projected, t->back}};
-    submit_walk(rt, attention, &t->a->shape, t->accumulate, task);
+    struct sl_task task = {.codelet = &attention_back_codelet,
+                           .count = 4,
+                           .tiles = {&t->a->tile, t->gradient, t->scores, t->projected}};
+    if (t->edge) {
+        task.tiles[task.count++] = t->edge;
+        task.tiles[task.count++] = t->edge_back;
+        task.before_output = t->edge_accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    }
+    task.tiles[task.count++] = t->back;
+    submit_walk(rt, attention, &t->a->shape,
+                (struct attention_argument){.accumulate = t->accumulate,
+                                            .has_edges = t->edge,
+                                            .edge_accumulate = t->edge_accumulate},
+                task);
 }
 
 void sl_submit_attention_merge(struct sl_runtime *rt, const struct sl_attention *attention,

@@ -8,7 +8,8 @@
  *     gradient    G (H·F)   r (H)
  *     projected_back        D (H·F)   dt (H)    ds (H)
  *
- * all of them float32. */
+ * all of them float32. Where entries have K features, EDGE (K, H) is the factor of features in
+ * logits, and EDGE_BACK (K, H) its gradient. */
 #ifndef SL_CODELETS_ATTENTION_H
 #define SL_CODELETS_ATTENTION_H
 
@@ -19,7 +20,10 @@
  * would be subnormal, which processors multiply slowly. */
 #define SL_ATTENTION_VERTEX 0x40000000u
 
-enum { SL_ATTENTION_HEADS = 256, SL_ATTENTION_COLUMNS = 16384 }; /* most heads H and columns H·F */
+enum {
+    SL_ATTENTION_HEADS = 256,     /* most heads H */
+    SL_ATTENTION_COLUMNS = 16384, /* most columns H·F */
+};
 
 struct sl_attention {
     int32_t heads;
@@ -56,18 +60,13 @@ static inline int64_t sl_attention_gradient(const struct sl_attention *attention
     return sl_attention_all(attention) + attention->heads;
 }
 
-/* The rows of a float32 operand. */
-struct sl_floats_at {
-    float *data;
-    int64_t ld;
-};
-
 /* Meet the entries of A (rows, cols), whose weights are >= 0: PROJECTED (cols), SCORES and STATE
- * (rows). `accumulate`: continue the state; else begin a new state. A row without entries has l =
- * 0. */
+ * (rows). EDGE NULL: features of entries do not count. `accumulate`: continue the state; else begin
+ * a new state. A row without entries has l = 0. */
 void sl_kernel_attention(const struct sl_attention *attention, const struct sl_sparse *a,
                          const struct sl_floats_at *projected, const struct sl_floats_at *scores,
-                         bool accumulate, const struct sl_floats_at *state);
+                         const struct sl_floats_at *edge, bool accumulate,
+                         const struct sl_floats_at *state);
 
 /* Merge OTHER (rows) into the states of rows index[0 … rows - 1]; index NULL: merge row r into row
  * r. */
@@ -80,17 +79,19 @@ void sl_kernel_attention_close(const struct sl_attention *attention, int64_t row
                                const struct sl_floats_at *scores, const struct sl_floats_at *state);
 
 /* Meet the entries of Aᵀ (rows, cols): GRADIENT and SCORES (cols), PROJECTED and BACK (rows), where
- * ds = 0. */
+ * ds = 0. EDGE_BACK = [EDGE_BACK +] the sum over these entries. EDGE and EDGE_BACK NULL: features
+ * of entries do not count. */
 void sl_kernel_attention_back(const struct sl_attention *attention, const struct sl_sparse *at,
                               const struct sl_floats_at *gradient,
                               const struct sl_floats_at *scores,
-                              const struct sl_floats_at *projected, bool accumulate,
-                              const struct sl_floats_at *back);
+                              const struct sl_floats_at *projected, const struct sl_floats_at *edge,
+                              bool accumulate, const struct sl_floats_at *back,
+                              bool edge_accumulate, const struct sl_floats_at *edge_back);
 
 void sl_cuda_attention(const struct sl_attention *attention, const struct sl_sparse *a,
                        const struct sl_floats_at *projected, const struct sl_floats_at *scores,
-                       bool accumulate, const struct sl_floats_at *state,
-                       struct sl_cuda_queue queue);
+                       const struct sl_floats_at *edge, bool accumulate,
+                       const struct sl_floats_at *state, struct sl_cuda_queue queue);
 void sl_cuda_attention_merge(const struct sl_attention *attention, int64_t rows,
                              const uint32_t *index, const struct sl_floats_at *other,
                              const struct sl_floats_at *state, struct sl_cuda_queue queue);
@@ -99,14 +100,16 @@ void sl_cuda_attention_close(const struct sl_attention *attention, int64_t rows,
                              struct sl_cuda_queue queue);
 void sl_cuda_attention_back(const struct sl_attention *attention, const struct sl_sparse *at,
                             const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
-                            const struct sl_floats_at *projected, bool accumulate,
-                            const struct sl_floats_at *back, struct sl_cuda_queue queue);
+                            const struct sl_floats_at *projected, const struct sl_floats_at *edge,
+                            bool accumulate, const struct sl_floats_at *back, bool edge_accumulate,
+                            const struct sl_floats_at *edge_back, struct sl_cuda_queue queue);
 
 /* ---- Tasks ---- */
 
 struct sl_attention_tiles {
     struct sl_sparse_tile *a;
     struct sl_tile *projected, *scores, *state;
+    struct sl_tile *edge; /* NULL: features of entries do not count */
     bool accumulate;
 };
 void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *attention,
@@ -127,7 +130,8 @@ void sl_submit_attention_close(struct sl_runtime *rt, const struct sl_attention 
 struct sl_attention_back_tiles {
     struct sl_sparse_tile *a; /* a tile of the transpose */
     struct sl_tile *gradient, *scores, *projected, *back;
-    bool accumulate;
+    struct sl_tile *edge, *edge_back; /* NULL: features of entries do not count */
+    bool accumulate, edge_accumulate;
 };
 void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *attention,
                               const struct sl_attention_back_tiles *tiles);
@@ -137,6 +141,7 @@ struct attention_argument {
     struct sl_attention attention;
     struct sl_sparse_shape shape;
     bool accumulate;
+    bool has_edges, edge_accumulate;
 };
 
 /* Argument of the task attention_merge. */

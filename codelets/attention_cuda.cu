@@ -300,7 +300,20 @@ struct meeting {
     sl_floats_at own, out;
     bool accumulate;
     bool own_aligned, out_aligned, sloped_aligned; /* whether rows are aligned, for VECTOR */
+    sl_floats_at edge;
 };
+
+/* Return x, and with EDGES F·EDGE more, for entry e and a head. */
+template <bool EDGES>
+__device__ __forceinline__ float with_edges(const meeting &w, uint32_t e, int head, float x)
+{
+    if constexpr (EDGES) {
+        const float *const feature = w.a.edge + e * w.a.edge_features;
+        for (int64_t f = 0; f < w.a.edge_features; f++)
+            x = fmaf(feature[f], w.edge.data[f * w.edge.ld + head], x);
+    }
+    return x;
+}
 
 /* This lane's view of a head's state: the maximum of the team's entries, the sums of the lane's
  * entries. */
@@ -309,7 +322,7 @@ struct head_state {
 };
 
 /* Compute the chunk's weights, and the factor by which a larger maximum scales the sums. */
-template <int LANES, bool TRAINING>
+template <int LANES, bool TRAINING, bool EDGES>
 __device__ __forceinline__ void weigh(const meeting &w, const team &t, const chunk &c, float score,
                                       uint32_t vertex, head_state *s)
 {
@@ -323,7 +336,9 @@ __device__ __forceinline__ void weigh(const meeting &w, const team &t, const chu
         if (col < 0)
             continue;
         const float *const from = w.dense.data + col * w.dense.ld + all;
-        leak(score + from[t.head], w.attention.slope, i, &of);
+        leak(with_edges<EDGES>(w, c.e + (uint32_t)(i * t.entries + t.entry), t.head,
+                               score + from[t.head]),
+             w.attention.slope, i, &of);
         if (TRAINING && w.attention.drop.threshold) {
             of.to[i] = vertex;
             of.from[i] = vertex_at(from + w.attention.heads);
@@ -352,7 +367,7 @@ __device__ __forceinline__ void weigh(const meeting &w, const team &t, const chu
         t.scale[t.slot] = scale;
 }
 
-template <int LANES, bool VECTOR, bool TRAINING>
+template <int LANES, bool VECTOR, bool TRAINING, bool EDGES>
 __device__ __forceinline__ void meet_row(const meeting &w, const team &t, int64_t r,
                                          const columns<LANES, VECTOR> &at, head_state *s, sums *sum)
 {
@@ -365,7 +380,7 @@ __device__ __forceinline__ void meet_row(const meeting &w, const team &t, int64_
         for (uint32_t e = w.a.row_ptr[b * w.a.rows + r]; e < end;) {
             const chunk c = {b * w.a.block_cols, e, (int)(end - e < most ? end - e : most)};
             __syncwarp(t.mask); /* all lanes have added the previous chunk */
-            weigh<LANES, TRAINING>(w, t, c, score, vertex, s);
+            weigh<LANES, TRAINING, EDGES>(w, t, c, score, vertex, s);
             __syncwarp(t.mask);
 #pragma unroll
             for (int i = 0; i < COLUMNS; i++) {
@@ -380,7 +395,7 @@ __device__ __forceinline__ void meet_row(const meeting &w, const team &t, int64_
     }
 }
 
-template <int LANES, bool VECTOR, bool TRAINING>
+template <int LANES, bool VECTOR, bool TRAINING, bool EDGES>
 __global__ void __launch_bounds__(THREADS) forward(meeting w)
 {
     const int64_t r = (int64_t)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
@@ -405,7 +420,7 @@ __global__ void __launch_bounds__(THREADS) forward(meeting w)
                 sum.sloped = at.load(sloped, w.sloped_aligned);
         }
         now = begin;
-        meet_row<LANES, VECTOR, TRAINING>(w, t, r, at, &now, &sum);
+        meet_row<LANES, VECTOR, TRAINING, EDGES>(w, t, r, at, &now, &sum);
         at.store(sum.plain, z, w.out_aligned);
         if (TRAINING || !w.accumulate)
             at.store(sum.sloped, sloped, w.sloped_aligned);
@@ -423,6 +438,7 @@ __global__ void __launch_bounds__(THREADS) forward(meeting w)
 /* ---- Backward ---- */
 
 /* Compute the chunk's weights, and add Σ alpha · slope · r to v. */
+template <bool EDGES>
 __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, const chunk &c,
                                            float score, uint32_t vertex, float *v)
 {
@@ -435,7 +451,9 @@ __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, cons
         const int64_t col = read_entry(w.a, t, c, i, &of);
         if (col >= 0) {
             const float *const to = w.scores.data + col * w.scores.ld;
-            leak(to[t.head] + score, w.attention.slope, i, &of);
+            leak(with_edges<EDGES>(w, c.e + (uint32_t)(i * t.entries + t.entry), t.head,
+                                   to[t.head] + score),
+                 w.attention.slope, i, &of);
             log_sum = to[w.attention.heads + t.head];
             product = w.dense.data[col * w.dense.ld + all + t.head];
             if (w.attention.drop.threshold) {
@@ -454,7 +472,7 @@ __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, cons
     publish(t, c.count, p);
 }
 
-template <int LANES, bool VECTOR>
+template <int LANES, bool VECTOR, bool EDGES>
 __device__ __forceinline__ void meet_row_back(const meeting &w, const team &t, int64_t r,
                                               const columns<LANES, VECTOR> &at, float *v, sums *sum)
 {
@@ -467,7 +485,7 @@ __device__ __forceinline__ void meet_row_back(const meeting &w, const team &t, i
         for (uint32_t e = w.a.row_ptr[b * w.a.rows + r]; e < end;) {
             const chunk c = {b * w.a.block_cols, e, (int)(end - e < most ? end - e : most)};
             __syncwarp(t.mask); /* all lanes have added the previous chunk */
-            weigh_back(w, t, c, score, vertex, v);
+            weigh_back<EDGES>(w, t, c, score, vertex, v);
             __syncwarp(t.mask);
             add_rows<LANES, VECTOR, true>(t, c.count, w.dense, at, sum);
             e += (uint32_t)c.count;
@@ -496,7 +514,8 @@ __device__ __forceinline__ float product_of(const meeting &w, const team &t, int
     return result;
 }
 
-template <int LANES, bool VECTOR> __global__ void __launch_bounds__(THREADS) backward(meeting w)
+template <int LANES, bool VECTOR, bool EDGES>
+__global__ void __launch_bounds__(THREADS) backward(meeting w)
 {
     const int64_t r = (int64_t)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     if (r >= w.a.rows)
@@ -511,7 +530,7 @@ template <int LANES, bool VECTOR> __global__ void __launch_bounds__(THREADS) bac
         if (w.accumulate)
             sum.plain = at.load(d, w.out_aligned);
         v = 0.0f; /* every piece sums v anew, with equal results */
-        meet_row_back<LANES, VECTOR>(w, t, r, at, &v, &sum);
+        meet_row_back<LANES, VECTOR, EDGES>(w, t, r, at, &v, &sum);
         at.store(sum.plain, d, w.out_aligned);
         product += product_of<LANES, VECTOR>(w, t, r, piece, at, sum);
     }
@@ -521,6 +540,166 @@ template <int LANES, bool VECTOR> __global__ void __launch_bounds__(THREADS) bac
     dt[t.head] = w.accumulate ? dt[t.head] + product : product;
     if (!w.accumulate)
         ds[t.head] = 0.0f;
+}
+
+/* ---- The gradient of EDGE ----
+ *
+ * A warp has some rows of Aᵀ. LANES neighbours of it have one head of an entry at a time: they
+ * multiply G and P together, and then each lane adds dx times some of the entry's features. Lanes,
+ * warps and blocks meet in a fixed order. */
+
+enum {
+    WARPS = 8,         /* of a block */
+    FEATURES = 8,      /* of a lane */
+    WIDE = 64,         /* least columns that a whole warp shares */
+    MOST_BLOCKS = 1024 /* that share the rows */
+};
+enum { SUM_LANES = 32, SUM_ROWS = 16 }; /* of a block that adds blocks */
+
+/* Return the factor of dropout of an entry between two vertices, for a head of the part. */
+__device__ __forceinline__ float factor_of(const sl_attention &attention, int h, uint32_t to,
+                                           uint32_t from)
+{
+    const int head = attention.first_head + h, field = head % PER_DRAW;
+    uint32_t low, high;
+    sl_rng_block(attention.drop.key + (uint64_t)(head / PER_DRAW) * UINT64_C(0x9E3779B97F4A7C15),
+                 to, from, &low, &high);
+    const uint32_t word = field < 2 ? low : high;
+    return (word >> field % 2 * DROPOUT_BITS & 0xFFFF) >= attention.drop.threshold
+               ? attention.drop.scale
+               : 0.0f;
+}
+
+/* Return dx of entry e of row r, which meets row `col`. All lanes of a group get it. */
+template <int LANES>
+__device__ __forceinline__ float gradient_of(const meeting &w, unsigned mask, int64_t r,
+                                             int64_t col, uint32_t e, int head, int lane)
+{
+    const int64_t all = all_of(w.attention), heads = w.attention.heads, width = w.attention.width;
+    const float *const g = w.dense.data + col * w.dense.ld, *const own = w.own.data + r * w.own.ld,
+                       *const to = w.scores.data + col * w.scores.ld;
+    float product = 0.0f;
+    for (int64_t j = head * width + lane; j < (head + 1) * width; j += LANES)
+        product = fmaf(g[j], own[j], product);
+#pragma unroll
+    for (int distance = LANES / 2; distance > 0; distance /= 2)
+        product += __shfl_xor_sync(mask, product, distance);
+    const float x = with_edges<true>(w, e, head, to[head] + own[all + head]),
+                slope = x > 0.0f ? 1.0f : w.attention.slope,
+                most = (w.a.value ? w.a.value[e] : 1.0f) * power(slope * x - to[heads + head]),
+                sloped = slope * (most > 1.0f ? 1.0f : most);
+    if (w.attention.drop.threshold)
+        product *=
+            factor_of(w.attention, head, vertex_at(to + 2 * heads), vertex_at(own + all + heads));
+    return fmaf(sloped, product, -sloped * g[all + head]);
+}
+
+struct edge_sums {
+    float at[WARPS][FEATURES][32];
+};
+
+/* Set the block's part of PARTS (blocks, features, heads). */
+template <int LANES>
+__global__ void __launch_bounds__(32 * WARPS) edge_gradient(meeting w, int slots, float *parts)
+{
+    edge_sums &shared = sl_cuda_shared<edge_sums>();
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y, group = lane / LANES,
+              entries = 32 / LANES / slots, slot = group % slots,
+              own_head = (int)blockIdx.y * slots + slot;
+    const bool is_head = own_head < w.attention.heads;
+    const int head = is_head ? own_head : w.attention.heads - 1;
+    const int64_t first = (int64_t)blockIdx.z * FEATURES * LANES + lane % LANES,
+                  features = w.a.edge_features;
+    const unsigned mask = (unsigned)((1ull << LANES) - 1) << group * LANES;
+    float sum[FEATURES] = {};
+    for (int64_t r = (int64_t)blockIdx.x * WARPS + warp; r < w.a.rows;
+         r += (int64_t)gridDim.x * WARPS)
+        for (int64_t b = 0; b < w.a.blocks; b++) {
+            const uint32_t end = w.a.row_ptr[b * w.a.rows + r + 1];
+            for (uint32_t e = w.a.row_ptr[b * w.a.rows + r] + (uint32_t)(group / slots); e < end;
+                 e += (uint32_t)entries) {
+                const int64_t col = b * w.a.block_cols + sl_cuda_sparse_col(w.a.col, w.a.narrow, e);
+                const float dx = gradient_of<LANES>(w, mask, r, col, e, head, lane % LANES);
+                const float *const feature = w.a.edge + e * features;
+#pragma unroll
+                for (int i = 0; i < FEATURES; i++)
+                    if (first + i * LANES < features)
+                        sum[i] = fmaf(feature[first + i * LANES], dx, sum[i]);
+            }
+        }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < FEATURES; i++) {
+        for (int distance = LANES * slots; distance < 32; distance *= 2)
+            sum[i] += __shfl_xor_sync(0xFFFFFFFFu, sum[i], distance);
+        shared.at[warp][i][lane] = sum[i];
+    }
+    __syncthreads();
+    if (warp != 0 || group >= slots || !is_head)
+        return;
+    for (int i = 0; i < FEATURES; i++) {
+        for (int other = 1; other < WARPS; other++)
+            sum[i] += shared.at[other][i][lane];
+        if (first + i * LANES < features)
+            parts[(blockIdx.x * features + first + i * LANES) * w.attention.heads + head] = sum[i];
+    }
+}
+
+struct part_sums {
+    float at[SUM_ROWS][SUM_LANES];
+};
+
+/* EDGE_BACK = [EDGE_BACK +] the sum over the blocks of PARTS (blocks, features, heads). */
+__global__ void __launch_bounds__(SUM_LANES *SUM_ROWS)
+    add_parts(int64_t blocks, int64_t count, int64_t heads, const float *parts, bool accumulate,
+              sl_floats_at back)
+{
+    part_sums &shared = sl_cuda_shared<part_sums>();
+    const int64_t j = (int64_t)blockIdx.x * SUM_LANES + threadIdx.x;
+    float sum = 0.0f;
+    for (int64_t b = threadIdx.y; j < count && b < blocks; b += SUM_ROWS)
+        sum += parts[b * count + j];
+    shared.at[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y != 0 || j >= count)
+        return;
+    for (int i = 1; i < SUM_ROWS; i++)
+        sum += shared.at[i][threadIdx.x];
+    float *const to = back.data + j / heads * back.ld + j % heads;
+    *to = accumulate ? *to + sum : sum;
+}
+
+template <int LANES>
+void launch_edge_gradient(const meeting &w, int64_t blocks, const sl_cuda_queue &queue)
+{
+    int slots = 1;
+    while (slots < w.attention.heads && slots < 32 / LANES)
+        slots *= 2;
+    const dim3 grid((unsigned)blocks, (unsigned)sl_cuda_divide_up(w.attention.heads, slots),
+                    (unsigned)sl_cuda_divide_up(w.a.edge_features, FEATURES * LANES));
+    sl_cuda_launch("attention_edge_back", edge_gradient<LANES>, grid, dim3(32, WARPS), 0,
+                   queue.stream, w, slots, (float *)queue.workspace);
+}
+
+/* EDGE_BACK = [EDGE_BACK +] the sum over the entries. */
+void differentiate(const meeting &w, bool accumulate, const sl_floats_at &back,
+                   const sl_cuda_queue &queue)
+{
+    static_assert(SL_EDGE_FEATURES * SL_ATTENTION_HEADS * sizeof(float) <= SL_RUNTIME_WORKSPACE,
+                  "a block's sums have room");
+    const int64_t count = w.a.edge_features * w.attention.heads,
+                  room = SL_RUNTIME_WORKSPACE / (int64_t)sizeof(float) / count,
+                  most = room < MOST_BLOCKS ? room : (int64_t)MOST_BLOCKS,
+                  wanted = sl_cuda_divide_up(w.a.rows, WARPS), some = wanted < most ? wanted : most,
+                  blocks = some < 1 ? 1 : some;
+    if (w.attention.width >= WIDE)
+        launch_edge_gradient<32>(w, blocks, queue);
+    else
+        launch_edge_gradient<8>(w, blocks, queue);
+    sl_cuda_launch("attention_edge_sums", add_parts,
+                   dim3((unsigned)sl_cuda_divide_up(count, SUM_LANES)), dim3(SUM_LANES, SUM_ROWS),
+                   0, queue.stream, blocks, count, (int64_t)w.attention.heads,
+                   (const float *)queue.workspace, accumulate, back);
 }
 
 /* ---- Launches of the walks ---- */
@@ -533,17 +712,40 @@ void launch_walk(const char *name, void (*kernel)(meeting), const meeting &w, cu
     sl_cuda_launch(name, kernel, grid, THREADS, 0, stream, w);
 }
 
-template <int LANES, bool VECTOR> void launch_forward(const meeting &w, cudaStream_t stream)
+template <int LANES, bool VECTOR, bool EDGES>
+void launch_forward(const meeting &w, cudaStream_t stream)
 {
     launch_walk<LANES>("attention",
-                       w.attention.training ? forward<LANES, VECTOR, true>
-                                            : forward<LANES, VECTOR, false>,
+                       w.attention.training ? forward<LANES, VECTOR, true, EDGES>
+                                            : forward<LANES, VECTOR, false, EDGES>,
                        w, stream);
 }
 
-template <int LANES, bool VECTOR> void launch_backward(const meeting &w, cudaStream_t stream)
+template <int LANES, bool VECTOR, bool EDGES>
+void launch_backward(const meeting &w, cudaStream_t stream)
 {
-    launch_walk<LANES>("attention_back", backward<LANES, VECTOR>, w, stream);
+    launch_walk<LANES>("attention_back", backward<LANES, VECTOR, EDGES>, w, stream);
+}
+
+template <int LANES, bool EDGES>
+void launch_vectors(const meeting &w, bool vector, bool back, cudaStream_t stream)
+{
+    if (back)
+        (vector ? launch_backward<LANES, true, EDGES>
+                : launch_backward<LANES, false, EDGES>)(w, stream);
+    else
+        (vector ? launch_forward<LANES, true, EDGES> : launch_forward<LANES, false, EDGES>)(w,
+                                                                                            stream);
+}
+
+template <bool EDGES> void launch(const meeting &w, bool vector, bool back, cudaStream_t stream)
+{
+    if (w.d.lanes == 8)
+        launch_vectors<8, EDGES>(w, vector, back, stream);
+    else if (w.d.lanes == 16)
+        launch_vectors<16, EDGES>(w, vector, back, stream);
+    else
+        launch_vectors<32, EDGES>(w, vector, back, stream);
 }
 
 bool rows_aligned(const sl_attention &attention, int64_t rows, const sl_floats_at &at)
@@ -648,45 +850,46 @@ __global__ void __launch_bounds__(32 * ROWS)
 
 extern "C" void sl_cuda_attention(const struct sl_attention *attention, const struct sl_sparse *a,
                                   const struct sl_floats_at *projected,
-                                  const struct sl_floats_at *scores, bool accumulate,
+                                  const struct sl_floats_at *scores,
+                                  const struct sl_floats_at *edge, bool accumulate,
                                   const struct sl_floats_at *state, struct sl_cuda_queue queue)
 {
     if (a->rows == 0)
         return;
     meeting w = {*attention, divide(*attention), *a,    *projected, *scores, {},
-                 *state,     accumulate,         false, false,      false};
+                 *state,     accumulate,         false, false,      false,   {}};
     const bool vector = rows_aligned(*attention, a->cols, *projected);
     w.out_aligned = rows_aligned(*attention, a->rows, *state);
     w.sloped_aligned =
         w.out_aligned && (sl_attention_all(attention) + 2 * attention->heads) % COLUMNS == 0;
-    if (w.d.lanes == 8)
-        (vector ? launch_forward<8, true> : launch_forward<8, false>)(w, queue.stream);
-    else if (w.d.lanes == 16)
-        (vector ? launch_forward<16, true> : launch_forward<16, false>)(w, queue.stream);
-    else
-        (vector ? launch_forward<32, true> : launch_forward<32, false>)(w, queue.stream);
+    if (edge) {
+        w.edge = *edge;
+        launch<true>(w, vector, false, queue.stream);
+    } else {
+        launch<false>(w, vector, false, queue.stream);
+    }
 }
 
-extern "C" void sl_cuda_attention_back(const struct sl_attention *attention,
-                                       const struct sl_sparse *at,
-                                       const struct sl_floats_at *gradient,
-                                       const struct sl_floats_at *scores,
-                                       const struct sl_floats_at *projected, bool accumulate,
-                                       const struct sl_floats_at *back, struct sl_cuda_queue queue)
+extern "C" void
+sl_cuda_attention_back(const struct sl_attention *attention, const struct sl_sparse *at,
+                       const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
+                       const struct sl_floats_at *projected, const struct sl_floats_at *edge,
+                       bool accumulate, const struct sl_floats_at *back, bool edge_accumulate,
+                       const struct sl_floats_at *edge_back, struct sl_cuda_queue queue)
 {
-    if (at->rows == 0)
-        return;
     meeting w = {*attention, divide(*attention), *at,   *gradient, *scores, *projected,
-                 *back,      accumulate,         false, false,     false};
+                 *back,      accumulate,         false, false,     false,   {}};
     const bool vector = rows_aligned(*attention, at->cols, *gradient);
     w.own_aligned = rows_aligned(*attention, at->rows, *projected);
     w.out_aligned = rows_aligned(*attention, at->rows, *back);
-    if (w.d.lanes == 8)
-        (vector ? launch_backward<8, true> : launch_backward<8, false>)(w, queue.stream);
-    else if (w.d.lanes == 16)
-        (vector ? launch_backward<16, true> : launch_backward<16, false>)(w, queue.stream);
-    else
-        (vector ? launch_backward<32, true> : launch_backward<32, false>)(w, queue.stream);
+    if (edge) {
+        w.edge = *edge;
+        if (at->rows)
+            launch<true>(w, vector, true, queue.stream);
+        differentiate(w, edge_accumulate, *edge_back, queue);
+    } else if (at->rows) {
+        launch<false>(w, vector, true, queue.stream);
+    }
 }
 
 extern "C" void sl_cuda_attention_merge(const struct sl_attention *attention, int64_t rows,
@@ -724,9 +927,9 @@ extern "C" void attention_cuda(void *buffers[], void *argument)
     const attention_argument *arg = (const attention_argument *)argument;
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const sl_floats_at projected = floats_of(buffers[1]), scores = floats_of(buffers[2]),
-                       state = floats_of(buffers[3]);
-    sl_cuda_attention(&arg->attention, &a, &projected, &scores, arg->accumulate, &state,
-                      sl_cuda_task_queue());
+                       edge = floats_of(buffers[3]), state = floats_of(buffers[3 + arg->has_edges]);
+    sl_cuda_attention(&arg->attention, &a, &projected, &scores, arg->has_edges ? &edge : nullptr,
+                      arg->accumulate, &state, sl_cuda_task_queue());
 }
 
 extern "C" void attention_merge_cuda(void *buffers[], void *argument)
@@ -751,7 +954,13 @@ extern "C" void attention_back_cuda(void *buffers[], void *argument)
     const attention_argument *arg = (const attention_argument *)argument;
     const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const sl_floats_at gradient = floats_of(buffers[1]), scores = floats_of(buffers[2]),
-                       projected = floats_of(buffers[3]), back = floats_of(buffers[4]);
-    sl_cuda_attention_back(&arg->attention, &at, &gradient, &scores, &projected, arg->accumulate,
-                           &back, sl_cuda_task_queue());
+                       projected = floats_of(buffers[3]), edge = floats_of(buffers[4]),
+                       back = floats_of(buffers[arg->has_edges ? 6 : 4]);
+    sl_floats_at edge_back = {};
+    if (arg->has_edges)
+        edge_back = floats_of(buffers[5]);
+    sl_cuda_attention_back(&arg->attention, &at, &gradient, &scores, &projected,
+                           arg->has_edges ? &edge : nullptr, arg->accumulate, &back,
+                           arg->edge_accumulate, arg->has_edges ? &edge_back : nullptr,
+                           sl_cuda_task_queue());
 }

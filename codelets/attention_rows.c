@@ -90,6 +90,18 @@ static void attention_weights_cpu(void *buffers[], void *argument)
     sl_kernel_attention_weights(&arg->attention, &arg->shape, &parameters, &weights);
 }
 
+/* attention_edge
+ *   argument  struct attention_weights_argument
+ *   buffers   0 R    PARAMETERS
+ *             1 W    EDGE */
+static void attention_edge_cpu(void *buffers[], void *argument)
+{
+    const struct attention_weights_argument *arg = argument;
+    const struct sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
+                              edge = floats_of(buffers[1]);
+    sl_kernel_attention_edge(&arg->attention, &arg->shape, &parameters, &edge);
+}
+
 /* attention_weights_back
  *   argument  struct attention_weights_argument
  *   buffers   0 R    PARAMETERS
@@ -159,6 +171,7 @@ static void attention_own_cpu(void *buffers[], void *argument)
 }
 
 SL_CODELET_ANY(attention_weights, 0x8A2BE2);
+SL_CODELET(attention_edge, 0x9400D3, 2, STARPU_R, STARPU_W);
 SL_CODELET_ANY(attention_weights_back, 0x9932CC);
 SL_CODELET(attention_scores, 0xBA55D3, 3, STARPU_R, STARPU_RW, STARPU_W);
 SL_CODELET_ANY(attention_output, 0xDA70D6);
@@ -183,6 +196,20 @@ void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attentio
                                          .argument_size = sizeof arg,
                                          .urgency = SL_TASK_SOON,
                                          .work = size_of(weights)});
+}
+
+void sl_submit_attention_edge(struct sl_runtime *rt, const struct sl_attention *attention,
+                              const struct sl_attention_shape *shape, struct sl_tile *parameters,
+                              struct sl_tile *edge)
+{
+    const struct attention_weights_argument arg = {*attention, *shape, false};
+    sl_task_submit(rt, &(struct sl_task){.codelet = &attention_edge_codelet,
+                                         .count = 2,
+                                         .tiles = {parameters, edge},
+                                         .argument = &arg,
+                                         .argument_size = sizeof arg,
+                                         .urgency = SL_TASK_SOON,
+                                         .work = size_of(edge)});
 }
 
 void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_attention *attention,

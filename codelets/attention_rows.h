@@ -5,7 +5,8 @@
 #include "codelets/attention.h"
 
 /* The parameters of a layer: rows of `columns` columns: `skipped` rows of other weights, W (`in`
- * rows), a_src, a_dst, and the bias (`bias`: 0 or 1 row). Kernels get parameters from W on. The
+ * rows), a_src, a_dst, and the bias (`bias`: 0 or 1 row). Where entries have features, W_e
+ * (`edge_features` rows) follows W, and a_edge follows a_dst. Kernels get parameters from W on. The
  * weights that products see are W, then a column W·a_src and then a column W·a_dst for each head.
  *
  * Ranks that share rows have some of the columns each. A rank's part has the layer's heads from
@@ -14,6 +15,7 @@
  * out_column on. */
 struct sl_attention_shape {
     int64_t in, columns, skipped;
+    int64_t edge_features; /* K; 0: none */
     bool bias;
     int64_t head_width, first_column; /* columns of a head; the part's first one */
     int64_t at;
@@ -26,8 +28,15 @@ void sl_kernel_attention_weights(const struct sl_attention *attention,
                                  const struct sl_floats_at *parameters,
                                  const struct sl_floats_at *weights);
 
+/* Make EDGE (K, H) of the part from PARAMETERS: W_e·a_edge of each head. */
+void sl_kernel_attention_edge(const struct sl_attention *attention,
+                              const struct sl_attention_shape *shape,
+                              const struct sl_floats_at *parameters,
+                              const struct sl_floats_at *edge);
+
 /* BACK = [BACK +] the part's share of the parameters' gradient, from PARAMETERS and GRADIENT of the
- * weights. The last row of GRADIENT is the bias's. */
+ * weights. After `in` rows, GRADIENT has K rows, whose first H columns from `at` on are
+ * EDGE_BACK's. Its last row is the bias's. */
 void sl_kernel_attention_weights_back(const struct sl_attention *attention,
                                       const struct sl_attention_shape *shape,
                                       const struct sl_floats_at *parameters,
@@ -60,6 +69,10 @@ void sl_cuda_attention_weights(const struct sl_attention *attention,
                                const struct sl_attention_shape *shape,
                                const struct sl_floats_at *parameters,
                                const struct sl_floats_at *weights, struct sl_cuda_queue queue);
+void sl_cuda_attention_edge(const struct sl_attention *attention,
+                            const struct sl_attention_shape *shape,
+                            const struct sl_floats_at *parameters, const struct sl_floats_at *edge,
+                            struct sl_cuda_queue queue);
 void sl_cuda_attention_weights_back(const struct sl_attention *attention,
                                     const struct sl_attention_shape *shape,
                                     const struct sl_floats_at *parameters,
@@ -82,6 +95,9 @@ void sl_cuda_attention_own(const struct sl_attention *attention, int64_t rows,
 void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attention *attention,
                                  const struct sl_attention_shape *shape, bool further,
                                  struct sl_tile *parameters, struct sl_tile *weights);
+void sl_submit_attention_edge(struct sl_runtime *rt, const struct sl_attention *attention,
+                              const struct sl_attention_shape *shape, struct sl_tile *parameters,
+                              struct sl_tile *edge);
 void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_attention *attention,
                                       const struct sl_attention_shape *shape, bool further,
                                       struct sl_tile *parameters, struct sl_tile *gradient,
@@ -98,7 +114,7 @@ void sl_submit_attention_gradient(struct sl_runtime *rt, const struct sl_attenti
 void sl_submit_attention_own(struct sl_runtime *rt, const struct sl_attention *attention,
                              struct sl_tile *gradient, struct sl_tile *state, struct sl_tile *back);
 
-/* Argument of the tasks attention_weights and attention_weights_back. */
+/* Argument of the tasks attention_weights, attention_edge and attention_weights_back. */
 struct attention_weights_argument {
     struct sl_attention attention;
     struct sl_attention_shape shape;

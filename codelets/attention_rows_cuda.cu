@@ -61,6 +61,12 @@ __device__ __forceinline__ float *row_at(const sl_floats_at &of, int64_t r)
 
 /* ---- Parameters ---- */
 
+/* Return the row of a_src; a_dst follows, and then a_edge where entries have features. */
+__host__ __device__ __forceinline__ int64_t vectors_of(const sl_attention_shape &shape)
+{
+    return shape.in + shape.edge_features;
+}
+
 struct weights {
     enum { SUMS = 2 };
     sl_attention attention;
@@ -70,8 +76,8 @@ struct weights {
     template <int LANES> __device__ sl_cuda_vector<SUMS> at(int64_t r, int h, int lane) const
     {
         const float *const from = row_at(parameters, r),
-                           *const source = row_at(parameters, shape.in),
-                           *const target = row_at(parameters, shape.in + 1);
+                           *const source = row_at(parameters, vectors_of(shape)),
+                           *const target = row_at(parameters, vectors_of(shape) + 1);
         float *const to = row_at(out, r) + shape.at;
         sl_cuda_vector<SUMS> sum = {};
         for (int64_t i = lane; i < shape.head_width; i += LANES) {
@@ -93,7 +99,29 @@ struct weights {
     }
 };
 
-/* The gradient of W, as an operation on each element. */
+struct edge {
+    enum { SUMS = 1 };
+    sl_attention attention;
+    sl_attention_shape shape;
+    sl_floats_at parameters, out;
+
+    template <int LANES> __device__ sl_cuda_vector<SUMS> at(int64_t f, int h, int lane) const
+    {
+        const int64_t first = (attention.first_head + h) * shape.head_width;
+        const float *const from = row_at(parameters, shape.in + f) + first,
+                           *const vector = row_at(parameters, vectors_of(shape) + 2) + first;
+        sl_cuda_vector<SUMS> sum = {};
+        for (int64_t j = lane; j < shape.head_width; j += LANES)
+            sum.at[0] = fmaf(from[j], vector[j], sum.at[0]);
+        return sum;
+    }
+    __device__ void end(int64_t f, int h, const sl_cuda_vector<SUMS> &sum) const
+    {
+        row_at(out, f)[h] = sum.at[0];
+    }
+};
+
+/* The gradient of W and W_e, as an operation on each element. */
 struct weights_back {
     sl_attention attention;
     sl_attention_shape shape;
@@ -117,10 +145,13 @@ struct weights_back {
         float sum = accumulate ? row_at(back, r)[j] : 0.0f;
         if (h < 0)
             return {{sum}};
+        if (r >= shape.in)
+            return {{fmaf(g[h], row_at(parameters, vectors_of(shape) + 2)[j], sum)}};
         if (own >= 0 && own < attention.width)
             sum += g[h * attention.width + own];
-        sum = fmaf(g[all + h], row_at(parameters, shape.in)[j], sum);
-        return {{fmaf(g[all + attention.heads + h], row_at(parameters, shape.in + 1)[j], sum)}};
+        const int64_t vectors = vectors_of(shape);
+        sum = fmaf(g[all + h], row_at(parameters, vectors)[j], sum);
+        return {{fmaf(g[all + attention.heads + h], row_at(parameters, vectors + 1)[j], sum)}};
     }
 };
 
@@ -138,36 +169,46 @@ struct bias_back {
 
 struct column_sums {
     float source[SUM_ROWS][SUM_LANES], target[SUM_ROWS][SUM_LANES];
+    float edge[SUM_ROWS][SUM_LANES];
 };
 
-/* Make the gradients of a_src and a_dst: sums over the rows of W. */
+/* Add the sums of the block's thread rows to row `r` of BACK, or set the row. */
+__device__ __forceinline__ void end_column(const weights_back &w, int64_t r, int64_t j, float sum,
+                                           const float (&part)[SUM_ROWS][SUM_LANES])
+{
+    float *const to = row_at(w.back, r) + j;
+    for (int i = 1; i < SUM_ROWS; i++)
+        sum += part[i][threadIdx.x];
+    *to = w.accumulate ? *to + sum : sum;
+}
+
+/* Make the gradients of a_src and a_dst, sums over the rows of W, and of a_edge, sums over W_e. */
 __global__ void __launch_bounds__(SUM_LANES *SUM_ROWS) sum_columns(weights_back w)
 {
     column_sums &part = sl_cuda_shared<column_sums>();
     const int64_t all = all_of(w.attention), j = (int64_t)blockIdx.x * SUM_LANES + threadIdx.x,
-                  h = j < w.shape.columns ? w.head(j) : -1;
-    float source = 0.0f, target = 0.0f;
-    if (h >= 0)
+                  h = j < w.shape.columns ? w.head(j) : -1, vectors = vectors_of(w.shape);
+    float source = 0.0f, target = 0.0f, edge = 0.0f;
+    if (h >= 0) {
         for (int64_t r = threadIdx.y; r < w.shape.in; r += SUM_ROWS) {
             const float x = row_at(w.parameters, r)[j], *const g = row_at(w.gradient, r) +
                                                                    w.shape.at + all + h;
             source = fmaf(g[0], x, source);
             target = fmaf(g[w.attention.heads], x, target);
         }
+        for (int64_t r = w.shape.in + threadIdx.y; r < vectors; r += SUM_ROWS)
+            edge = fmaf(row_at(w.gradient, r)[w.shape.at + h], row_at(w.parameters, r)[j], edge);
+    }
     part.source[threadIdx.y][threadIdx.x] = source;
     part.target[threadIdx.y][threadIdx.x] = target;
+    part.edge[threadIdx.y][threadIdx.x] = edge;
     __syncthreads();
     if (threadIdx.y != 0 || j >= w.shape.columns)
         return;
-    float *const source_back = row_at(w.back, w.shape.in) + j, *const target_back =
-                                                                   row_at(w.back, w.shape.in + 1) +
-                                                                   j;
-    for (int i = 1; i < SUM_ROWS; i++) {
-        source += part.source[i][threadIdx.x];
-        target += part.target[i][threadIdx.x];
-    }
-    *source_back = w.accumulate ? *source_back + source : source;
-    *target_back = w.accumulate ? *target_back + target : target;
+    end_column(w, vectors, j, source, part.source);
+    end_column(w, vectors + 1, j, target, part.target);
+    if (w.shape.edge_features)
+        end_column(w, vectors + 2, j, edge, part.edge);
 }
 
 /* ---- Rows ---- */
@@ -286,6 +327,16 @@ extern "C" void sl_cuda_attention_weights(const struct sl_attention *attention,
                      weights{*attention, *shape, *parameters, *weights_at}, queue.stream);
 }
 
+extern "C" void sl_cuda_attention_edge(const struct sl_attention *attention,
+                                       const struct sl_attention_shape *shape,
+                                       const struct sl_floats_at *parameters,
+                                       const struct sl_floats_at *edge_at,
+                                       struct sl_cuda_queue queue)
+{
+    launch_each_head("attention_edge", *attention, shape->edge_features,
+                     edge{*attention, *shape, *parameters, *edge_at}, queue.stream);
+}
+
 extern "C" void sl_cuda_attention_weights_back(const struct sl_attention *attention,
                                                const struct sl_attention_shape *shape,
                                                const struct sl_floats_at *parameters,
@@ -295,8 +346,9 @@ extern "C" void sl_cuda_attention_weights_back(const struct sl_attention *attent
 {
     const weights_back operation = {*attention,   *shape,     *parameters,
                                     *gradient_at, accumulate, *back};
-    float *const bias = back->data + (shape->in + 2) * back->ld;
-    sl_cuda_launch_each("attention_weights_back", shape->in, shape->columns, false, operation,
+    const int64_t rows = vectors_of(*shape);
+    float *const bias = back->data + (rows + 2 + (shape->edge_features > 0)) * back->ld;
+    sl_cuda_launch_each("attention_weights_back", rows, shape->columns, false, operation,
                         back->data, back->ld, queue.stream);
     sl_cuda_launch("attention_weights_sums", sum_columns,
                    dim3((unsigned)sl_cuda_divide_up(shape->columns, SUM_LANES)),
@@ -304,8 +356,7 @@ extern "C" void sl_cuda_attention_weights_back(const struct sl_attention *attent
     if (shape->bias)
         sl_cuda_launch_each("attention_bias", 1, shape->columns, false,
                             bias_back{shape->out_column, shape->out, accumulate,
-                                      gradient_at->data + shape->in * gradient_at->ld + shape->at,
-                                      bias},
+                                      gradient_at->data + rows * gradient_at->ld + shape->at, bias},
                             bias, back->ld, queue.stream);
 }
 
@@ -382,6 +433,15 @@ extern "C" void attention_weights_cuda(void *buffers[], void *argument)
                        weights_at = floats_of(buffers[1]);
     sl_cuda_attention_weights(&arg->attention, &arg->shape, &parameters, &weights_at,
                               sl_cuda_task_queue());
+}
+
+extern "C" void attention_edge_cuda(void *buffers[], void *argument)
+{
+    const attention_weights_argument *arg = (const attention_weights_argument *)argument;
+    const sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
+                       edge_at = floats_of(buffers[1]);
+    sl_cuda_attention_edge(&arg->attention, &arg->shape, &parameters, &edge_at,
+                           sl_cuda_task_queue());
 }
 
 extern "C" void attention_weights_back_cuda(void *buffers[], void *argument)

@@ -73,6 +73,13 @@ static inline struct sl_dense sl_dense_buffer(void *buffer)
     };
 }
 
+/* Return the rows of a dense buffer of float32. */
+static inline struct sl_floats_at sl_floats_buffer(void *buffer)
+{
+    const struct sl_dense tile = sl_dense_buffer(buffer);
+    return (struct sl_floats_at){tile.data, tile.ld};
+}
+
 /* Return the rows of a dense buffer of float32 or bfloat16. */
 static inline struct sl_rows sl_rows_buffer(void *buffer)
 {

@@ -18,12 +18,12 @@ void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint3
 void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows *w,
                   struct sl_cuda_queue queue);
 
-/* A matrix whose first `rows` rows ~ uniform(-limit, limit) by (key, row, column), the next
- * `others` rows with their own limit, the rest 0. W is its rows from `first` on. */
+/* A matrix whose first `rows` rows ~ uniform(-limit, limit) by (key, row, column), the next `edges`
+ * and then `others` rows with their own limits, the rest 0. W is its rows from `first` on. */
 struct sl_glorot {
     uint64_t key;
-    int64_t rows, others, first;
-    float limit, others_limit;
+    int64_t rows, edges, others, first;
+    float limit, edges_limit, others_limit;
 };
 
 /* Return the first of W's `rows` rows that is row `row` of the matrix or a later row. */

@@ -65,12 +65,15 @@ extern "C" void glorot_cuda(void *buffers[], void *argument)
 {
     const sl_glorot *arg = (const sl_glorot *)argument;
     const sl_dense w = sl_dense_buffer(buffers[0]);
-    const int64_t others = sl_glorot_row(arg, arg->rows, w.rows),
-                  rest = sl_glorot_row(arg, arg->rows + arg->others, w.rows);
-    const sl_rows first = sl_float_rows(w.data, w.ld), next = sl_rows_at(&first, others, 0),
-                  last = sl_rows_at(&first, rest, 0);
+    const int64_t edges = sl_glorot_row(arg, arg->rows, w.rows),
+                  others = sl_glorot_row(arg, arg->rows + arg->edges, w.rows),
+                  rest = sl_glorot_row(arg, arg->rows + arg->edges + arg->others, w.rows);
+    const sl_rows first = sl_float_rows(w.data, w.ld), second = sl_rows_at(&first, edges, 0),
+                  next = sl_rows_at(&first, others, 0), last = sl_rows_at(&first, rest, 0);
     const struct sl_cuda_queue queue = sl_cuda_task_queue();
-    sl_cuda_glorot(others, w.cols, arg->limit, arg->key, (uint32_t)arg->first, 0, &first, queue);
+    sl_cuda_glorot(edges, w.cols, arg->limit, arg->key, (uint32_t)arg->first, 0, &first, queue);
+    sl_cuda_glorot(others - edges, w.cols, arg->edges_limit, arg->key,
+                   (uint32_t)(arg->first + edges), 0, &second, queue);
     sl_cuda_glorot(rest - others, w.cols, arg->others_limit, arg->key,
                    (uint32_t)(arg->first + others), 0, &next, queue);
     sl_cuda_fill(w.rows - rest, w.cols, 0.0f, &last, queue);

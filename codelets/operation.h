@@ -43,6 +43,12 @@ struct sl_cuda_queue {
                         may run at the same time on one device need different workspaces. */
 };
 
+/* The rows of a float32 operand. */
+struct sl_floats_at {
+    float *data;
+    int64_t ld;
+};
+
 /* Rows of a dense operand that may be stored in bfloat16. */
 struct sl_rows {
     void *data; // (rows, ld)

@@ -3,8 +3,9 @@
 
 Usage: contrib/pyg.py logits CHECKPOINT DATASET LOGITS.npy
            apply a checkpoint of `starling train` in PyG
-       contrib/pyg.py train DATASET CHECKPOINT LOGITS.npy [--model gcn|sage|gat|gatv2|transformer] [--OPTION ...]
-           train in PyG; write a checkpoint for `starling predict`, and PyG's logits
+       contrib/pyg.py train DATASET CHECKPOINT LOGITS.npy [--model gcn|sage|gat|gatv2|transformer|gine] [--OPTION ...]
+           train in PyG; write a checkpoint for `starling predict`, and PyG's logits. Edge features are
+           read as in Starling
        contrib/pyg.py compare LOGITS.npy LOGITS.npy
            print the largest difference; fail where it is above 1e-4
 
@@ -31,7 +32,7 @@ FORMAT = "starling-checkpoint-1"
 TOLERANCE = 1e-4
 DEFAULTS = {"model": "gcn", "aggregator": "mean", "layers": 2, "hidden": 64, "bias": True,
             "norm": "sym", "normalize-features": "none", "heads": 8,
-            "out-heads": 1, "residual": "none"}  # of `starling train`
+            "out-heads": 1, "residual": "none", "encoder": "none"}  # of `starling train`
 
 
 class Kind(NamedTuple):
@@ -59,10 +60,16 @@ GATV2 = Kind("GAT", lambda c: {**GAT.options(c), "v2": True},
 TRANSFORMER = Kind("Transformer", lambda c: {"heads": c["heads"], "out_heads": c["out-heads"], "act": "elu"},
                    {f"lin_{matrix}.{part}": f"lin_{matrix}.{part}" for matrix in ("key", "value", "query", "skip")
                     for part in ("weight", "bias")}, False)
+GINE = Kind("Gine", lambda c: {}, {"lin.weight": (0, "lin.weight"), "lin.bias": (0, "lin.bias"),
+                                   "nn.0.weight": (1, "weight"), "nn.0.bias": (1, "bias"),
+                                   "nn.2.weight": (2, "weight"), "nn.2.bias": (2, "bias")}, False)
+# Parameters of layers with edge features.
+EDGE_NAMES = {"lin_edge.weight": "lin_edge.weight", "att_edge": "att_edge"}
 # A new model is a line here: --model and --aggregator.
 KINDS = {("gcn", None): GCN, ("sage", "gcn"): SAGE_GCN, ("sage", "mean"): SAGE,
          ("sage", "sum"): SAGE, ("sage", "max"): SAGE, ("sage", "min"): SAGE,
-         ("gat", None): GAT, ("gatv2", None): GATV2, ("transformer", None): TRANSFORMER}
+         ("gat", None): GAT, ("gatv2", None): GATV2, ("transformer", None): TRANSFORMER,
+         ("gine", None): GINE}
 
 
 def find_kind(config):
@@ -72,6 +79,8 @@ def find_kind(config):
         sys.exit(f"pyg.py: no model of PyG for {key} (expected one of {list(KINDS)})")
     if config.get("precision") == "bf16":
         sys.exit("pyg.py: the model was trained with --precision bf16 (expected fp32)")
+    if model == "gine" and config["encoder"] != "none":
+        sys.exit(f"pyg.py: --encoder {config['encoder']}: PyG's model has none (expected none)")
     if model == "transformer" and config["residual"] != "linear":
         sys.exit(f"pyg.py: --residual {config['residual']}: PyG's layers have --residual linear")
     if model != "transformer" and config["residual"] != "none":
@@ -95,6 +104,7 @@ class Dataset:
         self.rows = np.repeat(np.arange(self.n), np.diff(self.indptr))
         weights = self.load("weights")
         self.weights = np.ones(len(self.indices)) if weights is None else weights
+        self.edge_features = self.load("edge_features")
         ids = self.load("original_ids")
         self.ids = np.arange(self.n) if ids is None else ids
 
@@ -154,7 +164,7 @@ class Dataset:
 def make_transformer():
     """PyG has layers of graph transformers, but no model of them."""
     class Transformer(torch_geometric.nn.models.basic_gnn.BasicGNN):
-        supports_edge_weight, supports_edge_attr = False, False
+        supports_edge_weight, supports_edge_attr = False, True
 
         def init_conv(self, width, columns, heads, out_heads, **options):
             last = getattr(self, "_is_conv_to_out", False)
@@ -164,26 +174,59 @@ def make_transformer():
     return Transformer
 
 
-def make_model(kind, config, width, classes):
-    model = make_transformer() if kind is TRANSFORMER else getattr(torch_geometric.nn, kind.model)
+def make_gine():
+    """PyG has the layer of GINE, but no model of it."""
+    class Gine(torch.nn.Module):
+        def __init__(self, width, hidden, layers, classes, bias, edge_dim):
+            super().__init__()
+            linear = torch.nn.Linear
+            widths = [width] + [hidden] * (layers - 1)
+            self.convs = torch.nn.ModuleList(
+                torch_geometric.nn.GINEConv(torch.nn.Sequential(
+                    linear(w, hidden, bias), torch.nn.ReLU(),
+                    linear(hidden, classes if l == layers - 1 else hidden, bias)), edge_dim=edge_dim)
+                for l, w in enumerate(widths))
+
+        def forward(self, x, edges, edge_attr):
+            for l, conv in enumerate(self.convs):
+                x = conv(x.relu() if l else x, edges, edge_attr)
+            return x
+    return Gine
+
+
+def make_model(kind, config, width, classes, edge_features):
+    model = (make_transformer() if kind is TRANSFORMER else make_gine() if kind is GINE
+             else getattr(torch_geometric.nn, kind.model))
+    options = dict(kind.options(config))
+    if edge_features is not None:  # loops have the mean of the features of a vertex's edges
+        options.update(edge_dim=edge_features.shape[1])
+        options.pop("add_self_loops", None)
     hidden = config["hidden"] * (config["heads"] if kind in (GAT, GATV2, TRANSFORMER) else 1)
-    return model(width, hidden, config["layers"], classes, bias=config["bias"],
-                 **kind.options(config))
+    return model(width, hidden, config["layers"], classes, bias=config["bias"], **options)
 
 
 def operands(kind, config, data, moments=None):
+    """The arguments of a model: features, adjacency and, where it reads edge features, these."""
+    if kind in (GAT, GATV2, TRANSFORMER, GINE) and data.edge_features is not None:
+        return {"x": data.features(config["normalize-features"], moments),
+                "edges" if kind is GINE else "edge_index":
+                    torch.tensor(np.stack([data.indices, data.rows]).astype(np.int64)),
+                "edge_attr": torch.tensor(data.edge_features)}
     row_norm = config["model"] == "gcn" and config["norm"] == "row"
     adjacency = data.adjacency(kind.loops, row_norm)
     if kind is TRANSFORMER:  # TransformerConv adds the values of a CSR tensor to its messages
         rows = torch.repeat_interleave(torch.arange(data.n), adjacency.crow_indices().diff())
         adjacency = torch.stack([adjacency.col_indices(), rows])
-    return data.features(config["normalize-features"], moments), adjacency
+    return {"x": data.features(config["normalize-features"], moments), "edge_index": adjacency}
 
 
 def tensor_name(kind, parameter):
-    """convs.0.lin.weight -> layer.0.weight"""
+    """convs.0.lin.weight -> layer.0.weight; a layer of GINE is three of Starling's"""
     _, layer, name = parameter.split(".", 2)
-    return f"layer.{layer}.{kind.names[name]}"
+    if kind is GINE:
+        place, name = kind.names[name]
+        return f"layer.{3 * int(layer) + place}.{name}"
+    return f"layer.{layer}.{ {**EDGE_NAMES, **kind.names}[name]}"
 
 
 def import_parameters(model, kind, tensors, last):
@@ -192,7 +235,7 @@ def import_parameters(model, kind, tensors, last):
     tensors = {name: tensor for name, tensor in tensors.items() if ".moment" not in name}
     best = {name: tensor for name, tensor in tensors.items() if name.endswith(".best")}
     state = {}
-    for parameter, value in model.state_dict().items():
+    for parameter, value in learned(model):
         name = tensor_name(kind, parameter)
         if name not in tensors:
             sys.exit(f"pyg.py: the checkpoint has no tensor {name} for PyG's {parameter}")
@@ -202,7 +245,13 @@ def import_parameters(model, kind, tensors, last):
     left = set(tensors) - set(best)
     if left:
         sys.exit(f"pyg.py: no parameter of PyG for {sorted(left)}")
-    model.load_state_dict(state)
+    model.load_state_dict({**model.state_dict(), **state})
+
+
+def learned(model):
+    """The tensors that are learned: GINE's epsilon is not."""
+    return [(name, value) for name, value in model.state_dict().items()
+            if not name.endswith(".eps")]
 
 
 def export_parameters(model, kind):
@@ -210,14 +259,14 @@ def export_parameters(model, kind):
         value = value.detach()
         return (value.t() if value.dim() == 2 else value.reshape(1, -1)).contiguous().numpy()
     return {tensor_name(kind, parameter): convert(value)
-            for parameter, value in model.state_dict().items()}
+            for parameter, value in learned(model)}
 
 
-def write_logits(model, x, adjacency, data, path):
+def write_logits(model, inputs, data, path):
     """In the original vertex order, as `starling predict` writes them."""
     model.eval()
     with torch.no_grad():
-        logits = model(x, adjacency).numpy()
+        logits = model(**inputs).numpy()
     ordered = np.empty_like(logits)
     ordered[data.ids] = logits
     np.save(path, ordered)
@@ -237,10 +286,11 @@ def apply_checkpoint(args):
     kind = find_kind(config)
     trained = description["dataset"]
     moments = [np.array(trained.get(name, [])) for name in ("feature_means", "feature_deviations")]
-    x, adjacency = operands(kind, config, data, moments)
-    model = make_model(kind, config, x.shape[1], trained["classes"])
+    inputs = operands(kind, config, data, moments)
+    model = make_model(kind, config, inputs["x"].shape[1], trained["classes"],
+                       inputs.get("edge_attr"))
     import_parameters(model, kind, tensors, description.get("kept_epoch") == description["epoch"])
-    write_logits(model, x, adjacency, data, args.logits)
+    write_logits(model, inputs, data, args.logits)
 
 
 def train(args):
@@ -252,22 +302,25 @@ def train(args):
         config["residual"] = "linear"
     config["residual"] = config["residual"] or "none"
     kind, data = find_kind(config), Dataset(args.dataset)
-    x, adjacency = operands(kind, config, data)
+    inputs = operands(kind, config, data)
     vertices, labels = data.training_labels()
     classes = int(data.meta.get("classes", int(labels.max()) + 1))
-    model = make_model(kind, config, x.shape[1], classes)
+    width, edge_features = inputs["x"].shape[1], inputs.get("edge_attr")
+    model = make_model(kind, config, width, classes, edge_features)
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     for _ in range(args.epochs):
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x, adjacency)[vertices], labels).backward()
+        torch.nn.functional.cross_entropy(model(**inputs)[vertices], labels).backward()
         optimizer.step()
     description = {"configuration": config, "epoch": args.epochs,
                    "dataset": {"name": os.path.basename(os.path.abspath(args.dataset)),
-                               "vertices": data.n, "features": x.shape[1], "classes": classes,
+                               "vertices": data.n, "features": width, "classes": classes,
                                "rows": "sources of edges"}}
+    if edge_features is not None:
+        description["dataset"]["edge_features"] = edge_features.shape[1]
     safetensors.numpy.save_file(export_parameters(model, kind), args.checkpoint,
                                 {"format": FORMAT, "description": json.dumps(description)})
-    write_logits(model, x, adjacency, data, args.logits)
+    write_logits(model, inputs, data, args.logits)
 
 
 def compare(args):
@@ -293,11 +346,12 @@ def parse():
     command = commands.add_parser("train")
     for name in ("dataset", "checkpoint", "logits"):
         command.add_argument(name)
-    command.add_argument("--model", choices=("gcn", "sage", "gat", "gatv2", "transformer"))
+    command.add_argument("--model", choices=("gcn", "sage", "gat", "gatv2", "transformer", "gine"))
     command.add_argument("--aggregator", choices=("gcn", "mean", "sum", "max", "min"))
     command.add_argument("--norm", choices=("sym", "row"))
     command.add_argument("--normalize-features", choices=("none", "l1", "l2"))
     command.add_argument("--residual", choices=("none", "linear"))
+    command.add_argument("--encoder", choices=("none",))
     command.add_argument("--bias", action=argparse.BooleanOptionalAction)
     for name in ("--layers", "--hidden", "--heads", "--out-heads", "--epochs", "--seed"):
         command.add_argument(name, type=int)

@@ -50,7 +50,7 @@ static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
     struct sl_walk_counts *here = group(c, row->row, column->layer);
     struct sl_walk_counts *holder =
         &c->rank[sl_grid_rank(&c->d->grid, row->row, column->column, column->layer)];
-    const int64_t bytes = nnz * sl_counts_entry_bytes(rows_of(c, k), c->counts->has_values) +
+    const int64_t bytes = nnz * sl_counts_entry_bytes(rows_of(c, k), c->counts->numbers) +
                           (new_piece ? sl_counts_piece_bytes(rows_of(c, i)) : 0);
     const bool stays = column->layer == row->layer, comes = column->row != row->row;
     here->bytes += bytes;

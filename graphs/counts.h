@@ -14,20 +14,20 @@ struct sl_tile_counts {
     int64_t *back;   // (tiles, tiles): entries of its transpose; NULL: follows from `nnz`
     int64_t entries; /* entries of S */
     bool symmetric;  /* S is its transpose */
-    bool has_values;
+    int64_t numbers; /* float32 numbers of an entry: its value, or its features */
 };
 
 /* Return the bytes that a piece of `rows` rows adds to packed tiles (core/sparse.h), and the bytes
- * of an entry of a tile of `cols` columns. */
+ * of an entry, which has so many numbers, of a tile of `cols` columns. */
 static inline int64_t sl_counts_piece_bytes(int64_t rows)
 {
     return (rows + 1) * (int64_t)sizeof(uint32_t) + 64;
 }
 
-static inline int64_t sl_counts_entry_bytes(int64_t cols, bool has_values)
+static inline int64_t sl_counts_entry_bytes(int64_t cols, int64_t numbers)
 {
     enum { NARROW = 65536 };
-    return (cols <= NARROW ? 2 : 4) + (has_values ? 4 : 0);
+    return (cols <= NARROW ? 2 : 4) + 4 * numbers;
 }
 
 /* A walk to count: with S or its transpose. Rows of the moved matrices over `from` hops away from

@@ -173,11 +173,12 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
     }
 }
 
-/* If the SpMM comes first, only a vertex's own weight needs dense features again. */
+/* If the SpMM comes first, only a vertex's own weight needs dense features again, and a layer
+ * without weights. A weight multiplies sparse features as they are. */
 void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer)
 {
-    const bool read = layer->order != SL_SPMM_FIRST || layer->kind->weights > 1;
-    if (!read || sl_layer_input_is_sparse(net, layer))
+    const bool read = layer->order != SL_SPMM_FIRST || layer->kind->weights != 1;
+    if (!read || (sl_layer_input_is_sparse(net, layer) && layer->kind->weights > 0))
         return;
     if (layer->dropped.place && !layer->dropped.place->apart &&
         sl_layer_dense_input(net, layer, true) == &layer->dropped)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "codelets/attention_rows.h"
+#include "codelets/paste.h"
 #include "core/error.h"
 #include "graphs/layer.h"
 #include "graphs/layer_heads.h"
@@ -42,6 +43,8 @@ struct gat {
     struct sl_tile weights;                    // (in, projected), on this rank: it never travels
     struct sl_tile gradient;                   /* gradient of the parameters, on rank 0 */
     struct sl_layer residual;                  /* with a residual, the layer of V */
+    struct sl_tile edge;      // (K, heads), on this rank: factors of edge features; no rows: none
+    struct sl_edge_sums sums; /* sums of the gradient of `edge` */
 };
 
 /* Return the attention of a part. A part has some heads or, where the output is the mean of the
@@ -102,6 +105,7 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
                 .columns = sl_layer_shape_columns(shape),
                 .skipped = layer->kind->splits ? layer->in : 0,
                 .bias = layer->bias,
+                .edge_features = shape->edge_features,
                 .head_width = sl_layer_shape_columns(shape) / shape->heads,
                 .first_column = shape->mean ? layer->columns.out_cut[c] : 0,
                 .at = layer->columns.product_cut[c],
@@ -136,6 +140,17 @@ static int create_matrices(struct sl_network *net, struct sl_layer *layer, struc
     return code;
 }
 
+/* Make the factors of edge features and the sums of their gradient, if there are edge features. */
+static int create_edges(struct sl_network *net, const struct sl_layer *layer, struct gat *gat)
+{
+    const int64_t features = layer->model->shape.edge_features;
+    if (features == 0)
+        return 0;
+    const int code = sl_tile_create(net->rt, &gat->edge, features, gat->attention.heads,
+                                    sizeof(float), net->rt->rank);
+    return code ? code : sl_edge_sums_create(net, &gat->sums, features, gat->attention.heads);
+}
+
 static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const struct sl_grid *grid = &net->graph->distribution->grid;
@@ -156,6 +171,8 @@ static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
         code = sl_tile_create(net->rt, &gat->gradient, layer->model->parameters.rows,
                               layer->model->parameters.cols, sizeof(float), 0);
     if (!code)
+        code = create_edges(net, layer, gat);
+    if (!code)
         code = create_matrices(net, layer, gat);
     return code ? code : sl_heads_plan(net, layer, &gat->residual);
 }
@@ -168,6 +185,8 @@ static void gat_destroy(struct sl_layer *layer)
     sl_matrix_destroy(&gat->state);
     sl_tile_destroy(&gat->weights);
     sl_tile_destroy(&gat->gradient);
+    sl_tile_destroy(&gat->edge);
+    sl_edge_sums_destroy(&gat->sums);
     free(gat->cut.scores);
     free(gat->part);
     free(gat);
@@ -177,7 +196,9 @@ static struct sl_layer_memory gat_memory(const struct sl_layer *layer)
 {
     const struct gat *gat = layer->own;
     return (struct sl_layer_memory){.matrix = {&gat->projected, &gat->scores, &gat->state},
-                                    .tile = {&gat->weights, &gat->gradient}};
+                                    .tile = {&gat->weights, &gat->gradient, &gat->edge},
+                                    .tiles = gat->sums.count,
+                                    .of_rows = gat->sums.tile};
 }
 
 static int gat_aggregations(const struct sl_network *net, const struct sl_layer *layer,
@@ -208,18 +229,19 @@ static int gat_aggregations(const struct sl_network *net, const struct sl_layer 
 
 /* ---- Forward ---- */
 
-/* Return the attention of this pass: with the layer's dropout where it trains. */
-static struct sl_attention pass_of(const struct sl_network *net, const struct sl_layer *layer,
-                                   bool training)
+/* Return the pass of a walk: with the layer's dropout where it trains. */
+static struct sl_gat_pass pass_of(const struct sl_network *net, const struct sl_layer *layer,
+                                  bool training)
 {
-    struct sl_attention attention = ((const struct gat *)layer->own)->attention;
-    attention.training = training;
-    attention.drop = (struct sl_dropout){.scale = 1.0f};
+    struct gat *gat = layer->own;
+    struct sl_gat_pass pass = {gat->attention, gat->edge.rows > 0 ? &gat->edge : NULL, &gat->sums};
+    pass.attention.training = training;
+    pass.attention.drop = (struct sl_dropout){.scale = 1.0f};
     if (training && layer->model->shape.attention_dropout > 0.0)
-        attention.drop = sl_dropout_make(layer->model->shape.attention_dropout,
-                                         sl_rng_key(net->model->options.seed, SL_RNG_ATTENTION,
-                                                    net->step.update, (uint32_t)layer->index));
-    return attention;
+        pass.attention.drop = sl_dropout_make(layer->model->shape.attention_dropout,
+                                              sl_rng_key(net->model->options.seed, SL_RNG_ATTENTION,
+                                                         net->step.update, (uint32_t)layer->index));
+    return pass;
 }
 
 void sl_gat_project(struct sl_network *net, struct sl_layer *layer, bool training, bool add,
@@ -243,25 +265,28 @@ void sl_gat_attend(struct sl_network *net, struct sl_layer *layer, bool training
                    const struct sl_matrix *output)
 {
     struct gat *gat = layer->own;
-    const struct sl_attention attention = pass_of(net, layer, training);
+    const struct sl_gat_pass pass = pass_of(net, layer, training);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
+    if (pass.edge)
+        sl_submit_attention_edge(net->rt, &gat->attention, &gat->part[c].shape,
+                                 &layer->model->parameters, &gat->edge);
     sl_network_take(net, &gat->scores, sl_reach_of_input(layer));
     sl_network_take(net, &gat->state, layer->rows.hops);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_scores(net->rt, &attention, &net->graph->scales[0][i],
+        sl_submit_attention_scores(net->rt, &pass.attention, &net->graph->scales[0][i],
                                    sl_matrix_tile(projected, i, c),
                                    sl_matrix_tile(&gat->scores, i, c));
     sl_network_walk(net, layer, SL_WALK_FORWARD,
                     &(struct sl_reduction){.moved = {projected},
                                            .row = {&gat->scores},
                                            .out = {&gat->state},
-                                           .parameters = &attention});
+                                           .parameters = &pass});
     const struct sl_row_epilogue finish = {*epilogue, net->graph->scales[0], NULL};
     for (int i = own.from; i < own.to; i++) {
         const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, output, c);
-        sl_submit_attention_output(net->rt, &attention, &tiles, sl_matrix_tile(&gat->state, i, c),
-                                   sl_matrix_tile(output, i, c));
+        sl_submit_attention_output(net->rt, &pass.attention, &tiles,
+                                   sl_matrix_tile(&gat->state, i, c), sl_matrix_tile(output, i, c));
     }
 }
 
@@ -286,7 +311,7 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
                                    const struct sl_matrix *g)
 {
     struct gat *gat = layer->own;
-    const struct sl_attention attention = pass_of(net, layer, true);
+    const struct sl_gat_pass pass = pass_of(net, layer, true);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     struct sl_matrix *gradient =
@@ -294,16 +319,20 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
     struct sl_matrix *to = sl_network_scratch_cut(net, 0, layer->columns.product_cut, SL_SLOT_SUM,
                                                   sl_reach_of_input(layer));
     for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_gradient(net->rt, &attention, sl_matrix_tile(g, i, c),
+        sl_submit_attention_gradient(net->rt, &pass.attention, sl_matrix_tile(g, i, c),
                                      sl_matrix_tile(&gat->state, i, c),
                                      sl_matrix_tile(gradient, i, c));
+    if (pass.edge)
+        sl_edge_sums_begin(&gat->sums);
     sl_network_walk(net, layer, SL_WALK_BACK,
                     &(struct sl_reduction){.moved = {gradient, &gat->scores},
                                            .row = {&gat->projected},
                                            .out = {to},
-                                           .parameters = &attention});
+                                           .parameters = &pass});
+    if (pass.edge)
+        sl_edge_sums_end(net, layer, &gat->sums);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_own(net->rt, &attention, sl_matrix_tile(gradient, i, c),
+        sl_submit_attention_own(net->rt, &pass.attention, sl_matrix_tile(gradient, i, c),
                                 sl_matrix_tile(&gat->state, i, c), sl_matrix_tile(to, i, c));
     return to;
 }
@@ -311,8 +340,18 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
 static struct sl_matrix *gat_backward(struct sl_network *net, struct sl_layer *layer,
                                       struct sl_matrix *g)
 {
+    const struct gat *gat = layer->own;
+    const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     sl_layer_drop_again(net, layer);
-    return sl_heads_products_back(net, layer, walk_back(net, layer, g), g, false);
+    const struct sl_matrix *const v = walk_back(net, layer, g);
+    for (int i = own.from; gat->edge.rows > 0 && i < own.to; i++) {
+        struct sl_tile *const further = sl_product_further(net, layer, i);
+        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = &gat->sums.tile[i],
+                                                          .y = further,
+                                                          .y_row = further->rows -
+                                                                   sl_layer_further_rows(layer)});
+    }
+    return sl_heads_products_back(net, layer, v, g, gat->edge.rows > 0);
 }
 
 static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer *layer,
@@ -327,11 +366,12 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
 }
 
 /* Names of parameters are PyG's. */
-#define GAT_STEPS                                                                  \
-    .vectors = 2, .vector = {"att_src", "att_dst"}, .bias = "bias", .loops = true, \
-    .leaves_sums = true, .cut = gat_cut, .plan = gat_plan, .forward = gat_forward, \
-    .backward = gat_backward, .aggregations = gat_aggregations,                    \
-    .differentiate = gat_differentiate, .memory = gat_memory, .destroy = gat_destroy
+#define GAT_STEPS                                                                                  \
+    .vectors = 3, .vector = {"att_src", "att_dst", "att_edge"}, .edge_vectors = 1,                 \
+    .edge = "lin_edge.weight", .bias = "bias", .loops = true, .leaves_sums = true, .cut = gat_cut, \
+    .plan = gat_plan, .forward = gat_forward, .backward = gat_backward,                            \
+    .aggregations = gat_aggregations, .differentiate = gat_differentiate, .memory = gat_memory,    \
+    .destroy = gat_destroy
 
 const struct sl_layer_kind sl_layer_gat = {
     .name = "gat",

@@ -3,7 +3,15 @@
 #ifndef SL_GRAPHS_LAYER_GAT_H
 #define SL_GRAPHS_LAYER_GAT_H
 
-#include "graphs/network.h"
+#include "codelets/attention.h"
+#include "graphs/edge_sums.h"
+
+/* A walk of a layer: `parameters` of its reduction. */
+struct sl_gat_pass {
+    struct sl_attention attention;
+    struct sl_tile *edge;      // (K, heads): factors of edge features; NULL: there are none
+    struct sl_edge_sums *sums; /* back: the gradient of `edge` */
+};
 
 /* Submit PROJECTED = H·[W | W·a_src | W·a_dst], which is cut at layer->columns.product_cut; `add`:
  * add to PROJECTED. */

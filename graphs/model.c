@@ -33,12 +33,13 @@ static int biases_of(const struct sl_layer_kind *kind)
 
 int sl_layer_shape_vectors(const struct sl_layer_shape *shape)
 {
-    return shape->kind->vectors - (shape->bias ? 0 : biases_of(shape->kind));
+    return shape->kind->vectors - (shape->bias ? 0 : biases_of(shape->kind)) -
+           (shape->edge_features > 0 ? 0 : shape->kind->edge_vectors);
 }
 
 int64_t sl_model_bias_row(const struct sl_model_layer *layer)
 {
-    return sl_layer_shape_weights(&layer->shape) * layer->shape.in +
+    return sl_layer_shape_weights(&layer->shape) * layer->shape.in + layer->shape.edge_features +
            sl_layer_shape_vectors(&layer->shape);
 }
 
@@ -51,9 +52,12 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     int count = 0;
     for (int w = 0; w < kind->weights; w++)
         list[count++] = (struct sl_parameter){kind->weight[w], w * in, in, cols, true};
+    if (shape->edge_features > 0)
+        list[count++] = (struct sl_parameter){kind->edge, kind->weights * in, shape->edge_features,
+                                              cols, false};
     for (int v = 0; v < sl_layer_shape_vectors(shape); v++)
-        list[count++] =
-            (struct sl_parameter){kind->vector[v], kind->weights * in + v, 1, cols, false};
+        list[count++] = (struct sl_parameter){
+            kind->vector[v], kind->weights * in + shape->edge_features + v, 1, cols, false};
     if (shape->bias)
         list[count++] =
             (struct sl_parameter){kind->bias, sl_model_bias_row(layer), 1, shape->out, false};
@@ -62,7 +66,8 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
 
 int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape)
 {
-    return sl_layer_shape_weights(shape) * shape->in + sl_layer_shape_vectors(shape) + shape->bias;
+    return sl_layer_shape_weights(shape) * shape->in + shape->edge_features +
+           sl_layer_shape_vectors(shape) + shape->bias;
 }
 
 /* Add a layer whose parameters each rank has as its own copy. */
@@ -277,9 +282,11 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
     const struct sl_glorot glorot = {
         .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
         .rows = shape->kind->weights * in,
-        .others = shape->kind->vectors - biases_of(shape->kind),
+        .edges = shape->edge_features,
+        .others = sl_layer_shape_vectors(shape) - (shape->bias ? biases_of(shape->kind) : 0),
         .first = first,
         .limit = (float)sqrt(6.0 / (double)(in + cols)),
+        .edges_limit = (float)sqrt(6.0 / (double)(shape->edge_features + cols)),
         /* a vector turns a head's columns into one number */
         .others_limit = shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
     };

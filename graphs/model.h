@@ -15,7 +15,7 @@ enum sl_activation { SL_ACTIVATION_NONE, SL_ACTIVATION_RELU, SL_ACTIVATION_ELU }
 enum {
     SL_WEIGHTS = 4, /* most matrices of a layer's parameters, besides biases */
     SL_VECTORS = 4, /* most rows of a layer's parameters, besides weights and biases */
-    SL_PARAMETERS = SL_WEIGHTS + SL_VECTORS + 1,
+    SL_PARAMETERS = SL_WEIGHTS + 1 + SL_VECTORS + 1,
     SL_STATES = 2, /* most numbers of state that an optimizer keeps for each parameter */
 };
 
@@ -41,8 +41,9 @@ struct sl_layer_shape {
     int heads;     /* heads of attention; 0: the kind has none */
     bool mean;     /* the output is the mean of the heads; else the heads are side by side */
     double attention_dropout;
-    float slope;  /* slope of LeakyReLU for negative logits of attention */
-    bool counted; /* each parameter has a number of optimizer steps of its own */
+    float slope;           /* slope of LeakyReLU for negative logits of attention */
+    bool counted;          /* each parameter has a number of optimizer steps of its own */
+    int64_t edge_features; /* features of edges that the layer reads; 0: none */
 };
 
 /* Return the columns of a layer's parameters. */
@@ -73,7 +74,7 @@ int sl_layer_shape_weights(const struct sl_layer_shape *shape);
  * products, or a program made it. */
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape);
 
-/* Return how many rows of a layer's parameters lie between weights and bias. */
+/* Return how many rows of a layer's parameters are vectors: they lie before the bias. */
 int sl_layer_shape_vectors(const struct sl_layer_shape *shape);
 
 /* Return the rows of a layer's parameters. */
@@ -83,8 +84,9 @@ int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape);
 struct sl_model_layer {
     int index;
     struct sl_layer_shape shape;
-    struct sl_tile parameters; // (weights · in + vectors + bias, columns): weights, one after the
-                               // other, vectors, then the bias as a last row; owned by rank 0
+    struct sl_tile parameters; // (weights · in + edge_features + vectors + bias, columns): weights,
+                               // one after the other, the weight of edge features, vectors, then
+                               // the bias as a last row; owned by rank 0
     struct sl_tile state[SL_STATES]; // (states): the optimizer's state, shaped as `parameters`
     struct sl_tile best;   // shaped as `parameters`: parameters of the best epoch, on rank 0
     struct sl_tile counts; // shaped as `parameters`, for a counted layer: steps before this round,
@@ -155,6 +157,7 @@ struct sl_model_shape {
                              output */
     double attention_dropout;
     float slope;
+    int64_t edge_features; /* features of edges that layers read; 0: none */
 };
 
 /* Return the columns of hidden layers: those of all heads. */
@@ -173,14 +176,19 @@ struct sl_layer_list {
 /* Append a copy of the layer. Without memory, set list->failed. */
 void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *layer);
 
+/* A model's use of edge features. */
+enum sl_edge_use { SL_EDGES_UNREAD, SL_EDGES_READ, SL_EDGES_NEEDED };
+
 /* A model that --model names: one file model_<name>.c and one entry in SL_MODELS. */
 struct sl_model_kind {
     const char *name;
     const struct sl_layer_kind *neighbours; /* kind of the layers that aggregate */
     const struct sl_layer_kind *residual;   /* kind with --residual linear; NULL: there is none */
     const struct sl_reducer *attention;     /* combines neighbours with heads; NULL: has no heads */
+    const struct sl_reducer *reducer;       /* combines neighbours; NULL: sums, or --aggregator */
     bool alone_first;                       /* the first layer does not aggregate */
     bool unscaled;                          /* aggregates A + I as it is, whatever --norm */
+    enum sl_edge_use edges;                 /* its layers' use of edge features */
     bool one_order;  /* rows of layers that are far apart meet: vertices have one order */
     bool inner;      /* a single layer has hidden columns, too */
     bool recomputes; /* has blocks, which --recompute makes again */
@@ -198,7 +206,9 @@ void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *lis
     ENTRY(gcn)           \
     ENTRY(sage)          \
     ENTRY(gat)           \
-    ENTRY(gatv2) ENTRY(transformer) ENTRY(resgcn) ENTRY(gin) ENTRY(sgc) ENTRY(appnp) ENTRY(jknet)
+    ENTRY(gatv2)         \
+    ENTRY(transformer)   \
+    ENTRY(resgcn) ENTRY(gin) ENTRY(gine) ENTRY(sgc) ENTRY(appnp) ENTRY(jknet)
 
 #define SL_MODEL_DECLARED(name) extern const struct sl_model_kind sl_model_##name;
 SL_MODELS(SL_MODEL_DECLARED)
@@ -222,7 +232,7 @@ void sl_model_destroy(struct sl_model *model);
 struct sl_parameter {
     const char *name;
     int64_t row, rows, cols;
-    bool by_input; /* rows are units of the input; else it has one row */
+    bool by_input; /* rows are units of the input; else of features of edges, or one row */
 };
 
 /* List the named parts of a layer's parameters from the first row on. Return how many. */

@@ -21,6 +21,7 @@ static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
         .heads = last ? shape->out_heads : shape->heads,
         .mean = last && shape->heads > 0,
         .attention_dropout = shape->attention_dropout,
+        .edge_features = shape->edge_features,
         .slope = shape->slope,
     };
 }
@@ -67,6 +68,7 @@ const struct sl_model_kind sl_model_gat = {
     .neighbours = &sl_layer_gat,
     .residual = &sl_layer_gat_residual,
     .attention = &sl_reduce_attention,
+    .edges = SL_EDGES_READ,
     .one_order = true,
     .list = list_layers,
 };

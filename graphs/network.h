@@ -82,8 +82,11 @@ struct sl_layer_kind {
     int weights; /* weight matrices (in, out). 1: for neighbours and, in a GCN, for the vertex. 2:
                     first for the vertex, then for neighbours */
     const char *weight[SL_WEIGHTS], *bias; /* names of weight matrices and bias row */
-    int vectors; /* rows of parameters between weights and bias, and their names */
+    int vectors;                           /* rows of parameters before the bias, and their names */
     const char *vector[SL_VECTORS];
+    const char *edge;  /* name of the weight of edge features; NULL: the kind reads none */
+    int edge_vectors;  /* how many of the last vectors belong to edge features, and are left out
+                          without these */
     bool loops;        /* a vertex is its own neighbour: S = A + I */
     bool normalized;   /* aggregates Â as --norm says, not S alone */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
@@ -94,8 +97,9 @@ struct sl_layer_kind {
     bool joined;       /* its other weights are one matrix, side by side, for its products */
     bool biases;       /* its last vectors are biases of these weights: they begin at 0, and a layer
                           without bias has none of them */
-    int sums; /* rows of the kind's own in the gradient of its products, behind the weights. With a
-                 bias, a row for the biases of weights (`biases`) and a row for the bias follow */
+    int sums; /* rows of the kind's own in the gradient of its products, behind the weights and the
+                 rows of edge features. With a bias, a row for the biases of weights (`biases`) and
+                 a row for the bias follow */
     const struct sl_own_layer *own; /* a program's layer (layer_own.c); NULL: built in */
     int averages; /* how many of the last vectors are running averages, which are not learned */
     /* Set the first parameters, all rows, on their owner. NULL: Glorot's. */
@@ -212,7 +216,8 @@ static inline int sl_layer_weight_count(const struct sl_layer *layer)
 /* Return how many rows the gradient of the layer's products has behind the weights. */
 static inline int sl_layer_further_rows(const struct sl_layer *layer)
 {
-    return layer->kind->sums + layer->bias * (1 + layer->kind->biases);
+    return (int)layer->model->shape.edge_features + layer->kind->sums +
+           layer->bias * (1 + layer->kind->biases);
 }
 
 /* Return how many products with weights the layer has, forward. */
@@ -320,6 +325,7 @@ void sl_network_destroy(struct sl_network *net);
     ENTRY(gatv2_residual)       \
     ENTRY(transformer)          \
     ENTRY(transformer_residual) \
+    ENTRY(gine)                 \
     ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump) ENTRY(jump_plain)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;

@@ -15,8 +15,8 @@ void sl_reach_plan(struct sl_network *net);
 
 /* Return how many hops away the furthest rows are that block `block` of a layer's gradients sums,
  * on a grid of `columns` columns. Where the product comes first, neighbours' weights and their
- * biases have the rows of the input, and the bias is in their tile; all others have the rows of the
- * output. */
+ * biases have the rows of the input, and so have weights of edge features; the bias is in their
+ * tile. All others have the rows of the output. */
 int sl_reach_of_gradient(const struct sl_layer *layer, int block, int columns);
 
 /* Make tiles of one layer's gradients idle if they sum no needed row, and all others active. Call

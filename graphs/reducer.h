@@ -140,6 +140,9 @@ extern const struct sl_reducer sl_reduce_attention;
  * sl_pair_pass. */
 extern const struct sl_reducer sl_reduce_gatv2, sl_reduce_transformer;
 
+/* The sum of --model gine (graphs/reduce_gine.c). `parameters` is a struct sl_gine_pass. */
+extern const struct sl_reducer sl_reduce_gine;
+
 #define SL_REDUCER_DECLARED(name) extern const struct sl_reducer sl_reduce_##name;
 SL_REDUCERS(SL_REDUCER_DECLARED)
 #undef SL_REDUCER_DECLARED

@@ -85,6 +85,11 @@ STARLING_API int starling_graph_create(int64_t vertices, int64_t entries, const 
 /* Set weights (entries) of the adjacency. Without them all are 1, also those of duplicates. */
 STARLING_API int starling_graph_set_weights(starling_graph *graph, const float *weights);
 
+/* Set features of edges (entries, columns), at most 256 columns: row e belongs to entry e. Each
+ * entry of a row of the adjacency must then be there once. */
+STARLING_API int starling_graph_set_edge_features(starling_graph *graph, int64_t columns,
+                                                  const float *values);
+
 /* Give an edge without weights that is there k times the weight k, as if all were set to 1. Without
  * duplicates, or with weights, the graph stays as it is. Otherwise the adjacency is copied.
  * STARLING_ERR_DATA: the adjacency is wrong. STARLING_ERR_SYSTEM. */

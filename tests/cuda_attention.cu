@@ -127,6 +127,28 @@ static matrix with_maxima(const struct sl_attention &how, matrix size)
     return size;
 }
 
+/* Features of entries, not below 0. */
+static std::vector<float> random_features(const sparse &a, int64_t features)
+{
+    std::vector<float> all((size_t)(a.nnz() * features));
+    for (float &x : all)
+        x = std::fabs(random_value(REALS)) - 0.5f;
+    return all;
+}
+
+static void give_features(struct sl_sparse *a, int64_t count, const float *features)
+{
+    a->edge_features = count;
+    a->edge = count ? features : nullptr;
+}
+
+/* Numbers of features, around those of a lane and of a group of lanes. */
+static int64_t some_features(int turn)
+{
+    static const int64_t counts[] = {1, 3, 8, 17, 65, 0};
+    return turn % 2 ? 0 : counts[turn / 2 % 6];
+}
+
 /* ---- Forward ---- */
 
 /* What matters of a state: no maximum of an empty one. */
@@ -142,30 +164,40 @@ static matrix state_of(const struct sl_attention &how, matrix m)
 
 /* A state, then more of it, then closed; the same with other layouts. */
 static void check_attention(const struct sl_attention &how, const sparse &first, const sparse &more,
-                            layout l)
+                            layout l, int64_t features = 0)
 {
     const int64_t rows = first.rows, cols = sl_attention_state(&how), all = sl_attention_all(&how);
     const double bound = tolerance(first.nnz() + more.nnz());
     matrix scores = random_scores(how, rows, l, CANARY), closed_scores = scores,
-           state = empty_matrix(rows, cols, other(l), CANARY), size = state;
-    const device_matrix dscores(scores), dstate(state),
-        scores_again(moved(scores, other(l), CANARY)), again(empty_matrix(rows, cols, l, CANARY));
+           state = empty_matrix(rows, cols, other(l), CANARY), size = state,
+           edge = random_matrix(features, how.heads, l, NONE, REALS);
+    const device_matrix dscores(scores), dstate(state), dedge(edge),
+        edge_again(moved(edge, other(l), NONE)), scores_again(moved(scores, other(l), CANARY)),
+        again(empty_matrix(rows, cols, l, CANARY));
     const struct sl_floats_at s = floats(scores), ds = floats(dscores), sa = floats(scores_again),
                               at = floats(state), dat = floats(dstate), ata = floats(again),
-                              size_at = floats(size);
+                              size_at = floats(size), v = floats(edge), dv = floats(dedge),
+                              va = floats(edge_again);
+    const bool has = features > 0;
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         const sparse &a = accumulate ? more : first;
-        const device_sparse on_device(a);
-        const struct sl_sparse view = a.view();
+        const std::vector<float> feature = random_features(a, features);
+        const array<float> dfeature(feature);
+        device_sparse on_device(a);
+        struct sl_sparse view = a.view();
+        give_features(&view, features, feature.data());
+        give_features(&on_device.view, features, dfeature.data);
         matrix projected = random_projected(how, a.cols, l),
                positive = absolute_until(projected, all);
         const device_matrix dp(projected), dp_again(moved(projected, other(l), NONE));
         const struct sl_floats_at p = floats(projected), pp = floats(positive), dpp = floats(dp),
                                   pa = floats(dp_again);
-        sl_kernel_attention(&how, &view, &p, &s, accumulate, &at);
-        sl_kernel_attention(&how, &view, &pp, &s, accumulate, &size_at);
-        sl_cuda_attention(&how, &on_device.view, &dpp, &ds, accumulate, &dat, queue);
-        sl_cuda_attention(&how, &on_device.view, &pa, &sa, accumulate, &ata, queue);
+        sl_kernel_attention(&how, &view, &p, &s, has ? &v : nullptr, accumulate, &at);
+        sl_kernel_attention(&how, &view, &pp, &s, has ? &v : nullptr, accumulate, &size_at);
+        sl_cuda_attention(&how, &on_device.view, &dpp, &ds, has ? &dv : nullptr, accumulate, &dat,
+                          queue);
+        sl_cuda_attention(&how, &on_device.view, &pa, &sa, has ? &va : nullptr, accumulate, &ata,
+                          queue);
         const matrix most = with_maxima(how, size);
         expect_close("attention", state_of(how, dstate.download()), state_of(how, state), bound,
                      &most);
@@ -202,7 +234,8 @@ static void test_attention()
                                             option & 4 ? 400 : 0, narrow),
                          more = of_degrees({0, 0, 7, 65, 1, 4, 130, 0}, 211, values,
                                            option & 8 ? 50 : 0, narrow);
-            check_attention(how, first, more, (layout)(option % LAYOUTS));
+            static int turn;
+            check_attention(how, first, more, (layout)(option % LAYOUTS), some_features(turn++));
         }
 }
 
@@ -228,8 +261,8 @@ static matrix some_state(const struct sl_attention &how, const sparse &a, layout
     const struct sl_sparse view = a.view();
     const struct sl_floats_at s = floats(scores), p = floats(projected), pp = floats(positive),
                               to = floats(state), size_to = floats(*size);
-    sl_kernel_attention(&how, &view, &p, &s, false, &to);
-    sl_kernel_attention(&how, &view, &pp, &s, false, &size_to);
+    sl_kernel_attention(&how, &view, &p, &s, nullptr, false, &to);
+    sl_kernel_attention(&how, &view, &pp, &s, nullptr, false, &size_to);
     return state;
 }
 
@@ -288,16 +321,31 @@ static matrix without_signs(const struct sl_attention &how, matrix gradient)
     return gradient;
 }
 
-static void check_attention_back(const struct sl_attention &how, const sparse &a, layout l)
+static void check_attention_back(const struct sl_attention &how, const sparse &a, layout l,
+                                 int64_t features)
 {
     const int64_t all = sl_attention_all(&how), cols = sl_attention_projected(&how);
     matrix gradient = random_gradient(how, a.cols, l, NONE),
            positive = without_signs(how, gradient),
            scores = random_scores(how, a.cols, other(l), NONE),
            own = random_projected(how, a.rows, l), positive_own = absolute_until(own, all),
-           back = random_matrix(a.rows, cols, other(l), CANARY, REALS), size = absolute(back);
-    const device_sparse on_device(a);
-    const struct sl_sparse view = a.view();
+           back = random_matrix(a.rows, cols, other(l), CANARY, REALS), size = absolute(back),
+           edge = random_matrix(features, how.heads, l, NONE, REALS),
+           edge_back = random_matrix(features, how.heads, other(l), CANARY, REALS),
+           edge_size = absolute(edge_back);
+    const std::vector<float> feature = random_features(a, features);
+    const array<float> dfeature(feature);
+    device_sparse on_device(a);
+    struct sl_sparse view = a.view();
+    give_features(&view, features, feature.data());
+    give_features(&on_device.view, features, dfeature.data);
+    const device_matrix dedge(edge), edge_again(moved(edge, other(l), NONE)), dedge_back(edge_back),
+        back_again(moved(edge_back, l, CANARY));
+    const struct sl_floats_at v = floats(edge), v_to = floats(edge_back),
+                              v_size = floats(edge_size), dv = floats(dedge),
+                              dv_to = floats(dedge_back), va = floats(edge_again),
+                              va_to = floats(back_again);
+    const bool has = features > 0;
     const device_matrix dg(gradient), ds(scores), down(own), dback(back),
         g_again(moved(gradient, other(l), NONE)), s_again(moved(scores, l, NONE)),
         own_again(moved(own, other(l), NONE)), again(moved(back, l, CANARY));
@@ -306,11 +354,21 @@ static void check_attention_back(const struct sl_attention &how, const sparse &a
                               size_to = floats(size), dga = floats(dg), dsa = floats(ds),
                               dpa = floats(down), dto = floats(dback), ga = floats(g_again),
                               sa = floats(s_again), pa = floats(own_again), ta = floats(again);
-    for (int accumulate = 1; accumulate >= 0; accumulate--) {
-        sl_kernel_attention_back(&how, &view, &g, &s, &p, accumulate, &to);
-        sl_kernel_attention_back(&how, &view, &gp, &s, &pp, accumulate, &size_to);
-        sl_cuda_attention_back(&how, &on_device.view, &dga, &dsa, &dpa, accumulate, &dto, queue);
-        sl_cuda_attention_back(&how, &on_device.view, &ga, &sa, &pa, accumulate, &ta, queue);
+    for (int turn = 3; turn >= 0; turn--) {
+        const bool accumulate = turn & 2, more = turn == 3 || turn == 0;
+        sl_kernel_attention_back(&how, &view, &g, &s, &p, has ? &v : nullptr, accumulate, &to, more,
+                                 has ? &v_to : nullptr);
+        sl_kernel_attention_back(&how, &view, &gp, &s, &pp, has ? &v : nullptr, accumulate,
+                                 &size_to, more, has ? &v_size : nullptr);
+        sl_cuda_attention_back(&how, &on_device.view, &dga, &dsa, &dpa, has ? &dv : nullptr,
+                               accumulate, &dto, more, has ? &dv_to : nullptr, queue);
+        sl_cuda_attention_back(&how, &on_device.view, &ga, &sa, &pa, has ? &va : nullptr,
+                               accumulate, &ta, more, has ? &va_to : nullptr, queue);
+        expect_close("attention_back, EDGE_BACK", dedge_back.download(), edge_back,
+                     tolerance(a.nnz() + how.width), &edge_size);
+        expect_same_bits("attention_back, EDGE_BACK", dedge_back.download(), back_again.download());
+        if (!has && more)
+            continue;
         expect_close("attention_back", dback.download(), back, tolerance(a.nnz() + how.width),
                      &size);
         expect_same_bits("attention_back", dback.download(), again.download());
@@ -332,26 +390,46 @@ static void test_attention_back()
                                                          true);
             const sparse a = of_degrees({3, 0, 65, 1, 0, 1000, 9, 33}, 1013, option & 1,
                                         option & 4 ? 400 : 0, option & 2);
-            check_attention_back(how, a, (layout)(option % LAYOUTS));
+            static int turn;
+            check_attention_back(how, a, (layout)(option % LAYOUTS), some_features(turn++));
         }
+}
+
+/* Rows of several blocks of threads, and no rows. */
+static void test_attention_edges()
+{
+    random_state = 27;
+    for (const sizes &size : {sizes{8, 8}, sizes{1, 150}, sizes{9, 5}}) {
+        const struct sl_attention how = attention_of(size, 0.5, true);
+        check_attention_back(how, absolute(random_sparse(333, 90, 5, 7, true, REALS, 40)), TIGHT,
+                             9);
+        check_attention_back(how, of_degrees({}, 5, false, 0, false), PADDED, 4);
+    }
+    check_attention_back(attention_of({8, 8}, 0.0, true), of_degrees({3, 0, 40}, 50, true, 0, true),
+                         LOOSE, SL_EDGE_FEATURES);
 }
 
 /* ---- Rows ---- */
 
-static void check_weights(const struct sl_attention &how, int64_t in, layout l)
+static void check_weights(const struct sl_attention &how, int64_t in, int64_t features, layout l)
 {
     const int64_t all = sl_attention_all(&how), cols = sl_attention_projected(&how);
     struct sl_attention_shape shape = {};
     shape.in = in;
+    shape.edge_features = features;
     shape.columns = all;
     shape.bias = random_below(4) > 0;
     shape.head_width = how.width;
     shape.out = random_below(2) ? all : how.width;
-    matrix parameters = random_matrix(in + 2 + shape.bias, all, l, NONE, REALS),
-           positive = absolute(parameters), weights = empty_matrix(in, cols, other(l), CANARY),
-           size = weights, gradient = random_matrix(in + 1, cols, l, NONE, REALS),
-           positive_gradient = absolute(gradient),
-           back = empty_matrix(in + 2 + shape.bias, all, other(l), CANARY), back_size = back;
+    const int64_t rows = in + features + 2 + (features > 0) + shape.bias;
+    matrix parameters = random_matrix(rows, all, l, NONE, REALS), positive = absolute(parameters),
+           weights = empty_matrix(in, cols, other(l), CANARY), size = weights,
+           edge = empty_matrix(features, how.heads, other(l), CANARY), edge_size = edge,
+           gradient = random_matrix(in + features + 1, cols, l, NONE, REALS),
+           positive_gradient = absolute(gradient), back = empty_matrix(rows, all, other(l), CANARY),
+           back_size = back;
+    const device_matrix dedge(edge);
+    const struct sl_floats_at v = floats(edge), v_size = floats(edge_size), dv = floats(dedge);
     const device_matrix dp(parameters), dw(weights), dg(gradient), db(back);
     const struct sl_floats_at p = floats(parameters), pp = floats(positive), w = floats(weights),
                               w_size = floats(size), g = floats(gradient),
@@ -362,10 +440,15 @@ static void check_weights(const struct sl_attention &how, int64_t in, layout l)
     sl_kernel_attention_weights(&how, &shape, &pp, &w_size);
     sl_cuda_attention_weights(&how, &shape, &dpa, &dwa, queue);
     expect_close("attention_weights", dw.download(), weights, tolerance(how.width), &size);
+    sl_kernel_attention_edge(&how, &shape, &p, &v);
+    sl_kernel_attention_edge(&how, &shape, &pp, &v_size);
+    sl_cuda_attention_edge(&how, &shape, &dpa, &dv, queue);
+    expect_close("attention_edge", dedge.download(), edge, tolerance(how.width), &edge_size);
     sl_kernel_attention_weights_back(&how, &shape, &p, &g, false, &b);
     sl_kernel_attention_weights_back(&how, &shape, &pp, &gp, false, &b_size);
     sl_cuda_attention_weights_back(&how, &shape, &dpa, &dga, false, &dba, queue);
-    expect_close("attention_weights_back", db.download(), back, tolerance(in), &back_size);
+    expect_close("attention_weights_back", db.download(), back, tolerance(in + features),
+                 &back_size);
     /* A further part: the last head, of which it has the last columns. */
     struct sl_attention part = how;
     part.first_head = how.heads - 1;
@@ -379,10 +462,16 @@ static void check_weights(const struct sl_attention &how, int64_t in, layout l)
     sl_kernel_attention_weights(&part, &shape, &pp, &w_size);
     sl_cuda_attention_weights(&part, &shape, &dpa, &dwa, queue);
     expect_close("attention_weights, a part", dw.download(), weights, tolerance(how.width), &size);
+    sl_kernel_attention_edge(&part, &shape, &p, &v);
+    sl_kernel_attention_edge(&part, &shape, &pp, &v_size);
+    sl_cuda_attention_edge(&part, &shape, &dpa, &dv, queue);
+    expect_close("attention_edge, a part", dedge.download(), edge, tolerance(how.width),
+                 &edge_size);
     sl_kernel_attention_weights_back(&part, &shape, &p, &g, true, &b);
     sl_kernel_attention_weights_back(&part, &shape, &pp, &gp, true, &b_size);
     sl_cuda_attention_weights_back(&part, &shape, &dpa, &dga, true, &dba, queue);
-    expect_close("attention_weights_back, a part", db.download(), back, tolerance(in), &back_size);
+    expect_close("attention_weights_back, a part", db.download(), back, tolerance(in + features),
+                 &back_size);
 }
 
 static void check_scores(const struct sl_attention &how, int64_t rows, layout l)
@@ -458,7 +547,9 @@ static void test_attention_parameters()
         for (const int64_t in : {1, 7, 40}) {
             static one_in sample(5);
             if (!sample.leaves_out())
-                check_weights(attention_of(size, 0.0, true), in, (layout)random_below(LAYOUTS));
+                check_weights(attention_of(size, 0.0, true), in,
+                              random_below(2) ? 0 : 1 + random_below(20),
+                              (layout)random_below(LAYOUTS));
         }
 }
 
@@ -484,6 +575,7 @@ const std::vector<test> attention_tests = {
     {"attention, rows", test_attention_rows},
     {"attention_merge", test_attention_merge},
     {"attention_back", test_attention_back},
+    {"attention, features of entries", test_attention_edges},
     {"attention, parameters", test_attention_parameters},
     {"attention, before and after", test_attention_before_and_after},
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Edge features stay with their edges through starling convert.
+"""Edge features stay with their edges through starling convert, and trainings read them or say why not.
 
 Usage: tests/edge-features.py STARLING FOLDER
 
@@ -20,7 +20,7 @@ def run(*command):
 
 def refused(word, *command):
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode != 2 and done.returncode != 3 and done.returncode != 1 or word not in done.stderr:
+    if done.returncode not in (1, 2, 3) or word not in done.stderr:
         sys.exit(f"edge-features.py: {' '.join(command)}: exit {done.returncode}: {done.stderr}")
 
 
@@ -101,6 +101,66 @@ def write_folder(folder, sums, kind="<f4", shuffled=None):
     write_npy(f"{folder}/edge_features.npy", kind, edge, (len(indices), WIDTH))
 
 
+def losses(log):
+    with open(log) as file:
+        return [json.loads(line).get("loss") for line in file if '"loss"' in line and '"epoch"' in line]
+
+
+def train_all(starling, folder, sums):
+    """Trainings of a dataset with edge features, without them, and with weights, too."""
+    def dataset(name, *left_out, **more):
+        path = f"{folder}/{name}"
+        write_folder(path, sums)
+        write_npy(f"{path}/labels.npy", "<i4", [v % 2 for v in range(VERTICES)], (VERTICES,))
+        write_npy(f"{path}/train_idx.npy", "<i8", list(range(12)), (12,))
+        write_npy(f"{path}/val_idx.npy", "<i8", list(range(12, 20)), (8,))
+        for array in left_out:
+            os.remove(f"{path}/{array}.npy")
+        if "weights" in more:
+            write_npy(f"{path}/weights.npy", "<f4", [1.5] * len(sums), (len(sums),))
+        return path
+
+    edged, plain, weighted = dataset("edged"), dataset("bare", "edge_features"), dataset("weighted", weights=True)
+    counter = iter(range(1000))
+
+    def train(path, *options):
+        log = f"{folder}/log{next(counter)}"
+        run(starling, "train", path, "--hidden", "4", "--epochs", "5", "--patience", "0", "--dropout", "0.2", "--quiet", "--log", log, *options)
+        return losses(log)
+
+    for model in ("gat --heads 2",):
+        options = ("--model", *model.split())
+        read, left, without = train(edged, *options), train(edged, *options, "--edge-features", "none"), train(plain, *options)
+        if left != without or read == without or len(read) < 5:
+            sys.exit(f"edge-features.py: {model}: losses {read}; --edge-features none {left}; no features {without}")
+        refused("weights and features", starling, "train", weighted, *options)
+        train(weighted, *options, "--edge-features", "none")
+    refused("no edge features", starling, "train", plain, "--model", "gine")
+    refused("expected edge_features.npy", starling, "train", edged, "--model", "gine", "--edge-features", "none")
+    refused("weights and features", starling, "train", weighted, "--model", "gine")
+    refused("gcn does not have it", starling, "train", edged, "--model", "gcn", "--edge-features", "none")
+    refused("--precision bf16", starling, "train", edged, "--model", "gine", "--precision", "bf16")
+
+    # a model goes on, and its checkpoint knows whether it reads edge features
+    for model in ("gat --heads 2", "gine"):
+        options = ("--model", *model.split())
+        whole = train(edged, *options, "--checkpoint", f"{folder}/whole")
+        train(edged, *options, "--stop-after", "3", "--checkpoint", f"{folder}/{model.split()[0]}")
+        log = f"{folder}/log{next(counter)}"
+        run(starling, "train", edged, "--resume", f"{folder}/{model.split()[0]}", "--quiet", "--log", log)
+        if losses(log) != whole[3:]:
+            sys.exit(f"edge-features.py: {model}: went on with {losses(log)}, expected {whole[3:]}")
+        run(starling, "predict", f"{folder}/whole", edged, "--output", f"{folder}/p.npy", "--quiet")
+    narrow = dataset("narrow", "edge_features")
+    refused("reads 3 edge features", starling, "predict", f"{folder}/gat", narrow)
+    refused("no edge features", starling, "predict", f"{folder}/gine", narrow)
+    train(plain, "--model", "gat", "--heads", "2", "--checkpoint", f"{folder}/plain.ck")
+    for path in (plain, edged):
+        run(starling, "predict", f"{folder}/plain.ck", path, "--logits", f"{path}/logits.npy", "--quiet")
+    if read_npy(f"{plain}/logits.npy") != read_npy(f"{edged}/logits.npy"):
+        sys.exit("edge-features.py: a model that was trained without edge features read some")
+
+
 def main():
     starling, folder = sys.argv[1:]
     draw = random.Random(3)
@@ -162,6 +222,8 @@ def main():
     with gzip.open(f"{folder}/ogb/raw/edge-feat.csv.gz", "wt") as file:
         file.writelines(",".join(map(str, f)) + "\n" for _, _, f in plain[1:])
     refused("edge-feat", starling, "convert", f"{folder}/ogb", f"{folder}/none")
+
+    train_all(starling, folder, sums)
 
     # wrong files
     write_npy(f"{folder}/plain/edge_features.npy", "<f4", [0.0] * WIDTH, (1, WIDTH))

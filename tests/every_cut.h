@@ -13,6 +13,7 @@ enum order {
     KEPT,   /* the features once, GEMM first else */
     BLOCKS, /* of --hidden columns each, some of them again going back */
     HOPS,   /* of the classes' columns each */
+    EDGES,  /* inputs of layers, forward and back */
 };
 
 struct test_case {

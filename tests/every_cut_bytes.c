@@ -51,6 +51,8 @@ static int64_t width(const struct checking *k, bool back)
         return k->c->blocks * k->data->classes;
     case GEMM:
         return inner + k->data->classes;
+    case EDGES:
+        return k->data->features + inner;
     case SPMM:
         return back ? inner : k->data->features + inner;
     default:

@@ -58,6 +58,27 @@ static const struct sl_every_case cases[] = {
                  .isolated = 3, .seed = 30},
      .options = "--model gat --heads 3 --hidden 5 --out-heads 2 --dropout 0.25 "
                 "--attention-dropout 0.4"},
+    {.name = "graph attention, edge features",
+     .fixture = {SL_EVERY_DENSE, .directed = true, .edge_features = 3, .vertices = 61, .degree = 4,
+                 .self_loops = true, .isolated = 3, .seed = 81},
+     .options = "--model gat --heads 3 --hidden 5 --out-heads 2 --dropout 0.25 "
+                "--attention-dropout 0.4",
+     .apart = true},
+    {.name = "graph attention, edge features, a classifier, own tiles first, without bias",
+     .fixture = {SL_EVERY_SPARSE, .edge_features = 9, .vertices = 67, .classes = 11, .degree = 4,
+                 .isolated = 3, .seed = 82},
+     .options = "--model gat --heads 4 --hidden 4 --residual linear --classifier linear --dropout "
+                "0.25 --no-bias --sum-order own-first --no-cache-adjacency"},
+    {.name = "sums of edges",
+     .fixture = {SL_EVERY_DENSE, .directed = true, .edge_features = 3, .vertices = 61, .degree = 4,
+                 .self_loops = true, .isolated = 3, .seed = 83},
+     .options = "--model gine --layers 3 --dropout 0.25 --lr 1e-3",
+     .apart = true},
+    {.name = "sums of edges, sparse, no encoder, one stage at a time, adjacency travels",
+     .fixture = {SL_EVERY_SPARSE, .edge_features = 1, .vertices = 67, .classes = 11, .degree = 4,
+                 .isolated = 3, .seed = 84},
+     .options = "--model gine --encoder none --layers 2 --norm-layers row --dropout 0.25 "
+                "--input-dropout 0.25 --no-overlap --no-cache-adjacency --lr 1e-2"},
     {.name = "graph attention, own tiles first, one stage at a time, adjacency travels",
      .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
                  .seed = 31},

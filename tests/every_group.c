@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "recipe/edges.h"
 #include "tests/fixtures.h"
 #include "tests/trained.h"
 #include "train/trainer.h"
@@ -41,6 +42,9 @@ static const char *const models[] = {
     "resgcn --block-norm row",
     "resgcn --block-norm batch",
     "gin",
+    "gat --heads 2 --edge-features auto",
+    "gine --encoder linear",
+    "gine --encoder linear --batches clusters:7,3",
     "sgc",
     "appnp --hops 3",
     "jknet",
@@ -124,6 +128,17 @@ static const struct sl_fixture fixtures[] = {
      .self_loops = true,
      .form = SL_FEATURES_CSR,
      .seed = 72},
+    {.name = "edge features, the last one",
+     .vertices = 61,
+     .features = 9,
+     .classes = 5,
+     .degree = 2.5,
+     .directed = true,
+     .self_loops = true,
+     .isolated = 3,
+     .edge_features = 3,
+     .form = SL_FEATURES_DENSE,
+     .seed = 73},
 };
 
 /* Numbers of all layers. */
@@ -187,6 +202,8 @@ static int train(const struct checking *k, struct sl_runtime *rt, const char *wa
     rt->stages = sl_config_stages(&config);
     const struct sl_assembly how = sl_batches_whole(&config);
     int code = sl_source_of(k->data, &source);
+    if (!code)
+        code = sl_edges_settle(&config, &source);
     if (!code)
         code = sl_operands_order(rt, &source, &how);
     if (!code)
@@ -291,7 +308,8 @@ int main(int argc, char **argv)
         data[f] = sl_fixture_open(&fixtures[f]);
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
         for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
-            k.data = &data[(l + m) % FIXTURES];
+            const bool edges = strstr(models[m], "edge") || strstr(models[m], "gine");
+            k.data = &data[edges ? FIXTURES - 1 : (l + m) % (FIXTURES - 1)];
             snprintf(k.options, sizeof k.options, "--dropout 0.3 --layers %d --model %s", layers[l],
                      models[m]);
             check_model(&k, &number, all, argc > 2 ? argv[2] : NULL);

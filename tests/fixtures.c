@@ -262,6 +262,17 @@ static void make_labels(const struct sl_fixture *f, uint64_t *state, struct sl_d
     free(split);
 }
 
+/* Features of edges, from -1 to 1. */
+static void make_edge_features(const struct sl_fixture *f, uint64_t *state, struct sl_dataset *data)
+{
+    const int64_t count = data->adjacency.indptr[data->vertices] * f->edge_features;
+    float *edge = f->edge_features ? array(count, sizeof *edge) : NULL;
+    for (int64_t i = 0; edge && i < count; i++)
+        edge[i] = (float)random_below(state, 129) / 64.0f - 1.0f;
+    data->edge = edge;
+    data->edge_features = f->edge_features;
+}
+
 struct sl_dataset sl_fixture_open(const struct sl_fixture *fixture)
 {
     const int64_t n = fixture->vertices;
@@ -274,12 +285,13 @@ struct sl_dataset sl_fixture_open(const struct sl_fixture *fixture)
         .features = fixture->form == SL_FEATURES_IDENTITY ? n : fixture->features,
         .classes = fixture->classes,
         .adjacency = compress(n, n, adjacency, fixture->weighted),
-        .symmetric = is_symmetric(n, adjacency),
+        .symmetric = is_symmetric(n, adjacency) && fixture->edge_features == 0,
         .feature_form = fixture->form,
     };
     free(adjacency);
     make_features(fixture, &state, &data);
     make_labels(fixture, &state, &data);
+    make_edge_features(fixture, &state, &data);
     return data;
 }
 
@@ -296,6 +308,7 @@ void sl_fixture_close(struct sl_dataset *data)
     csr_free(&data->features_csr);
     free((void *)data->features_dense);
     free((void *)data->labels);
+    free((void *)data->edge);
     free((void *)data->train.ids);
     free((void *)data->val.ids);
     free((void *)data->test.ids);

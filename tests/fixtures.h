@@ -11,9 +11,10 @@ struct sl_fixture {
     int64_t vertices, features, classes; /* features: ignored for identity */
     double degree;                       /* neighbours per vertex, on average */
     bool directed;                       /* A need not equal its transpose */
-    bool weighted;    /* weights k/8, k = 1 … 16: exact in float; else all 1, none stored */
-    bool self_loops;  /* about every third vertex has one */
-    int64_t isolated; /* so many vertices have no edge at all, not even to themselves */
+    bool weighted;         /* weights k/8, k = 1 … 16: exact in float; else all 1, none stored */
+    bool self_loops;       /* about every third vertex has one */
+    int64_t isolated;      /* so many vertices have no edge at all, not even to themselves */
+    int64_t edge_features; /* features of each entry; 0: none */
     enum sl_feature_form form;
     bool unit_features;    /* CSR: all stored features are 1, none stored */
     bool unlabelled_train; /* training vertices may have label -1 */

@@ -66,7 +66,7 @@ fi
 on_gpu() { # PROGRAM
     SL_TEST_DEVICE=cuda SOFTWARE_GPU_COUNT=1 timeout --foreground 1200 "${top_builddir:-.}/tests/$1"
 }
-for program in test_tasks test_tasks_norm test_tasks_rows test_tasks_training test_tasks_units test_batches; do
+for program in test_tasks test_tasks_attention test_tasks_norm test_tasks_rows test_tasks_training test_tasks_units test_batches; do
     check "$program" on_gpu $program
 done
 

@@ -176,6 +176,7 @@ struct sl_operand sl_operand_packed(const struct sl_sparse *a, int span)
         .nnz = a->row_ptr[a->blocks * a->rows],
         .block_cols = a->block_cols,
         .has_values = a->value,
+        .edge_features = a->edge_features,
     };
     const size_t bytes = sl_sparse_bytes(&shape), nnz = (size_t)shape.nnz;
     void *contents = calloc(1, bytes);
@@ -188,6 +189,8 @@ struct sl_operand sl_operand_packed(const struct sl_sparse *a, int span)
     memcpy((void *)view.col, a->col, nnz * (a->narrow ? sizeof(uint16_t) : sizeof(uint32_t)));
     if (a->value)
         memcpy((void *)view.value, a->value, nnz * sizeof *a->value);
+    if (a->edge)
+        memcpy((void *)view.edge, a->edge, nnz * (size_t)a->edge_features * sizeof *a->edge);
     struct sl_operand o = sl_operand_over(contents, 1, (int64_t)bytes, (int64_t)bytes, 1);
     o.sparse.shape = shape;
     o.sparse.span = span;

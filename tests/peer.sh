@@ -55,6 +55,12 @@ a |= np.diag(random.random(n) < 0.3)
 a[7] = a[:, 7] = a[9] = a[:, 11] = False
 x = np.where(random.random((n, f)) < 0.5, random.normal(size=(n, f)), 0).astype(np.float32)
 x[5] = 0
+# loops would tell Starling's A + I from PyG's, which has one loop of each vertex
+b = random.random((n, n)) < 0.1
+np.fill_diagonal(b, False)
+b[9] = False
+write("edges", b, {"features": random.normal(size=(n, f)).astype(np.float32),
+                   "edge_features": random.normal(size=(b.sum(), 4)).astype(np.float32)}, {})
 write("full", a, {"weights": random.choice([0.3, 1, 3], a.sum()).astype(np.float32),
                   "features_indptr": np.append(0, (x != 0).sum(1).cumsum()),
                   "features_indices": np.nonzero(x)[1].astype(np.int32),
@@ -194,6 +200,12 @@ for model in "gatv2 --heads 3 --out-heads 3 --layers 3" "gatv2 --heads 1 --layer
     "transformer --heads 3 --layers 3" "transformer --heads 1 --layers 1" \
     "transformer --heads 2 --layers 2 --no-bias"; do
     both_ways "$T/plain" --model $model --hidden 5
+done
+for model in "gat --heads 3 --out-heads 3 --layers 3" "gat --heads 1 --layers 1 --no-bias" \
+    "gatv2 --heads 3 --out-heads 3 --layers 3" "gatv2 --heads 1 --layers 1 --no-bias" \
+    "transformer --heads 3 --layers 3" "transformer --heads 1 --layers 1 --no-bias" "gine --encoder none --layers 3" \
+    "gine --encoder none --layers 1"; do
+    both_ways "$T/edges" --model $model --hidden 5
 done
 both_ways "$T/full" --model gcn --layers 1 --normalize-features l2
 both_ways "$T/plain" --model sage --layers 4 --normalize-features l1

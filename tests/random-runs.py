@@ -49,6 +49,9 @@ def write_graph(path, kind, n, r):
     if "weighted" in kind:
         weights = [1 + (v + u) % 7 / 4 if "directed" not in kind else r.choice((0.25, 1, 2.5)) for v in range(n) for u in rows[v]]
         write_npy(f"{path}/weights.npy", "f4", [len(weights)], weights)
+    if "edged" in kind:
+        width, entries = r.choice((1, 3, 6)), sum(map(len, rows))
+        write_npy(f"{path}/edge_features.npy", "f4", [entries, width], [r.gauss(0, 1) for _ in range(entries * width)])
     if "classes" in kind:
         write_npy(f"{path}/labels.npy", "i4", [n], [v if v < classes else r.randrange(-1, classes) for v in range(n)])
     else:
@@ -71,7 +74,8 @@ def draw_graph(r, starling, folder):
                           "rmat --scale 8 --edge-factor 4", "rmat --scale 6 --no-symmetric --edge-factor 3 --classes 3")).split()
         path = f"{folder}/{'-'.join(word.strip('-') for word in words)}-{seed}"
     else:
-        kind = [w for w, chance in (("directed", 0.4), ("weighted", 0.4), ("isolated", 0.4), ("star", 0.15)) if r.random() < chance]
+        kind = [w for w, chance in (("directed", 0.4), ("weighted", 0.4), ("isolated", 0.4), ("star", 0.15), ("edged", 0.5)) if r.random() < chance]
+        kind = [w for w in kind if w != "edged" or "weighted" not in kind]
         kind += [r.choice(("classes", "classes", "multilabel", "numbers")), r.choice(("dense", "dense", "words", "identity"))]
         path = f"{folder}/{'-'.join(kind)}-{n}-{seed}"
     if words and not os.path.isdir(path):
@@ -84,7 +88,7 @@ def draw_graph(r, starling, folder):
 MODELS = ("gcn", "gcn", "gcn", "gcn --norm row", "sage", "sage", "sage --aggregator gcn", "sage --aggregator sum",
           "sage --aggregator max", "sage --aggregator min", "gat --heads 2", "gat --heads 2", "gat --heads 4 --out-heads 2", "gatv2 --heads 2",
           "gatv2 --heads 3 --out-heads 2", "transformer --heads 2", "transformer --heads 4 --residual none", "resgcn",
-          "resgcn --block-norm batch", "gin", "sgc --hops 2", "appnp --hops 3", "jknet")
+          "resgcn --block-norm batch", "gin", "gine", "gine", "sgc --hops 2", "appnp --hops 3", "jknet")
 ANY = ((0.3, "--input-dropout 0"), (0.2, "--no-bias"), (0.2, "--clip-norm 0.1"), (0.2, "--no-cache-aggregate"), (0.1, "--schedule cosine"),
        (0.4, "--product-order gemm", "--product-order spmm"), (0.2, "--feature-form csr", "--feature-form dense"),
        (0.2, "--normalize-features l1", "--normalize-features l2"), (0.2, "--weight-decay-all"), (0.3, "--balance rows"),
@@ -104,27 +108,28 @@ def draw_blocks(r, model):
     """Draw what stands before, in and after the layers of a model."""
     name = model.split()[0]
     heads = name in ("gat", "gatv2", "transformer")
-    if not heads and name not in ("gcn", "sage", "gin", "jknet") or r.random() < 0.3:
+    if not heads and name not in ("gcn", "sage", "gin", "gine", "jknet") or r.random() < 0.3:
         return []
-    o = maybe(r, 0.3, "--encoder linear") + maybe(r, 0.3, "--activation elu", "--activation relu")
+    o = maybe(r, 0.3, "--encoder none" if name == "gine" else "--encoder linear") + maybe(r, 0.3, "--activation elu", "--activation relu")
     o += maybe(r, 0.4, "--norm-layers row", "--norm-layers batch")
     if (heads or name in ("gcn", "sage")) and "--out-heads" not in model:
         o += maybe(r, 0.3, "--classifier linear") + maybe(r, 0.3, "--jump concat", "--jump sum")
     linear = name in ("gcn", "jknet") or heads and "--out-heads" not in model
-    if name != "gin" and "--residual" not in model:
+    if name not in ("gin", "gine") and "--residual" not in model:
         o += maybe(r, 0.4, "--residual identity", *(["--residual linear"] if linear else []))
     return o
 
 
 def draw_training(r, graph):
     """Draw options that one rank has, too: the model and the training."""
-    model, kind = r.choice(MODELS), r.random()
+    model, kind = r.choice([m for m in MODELS if m != "gine" or "edged" in graph]), r.random()
     o = f"--model {model} --hidden {r.choice((4, 7, 16))} --layers {r.choice('1223334')} --seed {r.randrange(1000)}".split()
     o += f"--epochs {EPOCHS} --eval-every 2 --patience 0 --dropout {r.choice((0, 0.3, 0.5))} --tiles {r.choice('1235679')}".split()
     # Adam divides a gradient by its size: where bfloat16 rounds a small one to the other sign, a weight goes the other way.
     # So it is where a norm of the columns of a sub-model's one unit takes out what a weight does.
-    narrow, blocks = "gat" not in model and r.random() < 0.2, draw_blocks(r, model)
+    narrow, blocks = "gat" not in model and model != "gine" and r.random() < 0.2, draw_blocks(r, model)
     alone = "batch" in blocks and 0.25 <= kind < 0.45
+    o += maybe(r, 0.2, "--edge-features none") if "edged" in graph and "gat" in model else []
     o += f"--optimizer {'sgd --precision bf16' if narrow else 'sgd' if alone else r.choice(('sgd', 'adam', 'adamw'))}".split()
     o += [word for chance, *choices in ANY for word in maybe(r, chance, *choices)] + blocks
     if "numbers" not in graph:

@@ -19,6 +19,13 @@ EPOCHS, LEARNING_RATE, STEP, CHANGE, TOLERANCE, LEAST = 15, 0.1, 1e-3, 1e-4, 5e-
 SPARSE_MODELS = ("gcn --tiles 9", "sage --tiles 9", "gat --tiles 9 --heads 2 --hidden 4", "gatv2 --tiles 20 --heads 2 --hidden 4 --feature-form csr --order none --lr 1",
                  "transformer --tiles 20 --heads 2 --hidden 4 --feature-form csr --order none")
 FEATURES = 6
+# Edges with features, some one-way.
+EDGE_MODELS = ("gat --heads 3 --hidden 5", "gat --heads 2 --hidden 4 --out-heads 3 --layers 3 --tiles 9", "gat --heads 2 --hidden 4 --residual linear --classifier linear",
+               "gine --hidden 8 --lr 1e-3", "gine --hidden 8 --layers 3 --encoder none --lr 1e-3 --tiles 9", "gine --hidden 8 --norm-layers row --no-bias --lr 1e-2",
+               "gatv2 --heads 3 --hidden 5", "gatv2 --heads 2 --hidden 4 --out-heads 3 --layers 3 --tiles 9", "gatv2 --heads 2 --hidden 6 --residual linear --classifier linear",
+               "transformer --heads 3 --hidden 5", "transformer --heads 2 --hidden 4 --layers 3 --tiles 9 --norm-layers row",
+               "transformer --heads 2 --hidden 8 --residual none --jump sum")
+EDGE_FEATURES = 3
 
 
 def run(*command):
@@ -82,8 +89,9 @@ def check(starling, dataset, folder, model):
     print(f"{model}: {seen} gradients, off by {worst:.1e} at most")
 
 
-def write_array(path, kind, numbers):
-    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({len(numbers)},)}}"
+def write_array(path, kind, numbers, columns=0):
+    shape = f"({len(numbers) // columns}, {columns})" if columns else f"({len(numbers)},)"
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}"
     text += " " * (-(len(text) + 11) % 64) + "\n"
     code = {"<f4": "f", "<i4": "i", "<i8": "q"}[kind]
     with open(path, "wb") as file:
@@ -106,11 +114,34 @@ def make_sparse(dataset, to):
         json.dump(meta, file)
 
 
+def read_array(path, code):
+    with open(path, "rb") as file:
+        file.seek(8)
+        file.seek(10 + struct.unpack("<H", file.read(2))[0])
+        return array.array(code, file.read())
+
+
+def make_edges(dataset, to):
+    """Every fifth entry is left out; the others get features."""
+    shutil.copytree(dataset, to)
+    indptr, indices = read_array(os.path.join(to, "indptr.npy"), "q"), read_array(os.path.join(to, "indices.npy"), "i")
+    rows = [[c for e, c in enumerate(indices[begin:end], begin) if e % 5] for begin, end in zip(indptr, indptr[1:])]
+    flat = [c for row in rows for c in row]
+    write_array(os.path.join(to, "indptr.npy"), "<i8", [0, *itertools.accumulate(map(len, rows))])
+    write_array(os.path.join(to, "indices.npy"), "<i4", flat)
+    write_array(os.path.join(to, "edge_features.npy"), "<f4", [math.sin(1.7 * i * i) for i in range(EDGE_FEATURES * len(flat))], EDGE_FEATURES)
+    with open(os.path.join(to, "meta.json")) as file:
+        meta = json.load(file)
+    with open(os.path.join(to, "meta.json"), "w") as file:
+        json.dump({key: meta[key] for key in ("features", "classes", "name")}, file)
+
+
 def main(starling, folder):
-    dense, sparse = os.path.join(folder, "dense"), os.path.join(folder, "sparse")
+    dense, sparse, edges = (os.path.join(folder, name) for name in ("dense", "sparse", "edges"))
     run(starling, "generate", "community", dense, "--vertices", "60", "--features", "12", "--classes", "3", "--seed", "4", "--quiet")
     make_sparse(dense, sparse)
-    for dataset, models in ((dense, MODELS), (sparse, SPARSE_MODELS)):
+    make_edges(dense, edges)
+    for dataset, models in ((dense, MODELS), (sparse, SPARSE_MODELS), (edges, EDGE_MODELS)):
         for model in models:
             check(starling, dataset, folder, model)
 

@@ -6,6 +6,8 @@
  *
  *     e = LeakyReLU(s(row) + t(column))     alpha = w e^e / Σ w e^e     Z = Σ alpha μ P(column)
  *
+ * Entries may have features f, and then e = LeakyReLU(s(row) + t(column) + f·EDGE).
+ *
  * Gradients are central differences of Σ G·Z. Logits before LeakyReLU are odd multiples of 1/128:
  * exact in float, and never near the kink.
  *
@@ -39,7 +41,10 @@ struct problem {
     uint32_t *to, *from;         // (rows), (cols): vertices
     struct sl_entry *entry;      // (entries)
     int64_t entries;
-    double *p, *t, *s; // (cols, H·F), (cols, H), (rows, H)
+    double *p, *t, *s;      // (cols, H·F), (cols, H), (rows, H)
+    int64_t features;       /* of an entry; 0: none */
+    struct sl_guarded edge; // (features, H)
+    double *v;              // (features, H): the same
 };
 
 /* Results of the paper's formulas. */
@@ -48,6 +53,11 @@ struct naive {
     double *log_sum;                      // (rows, H)
     double *z, *z_size;                   // (rows, H·F): and the sum of its terms' sizes
 };
+
+static struct sl_floats_at floats(const struct sl_guarded *m, int64_t r)
+{
+    return (struct sl_floats_at){sl_element(m, r, 0), m->ld};
+}
 
 /* ---- Problems ---- */
 
@@ -136,6 +146,47 @@ static struct problem make_problem(int64_t rows, int64_t cols, int32_t heads, in
     return p;
 }
 
+/* Return feature f of the entry in a row and a column of A: -2 … 2. */
+static double feature_of(int64_t row, int64_t col, int64_t f)
+{
+    return (double)((row * 7 + col * 11 + f * 5 + row * col + f * col) % 5 - 2);
+}
+
+/* Give the entries features; EDGE has multiples of 1/64. */
+static struct problem with_features(struct problem p, int64_t features)
+{
+    const int64_t heads = p.attention.heads;
+    p.features = features;
+    p.size += (double)features;
+    p.edge = sl_guarded_empty(features, heads, sl_other_layout(p.g.layout), NAN);
+    p.v = sl_doubles(features * heads);
+    for (int64_t i = 0; i < features * heads; i++) {
+        p.v[i] = (double)(sl_random_below(33) - 16) / 64.0;
+        *sl_element(&p.edge, i / heads, i % heads) = (float)p.v[i];
+    }
+    return p;
+}
+
+/* Give the entries of a tile of A, or of Aᵀ, their features. Row 0 and column 0 of the tile are
+ * those of the matrix at `row` and `col`. */
+static struct sl_guarded give_features(const struct problem *p, int64_t row, int64_t col,
+                                       bool transposed, struct sl_guarded_sparse *a)
+{
+    int64_t count;
+    struct sl_entry *entry = sl_sparse_entries(&a->view, &count);
+    struct sl_guarded features = sl_guarded_empty(count, p->features, SL_EDGE, NAN);
+    for (int64_t e = 0; e < count; e++)
+        for (int64_t f = 0; f < p->features; f++) {
+            const int64_t r = row + entry[e].row, c = col + entry[e].col;
+            *sl_element(&features, e, f) =
+                (float)feature_of(transposed ? c : r, transposed ? r : c, f);
+        }
+    a->view.edge_features = p->features;
+    a->view.edge = features.at;
+    free(entry);
+    return features;
+}
+
 static void free_problem(struct problem *p)
 {
     sl_guarded_sparse_free(&p->a);
@@ -148,14 +199,19 @@ static void free_problem(struct problem *p)
     free(p->p);
     free(p->t);
     free(p->s);
+    if (p->features)
+        sl_guarded_free(&p->edge);
+    free(p->v);
 }
 
 static const char *name_of(const struct problem *p, const char *what)
 {
     static char name[160];
-    snprintf(name, sizeof name, "%s: %lldx%lld, %d heads of %lld, logits of %g, %s%s", what,
+    snprintf(name, sizeof name,
+             "%s: %lldx%lld, %d heads of %lld, %lld features, logits of %g, %s%s", what,
              (long long)p->rows, (long long)p->cols, p->attention.heads,
-             (long long)p->attention.width, p->size, p->a.view.value ? "weighted" : "unweighted",
+             (long long)p->attention.width, (long long)p->features, p->size,
+             p->a.view.value ? "weighted" : "unweighted",
              p->attention.drop.threshold ? ", dropout" : "");
     return name;
 }
@@ -179,7 +235,9 @@ static void naive_head(const struct problem *p, int64_t h, struct naive *n)
         most[r] = -INFINITY;
     for (int64_t e = 0; e < p->entries; e++) {
         const int64_t r = p->entry[e].row, c = p->entry[e].col, k = e * heads + h;
-        const double x = p->s[r * heads + h] + p->t[c * heads + h];
+        double x = p->s[r * heads + h] + p->t[c * heads + h];
+        for (int64_t f = 0; f < p->features; f++)
+            x += feature_of(r, c, f) * p->v[f * heads + h];
         n->slope[k] = x > 0.0 ? 1.0 : (double)p->attention.slope;
         n->logit[k] = x > 0.0 ? x : (double)p->attention.slope * x;
         n->mask[k] = p->attention.drop.threshold
@@ -246,20 +304,22 @@ static double relative(const struct problem *p)
 
 /* ---- States ---- */
 
-static struct sl_floats_at floats(const struct sl_guarded *m, int64_t r)
-{
-    return (struct sl_floats_at){sl_element(m, r, 0), m->ld};
-}
-
 /* The entries of columns [first, last). */
 static void meet(const struct problem *p, int64_t first, int64_t last, int64_t block_cols,
                  bool wide, bool accumulate, struct sl_guarded *state)
 {
     struct sl_guarded_sparse a = sl_guarded_sparse_cut(&p->a.view, first, last, block_cols, wide);
+    struct sl_guarded features = {0};
+    if (p->features)
+        features = give_features(p, 0, first, false, &a);
     const struct sl_floats_at projected = floats(&p->projected, first),
-                              scores = floats(&p->scores, 0), to = floats(state, 0);
-    sl_kernel_attention(&p->attention, &a.view, &projected, &scores, accumulate, &to);
+                              scores = floats(&p->scores, 0), edge = floats(&p->edge, 0),
+                              to = floats(state, 0);
+    sl_kernel_attention(&p->attention, &a.view, &projected, &scores, p->features ? &edge : NULL,
+                        accumulate, &to);
     sl_guarded_sparse_free(&a);
+    if (p->features)
+        sl_guarded_free(&features);
 }
 
 static struct sl_guarded empty_state(const struct problem *p, enum sl_layout layout)
@@ -418,13 +478,13 @@ static double value_of(const struct problem *p, int64_t h)
 }
 
 /* Some elements of a matrix (rows, heads · width) of the naive problem against the columns of BACK
- * from `column` on. */
+ * from `column` on, which began with `begin`. */
 static void check_differences(const struct problem *p, const char *what, double *matrix,
-                              int64_t rows, int64_t width, int64_t column,
+                              int64_t rows, int64_t width, int64_t column, double begin,
                               const struct sl_guarded *back)
 {
     const int64_t cols = p->attention.heads * width, count = rows * cols;
-    const double bound = relative(p) * (p->size > 100.0 ? 4.0 : 1.0);
+    const double bound = relative(p) * (p->size > 100.0 || matrix == p->v ? 4.0 : 1.0);
     for (int64_t i = 0; i < count && i < DIFFERENCES; i++) {
         const int64_t at = count <= DIFFERENCES ? i : sl_random_below(count), h = at % cols / width;
         const double before = matrix[at];
@@ -433,7 +493,7 @@ static void check_differences(const struct problem *p, const char *what, double 
         matrix[at] = before - STEP;
         const double below = value_of(p, h);
         matrix[at] = before;
-        const double want = (above - below) / (2.0 * STEP);
+        const double want = begin + (above - below) / (2.0 * STEP);
         /* a difference has its own error, of the step and of cancellation in the sum */
         expect_close(p, what, at / cols, at % cols,
                      (double)*sl_element(back, at / cols, column + at % cols), want,
@@ -442,7 +502,32 @@ static void check_differences(const struct problem *p, const char *what, double 
     }
 }
 
-/* The walk back in two tiles of rows; ds from rows alone. */
+/* The walk back over rows [first, last) of A. */
+static void meet_back(const struct problem *p, const struct sl_guarded_sparse *whole, int64_t first,
+                      int64_t last, int64_t block_cols, const struct sl_guarded *gradient,
+                      const struct sl_guarded *back, bool edge_accumulate,
+                      const struct sl_guarded *edge_back)
+{
+    const bool accumulate = first > 0, has_edges = p->features > 0;
+    struct sl_guarded_sparse at =
+        sl_guarded_sparse_cut(&whole->view, first, last, block_cols, accumulate);
+    struct sl_guarded features = {0};
+    if (has_edges)
+        features = give_features(p, 0, first, true, &at);
+    const struct sl_floats_at from = floats(gradient, first), scores = floats(&p->scores, first),
+                              projected = floats(&p->projected, 0), edge = floats(&p->edge, 0),
+                              to = floats(back, 0), edge_to = floats(edge_back, 0);
+    sl_kernel_attention_back(&p->attention, &at.view, &from, &scores, &projected,
+                             has_edges ? &edge : NULL, accumulate, &to, edge_accumulate,
+                             has_edges ? &edge_to : NULL);
+    sl_guarded_sparse_free(&at);
+    if (has_edges)
+        sl_guarded_free(&features);
+}
+
+/* The walk back in two tiles of rows; ds from rows alone. With small blocks, EDGE_BACK begins
+ * with 1.
+ */
 static void check_gradient_in(const struct problem *p, const struct sl_guarded *state,
                               int64_t block_cols)
 {
@@ -453,23 +538,20 @@ static void check_gradient_in(const struct problem *p, const struct sl_guarded *
                                               SL_EDGE, SL_CANARY),
                       own = sl_guarded_empty(p->rows, sl_attention_projected(&p->attention),
                                              SL_PADDED, SL_CANARY);
+    struct sl_guarded edge_back = sl_guarded_empty(p->features, heads, p->g.layout, SL_CANARY);
+    const bool begun = block_cols > 0;
     struct sl_guarded_sparse whole = sl_guarded_sparse_transpose(&p->a.view, 0);
     const struct sl_rows g = sl_rows_of(&p->g);
     const struct sl_floats_at closed = floats(state, 0), to = floats(&gradient, 0),
-                              projected = floats(&p->projected, 0), sum = floats(&back, 0),
                               rows = floats(&own, 0);
     sl_kernel_attention_gradient(&p->attention, p->rows, p->all, &g, &closed, &to);
     sl_expect_padding_kept(name_of(p, "gradient"), &gradient);
-    for (int part = 0; part < 2; part++) {
-        const int64_t first = part ? p->rows / 2 : 0, last = part ? p->rows : p->rows / 2;
-        struct sl_guarded_sparse at =
-            sl_guarded_sparse_cut(&whole.view, first, last, block_cols, part);
-        const struct sl_floats_at from = floats(&gradient, first),
-                                  scores = floats(&p->scores, first);
-        sl_kernel_attention_back(&p->attention, &at.view, &from, &scores, &projected, part, &sum);
-        sl_guarded_sparse_free(&at);
-    }
+    for (int64_t i = 0; begun && i < p->features * heads; i++)
+        *sl_element(&edge_back, i / heads, i % heads) = 1.0f;
+    meet_back(p, &whole, 0, p->rows / 2, block_cols, &gradient, &back, begun, &edge_back);
+    meet_back(p, &whole, p->rows / 2, p->rows, block_cols, &gradient, &back, true, &edge_back);
     sl_expect_padding_kept(name_of(p, "back"), &back);
+    sl_expect_padding_kept(name_of(p, "EDGE_BACK"), &edge_back);
     for (int64_t c = 0; c < p->cols; c++)
         for (int64_t h = 0; h < heads; h++)
             assert_true(*sl_element(&back, c, p->all + heads + h) == 0.0f);
@@ -478,12 +560,15 @@ static void check_gradient_in(const struct problem *p, const struct sl_guarded *
             *sl_element(&own, r, k) = 0.0f;
     sl_kernel_attention_own(&p->attention, p->rows, &to, &closed, &rows);
     sl_expect_padding_kept(name_of(p, "own"), &own);
-    check_differences(p, "dP", p->p, p->cols, p->attention.width, 0, &back);
-    check_differences(p, "dt", p->t, p->cols, 1, p->all, &back);
-    check_differences(p, "ds", p->s, p->rows, 1, p->all + heads, &own);
+    check_differences(p, "dP", p->p, p->cols, p->attention.width, 0, 0.0, &back);
+    check_differences(p, "dt", p->t, p->cols, 1, p->all, 0.0, &back);
+    check_differences(p, "ds", p->s, p->rows, 1, p->all + heads, 0.0, &own);
+    if (p->features)
+        check_differences(p, "EDGE_BACK", p->v, p->features, 1, 0, begun, &edge_back);
     sl_guarded_free(&gradient);
     sl_guarded_free(&back);
     sl_guarded_free(&own);
+    sl_guarded_free(&edge_back);
     sl_guarded_sparse_free(&whole);
 }
 
@@ -568,6 +653,61 @@ static void test_gradient(void **state)
 {
     (void)state;
     each_option(check_gradient);
+}
+
+/* Every number of features with every number of heads. */
+static void test_features(void **state)
+{
+    static const int64_t features[] = {1, 3, 8, 17}, degrees[] = {1, 65, 130};
+    static const int32_t heads[] = {1, 3, 8, 13};
+    int turn = 0;
+    (void)state;
+    for (size_t f = 0; f < SL_COUNT(features); f++)
+        for (size_t h = 0; h < SL_COUNT(heads); h++)
+            for (int i = 0; i < 3; i++, turn++) {
+                checking *const check[] = {check_forward, check_merge, check_gradient};
+                const int64_t width = head_widths[(size_t)turn % SL_COUNT(head_widths)];
+                for (int c = 0; c < 3; c++)
+                    check_problem(with_features(make_problem(9, degrees[i], heads[h], width, 0.0,
+                                                             turn % 2 ? 0.4 : 0.0,
+                                                             (enum sl_layout)(turn % SL_LAYOUTS)),
+                                                features[f]),
+                                  check[c]);
+            }
+    check_problem(with_features(make_problem(9, 130, 8, 8, 0.0, 0.4, SL_EDGE), 8), check_gradient);
+    check_problem(with_features(make_problem(5, 40, 2, 4, 0.0, 0.0, SL_EDGE), SL_EDGE_FEATURES),
+                  check_gradient);
+    check_problem(with_features(make_problem(5, 40, SL_ATTENTION_HEADS, 2, 0.0, 0.3, SL_LOOSE), 3),
+                  check_gradient);
+    check_problem(with_features(make_problem(2, 3, 3, 5, 0.0, 0.0, SL_TIGHT), 3), check_gradient);
+}
+
+/* Without entries, EDGE_BACK is 0. */
+static void test_features_of_none(void **state)
+{
+    const struct sl_attention attention = {.heads = 3, .width = 5, .slope = 0.2f};
+    const uint32_t row_ptr[] = {0, 0, 0};
+    const struct sl_sparse at = {
+        .rows = 2, .cols = 1, .block_cols = 1, .blocks = 1, .row_ptr = row_ptr, .edge_features = 4};
+    struct sl_guarded empty = sl_guarded_empty(2, 40, SL_EDGE, NAN),
+                      back = sl_guarded_empty(2, 21, SL_EDGE, SL_CANARY),
+                      edge_back = sl_guarded_empty(4, 3, SL_LOOSE, SL_CANARY);
+    const struct sl_floats_at any = floats(&empty, 0), to = floats(&back, 0),
+                              edge_to = floats(&edge_back, 0);
+    (void)state;
+    for (int level = 0; sl_next_level(&level);) {
+        sl_kernel_attention_back(&attention, &at, &any, &any, &any, &any, false, &to, false,
+                                 &edge_to);
+        double *zero = sl_doubles(2 * 21);
+        sl_expect("back of no entries", &back, zero, NULL);
+        sl_expect("EDGE_BACK of no entries", &edge_back, zero, NULL);
+        free(zero);
+        for (int64_t i = 0; i < 12; i++)
+            *sl_element(&edge_back, i / 3, i % 3) = NAN;
+    }
+    sl_guarded_free(&empty);
+    sl_guarded_free(&back);
+    sl_guarded_free(&edge_back);
 }
 
 /* ---- Dropout ---- */
@@ -738,22 +878,30 @@ static void check_own(int64_t rows, int32_t heads, int64_t width, enum sl_layout
 
 /* ---- Parameters ---- */
 
-/* Σ G·[W | W·a_src | W·a_dst] + the bias, in double. */
-static double product_of_weights(const struct sl_attention *attention, int64_t in, int64_t out,
-                                 bool bias, const struct sl_guarded *g, const double *theta)
+/* Σ G·[W | W·a_src | W·a_dst] + Σ dEDGE·(W_e·a_edge) + the bias, in double. */
+static double product_of_weights(const struct sl_attention *attention,
+                                 const struct sl_attention_shape *shape, const struct sl_guarded *g,
+                                 const double *theta)
 {
-    const int64_t all = sl_attention_all(attention);
+    const int64_t all = sl_attention_all(attention), in = shape->in,
+                  vectors = in + shape->edge_features,
+                  bias = vectors + (shape->edge_features ? 3 : 2);
     double sum = 0.0;
     for (int64_t i = 0; i < in; i++)
         for (int64_t k = 0; k < all; k++) {
             const int64_t h = k / attention->width;
-            sum += theta[i * all + k] * ((double)*sl_element(g, i, k) +
-                                         (double)*sl_element(g, i, all + h) * theta[in * all + k] +
-                                         (double)*sl_element(g, i, all + attention->heads + h) *
-                                             theta[(in + 1) * all + k]);
+            sum += theta[i * all + k] *
+                   ((double)*sl_element(g, i, k) +
+                    (double)*sl_element(g, i, all + h) * theta[vectors * all + k] +
+                    (double)*sl_element(g, i, all + attention->heads + h) *
+                        theta[(vectors + 1) * all + k]);
         }
-    for (int64_t j = 0; bias && j < out; j++)
-        sum += (double)*sl_element(g, in, j) * theta[(in + 2) * all + j];
+    for (int64_t i = in; i < vectors; i++)
+        for (int64_t k = 0; k < all; k++)
+            sum += (double)*sl_element(g, i, k / attention->width) * theta[i * all + k] *
+                   theta[(vectors + 2) * all + k];
+    for (int64_t j = 0; shape->bias && j < shape->out; j++)
+        sum += (double)*sl_element(g, vectors, j) * theta[bias * all + j];
     return sum;
 }
 
@@ -794,29 +942,42 @@ static int64_t column_of(const struct sl_attention *whole, const struct sl_atten
     return sl_attention_all(whole) + v * whole->heads + attention->first_head + h;
 }
 
-/* Two parts give what the whole gives. Of sliced heads, only the first part has gradients of W·a.
- */
+/* Two parts give what the whole gives. Of sliced heads, only the first part has gradients of W·a
+ * and of EDGE. */
 static void check_parted_weights(const struct sl_attention *whole,
                                  const struct sl_attention_shape *all, bool sliced,
                                  const struct sl_guarded *parameters,
-                                 const struct sl_guarded *weights, const struct sl_guarded *g,
-                                 const double *slopes, const double *slack)
+                                 const struct sl_guarded *weights, const struct sl_guarded *edge,
+                                 const struct sl_guarded *g, const double *slopes,
+                                 const double *slack)
 {
     const int64_t cols = sl_attention_projected(whole) + (sliced ? 2 * whole->heads : 0);
     struct sl_guarded parted = sl_guarded_empty(all->in, cols, SL_EDGE, SL_CANARY),
                       gradient = sl_guarded_empty(g->rows, cols, SL_EDGE, SL_CANARY),
                       back =
-                          sl_guarded_empty(parameters->rows, parameters->cols, SL_EDGE, SL_CANARY);
+                          sl_guarded_empty(parameters->rows, parameters->cols, SL_EDGE, SL_CANARY),
+                      edges = sl_guarded_empty(edge->rows, edge->cols, SL_EDGE, SL_CANARY);
     const struct sl_floats_at from = floats(parameters, 0), to = floats(&parted, 0),
-                              given = floats(&gradient, 0), d = floats(&back, 0);
+                              given = floats(&gradient, 0), d = floats(&back, 0),
+                              edge_to = floats(&edges, 0);
     for (int p = 0; p < 2; p++) {
         struct sl_attention_shape shape;
         const struct sl_attention attention = part_of(whole, all, sliced, p, &shape);
         const int64_t own = sl_attention_projected(&attention), kept = sl_attention_all(&attention);
         sl_kernel_attention_weights(&attention, &shape, &from, &to);
+        sl_kernel_attention_edge(&attention, &shape, &from, &edge_to);
+        for (int64_t i = 0; i < all->edge_features; i++)
+            for (int64_t h = 0; h < attention.heads; h++) {
+                const int64_t whole_head = attention.first_head + h;
+                assert_true(*sl_element(&edges, i, h) == *sl_element(edge, i, whole_head));
+                *sl_element(&gradient, all->in + i, shape.at + h) =
+                    sliced && p ? 0.0f : *sl_element(g, all->in + i, whole_head);
+            }
         for (int64_t i = 0; i < g->rows; i++)
             for (int64_t j = 0; j < own; j++) {
-                const bool bias = i == all->in;
+                const bool bias = i == all->in + all->edge_features;
+                if (i >= all->in && !bias)
+                    continue;
                 const int64_t at =
                     bias ? shape.out_column + j : column_of(whole, &attention, &shape, j);
                 if (!bias)
@@ -831,24 +992,51 @@ static void check_parted_weights(const struct sl_attention *whole,
     sl_guarded_free(&parted);
     sl_guarded_free(&gradient);
     sl_guarded_free(&back);
+    sl_guarded_free(&edges);
 }
 
-static void check_weights(int64_t in, int32_t heads, int64_t width, enum sl_layout layout)
+/* EDGE = W_e·a_edge of each head. */
+static void check_edge(const struct sl_attention *attention, const struct sl_attention_shape *shape,
+                       const struct sl_guarded *parameters, struct sl_guarded *edge)
+{
+    const struct sl_floats_at from = floats(parameters, 0), to = floats(edge, 0);
+    double *want = sl_doubles(edge->rows * edge->cols),
+           *bound = sl_doubles(edge->rows * edge->cols);
+    for (int64_t f = 0; f < edge->rows; f++)
+        for (int64_t k = 0; k < shape->columns; k++) {
+            const int64_t at = f * edge->cols + k / attention->width,
+                          vector = shape->in + shape->edge_features + 2;
+            const double term = (double)*sl_element(parameters, shape->in + f, k) *
+                                (double)*sl_element(parameters, vector, k);
+            want[at] += term;
+            bound[at] += (double)(attention->width + 2) * SL_UNIT * fabs(term);
+        }
+    sl_kernel_attention_edge(attention, shape, &from, &to);
+    sl_expect("EDGE", edge, want, bound);
+    free(want);
+    free(bound);
+}
+
+static void check_weights(int64_t in, int64_t features, int32_t heads, int64_t width,
+                          enum sl_layout layout)
 {
     const struct sl_attention attention = {.heads = heads, .width = width};
-    const int64_t all = heads * width, cols = sl_attention_projected(&attention);
+    const int64_t all = heads * width, cols = sl_attention_projected(&attention),
+                  vectors = in + features, rows = vectors + (features ? 3 : 2);
     for (int option = 0; option < 4; option++) {
         const struct sl_attention_shape shape = {
             .in = in,
+            .edge_features = features,
             .columns = all,
             .bias = option & 2,
             .head_width = width,
             .out = option & 1 ? width : all,
         };
         struct sl_guarded parameters =
-                              sl_guarded_random(in + 2 + shape.bias, all, layout, NAN, SL_REALS),
+                              sl_guarded_random(rows + shape.bias, all, layout, NAN, SL_REALS),
                           weights = sl_guarded_empty(in, cols, sl_other_layout(layout), SL_CANARY),
-                          g = sl_guarded_random(in + shape.bias, cols, SL_EDGE, NAN, SL_REALS),
+                          edge = sl_guarded_empty(features, heads, layout, SL_CANARY),
+                          g = sl_guarded_random(vectors + shape.bias, cols, SL_EDGE, NAN, SL_REALS),
                           back = sl_guarded_empty(parameters.rows, all, sl_other_layout(layout),
                                                   SL_CANARY);
         const struct sl_floats_at from = floats(&parameters, 0), to = floats(&weights, 0),
@@ -863,30 +1051,31 @@ static void check_weights(int64_t in, int32_t heads, int64_t width, enum sl_layo
                 want[i * cols + k] = theta[i * all + k];
                 for (int v = 0; v < 2; v++) {
                     const int64_t at = i * cols + all + v * heads + k / width;
-                    const double term = theta[i * all + k] * theta[(in + v) * all + k];
+                    const double term = theta[i * all + k] * theta[(vectors + v) * all + k];
                     want[at] += term;
                     bound[at] += (double)(width + 2) * SL_UNIT * fabs(term);
                 }
             }
         sl_kernel_attention_weights(&attention, &shape, &from, &to);
         sl_expect("[W | W·a]", &weights, want, bound);
+        check_edge(&attention, &shape, &parameters, &edge);
         for (int64_t i = 0; i < parameters.rows * all; i++) { /* linear in each: exact */
             const double before = theta[i];
             theta[i] = before + 1.0;
-            slopes[i] = product_of_weights(&attention, in, shape.out, shape.bias, &g, theta);
+            slopes[i] = product_of_weights(&attention, &shape, &g, theta);
             theta[i] = before - 1.0;
-            slopes[i] -= product_of_weights(&attention, in, shape.out, shape.bias, &g, theta);
+            slopes[i] -= product_of_weights(&attention, &shape, &g, theta);
             theta[i] = before;
             slopes[i] /= 2.0;
-            slack[i] = (double)(in + 8) * SL_UNIT * (double)(in + 8) * 2.25;
+            slack[i] = (double)(vectors + 8) * SL_UNIT * (double)(vectors + 8) * 2.25;
         }
         sl_kernel_attention_weights_back(&attention, &shape, &from, &gradient, false, &d);
         sl_expect("d[W | W·a]", &back, slopes, slack);
         if (heads > 1 && shape.out == all)
-            check_parted_weights(&attention, &shape, false, &parameters, &weights, &g, slopes,
-                                 slack);
+            check_parted_weights(&attention, &shape, false, &parameters, &weights, &edge, &g,
+                                 slopes, slack);
         if (width > 1 && shape.out == width)
-            check_parted_weights(&attention, &shape, true, &parameters, &weights, &g, slopes,
+            check_parted_weights(&attention, &shape, true, &parameters, &weights, &edge, &g, slopes,
                                  slack);
         free(theta);
         free(want);
@@ -895,6 +1084,7 @@ static void check_weights(int64_t in, int32_t heads, int64_t width, enum sl_layo
         free(slack);
         sl_guarded_free(&parameters);
         sl_guarded_free(&weights);
+        sl_guarded_free(&edge);
         sl_guarded_free(&g);
         sl_guarded_free(&back);
     }
@@ -944,19 +1134,27 @@ static void test_weights(void **state)
     for (int level = 0; sl_next_level(&level);)
         for (size_t h = 0; h < SL_COUNT(head_counts); h++)
             for (size_t w = 0; w < SL_COUNT(head_widths); w++)
-                if (head_counts[h] * head_widths[w] < 60)
-                    check_weights(1 + 5 * (int64_t)(w % 2), head_counts[h], head_widths[w],
-                                  (enum sl_layout)((h + w) % SL_LAYOUTS));
+                for (int64_t features = 0; features < 5; features += 1 + (int64_t)w % 3)
+                    if (head_counts[h] * head_widths[w] < 60)
+                        check_weights(1 + 5 * (int64_t)(w % 2), features, head_counts[h],
+                                      head_widths[w], (enum sl_layout)((h + w) % SL_LAYOUTS));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward),       cmocka_unit_test(test_many_heads),
-        cmocka_unit_test(test_hub),           cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_gradient),      cmocka_unit_test(test_dropout_share),
-        cmocka_unit_test(test_scores),        cmocka_unit_test(test_output),
-        cmocka_unit_test(test_rows_gradient), cmocka_unit_test(test_own),
+        cmocka_unit_test(test_forward),
+        cmocka_unit_test(test_many_heads),
+        cmocka_unit_test(test_hub),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_features),
+        cmocka_unit_test(test_features_of_none),
+        cmocka_unit_test(test_dropout_share),
+        cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_output),
+        cmocka_unit_test(test_rows_gradient),
+        cmocka_unit_test(test_own),
         cmocka_unit_test(test_weights),
     };
     sl_random_seed(11);

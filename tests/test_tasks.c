@@ -13,6 +13,7 @@
 #include "codelets/expand.h"
 #include "codelets/features.h"
 #include "codelets/gemm.h"
+#include "codelets/gine.h"
 #include "codelets/max.h"
 #include "codelets/spmm.h"
 #include "tests/operands.h"
@@ -296,6 +297,81 @@ static void check_max_back(int64_t rows, int64_t width)
     }
 }
 
+/* A matrix whose entries have features (free: a.edge). */
+static struct sl_guarded_sparse some_features(int64_t rows, int64_t cols, int64_t features)
+{
+    struct sl_guarded_sparse s = some_sparse(rows, cols, true, false);
+    const int64_t count = s.view.row_ptr[s.view.blocks * rows] * features;
+    float *edge = calloc((size_t)count + 1, sizeof *edge);
+    assert_non_null(edge);
+    for (int64_t i = 0; i < count; i++)
+        edge[i] = sl_random_value(SL_REALS);
+    s.view.edge = edge;
+    s.view.edge_features = features;
+    return s;
+}
+
+static struct sl_floats_at copied_floats(const struct sl_operand *o)
+{
+    return (struct sl_floats_at){o->copy, o->tile.ld};
+}
+
+static void check_gine(int64_t rows, int64_t width)
+{
+    enum { INNER = 37, FEATURES = 3 };
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        struct sl_guarded_sparse s = some_features(rows, INNER, FEATURES);
+        struct sl_operand a = sl_operand_packed(&s.view, 1), x = sl_operand_reals(INNER, width),
+                          edge = sl_operand_reals(FEATURES + 1, width),
+                          out = accumulate ? sl_operand_reals(rows, width)
+                                           : sl_operand_blank(rows, width);
+        const struct sl_floats_at from = copied_floats(&x), map = copied_floats(&edge),
+                                  to = copied_floats(&out);
+        sl_submit_gine(&sl_running, &(struct sl_gine_tiles){.a = &a.sparse,
+                                                            .x = &x.tile,
+                                                            .edge = &edge.tile,
+                                                            .out = &out.tile,
+                                                            .accumulate = accumulate});
+        sl_kernel_gine(&s.view, width, &from, &map, accumulate, &to);
+        sl_settle("gine", &a, &x, &edge, &out, NULL);
+        free((void *)s.view.edge);
+        sl_guarded_sparse_free(&s);
+    }
+}
+
+static void check_gine_back(int64_t rows, int64_t width)
+{
+    enum { INNER = 37, FEATURES = 3 };
+    for (int option = 0; option < 8; option++) {
+        const bool accumulate = option & 1, edge_accumulate = option & 2, has_back = option & 4;
+        struct sl_guarded_sparse s = some_features(rows, INNER, FEATURES);
+        struct sl_operand at = sl_operand_packed(&s.view, 1), g = sl_operand_reals(INNER, width),
+                          x = sl_operand_reals(rows, width),
+                          edge = sl_operand_reals(FEATURES + 1, width),
+                          edge_back = edge_accumulate ? sl_operand_reals(FEATURES + 1, width)
+                                                      : sl_operand_blank(FEATURES + 1, width),
+                          back = accumulate || !has_back ? sl_operand_reals(rows, width)
+                                                         : sl_operand_blank(rows, width);
+        const struct sl_floats_at sent = copied_floats(&g), own = copied_floats(&x),
+                                  map = copied_floats(&edge), sums = copied_floats(&edge_back),
+                                  to = copied_floats(&back);
+        sl_submit_gine_back(&sl_running,
+                            &(struct sl_gine_back_tiles){.a = &at.sparse,
+                                                         .g = &g.tile,
+                                                         .x = &x.tile,
+                                                         .edge = &edge.tile,
+                                                         .edge_back = &edge_back.tile,
+                                                         .back = has_back ? &back.tile : NULL,
+                                                         .accumulate = accumulate,
+                                                         .edge_accumulate = edge_accumulate});
+        sl_kernel_gine_back(&s.view, width, &sent, &own, &map, accumulate, has_back ? &to : NULL,
+                            edge_accumulate, &sums);
+        sl_settle("gine back", &at, &g, &x, &edge, &edge_back, &back, NULL);
+        free((void *)s.view.edge);
+        sl_guarded_sparse_free(&s);
+    }
+}
+
 /* The rows from the last to the first, behind `before` others. */
 static struct sl_operand reversed(int64_t rows, int64_t before)
 {
@@ -462,9 +538,10 @@ static void check_gemm(int64_t m, int64_t n)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SL_OPERATION(check_spmm),     SL_OPERATION(check_features),  SL_OPERATION(check_epilogue),
-        SL_OPERATION(check_expand),   SL_OPERATION(check_gemm),      SL_OPERATION(check_max),
-        SL_OPERATION(check_max_back), SL_OPERATION(check_max_merge),
+        SL_OPERATION(check_spmm),      SL_OPERATION(check_features),  SL_OPERATION(check_epilogue),
+        SL_OPERATION(check_expand),    SL_OPERATION(check_gemm),      SL_OPERATION(check_max),
+        SL_OPERATION(check_max_back),  SL_OPERATION(check_max_merge), SL_OPERATION(check_gine),
+        SL_OPERATION(check_gine_back),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

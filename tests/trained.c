@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/message.h"
 #include "graphs/place.h"
+#include "recipe/edges.h"
 #include "train/trainer.h"
 
 /* Up to 6 ranks: no such number divides it. On more ranks, one rank has two tiles. */
@@ -137,7 +138,10 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
     if (small_apart)
         sl_place_small = SL_PLACE_SMALL;
     rt->stages = sl_config_stages(&config);
-    int code = sl_trainer_create(&trainer, rt, source, &config, NULL);
+    struct sl_source own = *source;
+    int code = sl_edges_settle(&config, &own);
+    if (!code)
+        code = sl_trainer_create(&trainer, rt, &own, &config, NULL);
     if (!code)
         code = sl_report_open(&report, NULL, false, true);
     if (!code) {

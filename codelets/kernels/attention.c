@@ -1,7 +1,9 @@
 /* The walks of graph attention, in chunks of a row's entries. */
 #include "codelets/attention.h"
 
-#include "codelets/kernels/attention_chunk.h"
+#include "codelets/kernels/attention_scores.h"
+#include "codelets/kernels/edges.h"
+#include "codelets/kernels/row_product.h"
 
 /* Set x = LeakyReLU(x), and `slope` to the slope at x. */
 SL_INLINE void leak(int64_t count, float negative, float *x, float *slope)
@@ -12,6 +14,21 @@ SL_INLINE void leak(int64_t count, float negative, float *x, float *slope)
         *of = (sl_floats)SL_SELECT(sl_ints, (sl_ints)(*at > 0.0f), one, other);
         *at *= *of;
     }
+}
+
+/* Features of a tile's entries, with EDGE and EDGE_BACK. */
+struct edges {
+    int64_t features;
+    const float *feature; // (entries, features)
+    struct sl_floats_at edge, back;
+};
+
+/* Add F·EDGE to the logits of a chunk, which begins at entry e. */
+SL_APART void add_edges(const struct edges *edges, uint32_t e, int64_t heads, int64_t per,
+                        struct chunk *c)
+{
+    add_edge_products(c->count, edges->features, edges->feature + e * edges->features,
+                      edges->edge.data, edges->edge.ld, heads, c->alpha, per);
 }
 
 /* ---- Forward ---- */
@@ -78,11 +95,14 @@ SL_INLINE void add_scores(struct chunk *c, int64_t heads, int64_t per, const flo
             c->alpha[k * per + h] = h < heads ? scores[h] + c->row[k][all + h] : 0.0f;
 }
 
-SL_INLINE void meet_chunk(const struct sl_attention *attention, struct chunk *c, int64_t per,
-                          const float *scores, int64_t room, bool training, const struct parts *to)
+SL_INLINE void meet_chunk(const struct sl_attention *attention, const struct edges *edges,
+                          uint32_t e, struct chunk *c, int64_t per, const float *scores,
+                          int64_t room, bool training, const struct parts *to)
 {
     const int64_t all = sl_attention_all(attention);
     add_scores(c, attention->heads, per, scores, all);
+    if (edges)
+        add_edges(edges, e, attention->heads, per, c);
     weigh(attention, c, per, to);
     if (training && attention->drop.threshold) {
         for (int64_t k = 0; k < c->count; k++) {
@@ -96,7 +116,7 @@ SL_INLINE void meet_chunk(const struct sl_attention *attention, struct chunk *c,
 
 SL_INLINE void meet_all(const struct sl_attention *attention, const struct sl_sparse *a,
                         const struct sl_floats_at *projected, const struct sl_floats_at *scores,
-                        bool training, const struct sl_floats_at *state)
+                        const struct edges *edges, bool training, const struct sl_floats_at *state)
 {
     const int64_t per = numbers_per_entry(attention->heads), most = chunk_entries(per);
     struct chunk c;
@@ -107,8 +127,8 @@ SL_INLINE void meet_all(const struct sl_attention *attention, const struct sl_sp
             for (uint32_t e = a->row_ptr[b * a->rows + r]; e < end;) {
                 const int64_t count = end - e < most ? end - e : most;
                 read_entries(a, b, e, count, projected, per, &c);
-                meet_chunk(attention, &c, per, scores->data + r * scores->ld, projected->ld,
-                           training, &to);
+                meet_chunk(attention, edges, e, &c, per, scores->data + r * scores->ld,
+                           projected->ld, training, &to);
                 e += (uint32_t)count;
             }
         }
@@ -117,31 +137,51 @@ SL_INLINE void meet_all(const struct sl_attention *attention, const struct sl_sp
 /* Meet all entries. `heads` equals attention->heads, and may be a constant at compile time. */
 SL_INLINE void meet_heads(const struct sl_attention *attention, int32_t heads,
                           const struct sl_sparse *a, const struct sl_floats_at *projected,
-                          const struct sl_floats_at *scores, const struct sl_floats_at *state)
+                          const struct sl_floats_at *scores, const struct edges *edges,
+                          const struct sl_floats_at *state)
 {
     struct sl_attention own = *attention;
     own.heads = heads;
     if (attention->training)
-        meet_all(&own, a, projected, scores, true, state);
+        meet_all(&own, a, projected, scores, edges, true, state);
     else
-        meet_all(&own, a, projected, scores, false, state);
+        meet_all(&own, a, projected, scores, edges, false, state);
+}
+
+/* Meet all entries; heads of usual layers are constants at compile time. */
+SL_INLINE void meet(const struct sl_attention *attention, const struct sl_sparse *a,
+                    const struct sl_floats_at *projected, const struct sl_floats_at *scores,
+                    const struct edges *edges, const struct sl_floats_at *state)
+{
+    if (attention->heads == 1)
+        meet_heads(attention, 1, a, projected, scores, edges, state);
+    else if (attention->heads == SL_EIGHT)
+        meet_heads(attention, SL_EIGHT, a, projected, scores, edges, state);
+    else
+        meet_heads(attention, attention->heads, a, projected, scores, edges, state);
+}
+
+SL_APART void meet_edges(const struct sl_attention *attention, const struct sl_sparse *a,
+                         const struct sl_floats_at *projected, const struct sl_floats_at *scores,
+                         const struct sl_floats_at *edge, const struct sl_floats_at *state)
+{
+    const struct edges edges = {a->edge_features, a->edge, *edge, {0}};
+    meet(attention, a, projected, scores, &edges, state);
 }
 
 SL_KERNEL(sl_kernel_attention,
           (const struct sl_attention *attention, const struct sl_sparse *a,
-           const struct sl_floats_at *projected, const struct sl_floats_at *scores, bool accumulate,
-           const struct sl_floats_at *state),
-          (attention, a, projected, scores, accumulate, state))
+           const struct sl_floats_at *projected, const struct sl_floats_at *scores,
+           const struct sl_floats_at *edge, bool accumulate, const struct sl_floats_at *state),
+          (attention, a, projected, scores, edge, accumulate, state))
 {
     for (int64_t r = 0; r < a->rows && !accumulate; r++)
         memset(state->data + r * state->ld, 0,
                (size_t)sl_attention_state(attention) * sizeof *state->data);
-    if (attention->heads == 1)
-        meet_heads(attention, 1, a, projected, scores, state);
-    else if (attention->heads == SL_EIGHT)
-        meet_heads(attention, SL_EIGHT, a, projected, scores, state);
+    if (edge)
+        meet_edges(attention, a, projected, scores, edge, state);
     else
-        meet_heads(attention, attention->heads, a, projected, scores, state);
+        meet(attention, a, projected, scores, NULL, state);
 }
 
 /* ---- Merged and closed ---- */
@@ -217,15 +257,19 @@ SL_INLINE void read_back(struct chunk *c, int64_t heads, int64_t per, const floa
 }
 
 /* Set alpha and sloped to the weights of the chunk's entries in the rows that they meet. Add the
- * sums of sloped · r to V (heads). */
-SL_INLINE void weigh_back(const struct sl_attention *attention, struct chunk *c, int64_t per,
-                          const float *t, const struct sl_floats_at *scores, float *v)
+ * sums of sloped · r to V (heads); with EDGES, leave sloped · r in `weight`. The chunk begins at
+ * entry e. */
+SL_INLINE void weigh_back(const struct sl_attention *attention, const struct edges *edges,
+                          uint32_t e, struct chunk *c, int64_t per, const float *t,
+                          const struct sl_floats_at *scores, float *v)
 {
     static const float none[SL_ATTENTION_HEADS];
     float log_sum[LOGITS], r[LOGITS];
     float *const x = c->alpha;
     const int64_t all = sl_attention_all(attention);
     read_back(c, attention->heads, per, t, scores, all, log_sum, r);
+    if (edges)
+        add_edges(edges, e, attention->heads, per, c);
     leak(c->all, attention->slope, x, c->sloped);
     for (int64_t i = 0; i < c->all; i += SL_LANES)
         *(sl_floats *)(x + i) -= *(const sl_floats *)(log_sum + i);
@@ -234,17 +278,55 @@ SL_INLINE void weigh_back(const struct sl_attention *attention, struct chunk *c,
     limit(c->all, 1.0f, x); /* above 1 by rounding, or with the L of an old epoch */
     multiply(c->all, x, c->sloped);
     multiply(c->all, c->sloped, r);
-    sum_heads(c, attention->heads, per, r, v);
+    if (edges)
+        memcpy(c->weight, r, (size_t)c->all * sizeof *r);
+    else
+        sum_heads(c, attention->heads, per, r, v);
 }
 
-SL_INLINE void back_chunk(const struct sl_attention *attention, struct chunk *c, int64_t per,
+/* Set PRODUCTS to G·P of each entry and head; 0 for heads that do not exist. */
+SL_APART void multiply_rows(const struct sl_attention *attention, const struct chunk *c,
+                            int64_t per, const float *own, float *products)
+{
+    const int64_t width = attention->width;
+    if (width <= 2 || width == 4 || width % SL_EIGHT == 0) {
+        score_products(attention, c, per, &(struct meeting){c->row, own, NULL, NULL}, products);
+        return;
+    }
+    for (int64_t k = 0; k < c->padded; k++)
+        for (int64_t h = 0; h < per; h++)
+            products[k * per + h] = h < attention->heads
+                                        ? product_of(width, c->row[k] + h * width, own + h * width)
+                                        : 0.0f;
+}
+
+/* Make dx of a chunk in `sloped`, from weights there and sloped · r, before dropout, in `weight`.
+ * Add the sums of dx to dt, and Fᵀ·dx to EDGE_BACK. */
+SL_APART void differentiate(const struct sl_attention *attention, const struct edges *edges,
+                            uint32_t e, struct chunk *c, int64_t per, const float *own, float *dt)
+{
+    float products[LOGITS], sum[SL_ATTENTION_HEADS];
+    multiply_rows(attention, c, per, own, products);
+    for (int64_t i = 0; i < c->all; i += SL_LANES) {
+        sl_floats *const dx = (sl_floats *)(c->sloped + i);
+        *dx = *dx * *(const sl_floats *)(products + i) - *(const sl_floats *)(c->weight + i);
+    }
+    sum_heads(c, attention->heads, per, c->sloped, sum);
+    for (int64_t h = 0; h < attention->heads; h++)
+        dt[h] += sum[h];
+    add_edge_gradients(c->count, edges->features, edges->feature + e * edges->features, c->sloped,
+                       per, attention->heads, edges->back.data, edges->back.ld);
+}
+
+SL_INLINE void back_chunk(const struct sl_attention *attention, const struct edges *edges,
+                          uint32_t e, struct chunk *c, int64_t per,
                           const struct sl_floats_at *scores, const float *projected, int64_t room,
                           float *to, float *sloped)
 {
     const int64_t all = sl_attention_all(attention);
     float v[SL_ATTENTION_HEADS];
-    weigh_back(attention, c, per, projected + all, scores, v);
-    for (int64_t h = 0; h < attention->heads; h++)
+    weigh_back(attention, edges, e, c, per, projected + all, scores, v);
+    for (int64_t h = 0; !edges && h < attention->heads; h++)
         to[all + h] -= v[h];
     if (attention->drop.threshold) {
         for (int64_t k = 0; k < c->count; k++) {
@@ -253,7 +335,9 @@ SL_INLINE void back_chunk(const struct sl_attention *attention, struct chunk *c,
         }
         drop_all(attention, per, c);
     }
-    add_rows(attention, c, per, room, true, to, sloped);
+    add_rows(attention, c, per, room, !edges, to, sloped);
+    if (edges)
+        differentiate(attention, edges, e, c, per, projected, to + all);
 }
 
 /* Add P·U to dt. */
@@ -268,11 +352,13 @@ SL_INLINE void finish_back(const struct sl_attention *attention, const float *re
     }
 }
 
-SL_INLINE void meet_back(const struct sl_attention *attention, const struct sl_sparse *at,
-                         const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
-                         const struct sl_floats_at *projected, const struct sl_floats_at *back)
+SL_INLINE void meet_all_back(const struct sl_attention *attention, const struct sl_sparse *at,
+                             const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
+                             const struct sl_floats_at *projected, const struct edges *edges,
+                             const struct sl_floats_at *back)
 {
-    const int64_t per = numbers_per_entry(attention->heads), most = chunk_entries(per),
+    const int64_t per = numbers_per_entry(attention->heads),
+                  most = edges ? entries_of(per, terms_of(attention->width)) : chunk_entries(per),
                   all = sl_attention_all(attention);
     float sloped[SL_ATTENTION_COLUMNS];
     struct chunk c;
@@ -284,31 +370,62 @@ SL_INLINE void meet_back(const struct sl_attention *attention, const struct sl_s
             for (uint32_t e = at->row_ptr[b * at->rows + r]; e < end;) {
                 const int64_t count = end - e < most ? end - e : most;
                 read_entries(at, b, e, count, gradient, per, &c);
-                memset(sloped, 0, (size_t)all * sizeof *sloped);
-                back_chunk(attention, &c, per, scores, own, gradient->ld, to, sloped);
-                finish_back(attention, own, sloped, to + all);
+                if (!edges)
+                    memset(sloped, 0, (size_t)all * sizeof *sloped);
+                back_chunk(attention, edges, e, &c, per, scores, own, gradient->ld, to, sloped);
+                if (!edges)
+                    finish_back(attention, own, sloped, to + all);
                 e += (uint32_t)count;
             }
         }
 }
 
+SL_INLINE void meet_back(const struct sl_attention *attention, const struct sl_sparse *at,
+                         const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
+                         const struct sl_floats_at *projected, const struct edges *edges,
+                         const struct sl_floats_at *back)
+{
+    struct sl_attention own = *attention;
+    if (attention->heads == 1) {
+        own.heads = 1;
+        meet_all_back(&own, at, gradient, scores, projected, edges, back);
+    } else if (attention->heads == SL_EIGHT) {
+        own.heads = SL_EIGHT;
+        meet_all_back(&own, at, gradient, scores, projected, edges, back);
+    } else {
+        meet_all_back(attention, at, gradient, scores, projected, edges, back);
+    }
+}
+
+SL_APART void meet_edges_back(const struct sl_attention *attention, const struct sl_sparse *at,
+                              const struct sl_floats_at *gradient,
+                              const struct sl_floats_at *scores,
+                              const struct sl_floats_at *projected, const struct sl_floats_at *edge,
+                              const struct sl_floats_at *back, bool edge_accumulate,
+                              const struct sl_floats_at *edge_back)
+{
+    const struct edges edges = {at->edge_features, at->edge, *edge, *edge_back};
+    for (int64_t f = 0; f < edges.features && !edge_accumulate; f++)
+        memset(edge_back->data + f * edge_back->ld, 0,
+               (size_t)attention->heads * sizeof *edge_back->data);
+    meet_back(attention, at, gradient, scores, projected, &edges, back);
+}
+
 SL_KERNEL(sl_kernel_attention_back,
           (const struct sl_attention *attention, const struct sl_sparse *at,
            const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
-           const struct sl_floats_at *projected, bool accumulate, const struct sl_floats_at *back),
-          (attention, at, gradient, scores, projected, accumulate, back))
+           const struct sl_floats_at *projected, const struct sl_floats_at *edge, bool accumulate,
+           const struct sl_floats_at *back, bool edge_accumulate,
+           const struct sl_floats_at *edge_back),
+          (attention, at, gradient, scores, projected, edge, accumulate, back, edge_accumulate,
+           edge_back))
 {
-    struct sl_attention own = *attention;
     for (int64_t r = 0; r < at->rows && !accumulate; r++)
         memset(back->data + r * back->ld, 0,
                (size_t)sl_attention_projected(attention) * sizeof *back->data);
-    if (attention->heads == 1) {
-        own.heads = 1;
-        meet_back(&own, at, gradient, scores, projected, back);
-    } else if (attention->heads == SL_EIGHT) {
-        own.heads = SL_EIGHT;
-        meet_back(&own, at, gradient, scores, projected, back);
-    } else {
-        meet_back(attention, at, gradient, scores, projected, back);
-    }
+    if (edge)
+        meet_edges_back(attention, at, gradient, scores, projected, edge, back, edge_accumulate,
+                        edge_back);
+    else
+        meet_back(attention, at, gradient, scores, projected, NULL, back);
 }

@@ -4,31 +4,26 @@
 #include <string.h>
 
 #include "codelets/bfloat16.h"
+#include "codelets/kernels/row_product.h"
 
 SL_INLINE float *row_at(const struct sl_floats_at *of, int64_t r)
 {
     return of->data + r * of->ld;
 }
 
-SL_INLINE float product_of(int64_t count, const float *restrict x, const float *restrict y)
+/* ---- Parameters ---- */
+
+/* Return the row of a_src; a_dst follows, and then a_edge where entries have features. */
+SL_INLINE int64_t vectors_of(const struct sl_attention_shape *shape)
 {
-    sl_floats lanes[SL_SIXTEEN_VECTORS] = {{0}};
-    float sum = 0.0f;
-    const int64_t whole = count / SL_SIXTEEN * SL_SIXTEEN;
-    for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
-        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++) lanes[v] +=
-            ((const sl_floats *)(x + j))[v] * ((const sl_floats *)(y + j))[v];
-    int64_t j = whole;
-    for (; j + SL_EIGHT <= count; j += SL_EIGHT)
-        SL_UNROLL for (int i = 0; i < SL_EIGHT; i++) sum = sl_add_product(sum, x[j + i], y[j + i]);
-    for (; j < count; j++)
-        sum = sl_add_product(sum, x[j], y[j]);
-    if (whole) /* without whole vectors, the lanes are 0 */
-        SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i++) sum += lanes[i / SL_LANES][i % SL_LANES];
-    return sum;
+    return shape->in + shape->edge_features;
 }
 
-/* ---- Parameters ---- */
+/* Return the row of the bias. */
+SL_INLINE int64_t bias_of(const struct sl_attention_shape *shape)
+{
+    return vectors_of(shape) + 2 + (shape->edge_features > 0);
+}
 
 SL_KERNEL(sl_kernel_attention_weights,
           (const struct sl_attention *attention, const struct sl_attention_shape *shape,
@@ -37,8 +32,9 @@ SL_KERNEL(sl_kernel_attention_weights,
 {
     const int64_t all = sl_attention_all(attention), heads = attention->heads,
                   width = attention->width, full = shape->head_width;
-    const float *const source = row_at(parameters, shape->in), *const target = row_at(
-                                                                   parameters, shape->in + 1);
+    const float *const source = row_at(parameters, vectors_of(shape)), *const target = row_at(
+                                                                           parameters,
+                                                                           vectors_of(shape) + 1);
     for (int64_t r = 0; r < shape->in; r++) {
         const float *const from = row_at(parameters, r);
         float *const to = row_at(weights, r) + shape->at;
@@ -49,6 +45,21 @@ SL_KERNEL(sl_kernel_attention_weights,
             to[all + heads + h] = product_of(full, from + j, target + j);
         }
     }
+}
+
+SL_KERNEL(sl_kernel_attention_edge,
+          (const struct sl_attention *attention, const struct sl_attention_shape *shape,
+           const struct sl_floats_at *parameters, const struct sl_floats_at *edge),
+          (attention, shape, parameters, edge))
+{
+    const int64_t full = shape->head_width;
+    const float *const vector = row_at(parameters, vectors_of(shape) + 2);
+    for (int64_t f = 0; f < shape->edge_features; f++)
+        for (int64_t h = 0; h < attention->heads; h++) {
+            const int64_t j = (attention->first_head + h) * full;
+            row_at(edge, f)[h] =
+                product_of(full, row_at(parameters, shape->in + f) + j, vector + j);
+        }
 }
 
 /* Set TO += by · FROM. */
@@ -66,11 +77,12 @@ SL_INLINE void give_back(const struct sl_attention *attention,
 {
     const int64_t all = sl_attention_all(attention), heads = attention->heads,
                   width = attention->width, full = shape->head_width;
-    const float *const w = row_at(parameters, r), *const source = row_at(parameters, shape->in),
-                       *const target = row_at(parameters, shape->in + 1),
+    const int64_t vectors = vectors_of(shape);
+    const float *const w = row_at(parameters, r), *const source = row_at(parameters, vectors),
+                       *const target = row_at(parameters, vectors + 1),
                        *const g = row_at(gradient, r) + shape->at;
-    float *const to = row_at(back, r), *const source_back = row_at(back, shape->in),
-                 *const target_back = row_at(back, shape->in + 1);
+    float *const to = row_at(back, r), *const source_back = row_at(back, vectors),
+                 *const target_back = row_at(back, vectors + 1);
     for (int64_t h = 0; h < heads; h++) {
         const int64_t j = (attention->first_head + h) * full;
         add(width, 1.0f, g + h * width, to + j + shape->first_column);
@@ -81,19 +93,37 @@ SL_INLINE void give_back(const struct sl_attention *attention,
     }
 }
 
+/* Add the gradient of row r of W_e, and its share of the gradient of a_edge, to BACK. */
+SL_INLINE void give_edges_back(const struct sl_attention *attention,
+                               const struct sl_attention_shape *shape,
+                               const struct sl_floats_at *parameters,
+                               const struct sl_floats_at *gradient, int64_t r,
+                               const struct sl_floats_at *back)
+{
+    const int64_t full = shape->head_width, vector = vectors_of(shape) + 2;
+    const float *const g = row_at(gradient, r) + shape->at;
+    for (int64_t h = 0; h < attention->heads; h++) {
+        const int64_t j = (attention->first_head + h) * full;
+        add(full, g[h], row_at(parameters, vector) + j, row_at(back, r) + j);
+        add(full, g[h], row_at(parameters, r) + j, row_at(back, vector) + j);
+    }
+}
+
 SL_KERNEL(sl_kernel_attention_weights_back,
           (const struct sl_attention *attention, const struct sl_attention_shape *shape,
            const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
            bool accumulate, const struct sl_floats_at *back),
           (attention, shape, parameters, gradient, accumulate, back))
 {
-    for (int64_t r = 0; !accumulate && r < shape->in + 2 + shape->bias; r++)
+    for (int64_t r = 0; !accumulate && r < bias_of(shape) + shape->bias; r++)
         memset(row_at(back, r), 0, (size_t)shape->columns * sizeof(float));
     for (int64_t r = 0; r < shape->in; r++)
         give_back(attention, shape, parameters, gradient, r, back);
+    for (int64_t f = 0; f < shape->edge_features; f++)
+        give_edges_back(attention, shape, parameters, gradient, shape->in + f, back);
     if (shape->bias)
-        add(shape->out, 1.0f, row_at(gradient, shape->in) + shape->at,
-            row_at(back, shape->in + 2) + shape->out_column);
+        add(shape->out, 1.0f, row_at(gradient, vectors_of(shape)) + shape->at,
+            row_at(back, bias_of(shape)) + shape->out_column);
 }
 
 /* ---- Rows ---- */

@@ -17,6 +17,12 @@ SL_INLINE void add_edge_products(int64_t count, int64_t features, const float *r
                 sum += edge[f] * *(const sl_floats *)(weights + f * ld + j);
             *(sl_floats *)(x + j) = sum;
         }
+        for (; j + SL_SHORT_LANES <= cols; j += SL_SHORT_LANES) {
+            sl_short sum = *(const sl_short *)(x + j);
+            for (int64_t f = 0; f < features; f++)
+                sum += edge[f] * *(const sl_short *)(weights + f * ld + j);
+            *(sl_short *)(x + j) = sum;
+        }
         for (; j < cols; j++)
             for (int64_t f = 0; f < features; f++)
                 x[j] = sl_add_product(x[j], edge[f], weights[f * ld + j]);
@@ -35,6 +41,12 @@ SL_INLINE void add_edge_gradients(int64_t count, int64_t features, const float *
             for (int64_t e = 0; e < count; e++)
                 sum += edge[e * features + f] * *(const sl_floats *)(x + e * x_ld + j);
             *(sl_floats *)(sums + j) = sum;
+        }
+        for (; j + SL_SHORT_LANES <= cols; j += SL_SHORT_LANES) {
+            sl_short sum = *(const sl_short *)(sums + j);
+            for (int64_t e = 0; e < count; e++)
+                sum += edge[e * features + f] * *(const sl_short *)(x + e * x_ld + j);
+            *(sl_short *)(sums + j) = sum;
         }
         for (; j < cols; j++)
             for (int64_t e = 0; e < count; e++)

@@ -82,8 +82,9 @@ def mask_of(array, name):
     return array
 
 
-def csr_of_edges(n, source, target, weights=None):
-    """CSR in which row v has the sources of the edges that end at v, each as often as it is given."""
+def csr_of_edges(n, source, target, weights=None, features=None):
+    """CSR in which row v has the sources of the edges that end at v, each as often as it is given.
+    Edges with features are there once: features and weights of duplicates are summed."""
     source, target = (take(end, np.int64, "edges", None) for end in (source, target))
     check_shape(target, "edges", len(source))
     wrong = (source < 0) | (source >= n) | (target < 0) | (target >= n)
@@ -93,6 +94,16 @@ def csr_of_edges(n, source, target, weights=None):
     if weights is not None:
         weights = take(weights, np.float32, "weights", len(source))
     order = np.lexsort((source, target))
+    source, target = source[order], target[order]
+    weights = None if weights is None else weights[order]
+    if features is not None:
+        features = take(features, np.float32, "edge_features", len(order), None)[order]
+        first = np.ones(len(order), bool)
+        first[1:] = (np.diff(source) != 0) | (np.diff(target) != 0)
+        if not first.all():
+            at = np.flatnonzero(first)
+            source, target, features = source[at], target[at], np.add.reduceat(features, at)
+            weights = None if weights is None else np.add.reduceat(weights, at)
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(target, minlength=n), out=indptr[1:])
-    return indptr, source[order].astype(np.int32), None if weights is None else weights[order]
+    return indptr, source.astype(np.int32), weights, features

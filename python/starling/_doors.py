@@ -51,9 +51,25 @@ def find_weights(arrays, name, usual):
     return weights
 
 
-def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum"):
+def find_edge_features(arrays, name, usual, weights):
+    """Features of edges: the array that is called so; for "auto" the one of the usual name, if it has
+    several columns and no weights."""
+    if name == AUTO:
+        several = usual in arrays and arrays[usual].ndim == 2 and arrays[usual].shape[1] > 1
+        name = usual if several and weights != usual else None
+    found = find(arrays, name, None, "edge_features")
+    if found is not None and found.ndim == 1:
+        found = found[:, None]
+    if found is not None and found.ndim != 2:
+        raise ValueError(f"{name}: shape {found.shape}, expected a row of features for each edge")
+    return name, found
+
+
+def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",
+             edge_features=AUTO):
     """A graph of a `Data` object of PyTorch Geometric: edge_index, x, y, masks, and edge_weight or
-    edge_attr of one column. Messages go from edge_index[0] to edge_index[1]."""
+    edge_attr of one column; edge_attr of several columns are features of edges. Messages go from
+    edge_index[0] to edge_index[1]."""
     if type(data).__name__ == "HeteroData":
         raise ValueError("data: a HeteroData object with several kinds of vertices, expected Data "
                          "(to_homogeneous makes one)")
@@ -65,20 +81,22 @@ def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, dupl
         raise ValueError("data: num_nodes is None, expected one kind of vertices")
     edges = host(arrays["edge_index"], "edge_index")
     check_shape(edges, "edge_index", 2, None)
+    called, ef = find_edge_features(arrays, edge_features, "edge_attr", weights)
     own = {name: arrays[name] for name in ("edge_weight", "edge_attr", "edge_type")
-           if name in arrays}
+           if name in arrays and name != called}
     if weights not in (AUTO, None):
         own = arrays
     w = find_weights(own, weights, ("edge_weight", "edge_attr"))
-    indptr, indices, w = csr_of_edges(data.num_nodes, *edges, w)
+    indptr, indices, w, ef = csr_of_edges(data.num_nodes, *edges, w, ef)
     return Graph(indptr, indices, find(arrays, features, "x", "features"),
                  find(arrays, labels, "y", "labels"), find_masks(arrays), w, numbers,
-                 duplicates=duplicates)
+                 duplicates=duplicates, edge_features=ef)
 
 
-def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum"):
+def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",
+             edge_features=None):
     """A graph of a DGLGraph: edges, the node data that are called so ("feat" and "label"),
-    train_mask …, and the edge data "weight", "w" or "edge_weight"."""
+    train_mask …, the edge data "weight", "w" or "edge_weight", and the edge data edge_features."""
     if not g.is_homogeneous or g.is_block:
         raise ValueError("g: has several kinds of vertices or edges, or is a block, expected a "
                          "homogeneous graph (dgl.to_homogeneous makes one)")
@@ -92,12 +110,14 @@ def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplica
         if given == AUTO and usual[what] not in nodes and left:
             raise KeyError(f"{what}: {usual[what]!r} is not there (expected one of {left}, or None)")
     source, target = (host(end, "edges") for end in g.edges(order="eid"))
-    indptr, indices, w = csr_of_edges(
+    called, ef = find_edge_features(edges, edge_features, None, weights)
+    others = {name: array for name, array in edges.items() if name != called}
+    indptr, indices, w, ef = csr_of_edges(
         g.num_nodes(), source, target,
-        find_weights(edges, weights, ("weight", "w", "edge_weight")))
+        find_weights(others, weights, ("weight", "w", "edge_weight")), ef)
     return Graph(indptr, indices, find(nodes, features, "feat", "features"),
                  find(nodes, labels, "label", "labels"), find_masks(nodes), w, numbers,
-                 duplicates=duplicates)
+                 duplicates=duplicates, edge_features=ef)
 
 
 def check_compressed(a, name):
@@ -125,7 +145,7 @@ def from_scipy(adjacency, features=None, labels=None, masks=None, numbers=False,
     if len(a.shape) != 2 or a.shape[0] != a.shape[1]:
         raise ValueError(f"adjacency: shape {a.shape}, expected a square matrix")
     if a.format == "coo":  # its tocsc() sums
-        indptr, indices, weights = csr_of_edges(a.shape[0], a.row, a.col, a.data)
+        indptr, indices, weights, _ = csr_of_edges(a.shape[0], a.row, a.col, a.data)
     else:
         if a.format in ("csr", "csc"):
             check_compressed(a, "adjacency")
@@ -168,7 +188,7 @@ def from_networkx(graph, features=None, labels=None, masks=None, weights=AUTO, n
         apart = source != target
         source, target = np.append(source, target[apart]), np.append(target, source[apart])
         w = None if w is None else np.append(w, w[apart])
-    indptr, indices, w = csr_of_edges(len(number), source, target, w)
+    indptr, indices, w, _ = csr_of_edges(len(number), source, target, w)
     return Graph(indptr, indices, features, labels, masks, w, numbers, duplicates=duplicates)
 
 

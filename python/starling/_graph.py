@@ -20,6 +20,8 @@ class Graph:
     numbers=True, numbers to predict. masks: a dict of "train", "val", "test" with a bool for each
     vertex, or with numbers of vertices. duplicates, of an edge that is there k times without
     weights: "sum", it has the weight k; "one", it is one edge. Weights are summed either way.
+    edge_features: (entries, columns), a row for each item of `indices`, in which no edge is there
+    twice.
     Arrays are borrowed where they are int64 (indptr), int32 (indices, labels), float32 (others) and
     bool, in C order; others are copied, and refused if the type does not hold their values. Do not
     change them while the graph is in use.
@@ -28,7 +30,7 @@ class Graph:
     _labels = "classes"  # or "labels" or "numbers"
 
     def __init__(self, indptr, indices, features=None, labels=None, masks=None, weights=None,
-                 numbers=False, classes=0, duplicates="sum"):
+                 numbers=False, classes=0, duplicates="sum", edge_features=None):
         self._handle = Handle(library.starling_graph_free)
         self._arrays = []  # which the library borrows
         if duplicates not in DUPLICATES:
@@ -40,8 +42,11 @@ class Graph:
                                       self._handle.out())
         if weights is not None:
             self._set("weights", self._keep(take(weights, np.float32, "weights", len(indices))))
-        elif duplicates == "sum":
+        elif duplicates == "sum" and edge_features is None:
             library.starling_graph_count_duplicates(self._handle.pointer)
+        if edge_features is not None:
+            edge_features = take(edge_features, np.float32, "edge_features", len(indices), None)
+            self._set("edge_features", edge_features.shape[1], self._keep(edge_features))
         if features is not None:
             self._set_features(features)
         if labels is not None:

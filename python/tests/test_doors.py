@@ -211,6 +211,23 @@ def test_scipy_refuses():
     assert starling.train(graph, epochs=1).description["configuration"]["loss"] == "mse"
 
 
+def test_pyg_edge_features(tmp_path):
+    """edge_attr of several columns; those of duplicates add up."""
+    data = pyg_data(True)
+    import torch
+    data.edge_attr = torch.rand(data.num_edges, 3)
+    plain = losses(starling.from_pyg(data, edge_features=None, weights=None), model="gat")
+    assert losses(starling.from_pyg(data), model="gat") != plain
+    assert losses(starling.from_pyg(data), model="gat", edge_features="none") == plain
+    ends = torch.tensor([[0, 1, 0, 2], [1, 2, 1, 0]])
+    data = type(data)(x=torch.rand(3, 2), edge_index=ends, num_nodes=3,
+                      edge_attr=torch.tensor([[1.0, 2], [3, 4], [5, 6], [7, 8]]))
+    starling.from_pyg(data).save(tmp_path / "saved")
+    assert np.load(tmp_path / "saved/edge_features.npy").tolist() == [[7, 8], [6, 8], [3, 4]]
+    with pytest.raises(ValueError, match="edge_features.*expected"):
+        starling.Graph([0, 1, 1], [1], edge_features=[[1.0], [2.0]])
+
+
 def test_pyg_weights():
     data = pyg_data(True)
     import torch

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "core/error.h"
+#include "data/edge_features.h"
 
 _Static_assert((int)STARLING_TRAIN == SL_SPLIT_TRAIN && (int)STARLING_VAL == SL_SPLIT_VAL &&
                    (int)STARLING_TEST == SL_SPLIT_TEST,
@@ -105,6 +106,24 @@ int starling_graph_set_weights(starling_graph *graph, const float *weights)
                         "graph: weights after starling_graph_count_duplicates, which made weights "
                         "of its own (expected one of both)");
     return view(&a->values, "graph: weights", SL_NPY_FLOAT32, a->indices.count, 0, weights);
+}
+
+int starling_graph_set_edge_features(starling_graph *graph, int64_t columns, const float *values)
+{
+    static const char name[] = "graph: edge_features";
+    struct sl_source *source = &graph->source;
+    struct sl_npy array;
+    int code = columns > 0 && columns <= SL_EDGE_FEATURES
+                   ? 0
+                   : sl_error(SL_ERR_USAGE, "%s: %lld columns (expected 1 to %d)", name,
+                              (long long)columns, SL_EDGE_FEATURES);
+    if (!code)
+        code = view(&array, name, SL_NPY_FLOAT32, source->adjacency.indices.count, columns, values);
+    if (!code)
+        code = sl_edge_features_check(&array, source->adjacency.indices.count);
+    if (!code)
+        source->edge_features = array;
+    return code;
 }
 
 int starling_graph_count_duplicates(starling_graph *graph)

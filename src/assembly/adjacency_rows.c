@@ -50,7 +50,7 @@ static void copy_columns(const struct sl_adjacency_rows *a, int64_t row, int64_t
         a->columns[before] = (int32_t)d;
     memcpy(a->columns + before + !diagonal, columns + at, (size_t)(end - at) * sizeof *columns);
     *count = end - begin + !diagonal;
-    if (!a->source->edges)
+    if (!a->source->edges || (!diagonal && !a->vertex))
         return;
     copy_edges(a->source->edges + begin, before, a->values);
     if (!diagonal) {

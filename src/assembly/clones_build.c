@@ -178,6 +178,7 @@ static int build_part(struct sl_cloning *m)
                 .feature_form = home->data.feature_form,
                 .bag_of_words = home->data.bag_of_words,
                 .merged_edges = home->data.merged_edges,
+                .edge_features = home->data.edge_features,
             },
         .first = m->out->bounds[m->rt->rank],
         .dense_first = m->out->bounds[m->rt->rank],

@@ -6,6 +6,7 @@
 #include "codelets/bias.h"
 #include "codelets/clip.h"
 #include "codelets/features.h"
+#include "codelets/gine.h"
 #include "codelets/max.h"
 #include "codelets/norm.h"
 #include "codelets/optimizer.h"
@@ -187,9 +188,12 @@ KERNEL(max_back,
 KERNEL(max_merge,
     const struct sl_argmax from = chosen_of(k), to = {k->results.argmax, k->ld, 1.0f};
     sl_kernel_max_merge(SHAPE, k->index, &h, &from, &z, &to))
-KERNEL(attention, sl_kernel_attention(&k->gat.attention, &k->a, &k->gat.projected, &k->gat.scores, false, &k->results.state))
+KERNEL(attention, sl_kernel_attention(&k->gat.attention, &k->a, &k->gat.projected, &k->gat.scores, NULL, false, &k->results.state))
 KERNEL(attention_back,
-    sl_kernel_attention_back(&k->gat.attention, &k->at, &k->gat.gradient, &k->gat.scores, &k->gat.projected, false, &k->results.back))
+    sl_kernel_attention_back(&k->gat.attention, &k->at, &k->gat.gradient, &k->gat.scores, &k->gat.projected, NULL, false, &k->results.back, false, NULL))
+KERNEL(attention_edges, sl_kernel_attention(&k->gat.attention, &k->a, &k->gat.projected, &k->gat.scores, &k->gat.edge, false, &k->results.state))
+KERNEL(attention_edges_back,
+    sl_kernel_attention_back(&k->gat.attention, &k->at, &k->gat.gradient, &k->gat.scores, &k->gat.projected, &k->gat.edge, false, &k->results.back, false, &k->results.edge_back))
 KERNEL(attention_gradient, sl_kernel_attention_gradient(&k->gat.attention, SHAPE, &g, &k->gat.closed, &k->results.back))
 KERNEL(attention_own, sl_kernel_attention_own(&k->gat.attention, k->rows, &k->gat.gradient, &k->gat.closed, &k->results.back))
 KERNEL(pair_sums, meet_pairs(k, &k->pair.sums))
@@ -198,6 +202,10 @@ KERNEL(pair_sums_back, meet_pairs_back(k, &k->pair.sums))
 KERNEL(pair_products, meet_pairs(k, &k->pair.products))
 KERNEL(pair_products_again, meet_pairs_again(k, &k->pair.products))
 KERNEL(pair_products_back, meet_pairs_back(k, &k->pair.products))
+KERNEL(gine, sl_kernel_gine(&k->gine.a, k->width, &k->gine.x, &k->gine.edge, false, &(struct sl_floats_at){k->results.z, k->ld}))
+KERNEL(gine_back,
+    const struct sl_floats_at of = {(float *)k->g, k->ld}, back = {k->results.z, k->ld};
+    sl_kernel_gine_back(&k->gine.at, k->width, &of, &k->gine.x, &k->gine.edge, false, &back, false, &k->results.edge))
 KERNEL(epilogue, finish(k, EPILOGUE(.before = k->factor, .bias = k->bias, .relu = true), h, z))
 KERNEL(epilogue_dropout, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->half), h, z))
 KERNEL(epilogue_dropout16, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->some), h, z))
@@ -251,6 +259,8 @@ const struct sl_kernel_row sl_kernel_rows[] = {
     {"max_merge", "two results of max",        max_merge,          {24, 0, 0, 0},  {1, 0, 0, 0},    Z | ARGMAX, 0, false},
     {"attention", "softmax of neighbours",     attention,          {8, 4, 4, 4},   {0, 0, 4, 8},    SL_RESULT_STATE, 1e-4, true},
     {"attention_back", "its gradient",         attention_back,     {8, 4, 4, 12},  {2, 0, 4, 8},    SL_RESULT_BACK, 1e-4, true},
+    {"attention_edges", "with features of edges", attention_edges, {8, 36, 4, 4},  {0, 0, 4, 24},   SL_RESULT_STATE, 1e-4, true},
+    {"attention_edges_back", "its gradient",   attention_edges_back, {8, 36, 4, 12}, {0, 0, 4, 42}, SL_RESULT_BACK | SL_RESULT_EDGE, 1e-4, true},
     {"attention_gradient", "gradient of rows", attention_gradient, {12, 0, 0, 0},  {2, 0, 0, 0},    SL_RESULT_BACK, 1e-5, true},
     {"attention_own", "of a row's own score",  attention_own,      {8, 0, 0, 0},   {2, 0, 0, 0},    SL_RESULT_BACK, 1e-5, true},
     {"pair_sums", "attention of GATv2",        pair_sums,          {8, 4, 4, 0},   {0, 0, 7, 8},    SL_RESULT_STATE, 1e-4, true},
@@ -259,6 +269,8 @@ const struct sl_kernel_row sl_kernel_rows[] = {
     {"pair_products", "of transformers",       pair_products,      {8, 4, 8, 0},   {0, 0, 4, 8},    SL_RESULT_STATE, 1e-4, true},
     {"pair_products_again", "of targets",      pair_products_again, {12, 4, 8, 8}, {0, 0, 6, 8},    SL_RESULT_PAIR, 1e-4, true},
     {"pair_products_back", "of sources",       pair_products_back, {16, 4, 8, 8},  {0, 0, 8, 8},    SL_RESULT_PAIR, 1e-4, true},
+    {"gine", "messages of GINE",               gine,               {4, 36, 4, 0},  {0, 0, 18, 0},   Z, 1e-5, true},
+    {"gine_back", "its gradients",             gine_back,          {8, 36, 4, 0},  {0, 0, 34, 0},   Z | SL_RESULT_GINE_EDGE, 1e-3, true},
     {"epilogue", "scale, bias, relu",          epilogue,           {8, 0, 0, 0},   {3, 0, 0, 0},    Z, 1e-6, true},
     {"epilogue_dropout", "bias, relu, 1/2",    epilogue_dropout,   {8, 0, 0, 0},   {3, 0, 0, 0},    Z, 1e-6, false},
     {"epilogue_dropout16", "bias, relu, 0.3",  epilogue_dropout16, {8, 0, 0, 0},   {3, 0, 0, 0},    Z, 1e-6, false},

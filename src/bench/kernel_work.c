@@ -9,6 +9,8 @@
 #include "core/memory.h"
 #include "core/rng.h"
 
+enum { MOST_HEADS = 8 };
+
 /* Return zeroed memory, freed by sl_kernel_work_destroy. Count a failure in `errors`. */
 static void *take(struct sl_kernel_work *k, size_t bytes)
 {
@@ -152,10 +154,41 @@ static void draw_pair(struct sl_kernel_work *k)
     clear_room(k, k->rows, 1, &k->pair.gradient);
 }
 
+/* Return a matrix of random multiples of `unit` below 1 in size, plus `more`. */
+static struct sl_floats_at draw_units(struct sl_kernel_work *k, int64_t rows, int64_t ld,
+                                      float unit, float more)
+{
+    float *x = draw(k, rows, ld, -1.0, 1.0);
+    for (int64_t i = 0; x && i < rows * ld; i++)
+        x[i] = unit * truncf(x[i] / unit) + more;
+    return (struct sl_floats_at){x, ld};
+}
+
+static void draw_gine(struct sl_kernel_work *k)
+{
+    const float *const edge = draw_units(k, k->entries, SL_KERNEL_FEATURES, 0x1p-3f, 0.0f).data;
+    k->gine.a = k->a;
+    k->gine.at = k->at;
+    k->gine.a.edge = k->gine.at.edge = edge;
+    k->gine.a.edge_features = k->gine.at.edge_features = SL_KERNEL_FEATURES;
+    k->gine.x = draw_units(k, k->rows, k->ld, 0x1p-6f, 0x1p-7f);
+    k->gine.edge = draw_units(k, SL_KERNEL_FEATURES + 1, k->ld, 0x1p-3f, 0.0f);
+}
+
+/* Draw features of the entries of A and of its transpose. */
+static void draw_features(struct sl_kernel_work *k)
+{
+    k->a.edge_features = k->at.edge_features = SL_KERNEL_FEATURES;
+    k->a.edge = draw(k, k->entries, SL_KERNEL_FEATURES, -1.0, 1.0);
+    k->at.edge = draw(k, k->entries, SL_KERNEL_FEATURES, -1.0, 1.0);
+    k->gat.edge =
+        (struct sl_floats_at){draw(k, SL_KERNEL_FEATURES, MOST_HEADS, -0.5, 0.5), MOST_HEADS};
+}
+
 /* Draw the operands that kernels read. */
 static void draw_operands(struct sl_kernel_work *k)
 {
-    const int64_t n = k->rows, ld = k->ld, heads = k->width % 8 ? 1 : 8;
+    const int64_t n = k->rows, ld = k->ld, heads = k->width % MOST_HEADS ? 1 : MOST_HEADS;
     k->a = draw_graph(k);
     k->at = transpose(k, &k->a);
     k->weighted = k->a;
@@ -180,6 +213,8 @@ static void draw_operands(struct sl_kernel_work *k)
     k->gat.scores = draw_at(k, sl_attention_scores(&k->gat.attention));
     k->gat.gradient = draw_at(k, sl_attention_gradient(&k->gat.attention));
     draw_pair(k);
+    draw_gine(k);
+    draw_features(k);
 }
 
 /* Make room for the results. They lie one after another, so that one copy resets all. */
@@ -190,7 +225,9 @@ static void draw_results(struct sl_kernel_work *k)
                   projected = sl_attention_projected(&k->gat.attention),
                   pair = 2 * sl_pair_all(&k->pair.sums),
                   back = sl_leading(projected > pair ? projected : pair, SL_FLOAT32);
-    const int64_t sums = 4 * sl_padded(ld), floats = sums + n * (5 * ld + state + back);
+    const int64_t sums = 4 * sl_padded(ld), edge = (SL_KERNEL_FEATURES + 1) * ld,
+                  factors = SL_KERNEL_FEATURES * MOST_HEADS,
+                  floats = sums + edge + factors + n * (5 * ld + state + back);
     float *at = draw(k, floats, 1, 0.5, 1.5), *start = draw(k, floats, 1, 0.5, 1.5);
     for (int64_t i = 0; start && i < n * ld; i++)
         start[sums + i] -= 1.0f; /* centre Z on 0: relu changes half of the numbers */
@@ -203,7 +240,9 @@ static void draw_results(struct sl_kernel_work *k)
     k->results.half_z = (uint16_t *)(void *)at, at += n * ld;
     k->results.argmax = (int32_t *)(void *)at, at += n * ld;
     k->results.state = (struct sl_floats_at){at, state}, at += n * state;
-    k->results.back = (struct sl_floats_at){at, back};
+    k->results.back = (struct sl_floats_at){at, back}, at += n * back;
+    k->results.edge = (struct sl_floats_at){at, ld}, at += edge;
+    k->results.edge_back = (struct sl_floats_at){at, MOST_HEADS};
 }
 
 void sl_kernel_work_reset(const struct sl_kernel_work *k)
@@ -273,8 +312,12 @@ int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results,
         to = add_floats(to, k->results.state, n, sl_attention_state(&k->gat.attention));
     if (results & SL_RESULT_BACK)
         to = add_floats(to, k->results.back, n, sl_attention_projected(&k->gat.attention));
+    if (results & SL_RESULT_EDGE)
+        to = add_floats(to, k->results.edge_back, SL_KERNEL_FEATURES, k->gat.attention.heads);
     if (results & SL_RESULT_PAIR)
         to = add_floats(to, k->results.back, n, 2 * sl_pair_all(&k->pair.sums));
+    if (results & SL_RESULT_GINE_EDGE)
+        to = add_floats(to, k->results.edge, SL_KERNEL_FEATURES + 1, w);
     return to - begin;
 }
 

@@ -6,20 +6,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "codelets/gine.h"
 #include "codelets/pair.h"
 
-enum { SL_KERNEL_WIDTH = 1024, SL_KERNEL_BLOCKS = 32 }; /* the most columns, blocks */
+enum {
+    SL_KERNEL_WIDTH = 1024, /* most columns */
+    SL_KERNEL_BLOCKS = 56,  /* most blocks */
+    SL_KERNEL_FEATURES = 8, /* of an entry of A and its transpose */
+};
 
 /* Operands of attention. */
 struct sl_kernel_attention {
     struct sl_attention attention;
-    struct sl_floats_at projected, scores, gradient, closed; /* see codelets/attention.h */
+    struct sl_floats_at projected, scores, gradient, closed, edge; /* see codelets/attention.h */
 };
 
 /* Operands of attention whose scores need both ends' rows: of GATv2 and of transformers. */
 struct sl_kernel_pair {
     struct sl_pair sums, products;
     struct sl_floats_at vectors, source, target, gradient; /* see codelets/pair.h */
+};
+
+/* Operands of GINE. Sums of X and messages are odd multiples of 2^-7: no level rounds one to the
+ * other side of 0. */
+struct sl_kernel_gine {
+    struct sl_sparse a, at;      /* A and its transpose, with features */
+    struct sl_floats_at x, edge; // (rows, width), (features + 1, width)
 };
 
 /* Results of all kernels. */
@@ -29,8 +41,9 @@ struct sl_kernel_results {
     int32_t *argmax;
     double *sums; // (2, ld), and at least 32
     struct sl_floats_at state, back;
-    const void *start;   /* values of all results before a kernel runs */
-    size_t result_bytes; /* bytes of all results, which lie one after another */
+    struct sl_floats_at edge, edge_back; /* of GINE (features + 1, width); of attention */
+    const void *start;                   /* values of all results before a kernel runs */
+    size_t result_bytes;                 /* bytes of all results, which lie one after another */
 };
 
 /* The memory of operands and results. */
@@ -43,7 +56,7 @@ struct sl_kernel_room {
 };
 
 /* Operands of all kernels. Matrices are (rows, width) with leading dimension `ld`, unless said
- * otherwise. Each row of A has as many entries, without values. */
+ * otherwise. Each row of A has as many entries, without values but with features. */
 struct sl_kernel_work {
     int64_t rows, width, ld, entries;
     struct sl_sparse a, at;                // (rows, rows), and its transpose
@@ -60,6 +73,7 @@ struct sl_kernel_work {
     struct sl_dropout half, some; /* dropout by 1 bit an element, by 16 bits */
     struct sl_kernel_attention gat;
     struct sl_kernel_pair pair;
+    struct sl_kernel_gine gine;
     struct sl_kernel_results results;
     struct sl_kernel_room room;
 };
@@ -93,7 +107,9 @@ enum {
     SL_RESULT_SUMS = 32,
     SL_RESULT_STATE = 64,
     SL_RESULT_BACK = 128,
-    SL_RESULT_PAIR = 256, /* source_back, in `back` */
+    SL_RESULT_PAIR = 256,       /* source_back, in `back` */
+    SL_RESULT_EDGE = 512,       /* edge_back */
+    SL_RESULT_GINE_EDGE = 1024, /* edge */
 };
 
 /* Bytes or operations of a kernel: for each element of a matrix, each entry of A, each element of

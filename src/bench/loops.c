@@ -224,41 +224,57 @@ LOOP(max_merge, ROWS COLUMNS {
 #define HEADS for (int64_t h = 0, j0 = 0; h < k.gat.attention.heads; h++, j0 += k.gat.attention.width)
 #define HEAD  for (int64_t j = 0; j < k.gat.attention.width; j++)
 #define AT(of, row) (k.of.data + (row) * k.of.ld)
-LOOP(attention, const int64_t all = k.width, heads = k.gat.attention.heads; ROWS HEADS {
-    float *z = AT(results.state, r) + j0, *sloped = z + all + 2 * heads, top = -INFINITY, l = 0, q = 0;
-    const float s = AT(gat.scores, r)[h];
-    HEAD z[j] = sloped[j] = 0.0f;
-    ENTRIES(k.a) {
-        const float x = s + AT(gat.projected, c)[all + h];
-        top = fmaxf(top, x > 0.0f ? x : 0.2f * x);
-    }
-    ENTRIES(k.a) {
-        const float *p = AT(gat.projected, c) + j0;
-        const float x = s + AT(gat.projected, c)[all + h], slope = x > 0.0f ? 1.0f : 0.2f;
-        const float alpha = expf(slope * x - top);
-        l += alpha;
-        q += slope * alpha;
-        HEAD z[j] += alpha * p[j], sloped[j] += slope * alpha * p[j];
-    }
-    AT(results.state, r)[all + h] = top;
-    AT(results.state, r)[all + heads + h] = l;
-    AT(results.state, r)[2 * all + 2 * heads + h] = q;
-})
-LOOP(attention_back, const int64_t all = k.width, heads = k.gat.attention.heads; ROWS HEADS {
-    const float *p = AT(gat.projected, r) + j0, t = AT(gat.projected, r)[all + h];
-    float *d = AT(results.back, r) + j0, dt = 0.0f;
-    HEAD d[j] = 0.0f;
-    ENTRIES(k.at) {
-        const float *scores = AT(gat.scores, c), *g = AT(gat.gradient, c) + j0;
-        const float x = scores[h] + t, slope = x > 0.0f ? 1.0f : 0.2f;
-        const float alpha = fminf(expf(slope * x - scores[heads + h]), 1.0f);
-        float product = -AT(gat.gradient, c)[all + h];
-        HEAD d[j] += alpha * g[j], product += p[j] * g[j];
-        dt += slope * alpha * product;
-    }
-    AT(results.back, r)[all + h] = dt;
-    AT(results.back, r)[all + heads + h] = 0.0f;
-})
+#define FEATURES for (int64_t f = 0; f < SL_KERNEL_FEATURES; f++)
+#define ATTENTION(EDGES) const int64_t all = k.width, heads = k.gat.attention.heads; ROWS HEADS {       \
+    float *z = AT(results.state, r) + j0, *sloped = z + all + 2 * heads, top = -INFINITY, l = 0, q = 0; \
+    const float s = AT(gat.scores, r)[h];                                                               \
+    HEAD z[j] = sloped[j] = 0.0f;                                                                       \
+    ENTRIES(k.a) {                                                                                      \
+        float x = s + AT(gat.projected, c)[all + h];                                                    \
+        EDGES(k.a)                                                                                      \
+        top = fmaxf(top, x > 0.0f ? x : 0.2f * x);                                                      \
+    }                                                                                                   \
+    ENTRIES(k.a) {                                                                                      \
+        const float *p = AT(gat.projected, c) + j0;                                                     \
+        float x = s + AT(gat.projected, c)[all + h];                                                    \
+        EDGES(k.a)                                                                                      \
+        const float slope = x > 0.0f ? 1.0f : 0.2f, alpha = expf(slope * x - top);                      \
+        l += alpha;                                                                                     \
+        q += slope * alpha;                                                                             \
+        HEAD z[j] += alpha * p[j], sloped[j] += slope * alpha * p[j];                                   \
+    }                                                                                                   \
+    AT(results.state, r)[all + h] = top;                                                                \
+    AT(results.state, r)[all + heads + h] = l;                                                          \
+    AT(results.state, r)[2 * all + 2 * heads + h] = q;                                                  \
+}
+#define ATTENTION_BACK(EDGES, EDGES_BACK) const int64_t all = k.width, heads = k.gat.attention.heads; ROWS HEADS { \
+    const float *p = AT(gat.projected, r) + j0, t = AT(gat.projected, r)[all + h];                      \
+    float *d = AT(results.back, r) + j0, dt = 0.0f;                                                     \
+    HEAD d[j] = 0.0f;                                                                                   \
+    ENTRIES(k.at) {                                                                                     \
+        const float *scores = AT(gat.scores, c), *g = AT(gat.gradient, c) + j0;                         \
+        float x = scores[h] + t;                                                                        \
+        EDGES(k.at)                                                                                     \
+        const float slope = x > 0.0f ? 1.0f : 0.2f;                                                     \
+        const float alpha = fminf(expf(slope * x - scores[heads + h]), 1.0f);                           \
+        float product = -AT(gat.gradient, c)[all + h];                                                  \
+        HEAD d[j] += alpha * g[j], product += p[j] * g[j];                                              \
+        const float dx = slope * alpha * product;                                                       \
+        dt += dx;                                                                                       \
+        EDGES_BACK(k.at)                                                                                \
+    }                                                                                                   \
+    AT(results.back, r)[all + h] = dt;                                                                  \
+    AT(results.back, r)[all + heads + h] = 0.0f;                                                        \
+}
+#define NO_EDGES(a)
+#define ADD_EDGES(a)  FEATURES x += (a).edge[e * SL_KERNEL_FEATURES + f] * AT(gat.edge, f)[h];
+#define EDGES_BACK(a) FEATURES AT(results.edge_back, f)[h] += dx * (a).edge[e * SL_KERNEL_FEATURES + f];
+LOOP(attention, ATTENTION(NO_EDGES))
+LOOP(attention_back, ATTENTION_BACK(NO_EDGES, NO_EDGES))
+LOOP(attention_edges, ATTENTION(ADD_EDGES))
+LOOP(attention_edges_back,
+    FEATURES for (int64_t h = 0; h < k.gat.attention.heads; h++) AT(results.edge_back, f)[h] = 0.0f;
+    ATTENTION_BACK(ADD_EDGES, EDGES_BACK))
 LOOP(attention_gradient, ROWS HEADS {
     const float *g = k.g + r * k.ld + j0, *z = AT(gat.closed, r) + j0;
     float *back = AT(results.back, r) + j0, product = 0.0f;
@@ -330,6 +346,25 @@ LOOP(pair_sums_back, const bool products = false; PAIR_BACK)
 LOOP(pair_products, const bool products = true; PAIR_FORWARD)
 LOOP(pair_products_again, const bool products = true; PAIR_AGAIN)
 LOOP(pair_products_back, const bool products = true; PAIR_BACK)
+
+/* GINE */
+#define FEATURES for (int64_t f = 0; f < SL_KERNEL_FEATURES; f++)
+#define MESSAGE(a, row)                                                                                  \
+    COLUMNS x[j] = AT(gine.x, row)[j] + AT(gine.edge, SL_KERNEL_FEATURES)[j];                            \
+    FEATURES COLUMNS x[j] += (a).edge[e * SL_KERNEL_FEATURES + f] * AT(gine.edge, f)[j];
+LOOP(gine, float x[SL_KERNEL_WIDTH]; ZERO(k.results.z) ROWS ENTRIES(k.gine.a) {
+    MESSAGE(k.gine.a, c)
+    COLUMNS k.results.z[i] += rectify(x[j]);
+})
+LOOP(gine_back, float x[SL_KERNEL_WIDTH]; ZERO(k.results.z)
+    memset(k.results.edge.data, 0, (size_t)((SL_KERNEL_FEATURES + 1) * k.ld) * sizeof(float));
+    ROWS ENTRIES(k.gine.at) {
+        MESSAGE(k.gine.at, r)
+        COLUMNS x[j] = x[j] > 0.0f ? k.g[c * k.ld + j] : 0.0f;
+        COLUMNS k.results.z[i] += x[j];
+        FEATURES COLUMNS AT(results.edge, f)[j] += k.gine.at.edge[e * SL_KERNEL_FEATURES + f] * x[j];
+        COLUMNS AT(results.edge, SL_KERNEL_FEATURES)[j] += x[j];
+    })
 
 /* Norms */
 SL_INLINE float inverse_of(float variance) { return 1.0f / sqrtf(variance + 1e-5f); }
@@ -432,9 +467,9 @@ static const struct {
     NAME(epilogue_dropout), NAME(epilogue_dropout16), NAME(epilogue_mask), NAME(epilogue_elu), NAME(adam), NAME(sgd),
     NAME(gather), NAME(gather_values), NAME(gather_bf16), NAME(features), NAME(features_back), NAME(scatter),
     NAME(own_reduce), NAME(max), NAME(min), NAME(max_bf16), NAME(max_back), NAME(max_merge), NAME(attention),
-    NAME(attention_back), NAME(attention_gradient), NAME(attention_own), NAME(pair_sums), NAME(pair_sums_again),
+    NAME(attention_back), NAME(attention_edges), NAME(attention_edges_back), NAME(attention_gradient), NAME(attention_own), NAME(pair_sums), NAME(pair_sums_again),
     NAME(pair_sums_back), NAME(pair_products), NAME(pair_products_again), NAME(pair_products_back),
-    NAME(norm_row), NAME(norm_row_back),
+    NAME(gine), NAME(gine_back), NAME(norm_row), NAME(norm_row_back),
     NAME(norm_batch), NAME(norm_batch_back), NAME(norm_sums), NAME(norm_gradient), NAME(softmax), NAME(accuracy),
     NAME(softmax_weighted), NAME(loss_sigmoid), NAME(loss_square),
 };

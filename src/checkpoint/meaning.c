@@ -12,7 +12,7 @@
 
 static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
                   IDENTITY[] = "identity_features", MEANS[] = "feature_means",
-                  DEVIATIONS[] = "feature_deviations", ROWS[] = "rows";
+                  DEVIATIONS[] = "feature_deviations", ROWS[] = "rows", EDGES[] = "edge_features";
 
 /* ---- Describe ---- */
 
@@ -56,6 +56,9 @@ json_t *sl_meaning_describe(const struct sl_source *source)
     bool readable, good = dataset && check_names(source->targets.class_names, &readable);
     if (good && readable)
         good = json_object_set_new(dataset, NAMES, sl_json_list(source->targets.class_names)) == 0;
+    if (good && source->reads_edges)
+        good =
+            json_object_set_new(dataset, EDGES, json_integer(source->edge_features.shape[1])) == 0;
     if (good && source->feature_names)
         good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
     if (good && source->moments.mean)
@@ -267,6 +270,11 @@ int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool stand
     if (!code)
         code = adopt_moments(source, dataset, standardizes, model);
     return code || !json_is_array(names) ? code : adopt_classes(source, names, model);
+}
+
+int64_t sl_meaning_edges(const json_t *dataset)
+{
+    return json_integer_value(json_object_get(dataset, EDGES));
 }
 
 int sl_meaning_check_direction(const struct sl_source *source, bool symmetric,

@@ -23,6 +23,7 @@
 #include "predict/prediction_view.h"
 #include "predict/scenario.h"
 #include "recipe/defaults.h"
+#include "recipe/edges.h"
 #include "run/open.h"
 #include "train/trainer.h"
 
@@ -115,8 +116,10 @@ static int open_graph(struct planning *p, const char *path, int positionals)
     const bool named = positionals > 0;
     if (named == (p->config.like != NULL))
         return sl_error(SL_ERR_USAGE, "expected a DATASET or --like NAME, one of both");
-    if (!named)
-        return sl_like_source(p->config.like, &p->source);
+    if (!named) {
+        const int like = sl_like_source(p->config.like, &p->source);
+        return like ? like : sl_edges_settle(&p->options, &p->source);
+    }
     int code = sl_source_open(&p->rt, path, &p->source);
     if (!code)
         code = sl_run_check(&p->rt, &p->source, &p->options);

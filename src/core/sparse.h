@@ -11,6 +11,8 @@
 
 #include "core/tile.h"
 
+enum { SL_EDGE_FEATURES = 256 }; /* Most features of an entry. */
+
 enum { SL_NARROW_COLS = 65536 }; /* Most columns of a block whose column numbers fit 16 bits. */
 
 /* The facts of a sparse tile that all ranks know, also without its entries. */

@@ -2,10 +2,9 @@
 #ifndef SL_DATA_EDGE_FEATURES_H
 #define SL_DATA_EDGE_FEATURES_H
 
+#include "core/sparse.h"
 #include "data/dataset.h"
 #include "data/source.h"
-
-enum { SL_EDGE_FEATURES = 256 }; /* most features of an entry */
 
 /* Return 0 if the array can be the edge features of `entries` entries, else SL_ERR_DATA. */
 int sl_edge_features_check(const struct sl_npy *stored, int64_t entries);

@@ -123,6 +123,14 @@ static inline const float *sl_part_dense(const struct sl_part *part, int64_t row
                                 : NULL;
 }
 
+/* Return how many float32 numbers an entry of the adjacency has: its features, or a value unless
+ * all are 1. */
+static inline int64_t sl_part_numbers(const struct sl_part *part)
+{
+    const struct sl_csr *a = &part->data.adjacency;
+    return a->edges ? part->data.edge_features : a->values != NULL;
+}
+
 /* Open a dataset in any known format. Call sl_source_close in either case. Collective, like all
  * functions with a runtime. They return the same code on all ranks; the first rank that found an
  * error has its sentence. */

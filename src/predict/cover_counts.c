@@ -129,7 +129,7 @@ static void move_entry(struct sl_cover_counts *c, const struct pair *pair,
     if (cover->entries)
         cover->entries[message_of(c, pair, x->row)]++;
     cover->bytes[pair->from] +=
-        sl_counts_entry_bytes(row_cut[tile + 1] - row_cut[tile], c->tiles.has_values);
+        sl_counts_entry_bytes(row_cut[tile + 1] - row_cut[tile], c->tiles.numbers);
 }
 
 static void count_pair(struct sl_cover_counts *c, const struct pair *pair)
@@ -194,12 +194,12 @@ static int count_rank(struct sl_cover_counts *c, const struct sl_adjacency_rows 
 }
 
 int sl_cover_counts_add(struct sl_cover_counts *c, const struct sl_adjacency_rows *rows,
-                        const int32_t *tile, bool symmetric, bool has_values, int from, int to)
+                        const int32_t *tile, bool symmetric, int64_t numbers, int from, int to)
 {
     int code = 0;
     c->tile = tile;
     c->tiles.symmetric = symmetric;
-    c->tiles.has_values = has_values;
+    c->tiles.numbers = numbers;
     for (int r = from; !code && r < to; r++)
         code = count_rank(c, rows, r);
     c->tile = NULL;
@@ -226,7 +226,7 @@ void sl_cover_counts_sum(struct sl_runtime *rt, struct sl_cover_counts *c,
 {
     const int64_t tiles = c->tiles.tiles;
     c->tiles.symmetric = all->symmetric;
-    c->tiles.has_values = all->has_values;
+    c->tiles.numbers = all->numbers;
     c->tiles.entries = all->entries;
     sl_halo_counts_sum(rt, &c->rows);
     sl_runtime_sum(rt, c->tiles.nnz, tiles * tiles);

@@ -30,7 +30,7 @@ void sl_cover_counts_destroy(struct sl_cover_counts *counts);
 /* Count the rows of the partition's ranks from … to - 1. tile (rows) has the row tile of each
  * vertex. SL_ERR_SYSTEM. */
 int sl_cover_counts_add(struct sl_cover_counts *counts, const struct sl_adjacency_rows *rows,
-                        const int32_t *tile, bool symmetric, bool has_values, int from, int to);
+                        const int32_t *tile, bool symmetric, int64_t numbers, int from, int to);
 
 /* Make them those of all rows. `all` are the tiles of all entries. Collective. */
 void sl_cover_counts_sum(struct sl_runtime *rt, struct sl_cover_counts *counts,

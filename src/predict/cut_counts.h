@@ -20,7 +20,8 @@ struct sl_cut_counts {
     int64_t *bounds;           // (ranks + 1): rank r has the clones bounds[r] … bounds[r + 1] - 1
     int64_t *entries; // (ranks, hops, hops): of S = A + I, or A, by the hops of row and column
     int64_t feature_entries; /* entries of sparse features, over all clones */
-    bool symmetric, has_values;
+    bool symmetric;
+    int64_t numbers;          /* float32 numbers of an entry: its value, or its features */
     int64_t leaves;           /* counted, */
     struct sl_cut_leaf *leaf; // (leaves): by the ranks of their roots
     double expected;          /* or as many on each rank */

@@ -217,7 +217,7 @@ int sl_scenario_cut_create(const struct sl_source *source, const struct sl_train
     sl_cut_counts_forget_leaves(&out->clones);
     return code ? code
                 : sl_tile_counts_spread(&out->partition, clones->hops.count, clones->entries,
-                                        clones->symmetric, clones->has_values, &out->counts);
+                                        clones->symmetric, clones->numbers, &out->counts);
 }
 
 void sl_scenario_cut_destroy(struct sl_scenario_cut *cut)

@@ -59,8 +59,8 @@ static int count_part(const struct share *share, bool loops, struct sl_halo_coun
             sl_halo_counts_add(halo, tile, tile[r], r, count, columns);
     }
     if (!code && cover)
-        code = sl_cover_counts_add(cover, &rows, tile, part->data.symmetric,
-                                   part->data.adjacency.values != NULL, share->from, share->to);
+        code = sl_cover_counts_add(cover, &rows, tile, part->data.symmetric, sl_part_numbers(part),
+                                   share->from, share->to);
     sl_adjacency_rows_close(&rows);
     free(tile);
     return code;
@@ -86,7 +86,7 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
         for (int64_t t = 0; t < tiles; t++)
             out->entries += out->nnz[t];
         out->symmetric = part.data.symmetric;
-        out->has_values = part.data.adjacency.values != NULL;
+        out->numbers = sl_part_numbers(&part);
         if (halo)
             sl_halo_counts_sum(rt, halo);
         if (cover)
@@ -133,11 +133,11 @@ static void spread(const struct hop_tiles *row, const struct hop_tiles *column, 
 }
 
 int sl_tile_counts_spread(const struct sl_partition *p, int hops, const int64_t *entries,
-                          bool symmetric, bool has_values, struct sl_tile_counts *out)
+                          bool symmetric, int64_t numbers, struct sl_tile_counts *out)
 {
     const int code = create_counts(p->tiles, out);
     out->symmetric = symmetric;
-    out->has_values = has_values;
+    out->numbers = numbers;
     for (int r = 0; !code && r < p->ranks; r++)
         for (struct hop_tiles row = {0}; next_tiles(p, r, hops, &row);)
             for (struct hop_tiles column = {0}; next_tiles(p, r, hops, &column);)
@@ -165,7 +165,7 @@ int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
         .back = transposed->tiles ? copy_counts(transposed) : NULL,
         .entries = matrix->nnz,
         .symmetric = !transposed->tiles,
-        .has_values = matrix->tiles[0].shape.has_values,
+        .numbers = matrix->tiles[0].shape.has_values + matrix->tiles[0].shape.edge_features,
     };
     return out->nnz && (out->symmetric || out->back) ? 0 : SL_ERR_SYSTEM;
 }

@@ -23,7 +23,7 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
  * by the hops of row and column; one hop where none are known. Each tile of a rank and its hops
  * gets as many. */
 int sl_tile_counts_spread(const struct sl_partition *partition, int hops, const int64_t *entries,
-                          bool symmetric, bool has_values, struct sl_tile_counts *out);
+                          bool symmetric, int64_t numbers, struct sl_tile_counts *out);
 
 /* Counts the tiles of a matrix and of its transpose, which is empty where it is the same. Tiles
  * that are one count as the first tile of them. */

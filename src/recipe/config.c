@@ -75,7 +75,8 @@ const struct sl_option sl_config_options[] = {
     {"model", SL_OPTION_KIND, FIELD(network.model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
      "model; gcn, sage, gat, gatv2, transformer: layers of graph convolution, GraphSAGE or "
      "attention; resgcn: an encoder, --layers residual blocks of a graph convolution, a decoder; "
-     "gin: sums and two products per layer; sgc: --hops hops and one product; appnp: --layers "
+     "gin: sums and two products per layer; gine: gin with edge features; sgc: --hops hops and one "
+     "product; appnp: --layers "
      "layers and --hops hops; jknet: gcn with --jump concat. Each has its own defaults "
      "(docs/DEFAULTS.md)",
      MODEL, find_model},
@@ -102,6 +103,11 @@ const struct sl_option sl_config_options[] = {
      "KIND",
      "linear: a linear layer without activation turns features into hidden values before the "
      "first layer",
+     MODEL},
+    {"edge-features", SL_OPTION_CHOICE, FIELD(network.edges), "auto", 0, 0, SL_CHOICES(SL_EDGES),
+     "WAY",
+     "auto: gat, gatv2, transformer and gine read the edge features of a dataset that has them; "
+     "none: no model reads them",
      MODEL},
     {"activation", SL_OPTION_CHOICE, FIELD(network.activation), "auto", 0, 0,
      SL_CHOICES(SL_ACTIVATIONS), "NAME",

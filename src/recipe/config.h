@@ -76,6 +76,10 @@ enum sl_unit_sums { SL_UNIT_SUMS(SL_CHOICE_CONSTANT) };
     ENTRY(SL_RESIDUAL_LINEAR, "linear")
 enum sl_residual { SL_RESIDUALS(SL_CHOICE_CONSTANT) };
 
+/* auto: the model reads the edge features of a dataset that has them. */
+#define SL_EDGES(ENTRY) ENTRY(SL_EDGES_AUTO, "auto") ENTRY(SL_EDGES_NONE, "none")
+enum sl_edges { SL_EDGES(SL_CHOICE_CONSTANT) };
+
 #define SL_ENCODERS(ENTRY) ENTRY(SL_ENCODER_NONE, "none") ENTRY(SL_ENCODER_LINEAR, "linear")
 enum sl_encoder { SL_ENCODERS(SL_CHOICE_CONSTANT) };
 
@@ -125,6 +129,7 @@ struct sl_config_network {
     const struct sl_aggregator *aggregator;
     const struct sl_block_norm *block_norm, *norm_layers; /* norm_layers NULL: none */
     enum sl_encoder encoder;
+    enum sl_edges edges;
     enum sl_residual residual;
     enum sl_hidden_activation activation;
     enum sl_jump jump;
@@ -238,7 +243,8 @@ struct sl_config {
     struct sl_config_ranks ranks;
     struct sl_config_machine machine;
     struct sl_config_files files;
-    bool predicts; /* no option: a trained model is applied, and nothing is trained */
+    bool predicts;         /* no option: a trained model is applied, and nothing is trained */
+    int64_t edge_features; /* no option: features of edges that the model reads (recipe/edges.h) */
 };
 
 /* The table of struct sl_config, of at most so many rows. */

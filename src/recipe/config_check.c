@@ -12,11 +12,14 @@
 
 int sl_config_check_delay(const struct sl_config *config)
 {
-    if (sl_config_reducer(config)->outputs > 1 && config->ranks.delay > 0)
+    const struct sl_model_kind *model = config->network.model;
+    if ((sl_config_reducer(config)->outputs > 1 || model->reducer) && config->ranks.delay > 0)
         return sl_error(SL_ERR_USAGE,
-                        "--delay %s: --aggregator %s has no gradient of a neighbour that was met "
-                        "some epochs ago (expected cd-0 or 0c)",
-                        sl_config_text(config, "delay").text, config->network.aggregator->name);
+                        "--delay %s: --%s %s has no gradient of a neighbour that was met some "
+                        "epochs ago (expected cd-0 or 0c)",
+                        sl_config_text(config, "delay").text,
+                        model->reducer ? "model" : "aggregator",
+                        model->reducer ? model->name : config->network.aggregator->name);
     return 0;
 }
 
@@ -75,9 +78,13 @@ static int check_recompute(const struct sl_config *config)
     return 0;
 }
 
-/* The states of a program's reducer are float32. */
+/* The states of a program's reducer are float32, and so are those of GINE. */
 static int check_reducer(const struct sl_config *config)
 {
+    if (config->network.model->reducer && sl_config_type(config) != SL_FLOAT32)
+        return sl_error(SL_ERR_USAGE,
+                        "--precision %s: --model %s has float32 alone (expected fp32 or tf32)",
+                        sl_config_word(config, "precision").text, config->network.model->name);
     if (!sl_config_reducer(config)->own || sl_config_type(config) == SL_FLOAT32)
         return 0;
     return sl_error(SL_ERR_USAGE,

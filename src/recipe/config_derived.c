@@ -82,6 +82,8 @@ const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
     const struct sl_reducer *named = is_sage(config) ? config->network.aggregator->reducer : NULL;
     if (has_heads(config))
         return config->network.model->attention;
+    if (config->network.model->reducer)
+        return config->network.model->reducer;
     return named ? named : &sl_reduce_sum;
 }
 
@@ -219,6 +221,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                                  ? config->training.dropout
                                  : config->training.attention_dropout,
         .slope = 0.2f,
+        .edge_features = config->edge_features,
     };
 }
 

@@ -100,6 +100,7 @@ static const struct {
     {&sl_model_resgcn, "layers", "4"},
     {&sl_model_resgcn, "dropout", "0.2"},
     {&sl_model_resgcn, "lr", "0.003"},
+    {&sl_model_gine, "encoder", "linear"},
     {&sl_model_sgc, "dropout", "0"},
     {&sl_model_sgc, "lr", "0.2"},
     {&sl_model_appnp, "hops", "10"},

@@ -6,7 +6,7 @@
 #include "graphs/network.h"
 #include "recipe/config.h"
 
-enum { MODELS_OF_OPTION = 7 };
+enum { MODELS_OF_OPTION = 8 };
 
 static const char OUT_HEADS[] = "out-heads";
 
@@ -18,15 +18,16 @@ static const struct {
     {"hops", {&sl_model_sgc, &sl_model_appnp}},
     {"teleport", {&sl_model_appnp}},
     {"block-norm", {&sl_model_resgcn}},
+    {"edge-features", {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer, &sl_model_gine}},
     {"encoder",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
-      &sl_model_gin, &sl_model_jknet}},
+      &sl_model_gin, &sl_model_gine, &sl_model_jknet}},
     {"activation",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
-      &sl_model_gin, &sl_model_jknet}},
+      &sl_model_gin, &sl_model_gine, &sl_model_jknet}},
     {"norm-layers",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
-      &sl_model_gin, &sl_model_jknet}},
+      &sl_model_gin, &sl_model_gine, &sl_model_jknet}},
     {"residual",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
       &sl_model_jknet}},

@@ -12,6 +12,7 @@
 #include "core/message.h"
 #include "core/progress.h"
 #include "data/feature_form.h"
+#include "recipe/edges.h"
 #include "recipe/objective.h"
 
 /* ---- Results ---- */
@@ -240,6 +241,10 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
         code = adopt_classes(source, checkpoint, model, name);
     if (!code)
         code = sl_objective_check(model, source);
+    if (!code)
+        code = sl_edges_follow(
+            model, source, sl_meaning_edges(json_object_get(checkpoint->description, "dataset")),
+            name);
     if (!code && options->named && rt->rank == 0)
         code = sl_identities_take(source, options->named);
     return sl_runtime_agree(rt, code);

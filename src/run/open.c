@@ -2,13 +2,16 @@
 
 #include "recipe/batches_options.h"
 #include "recipe/defaults.h"
+#include "recipe/edges.h"
 #include "recipe/objective.h"
 #include "train/trainer.h"
 
-int sl_run_check(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config)
+int sl_run_check(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config)
 {
     source->splits.split_rule = sl_config_split(config);
-    const int code = sl_trainer_check(source);
+    int code = sl_trainer_check(source);
+    if (!code)
+        code = sl_edges_settle(config, source);
     return sl_runtime_agree(rt, code ? code : sl_batches_check(config, source));
 }
 

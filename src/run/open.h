@@ -8,10 +8,10 @@
 #include "data/source.h"
 #include "recipe/config.h"
 
-/* Give the source the options' rule of splits, and refuse what training refuses: a dataset without
- * labels or training vertices, more batches than vertices. All ranks return the same code: 0,
- * SL_ERR_DATA, SL_ERR_USAGE. */
-int sl_run_check(struct sl_runtime *rt, struct sl_source *source, const struct sl_config *config);
+/* Give the source the options' rule of splits, decide whether edge features are read, and refuse
+ * what training refuses: a dataset without labels or training vertices, more batches than vertices.
+ * All ranks return the same code: 0, SL_ERR_DATA, SL_ERR_USAGE. */
+int sl_run_check(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config);
 
 /* Settle the options that were not given and depend on the data. First comes the form of the
  * features, by the rates `core` of one core of rank 0. Then check the objective. `given` as of

@@ -20,6 +20,7 @@
 #include "data/columns.h"
 #include "data/feature_form.h"
 #include "groups/preload.h"
+#include "recipe/edges.h"
 #include "recipe/objective.h"
 #include "run/fits.h"
 #include "run/open.h"
@@ -163,6 +164,11 @@ static int order_vertices(struct sl_train_run *run)
     return sl_source_order(&run->rt, &run->source, run->config.ranks.order->name, seed);
 }
 
+static const json_t *trained_on(const struct sl_train_run *run)
+{
+    return run->config.files.resume ? json_object_get(run->resumed.description, "dataset") : NULL;
+}
+
 /* The source is gone when the log tells them. */
 static void take_class_names(struct sl_train_run *run)
 {
@@ -208,11 +214,6 @@ static int standardize(struct sl_train_run *run, const bool *given)
     return code;
 }
 
-static const json_t *trained_on(const struct sl_train_run *run)
-{
-    return run->config.files.resume ? json_object_get(run->resumed.description, "dataset") : NULL;
-}
-
 int sl_train_open(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -231,6 +232,9 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = sl_runtime_agree(rt, sl_meaning_adopt(&run->source, trained_on(run),
                                                      sl_config_standardizes(&run->config),
                                                      run->config.files.resume));
+    if (!code && run->config.files.resume)
+        code = sl_edges_follow(&run->config, &run->source, sl_meaning_edges(trained_on(run)),
+                               run->config.files.resume);
     if (!code && run->config.training.loss)
         code = sl_objective_take_labels(rt, &run->config, trained_on(run), &run->source);
     if (!code)
