@@ -20,10 +20,7 @@
  * would be subnormal, which processors multiply slowly. */
 #define SL_ATTENTION_VERTEX 0x40000000u
 
-enum {
-    SL_ATTENTION_HEADS = 256,     /* most heads H */
-    SL_ATTENTION_COLUMNS = 16384, /* most columns H·F */
-};
+enum { SL_ATTENTION_HEADS = 256, SL_ATTENTION_COLUMNS = 16384 }; /* most heads H and columns H·F */
 
 struct sl_attention {
     int32_t heads;

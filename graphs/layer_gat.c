@@ -105,7 +105,7 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
                 .columns = sl_layer_shape_columns(shape),
                 .skipped = layer->kind->splits ? layer->in : 0,
                 .bias = layer->bias,
-                .edge_features = shape->edge_features,
+                .edge_features = layer->edge_features,
                 .head_width = sl_layer_shape_columns(shape) / shape->heads,
                 .first_column = shape->mean ? layer->columns.out_cut[c] : 0,
                 .at = layer->columns.product_cut[c],
@@ -143,7 +143,7 @@ static int create_matrices(struct sl_network *net, struct sl_layer *layer, struc
 /* Make the factors of edge features and the sums of their gradient, if there are edge features. */
 static int create_edges(struct sl_network *net, const struct sl_layer *layer, struct gat *gat)
 {
-    const int64_t features = layer->model->shape.edge_features;
+    const int64_t features = layer->edge_features;
     if (features == 0)
         return 0;
     const int code = sl_tile_create(net->rt, &gat->edge, features, gat->attention.heads,

@@ -29,7 +29,7 @@ static int own_column(const struct sl_network *net)
 /* Sparse features are expanded, as for a layer whose SpMM comes first. */
 static int gine_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
-    const int64_t rows = layer->model->shape.edge_features + 1,
+    const int64_t rows = layer->edge_features + 1,
                   cols = sl_cut_width(layer->columns.in_cut, own_column(net));
     struct gine *gine = calloc(1, sizeof *gine);
     (void)wanted;
@@ -39,7 +39,7 @@ static int gine_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (!gine)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1 || layer->in != layer->out ||
-        layer->model->shape.edge_features < 1)
+        layer->edge_features < 1)
         return sl_error(SL_ERR_SYSTEM, "a sum of GINE on bfloat16, on two orders, of another width "
                                        "than its input, or without edge features");
     if (layer->in > SL_GINE_COLUMNS)

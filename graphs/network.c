@@ -260,6 +260,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         .in = model->shape.in,
         .out = model->shape.out,
         .bias = model->shape.bias,
+        .edge_features = model->shape.edge_features,
         .last = l == net->layers - 1,
         .dropout = model->shape.dropout,
         .activation = model->shape.activation,

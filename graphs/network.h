@@ -183,6 +183,7 @@ struct sl_layer {
     const struct sl_layer *added; /* layer whose output, times `weight`, joins the sums; or NULL */
     float weight;
     int inputs; /* number of earlier layers whose outputs it reads (graphs/layer_jump.c) */
+    int64_t edge_features; /* features of edges that it reads; 0: none, as of a layer beside */
     struct sl_layer_rows rows;
     struct sl_layer_columns columns;
     struct sl_layer_back back;
@@ -216,8 +217,7 @@ static inline int sl_layer_weight_count(const struct sl_layer *layer)
 /* Return how many rows the gradient of the layer's products has behind the weights. */
 static inline int sl_layer_further_rows(const struct sl_layer *layer)
 {
-    return (int)layer->model->shape.edge_features + layer->kind->sums +
-           layer->bias * (1 + layer->kind->biases);
+    return (int)layer->edge_features + layer->kind->sums + layer->bias * (1 + layer->kind->biases);
 }
 
 /* Return how many products with weights the layer has, forward. */

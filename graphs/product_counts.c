@@ -88,10 +88,11 @@ void sl_product_count_gradients(const struct sl_network *net, const struct sl_la
 {
     const bool whole = sl_layer_shape_whole(&layer->model->shape);
     const int64_t further = sl_layer_further_rows(layer),
-                  rows = whole ? sl_model_bias_row(layer->model) : further;
+                  rows = whole ? sl_layer_shape_rows(&layer->model->shape) : further;
     for (int c = 0; c < d->grid.columns; c++) {
         const int64_t bytes = rows * width_of(layer->columns.product_cut, c) * 4;
-        const struct blocks all = {bytes, sl_product_blocks(net, layer), c, layer->rows.hops},
+        const struct blocks all = {bytes, sl_product_blocks(net, layer), c,
+                                   sl_reach_of_gradient(layer, 0, d->grid.columns)},
                             bias = {bytes, 1, c,
                                     sl_reach_of_gradient(
                                         layer, sl_layer_weight_count(layer) * d->grid.columns,

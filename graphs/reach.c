@@ -57,7 +57,7 @@ static bool is_beyond(const struct sl_distribution *d, int i, int hops)
 
 int sl_reach_of_gradient(const struct sl_layer *layer, int block, int columns)
 {
-    const bool edges = layer->model->shape.edge_features > 0;
+    const bool edges = layer->edge_features > 0;
     const int least = sl_layer_weight_count(layer) - 1,
               most = least + (layer->kind->sums || layer->kind->biases || edges);
     if (edges && sl_layer_shape_whole(&layer->model->shape))

@@ -85,8 +85,8 @@ STARLING_API int starling_graph_create(int64_t vertices, int64_t entries, const 
 /* Set weights (entries) of the adjacency. Without them all are 1, also those of duplicates. */
 STARLING_API int starling_graph_set_weights(starling_graph *graph, const float *weights);
 
-/* Set features of edges (entries, columns), at most 256 columns: row e belongs to entry e. Each
- * entry of a row of the adjacency must then be there once. */
+/* Set features of edges (entries, columns), at most 256 columns: row e belongs to entry e. Columns
+ * of a row of the adjacency must then ascend, each once. */
 STARLING_API int starling_graph_set_edge_features(starling_graph *graph, int64_t columns,
                                                   const float *values);
 

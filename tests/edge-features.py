@@ -120,6 +120,8 @@ def train_all(starling, folder, sums):
             write_npy(f"{path}/weights.npy", "<f4", [1.5] * len(sums), (len(sums),))
         return path
 
+    ones = dataset("ones", weights=True)
+    write_npy(f"{ones}/weights.npy", "<f4", [1.0] * len(sums), (len(sums),))
     edged, plain, weighted = dataset("edged"), dataset("bare", "edge_features"), dataset("weighted", weights=True)
     counter = iter(range(1000))
 
@@ -131,7 +133,7 @@ def train_all(starling, folder, sums):
     for model in ("gat --heads 2",):
         options = ("--model", *model.split())
         read, left, without = train(edged, *options), train(edged, *options, "--edge-features", "none"), train(plain, *options)
-        if left != without or read == without or len(read) < 5:
+        if left != without or read == without or train(ones, *options) != read or len(read) < 5:
             sys.exit(f"edge-features.py: {model}: losses {read}; --edge-features none {left}; no features {without}")
         refused("weights and features", starling, "train", weighted, *options)
         train(weighted, *options, "--edge-features", "none")
@@ -187,8 +189,14 @@ def main():
     for way in ("max", "sum", "mean"):
         expect(f"--symmetrize {way}", convert(way, path, *columns, "--symmetrize", way), both_ways(sums, way))
     expect("--reverse", convert("reverse", path, *columns, "--reverse"), turned(sums))
-    refused("no column 'd'", starling, "convert", path, f"{folder}/none", "--edge-features", "a,d")
+    refused("column 'd' is not there", starling, "convert", path, f"{folder}/none", "--edge-features", "a,d")
     refused("end of edges", starling, "convert", path, f"{folder}/none", "--edge-features", "source")
+    refused("named twice", starling, "convert", path, f"{folder}/none", "--edge-features", "a,a")
+    refused("is not there", starling, "convert", path, f"{folder}/none", "--edge-features", "a,,b")
+    with open(f"{folder}/wide.csv", "w") as file:
+        file.write("source,target,a,b\n0,1,5\n1,2,6\n")
+    for column in ("b", "source"):
+        refused("names 4 columns, expected the 3", starling, "convert", f"{folder}/wide.csv", f"{folder}/none", "--edge-features", column)
     refused("no edge list", starling, "convert", f"{folder}/list", f"{folder}/none", *columns)
 
     # folders: sorted, other types, unsorted, orders
@@ -201,6 +209,16 @@ def main():
         expect(f"--order {order} again", convert(f"again-{order}", f"{folder}/order-{order}", "--order", "random", "--seed", "4"), sums)
     expect("folder, --symmetrize", convert("both", f"{folder}/plain", "--symmetrize", "sum"), both_ways(sums, "sum"))
     expect("folder, --reverse", convert("turned", f"{folder}/double", "--reverse"), turned(sums))
+
+    # an order that leaves the entries where they are
+    write_folder(f"{folder}/star", {(0, v): [v, -v, 1.0] for v in range(1, VERTICES)})
+    expect("--order of a star", convert("star2", f"{folder}/star", "--order", "degree"), {(0, v): [v, -v, 1.0] for v in range(1, VERTICES)})
+
+    # an edge that is there twice: whose features are these?
+    write_folder(f"{folder}/twice", {(0, 1): [1.0, 2.0, 3.0], (0, 2): [4.0, 5.0, 6.0]})
+    write_npy(f"{folder}/twice/indices.npy", "<i4", [1, 1], (2,))
+    for duplicates in ("one", "sum"):
+        refused("twice", starling, "convert", f"{folder}/twice", f"{folder}/none", "--duplicates", duplicates)
 
     # an adjacency that is symmetric, with features that are not
     lopsided = {key: [key[0], key[1], 1.0] for key in both_ways(sums, "max")}

@@ -65,6 +65,14 @@ def find_edge_features(arrays, name, usual, weights):
     return name, found
 
 
+def check_duplicates(n, source, target, duplicates, name):
+    """Features that nobody named do not take the multiplicity of doubled edges away."""
+    if name is not None and duplicates == "sum" and \
+            len(np.unique(np.asarray(target, np.int64) * n + source)) < len(source):
+        raise ValueError(f"{name}: some edges are there twice, expected edge_features={name!r}, which "
+                         "sums their features, or edge_features=None")
+
+
 def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",
              edge_features=AUTO):
     """A graph of a `Data` object of PyTorch Geometric: edge_index, x, y, masks, and edge_weight or
@@ -82,6 +90,8 @@ def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, dupl
     edges = host(arrays["edge_index"], "edge_index")
     check_shape(edges, "edge_index", 2, None)
     called, ef = find_edge_features(arrays, edge_features, "edge_attr", weights)
+    check_duplicates(data.num_nodes, *edges, duplicates,
+                     called if edge_features == AUTO else None)
     own = {name: arrays[name] for name in ("edge_weight", "edge_attr", "edge_type")
            if name in arrays and name != called}
     if weights not in (AUTO, None):

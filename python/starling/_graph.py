@@ -20,8 +20,8 @@ class Graph:
     numbers=True, numbers to predict. masks: a dict of "train", "val", "test" with a bool for each
     vertex, or with numbers of vertices. duplicates, of an edge that is there k times without
     weights: "sum", it has the weight k; "one", it is one edge. Weights are summed either way.
-    edge_features: (entries, columns), a row for each item of `indices`, in which no edge is there
-    twice.
+    edge_features: (entries, columns), a row for each item of `indices`, which then ascend within a
+    row of the graph, each once.
     Arrays are borrowed where they are int64 (indptr), int32 (indices, labels), float32 (others) and
     bool, in C order; others are copied, and refused if the type does not hold their values. Do not
     change them while the graph is in use.

@@ -222,7 +222,9 @@ def test_pyg_edge_features(tmp_path):
     ends = torch.tensor([[0, 1, 0, 2], [1, 2, 1, 0]])
     data = type(data)(x=torch.rand(3, 2), edge_index=ends, num_nodes=3,
                       edge_attr=torch.tensor([[1.0, 2], [3, 4], [5, 6], [7, 8]]))
-    starling.from_pyg(data).save(tmp_path / "saved")
+    with pytest.raises(ValueError, match="edge_attr: some edges are there twice"):
+        starling.from_pyg(data)
+    starling.from_pyg(data, edge_features="edge_attr").save(tmp_path / "saved")
     assert np.load(tmp_path / "saved/edge_features.npy").tolist() == [[7, 8], [6, 8], [3, 4]]
     with pytest.raises(ValueError, match="edge_features.*expected"):
         starling.Graph([0, 1, 1], [1], edge_features=[[1.0], [2.0]])

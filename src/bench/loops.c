@@ -348,7 +348,6 @@ LOOP(pair_products_again, const bool products = true; PAIR_AGAIN)
 LOOP(pair_products_back, const bool products = true; PAIR_BACK)
 
 /* GINE */
-#define FEATURES for (int64_t f = 0; f < SL_KERNEL_FEATURES; f++)
 #define MESSAGE(a, row)                                                                                  \
     COLUMNS x[j] = AT(gine.x, row)[j] + AT(gine.edge, SL_KERNEL_FEATURES)[j];                            \
     FEATURES COLUMNS x[j] += (a).edge[e * SL_KERNEL_FEATURES + f] * AT(gine.edge, f)[j];

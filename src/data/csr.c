@@ -292,6 +292,8 @@ int sl_csr_normalize(struct sl_csr *csr, struct sl_block **blocks, int64_t *merg
     struct passing order = {.csr = csr};
     if (!for_rows(&order, find_disorder))
         return SL_OK;
+    if (csr->edges)
+        return sl_error(SL_ERR_SYSTEM, "rows with edge features are not sorted");
     const int64_t nnz = csr->indptr[csr->rows];
     int64_t *indptr = sl_block_array(blocks, csr->rows + 1, sizeof *indptr);
     int32_t *indices = sl_block_array(blocks, nnz, sizeof *indices);

@@ -46,8 +46,9 @@ static int read_whole(struct sl_source *source, struct sl_dataset *out)
     if (!rc)
         rc = take_vertex_ids(source, &part);
     if (!rc && source->reads_edges)
-        rc = sl_edge_features_take(&source->edge_features, &part.data.adjacency, &part.data.blocks,
-                                   &part.data.edge);
+        rc =
+            sl_edge_features_take(&source->edge_features, &part.data.adjacency,
+                                  source->order.vertex != NULL, &part.data.blocks, &part.data.edge);
     part.data.adjacency.edges = NULL; /* entry e has row e */
     if (rc) {
         sl_part_close(&part);

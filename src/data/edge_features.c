@@ -31,14 +31,14 @@ static int64_t entries_of(const struct sl_csr *csr)
     return csr->indptr[csr->rows];
 }
 
-int sl_edge_features_take(const struct sl_npy *stored, const struct sl_csr *csr,
+int sl_edge_features_take(const struct sl_npy *stored, const struct sl_csr *csr, bool copies,
                           struct sl_block **blocks, const float **out)
 {
     const int64_t nnz = entries_of(csr), width = stored->shape[1];
     int64_t e = 0;
-    while (e < nnz && csr->edges[e] == e)
+    while (!copies && e < nnz && csr->edges[e] == e)
         e++;
-    if (e == nnz && nnz == stored->shape[0])
+    if (!copies && e == nnz && nnz == stored->shape[0])
         return sl_npy_take(stored, SL_NPY_FLOAT32, 0, nnz * width, blocks, out);
     float *edge = sl_block_array(blocks, nnz, (size_t)width * sizeof *edge);
     if (!edge)
@@ -73,7 +73,7 @@ int sl_edge_features_transpose(struct sl_dataset *data, const struct sl_csr *bef
                                              data->edge_features, data->edge);
     int rc = number_transpose(before, &scratch, &turned);
     if (!rc)
-        rc = sl_edge_features_take(&stored, &turned, &data->blocks, &data->edge);
+        rc = sl_edge_features_take(&stored, &turned, true, &data->blocks, &data->edge);
     sl_block_free_all(&scratch);
     return rc;
 }
@@ -89,11 +89,9 @@ static float unite(enum sl_symmetrize way, float x, float y)
 static void unite_entry(const float *from, int64_t width, enum sl_symmetrize way, int64_t forth,
                         int64_t back, float *to)
 {
-    const float *const one = from + (forth >= 0 ? forth : back) * width, *const other =
-                                                                             from + back * width;
-    memcpy(to, one, (size_t)width * sizeof *to);
+    memcpy(to, from + (forth >= 0 ? forth : back) * width, (size_t)width * sizeof *to);
     for (int64_t f = 0; forth >= 0 && back >= 0 && f < width; f++)
-        to[f] = unite(way, one[f], other[f]);
+        to[f] = unite(way, to[f], from[back * width + f]);
 }
 
 /* Return the entry of the row whose column is `column`, from *next on; -1: there is none. */

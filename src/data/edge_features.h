@@ -10,8 +10,9 @@
 int sl_edge_features_check(const struct sl_npy *stored, int64_t entries);
 
 /* Set *out (nnz, features) to the features of the matrix's entries, which csr->edges names. They
- * stay in place where order and type fit. SL_ERR_DATA, SL_ERR_SYSTEM. */
-int sl_edge_features_take(const struct sl_npy *stored, const struct sl_csr *csr,
+ * stay in place where order and type fit, unless the caller wants a copy. SL_ERR_DATA,
+ * SL_ERR_SYSTEM. */
+int sl_edge_features_take(const struct sl_npy *stored, const struct sl_csr *csr, bool copies,
                           struct sl_block **blocks, const float **out);
 
 /* Give the features of the entries of `before` the order of its transpose. SL_ERR_SYSTEM. */
@@ -29,6 +30,14 @@ int sl_edge_features_unite(struct sl_dataset *data, const struct sl_csr *before,
  * *merged. SL_ERR_SYSTEM. */
 int sl_edge_features_mend(struct sl_dataset *data, struct sl_csr *csr, int32_t *edge,
                           const float *from, int64_t *merged);
+
+/* Return the bytes that features of so many edges, and of their entries, take while they are read.
+ */
+static inline int64_t sl_edge_features_bytes(int64_t edges, int64_t features, bool both)
+{
+    const int64_t entries = both ? 2 * edges : edges;
+    return features > 0 ? 4 * (edges + entries) * features + 4 * entries : 0;
+}
 
 /* ---- Tiles ---- */
 

@@ -316,6 +316,11 @@ int sl_source_count_duplicates(struct sl_source *source)
     int rc = ones ? sl_arrays_csr(&a->indptr, &a->indices, &data, source->vertices, &blocks, &csr,
                                   &merged)
                   : (int)SL_ERR_SYSTEM;
+    if (!rc && merged > 0 && source->edge_features.data)
+        rc = sl_error(SL_ERR_DATA,
+                      "%s: %" PRId64 " edge%s there twice, expected each once, since edges have "
+                      "features",
+                      a->indices.name, merged, merged == 1 ? " is" : "s are");
     if (!rc && merged > 0) {
         const char *const names[] = {a->indptr.name, a->indices.name};
         const int64_t left = csr.indptr[csr.rows];

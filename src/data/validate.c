@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "data/csr.h"
+#include "data/edge_features.h"
 #include "data/fingerprint.h"
 #include "data/part.h"
 
@@ -40,10 +41,9 @@ int sl_part_check_weights(const struct sl_source *source, const struct sl_part *
 
 int sl_part_check_edges(const struct sl_source *source, const struct sl_part *part)
 {
-    enum { SOME = 256 };
     const struct sl_csr *a = &part->data.adjacency;
     const int64_t width = part->data.edge_features;
-    float feature[SOME];
+    float feature[SL_EDGE_FEATURES];
     for (int64_t e = 0; a->edges && e < a->indptr[a->rows]; e++) {
         const int64_t row = a->edges[e];
         int rc = sl_npy_copy(&source->edge_features, SL_NPY_FLOAT32, row * width, width, feature);

@@ -4,6 +4,15 @@
 
 #include "core/error.h"
 
+/* Whether some weight is not 1. */
+static bool weighs(const struct sl_npy *weights)
+{
+    int64_t e = 0;
+    while (weights->data && e < weights->count && sl_npy_get(weights, e) == 1.0)
+        e++;
+    return weights->data && e < weights->count;
+}
+
 int sl_edges_settle(struct sl_config *config, struct sl_source *source)
 {
     const struct sl_model_kind *model = config->network.model;
@@ -19,11 +28,13 @@ int sl_edges_settle(struct sl_config *config, struct sl_source *source)
                         model->name,
                         has ? "--edge-features none leaves it without edge features"
                             : "the dataset has no edge features");
-    if (reads && source->adjacency.values.data)
+    if (reads && weighs(&source->adjacency.values))
         return sl_error(SL_ERR_USAGE,
                         "--model %s: the edges of %s have weights and features (expected one of "
                         "both: --edge-features none, or a dataset without weights.npy)",
                         model->name, source->path);
+    if (reads)
+        source->adjacency.values = (struct sl_npy){0};
     return 0;
 }
 

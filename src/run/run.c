@@ -164,11 +164,6 @@ static int order_vertices(struct sl_train_run *run)
     return sl_source_order(&run->rt, &run->source, run->config.ranks.order->name, seed);
 }
 
-static const json_t *trained_on(const struct sl_train_run *run)
-{
-    return run->config.files.resume ? json_object_get(run->resumed.description, "dataset") : NULL;
-}
-
 /* The source is gone when the log tells them. */
 static void take_class_names(struct sl_train_run *run)
 {
@@ -212,6 +207,11 @@ static int standardize(struct sl_train_run *run, const bool *given)
                 run->path, name_column(source, scales->most, most), scales->scale[1],
                 name_column(source, scales->least, least), scales->scale[0]);
     return code;
+}
+
+static const json_t *trained_on(const struct sl_train_run *run)
+{
+    return run->config.files.resume ? json_object_get(run->resumed.description, "dataset") : NULL;
 }
 
 int sl_train_open(struct sl_train_run *run, const bool *given)

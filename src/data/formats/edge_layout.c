@@ -223,6 +223,7 @@ static void take_columns(struct sl_edge_layout *l, const struct sl_edge_record *
     const bool follows = second->count > 0;
     const int64_t shift = /* row numbers have no name in the header */
         l->ends_named && second->count == l->first.count + 1;
+    l->shift = shift;
     l->columns = l->header && follows ? second->count : l->first.count;
     if (l->header && (!follows || shift || second->count == l->first.count)) {
         take_named(l);
@@ -271,29 +272,45 @@ static int check(const struct sl_csv *csv, const struct sl_edge_layout *l,
     return SL_OK;
 }
 
+/* Return what is wrong with column c as a feature of edges; NULL: nothing. */
+static const char *objection(const struct sl_edge_layout *l, int64_t c)
+{
+    if (c == l->source || c == l->target)
+        return "is an end of edges, expected numbers";
+    for (int64_t f = 0; f < l->features; f++)
+        if (l->feature[f] == c)
+            return "is named twice, expected once";
+    return l->features == SL_EDGE_FEATURES || c > INT16_MAX
+               ? "is one too many, expected 256 at most"
+               : NULL;
+}
+
+/* Return the column of that name in the header; -1: there is none. */
+static int64_t named_column(const struct sl_edge_layout *l, const char *name, size_t length)
+{
+    for (int64_t c = 0; l->header && length > 0 && c < l->first.count; c++)
+        if (strncmp(l->first.field[c], name, length) == 0 && l->first.field[c][length] == '\0')
+            return c + l->shift;
+    return -1;
+}
+
 /* Take the columns that become features of edges, by their names in the header. */
 static int take_features(const struct sl_csv *csv, const char *names, struct sl_edge_layout *l)
 {
-    const int64_t shift = l->columns - l->first.count;
-    for (const char *at = names; at && *at;
-         at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
-        const int length = (int)strcspn(at, ",");
-        int64_t c = 0;
-        while (c < l->first.count && (strncmp(l->first.field[c], at, (size_t)length) != 0 ||
-                                      l->first.field[c][length] != '\0'))
-            c++;
-        if (!l->header || c == l->first.count)
-            return sl_error(SL_ERR_DATA,
-                            "%s: line %" PRId64 " has no column '%.*s', expected a header with it "
-                            "(--edge-features)",
-                            csv->text.path, l->first_line, length, at);
-        c += shift;
-        if (c == l->source || c == l->target || l->features == SL_EDGE_FEATURES || c > INT16_MAX)
+    const int64_t columns = l->first.count + l->shift;
+    if (names && l->header && l->columns != columns)
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64 " names %" PRId64 " columns, expected the %" PRId64
+                        " of the lines below (--edge-features)",
+                        csv->text.path, l->first_line, l->first.count, l->columns);
+    for (const char *at = names, *next; at; at = next) {
+        const size_t length = strcspn(at, ",");
+        const int64_t c = named_column(l, at, length);
+        const char *wrong = c < 0 ? "is not there, expected a header with it" : objection(l, c);
+        next = at[length] ? at + length + 1 : NULL;
+        if (wrong)
             return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": column '%.*s' %s (--edge-features)",
-                            csv->text.path, l->first_line, length, at,
-                            c == l->source || c == l->target
-                                ? "is an end of edges, expected numbers"
-                                : "is one too many, expected 256 at most");
+                            csv->text.path, l->first_line, (int)length, at, wrong);
         l->weight = l->weight == c ? -1 : l->weight;
         l->feature[l->features++] = (int16_t)c;
     }

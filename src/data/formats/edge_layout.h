@@ -23,6 +23,7 @@ struct sl_edge_layout {
     int64_t columns;                /* columns of a record */
     bool more;                      /* further columns may follow */
     int64_t source, target, weight; /* column numbers; weight -1: none */
+    int64_t shift;                  /* columns that rows have before those of the header */
     int64_t features;               /* columns that are features of edges, and their numbers */
     int16_t feature[SL_EDGE_FEATURES];
     int64_t first_vertex; /* number of the first vertex in the file */

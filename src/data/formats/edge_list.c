@@ -185,21 +185,21 @@ static int parse_features(const struct sl_csv *csv, struct reading *r)
     const struct sl_edge_layout *l = &r->layout;
     float *to = r->edges.features + (r->edges.count - 1) * r->edges.columns;
     for (int64_t f = 0; f < l->features; f++)
-        if (l->feature[f] >= csv->fields || !sl_text_to_float(csv->field[l->feature[f]], &to[f]))
+        if (!sl_text_to_float(csv->field[l->feature[f]], &to[f]))
             return sl_error(
                 SL_ERR_DATA, "%s: line %" PRId64 ": feature '%.40s' is no finite number%s",
-                csv->text.path, csv->line,
-                l->feature[f] < csv->fields ? csv->field[l->feature[f]] : "",
-                l->feature[f] < csv->fields && sl_text_has_decimal_comma(csv->field[l->feature[f]])
-                    ? ", expected a decimal point"
-                    : " (--edge-features)");
+                csv->text.path, csv->line, csv->field[l->feature[f]],
+                sl_text_has_decimal_comma(csv->field[l->feature[f]]) ? ", expected a decimal point"
+                                                                     : " (--edge-features)");
     return SL_OK;
 }
 
 static int parse_edge(const struct sl_csv *csv, struct reading *r)
 {
     const struct sl_edge_layout *l = &r->layout;
-    const int64_t ends = larger(l->source, l->target) + 1, least = larger(ends, l->weight + 1);
+    int64_t least = larger(larger(l->source, l->target), l->weight) + 1;
+    for (int64_t f = 0; f < l->features; f++)
+        least = larger(least, l->feature[f] + 1);
     if (csv->fields == 1 && sl_text_is_numbers(csv->field[0]))
         return check_name(csv, csv->field[0]);
     if (l->more ? csv->fields < least : csv->fields != l->columns)

@@ -197,7 +197,8 @@ static int read_edges(const struct folder *folder)
     rows.both = sl_ogb_goes_both_ways(folder->options, out->name, rows.numbered);
     sl_edge_rows_say(folder->path, folder->options, folder->edges, out->vertices,
                      8 * out->vertices + (rows.both ? 8 : 4) * folder->edges +
-                         4 * out->vertices * out->features);
+                         4 * out->vertices * out->features +
+                         sl_edge_features_bytes(folder->edges, features.columns, rows.both));
     rc = sl_edge_rows_open(&rows, &out->blocks);
     if (!rc)
         rc = count_edges(folder, &text, &rows);

@@ -84,7 +84,9 @@ static int say_memory(const struct folder *folder)
     if (!rc)
         sl_edge_rows_say(folder->path, folder->options, folder->edges, out->vertices,
                          8 * out->vertices + (goes_both_ways(folder) ? 8 : 4) * folder->edges +
-                             features);
+                             features +
+                             sl_edge_features_bytes(folder->edges, folder->edge_features,
+                                                    goes_both_ways(folder)));
     return rc;
 }
 
