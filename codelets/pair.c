@@ -35,16 +35,18 @@ static void pair_cpu(void *buffers[], void *argument)
  *             2 R     SOURCE (cols)
  *             3 R     TARGET (rows)
  *             4 R     GRADIENT (rows)
- *             5 W/RW  TARGET_BACK (rows) */
+ *             … W/RW  has_edge_back: EDGE_BACK (K)
+ *             -1 W/RW TARGET_BACK (rows) */
 static void pair_again_cpu(void *buffers[], void *argument)
 {
     const struct pair_argument *arg = argument;
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const struct sl_floats_at vectors = floats_of(buffers[1]), source = floats_of(buffers[2]),
                               target = floats_of(buffers[3]), gradient = floats_of(buffers[4]),
-                              back = floats_of(buffers[5]);
+                              edge_back = floats_of(buffers[5]),
+                              back = floats_of(buffers[5 + arg->has_edge_back]);
     sl_kernel_pair_again(&arg->pair, &a, &vectors, &source, &target, &gradient, arg->accumulate,
-                         &back);
+                         &back, arg->edge_accumulate, arg->has_edge_back ? &edge_back : NULL);
 }
 
 /* pair_back
@@ -83,33 +85,41 @@ static void pair_merge_cpu(void *buffers[], void *argument)
 
 /* pair_close
  *   argument  struct sl_pair
- *   buffers   0    RW     TARGET (rows)
- *             1    RW     STATE (rows) */
+ *   buffers   0    R      VECTORS
+ *             1    RW     TARGET (rows)
+ *             2    RW     STATE (rows) */
 static void pair_close_cpu(void *buffers[], void *argument)
 {
-    const struct sl_floats_at target = floats_of(buffers[0]), state = floats_of(buffers[1]);
-    sl_kernel_pair_close(argument, sl_dense_buffer(buffers[1]).rows, &target, &state);
+    const struct sl_floats_at vectors = floats_of(buffers[0]), target = floats_of(buffers[1]),
+                              state = floats_of(buffers[2]);
+    sl_kernel_pair_close(argument, sl_dense_buffer(buffers[2]).rows, &vectors, &target, &state);
 }
 
 SL_CODELET_ANY(pair, 0x006400);
 SL_CODELET_ANY(pair_again, 0x228B22);
 SL_CODELET_ANY(pair_back, 0x32CD32);
 SL_CODELET_ANY(pair_merge, 0x6B8E23);
-SL_CODELET(pair_close, 0x9ACD32, 2, STARPU_RW, STARPU_RW);
+SL_CODELET(pair_close, 0x9ACD32, 3, STARPU_R, STARPU_RW, STARPU_RW);
 
 /* ---- Submissions ---- */
 
 static void submit_walk(struct sl_runtime *rt, const struct sl_pair *pair,
                         const struct sl_pair_tiles *t, struct sl_task task)
 {
-    const struct pair_argument arg = {*pair, t->a->shape, t->accumulate};
+    const struct pair_argument arg = {*pair, t->a->shape, t->accumulate, t->edge_back != NULL,
+                                      t->edge_accumulate};
+    if (t->edge_back) {
+        task.tiles[task.count++] = t->edge_back;
+        task.before_output = t->edge_accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    }
     task.tiles[task.count++] = t->out;
     task.output = t->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
     task.argument = &arg;
     task.argument_size = sizeof arg;
     task.urgency = SL_TASK_SOON;
     task.work = (double)t->a->shape.nnz * (double)sl_pair_all(pair);
-    task.kind = t->accumulate | t->a->shape.has_values << 1 | pair->products << 2;
+    task.kind = t->accumulate | t->a->shape.has_values << 1 | pair->products << 2 |
+                (uint32_t)pair->edges << 3;
     sl_task_submit(rt, &task);
 }
 
@@ -163,12 +173,12 @@ void sl_submit_pair_merge(struct sl_runtime *rt, const struct sl_pair *pair,
     sl_task_submit(rt, &task);
 }
 
-void sl_submit_pair_close(struct sl_runtime *rt, const struct sl_pair *pair, struct sl_tile *target,
-                          struct sl_tile *state)
+void sl_submit_pair_close(struct sl_runtime *rt, const struct sl_pair *pair,
+                          struct sl_tile *vectors, struct sl_tile *target, struct sl_tile *state)
 {
     sl_task_submit(rt, &(struct sl_task){.codelet = &pair_close_codelet,
-                                         .count = 2,
-                                         .tiles = {target, state},
+                                         .count = 3,
+                                         .tiles = {vectors, target, state},
                                          .argument = pair,
                                          .argument_size = sizeof *pair,
                                          .urgency = SL_TASK_SOON,

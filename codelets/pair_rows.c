@@ -31,6 +31,13 @@ static struct sl_floats_at floats_of(void *buffer)
     return (struct sl_floats_at){tile.data, tile.ld};
 }
 
+/* Return the rows from row r on. */
+static struct sl_floats_at rows_of(void *buffer, int64_t r)
+{
+    const struct sl_floats_at tile = floats_of(buffer);
+    return (struct sl_floats_at){tile.data + r * tile.ld, tile.ld};
+}
+
 /* ---- Parameters ---- */
 
 /* pair_weights
@@ -48,13 +55,16 @@ static void pair_weights_cpu(void *buffers[], void *argument)
 
 /* pair_weights_back
  *   argument  struct pair_weights_argument
- *   buffers   0 R     GRADIENT of the weights
- *             1 W     BACK; RW for a further part */
+ *   buffers   0 R     PARAMETERS
+ *             1 R     GRADIENT of the weights
+ *             2 W     BACK; RW for a further part */
 static void pair_weights_back_cpu(void *buffers[], void *argument)
 {
     const struct pair_weights_argument *arg = argument;
-    const struct sl_floats_at gradient = floats_of(buffers[0]), back = floats_of(buffers[1]);
-    sl_kernel_pair_weights_back(&arg->pair, &arg->shape, &gradient, arg->further, &back);
+    const struct sl_floats_at parameters = floats_of(buffers[0]), gradient = floats_of(buffers[1]),
+                              back = floats_of(buffers[2]);
+    sl_kernel_pair_weights_back(&arg->pair, &arg->shape, &parameters, &gradient, arg->further,
+                                &back);
 }
 
 SL_CODELET(pair_weights, 0x2E8B57, 3, STARPU_R, STARPU_RW, STARPU_RW);
@@ -66,16 +76,19 @@ SL_CODELET_ANY(pair_weights_back, 0x3CB371);
  *   argument  struct pair_weights_argument
  *   buffers   0 R     row scales
  *             1 R     PARAMETERS
- *             2 R     PROJECTED
- *             3 W     SOURCE
- *             4 W     TARGET */
+ *             2 R     VECTORS
+ *             3 R     PROJECTED
+ *             4 W     SOURCE
+ *             5 W     TARGET */
 static void pair_ends_cpu(void *buffers[], void *argument)
 {
     const struct pair_weights_argument *arg = argument;
-    const struct sl_floats_at parameters = floats_of(buffers[1]), projected = floats_of(buffers[2]),
-                              source = floats_of(buffers[3]), target = floats_of(buffers[4]);
-    sl_kernel_pair_ends(&arg->pair, &arg->shape, sl_dense_buffer(buffers[2]).rows,
-                        sl_vertices(buffers[0]), &parameters, &projected, &source, &target);
+    const struct sl_floats_at parameters = floats_of(buffers[1]), vectors = floats_of(buffers[2]),
+                              projected = floats_of(buffers[3]), source = floats_of(buffers[4]),
+                              target = floats_of(buffers[5]);
+    sl_kernel_pair_ends(&arg->pair, &arg->shape, sl_dense_buffer(buffers[3]).rows,
+                        sl_vertices(buffers[0]), &parameters, &projected, &vectors, &source,
+                        &target);
 }
 
 /* pair_output
@@ -96,16 +109,18 @@ static void pair_output_cpu(void *buffers[], void *argument)
 
 /* pair_gradient
  *   argument  struct pair_rows_argument
- *   buffers   0 R     g
- *             1 R     STATE
- *             2 W     GRADIENT */
+ *   buffers   0 R     VECTORS
+ *             1 R     g
+ *             2 R     STATE
+ *             3 W     GRADIENT */
 static void pair_gradient_cpu(void *buffers[], void *argument)
 {
     const struct pair_rows_argument *arg = argument;
-    const struct sl_rows g = sl_rows_buffer(buffers[0]);
-    const struct sl_floats_at state = floats_of(buffers[1]), gradient = floats_of(buffers[2]);
-    sl_kernel_pair_gradient(&arg->pair, sl_dense_buffer(buffers[1]).rows, arg->mean, &g, &state,
-                            &gradient);
+    const struct sl_rows g = sl_rows_buffer(buffers[1]);
+    const struct sl_floats_at vectors = floats_of(buffers[0]), state = floats_of(buffers[2]),
+                              gradient = floats_of(buffers[3]);
+    sl_kernel_pair_gradient(&arg->pair, sl_dense_buffer(buffers[2]).rows, arg->mean, &g, &state,
+                            &vectors, &gradient);
 }
 
 /* pair_join
@@ -141,11 +156,41 @@ static void pair_vector_back_cpu(void *buffers[], void *argument)
                                &target_back, &source_back, gradient.data + arg->row * gradient.ld);
 }
 
-SL_CODELET(pair_ends, 0x66CDAA, 5, STARPU_R, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
+/* pair_edges_back
+ *   argument  struct pair_rows_argument
+ *   buffers   0 R     TARGET
+ *             1 R     GRADIENT
+ *             2 R     TARGET_BACK
+ *             3 R     STATE
+ *             4 W     BACK (>= row + K, …), of which K rows are written */
+static void pair_edges_back_cpu(void *buffers[], void *argument)
+{
+    const struct pair_rows_argument *arg = argument;
+    const struct sl_floats_at target = floats_of(buffers[0]), gradient = floats_of(buffers[1]),
+                              target_back = floats_of(buffers[2]), state = floats_of(buffers[3]),
+                              back = rows_of(buffers[4], arg->row);
+    sl_kernel_pair_edges_back(&arg->pair, sl_dense_buffer(buffers[0]).rows, &target, &gradient,
+                              &target_back, &state, &back);
+}
+
+/* pair_edges_paste
+ *   argument  struct pair_rows_argument
+ *   buffers   0 R     SUMS
+ *             1 RW    BACK (>= row + K, …), of which K rows are written */
+static void pair_edges_paste_cpu(void *buffers[], void *argument)
+{
+    const struct pair_rows_argument *arg = argument;
+    const struct sl_floats_at sums = floats_of(buffers[0]), back = rows_of(buffers[1], arg->row);
+    sl_kernel_pair_edges_paste(&arg->pair, &sums, &back);
+}
+
+SL_CODELET(pair_ends, 0x66CDAA, 6, STARPU_R, STARPU_R, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
 SL_CODELET_ANY(pair_output, 0x8FBC8F);
-SL_CODELET(pair_gradient, 0x20B2AA, 3, STARPU_R, STARPU_R, STARPU_W);
+SL_CODELET(pair_gradient, 0x20B2AA, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_W);
 SL_CODELET_ANY(pair_join, 0x008B8B);
 SL_CODELET(pair_vector_back, 0x5F9EA0, 5, STARPU_R, STARPU_R, STARPU_R, STARPU_R, STARPU_W);
+SL_CODELET(pair_edges_back, 0x4682B4, 5, STARPU_R, STARPU_R, STARPU_R, STARPU_R, STARPU_W);
+SL_CODELET(pair_edges_paste, 0x87CEEB, 2, STARPU_R, STARPU_RW);
 
 /* ---- Submissions ---- */
 
@@ -170,12 +215,13 @@ void sl_submit_pair_weights(struct sl_runtime *rt, const struct sl_pair *pair,
 
 void sl_submit_pair_weights_back(struct sl_runtime *rt, const struct sl_pair *pair,
                                  const struct sl_pair_shape *shape, bool further,
-                                 struct sl_tile *gradient, struct sl_tile *back)
+                                 struct sl_tile *parameters, struct sl_tile *gradient,
+                                 struct sl_tile *back)
 {
     const struct pair_weights_argument arg = {*pair, *shape, further};
     sl_task_submit(rt, &(struct sl_task){.codelet = &pair_weights_back_codelet,
-                                         .count = 2,
-                                         .tiles = {gradient, back},
+                                         .count = 3,
+                                         .tiles = {parameters, gradient, back},
                                          .output = further ? SL_TASK_UPDATES : SL_TASK_WRITES,
                                          .argument = &arg,
                                          .argument_size = sizeof arg,
@@ -185,17 +231,18 @@ void sl_submit_pair_weights_back(struct sl_runtime *rt, const struct sl_pair *pa
 
 void sl_submit_pair_ends(struct sl_runtime *rt, const struct sl_pair *pair,
                          const struct sl_pair_shape *shape, struct sl_tile *scales,
-                         struct sl_tile *parameters, struct sl_tile *projected,
-                         struct sl_tile *source, struct sl_tile *target)
+                         struct sl_tile *parameters, struct sl_tile *vectors,
+                         struct sl_tile *projected, struct sl_tile *source, struct sl_tile *target)
 {
     const struct pair_weights_argument arg = {*pair, *shape, false};
-    sl_task_submit(rt, &(struct sl_task){.codelet = &pair_ends_codelet,
-                                         .count = 5,
-                                         .tiles = {scales, parameters, projected, source, target},
-                                         .argument = &arg,
-                                         .argument_size = sizeof arg,
-                                         .urgency = SL_TASK_SOON,
-                                         .work = size_of(projected)});
+    sl_task_submit(
+        rt, &(struct sl_task){.codelet = &pair_ends_codelet,
+                              .count = 6,
+                              .tiles = {scales, parameters, vectors, projected, source, target},
+                              .argument = &arg,
+                              .argument_size = sizeof arg,
+                              .urgency = SL_TASK_SOON,
+                              .work = size_of(projected)});
 }
 
 void sl_submit_pair_output(struct sl_runtime *rt, const struct sl_pair *pair, bool mean,
@@ -218,12 +265,13 @@ void sl_submit_pair_output(struct sl_runtime *rt, const struct sl_pair *pair, bo
 }
 
 void sl_submit_pair_gradient(struct sl_runtime *rt, const struct sl_pair *pair, bool mean,
-                             struct sl_tile *g, struct sl_tile *state, struct sl_tile *gradient)
+                             struct sl_tile *vectors, struct sl_tile *g, struct sl_tile *state,
+                             struct sl_tile *gradient)
 {
     const struct pair_rows_argument arg = {.pair = *pair, .mean = mean};
     sl_task_submit(rt, &(struct sl_task){.codelet = &pair_gradient_codelet,
-                                         .count = 3,
-                                         .tiles = {g, state, gradient},
+                                         .count = 4,
+                                         .tiles = {vectors, g, state, gradient},
                                          .argument = &arg,
                                          .argument_size = sizeof arg,
                                          .urgency = SL_TASK_SOON,
@@ -259,4 +307,32 @@ void sl_submit_pair_vector_back(struct sl_runtime *rt, const struct sl_pair *pai
                                      .argument_size = sizeof arg,
                                      .urgency = SL_TASK_LATER,
                                      .work = size_of(source)});
+}
+
+void sl_submit_pair_edges_back(struct sl_runtime *rt, const struct sl_pair *pair,
+                               struct sl_tile *target, struct sl_tile *gradient,
+                               struct sl_tile *target_back, struct sl_tile *state, int64_t row,
+                               struct sl_tile *back)
+{
+    const struct pair_rows_argument arg = {.pair = *pair, .row = row};
+    sl_task_submit(rt, &(struct sl_task){.codelet = &pair_edges_back_codelet,
+                                         .count = 5,
+                                         .tiles = {target, gradient, target_back, state, back},
+                                         .argument = &arg,
+                                         .argument_size = sizeof arg,
+                                         .urgency = SL_TASK_LATER,
+                                         .work = size_of(target) * (double)pair->edges});
+}
+
+void sl_submit_pair_edges_paste(struct sl_runtime *rt, const struct sl_pair *pair,
+                                struct sl_tile *sums, int64_t row, struct sl_tile *back)
+{
+    const struct pair_rows_argument arg = {.pair = *pair, .row = row};
+    sl_task_submit(rt, &(struct sl_task){.codelet = &pair_edges_paste_codelet,
+                                         .count = 2,
+                                         .tiles = {sums, back},
+                                         .argument = &arg,
+                                         .argument_size = sizeof arg,
+                                         .urgency = SL_TASK_LATER,
+                                         .work = size_of(sums)});
 }

@@ -4,10 +4,15 @@
  *   forward   X = H·[W_K | W_T] or H·[W_K | W_V | W_T]     SOURCE, TARGET = the ends from X and biases
  *             STATE = pair(SOURCE, TARGET)                  output
  *   backward  [G | r] from the gradient of the output       [D | E] = the walk back
- *             C = the second walk                           da = column sums of K·D + T·C
+ *             C = the second walk                           da, dW_e from sums over rows and edges
  *             V = the gradient of X from C, D, E            d[W_K | …] = Hᵀ·V
  *             the gradients of K's, V's and T's biases = column sums of V
  *             db = column sums of the gradient              the gradient of H = V·[W_K | …]ᵀ
+ *
+ * With features of entries, backward has as well
+ *
+ *             M of GATv2 = sums of the second walk          dW_e, and its share of da, from the sum of M
+ *             dW_e of a transformer = sums of A·T + B·G over the rows
  *
  * graphs/reduce_pair.c has the formulas. V of a residual is as in graphs/layer_gat.c. */
 /* clang-format on */
@@ -45,6 +50,7 @@ struct pairs {
     struct sl_matrix source, target, state; /* rows as in codelets/pair.h */
     struct sl_tile weights, vectors;        /* on this rank: they never travel */
     struct sl_tile gradient;                /* gradient of the parameters, on rank 0 */
+    struct sl_edge_sums sums;               /* of GATv2 with edge features, M */
     struct sl_layer residual;               /* with a residual, the layer of V */
 };
 
@@ -67,6 +73,7 @@ static struct sl_pair part_of(const struct sl_layer_shape *shape, int parts, int
         .width = width,
         .products = products,
         .scale = products ? 1.0f / sqrtf((float)width) : 1.0f,
+        .edges = shape->edge_features,
     };
 }
 
@@ -108,7 +115,6 @@ static void cut_parts(struct sl_layer *layer, struct pairs *p)
     const int64_t head = sl_layer_shape_columns(shape) / shape->heads;
     for (int c = 0; c < p->parts; c++) {
         const struct sl_pair pair = part_of(shape, p->parts, c);
-        const int64_t all = sl_pair_all(&pair);
         p->part[c] = (struct part){
             pair,
             {
@@ -128,8 +134,8 @@ static void cut_parts(struct sl_layer *layer, struct pairs *p)
         p->cut.state[c + 1] = p->cut.state[c] + sl_pair_state(&pair);
         p->cut.gradient[c + 1] = p->cut.gradient[c] + sl_pair_gradient(&pair);
         p->cut.rows[c + 1] = p->cut.target[c + 1] + p->cut.gradient[c + 1];
-        p->cut.target_back[c + 1] = p->cut.target_back[c] + all;
-        p->cut.source_back[c + 1] = p->cut.source_back[c] + 2 * all;
+        p->cut.target_back[c + 1] = p->cut.target_back[c] + sl_pair_target_back(&pair);
+        p->cut.source_back[c + 1] = p->cut.source_back[c] + 2 * sl_pair_all(&pair);
     }
 }
 
@@ -183,6 +189,12 @@ static int create_matrices(struct sl_network *net, struct sl_layer *layer, struc
     return code ? code : sl_network_plan_scratch_cut(net, 0, p->cut.target_back, SL_SLOT_GRADIENT);
 }
 
+/* Whether the weight of edge features has a gradient that is a sum over edges. */
+static bool has_edge_sums(const struct pairs *p)
+{
+    return p->pair.edges > 0 && !p->pair.products;
+}
+
 static int pair_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const struct sl_grid *grid = &net->graph->distribution->grid;
@@ -201,11 +213,13 @@ static int pair_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     layer->columns.weights = &p->weights;
     if (!code)
         code =
-            sl_tile_create(net->rt, &p->vectors, SL_PAIR_VECTORS,
+            sl_tile_create(net->rt, &p->vectors, sl_pair_vector_rows(&p->pair),
                            sl_pair_all(&p->part[p->parts - 1].pair), sizeof(float), net->rt->rank);
     if (!code)
         code = sl_tile_create(net->rt, &p->gradient, layer->model->parameters.rows,
                               layer->model->parameters.cols, sizeof(float), 0);
+    if (!code && has_edge_sums(p))
+        code = sl_edge_sums_create(net, &p->sums, p->pair.edges, sl_pair_all(&p->pair));
     if (!code)
         code = create_matrices(net, layer, p);
     return code ? code : sl_heads_plan(net, layer, &p->residual);
@@ -220,6 +234,7 @@ static void pair_destroy(struct sl_layer *layer)
     sl_tile_destroy(&p->weights);
     sl_tile_destroy(&p->vectors);
     sl_tile_destroy(&p->gradient);
+    sl_edge_sums_destroy(&p->sums);
     free(p->cut.source);
     free(p->part);
     free(p);
@@ -229,7 +244,9 @@ static struct sl_layer_memory pair_memory(const struct sl_layer *layer)
 {
     const struct pairs *p = layer->own;
     return (struct sl_layer_memory){.matrix = {&p->source, &p->target, &p->state},
-                                    .tile = {&p->weights, &p->vectors, &p->gradient}};
+                                    .tile = {&p->weights, &p->vectors, &p->gradient},
+                                    .tiles = p->sums.count,
+                                    .of_rows = p->sums.tile};
 }
 
 static int pair_aggregations(const struct sl_network *net, const struct sl_layer *layer,
@@ -274,7 +291,7 @@ static struct sl_pair_pass pass_of(const struct sl_network *net, const struct sl
                                    bool training)
 {
     struct pairs *p = layer->own;
-    struct sl_pair_pass pass = {p->pair, &p->vectors};
+    struct sl_pair_pass pass = {p->pair, &p->vectors, has_edge_sums(p) ? &p->sums : NULL};
     if (training && layer->model->shape.attention_dropout > 0.0)
         pass.pair.attention.drop =
             sl_dropout_make(layer->model->shape.attention_dropout,
@@ -304,7 +321,7 @@ static void project(struct sl_network *net, struct sl_layer *layer, bool trainin
     sl_network_take(net, &p->target, hops);
     for (int i = own.from; i < own.to; i++)
         sl_submit_pair_ends(net->rt, &p->pair, &p->shape, &net->graph->scales[0][i], parameters,
-                            sl_matrix_tile(x, i, c), sl_matrix_tile(&p->source, i, c),
+                            &p->vectors, sl_matrix_tile(x, i, c), sl_matrix_tile(&p->source, i, c),
                             sl_matrix_tile(&p->target, i, c));
 }
 
@@ -336,6 +353,35 @@ static void pair_forward(struct sl_network *net, struct sl_layer *layer, bool tr
 
 /* ---- Backward ---- */
 
+/* Matrices that walks back have made. */
+struct rows_back {
+    struct sl_matrix *source, *target, *gradient;
+};
+
+/* Submit row tile i's part of the gradient of a, and of the weight of edge features. */
+static void differentiate_vectors(struct sl_network *net, struct sl_layer *layer, int i,
+                                  const struct rows_back *back)
+{
+    struct pairs *p = layer->own;
+    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
+    struct sl_tile *const target = sl_matrix_tile(&p->target, i, c), *const target_back =
+                                                                         sl_matrix_tile(
+                                                                             back->target, i, c);
+    if (layer->kind->sums == 0 && p->pair.edges == 0)
+        return;
+    struct sl_tile *const further = sl_product_further(net, layer, i);
+    const int64_t row = further->rows - sl_layer_further_rows(layer);
+    if (layer->kind->sums)
+        sl_submit_pair_vector_back(net->rt, &p->pair, sl_matrix_tile(&p->source, i, c), target,
+                                   target_back, sl_matrix_tile(back->source, i, c),
+                                   row + p->pair.edges, further);
+    if (has_edge_sums(p))
+        sl_submit_pair_edges_paste(net->rt, &p->pair, &p->sums.tile[i], row, further);
+    else if (p->pair.edges > 0)
+        sl_submit_pair_edges_back(net->rt, &p->pair, target, sl_matrix_tile(back->gradient, i, c),
+                                  target_back, sl_matrix_tile(&p->state, i, c), row, further);
+}
+
 /* Return the gradient of X, made from g, the gradient of the output before bias and activation. */
 static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *layer,
                                    const struct sl_matrix *g)
@@ -352,7 +398,7 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
                      *target = sl_network_scratch_cut(net, 0, p->cut.target_back, SL_SLOT_GRADIENT,
                                                       layer->rows.hops);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_pair_gradient(net->rt, &p->pair, layer->model->shape.mean,
+        sl_submit_pair_gradient(net->rt, &p->pair, layer->model->shape.mean, &p->vectors,
                                 sl_matrix_tile(g, i, c), sl_matrix_tile(&p->state, i, c),
                                 sl_matrix_tile(gradient, i, c));
     sl_network_walk(net, layer, SL_WALK_BACK,
@@ -360,18 +406,17 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
                                            .row = {&p->source},
                                            .out = {source},
                                            .parameters = &pass});
+    if (pass.sums)
+        sl_edge_sums_begin(pass.sums);
     sl_network_walk(net, layer, SL_WALK_AGAIN,
                     &(struct sl_reduction){.moved = {&p->source},
                                            .row = {&p->target, gradient},
                                            .out = {target},
                                            .parameters = &pass});
-    for (int i = own.from; layer->kind->sums && i < own.to; i++) {
-        struct sl_tile *const further = sl_product_further(net, layer, i);
-        sl_submit_pair_vector_back(net->rt, &pass.pair, sl_matrix_tile(&p->source, i, c),
-                                   sl_matrix_tile(&p->target, i, c), sl_matrix_tile(target, i, c),
-                                   sl_matrix_tile(source, i, c),
-                                   further->rows - sl_layer_further_rows(layer), further);
-    }
+    if (pass.sums)
+        sl_edge_sums_end(net, layer, pass.sums);
+    for (int i = own.from; i < own.to; i++)
+        differentiate_vectors(net, layer, i, &(struct rows_back){source, target, gradient});
     struct sl_matrix *const v =
         sl_network_scratch_cut(net, 0, layer->columns.product_cut, slot_of_projected(p), hops);
     for (int i = own.from; i < own.to; i++)
@@ -387,7 +432,8 @@ static struct sl_matrix *pair_backward(struct sl_network *net, struct sl_layer *
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     sl_layer_drop_again(net, layer);
     struct sl_matrix *const v = walk_back(net, layer, g);
-    struct sl_matrix *const back = sl_heads_products_back(net, layer, v, g, layer->kind->sums > 0);
+    struct sl_matrix *const back =
+        sl_heads_products_back(net, layer, v, g, layer->kind->sums > 0 || layer->edge_features > 0);
     for (int i = own.from; layer->bias && i < own.to; i++) {
         struct sl_tile *const further = sl_product_further(net, layer, i);
         sl_submit_bias_gradient(net->rt, &net->graph->scales[0][i], SL_ROW_NONE,
@@ -401,17 +447,18 @@ static struct sl_tile *pair_differentiate(struct sl_network *net, struct sl_laye
 {
     struct pairs *p = layer->own;
     for (int c = 0; c < p->parts; c++)
-        sl_submit_pair_weights_back(net->rt, &p->part[c].pair, &p->part[c].shape, c > 0, summed,
-                                    &p->gradient);
+        sl_submit_pair_weights_back(net->rt, &p->part[c].pair, &p->part[c].shape, c > 0,
+                                    &layer->model->parameters, summed, &p->gradient);
     sl_heads_residual_back(net, layer, &p->gradient);
     return &p->gradient;
 }
 
 /* Names of parameters are PyG's. */
-#define STEPS                                                                                \
-    .joined = true, .biases = true, .leaves_sums = true, .cut = pair_cut, .plan = pair_plan, \
-    .forward = pair_forward, .backward = pair_backward, .aggregations = pair_aggregations,   \
-    .differentiate = pair_differentiate, .memory = pair_memory, .destroy = pair_destroy
+#define STEPS                                                                                      \
+    .edge = "lin_edge.weight", .joined = true, .biases = true, .leaves_sums = true,                \
+    .cut = pair_cut, .plan = pair_plan, .forward = pair_forward, .backward = pair_backward,        \
+    .aggregations = pair_aggregations, .differentiate = pair_differentiate, .memory = pair_memory, \
+    .destroy = pair_destroy
 
 const struct sl_layer_kind sl_layer_gatv2 = {
     .name = "gatv2",

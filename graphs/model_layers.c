@@ -77,6 +77,7 @@ const struct sl_model_kind sl_model_gatv2 = {
     .neighbours = &sl_layer_gatv2,
     .residual = &sl_layer_gatv2_residual,
     .attention = &sl_reduce_gatv2,
+    .edges = SL_EDGES_READ,
     .one_order = true,
     .list = list_layers,
 };
@@ -85,6 +86,7 @@ const struct sl_model_kind sl_model_transformer = {
     .neighbours = &sl_layer_transformer,
     .residual = &sl_layer_transformer_residual,
     .attention = &sl_reduce_transformer,
+    .edges = SL_EDGES_READ,
     .one_order = true,
     .list = list_layers,
 };

@@ -25,6 +25,24 @@
  *
  * Back, [G | r] and [T | L] are moved along the transpose, K and V are operands of the row, and the state is [D | E]. Then [K | V] is moved once more, T and [G | r] are operands of the row, and the state is C. Both states add up. Every walk computes e_ij anew, because rows of edges would take more memory than all other matrices.
  *
+ * Entries may have features f_ij, which weights W_e without a bias turn into a row e of the edge (PyG's edge_dim):
+ *
+ *     GATv2         a·LeakyReLU(K_j + T_i + f_ij·W_e)                      values stay V_j = K_j
+ *     transformer   (K_j + f_ij·W_e)·T_i                                   values are V_j + f_ij·W_e
+ *
+ * No row of an edge outlives a walk. GATv2 adds it to the row that is met, a few entries at a time, and σ_ij are the slopes there. The second walk, which meets A, sums over its entries
+ *
+ *     M = Σ_ij f_ij ⊗ (de_ij σ_ij)        dW_e = a M        da = Σ_j K_j D_j + Σ_i T_i C_i + Σ_f W_e[f] M[f]
+ *
+ * A transformer has numbers of each feature and head instead, at the ends of rows:
+ *
+ *     [T | L]   U_i = W_e·T_i             scores are K_j·T_i + f_ij·U_i
+ *     Z         B_i = Σ_j w e^(e - m) μ f_ij        closed, Z_i = Σ_j α_ij μ_ij V_j + B_i·W_e
+ *     [G | r]   Y_i = W_e·G_i             G_i·V_j becomes G_i·V_j + f_ij·Y_i
+ *     C         A_i = Σ_j de_ij f_ij      dT_i = C_i + A_i·W_e
+ *
+ *     dW_e = Σ_i A_i ⊗ T_i + B_i ⊗ G_i
+ *
  * A row of [K | V] and a row of [T | L] have the vertex's number, as in graphs/reduce_attention.c. */
 /* clang-format on */
 #include "codelets/pair.h"
@@ -34,14 +52,19 @@
 enum { TARGET, GRADIENT };                                 /* row operands of targets */
 enum { SOURCE = 0, MOVED_GRADIENT = 0, MOVED_TARGET = 1 }; /* moved matrices; SOURCE also a row's */
 
+static const struct sl_pair_pass *pass_of(const struct sl_state *s)
+{
+    return s->states->reduction->parameters;
+}
+
 static const struct sl_pair *pair_of(const struct sl_state *s)
 {
-    return &((const struct sl_pair_pass *)s->states->reduction->parameters)->pair;
+    return &pass_of(s)->pair;
 }
 
 static struct sl_tile *vectors_of(const struct sl_state *s)
 {
-    return ((const struct sl_pair_pass *)s->states->reduction->parameters)->vectors;
+    return pass_of(s)->vectors;
 }
 
 static void met(struct sl_state *s)
@@ -66,16 +89,19 @@ static void meet(struct sl_state *s, const struct sl_meeting *m)
 
 static void meet_again(struct sl_state *s, const struct sl_meeting *m)
 {
-    sl_submit_pair_again(s->states->rt, pair_of(s),
-                         &(struct sl_pair_tiles){
-                             .a = m->a,
-                             .vectors = vectors_of(s),
-                             .source = m->moved[SOURCE][0],
-                             .target = s->row[TARGET],
-                             .gradient = s->row[GRADIENT],
-                             .out = s->out[0],
-                             .accumulate = s->started,
-                         });
+    struct sl_edge_sums *const sums = pass_of(s)->sums;
+    struct sl_pair_tiles tiles = {
+        .a = m->a,
+        .vectors = vectors_of(s),
+        .source = m->moved[SOURCE][0],
+        .target = s->row[TARGET],
+        .gradient = s->row[GRADIENT],
+        .out = s->out[0],
+        .accumulate = s->started,
+    };
+    if (sums)
+        tiles.edge_back = sl_edge_sums_at(sums, s->i, &tiles.edge_accumulate);
+    sl_submit_pair_again(s->states->rt, pair_of(s), &tiles);
     met(s);
 }
 
@@ -109,7 +135,7 @@ static void merge(struct sl_state *s, struct sl_tile *const *other,
 
 static void close_state(struct sl_state *s)
 {
-    sl_submit_pair_close(s->states->rt, pair_of(s), s->row[TARGET], s->out[0]);
+    sl_submit_pair_close(s->states->rt, pair_of(s), vectors_of(s), s->row[TARGET], s->out[0]);
 }
 
 #define STEPS                                                                                  \

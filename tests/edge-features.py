@@ -130,7 +130,7 @@ def train_all(starling, folder, sums):
         run(starling, "train", path, "--hidden", "4", "--epochs", "5", "--patience", "0", "--dropout", "0.2", "--quiet", "--log", log, *options)
         return losses(log)
 
-    for model in ("gat --heads 2",):
+    for model in ("gat --heads 2", "gatv2 --heads 2", "transformer --heads 2"):
         options = ("--model", *model.split())
         read, left, without = train(edged, *options), train(edged, *options, "--edge-features", "none"), train(plain, *options)
         if left != without or read == without or train(ones, *options) != read or len(read) < 5:

@@ -69,6 +69,17 @@ static const struct sl_every_case cases[] = {
                  .isolated = 3, .seed = 82},
      .options = "--model gat --heads 4 --hidden 4 --residual linear --classifier linear --dropout "
                 "0.25 --no-bias --sum-order own-first --no-cache-adjacency"},
+    {.name = "attention of GATv2, edge features",
+     .fixture = {SL_EVERY_DENSE, .directed = true, .edge_features = 3, .vertices = 61, .degree = 4,
+                 .self_loops = true, .isolated = 3, .seed = 87},
+     .options = "--model gatv2 --heads 3 --hidden 5 --classifier linear --dropout 0.25 "
+                "--attention-dropout 0.4",
+     .apart = true},
+    {.name = "attention of transformers, edge features, one stage at a time, without bias",
+     .fixture = {SL_EVERY_SPARSE, .edge_features = 5, .vertices = 67, .classes = 11, .degree = 4,
+                 .isolated = 3, .seed = 88},
+     .options = "--model transformer --heads 3 --hidden 4 --jump sum --dropout 0.25 --no-bias "
+                "--attention-dropout 0.25 --no-overlap --no-cache-adjacency"},
     {.name = "sums of edges",
      .fixture = {SL_EVERY_DENSE, .directed = true, .edge_features = 3, .vertices = 61, .degree = 4,
                  .self_loops = true, .isolated = 3, .seed = 83},

@@ -1,5 +1,6 @@
 /* Attention by pairs of rows: what tiles leave in states, states merged and closed, and the walks
- * back. Rows and parameters: test_kernels_pair_rows.c. How kernels are judged: tests/kernels.h.
+ * back. Rows and parameters: test_kernels_pair_rows.c. Features of entries:
+ * test_kernels_pair_edges.c. How kernels are judged: tests/kernels.h.
  *
  * The naive result is that of graphs/reduce_pair.c in double, with coefficients and dropout for
  * each entry and head. Gradients are central differences of Σ G·Z. K has multiples of 1/64, and T
@@ -376,9 +377,10 @@ static void close_and_check(const struct problem *p, const struct naive *n, cons
                             struct sl_guarded *state)
 {
     struct sl_guarded before = sl_guarded_copy(&p->target, SL_EDGE, NAN);
-    const struct sl_floats_at target = floats(&p->target, 0), to = floats(state, 0);
+    const struct sl_floats_at vectors = floats(&p->vectors, 0), target = floats(&p->target, 0),
+                              to = floats(state, 0);
     check_state(p, n, what, state, false);
-    sl_kernel_pair_close(&p->pair, p->rows, &target, &to);
+    sl_kernel_pair_close(&p->pair, p->rows, &vectors, &target, &to);
     check_state(p, n, what, state, true);
     expect_room(name_of(p, what), &p->pair, 1, state);
     for (int64_t r = 0; r < p->rows; r++)
@@ -552,7 +554,8 @@ static void walk_back(const struct problem *p, int64_t block_cols,
                                                             block_cols, part);
         const struct sl_floats_at source = floats(&p->source, col),
                                   target = floats(&p->target, row), g = floats(gradient, row);
-        sl_kernel_pair_again(&p->pair, &a.view, &vectors, &source, &targets, &gradients, part, &c);
+        sl_kernel_pair_again(&p->pair, &a.view, &vectors, &source, &targets, &gradients, part, &c,
+                             false, NULL);
         sl_kernel_pair_back(&p->pair, &at.view, &vectors, &g, &target, &sources, part, &d);
         sl_guarded_sparse_free(&a);
         sl_guarded_sparse_free(&at);
@@ -582,7 +585,7 @@ static void check_gradient_in(const struct problem *p, const struct naive *n,
                               vectors = floats(&p->vectors, 0), source = floats(&p->source, 0),
                               target = floats(&p->target, 0), c = floats(&target_back, 0),
                               d = floats(&source_back, 0), projected = floats(&back, 0);
-    sl_kernel_pair_gradient(pair, p->rows, false, &g, &closed, &to);
+    sl_kernel_pair_gradient(pair, p->rows, false, &g, &closed, &vectors, &to);
     walk_back(p, block_cols, &gradient, &target_back, &source_back);
     sl_kernel_pair_join(pair, p->most, &vectors, &c, &d, &projected);
     struct sizes s = make_sizes(p, n);

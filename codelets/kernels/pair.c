@@ -1,7 +1,9 @@
 /* The walks of attention whose scores need both ends' rows, in chunks of a row's entries. */
 #include "codelets/pair.h"
 
+#include "codelets/kernels/attention_edges.h"
 #include "codelets/kernels/attention_scores.h"
+#include "codelets/kernels/pair_state.h"
 
 SL_APART void score_sums(const struct sl_attention *attention, const struct chunk *c, int64_t per,
                          const struct meeting *m, float *scores)
@@ -33,23 +35,6 @@ SL_APART void add_all(const struct sl_attention *attention, struct chunk *c, int
 }
 
 /* ---- Forward ---- */
-
-struct parts {
-    float *z, *m, *l;
-};
-
-SL_INLINE struct parts parts_of(const struct sl_attention *attention, float *state)
-{
-    const int64_t all = sl_attention_all(attention);
-    return (struct parts){state, state + all, state + all + attention->heads};
-}
-
-SL_INLINE void scale_head(const struct sl_attention *attention, const struct parts *to, int64_t h,
-                          float by)
-{
-    to->l[h] *= by;
-    scale(attention->width, by, to->z + h * attention->width);
-}
 
 /* Turn scores into weights e^(x - m). A larger maximum scales the state. */
 SL_APART void weigh(const struct sl_attention *attention, struct chunk *c, int64_t per,
@@ -107,41 +92,98 @@ struct walk {
     const struct sl_pair *pair;
     const struct sl_sparse *a;
     const float *even, *odd;
-    struct sl_floats_at source, target, gradient, out;
+    struct sl_floats_at vectors, source, target, gradient, out;
+    const struct sl_floats_at *edge_back;
 };
 
+/* Let E be the features of entries e … EDGES NULL: entries have none. */
+SL_INLINE void read_edges(const struct walk *w, uint32_t e, struct edge_chunk *edges)
+{
+    if (!edges)
+        return;
+    edges->features = w->pair->edges;
+    edges->feature = w->a->edge + e * edges->features;
+}
+
+/* Return the rows that a chunk's scores read: those of edges as well, where rows are added. */
+SL_INLINE const float *const *rows_of(const struct walk *w, bool products, const struct chunk *c,
+                                      struct edge_chunk *edges)
+{
+    if (!edges || products)
+        return c->row;
+    make_edge_rows(c, sl_pair_all(w->pair), &w->vectors, edges);
+    return edges->row;
+}
+
+/* Add the features' products with NUMBERS, which all entries have, to a transformer's sums. */
+SL_INLINE void add_own_numbers(const struct sl_attention *attention, bool products,
+                               const struct chunk *c, int64_t per, struct edge_chunk *edges,
+                               const float *numbers, float *x)
+{
+    if (!edges || !products)
+        return;
+    for (int64_t k = 0; k < c->count; k++)
+        edges->number[k] = numbers;
+    add_numbers(c, attention->heads, per, edges, x);
+}
+
+/* The same with numbers at column `column` of rows, one for each entry. */
+SL_INLINE void add_met_numbers(const struct sl_attention *attention, bool products,
+                               const struct chunk *c, int64_t per, struct edge_chunk *edges,
+                               const float *const *row, int64_t column, float *x)
+{
+    if (!edges || !products)
+        return;
+    for (int64_t k = 0; k < c->count; k++)
+        edges->number[k] = row[k] + column;
+    add_numbers(c, attention->heads, per, edges, x);
+}
+
+/* Return how many entries a chunk has at most. */
+SL_INLINE int64_t most_entries(const struct walk *w, int64_t per, bool edged)
+{
+    const int64_t most = entries_of(per, terms_of(w->pair->attention.width));
+    return edged && !w->pair->products ? stored_entries(per, sl_pair_all(w->pair), most) : most;
+}
+
 SL_INLINE void meet_chunk(const struct sl_attention *attention, const struct walk *w, bool products,
-                          struct chunk *c, int64_t per, const float *target, const struct parts *to)
+                          struct chunk *c, struct edge_chunk *edges, int64_t per,
+                          const float *target, const struct parts *to)
 {
     const int64_t all = sl_attention_all(attention), vertices = products ? 2 * all : all;
-    score(attention, c, per, &(struct meeting){c->row, target, w->even, w->odd}, products,
-          c->alpha);
+    const float *const *const row = rows_of(w, products, c, edges);
+    score(attention, c, per, &(struct meeting){row, target, w->even, w->odd}, products, c->alpha);
+    add_own_numbers(attention, products, c, per, edges, target + all + attention->heads + 1,
+                    c->alpha);
     weigh(attention, c, per, to);
     if (attention->drop.threshold) {
         memcpy(c->sloped, c->alpha, (size_t)c->all * sizeof *c->sloped);
         drop_weights(attention, per, target + all + attention->heads, vertices, true, c);
     }
+    if (edges && products)
+        sum_features(c, attention->heads, per, edges, c->alpha, to->b);
     if (products)
         move_rows(c, all);
     add_all(attention, c, per, w->source.ld - (products ? all : 0), to->z);
 }
 
-SL_INLINE void meet(const struct walk *w)
+SL_INLINE void meet(const struct walk *w, struct edge_chunk *edges)
 {
     const struct sl_attention *const attention = &w->pair->attention;
     const bool products = w->pair->products;
-    const int64_t per = numbers_per_entry(attention->heads),
-                  most = entries_of(per, terms_of(attention->width));
+    const int64_t per = numbers_per_entry(attention->heads), most = most_entries(w, per, edges);
     const struct sl_sparse *const a = w->a;
     struct chunk c;
     for (int64_t b = 0; b < a->blocks; b++)
         for (int64_t r = 0; r < a->rows; r++) {
-            const struct parts to = parts_of(attention, w->out.data + r * w->out.ld);
+            const struct parts to = parts_of(w->pair, w->out.data + r * w->out.ld);
             const uint32_t end = a->row_ptr[b * a->rows + r + 1];
             for (uint32_t e = a->row_ptr[b * a->rows + r]; e < end;) {
                 const int64_t count = end - e < most ? end - e : most;
                 read_chunk(a, b, e, count, &w->source, per, &c);
-                meet_chunk(attention, w, products, &c, per, w->target.data + r * w->target.ld, &to);
+                read_edges(w, e, edges);
+                meet_chunk(attention, w, products, &c, edges, per,
+                           w->target.data + r * w->target.ld, &to);
                 e += (uint32_t)count;
             }
         }
@@ -301,9 +343,12 @@ SL_INLINE void add_sloped(const struct sl_attention *attention, struct chunk *c,
 
 /* Meet sources once more, in row r of A. */
 SL_INLINE void again_chunk(const struct sl_attention *attention, const struct walk *w,
-                           bool products, struct chunk *c, int64_t per, int64_t r)
+                           bool products, struct chunk *c, struct edge_chunk *edges, int64_t per,
+                           int64_t r)
 {
-    const int64_t all = sl_attention_all(attention), vertices = products ? 2 * all : all;
+    const int64_t all = sl_attention_all(attention), heads = attention->heads,
+                  vertices = products ? 2 * all : all;
+    const float *const *const row = rows_of(w, products, c, edges);
     const float *const target = w->target.data + r * w->target.ld, *const gradient =
                                                                        w->gradient.data +
                                                                        r * w->gradient.ld;
@@ -314,22 +359,28 @@ SL_INLINE void again_chunk(const struct sl_attention *attention, const struct wa
         b.r[k] = gradient + all;
         b.value[k] = c->row[k] + (products ? all : 0);
     }
-    score(attention, c, per, &(struct meeting){c->row, target, w->even, w->odd}, products,
-          c->alpha);
+    score(attention, c, per, &(struct meeting){row, target, w->even, w->odd}, products, c->alpha);
     score(attention, c, per, &(struct meeting){b.value, gradient, NULL, NULL}, true, c->sloped);
-    weigh_back(attention, c, per, &b, target + all + attention->heads, vertices, true);
+    add_own_numbers(attention, products, c, per, edges, target + all + heads + 1, c->alpha);
+    add_own_numbers(attention, products, c, per, edges, gradient + all + heads, c->sloped);
+    weigh_back(attention, c, per, &b, target + all + heads, vertices, true);
+    if (edges && products)
+        sum_features(c, heads, per, edges, c->sloped, to + all);
     if (products)
         add_sloped(attention, c, per, w->source.ld, to);
+    else if (edges)
+        add_edge_slopes(attention, c, per, target, edges, to, w->edge_back);
     else
         add_slopes(attention, c, per, target, to);
 }
 
 /* Meet targets and their gradients, in row r of Aᵀ. The chunk's rows are those of targets. */
 SL_INLINE void back_chunk(const struct sl_attention *attention, const struct walk *w, bool products,
-                          struct chunk *c, int64_t per, int64_t r)
+                          struct chunk *c, struct edge_chunk *edges, int64_t per, int64_t r)
 {
     const int64_t all = sl_attention_all(attention), heads = attention->heads,
                   values = products ? all : 0;
+    const float *const *const met = rows_of(w, products, c, edges);
     const float *const source = w->source.data + r * w->source.ld, *row[ENTRIES];
     float *const to = w->out.data + r * w->out.ld;
     struct back b;
@@ -339,25 +390,26 @@ SL_INLINE void back_chunk(const struct sl_attention *attention, const struct wal
         b.log_sum[k] = c->row[k] + all;
         b.r[k] = b.gradient[k] + all;
     }
-    score(attention, c, per, &(struct meeting){row, source, w->even, w->odd}, products, c->alpha);
+    score(attention, c, per, &(struct meeting){met, source, w->even, w->odd}, products, c->alpha);
     score(attention, c, per, &(struct meeting){b.gradient, source + values, NULL, NULL}, true,
           c->sloped);
+    add_met_numbers(attention, products, c, per, edges, row, all + heads + 1, c->alpha);
+    add_met_numbers(attention, products, c, per, edges, b.gradient, all + heads, c->sloped);
     weigh_back(attention, c, per, &b, source + all + values, all + heads, false);
     memcpy(c->row, b.gradient, (size_t)c->padded * sizeof *row);
     add_all(attention, c, per, w->gradient.ld, to + all);
-    memcpy(c->row, row, (size_t)c->padded * sizeof *row);
+    memcpy(c->row, edges && !products ? edges->row : row, (size_t)c->padded * sizeof *row);
     if (products)
         add_sloped(attention, c, per, w->target.ld, to);
     else
         add_slopes(attention, c, per, source, to);
 }
 
-SL_INLINE void meet_back(const struct walk *w, bool again)
+SL_INLINE void meet_back(const struct walk *w, bool again, struct edge_chunk *edges)
 {
     const struct sl_attention *const attention = &w->pair->attention;
     const bool products = w->pair->products;
-    const int64_t per = numbers_per_entry(attention->heads),
-                  most = entries_of(per, terms_of(attention->width));
+    const int64_t per = numbers_per_entry(attention->heads), most = most_entries(w, per, edges);
     const struct sl_sparse *const a = w->a;
     struct chunk c;
     for (int64_t b = 0; b < a->blocks; b++)
@@ -366,10 +418,11 @@ SL_INLINE void meet_back(const struct walk *w, bool again)
             for (uint32_t e = a->row_ptr[b * a->rows + r]; e < end;) {
                 const int64_t count = end - e < most ? end - e : most;
                 read_chunk(a, b, e, count, again ? &w->source : &w->target, per, &c);
+                read_edges(w, e, edges);
                 if (again)
-                    again_chunk(attention, w, products, &c, per, r);
+                    again_chunk(attention, w, products, &c, edges, per, r);
                 else
-                    back_chunk(attention, w, products, &c, per, r);
+                    back_chunk(attention, w, products, &c, edges, per, r);
                 e += (uint32_t)count;
             }
         }
@@ -395,12 +448,42 @@ static void clear_room(const struct sl_pair *pair, int64_t rows, const struct sl
 
 enum way { FORWARD, AGAIN, BACK };
 
-SL_INLINE void walk(const struct walk *w, enum way way)
+SL_INLINE struct walk walk_of(const struct sl_pair *pair, const struct sl_sparse *a,
+                              const struct sl_floats_at *vectors, const struct sl_floats_at *source,
+                              const struct sl_floats_at *target, const struct sl_floats_at *out)
+{
+    return (struct walk){
+        .pair = pair,
+        .a = a,
+        .even = vectors->data + SL_PAIR_EVEN * vectors->ld,
+        .odd = vectors->data + SL_PAIR_ODD * vectors->ld,
+        .vectors = *vectors,
+        .source = *source,
+        .target = *target,
+        .out = *out,
+    };
+}
+
+SL_INLINE void walk_with(const struct walk *w, enum way way, struct edge_chunk *edges)
 {
     if (way == FORWARD)
-        meet(w);
+        meet(w, edges);
     else
-        meet_back(w, way == AGAIN);
+        meet_back(w, way == AGAIN, edges);
+}
+
+SL_APART void walk_edges(const struct walk *w, enum way way)
+{
+    struct edge_chunk edges;
+    walk_with(w, way, &edges);
+}
+
+SL_INLINE void walk(const struct walk *w, enum way way)
+{
+    if (w->pair->edges)
+        walk_edges(w, way);
+    else
+        walk_with(w, way, NULL);
 }
 
 SL_KERNEL(sl_kernel_pair,
@@ -409,14 +492,7 @@ SL_KERNEL(sl_kernel_pair,
            const struct sl_floats_at *target, bool accumulate, const struct sl_floats_at *state),
           (pair, a, vectors, source, target, accumulate, state))
 {
-    const struct walk w = {pair,
-                           a,
-                           vectors->data + SL_PAIR_EVEN * vectors->ld,
-                           vectors->data + SL_PAIR_ODD * vectors->ld,
-                           *source,
-                           *target,
-                           {0},
-                           *state};
+    const struct walk w = walk_of(pair, a, vectors, source, target, state);
     if (!accumulate)
         clear_rows(a->rows, sl_pair_state(pair), state);
     walk(&w, FORWARD);
@@ -426,21 +502,22 @@ SL_KERNEL(sl_kernel_pair_again,
           (const struct sl_pair *pair, const struct sl_sparse *a,
            const struct sl_floats_at *vectors, const struct sl_floats_at *source,
            const struct sl_floats_at *target, const struct sl_floats_at *gradient, bool accumulate,
-           const struct sl_floats_at *target_back),
-          (pair, a, vectors, source, target, gradient, accumulate, target_back))
+           const struct sl_floats_at *target_back, bool edge_accumulate,
+           const struct sl_floats_at *edge_back),
+          (pair, a, vectors, source, target, gradient, accumulate, target_back, edge_accumulate,
+           edge_back))
 {
-    const struct walk w = {pair,
-                           a,
-                           vectors->data + SL_PAIR_EVEN * vectors->ld,
-                           vectors->data + SL_PAIR_ODD * vectors->ld,
-                           *source,
-                           *target,
-                           *gradient,
-                           *target_back};
+    struct walk w = walk_of(pair, a, vectors, source, target, target_back);
+    w.gradient = *gradient;
+    w.edge_back = edge_back;
     if (!accumulate)
-        clear_rows(a->rows, sl_pair_all(pair), target_back);
+        clear_rows(a->rows, sl_pair_target_back(pair), target_back);
+    if (edge_back && !edge_accumulate)
+        clear_rows(pair->edges, sl_pair_all(pair), edge_back);
     walk(&w, AGAIN);
     clear_room(pair, a->rows, target_back);
+    if (edge_back)
+        clear_room(pair, pair->edges, edge_back);
 }
 
 SL_KERNEL(sl_kernel_pair_back,
@@ -450,65 +527,10 @@ SL_KERNEL(sl_kernel_pair_back,
            const struct sl_floats_at *source_back),
           (pair, at, vectors, gradient, target, source, accumulate, source_back))
 {
-    const struct walk w = {pair,
-                           at,
-                           vectors->data + SL_PAIR_EVEN * vectors->ld,
-                           vectors->data + SL_PAIR_ODD * vectors->ld,
-                           *source,
-                           *target,
-                           *gradient,
-                           *source_back};
+    struct walk w = walk_of(pair, at, vectors, source, target, source_back);
+    w.gradient = *gradient;
     if (!accumulate)
         clear_rows(at->rows, 2 * sl_pair_all(pair), source_back);
     walk(&w, BACK);
     clear_room(pair, at->rows, source_back);
-}
-
-SL_INLINE void merge_head(const struct sl_attention *attention, const struct parts *from, int64_t h,
-                          const struct parts *to)
-{
-    const int64_t at = h * attention->width;
-    if (from->l[h] == 0.0f)
-        return;
-    if (to->l[h] == 0.0f)
-        to->m[h] = from->m[h];
-    const float top = larger(from->m[h], to->m[h]), by = expf(from->m[h] - top);
-    if (top > to->m[h])
-        scale_head(attention, to, h, expf(to->m[h] - top));
-    to->m[h] = top;
-    to->l[h] += by * from->l[h];
-    add_head(attention->width, by, from->z + at, to->z + at);
-}
-
-SL_KERNEL(sl_kernel_pair_merge,
-          (const struct sl_pair *pair, int64_t rows, const uint32_t *index,
-           const struct sl_floats_at *other, const struct sl_floats_at *state),
-          (pair, rows, index, other, state))
-{
-    const struct sl_attention *const attention = &pair->attention;
-    for (int64_t r = 0; r < rows; r++) {
-        const struct parts from = parts_of(attention, other->data + r * other->ld),
-                           to = parts_of(attention,
-                                         state->data + (index ? index[r] : r) * state->ld);
-        for (int64_t h = 0; h < attention->heads; h++)
-            merge_head(attention, &from, h, &to);
-    }
-}
-
-SL_KERNEL(sl_kernel_pair_close,
-          (const struct sl_pair *pair, int64_t rows, const struct sl_floats_at *target,
-           const struct sl_floats_at *state),
-          (pair, rows, target, state))
-{
-    const struct sl_attention *const attention = &pair->attention;
-    for (int64_t r = 0; r < rows; r++) {
-        const struct parts to = parts_of(attention, state->data + r * state->ld);
-        float *const l = target->data + r * target->ld + sl_attention_all(attention);
-        for (int64_t h = 0; h < attention->heads; h++) {
-            const float sum = to.l[h];
-            if (sum > 0.0f)
-                scale_head(attention, &to, h, 1.0f / sum);
-            l[h] = to.m[h] = sum > 0.0f ? to.m[h] + logf(sum) : 0.0f;
-        }
-    }
 }

@@ -1,5 +1,5 @@
 /* The parts of pair attention in which rows do not meet: each task reads its operands once. */
-#include "codelets/pair.h"
+#include "codelets/kernels/pair_edges.h"
 
 #include <string.h>
 
@@ -26,11 +26,17 @@ SL_INLINE void make_room(const struct sl_pair *pair, const float *restrict from,
 
 /* ---- Parameters ---- */
 
+/* Return the first row of parameters of W_e. */
+SL_INLINE int64_t edges_row(const struct sl_pair *pair, const struct sl_pair_shape *shape)
+{
+    return shape->skipped + sl_pair_weights(pair) * shape->in;
+}
+
 /* Return the row of parameters of vector `vector`: a of GATv2, then the biases of K, V, T. */
 SL_INLINE int64_t vector_row(const struct sl_pair *pair, const struct sl_pair_shape *shape,
                              int vector)
 {
-    return shape->skipped + sl_pair_weights(pair) * shape->in + vector;
+    return edges_row(pair, shape) + pair->edges + vector;
 }
 
 SL_KERNEL(sl_kernel_pair_weights,
@@ -55,12 +61,38 @@ SL_KERNEL(sl_kernel_pair_weights,
         even[j] = 0.5f * (1.0f + pair->attention.slope) * plain[j];
         odd[j] = 0.5f * (1.0f - pair->attention.slope) * plain[j];
     }
+    for (int64_t f = 0; f < pair->edges; f++)
+        make_room(pair, row_at(parameters, edges_row(pair, shape) + f) + shape->first,
+                  row_at(vectors, SL_PAIR_VECTORS + f));
+}
+
+/* Make the rows of W_e and a of BACK, for GATv2 from M and a's row behind it. */
+SL_INLINE void edges_back_of(const struct sl_pair *pair, const struct sl_pair_shape *shape,
+                             const struct sl_floats_at *parameters,
+                             const struct sl_floats_at *gradient, const struct sl_floats_at *back)
+{
+    const int64_t columns = sl_pair_columns(pair), row = edges_row(pair, shape),
+                  vector = vector_row(pair, shape, 0);
+    const float *const plain = row_at(parameters, vector) + shape->first;
+    float *const a = row_at(back, vector) + shape->first;
+    for (int64_t f = 0; f < pair->edges; f++) {
+        const float *const m = row_at(gradient, shape->in + f) + shape->at, *const w =
+                                                                                row_at(parameters,
+                                                                                       row + f) +
+                                                                                shape->first;
+        float *const to = row_at(back, row + f) + shape->first;
+        for (int64_t j = 0; j < columns; j++)
+            to[j] = pair->products ? m[j] : plain[j] * m[j];
+        for (int64_t j = 0; !pair->products && j < columns; j++)
+            a[j] = sl_add_product(a[j], w[j], m[j]);
+    }
 }
 
 SL_KERNEL(sl_kernel_pair_weights_back,
           (const struct sl_pair *pair, const struct sl_pair_shape *shape,
-           const struct sl_floats_at *gradient, bool accumulate, const struct sl_floats_at *back),
-          (pair, shape, gradient, accumulate, back))
+           const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
+           bool accumulate, const struct sl_floats_at *back),
+          (pair, shape, parameters, gradient, accumulate, back))
 {
     const int64_t columns = sl_pair_columns(pair), biases = sl_pair_weights(pair),
                   rows = vector_row(pair, shape, !pair->products) + (shape->bias ? biases + 1 : 0);
@@ -71,11 +103,13 @@ SL_KERNEL(sl_kernel_pair_weights_back,
         for (int64_t k = 0; k < biases; k++)
             memcpy(row_at(back, shape->skipped + k * shape->in + r) + shape->first,
                    row_at(gradient, r) + shape->at + k * columns, bytes);
-    const float *from = row_at(gradient, shape->in) + shape->at;
+    const float *from = row_at(gradient, shape->in + pair->edges) + shape->at;
     if (!pair->products) {
         memcpy(row_at(back, vector_row(pair, shape, 0)) + shape->first, from, bytes);
         from += gradient->ld;
     }
+    if (pair->edges)
+        edges_back_of(pair, shape, parameters, gradient, back);
     if (!shape->bias)
         return;
     for (int64_t k = pair->products + shape->cancels; k < biases; k++)
@@ -109,9 +143,9 @@ SL_INLINE void add_bias(const struct sl_pair *pair, float scale, const float *re
 SL_KERNEL(sl_kernel_pair_ends,
           (const struct sl_pair *pair, const struct sl_pair_shape *shape, int64_t rows,
            const uint32_t *vertex, const struct sl_floats_at *parameters,
-           const struct sl_floats_at *projected, const struct sl_floats_at *source,
-           const struct sl_floats_at *target),
-          (pair, shape, rows, vertex, parameters, projected, source, target))
+           const struct sl_floats_at *projected, const struct sl_floats_at *vectors,
+           const struct sl_floats_at *source, const struct sl_floats_at *target),
+          (pair, shape, rows, vertex, parameters, projected, vectors, source, target))
 {
     const int64_t columns = sl_pair_columns(pair), all = sl_pair_all(pair),
                   heads = pair->attention.heads;
@@ -130,6 +164,8 @@ SL_KERNEL(sl_kernel_pair_ends,
         memset(to + all, 0, (size_t)heads * sizeof *to);
         memcpy(from + sources * all, &bits, sizeof bits);
         memcpy(to + all + heads, &bits, sizeof bits);
+        if (pair->products)
+            multiply_edges(pair, vectors, to, to + all + heads + 1);
     }
 }
 
@@ -151,8 +187,9 @@ SL_INLINE void join_heads(const struct sl_pair *pair, bool mean, const float *re
 
 SL_KERNEL(sl_kernel_pair_gradient,
           (const struct sl_pair *pair, int64_t rows, bool mean, const struct sl_rows *g,
-           const struct sl_floats_at *state, const struct sl_floats_at *gradient),
-          (pair, rows, mean, g, state, gradient))
+           const struct sl_floats_at *state, const struct sl_floats_at *vectors,
+           const struct sl_floats_at *gradient),
+          (pair, rows, mean, g, state, vectors, gradient))
 {
     const int64_t heads = pair->attention.heads, room = pair->attention.width, width = pair->width;
     const float share = mean ? 1.0f / (float)heads : 1.0f;
@@ -173,6 +210,21 @@ SL_KERNEL(sl_kernel_pair_gradient,
                 sum = sl_add_product(sum, to[h * room + j], z[h * room + j]);
             products[h] = sum;
         }
+        if (pair->products)
+            multiply_edges(pair, vectors, to, products + heads);
+    }
+}
+
+/* Set TO (H·F), the gradient of T, to scale · (C + A·W_e). */
+SL_INLINE void join_edges(const struct sl_pair *pair, const struct sl_floats_at *vectors,
+                          const float *restrict c, float *restrict to)
+{
+    const int64_t room = pair->attention.width, width = pair->width;
+    for (int64_t h = 0; h < pair->attention.heads; h++) {
+        add_head_edges(pair, vectors, h, width, c + sl_pair_all(pair), c + h * room,
+                       to + h * width);
+        for (int64_t j = 0; j < width; j++)
+            to[h * width + j] *= pair->scale;
     }
 }
 
@@ -198,6 +250,8 @@ SL_KERNEL(sl_kernel_pair_join,
                 to[(pair->products ? 2 : 1) * columns + k] =
                     pair->products ? pair->scale * c[i] : a[i] * c[i];
             }
+        if (pair->products && pair->edges)
+            join_edges(pair, vectors, c, to + 2 * columns);
     }
 }
 

@@ -30,6 +30,7 @@ struct sl_assembly_model {
     bool inner;          /* some layer has hidden columns */
     int64_t least_units; /* hidden columns of the smallest sub-model; 0: no sub-models */
     int64_t layers, hidden, heads, out_heads; /* heads: of attention, or 0 */
+    int64_t edge_features;                    /* features of edges that layers read; 0: none */
 };
 
 /* The owners of tiles, and how rows travel between them. */

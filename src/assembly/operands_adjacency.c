@@ -13,16 +13,18 @@ static int64_t state_columns(int64_t heads, int64_t all)
     return heads > 0 ? 2 * all + 3 * heads : 0;
 }
 
-/* The attention of codelets/pair.h: the matrices of sources, and the columns of all heads with
- * their room. */
+/* The attention of codelets/pair.h: the matrices of sources, the columns of all heads with their
+ * room, and the numbers that edge features give a row. */
 struct pairs {
-    int64_t sources, all;
+    int64_t sources, all, numbers;
 };
 
 static struct pairs pairs_of(const struct sl_assembly *assembly, int64_t heads, int64_t columns)
 {
-    return (struct pairs){assembly->reducer == &sl_reduce_transformer ? 2 : 1,
-                          heads > 0 ? heads * sl_pair_room(columns / heads) : 0};
+    const bool transformer = assembly->reducer == &sl_reduce_transformer;
+    return (struct pairs){transformer ? 2 : 1,
+                          heads > 0 ? heads * sl_pair_room(columns / heads) : 0,
+                          transformer ? heads * assembly->model.edge_features : 0};
 }
 
 /* Return the columns of the widest matrix of a layer of attention. */
@@ -30,8 +32,9 @@ static int64_t widest_of_attention(const struct sl_assembly *assembly, int64_t h
                                    int64_t columns)
 {
     const struct pairs pairs = pairs_of(assembly, heads, columns);
-    return assembly->reducer->again ? (pairs.sources + 1) * pairs.all + heads + 1
-                                    : state_columns(heads, columns);
+    return assembly->reducer->again
+               ? (pairs.sources + 1) * pairs.all + heads + 1 + 2 * pairs.numbers
+               : state_columns(heads, columns);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -91,12 +94,13 @@ static struct sl_cover_weights pair_weights(const struct sl_assembly *assembly, 
     enum { ROW = 4 };
     const int64_t heads = assembly->model.heads;
     const struct pairs pairs = pairs_of(assembly, heads, assembly->model.hidden);
-    const int64_t source = pairs.sources * pairs.all + 1, target = pairs.all + heads + 1,
-                  gradient = pairs.all + heads;
+    const int64_t source = pairs.sources * pairs.all + 1,
+                  target = pairs.all + heads + 1 + pairs.numbers,
+                  gradient = pairs.all + heads + pairs.numbers;
     int64_t row = 0, result = 0;
     if (!transposed || symmetric) { /* the walk forward, and the second walk back */
         row += 2 * source;
-        result += pairs.all + 2 * heads + target + pairs.all + target + gradient;
+        result += 2 * (pairs.all + pairs.numbers) + 2 * heads + 2 * target + gradient;
     }
     if (transposed || symmetric) {
         row += gradient + target;

@@ -65,12 +65,31 @@ static void meet_pairs(const struct sl_kernel_work *k, const struct sl_pair *pai
 static void meet_pairs_again(const struct sl_kernel_work *k, const struct sl_pair *pair)
 {
     sl_kernel_pair_again(pair, &k->a, &k->pair.vectors, &k->pair.source, &k->pair.target,
-                         &k->pair.gradient, false, &k->results.back);
+                         &k->pair.gradient, false, &k->results.back, false, NULL);
 }
 
 static void meet_pairs_back(const struct sl_kernel_work *k, const struct sl_pair *pair)
 {
     sl_kernel_pair_back(pair, &k->at, &k->pair.vectors, &k->pair.gradient, &k->pair.target,
+                        &k->pair.source, false, &k->results.back);
+}
+
+static void meet_edges(const struct sl_kernel_work *k, const struct sl_pair *pair)
+{
+    sl_kernel_pair(pair, &k->edges.a, &k->edges.vectors, &k->pair.source, &k->edges.target, false,
+                   &k->results.edge_rows);
+}
+
+static void meet_edges_again(const struct sl_kernel_work *k, const struct sl_pair *pair)
+{
+    sl_kernel_pair_again(pair, &k->edges.a, &k->edges.vectors, &k->pair.source, &k->edges.target,
+                         &k->edges.gradient, false, &k->results.edge_rows, false,
+                         pair->products ? NULL : &k->results.pair_edge_back);
+}
+
+static void meet_edges_back(const struct sl_kernel_work *k, const struct sl_pair *pair)
+{
+    sl_kernel_pair_back(pair, &k->edges.at, &k->edges.vectors, &k->edges.gradient, &k->edges.target,
                         &k->pair.source, false, &k->results.back);
 }
 
@@ -206,6 +225,12 @@ KERNEL(gine, sl_kernel_gine(&k->gine.a, k->width, &k->gine.x, &k->gine.edge, fal
 KERNEL(gine_back,
     const struct sl_floats_at of = {(float *)k->g, k->ld}, back = {k->results.z, k->ld};
     sl_kernel_gine_back(&k->gine.at, k->width, &of, &k->gine.x, &k->gine.edge, false, &back, false, &k->results.edge))
+KERNEL(pair_edges_sums, meet_edges(k, &k->edges.sums))
+KERNEL(pair_edges_sums_again, meet_edges_again(k, &k->edges.sums))
+KERNEL(pair_edges_sums_back, meet_edges_back(k, &k->edges.sums))
+KERNEL(pair_edges_products, meet_edges(k, &k->edges.products))
+KERNEL(pair_edges_products_again, meet_edges_again(k, &k->edges.products))
+KERNEL(pair_edges_products_back, meet_edges_back(k, &k->edges.products))
 KERNEL(epilogue, finish(k, EPILOGUE(.before = k->factor, .bias = k->bias, .relu = true), h, z))
 KERNEL(epilogue_dropout, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->half), h, z))
 KERNEL(epilogue_dropout16, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->some), h, z))
@@ -241,6 +266,8 @@ KERNEL(bias_gradient, sl_kernel_bias_gradient(SHAPE, k->factor, &g, k->results.z
 #define Z       SL_RESULT_Z
 #define HALF    SL_RESULT_HALF
 #define ARGMAX  SL_RESULT_ARGMAX
+#define A       SL_RESULT_A
+#define B       SL_RESULT_B
 #define LOSS    (SL_RESULT_Z | SL_RESULT_SUMS)
 #define STATES  (SL_RESULT_Z | SL_RESULT_Y | SL_RESULT_V)
 const struct sl_kernel_row sl_kernel_rows[] = {
@@ -271,6 +298,12 @@ const struct sl_kernel_row sl_kernel_rows[] = {
     {"pair_products_back", "of sources",       pair_products_back, {16, 4, 8, 8},  {0, 0, 8, 8},    SL_RESULT_PAIR, 1e-4, true},
     {"gine", "messages of GINE",               gine,               {4, 36, 4, 0},  {0, 0, 18, 0},   Z, 1e-5, true},
     {"gine_back", "its gradients",             gine_back,          {8, 36, 4, 0},  {0, 0, 34, 0},   Z | SL_RESULT_GINE_EDGE, 1e-3, true},
+    {"pair_edges_sums", "GATv2, 8 features",   pair_edges_sums,    {8, 36, 4, 0},  {0, 0, 23, 8},   B, 1e-4, true},
+    {"pair_edges_sums_again", "of targets, edges", pair_edges_sums_again, {12, 36, 4, 8}, {0, 0, 41, 8}, A | SL_RESULT_EDGES, 1e-4, true},
+    {"pair_edges_sums_back", "of sources",     pair_edges_sums_back, {12, 36, 8, 8}, {0, 0, 27, 8},  SL_RESULT_PAIR, 1e-4, true},
+    {"pair_edges_products", "transformers",    pair_edges_products, {8, 36, 8, 0}, {0, 0, 4, 40},    B, 1e-4, true},
+    {"pair_edges_products_again", "of targets", pair_edges_products_again, {12, 36, 8, 8}, {0, 0, 6, 56}, A, 1e-4, true},
+    {"pair_edges_products_back", "of sources", pair_edges_products_back, {16, 36, 8, 72}, {0, 0, 8, 40}, SL_RESULT_PAIR, 1e-4, true},
     {"epilogue", "scale, bias, relu",          epilogue,           {8, 0, 0, 0},   {3, 0, 0, 0},    Z, 1e-6, true},
     {"epilogue_dropout", "bias, relu, 1/2",    epilogue_dropout,   {8, 0, 0, 0},   {3, 0, 0, 0},    Z, 1e-6, false},
     {"epilogue_dropout16", "bias, relu, 0.3",  epilogue_dropout16, {8, 0, 0, 0},   {3, 0, 0, 0},    Z, 1e-6, false},

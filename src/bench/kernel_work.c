@@ -185,6 +185,28 @@ static void draw_features(struct sl_kernel_work *k)
         (struct sl_floats_at){draw(k, SL_KERNEL_FEATURES, MOST_HEADS, -0.5, 0.5), MOST_HEADS};
 }
 
+/* Draw operands with features of entries. Those of the transpose are others. */
+static void draw_edges(struct sl_kernel_work *k)
+{
+    struct sl_sparse *const of[] = {&k->edges.a, &k->edges.at};
+    k->edges.sums = k->pair.sums;
+    k->edges.products = k->pair.products;
+    k->edges.sums.edges = k->edges.products.edges = SL_KERNEL_FEATURES;
+    k->edges.a = k->a;
+    k->edges.at = k->at;
+    for (int i = 0; i < 2; i++) {
+        of[i]->edge_features = SL_KERNEL_FEATURES;
+        of[i]->edge = draw(k, k->entries, SL_KERNEL_FEATURES, -0.5, 0.5);
+    }
+    const int64_t rows = sl_pair_vector_rows(&k->edges.sums), ld = k->pair.vectors.ld;
+    k->edges.vectors = (struct sl_floats_at){draw(k, rows, ld, -0.5, 0.5), ld};
+    k->edges.target = draw_at(k, sl_pair_target(&k->edges.products));
+    k->edges.gradient = draw_at(k, sl_pair_gradient(&k->edges.products));
+    clear_room(k, rows, 1, &k->edges.vectors);
+    clear_room(k, k->rows, 1, &k->edges.target);
+    clear_room(k, k->rows, 1, &k->edges.gradient);
+}
+
 /* Draw the operands that kernels read. */
 static void draw_operands(struct sl_kernel_work *k)
 {
@@ -215,6 +237,7 @@ static void draw_operands(struct sl_kernel_work *k)
     draw_pair(k);
     draw_gine(k);
     draw_features(k);
+    draw_edges(k);
 }
 
 /* Make room for the results. They lie one after another, so that one copy resets all. */
@@ -223,11 +246,13 @@ static void draw_results(struct sl_kernel_work *k)
     const int64_t n = k->rows, ld = k->ld;
     const int64_t state = sl_leading(sl_attention_state(&k->gat.attention), SL_FLOAT32),
                   projected = sl_attention_projected(&k->gat.attention),
-                  pair = 2 * sl_pair_all(&k->pair.sums),
-                  back = sl_leading(projected > pair ? projected : pair, SL_FLOAT32);
+                  all = sl_pair_all(&k->pair.sums),
+                  back = sl_leading(projected > 2 * all ? projected : 2 * all, SL_FLOAT32),
+                  edge_rows = sl_leading(sl_pair_state(&k->edges.products), SL_FLOAT32);
     const int64_t sums = 4 * sl_padded(ld), edge = (SL_KERNEL_FEATURES + 1) * ld,
                   factors = SL_KERNEL_FEATURES * MOST_HEADS,
-                  floats = sums + edge + factors + n * (5 * ld + state + back);
+                  floats = sums + edge + factors + n * (5 * ld + state + back + edge_rows) +
+                           SL_KERNEL_FEATURES * all;
     float *at = draw(k, floats, 1, 0.5, 1.5), *start = draw(k, floats, 1, 0.5, 1.5);
     for (int64_t i = 0; start && i < n * ld; i++)
         start[sums + i] -= 1.0f; /* centre Z on 0: relu changes half of the numbers */
@@ -242,7 +267,9 @@ static void draw_results(struct sl_kernel_work *k)
     k->results.state = (struct sl_floats_at){at, state}, at += n * state;
     k->results.back = (struct sl_floats_at){at, back}, at += n * back;
     k->results.edge = (struct sl_floats_at){at, ld}, at += edge;
-    k->results.edge_back = (struct sl_floats_at){at, MOST_HEADS};
+    k->results.edge_back = (struct sl_floats_at){at, MOST_HEADS}, at += factors;
+    k->results.edge_rows = (struct sl_floats_at){at, edge_rows}, at += n * edge_rows;
+    k->results.pair_edge_back = (struct sl_floats_at){at, all};
 }
 
 void sl_kernel_work_reset(const struct sl_kernel_work *k)
@@ -318,6 +345,13 @@ int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results,
         to = add_floats(to, k->results.back, n, 2 * sl_pair_all(&k->pair.sums));
     if (results & SL_RESULT_GINE_EDGE)
         to = add_floats(to, k->results.edge, SL_KERNEL_FEATURES + 1, w);
+    if (results & SL_RESULT_EDGES)
+        to = add_floats(to, k->results.pair_edge_back, SL_KERNEL_FEATURES,
+                        sl_pair_all(&k->pair.sums));
+    if (results & SL_RESULT_B)
+        to = add_floats(to, k->results.edge_rows, n, sl_pair_state(&k->edges.products));
+    if (results & SL_RESULT_A)
+        to = add_floats(to, k->results.edge_rows, n, sl_pair_target_back(&k->edges.products));
     return to - begin;
 }
 

@@ -11,7 +11,7 @@
 
 enum {
     SL_KERNEL_WIDTH = 1024, /* most columns */
-    SL_KERNEL_BLOCKS = 56,  /* most blocks */
+    SL_KERNEL_BLOCKS = 72,  /* most blocks */
     SL_KERNEL_FEATURES = 8, /* of an entry of A and its transpose */
 };
 
@@ -34,6 +34,13 @@ struct sl_kernel_gine {
     struct sl_floats_at x, edge; // (rows, width), (features + 1, width)
 };
 
+/* The same with features of entries. */
+struct sl_kernel_edges {
+    struct sl_pair sums, products;
+    struct sl_sparse a, at;
+    struct sl_floats_at vectors, target, gradient;
+};
+
 /* Results of all kernels. */
 struct sl_kernel_results {
     float *z, *y, *v;
@@ -42,8 +49,10 @@ struct sl_kernel_results {
     double *sums; // (2, ld), and at least 32
     struct sl_floats_at state, back;
     struct sl_floats_at edge, edge_back; /* of GINE (features + 1, width); of attention */
-    const void *start;                   /* values of all results before a kernel runs */
-    size_t result_bytes;                 /* bytes of all results, which lie one after another */
+    struct sl_floats_at edge_rows; // (rows, …): a state with B, or [C | A], of codelets/pair.h
+    struct sl_floats_at pair_edge_back; // (features, …): M
+    const void *start;                  /* values of all results before a kernel runs */
+    size_t result_bytes;                /* bytes of all results, which lie one after another */
 };
 
 /* The memory of operands and results. */
@@ -74,6 +83,7 @@ struct sl_kernel_work {
     struct sl_kernel_attention gat;
     struct sl_kernel_pair pair;
     struct sl_kernel_gine gine;
+    struct sl_kernel_edges edges;
     struct sl_kernel_results results;
     struct sl_kernel_room room;
 };
@@ -110,6 +120,9 @@ enum {
     SL_RESULT_PAIR = 256,       /* source_back, in `back` */
     SL_RESULT_EDGE = 512,       /* edge_back */
     SL_RESULT_GINE_EDGE = 1024, /* edge */
+    SL_RESULT_EDGES = 2048,     /* pair_edge_back */
+    SL_RESULT_B = 4096,         /* a state with B, in edge_rows */
+    SL_RESULT_A = 8192,         /* [C | A], in edge_rows */
 };
 
 /* Bytes or operations of a kernel: for each element of a matrix, each entry of A, each element of

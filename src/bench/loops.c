@@ -224,7 +224,7 @@ LOOP(max_merge, ROWS COLUMNS {
 #define HEADS for (int64_t h = 0, j0 = 0; h < k.gat.attention.heads; h++, j0 += k.gat.attention.width)
 #define HEAD  for (int64_t j = 0; j < k.gat.attention.width; j++)
 #define AT(of, row) (k.of.data + (row) * k.of.ld)
-#define FEATURES for (int64_t f = 0; f < SL_KERNEL_FEATURES; f++)
+#define EACH_FEATURE for (int64_t f = 0; f < SL_KERNEL_FEATURES; f++)
 #define ATTENTION(EDGES) const int64_t all = k.width, heads = k.gat.attention.heads; ROWS HEADS {       \
     float *z = AT(results.state, r) + j0, *sloped = z + all + 2 * heads, top = -INFINITY, l = 0, q = 0; \
     const float s = AT(gat.scores, r)[h];                                                               \
@@ -267,13 +267,13 @@ LOOP(max_merge, ROWS COLUMNS {
     AT(results.back, r)[all + heads + h] = 0.0f;                                                        \
 }
 #define NO_EDGES(a)
-#define ADD_EDGES(a)  FEATURES x += (a).edge[e * SL_KERNEL_FEATURES + f] * AT(gat.edge, f)[h];
-#define EDGES_BACK(a) FEATURES AT(results.edge_back, f)[h] += dx * (a).edge[e * SL_KERNEL_FEATURES + f];
+#define ADD_EDGES(a)  EACH_FEATURE x += (a).edge[e * SL_KERNEL_FEATURES + f] * AT(gat.edge, f)[h];
+#define EDGES_BACK(a) EACH_FEATURE AT(results.edge_back, f)[h] += dx * (a).edge[e * SL_KERNEL_FEATURES + f];
 LOOP(attention, ATTENTION(NO_EDGES))
 LOOP(attention_back, ATTENTION_BACK(NO_EDGES, NO_EDGES))
 LOOP(attention_edges, ATTENTION(ADD_EDGES))
 LOOP(attention_edges_back,
-    FEATURES for (int64_t h = 0; h < k.gat.attention.heads; h++) AT(results.edge_back, f)[h] = 0.0f;
+    EACH_FEATURE for (int64_t h = 0; h < k.gat.attention.heads; h++) AT(results.edge_back, f)[h] = 0.0f;
     ATTENTION_BACK(ADD_EDGES, EDGES_BACK))
 LOOP(attention_gradient, ROWS HEADS {
     const float *g = k.g + r * k.ld + j0, *z = AT(gat.closed, r) + j0;
@@ -340,6 +340,127 @@ LOOP(attention_own, const int64_t all = k.width, heads = k.gat.attention.heads; 
         PAIR_HEAD back[j] += de * (products ? t[j] : SLOPE(s, t)), back[all + j] += alpha * g[j];  \
     }                                                                                              \
 }
+
+/* The same with features of entries. The row of an edge is that of weights behind the vectors. */
+enum { FEATURES = SL_KERNEL_FEATURES };
+#define EDGES      k.edges.vectors.data + SL_PAIR_VECTORS * k.edges.vectors.ld
+#define EDGE_PAIR(of)                                                                              \
+    const float *w = EDGES, *even = k.edges.vectors.data, *odd = even + k.edges.vectors.ld;        \
+    const int64_t wide = k.edges.vectors.ld, heads = k.edges.of.attention.heads;                   \
+    float edge[SL_KERNEL_WIDTH * 4];                                                               \
+    (void)w, (void)even, (void)odd, (void)wide, (void)heads, (void)edge;                           \
+    PAIR_ALL;
+#define FEATURE(a, f) ((a).edge[(int64_t)e * FEATURES + (f)])
+#define EDGE_ROW(a) PAIR_HEAD {                                                                    \
+    edge[j] = 0.0f;                                                                                \
+    for (int f = 0; f < FEATURES; f++) edge[j] += FEATURE(a, f) * w[f * wide + j];                 \
+}
+#define EDGE_SCORE(s, t)                                                                           \
+    float x = 0.0f;                                                                                \
+    PAIR_HEAD x += even[j] * ((s)[j] + edge[j] + (t)[j]) + odd[j] * fabsf((s)[j] + edge[j] + (t)[j]);
+#define NUMBERS(a, sum, n) for (int f = 0; f < FEATURES; f++) sum += FEATURE(a, f) * (n)[f * heads + h];
+#define EDGE_PRODUCT(a, s, t)                                                                      \
+    float x = 0.0f;                                                                                \
+    PAIR_HEAD x += (s)[j] * (t)[j];                                                                \
+    NUMBERS(a, x, (t) + all + heads + 1)
+#define EDGE_CHANGE(s, t, gradient)                                                                \
+    const float alpha = fminf(expf(x - (t)[all + h]), 1.0f);                                       \
+    float de = 0.0f;                                                                               \
+    PAIR_HEAD de += (gradient)[j] * (s)[VALUES + j];
+LOOP(pair_edges_sums, EDGE_PAIR(sums) ROWS PAIRS {
+    float *z = AT(results.edge_rows, r), top = -INFINITY, l = 0.0f;
+    const float *t = AT(edges.target, r);
+    for (int64_t j = 0; j < k.edges.sums.attention.width; j++) z[j0 + j] = 0.0f;
+    ENTRIES(k.edges.a) { EDGE_ROW(k.edges.a) EDGE_SCORE(AT(pair.source, c), t) top = fmaxf(top, x); }
+    ENTRIES(k.edges.a) {
+        const float *s = AT(pair.source, c);
+        EDGE_ROW(k.edges.a)
+        EDGE_SCORE(s, t)
+        const float alpha = expf(x - top);
+        l += alpha;
+        PAIR_HEAD z[j] += alpha * s[j];
+    }
+    z[all + h] = top;
+    z[all + heads + h] = l;
+})
+LOOP(pair_edges_sums_again, const bool products = false; EDGE_PAIR(sums)
+    memset(k.results.pair_edge_back.data, 0, (size_t)(FEATURES * all) * sizeof(float));
+    ROWS PAIRS {
+        float *back = AT(results.edge_rows, r);
+        const float *t = AT(edges.target, r), *g = AT(edges.gradient, r);
+        for (int64_t j = 0; j < k.edges.sums.attention.width; j++) back[j0 + j] = 0.0f;
+        ENTRIES(k.edges.a) {
+            const float *s = AT(pair.source, c);
+            EDGE_ROW(k.edges.a)
+            EDGE_SCORE(s, t)
+            EDGE_CHANGE(s, t, g)
+            de = alpha * de - alpha * g[all + h];
+            PAIR_HEAD {
+                const float change = de * (s[j] + edge[j] + t[j] > 0.0f ? 1.0f : 0.2f);
+                back[j] += change;
+                for (int f = 0; f < FEATURES; f++)
+                    k.results.pair_edge_back.data[f * all + j] += FEATURE(k.edges.a, f) * change;
+            }
+        }
+    })
+LOOP(pair_edges_sums_back, const bool products = false; EDGE_PAIR(sums) ROWS PAIRS {
+    float *back = AT(results.back, r);
+    const float *s = AT(pair.source, r);
+    for (int64_t j = 0; j < k.edges.sums.attention.width; j++) back[j0 + j] = back[all + j0 + j] = 0.0f;
+    ENTRIES(k.edges.at) {
+        const float *t = AT(edges.target, c), *g = AT(edges.gradient, c);
+        EDGE_ROW(k.edges.at)
+        EDGE_SCORE(s, t)
+        EDGE_CHANGE(s, t, g)
+        de = alpha * de - alpha * g[all + h];
+        PAIR_HEAD back[j] += de * (s[j] + edge[j] + t[j] > 0.0f ? 1.0f : 0.2f), back[all + j] += alpha * g[j];
+    }
+})
+LOOP(pair_edges_products, EDGE_PAIR(products) ROWS PAIRS {
+    float *z = AT(results.edge_rows, r), *b = z + all + 2 * heads + h, top = -INFINITY, l = 0.0f;
+    const float *t = AT(edges.target, r);
+    for (int64_t j = 0; j < k.edges.products.attention.width; j++) z[j0 + j] = 0.0f;
+    for (int f = 0; f < FEATURES; f++) b[f * heads] = 0.0f;
+    ENTRIES(k.edges.a) { EDGE_PRODUCT(k.edges.a, AT(pair.source, c), t) top = fmaxf(top, x); }
+    ENTRIES(k.edges.a) {
+        const float *s = AT(pair.source, c);
+        EDGE_PRODUCT(k.edges.a, s, t)
+        const float alpha = expf(x - top);
+        l += alpha;
+        PAIR_HEAD z[j] += alpha * s[all + j];
+        for (int f = 0; f < FEATURES; f++) b[f * heads] += alpha * FEATURE(k.edges.a, f);
+    }
+    z[all + h] = top;
+    z[all + heads + h] = l;
+})
+LOOP(pair_edges_products_again, const bool products = true; EDGE_PAIR(products) ROWS PAIRS {
+    float *back = AT(results.edge_rows, r), *a = back + all + h;
+    const float *t = AT(edges.target, r), *g = AT(edges.gradient, r);
+    for (int64_t j = 0; j < k.edges.products.attention.width; j++) back[j0 + j] = 0.0f;
+    for (int f = 0; f < FEATURES; f++) a[f * heads] = 0.0f;
+    ENTRIES(k.edges.a) {
+        const float *s = AT(pair.source, c);
+        EDGE_PRODUCT(k.edges.a, s, t)
+        EDGE_CHANGE(s, t, g)
+        NUMBERS(k.edges.a, de, g + all + heads)
+        de = alpha * de - alpha * g[all + h];
+        PAIR_HEAD back[j] += de * s[j];
+        for (int f = 0; f < FEATURES; f++) a[f * heads] += de * FEATURE(k.edges.a, f);
+    }
+})
+LOOP(pair_edges_products_back, const bool products = true; EDGE_PAIR(products) ROWS PAIRS {
+    float *back = AT(results.back, r);
+    const float *s = AT(pair.source, r);
+    for (int64_t j = 0; j < k.edges.products.attention.width; j++) back[j0 + j] = back[all + j0 + j] = 0.0f;
+    ENTRIES(k.edges.at) {
+        const float *t = AT(edges.target, c), *g = AT(edges.gradient, c);
+        EDGE_PRODUCT(k.edges.at, s, t)
+        EDGE_CHANGE(s, t, g)
+        NUMBERS(k.edges.at, de, g + all + heads)
+        de = alpha * de - alpha * g[all + h];
+        PAIR_HEAD back[j] += de * t[j], back[all + j] += alpha * g[j];
+    }
+})
 LOOP(pair_sums, const bool products = false; PAIR_FORWARD)
 LOOP(pair_sums_again, const bool products = false; PAIR_AGAIN)
 LOOP(pair_sums_back, const bool products = false; PAIR_BACK)
@@ -350,7 +471,7 @@ LOOP(pair_products_back, const bool products = true; PAIR_BACK)
 /* GINE */
 #define MESSAGE(a, row)                                                                                  \
     COLUMNS x[j] = AT(gine.x, row)[j] + AT(gine.edge, SL_KERNEL_FEATURES)[j];                            \
-    FEATURES COLUMNS x[j] += (a).edge[e * SL_KERNEL_FEATURES + f] * AT(gine.edge, f)[j];
+    EACH_FEATURE COLUMNS x[j] += (a).edge[e * SL_KERNEL_FEATURES + f] * AT(gine.edge, f)[j];
 LOOP(gine, float x[SL_KERNEL_WIDTH]; ZERO(k.results.z) ROWS ENTRIES(k.gine.a) {
     MESSAGE(k.gine.a, c)
     COLUMNS k.results.z[i] += rectify(x[j]);
@@ -361,7 +482,7 @@ LOOP(gine_back, float x[SL_KERNEL_WIDTH]; ZERO(k.results.z)
         MESSAGE(k.gine.at, r)
         COLUMNS x[j] = x[j] > 0.0f ? k.g[c * k.ld + j] : 0.0f;
         COLUMNS k.results.z[i] += x[j];
-        FEATURES COLUMNS AT(results.edge, f)[j] += k.gine.at.edge[e * SL_KERNEL_FEATURES + f] * x[j];
+        EACH_FEATURE COLUMNS AT(results.edge, f)[j] += k.gine.at.edge[e * SL_KERNEL_FEATURES + f] * x[j];
         COLUMNS AT(results.edge, SL_KERNEL_FEATURES)[j] += x[j];
     })
 
@@ -468,6 +589,8 @@ static const struct {
     NAME(own_reduce), NAME(max), NAME(min), NAME(max_bf16), NAME(max_back), NAME(max_merge), NAME(attention),
     NAME(attention_back), NAME(attention_edges), NAME(attention_edges_back), NAME(attention_gradient), NAME(attention_own), NAME(pair_sums), NAME(pair_sums_again),
     NAME(pair_sums_back), NAME(pair_products), NAME(pair_products_again), NAME(pair_products_back),
+    NAME(pair_edges_sums), NAME(pair_edges_sums_again), NAME(pair_edges_sums_back),
+    NAME(pair_edges_products), NAME(pair_edges_products_again), NAME(pair_edges_products_back),
     NAME(gine), NAME(gine_back), NAME(norm_row), NAME(norm_row_back),
     NAME(norm_batch), NAME(norm_batch_back), NAME(norm_sums), NAME(norm_gradient), NAME(softmax), NAME(accuracy),
     NAME(softmax_weighted), NAME(loss_sigmoid), NAME(loss_square),

@@ -154,6 +154,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .model.least_units = least_units(config),
         .model.heads = has_heads(config) ? config->network.heads : 0,
         .model.out_heads = sl_config_out_heads(config),
+        .model.edge_features = config->edge_features,
         .positive = has_heads(config),
         .keeps_features = sl_config_input_dropout(config) == 0.0,
         .alone_first = sl_config_begins_alone(config),
