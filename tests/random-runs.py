@@ -126,9 +126,10 @@ def draw_training(r, graph):
     o = f"--model {model} --hidden {r.choice((4, 7, 16))} --layers {r.choice('1223334')} --seed {r.randrange(1000)}".split()
     o += f"--epochs {EPOCHS} --eval-every 2 --patience 0 --dropout {r.choice((0, 0.3, 0.5))} --tiles {r.choice('1235679')}".split()
     # Adam divides a gradient by its size: where bfloat16 rounds a small one to the other sign, a weight goes the other way.
-    # So it is where a norm of the columns of a sub-model's one unit takes out what a weight does.
+    # So it is where a norm of the columns of a sub-model's one unit takes out what a weight does. And where scores need both ends:
+    # a vertex with one neighbour has the same sum whatever the score, whose gradient is then rounding alone.
     narrow, blocks = "gat" not in model and model != "gine" and r.random() < 0.2, draw_blocks(r, model)
-    alone = "batch" in blocks and 0.25 <= kind < 0.45
+    alone = "batch" in blocks and 0.25 <= kind < 0.45 or model.startswith(("gatv2", "transformer"))
     o += maybe(r, 0.2, "--edge-features none") if "edged" in graph and "gat" in model else []
     o += f"--optimizer {'sgd --precision bf16' if narrow else 'sgd' if alone else r.choice(('sgd', 'adam', 'adamw'))}".split()
     o += [word for chance, *choices in ANY for word in maybe(r, chance, *choices)] + blocks
@@ -211,10 +212,12 @@ def compare(mine, other, most):
     for epoch, (x, y) in enumerate(zip(losses, wanted), 1):
         if not abs(x - y) <= most[0] * max(abs(y), 1e-3):
             raise Failure(f"epoch {epoch}: loss {x}, expected {y}")
+    # Gradients that are rounding alone are as small as the others' last digits.
+    least = max(2e-5, 1e-4 * max((abs(g) for name, t in expected.items() if ".moment1" in name for g in t), default=0)) if most[1] else 0
     for name, numbers in expected.items():
         size = max(map(abs, numbers), default=0)
         error = max((abs(a - b) for a, b in zip(tensors[name], numbers)), default=0)
-        if not error <= most[1] * max(size, 1e-6 if most[1] else 0):
+        if not error <= most[1] * max(size, least):
             raise Failure(f"{name}: differs by {error:.2g}, its largest number is {size:.2g}")
 
 

@@ -660,13 +660,14 @@ static void test_features(void **state)
 {
     static const int64_t features[] = {1, 3, 8, 17}, degrees[] = {1, 65, 130};
     static const int32_t heads[] = {1, 3, 8, 13};
+    static const int64_t widths[] = {1, 2, 3, 4, 5, 8, 16, 33, 40};
     int turn = 0;
     (void)state;
     for (size_t f = 0; f < SL_COUNT(features); f++)
         for (size_t h = 0; h < SL_COUNT(heads); h++)
             for (int i = 0; i < 3; i++, turn++) {
                 checking *const check[] = {check_forward, check_merge, check_gradient};
-                const int64_t width = head_widths[(size_t)turn % SL_COUNT(head_widths)];
+                const int64_t width = widths[(size_t)turn % SL_COUNT(widths)];
                 for (int c = 0; c < 3; c++)
                     check_problem(with_features(make_problem(9, degrees[i], heads[h], width, 0.0,
                                                              turn % 2 ? 0.4 : 0.0,
@@ -678,6 +679,8 @@ static void test_features(void **state)
     check_problem(with_features(make_problem(5, 40, 2, 4, 0.0, 0.0, SL_EDGE), SL_EDGE_FEATURES),
                   check_gradient);
     check_problem(with_features(make_problem(5, 40, SL_ATTENTION_HEADS, 2, 0.0, 0.3, SL_LOOSE), 3),
+                  check_gradient);
+    check_problem(with_features(make_problem(60, 12, SL_ATTENTION_HEADS, 16, 0.0, 0.3, SL_EDGE), 1),
                   check_gradient);
     check_problem(with_features(make_problem(2, 3, 3, 5, 0.0, 0.0, SL_TIGHT), 3), check_gradient);
 }

@@ -20,7 +20,7 @@ SL_INLINE void leak(int64_t count, float negative, float *x, float *slope)
 struct edges {
     int64_t features;
     const float *feature; // (entries, features)
-    struct sl_floats_at edge, back;
+    const struct sl_floats_at *edge, *back;
 };
 
 /* Add F·EDGE to the logits of a chunk, which begins at entry e. */
@@ -28,7 +28,7 @@ SL_APART void add_edges(const struct edges *edges, uint32_t e, int64_t heads, in
                         struct chunk *c)
 {
     add_edge_products(c->count, edges->features, edges->feature + e * edges->features,
-                      edges->edge.data, edges->edge.ld, heads, c->alpha, per);
+                      edges->edge->data, edges->edge->ld, heads, c->alpha, per);
 }
 
 /* ---- Forward ---- */
@@ -161,11 +161,12 @@ SL_INLINE void meet(const struct sl_attention *attention, const struct sl_sparse
         meet_heads(attention, attention->heads, a, projected, scores, edges, state);
 }
 
+/* The same without inlining: the walk without features stays as it is. */
 SL_APART void meet_edges(const struct sl_attention *attention, const struct sl_sparse *a,
                          const struct sl_floats_at *projected, const struct sl_floats_at *scores,
                          const struct sl_floats_at *edge, const struct sl_floats_at *state)
 {
-    const struct edges edges = {a->edge_features, a->edge, *edge, {0}};
+    const struct edges edges = {a->edge_features, a->edge, edge, NULL};
     meet(attention, a, projected, scores, &edges, state);
 }
 
@@ -315,7 +316,7 @@ SL_APART void differentiate(const struct sl_attention *attention, const struct e
     for (int64_t h = 0; h < attention->heads; h++)
         dt[h] += sum[h];
     add_edge_gradients(c->count, edges->features, edges->feature + e * edges->features, c->sloped,
-                       per, attention->heads, edges->back.data, edges->back.ld);
+                       per, attention->heads, edges->back->data, edges->back->ld);
 }
 
 SL_INLINE void back_chunk(const struct sl_attention *attention, const struct edges *edges,
@@ -397,17 +398,18 @@ SL_INLINE void meet_back(const struct sl_attention *attention, const struct sl_s
     }
 }
 
+/* The same without inlining; EDGE_BACK starts at 0 unless it accumulates. */
 SL_APART void meet_edges_back(const struct sl_attention *attention, const struct sl_sparse *at,
                               const struct sl_floats_at *gradient,
                               const struct sl_floats_at *scores,
                               const struct sl_floats_at *projected, const struct sl_floats_at *edge,
-                              const struct sl_floats_at *back, bool edge_accumulate,
+                              const struct sl_floats_at *back, bool accumulate,
                               const struct sl_floats_at *edge_back)
 {
-    const struct edges edges = {at->edge_features, at->edge, *edge, *edge_back};
-    for (int64_t f = 0; f < edges.features && !edge_accumulate; f++)
-        memset(edge_back->data + f * edge_back->ld, 0,
-               (size_t)attention->heads * sizeof *edge_back->data);
+    const struct edges edges = {at->edge_features, at->edge, edge, edge_back};
+    for (int64_t f = 0; f < edges.features && !accumulate; f++)
+        memset(edges.back->data + f * edges.back->ld, 0,
+               (size_t)attention->heads * sizeof *edges.back->data);
     meet_back(attention, at, gradient, scores, projected, &edges, back);
 }
 
