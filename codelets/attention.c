@@ -5,12 +5,6 @@
 
 /* ---- Tasks ---- */
 
-static struct sl_floats_at floats_of(void *buffer)
-{
-    const struct sl_dense tile = sl_dense_buffer(buffer);
-    return (struct sl_floats_at){tile.data, tile.ld};
-}
-
 /* attention
  *   argument  struct attention_argument
  *   buffers   0    R      A, sparse tile (rows, cols)
@@ -22,9 +16,10 @@ static void attention_cpu(void *buffers[], void *argument)
 {
     const struct attention_argument *arg = argument;
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
-    const struct sl_floats_at projected = floats_of(buffers[1]), scores = floats_of(buffers[2]),
-                              edge = floats_of(buffers[3]),
-                              state = floats_of(buffers[3 + arg->has_edges]);
+    const struct sl_floats_at projected = sl_floats_buffer(buffers[1]),
+                              scores = sl_floats_buffer(buffers[2]),
+                              edge = sl_floats_buffer(buffers[3]),
+                              state = sl_floats_buffer(buffers[3 + arg->has_edges]);
     sl_kernel_attention(&arg->attention, &a, &projected, &scores, arg->has_edges ? &edge : NULL,
                         arg->accumulate, &state);
 }
@@ -37,8 +32,8 @@ static void attention_cpu(void *buffers[], void *argument)
 static void attention_merge_cpu(void *buffers[], void *argument)
 {
     const struct attention_merge_argument *arg = argument;
-    const struct sl_floats_at tile = floats_of(buffers[0]),
-                              state = floats_of(buffers[1 + arg->listed]),
+    const struct sl_floats_at tile = sl_floats_buffer(buffers[0]),
+                              state = sl_floats_buffer(buffers[1 + arg->listed]),
                               other = {tile.data + arg->first * tile.ld, tile.ld};
     const uint32_t *index = arg->listed ? sl_raw_buffer(buffers[1]) : NULL;
     sl_kernel_attention_merge(&arg->attention, arg->rows, index ? index + arg->first : NULL, &other,
@@ -51,7 +46,8 @@ static void attention_merge_cpu(void *buffers[], void *argument)
  *             1    RW     STATE (rows) */
 static void attention_close_cpu(void *buffers[], void *argument)
 {
-    const struct sl_floats_at scores = floats_of(buffers[0]), state = floats_of(buffers[1]);
+    const struct sl_floats_at scores = sl_floats_buffer(buffers[0]),
+                              state = sl_floats_buffer(buffers[1]);
     sl_kernel_attention_close(argument, sl_dense_buffer(buffers[1]).rows, &scores, &state);
 }
 
@@ -68,12 +64,14 @@ static void attention_back_cpu(void *buffers[], void *argument)
 {
     const struct attention_argument *arg = argument;
     const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
-    const struct sl_floats_at gradient = floats_of(buffers[1]), scores = floats_of(buffers[2]),
-                              projected = floats_of(buffers[3]), edge = floats_of(buffers[4]),
-                              back = floats_of(buffers[arg->has_edges ? 6 : 4]);
+    const struct sl_floats_at gradient = sl_floats_buffer(buffers[1]),
+                              scores = sl_floats_buffer(buffers[2]),
+                              projected = sl_floats_buffer(buffers[3]),
+                              edge = sl_floats_buffer(buffers[4]),
+                              back = sl_floats_buffer(buffers[arg->has_edges ? 6 : 4]);
     struct sl_floats_at edge_back = {0};
     if (arg->has_edges)
-        edge_back = floats_of(buffers[5]);
+        edge_back = sl_floats_buffer(buffers[5]);
     sl_kernel_attention_back(&arg->attention, &at, &gradient, &scores, &projected,
                              arg->has_edges ? &edge : NULL, arg->accumulate, &back,
                              arg->edge_accumulate, arg->has_edges ? &edge_back : NULL);

@@ -916,18 +916,13 @@ extern "C" void sl_cuda_attention_close(const struct sl_attention *attention, in
 
 /* ---- Tasks ---- */
 
-static sl_floats_at floats_of(void *buffer)
-{
-    const sl_dense tile = sl_dense_buffer(buffer);
-    return {tile.data, tile.ld};
-}
-
 extern "C" void attention_cuda(void *buffers[], void *argument)
 {
     const attention_argument *arg = (const attention_argument *)argument;
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
-    const sl_floats_at projected = floats_of(buffers[1]), scores = floats_of(buffers[2]),
-                       edge = floats_of(buffers[3]), state = floats_of(buffers[3 + arg->has_edges]);
+    const sl_floats_at projected = sl_floats_buffer(buffers[1]),
+                       scores = sl_floats_buffer(buffers[2]), edge = sl_floats_buffer(buffers[3]),
+                       state = sl_floats_buffer(buffers[3 + arg->has_edges]);
     sl_cuda_attention(&arg->attention, &a, &projected, &scores, arg->has_edges ? &edge : nullptr,
                       arg->accumulate, &state, sl_cuda_task_queue());
 }
@@ -935,7 +930,8 @@ extern "C" void attention_cuda(void *buffers[], void *argument)
 extern "C" void attention_merge_cuda(void *buffers[], void *argument)
 {
     const attention_merge_argument *arg = (const attention_merge_argument *)argument;
-    const sl_floats_at tile = floats_of(buffers[0]), state = floats_of(buffers[1 + arg->listed]),
+    const sl_floats_at tile = sl_floats_buffer(buffers[0]),
+                       state = sl_floats_buffer(buffers[1 + arg->listed]),
                        other = {tile.data + arg->first * tile.ld, tile.ld};
     const uint32_t *index = arg->listed ? (const uint32_t *)sl_raw_buffer(buffers[1]) : nullptr;
     sl_cuda_attention_merge(&arg->attention, arg->rows, index ? index + arg->first : nullptr,
@@ -944,7 +940,7 @@ extern "C" void attention_merge_cuda(void *buffers[], void *argument)
 
 extern "C" void attention_close_cuda(void *buffers[], void *argument)
 {
-    const sl_floats_at scores = floats_of(buffers[0]), state = floats_of(buffers[1]);
+    const sl_floats_at scores = sl_floats_buffer(buffers[0]), state = sl_floats_buffer(buffers[1]);
     sl_cuda_attention_close((const sl_attention *)argument, sl_dense_buffer(buffers[1]).rows,
                             &scores, &state, sl_cuda_task_queue());
 }
@@ -953,12 +949,14 @@ extern "C" void attention_back_cuda(void *buffers[], void *argument)
 {
     const attention_argument *arg = (const attention_argument *)argument;
     const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
-    const sl_floats_at gradient = floats_of(buffers[1]), scores = floats_of(buffers[2]),
-                       projected = floats_of(buffers[3]), edge = floats_of(buffers[4]),
-                       back = floats_of(buffers[arg->has_edges ? 6 : 4]);
+    const sl_floats_at gradient = sl_floats_buffer(buffers[1]),
+                       scores = sl_floats_buffer(buffers[2]),
+                       projected = sl_floats_buffer(buffers[3]),
+                       edge = sl_floats_buffer(buffers[4]),
+                       back = sl_floats_buffer(buffers[arg->has_edges ? 6 : 4]);
     sl_floats_at edge_back = {};
     if (arg->has_edges)
-        edge_back = floats_of(buffers[5]);
+        edge_back = sl_floats_buffer(buffers[5]);
     sl_cuda_attention_back(&arg->attention, &at, &gradient, &scores, &projected,
                            arg->has_edges ? &edge : nullptr, arg->accumulate, &back,
                            arg->edge_accumulate, arg->has_edges ? &edge_back : nullptr,

@@ -64,12 +64,6 @@ void sl_kernel_attention_output(const struct sl_attention *attention, int64_t ro
 
 /* ---- Tasks ---- */
 
-static struct sl_floats_at floats_of(void *buffer)
-{
-    const struct sl_dense tile = sl_dense_buffer(buffer);
-    return (struct sl_floats_at){tile.data, tile.ld};
-}
-
 /* Return the parameters of attention, W and later rows, in a tile shaped as a layer's parameters.
  */
 static struct sl_floats_at parameters_of(const struct sl_attention_shape *shape, void *buffer)
@@ -86,7 +80,7 @@ static void attention_weights_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
     const struct sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
-                              weights = floats_of(buffers[1]);
+                              weights = sl_floats_buffer(buffers[1]);
     sl_kernel_attention_weights(&arg->attention, &arg->shape, &parameters, &weights);
 }
 
@@ -98,7 +92,7 @@ static void attention_edge_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
     const struct sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
-                              edge = floats_of(buffers[1]);
+                              edge = sl_floats_buffer(buffers[1]);
     sl_kernel_attention_edge(&arg->attention, &arg->shape, &parameters, &edge);
 }
 
@@ -111,7 +105,7 @@ static void attention_weights_back_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
     const struct sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
-                              gradient = floats_of(buffers[1]),
+                              gradient = sl_floats_buffer(buffers[1]),
                               back = parameters_of(&arg->shape, buffers[2]);
     sl_kernel_attention_weights_back(&arg->attention, &arg->shape, &parameters, &gradient,
                                      arg->further, &back);
@@ -124,7 +118,8 @@ static void attention_weights_back_cpu(void *buffers[], void *argument)
  *             2 W    SCORES */
 static void attention_scores_cpu(void *buffers[], void *argument)
 {
-    const struct sl_floats_at projected = floats_of(buffers[1]), scores = floats_of(buffers[2]);
+    const struct sl_floats_at projected = sl_floats_buffer(buffers[1]),
+                              scores = sl_floats_buffer(buffers[2]);
     sl_kernel_attention_scores(argument, sl_dense_buffer(buffers[1]).rows, sl_vertices(buffers[0]),
                                &projected, &scores);
 }
@@ -139,7 +134,7 @@ static void attention_output_cpu(void *buffers[], void *argument)
     const struct attention_output_argument *arg = argument;
     struct sl_epilogue epilogue;
     const int used = sl_epilogue_buffers(&arg->epilogue, buffers + 1, &epilogue);
-    const struct sl_floats_at state = floats_of(buffers[0]);
+    const struct sl_floats_at state = sl_floats_buffer(buffers[0]);
     const struct sl_rows z = sl_rows_buffer(buffers[1 + used]);
     sl_kernel_attention_output(&arg->attention, sl_dense_buffer(buffers[0]).rows,
                                sl_dense_buffer(buffers[1 + used]).cols, &state, &epilogue, &z);
@@ -153,7 +148,8 @@ static void attention_output_cpu(void *buffers[], void *argument)
 static void attention_gradient_cpu(void *buffers[], void *argument)
 {
     const struct sl_rows g = sl_rows_buffer(buffers[0]);
-    const struct sl_floats_at state = floats_of(buffers[1]), gradient = floats_of(buffers[2]);
+    const struct sl_floats_at state = sl_floats_buffer(buffers[1]),
+                              gradient = sl_floats_buffer(buffers[2]);
     sl_kernel_attention_gradient(argument, sl_dense_buffer(buffers[1]).rows,
                                  sl_dense_buffer(buffers[0]).cols, &g, &state, &gradient);
 }
@@ -165,8 +161,9 @@ static void attention_gradient_cpu(void *buffers[], void *argument)
  *             2 RW   BACK */
 static void attention_own_cpu(void *buffers[], void *argument)
 {
-    const struct sl_floats_at gradient = floats_of(buffers[0]), state = floats_of(buffers[1]),
-                              back = floats_of(buffers[2]);
+    const struct sl_floats_at gradient = sl_floats_buffer(buffers[0]),
+                              state = sl_floats_buffer(buffers[1]),
+                              back = sl_floats_buffer(buffers[2]);
     sl_kernel_attention_own(argument, sl_dense_buffer(buffers[1]).rows, &gradient, &state, &back);
 }
 

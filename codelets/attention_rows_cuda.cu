@@ -412,12 +412,6 @@ extern "C" void sl_cuda_attention_own(const struct sl_attention *attention, int6
 
 /* ---- Tasks ---- */
 
-static sl_floats_at floats_of(void *buffer)
-{
-    const sl_dense tile = sl_dense_buffer(buffer);
-    return {tile.data, tile.ld};
-}
-
 /* Return the parameters of attention, W and later rows, in a tile shaped as a layer's parameters.
  */
 static sl_floats_at parameters_of(const sl_attention_shape *shape, void *buffer)
@@ -430,7 +424,7 @@ extern "C" void attention_weights_cuda(void *buffers[], void *argument)
 {
     const attention_weights_argument *arg = (const attention_weights_argument *)argument;
     const sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
-                       weights_at = floats_of(buffers[1]);
+                       weights_at = sl_floats_buffer(buffers[1]);
     sl_cuda_attention_weights(&arg->attention, &arg->shape, &parameters, &weights_at,
                               sl_cuda_task_queue());
 }
@@ -439,7 +433,7 @@ extern "C" void attention_edge_cuda(void *buffers[], void *argument)
 {
     const attention_weights_argument *arg = (const attention_weights_argument *)argument;
     const sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
-                       edge_at = floats_of(buffers[1]);
+                       edge_at = sl_floats_buffer(buffers[1]);
     sl_cuda_attention_edge(&arg->attention, &arg->shape, &parameters, &edge_at,
                            sl_cuda_task_queue());
 }
@@ -448,7 +442,7 @@ extern "C" void attention_weights_back_cuda(void *buffers[], void *argument)
 {
     const attention_weights_argument *arg = (const attention_weights_argument *)argument;
     const sl_floats_at parameters = parameters_of(&arg->shape, buffers[0]),
-                       gradient_at = floats_of(buffers[1]),
+                       gradient_at = sl_floats_buffer(buffers[1]),
                        back = parameters_of(&arg->shape, buffers[2]);
     sl_cuda_attention_weights_back(&arg->attention, &arg->shape, &parameters, &gradient_at,
                                    arg->further, &back, sl_cuda_task_queue());
@@ -456,7 +450,8 @@ extern "C" void attention_weights_back_cuda(void *buffers[], void *argument)
 
 extern "C" void attention_scores_cuda(void *buffers[], void *argument)
 {
-    const sl_floats_at projected = floats_of(buffers[1]), scores_at = floats_of(buffers[2]);
+    const sl_floats_at projected = sl_floats_buffer(buffers[1]),
+                       scores_at = sl_floats_buffer(buffers[2]);
     sl_cuda_attention_scores((const sl_attention *)argument, sl_dense_buffer(buffers[1]).rows,
                              sl_vertices(buffers[0]), &projected, &scores_at, sl_cuda_task_queue());
 }
@@ -466,7 +461,7 @@ extern "C" void attention_output_cuda(void *buffers[], void *argument)
     const attention_output_argument *arg = (const attention_output_argument *)argument;
     struct sl_epilogue epilogue;
     const int used = sl_epilogue_buffers(&arg->epilogue, buffers + 1, &epilogue);
-    const sl_floats_at state = floats_of(buffers[0]);
+    const sl_floats_at state = sl_floats_buffer(buffers[0]);
     const sl_rows z = sl_rows_buffer(buffers[1 + used]);
     sl_cuda_attention_output(&arg->attention, sl_dense_buffer(buffers[0]).rows,
                              sl_dense_buffer(buffers[1 + used]).cols, &state, &epilogue, &z,
@@ -476,7 +471,8 @@ extern "C" void attention_output_cuda(void *buffers[], void *argument)
 extern "C" void attention_gradient_cuda(void *buffers[], void *argument)
 {
     const sl_rows g = sl_rows_buffer(buffers[0]);
-    const sl_floats_at state = floats_of(buffers[1]), gradient_at = floats_of(buffers[2]);
+    const sl_floats_at state = sl_floats_buffer(buffers[1]),
+                       gradient_at = sl_floats_buffer(buffers[2]);
     sl_cuda_attention_gradient((const sl_attention *)argument, sl_dense_buffer(buffers[1]).rows,
                                sl_dense_buffer(buffers[0]).cols, &g, &state, &gradient_at,
                                sl_cuda_task_queue());
@@ -484,8 +480,8 @@ extern "C" void attention_gradient_cuda(void *buffers[], void *argument)
 
 extern "C" void attention_own_cuda(void *buffers[], void *argument)
 {
-    const sl_floats_at gradient_at = floats_of(buffers[0]), state = floats_of(buffers[1]),
-                       back = floats_of(buffers[2]);
+    const sl_floats_at gradient_at = sl_floats_buffer(buffers[0]),
+                       state = sl_floats_buffer(buffers[1]), back = sl_floats_buffer(buffers[2]);
     sl_cuda_attention_own((const sl_attention *)argument, sl_dense_buffer(buffers[1]).rows,
                           &gradient_at, &state, &back, sl_cuda_task_queue());
 }

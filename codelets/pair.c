@@ -4,12 +4,6 @@
 
 #include "codelets/codelet.h"
 
-static struct sl_floats_at floats_of(void *buffer)
-{
-    const struct sl_dense tile = sl_dense_buffer(buffer);
-    return (struct sl_floats_at){tile.data, tile.ld};
-}
-
 /* ---- Walks ---- */
 
 /* pair
@@ -23,8 +17,10 @@ static void pair_cpu(void *buffers[], void *argument)
 {
     const struct pair_argument *arg = argument;
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
-    const struct sl_floats_at vectors = floats_of(buffers[1]), source = floats_of(buffers[2]),
-                              target = floats_of(buffers[3]), state = floats_of(buffers[4]);
+    const struct sl_floats_at vectors = sl_floats_buffer(buffers[1]),
+                              source = sl_floats_buffer(buffers[2]),
+                              target = sl_floats_buffer(buffers[3]),
+                              state = sl_floats_buffer(buffers[4]);
     sl_kernel_pair(&arg->pair, &a, &vectors, &source, &target, arg->accumulate, &state);
 }
 
@@ -41,10 +37,12 @@ static void pair_again_cpu(void *buffers[], void *argument)
 {
     const struct pair_argument *arg = argument;
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
-    const struct sl_floats_at vectors = floats_of(buffers[1]), source = floats_of(buffers[2]),
-                              target = floats_of(buffers[3]), gradient = floats_of(buffers[4]),
-                              edge_back = floats_of(buffers[5]),
-                              back = floats_of(buffers[5 + arg->has_edge_back]);
+    const struct sl_floats_at vectors = sl_floats_buffer(buffers[1]),
+                              source = sl_floats_buffer(buffers[2]),
+                              target = sl_floats_buffer(buffers[3]),
+                              gradient = sl_floats_buffer(buffers[4]),
+                              edge_back = sl_floats_buffer(buffers[5]),
+                              back = sl_floats_buffer(buffers[5 + arg->has_edge_back]);
     sl_kernel_pair_again(&arg->pair, &a, &vectors, &source, &target, &gradient, arg->accumulate,
                          &back, arg->edge_accumulate, arg->has_edge_back ? &edge_back : NULL);
 }
@@ -61,9 +59,11 @@ static void pair_back_cpu(void *buffers[], void *argument)
 {
     const struct pair_argument *arg = argument;
     const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
-    const struct sl_floats_at vectors = floats_of(buffers[1]), gradient = floats_of(buffers[2]),
-                              target = floats_of(buffers[3]), source = floats_of(buffers[4]),
-                              back = floats_of(buffers[5]);
+    const struct sl_floats_at vectors = sl_floats_buffer(buffers[1]),
+                              gradient = sl_floats_buffer(buffers[2]),
+                              target = sl_floats_buffer(buffers[3]),
+                              source = sl_floats_buffer(buffers[4]),
+                              back = sl_floats_buffer(buffers[5]);
     sl_kernel_pair_back(&arg->pair, &at, &vectors, &gradient, &target, &source, arg->accumulate,
                         &back);
 }
@@ -76,8 +76,8 @@ static void pair_back_cpu(void *buffers[], void *argument)
 static void pair_merge_cpu(void *buffers[], void *argument)
 {
     const struct pair_merge_argument *arg = argument;
-    const struct sl_floats_at tile = floats_of(buffers[0]),
-                              state = floats_of(buffers[1 + arg->listed]),
+    const struct sl_floats_at tile = sl_floats_buffer(buffers[0]),
+                              state = sl_floats_buffer(buffers[1 + arg->listed]),
                               other = {tile.data + arg->first * tile.ld, tile.ld};
     const uint32_t *index = arg->listed ? sl_raw_buffer(buffers[1]) : NULL;
     sl_kernel_pair_merge(&arg->pair, arg->rows, index ? index + arg->first : NULL, &other, &state);
@@ -90,8 +90,9 @@ static void pair_merge_cpu(void *buffers[], void *argument)
  *             2    RW     STATE (rows) */
 static void pair_close_cpu(void *buffers[], void *argument)
 {
-    const struct sl_floats_at vectors = floats_of(buffers[0]), target = floats_of(buffers[1]),
-                              state = floats_of(buffers[2]);
+    const struct sl_floats_at vectors = sl_floats_buffer(buffers[0]),
+                              target = sl_floats_buffer(buffers[1]),
+                              state = sl_floats_buffer(buffers[2]);
     sl_kernel_pair_close(argument, sl_dense_buffer(buffers[2]).rows, &vectors, &target, &state);
 }
 

@@ -117,8 +117,6 @@ struct sl_pair_shape {
     int64_t in, columns, skipped;
     int64_t first, at;
     bool bias;
-    bool
-        cancels; /* later layers take a transformer's bias of V out again: its gradient is 0, too */
     int64_t out, out_column;
 };
 

@@ -25,16 +25,10 @@ void sl_kernel_pair_output(const struct sl_pair *pair, int64_t rows, bool mean,
     }
 }
 
-static struct sl_floats_at floats_of(void *buffer)
-{
-    const struct sl_dense tile = sl_dense_buffer(buffer);
-    return (struct sl_floats_at){tile.data, tile.ld};
-}
-
 /* Return the rows from row r on. */
 static struct sl_floats_at rows_of(void *buffer, int64_t r)
 {
-    const struct sl_floats_at tile = floats_of(buffer);
+    const struct sl_floats_at tile = sl_floats_buffer(buffer);
     return (struct sl_floats_at){tile.data + r * tile.ld, tile.ld};
 }
 
@@ -48,8 +42,9 @@ static struct sl_floats_at rows_of(void *buffer, int64_t r)
 static void pair_weights_cpu(void *buffers[], void *argument)
 {
     const struct pair_weights_argument *arg = argument;
-    const struct sl_floats_at parameters = floats_of(buffers[0]), weights = floats_of(buffers[1]),
-                              vectors = floats_of(buffers[2]);
+    const struct sl_floats_at parameters = sl_floats_buffer(buffers[0]),
+                              weights = sl_floats_buffer(buffers[1]),
+                              vectors = sl_floats_buffer(buffers[2]);
     sl_kernel_pair_weights(&arg->pair, &arg->shape, &parameters, &weights, &vectors);
 }
 
@@ -61,8 +56,9 @@ static void pair_weights_cpu(void *buffers[], void *argument)
 static void pair_weights_back_cpu(void *buffers[], void *argument)
 {
     const struct pair_weights_argument *arg = argument;
-    const struct sl_floats_at parameters = floats_of(buffers[0]), gradient = floats_of(buffers[1]),
-                              back = floats_of(buffers[2]);
+    const struct sl_floats_at parameters = sl_floats_buffer(buffers[0]),
+                              gradient = sl_floats_buffer(buffers[1]),
+                              back = sl_floats_buffer(buffers[2]);
     sl_kernel_pair_weights_back(&arg->pair, &arg->shape, &parameters, &gradient, arg->further,
                                 &back);
 }
@@ -83,9 +79,11 @@ SL_CODELET_ANY(pair_weights_back, 0x3CB371);
 static void pair_ends_cpu(void *buffers[], void *argument)
 {
     const struct pair_weights_argument *arg = argument;
-    const struct sl_floats_at parameters = floats_of(buffers[1]), vectors = floats_of(buffers[2]),
-                              projected = floats_of(buffers[3]), source = floats_of(buffers[4]),
-                              target = floats_of(buffers[5]);
+    const struct sl_floats_at parameters = sl_floats_buffer(buffers[1]),
+                              vectors = sl_floats_buffer(buffers[2]),
+                              projected = sl_floats_buffer(buffers[3]),
+                              source = sl_floats_buffer(buffers[4]),
+                              target = sl_floats_buffer(buffers[5]);
     sl_kernel_pair_ends(&arg->pair, &arg->shape, sl_dense_buffer(buffers[3]).rows,
                         sl_vertices(buffers[0]), &parameters, &projected, &vectors, &source,
                         &target);
@@ -101,7 +99,7 @@ static void pair_output_cpu(void *buffers[], void *argument)
     const struct pair_rows_argument *arg = argument;
     struct sl_epilogue epilogue;
     const int used = sl_epilogue_buffers(&arg->epilogue, buffers + 1, &epilogue);
-    const struct sl_floats_at state = floats_of(buffers[0]);
+    const struct sl_floats_at state = sl_floats_buffer(buffers[0]);
     const struct sl_rows z = sl_rows_buffer(buffers[1 + used]);
     sl_kernel_pair_output(&arg->pair, sl_dense_buffer(buffers[0]).rows, arg->mean, &state,
                           &epilogue, &z);
@@ -117,8 +115,9 @@ static void pair_gradient_cpu(void *buffers[], void *argument)
 {
     const struct pair_rows_argument *arg = argument;
     const struct sl_rows g = sl_rows_buffer(buffers[1]);
-    const struct sl_floats_at vectors = floats_of(buffers[0]), state = floats_of(buffers[2]),
-                              gradient = floats_of(buffers[3]);
+    const struct sl_floats_at vectors = sl_floats_buffer(buffers[0]),
+                              state = sl_floats_buffer(buffers[2]),
+                              gradient = sl_floats_buffer(buffers[3]);
     sl_kernel_pair_gradient(&arg->pair, sl_dense_buffer(buffers[2]).rows, arg->mean, &g, &state,
                             &vectors, &gradient);
 }
@@ -133,8 +132,10 @@ static void pair_join_cpu(void *buffers[], void *argument)
 {
     const struct pair_rows_argument *arg = argument;
     void *const last = buffers[2 + !arg->in_place];
-    const struct sl_floats_at vectors = floats_of(buffers[0]), target_back = floats_of(buffers[1]),
-                              source_back = floats_of(buffers[2]), projected = floats_of(last);
+    const struct sl_floats_at vectors = sl_floats_buffer(buffers[0]),
+                              target_back = sl_floats_buffer(buffers[1]),
+                              source_back = sl_floats_buffer(buffers[2]),
+                              projected = sl_floats_buffer(last);
     sl_kernel_pair_join(&arg->pair, sl_dense_buffer(last).rows, &vectors, &target_back,
                         &source_back, &projected);
 }
@@ -149,9 +150,11 @@ static void pair_join_cpu(void *buffers[], void *argument)
 static void pair_vector_back_cpu(void *buffers[], void *argument)
 {
     const struct pair_rows_argument *arg = argument;
-    const struct sl_floats_at source = floats_of(buffers[0]), target = floats_of(buffers[1]),
-                              target_back = floats_of(buffers[2]),
-                              source_back = floats_of(buffers[3]), gradient = floats_of(buffers[4]);
+    const struct sl_floats_at source = sl_floats_buffer(buffers[0]),
+                              target = sl_floats_buffer(buffers[1]),
+                              target_back = sl_floats_buffer(buffers[2]),
+                              source_back = sl_floats_buffer(buffers[3]),
+                              gradient = sl_floats_buffer(buffers[4]);
     sl_kernel_pair_vector_back(&arg->pair, sl_dense_buffer(buffers[0]).rows, &source, &target,
                                &target_back, &source_back, gradient.data + arg->row * gradient.ld);
 }
@@ -166,8 +169,10 @@ static void pair_vector_back_cpu(void *buffers[], void *argument)
 static void pair_edges_back_cpu(void *buffers[], void *argument)
 {
     const struct pair_rows_argument *arg = argument;
-    const struct sl_floats_at target = floats_of(buffers[0]), gradient = floats_of(buffers[1]),
-                              target_back = floats_of(buffers[2]), state = floats_of(buffers[3]),
+    const struct sl_floats_at target = sl_floats_buffer(buffers[0]),
+                              gradient = sl_floats_buffer(buffers[1]),
+                              target_back = sl_floats_buffer(buffers[2]),
+                              state = sl_floats_buffer(buffers[3]),
                               back = rows_of(buffers[4], arg->row);
     sl_kernel_pair_edges_back(&arg->pair, sl_dense_buffer(buffers[0]).rows, &target, &gradient,
                               &target_back, &state, &back);
@@ -180,7 +185,8 @@ static void pair_edges_back_cpu(void *buffers[], void *argument)
 static void pair_edges_paste_cpu(void *buffers[], void *argument)
 {
     const struct pair_rows_argument *arg = argument;
-    const struct sl_floats_at sums = floats_of(buffers[0]), back = rows_of(buffers[1], arg->row);
+    const struct sl_floats_at sums = sl_floats_buffer(buffers[0]),
+                              back = rows_of(buffers[1], arg->row);
     sl_kernel_pair_edges_paste(&arg->pair, &sums, &back);
 }
 

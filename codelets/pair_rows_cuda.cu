@@ -99,7 +99,7 @@ struct weights_back {
                 {edge_at(sl_pair_row_at(gradient, shape.in + r - weights)[shape.at + own], own)}};
         if (r < biases)
             return {{add_edges(own, behind[own])}};
-        if (r < biases + pair.products + shape.cancels)
+        if (r < biases + pair.products)
             return {{0.0f}};
         return {{behind[!pair.products * gradient.ld + (r - biases) * columns + own]}};
     }

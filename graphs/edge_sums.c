@@ -11,15 +11,23 @@
 int sl_edge_sums_create(struct sl_network *net, struct sl_edge_sums *sums, int64_t rows,
                         int64_t cols)
 {
-    const int count = net->graph->distribution->tiles;
-    *sums = (struct sl_edge_sums){.count = count,
-                                  .tile = calloc((size_t)count + 1, sizeof *sums->tile),
-                                  .met = calloc((size_t)count + 1, sizeof *sums->met)};
+    const struct sl_tile_run run = sl_grid_group(net->graph->distribution, net->rt->rank);
+    const int own = run.to - run.from, count = own > 0 ? 2 * own : 2;
+    if (net->evaluates)
+        return 0;
+    *sums = (struct sl_edge_sums){.first = run.from,
+                                  .own = own,
+                                  .count = count,
+                                  .tile = calloc((size_t)count, sizeof *sums->tile),
+                                  .met = calloc((size_t)count, sizeof *sums->met)};
     if (!sums->tile || !sums->met)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     int code = 0;
+    /* ranks have unlike numbers of tiles, and take equally many tags */
+    struct sl_runtime alone = *net->rt;
+    alone.next_tag = sl_temporary_tags(net->rt, 2 * (int64_t)net->graph->distribution->tiles + 2);
     for (int i = 0; !code && i < count; i++)
-        code = sl_tile_create(net->rt, &sums->tile[i], rows, cols, sizeof(float), net->rt->rank);
+        code = sl_tile_create(&alone, &sums->tile[i], rows, cols, sizeof(float), net->rt->rank);
     return code;
 }
 
@@ -37,34 +45,30 @@ void sl_edge_sums_begin(struct sl_edge_sums *sums)
     memset(sums->met, 0, (size_t)sums->count * sizeof *sums->met);
 }
 
-/* Partial sums for other ranks have numbers of their own, which may exceed those of row tiles. */
-struct sl_tile *sl_edge_sums_at(struct sl_edge_sums *sums, int i, bool *accumulate)
+struct sl_tile *sl_edge_sums_at(struct sl_edge_sums *sums, int i, bool part, bool *accumulate)
 {
-    const int at = i % sums->count;
+    const int half = sums->count / 2;
+    const bool own = !part && i >= sums->first && i < sums->first + sums->own;
+    const int at = own ? i - sums->first : half + i % half;
     *accumulate = sums->met[at];
     sums->met[at] = true;
     return &sums->tile[at];
 }
 
-static void complete(struct sl_network *net, struct sl_edge_sums *sums, int i)
-{
-    if (!sums->met[i])
-        sl_submit_fill(net->rt, 0.0f, &sums->tile[i]);
-    sums->met[i] = true;
-}
-
 void sl_edge_sums_end(struct sl_network *net, const struct sl_layer *layer,
                       struct sl_edge_sums *sums)
 {
-    const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
-    int first = own.from;
-    while (first + 1 < own.to && sl_product_further(net, layer, first)->idle)
+    int first = 0;
+    while (first + 1 < sums->own && sl_product_further(net, layer, sums->first + first)->idle)
         first++;
-    for (int i = own.from; i < own.to; i++)
-        complete(net, sums, i);
-    for (int i = 0; i < sums->count; i++) {
-        const bool stays = i >= own.from && i < own.to && !sl_product_further(net, layer, i)->idle;
-        if (sums->met[i] && !stays && i != first)
-            sl_submit_accumulate(net->rt, &sums->tile[i], &sums->tile[first]);
+    for (int t = 0; t < sums->own; t++) {
+        if (!sums->met[t])
+            sl_submit_fill(net->rt, 0.0f, &sums->tile[t]);
+        sums->met[t] = true;
+    }
+    for (int t = 0; t < sums->count; t++) {
+        const bool stays = t < sums->own && !sl_product_further(net, layer, sums->first + t)->idle;
+        if (sums->met[t] && !stays && t != first)
+            sl_submit_accumulate(net->rt, &sums->tile[t], &sums->tile[first]);
     }
 }

@@ -5,13 +5,16 @@
 
 #include "graphs/network.h"
 
+/* Tiles of this rank's row tiles, and as many of partial sums for other ranks. */
 struct sl_edge_sums {
-    int count;            /* number of row tiles */
+    int first, own;       /* this rank's row tiles: `own` from `first` on */
+    int count;            /* 2 · own, at least 2; 0: the network never goes back */
     struct sl_tile *tile; // (count) tiles (rows, cols), on this rank: they never travel
     bool *met;            // (count): the tile has a sum of this walk
 };
 
-/* Make the tiles. Return 0 or SL_ERR_SYSTEM; sl_edge_sums_destroy in either case. */
+/* Make the tiles of a network that goes back. Return 0 or SL_ERR_SYSTEM; sl_edge_sums_destroy in
+ * either case. */
 int sl_edge_sums_create(struct sl_network *net, struct sl_edge_sums *sums, int64_t rows,
                         int64_t cols);
 void sl_edge_sums_destroy(struct sl_edge_sums *sums);
@@ -19,14 +22,20 @@ void sl_edge_sums_destroy(struct sl_edge_sums *sums);
 /* Begin a walk. */
 void sl_edge_sums_begin(struct sl_edge_sums *sums);
 
-/* Return the tile for the next task of row tile `i`. Set *accumulate to whether the task adds to
- * the tile, or else writes it. */
-struct sl_tile *sl_edge_sums_at(struct sl_edge_sums *sums, int i, bool *accumulate);
+/* Return the tile for the next task of row tile `i`; `part`: of partial sums for another rank. Set
+ * *accumulate to whether the task adds to the tile, or else writes it. */
+struct sl_tile *sl_edge_sums_at(struct sl_edge_sums *sums, int i, bool part, bool *accumulate);
 
 /* End a walk. Submit that the tiles of this rank's row tiles, whose gradients of the layer are not
  * idle, have all sums: those of other tiles are added to the first tile, and a tile without a sum
  * becomes 0. */
 void sl_edge_sums_end(struct sl_network *net, const struct sl_layer *layer,
                       struct sl_edge_sums *sums);
+
+/* Return the tile of this rank's row tile `i`. */
+static inline struct sl_tile *sl_edge_sums_of(const struct sl_edge_sums *sums, int i)
+{
+    return &sums->tile[i - sums->first];
+}
 
 #endif

@@ -346,7 +346,7 @@ static struct sl_matrix *gat_backward(struct sl_network *net, struct sl_layer *l
     const struct sl_matrix *const v = walk_back(net, layer, g);
     for (int i = own.from; gat->edge.rows > 0 && i < own.to; i++) {
         struct sl_tile *const further = sl_product_further(net, layer, i);
-        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = &gat->sums.tile[i],
+        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = sl_edge_sums_of(&gat->sums, i),
                                                           .y = further,
                                                           .y_row = further->rows -
                                                                    sl_layer_further_rows(layer)});

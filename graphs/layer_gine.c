@@ -130,7 +130,7 @@ static struct sl_matrix *gine_backward(struct sl_network *net, struct sl_layer *
                                            .parameters = &pass});
     sl_edge_sums_end(net, layer, &gine->sums);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = &gine->sums.tile[i],
+        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = sl_edge_sums_of(&gine->sums, i),
                                                           .y = sl_product_further(net, layer, i)});
     if (layer->index == 0)
         return NULL;

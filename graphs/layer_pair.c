@@ -124,7 +124,6 @@ static void cut_parts(struct sl_layer *layer, struct pairs *p)
                 .first = pair.attention.first_head * head,
                 .at = layer->columns.product_cut[c],
                 .bias = layer->bias,
-                .cancels = pair.products && shape->bias_cancels && shape->attention_dropout == 0.0,
                 .out = sl_cut_width(layer->columns.out_cut, c),
                 .out_column = layer->columns.out_cut[c],
             },
@@ -376,7 +375,7 @@ static void differentiate_vectors(struct sl_network *net, struct sl_layer *layer
                                    target_back, sl_matrix_tile(back->source, i, c),
                                    row + p->pair.edges, further);
     if (has_edge_sums(p))
-        sl_submit_pair_edges_paste(net->rt, &p->pair, &p->sums.tile[i], row, further);
+        sl_submit_pair_edges_paste(net->rt, &p->pair, sl_edge_sums_of(&p->sums, i), row, further);
     else if (p->pair.edges > 0)
         sl_submit_pair_edges_back(net->rt, &p->pair, target, sl_matrix_tile(back->gradient, i, c),
                                   target_back, sl_matrix_tile(&p->state, i, c), row, further);

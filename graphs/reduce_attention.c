@@ -87,7 +87,7 @@ static void back_meet(struct sl_state *s, const struct sl_meeting *m)
         .accumulate = s->started,
     };
     if (tiles.edge)
-        tiles.edge_back = sl_edge_sums_at(pass_of(s)->sums, s->i, &tiles.edge_accumulate);
+        tiles.edge_back = sl_edge_sums_at(pass_of(s)->sums, s->i, s->part, &tiles.edge_accumulate);
     sl_submit_attention_back(s->states->rt, &pass_of(s)->attention, &tiles);
     s->started = true;
     s->terms--;

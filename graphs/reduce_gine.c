@@ -46,7 +46,7 @@ static void meet_back(struct sl_state *s, const struct sl_meeting *m)
         .back = s->out[0],
         .accumulate = s->started,
     };
-    tiles.edge_back = sl_edge_sums_at(pass_of(s)->sums, s->i, &tiles.edge_accumulate);
+    tiles.edge_back = sl_edge_sums_at(pass_of(s)->sums, s->i, s->part, &tiles.edge_accumulate);
     sl_submit_gine_back(s->states->rt, &tiles);
     met(s);
 }

@@ -100,7 +100,7 @@ static void meet_again(struct sl_state *s, const struct sl_meeting *m)
         .accumulate = s->started,
     };
     if (sums)
-        tiles.edge_back = sl_edge_sums_at(sums, s->i, &tiles.edge_accumulate);
+        tiles.edge_back = sl_edge_sums_at(sums, s->i, s->part, &tiles.edge_accumulate);
     sl_submit_pair_again(s->states->rt, pair_of(s), &tiles);
     met(s);
 }

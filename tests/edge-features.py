@@ -144,7 +144,7 @@ def train_all(starling, folder, sums):
     refused("--precision bf16", starling, "train", edged, "--model", "gine", "--precision", "bf16")
 
     # a model goes on, and its checkpoint knows whether it reads edge features
-    for model in ("gat --heads 2", "gine"):
+    for model in ("gat --heads 2", "gatv2 --heads 2", "transformer --heads 2", "gine"):
         options = ("--model", *model.split())
         whole = train(edged, *options, "--checkpoint", f"{folder}/whole")
         train(edged, *options, "--stop-after", "3", "--checkpoint", f"{folder}/{model.split()[0]}")

@@ -63,7 +63,7 @@ static int64_t width(const struct checking *k, bool back)
 /* Columns that a step of attention moves, over all layers. Forward, rows are [P | t | s], and
  * states are [Z | m | l | Z' | q]. Back, rows are [G | r] and [s | L] with a vertex. Of pairs, rows
  * are [K | V] with a vertex, which move once more going back, states [Z | m | l], and [T | L] is in
- * place of [s | L]. */
+ * place of [s | L]. Features of edges add numbers of each head to targets of transformers. */
 struct attention_words {
     int64_t row, state, gradient, scores;
 };
@@ -76,11 +76,12 @@ static struct attention_words attention_words(const struct checking *k)
         const int64_t heads = last ? k->c->out_heads : k->c->heads,
                       all = heads * (last ? k->data->classes : k->c->hidden);
         if (k->c->sources) {
-            const int64_t room = heads * sl_pair_room(k->c->hidden);
+            const int64_t room = heads * sl_pair_room(k->c->hidden),
+                          edges = k->c->sources == 2 ? heads * k->data->edge_features : 0;
             words.row += k->c->sources * room + 1;
-            words.state += room + 2 * heads;
-            words.gradient += room + heads;
-            words.scores += room + heads + 1;
+            words.state += room + 2 * heads + edges;
+            words.gradient += room + heads + edges;
+            words.scores += room + heads + 1 + edges;
             continue;
         }
         words.row += all + 2 * heads;

@@ -15,7 +15,7 @@ MODELS = ("gcn", "gcn --residual linear --classifier linear --norm-layers row", 
           "gatv2 --heads 2 --hidden 6 --residual linear --classifier linear", "transformer --heads 3 --hidden 5", "transformer --heads 2 --hidden 4 --layers 3 --norm-layers row",
           "transformer --heads 2 --hidden 8 --residual none --jump sum", "gin --lr 1e-3", "resgcn --hidden 8", "jknet --hidden 8", "appnp --hops 2 --hidden 8", "sgc")
 EPOCHS, LEARNING_RATE, STEP, CHANGE, TOLERANCE, LEAST = 15, 0.1, 1e-3, 1e-4, 5e-2, 5e-3
-DRAWN_TOLERANCE = 0.2
+DRAWN_TOLERANCE = 0.35
 # Sparse features, which most vertices lack: whole tiles have none.
 SPARSE_MODELS = ("gcn --tiles 9", "sage --tiles 9", "gat --tiles 9 --heads 2 --hidden 4", "gatv2 --tiles 20 --heads 2 --hidden 4 --feature-form csr --order none --lr 1",
                  "transformer --tiles 20 --heads 2 --hidden 4 --feature-form csr --order none")
@@ -74,9 +74,7 @@ def check(starling, dataset, folder, model):
         first, both = weights[name + ".moment1"], momentum[name + ".moment1"]
         gradient = [b - 0.9 * f for b, f in zip(both, first)]  # the momentum is 0.9 of the last one, and the gradient
         size = math.sqrt(sum(g * g for g in gradient))
-        if size < LEAST:
-            continue
-        step = min(STEP, CHANGE / size)
+        step = min(STEP, CHANGE / max(size, LEAST))
 
         def slope_along(direction, step):
             losses = []
@@ -86,12 +84,14 @@ def check(starling, dataset, folder, model):
                 losses.append(loss(starling, dataset, folder, head, moved))
             return (losses[0] - losses[1]) / (2 * step)
 
-        slope = slope_along([g / size for g in gradient], step)
         drawn, root = random.Random(name), math.sqrt(len(gradient))
         direction = [drawn.choice((-1, 1)) / root for _ in gradient]
-        other, expected = slope_along(direction, 4 * step), sum(g * d for g, d in zip(gradient, direction))
-        if not abs(other - expected) <= DRAWN_TOLERANCE * size / root:
+        other, expected = slope_along(direction, step), sum(g * d for g, d in zip(gradient, direction))
+        if not abs(other - expected) <= DRAWN_TOLERANCE * max(size, LEAST) / root:
             sys.exit(f"slopes.py: {model}: the loss rises by {other:.5g} along a direction of {name}, expected {expected:.5g} of {size / root:.5g}")
+        if size < LEAST:
+            continue
+        slope = slope_along([g / size for g in gradient], step)
         worst, seen = max(worst, abs(slope / size - 1)), seen + 1
         if not abs(slope / size - 1) <= TOLERANCE:
             sys.exit(f"slopes.py: {model}: the loss rises by {slope:.5g} along the gradient of {name}, whose size is {size:.5g}")
@@ -133,10 +133,10 @@ def read_array(path, code):
 
 
 def make_edges(dataset, to):
-    """Every fifth entry is left out; the others get features."""
+    """Every fifth entry is left out, and some rows; the others get features."""
     shutil.copytree(dataset, to)
     indptr, indices = read_array(os.path.join(to, "indptr.npy"), "q"), read_array(os.path.join(to, "indices.npy"), "i")
-    rows = [[c for e, c in enumerate(indices[begin:end], begin) if e % 5] for begin, end in zip(indptr, indptr[1:])]
+    rows = [[c for e, c in enumerate(indices[begin:end], begin) if e % 5 and v % 11] for v, (begin, end) in enumerate(zip(indptr, indptr[1:]))]
     flat = [c for row in rows for c in row]
     write_array(os.path.join(to, "indptr.npy"), "<i8", [0, *itertools.accumulate(map(len, rows))])
     write_array(os.path.join(to, "indices.npy"), "<i4", flat)

@@ -477,11 +477,6 @@ static int make_differences(struct problem *p, struct difference *list)
     return made;
 }
 
-/* Results of the kernels. */
-struct gradients {
-    struct sl_guarded projected, parameters; // (most, …), as `parameters`
-};
-
 static struct sl_guarded zeroed(int64_t rows, int64_t cols, int64_t from, enum sl_layout layout)
 {
     struct sl_guarded m = sl_guarded_empty(rows, cols, layout, SL_CANARY);
@@ -670,6 +665,8 @@ static void test_sizes(void **state)
     check_shape(3, 21, 13, 100, 2, 0.0, SL_LOOSE);
     check_shape(3, 21, 2, 5000, 1, 0.0, SL_PADDED);
     check_shape(1, 5, 1, SL_ATTENTION_COLUMNS, 1, 0.0, SL_EDGE);
+    check_shape(1, 5, 200, 81, 1, 0.0, SL_TIGHT); /* with their room, more columns than that */
+    check_shape(1, 5, 3, 5461, 1, 0.0, SL_TIGHT);
     check_shape(3, 21, SL_ATTENTION_HEADS, 1, 2, 0.5, SL_LOOSE);
     check_shape(3, 40, 20, 2, 5, 0.0, SL_EDGE);
     check_shape(3, 40, 2, 4, SL_EDGE_FEATURES, 0.0, SL_TIGHT);

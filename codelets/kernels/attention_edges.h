@@ -6,9 +6,10 @@
 #include "codelets/kernels/pair_edges.h"
 
 enum {
-    EDGE_COLUMNS = SL_ATTENTION_COLUMNS, /* of all rows of a chunk */
-    WANTED_EDGE_COLUMNS = 8192,          /* they share the first-level cache with other rows */
-    FEATURES = 4,                        /* features, or entries, that share a load */
+    /* of all rows of a chunk: a row at least, whose heads have room for 7 columns more each */
+    EDGE_COLUMNS = SL_ATTENTION_COLUMNS + (SL_EIGHT - 1) * SL_ATTENTION_HEADS,
+    WANTED_EDGE_COLUMNS = 8192, /* they share the first-level cache with other rows */
+    FEATURES = 4,               /* features, or entries, that share a load */
 };
 
 /* Features of a chunk. GATv2 has rows of its entries: the rows met, plus those of edges. */

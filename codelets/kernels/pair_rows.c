@@ -112,7 +112,7 @@ SL_KERNEL(sl_kernel_pair_weights_back,
         edges_back_of(pair, shape, parameters, gradient, back);
     if (!shape->bias)
         return;
-    for (int64_t k = pair->products + shape->cancels; k < biases; k++)
+    for (int64_t k = pair->products; k < biases; k++)
         memcpy(row_at(back, vector_row(pair, shape, !pair->products + (int)k)) + shape->first,
                from + k * columns, bytes);
     memcpy(row_at(back, rows - 1) + shape->out_column, from + gradient->ld,

@@ -31,7 +31,7 @@ int sl_edges_settle(struct sl_config *config, struct sl_source *source)
     if (reads && weighs(&source->adjacency.values))
         return sl_error(SL_ERR_USAGE,
                         "--model %s: the edges of %s have weights and features (expected one of "
-                        "both: --edge-features none, or a dataset without weights.npy)",
+                        "both: --edge-features none, or weights that are all 1)",
                         model->name, source->path);
     if (reads)
         source->adjacency.values = (struct sl_npy){0};
