@@ -232,13 +232,21 @@ inline matrix absolute(const matrix &from)
     return m;
 }
 
-/* Memory of `bytes` bytes on the device, exactly, so that a sanitizer sees its end. Arrays of the
- * same size use the memory again: cudaMalloc and cudaFree take longer than most kernels here. With
+/* Memory on the device by its bytes, exactly, so that a sanitizer sees its end. Arrays of the same
+ * size use the memory again: cudaMalloc and cudaFree take longer than most kernels here. With
  * SL_NO_POOL in the environment memory is freed, and a sanitizer sees who reads it later. */
-inline std::vector<void *> &spare_memory(size_t bytes)
+inline std::map<size_t, std::vector<void *>> &spare_memory()
 {
     static std::map<size_t, std::vector<void *>> spare;
-    return spare[bytes];
+    return spare;
+}
+
+inline void free_spare_memory()
+{
+    for (auto &size : spare_memory())
+        for (void *memory : size.second)
+            cudaFree(memory);
+    spare_memory().clear();
 }
 
 /* An array on the device. A copy of pageable memory may be under way when cudaMemcpy returns, and
@@ -249,7 +257,7 @@ template <class T> struct array {
 
     explicit array(const std::vector<T> &from) : count(from.size())
     {
-        std::vector<void *> &spare = spare_memory(bytes());
+        std::vector<void *> &spare = spare_memory()[bytes()];
         if (spare.empty()) {
             cuda(cudaMalloc((void **)&data, bytes()));
         } else {
@@ -269,7 +277,7 @@ template <class T> struct array {
         if (frees)
             cudaFree(data);
         else
-            spare_memory(bytes()).push_back(data);
+            spare_memory()[bytes()].push_back(data);
     }
     size_t bytes() const
     {

@@ -85,6 +85,7 @@ int main(int count, char **names)
             random_state = 1;
             each.run();
             cuda(cudaDeviceSynchronize());
+            free_spare_memory();
             failed += failures > before;
             all++;
             printf("%s %s\n", failures > before ? "FAIL" : "ok  ", each.name);
