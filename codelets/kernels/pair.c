@@ -171,7 +171,8 @@ SL_INLINE void meet(const struct walk *w, struct edge_chunk *edges)
 {
     const struct sl_attention *const attention = &w->pair->attention;
     const bool products = w->pair->products;
-    const int64_t per = numbers_per_entry(attention->heads), most = most_entries(w, per, edges);
+    const int64_t per = numbers_per_entry(attention->heads),
+                  most = most_entries(w, per, edges != NULL);
     const struct sl_sparse *const a = w->a;
     struct chunk c;
     for (int64_t b = 0; b < a->blocks; b++)
@@ -409,7 +410,8 @@ SL_INLINE void meet_back(const struct walk *w, bool again, struct edge_chunk *ed
 {
     const struct sl_attention *const attention = &w->pair->attention;
     const bool products = w->pair->products;
-    const int64_t per = numbers_per_entry(attention->heads), most = most_entries(w, per, edges);
+    const int64_t per = numbers_per_entry(attention->heads),
+                  most = most_entries(w, per, edges != NULL);
     const struct sl_sparse *const a = w->a;
     struct chunk c;
     for (int64_t b = 0; b < a->blocks; b++)
