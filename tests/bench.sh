@@ -197,7 +197,8 @@ END
     exits 0 bench kernels --vertices 40 --degree 3 --width 1,32 --kernel attention,accumulate --repetitions 1 --json "$T/json"
     verify "$T/json" <<'END'
 levels = {r["instructions"] for r in rows}
-names = {"attention", "attention_back", "attention_gradient", "attention_own", "accumulate"}
+names = {"attention", "attention_back", "attention_gradient", "attention_own", "attention_edges", "attention_edges_back",
+    "accumulate"}
 assert "base" in levels and len(rows) == 2 * len(names) * len(levels), rows
 assert {(r["kernel"], r["width"], r["instructions"]) for r in rows} == \
     {(n, w, l) for n in names for w in (1, 32) for l in levels}
