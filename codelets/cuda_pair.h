@@ -1,4 +1,4 @@
-/* What the CUDA files of attention by pairs of rows share. */
+/* Rows and states of pair attention (codelets/pair.h), for the CUDA files that walk over pairs. */
 #ifndef SL_CODELETS_CUDA_PAIR_H
 #define SL_CODELETS_CUDA_PAIR_H
 

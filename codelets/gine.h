@@ -1,7 +1,7 @@
 /* The aggregation of GINE (Hu et al., "Strategies for pre-training graph neural networks", ICLR
- * 2020, equation 2): a message is relu of a neighbour's row plus a linear map of the features of
- * the edge. Entry e of a sparse tile has K features f_e. EDGE (K + 1, cols) has the map: its rows 0
- * … K - 1 are W, row K is the bias. All matrices are float32. */
+ * 2020, equation 2). A message is relu of a sum: a neighbour's row, plus a linear map of the
+ * features of the edge. Entry e of a sparse tile has K features f_e. EDGE (K + 1, cols) has the
+ * map: its rows 0 … K - 1 are W, row K is the bias. All matrices are float32. */
 #ifndef SL_CODELETS_GINE_H
 #define SL_CODELETS_GINE_H
 

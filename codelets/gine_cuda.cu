@@ -30,7 +30,7 @@ __device__ __forceinline__ const float *row_at(const sl_floats_at &of, int64_t r
     return of.data + r * of.ld;
 }
 
-/* What a thread keeps of EDGE: the bias, and W where `KEEPS`. */
+/* The columns of EDGE that a thread keeps in registers: of the bias and, with KEEPS, of W. */
 template <int V, bool KEEPS> struct weights {
     sl_cuda_vector<V> bias, at[KEEPS ? FEW : 1];
 

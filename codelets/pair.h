@@ -105,14 +105,15 @@ static inline int64_t sl_pair_target_back(const struct sl_pair *pair)
     return sl_pair_all(pair) + sl_pair_numbers(pair);
 }
 
-/* The parameters of a layer: rows of `columns` columns: `skipped` rows of other weights, a matrix
- * of `in` rows for each of K, V, T, the rows of W_e, then a (GATv2 alone) and, with `bias`, the
- * biases of K, V, T and the bias. The part's columns of weights and vectors begin at `first`, its
- * columns of the weights that products see at `at`. Its first `out` columns of bias begin at
- * `out_column`.
+/* The parameters of a layer are rows of `columns` columns. First come `skipped` rows of other
+ * weights, then a matrix of `in` rows for each of K, V, T, then the rows of W_e. GATv2 has a next.
+ * With `bias`, the biases of K, V, T and the layer's bias end the parameters. The part's columns of
+ * weights and vectors begin at `first`, its columns of the weights that products see at `at`. Its
+ * first `out` columns of bias begin at `out_column`.
  *
- * The gradient of the weights that products see has further rows: of W_e (of GATv2, M), of a (GATv2
- * alone) and, with `bias`, of the biases of K, V, T side by side, and of the bias. */
+ * The gradient of the weights that products see has further rows: of W_e (of M in GATv2), then, in
+ * GATv2, of a. With `bias`, a row for the biases of K, V, T side by side and a row for the layer's
+ * bias follow. */
 struct sl_pair_shape {
     int64_t in, columns, skipped;
     int64_t first, at;

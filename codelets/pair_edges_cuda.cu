@@ -6,9 +6,9 @@ namespace
 
 /* ---- dW_e of a transformer ----
  *
- * Column sums in a fixed order, as those of a (pair_rows_cuda.cu): a block sums some columns of one
- * chunk of rows, for one feature, first each thread row, then the thread rows in order. A second
- * launch adds the chunks. */
+ * Column sums in a fixed order, as the gradient of a in pair_rows_cuda.cu. A block sums some
+ * columns of one chunk of rows, for one feature: each thread row by itself, then the thread rows in
+ * order. A second launch adds the chunks. */
 
 enum { SUM_LANES = 32, SUM_ROWS = 8, MOST_CHUNKS = 1024, LEAST_ROWS = 64 /* of a chunk */ };
 

@@ -26,9 +26,9 @@ void sl_edge_sums_begin(struct sl_edge_sums *sums);
  * *accumulate to whether the task adds to the tile, or else writes it. */
 struct sl_tile *sl_edge_sums_at(struct sl_edge_sums *sums, int i, bool part, bool *accumulate);
 
-/* End a walk. Submit that the tiles of this rank's row tiles, whose gradients of the layer are not
- * idle, have all sums: those of other tiles are added to the first tile, and a tile without a sum
- * becomes 0. */
+/* End a walk. Submit the tasks that leave all sums in the tiles of this rank's row tiles whose
+ * gradients of the layer are not idle. Partial sums are added to the first tile. A tile without a
+ * sum becomes 0. */
 void sl_edge_sums_end(struct sl_network *net, const struct sl_layer *layer,
                       struct sl_edge_sums *sums);
 

@@ -61,9 +61,10 @@ static int64_t width(const struct checking *k, bool back)
 }
 
 /* Columns that a step of attention moves, over all layers. Forward, rows are [P | t | s], and
- * states are [Z | m | l | Z' | q]. Back, rows are [G | r] and [s | L] with a vertex. Of pairs, rows
- * are [K | V] with a vertex, which move once more going back, states [Z | m | l], and [T | L] is in
- * place of [s | L]. Features of edges add numbers of each head to targets of transformers. */
+ * states are [Z | m | l | Z' | q]. Back, rows are [G | r] and [s | L] with a vertex. Pair
+ * attention has rows [K | V] with a vertex, which move once more going back, and states [Z | m |
+ * l]. Its targets are [T | L] in place of [s | L]. Features of edges add numbers of each head to
+ * targets of transformers. */
 struct attention_words {
     int64_t row, state, gradient, scores;
 };

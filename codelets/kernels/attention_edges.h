@@ -6,7 +6,7 @@
 #include "codelets/kernels/pair_edges.h"
 
 enum {
-    /* of all rows of a chunk: a row at least, whose heads have room for 7 columns more each */
+    /* Columns of all rows of a chunk. The widest row fits, padded by 7 columns for each head. */
     EDGE_COLUMNS = SL_ATTENTION_COLUMNS + (SL_EIGHT - 1) * SL_ATTENTION_HEADS,
     WANTED_EDGE_COLUMNS = 8192, /* they share the first-level cache with other rows */
     FEATURES = 4,               /* features, or entries, that share a load */

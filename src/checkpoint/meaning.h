@@ -16,8 +16,8 @@ json_t *sl_meaning_describe(const struct sl_source *source);
  * sl_meaning_describe returned when the model was trained; `model`: the name of the checkpoint, for
  * errors; `standardizes`: whether its options standardise columns; if so, use the model's means and
  * deviations. Labels without names keep their numbers. SL_ERR_DATA: the model does not know a
- * class; columns of several labels or of features have other names or another order; one of the two
- * alone has the identity as features; or means or deviations are missing. SL_ERR_SYSTEM. */
+ * class. Columns of several labels or of features have other names or another order. Dataset or
+ * model alone has the identity as features. Means or deviations are missing. SL_ERR_SYSTEM. */
 int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool standardizes,
                      const char *model);
 
