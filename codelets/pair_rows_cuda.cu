@@ -100,7 +100,7 @@ struct weights_back {
         if (r < biases)
             return {{add_edges(own, behind[own])}};
         if (r < biases + pair.products)
-            return {{0.0f}};
+            return {{before}};
         return {{behind[!pair.products * gradient.ld + (r - biases) * columns + own]}};
     }
 };

@@ -64,10 +64,10 @@ fi
 
 # Every operation as a task, against the kernels of the cores. One GPU: a thread that waits for another takes a core.
 on_gpu() { # PROGRAM
-    SL_TEST_DEVICE=cuda SOFTWARE_GPU_COUNT=1 timeout --foreground 1200 "${top_builddir:-.}/tests/$1"
+    SL_TEST_DEVICE=cuda SOFTWARE_GPU_COUNT=1 timeout --foreground 1200 "${top_builddir:-.}/$1"
 }
-for program in test_tasks test_tasks_attention test_tasks_norm test_tasks_rows test_tasks_training test_tasks_units test_batches; do
-    check "$program" on_gpu $program
+for program in $gpu_unit_tests; do
+    check "${program#tests/}" on_gpu "$program"
 done
 
 # What a layer computes, what is stored, what is dropped: on two GPUs.

@@ -94,7 +94,7 @@ void sl_guarded_free(struct sl_guarded *m);
 
 static inline float *sl_element(const struct sl_guarded *m, int64_t r, int64_t j)
 {
-    return m->at + r * m->ld + j;
+    return m->at ? m->at + r * m->ld + j : NULL;
 }
 
 static inline struct sl_rows sl_rows_of(const struct sl_guarded *m)

@@ -260,7 +260,7 @@ static bool alike(const struct sl_operand *o, const void *got, char text[ELEMENT
     const size_t size = o->tile.element_size;
     const bool rounds = is_number(size) && !o->exact;
     const double unit = fmax(size == sizeof(uint16_t) ? 0x1p-7 : 1e-5, o->gpu_error);
-    for (int64_t r = 0; r < o->tile.rows - o->free_rows; r++)
+    for (int64_t r = o->free_first; r < o->tile.rows - o->free_rows; r++)
         for (int64_t c = 0; c < o->tile.cols; c++) {
             const size_t k = (size_t)(r * o->tile.ld + c);
             const double x = number(got, size, k), y = number(o->copy, size, k);

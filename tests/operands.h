@@ -22,13 +22,14 @@ struct sl_operand {
         struct sl_tile tile;
         struct sl_sparse_tile sparse; /* starts with its tile */
     };
-    void *copy;        // (tile.rows, tile.ld): for the kernel
-    void *before;      // (tile.rows, tile.ld): as it was
-    bool held;         /* for reading, since before the task */
-    bool part;         /* of a matrix; the first tile's memory is that of all */
-    int64_t free_rows; /* at the end, in which a task on a GPU may leave anything */
-    double gpu_error;  /* of such a task, where it is more than rounding */
-    bool exact;        /* no numbers that round: a GPU leaves the same bits */
+    void *copy;         // (tile.rows, tile.ld): for the kernel
+    void *before;       // (tile.rows, tile.ld): as it was
+    bool held;          /* for reading, since before the task */
+    bool part;          /* of a matrix; the first tile's memory is that of all */
+    int64_t free_rows;  /* at the end, in which a task on a GPU may leave anything */
+    int64_t free_first; /* rows at the start, likewise */
+    double gpu_error;   /* of such a task, where it is more than rounding */
+    bool exact;         /* no numbers that round: a GPU leaves the same bits */
 };
 
 enum sl_type sl_some_type(void);

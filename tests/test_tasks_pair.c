@@ -47,8 +47,8 @@ static struct sl_pair_shape shape_of(const struct sl_pair *pair)
 static struct sl_operand parameters_of(const struct sl_pair *pair)
 {
     const struct sl_pair_shape shape = shape_of(pair);
-    const int64_t weights = sl_pair_weights(pair),
-                  rows = shape.skipped + weights * (shape.in + 1) + pair->edges + 2;
+    const int64_t weights = sl_pair_weights(pair), rows = shape.skipped + weights * (shape.in + 1) +
+                                                          pair->edges + 1 + !pair->products;
     return sl_operand_reals(rows, shape.columns);
 }
 
@@ -57,9 +57,24 @@ static struct sl_floats_at copied(const struct sl_operand *o, int64_t r)
     return (struct sl_floats_at){sl_copied_row(o, r), o->tile.ld};
 }
 
+/* Rows that begin with `matrices` times the columns of all heads, whose room is 0. */
+static struct sl_operand with_room(const struct sl_pair *pair, int64_t rows, int64_t cols,
+                                   int matrices)
+{
+    const int64_t room = pair->attention.width;
+    float *contents = calloc((size_t)(rows * cols) + 1, sizeof *contents);
+    assert_non_null(contents);
+    for (int64_t k = 0; k < rows * cols; k++) {
+        const int64_t c = k % cols;
+        if (c >= matrices * sl_pair_all(pair) || c % room < pair->width)
+            contents[k] = sl_random_value(SL_REALS);
+    }
+    return sl_operand_over(contents, rows, cols, cols, sizeof *contents);
+}
+
 static struct sl_operand vectors_of(const struct sl_pair *pair)
 {
-    return sl_operand_reals(sl_pair_vector_rows(pair), sl_pair_all(pair));
+    return with_room(pair, sl_pair_vector_rows(pair), sl_pair_all(pair), 1);
 }
 
 /* ---- Rows ---- */
@@ -138,6 +153,7 @@ static void check_weights_back(int64_t rows, int64_t cols)
         const struct sl_floats_at p = copied(&parameters, 0), g = copied(&gradient, 0),
                                   to = copied(&back, 0);
         back.gpu_error = GPU_ERROR;
+        back.free_first = further ? 0 : shape.skipped;
         sl_submit_pair_weights_back(&sl_running, &pair, &shape, further, &parameters.tile,
                                     &gradient.tile, &back.tile);
         sl_kernel_pair_weights_back(&pair, &shape, &p, &g, further, &to);
@@ -161,6 +177,8 @@ static void check_edges_back(int64_t rows, int64_t cols)
                               to = copied(&back, 2), m = copied(&sums, 0),
                               pasted_to = copied(&pasted, 2);
     back.gpu_error = GPU_ERROR;
+    back.free_first = 2;
+    back.free_rows = 1;
     sl_submit_pair_edges_back(&sl_running, &pair, &target.tile, &gradient.tile, &target_back.tile,
                               &state.tile, 2, &back.tile);
     sl_submit_pair_edges_paste(&sl_running, &sums_pair, &sums.tile, 2, &pasted.tile);
@@ -172,7 +190,8 @@ static void check_edges_back(int64_t rows, int64_t cols)
 
 /* ---- Walks ---- */
 
-/* The walks over A, of one tile. States and sums are new, or they go on. */
+/* The walks over A, of one tile. States and sums are new, or they go on. States are compared
+ * closed: before, equal states may have other bits. */
 static void check_walks(int64_t rows, int64_t cols)
 {
     for (int trial = 0; trial < 4 * TRIALS; trial++) {
@@ -186,14 +205,14 @@ static void check_walks(int64_t rows, int64_t cols)
         a.view.edge_features = pair.edges;
         a.view.edge = pair.edges ? edge.at : NULL;
         struct sl_operand packed = sl_operand_packed(&a.view, 1), vectors = vectors_of(&pair),
-                          source = sl_operand_reals(rows + 3, sl_pair_source(&pair)),
-                          target = sl_operand_reals(rows, sl_pair_target(&pair)),
-                          gradient = sl_operand_reals(rows, sl_pair_gradient(&pair)),
-                          state = on ? sl_operand_reals(rows, sl_pair_state(&pair))
-                                     : sl_operand_blank(rows, sl_pair_state(&pair)),
-                          back = on ? sl_operand_reals(rows, sl_pair_target_back(&pair))
+                          source = with_room(&pair, rows + 3, sl_pair_source(&pair),
+                                             pair.products ? 2 : 1),
+                          target = with_room(&pair, rows, sl_pair_target(&pair), 1),
+                          gradient = with_room(&pair, rows, sl_pair_gradient(&pair), 1),
+                          state = sl_operand_blank(rows, sl_pair_state(&pair)),
+                          back = on ? with_room(&pair, rows, sl_pair_target_back(&pair), 1)
                                     : sl_operand_blank(rows, sl_pair_target_back(&pair)),
-                          m = sums_on || !sums ? sl_operand_reals(FEATURES, sl_pair_all(&pair))
+                          m = sums_on || !sums ? with_room(&pair, FEATURES, sl_pair_all(&pair), 1)
                                                : sl_operand_blank(FEATURES, sl_pair_all(&pair));
         const struct sl_floats_at v = copied(&vectors, 0), s = copied(&source, 0),
                                   t = copied(&target, 0), g = copied(&gradient, 0),
@@ -202,17 +221,23 @@ static void check_walks(int64_t rows, int64_t cols)
                                       .vectors = &vectors.tile,
                                       .source = &source.tile,
                                       .target = &target.tile,
-                                      .out = &state.tile,
-                                      .accumulate = on};
-        state.gpu_error = back.gpu_error = m.gpu_error = GPU_ERROR;
+                                      .out = &state.tile};
+        state.gpu_error = target.gpu_error = back.gpu_error = m.gpu_error = GPU_ERROR;
         sl_submit_pair(&sl_running, &pair, &tiles);
+        tiles.accumulate = on;
+        if (on)
+            sl_submit_pair(&sl_running, &pair, &tiles);
         tiles.gradient = &gradient.tile;
         tiles.out = &back.tile;
         tiles.edge_back = sums ? &m.tile : NULL;
         tiles.edge_accumulate = sums_on;
         sl_submit_pair_again(&sl_running, &pair, &tiles);
-        sl_kernel_pair(&pair, &a.view, &v, &s, &t, on, &z);
+        sl_kernel_pair(&pair, &a.view, &v, &s, &t, false, &z);
+        if (on)
+            sl_kernel_pair(&pair, &a.view, &v, &s, &t, true, &z);
         sl_kernel_pair_again(&pair, &a.view, &v, &s, &t, &g, on, &c, sums_on, sums ? &to : NULL);
+        sl_submit_pair_close(&sl_running, &pair, &vectors.tile, &target.tile, &state.tile);
+        sl_kernel_pair_close(&pair, rows, &v, &t, &z);
         sl_settle("pair walks", &packed, &vectors, &source, &target, &gradient, &state, &back, &m,
                   NULL);
         sl_guarded_sparse_free(&a);
