@@ -3,9 +3,9 @@
 
 Usage: contrib/pyg.py logits CHECKPOINT DATASET LOGITS.npy
            apply a checkpoint of `starling train` in PyG
-       contrib/pyg.py train DATASET CHECKPOINT LOGITS.npy [--model gcn|sage|gat|gatv2|transformer|gine] [--OPTION ...]
+       contrib/pyg.py train DATASET CHECKPOINT LOGITS.npy [--model gcn|sage|gat|gatv2|transformer|gine|rgcn] [--OPTION ...]
            train in PyG; write a checkpoint for `starling predict`, and PyG's logits. Edge features are
-           read as in Starling
+           read as in Starling, and relations by rgcn
        contrib/pyg.py compare LOGITS.npy LOGITS.npy
            print the largest difference; fail where it is above 1e-4
 
@@ -63,13 +63,14 @@ TRANSFORMER = Kind("Transformer", lambda c: {"heads": c["heads"], "out_heads": c
 GINE = Kind("Gine", lambda c: {}, {"lin.weight": (0, "lin.weight"), "lin.bias": (0, "lin.bias"),
                                    "nn.0.weight": (1, "weight"), "nn.0.bias": (1, "bias"),
                                    "nn.2.weight": (2, "weight"), "nn.2.bias": (2, "bias")}, False)
+RGCN = Kind("Rgcn", lambda c: {}, {"weight": "weight", "root": "root", "bias": "bias"}, False)
 # Parameters of layers with edge features.
 EDGE_NAMES = {"lin_edge.weight": "lin_edge.weight", "att_edge": "att_edge"}
 # A new model is a line here: --model and --aggregator.
 KINDS = {("gcn", None): GCN, ("sage", "gcn"): SAGE_GCN, ("sage", "mean"): SAGE,
          ("sage", "sum"): SAGE, ("sage", "max"): SAGE, ("sage", "min"): SAGE,
          ("gat", None): GAT, ("gatv2", None): GATV2, ("transformer", None): TRANSFORMER,
-         ("gine", None): GINE}
+         ("gine", None): GINE, ("rgcn", None): RGCN}
 
 
 def find_kind(config):
@@ -79,7 +80,7 @@ def find_kind(config):
         sys.exit(f"pyg.py: no model of PyG for {key} (expected one of {list(KINDS)})")
     if config.get("precision") == "bf16":
         sys.exit("pyg.py: the model was trained with --precision bf16 (expected fp32)")
-    if model == "gine" and config["encoder"] != "none":
+    if model in ("gine", "rgcn") and config["encoder"] != "none":
         sys.exit(f"pyg.py: --encoder {config['encoder']}: PyG's model has none (expected none)")
     if model == "transformer" and config["residual"] != "linear":
         sys.exit(f"pyg.py: --residual {config['residual']}: PyG's layers have --residual linear")
@@ -104,7 +105,10 @@ class Dataset:
         self.rows = np.repeat(np.arange(self.n), np.diff(self.indptr))
         weights = self.load("weights")
         self.weights = np.ones(len(self.indices)) if weights is None else weights
-        self.edge_features = self.load("edge_features")
+        self.edge_features, self.edge_types = self.load("edge_features"), self.load("edge_types")
+        self.relations = 0
+        if self.edge_types is not None:
+            self.relations = self.meta.get("relations", int(self.edge_types.max()) + 1)
         ids = self.load("original_ids")
         self.ids = np.arange(self.n) if ids is None else ids
 
@@ -194,10 +198,33 @@ def make_gine():
     return Gine
 
 
-def make_model(kind, config, width, classes, edge_features):
-    model = (make_transformer() if kind is TRANSFORMER else make_gine() if kind is GINE
+def make_rgcn():
+    """PyG has the layer of R-GCN, but no model of it."""
+    class Rgcn(torch.nn.Module):
+        def __init__(self, width, hidden, layers, classes, bias, relations):
+            super().__init__()
+            widths = [width] + [hidden] * (layers - 1) + [classes]
+            self.convs = torch.nn.ModuleList(
+                torch_geometric.nn.RGCNConv(widths[l], widths[l + 1], relations, bias=bias)
+                for l in range(layers))
+
+        def forward(self, x, edges, edge_type):
+            for l, conv in enumerate(self.convs):
+                x = conv(x.relu() if l else x, edges, edge_type)
+            return x
+    return Rgcn
+
+
+MAKERS = {"Transformer": make_transformer, "Gine": make_gine, "Rgcn": make_rgcn}
+
+
+def make_model(kind, config, width, classes, edge_features, relations):
+    model = (MAKERS[kind.model]() if kind.model in MAKERS
              else getattr(torch_geometric.nn, kind.model))
     options = dict(kind.options(config))
+    if kind is RGCN:
+        options.update(relations=relations)
+        edge_features = None
     if edge_features is not None:  # loops have the mean of the features of a vertex's edges
         options.update(edge_dim=edge_features.shape[1])
         options.pop("add_self_loops", None)
@@ -207,10 +234,13 @@ def make_model(kind, config, width, classes, edge_features):
 
 def operands(kind, config, data, moments=None):
     """The arguments of a model: features, adjacency and, where it reads edge features, these."""
+    ends = torch.tensor(np.stack([data.indices, data.rows]).astype(np.int64))
+    if kind is RGCN:
+        return {"x": data.features(config["normalize-features"], moments), "edges": ends,
+                "edge_type": torch.tensor(data.edge_types.astype(np.int64))}
     if kind in (GAT, GATV2, TRANSFORMER, GINE) and data.edge_features is not None:
         return {"x": data.features(config["normalize-features"], moments),
-                "edges" if kind is GINE else "edge_index":
-                    torch.tensor(np.stack([data.indices, data.rows]).astype(np.int64)),
+                "edges" if kind is GINE else "edge_index": ends,
                 "edge_attr": torch.tensor(data.edge_features)}
     row_norm = config["model"] == "gcn" and config["norm"] == "row"
     adjacency = data.adjacency(kind.loops, row_norm)
@@ -241,7 +271,8 @@ def import_parameters(model, kind, tensors, last):
             sys.exit(f"pyg.py: the checkpoint has no tensor {name} for PyG's {parameter}")
         plain, chosen = tensors.pop(name), None if last else best.get(name + ".best")
         tensor = torch.tensor(plain if chosen is None else chosen)
-        state[parameter] = tensor.t() if value.dim() == 2 else tensor.reshape(value.shape)
+        state[parameter] = (tensor.t() if value.dim() == 2 and kind is not RGCN
+                            else tensor.reshape(value.shape))
     left = set(tensors) - set(best)
     if left:
         sys.exit(f"pyg.py: no parameter of PyG for {sorted(left)}")
@@ -257,7 +288,9 @@ def learned(model):
 def export_parameters(model, kind):
     def convert(value):
         value = value.detach()
-        return (value.t() if value.dim() == 2 else value.reshape(1, -1)).contiguous().numpy()
+        if value.dim() == 1 or kind is not RGCN:
+            value = value.t() if value.dim() == 2 else value.reshape(1, -1)
+        return value.reshape(-1, value.shape[-1]).contiguous().numpy()
     return {tensor_name(kind, parameter): convert(value)
             for parameter, value in learned(model)}
 
@@ -288,7 +321,7 @@ def apply_checkpoint(args):
     moments = [np.array(trained.get(name, [])) for name in ("feature_means", "feature_deviations")]
     inputs = operands(kind, config, data, moments)
     model = make_model(kind, config, inputs["x"].shape[1], trained["classes"],
-                       inputs.get("edge_attr"))
+                       inputs.get("edge_attr"), trained.get("relations"))
     import_parameters(model, kind, tensors, description.get("kept_epoch") == description["epoch"])
     write_logits(model, inputs, data, args.logits)
 
@@ -306,7 +339,7 @@ def train(args):
     vertices, labels = data.training_labels()
     classes = int(data.meta.get("classes", int(labels.max()) + 1))
     width, edge_features = inputs["x"].shape[1], inputs.get("edge_attr")
-    model = make_model(kind, config, width, classes, edge_features)
+    model = make_model(kind, config, width, classes, edge_features, data.relations)
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     for _ in range(args.epochs):
         optimizer.zero_grad()
@@ -316,6 +349,8 @@ def train(args):
                    "dataset": {"name": os.path.basename(os.path.abspath(args.dataset)),
                                "vertices": data.n, "features": width, "classes": classes,
                                "rows": "sources of edges"}}
+    if kind is RGCN:
+        description["dataset"]["relations"] = data.relations
     if edge_features is not None:
         description["dataset"]["edge_features"] = edge_features.shape[1]
     safetensors.numpy.save_file(export_parameters(model, kind), args.checkpoint,
@@ -346,7 +381,8 @@ def parse():
     command = commands.add_parser("train")
     for name in ("dataset", "checkpoint", "logits"):
         command.add_argument(name)
-    command.add_argument("--model", choices=("gcn", "sage", "gat", "gatv2", "transformer", "gine"))
+    command.add_argument("--model", choices=("gcn", "sage", "gat", "gatv2", "transformer", "gine",
+                                               "rgcn"))
     command.add_argument("--aggregator", choices=("gcn", "mean", "sum", "max", "min"))
     command.add_argument("--norm", choices=("sym", "row"))
     command.add_argument("--normalize-features", choices=("none", "l1", "l2"))

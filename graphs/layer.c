@@ -174,11 +174,13 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 }
 
 /* If the SpMM comes first, only a vertex's own weight needs dense features again, and a layer
- * without weights. A weight multiplies sparse features as they are. */
+ * without weights or with relations. A weight multiplies sparse features as they are, unless such a
+ * layer has expanded them. */
 void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer)
 {
-    const bool read = layer->order != SL_SPMM_FIRST || layer->kind->weights != 1;
-    if (!read || (sl_layer_input_is_sparse(net, layer) && layer->kind->weights > 0))
+    const bool first = layer->order == SL_SPMM_FIRST, edges = first && layer->edge_rows > 0,
+               read = !first || layer->kind->weights != 1 || edges;
+    if (!read || (sl_layer_input_is_sparse(net, layer) && layer->kind->weights > 0 && !edges))
         return;
     if (layer->dropped.place && !layer->dropped.place->apart &&
         sl_layer_dense_input(net, layer, true) == &layer->dropped)

@@ -20,6 +20,16 @@ int sl_layer_shape_weights(const struct sl_layer_shape *shape)
     return shape->kind->weights * sl_layer_shape_stacked(shape);
 }
 
+int sl_layer_shape_unit_weights(const struct sl_layer_shape *shape)
+{
+    return sl_layer_shape_weights(shape) + (int)shape->relations;
+}
+
+int64_t sl_layer_shape_edge_rows(const struct sl_layer_shape *shape)
+{
+    return shape->relations > 0 ? shape->relations * shape->in : shape->edge_features;
+}
+
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape)
 {
     return shape->kind->weights == 0 || shape->kind->own;
@@ -39,8 +49,8 @@ int sl_layer_shape_vectors(const struct sl_layer_shape *shape)
 
 int64_t sl_model_bias_row(const struct sl_model_layer *layer)
 {
-    return sl_layer_shape_weights(&layer->shape) * layer->shape.in + layer->shape.edge_features +
-           sl_layer_shape_vectors(&layer->shape);
+    return sl_layer_shape_weights(&layer->shape) * layer->shape.in +
+           sl_layer_shape_edge_rows(&layer->shape) + sl_layer_shape_vectors(&layer->shape);
 }
 
 int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter list[SL_PARAMETERS])
@@ -52,12 +62,13 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     int count = 0;
     for (int w = 0; w < kind->weights; w++)
         list[count++] = (struct sl_parameter){kind->weight[w], w * in, in, cols, true};
-    if (shape->edge_features > 0)
-        list[count++] = (struct sl_parameter){kind->edge, kind->weights * in, shape->edge_features,
-                                              cols, false};
+    const int64_t edge_rows = sl_layer_shape_edge_rows(shape);
+    if (edge_rows > 0)
+        list[count++] =
+            (struct sl_parameter){kind->edge, kind->weights * in, edge_rows, cols, false};
     for (int v = 0; v < sl_layer_shape_vectors(shape); v++)
-        list[count++] = (struct sl_parameter){
-            kind->vector[v], kind->weights * in + shape->edge_features + v, 1, cols, false};
+        list[count++] = (struct sl_parameter){kind->vector[v], kind->weights * in + edge_rows + v,
+                                              1, cols, false};
     if (shape->bias)
         list[count++] =
             (struct sl_parameter){kind->bias, sl_model_bias_row(layer), 1, shape->out, false};
@@ -66,7 +77,7 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
 
 int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape)
 {
-    return sl_layer_shape_weights(shape) * shape->in + shape->edge_features +
+    return sl_layer_shape_weights(shape) * shape->in + sl_layer_shape_edge_rows(shape) +
            sl_layer_shape_vectors(shape) + shape->bias;
 }
 
@@ -282,11 +293,12 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
     const struct sl_glorot glorot = {
         .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
         .rows = shape->kind->weights * in,
-        .edges = shape->edge_features,
+        .edges = sl_layer_shape_edge_rows(shape),
         .others = sl_layer_shape_vectors(shape) - (shape->bias ? biases_of(shape->kind) : 0),
         .first = first,
         .limit = (float)sqrt(6.0 / (double)(in + cols)),
-        .edges_limit = (float)sqrt(6.0 / (double)(shape->edge_features + cols)),
+        .edges_limit = (float)sqrt(
+            6.0 / (double)((shape->relations ? shape->in : shape->edge_features) + cols)),
         /* a vector turns a head's columns into one number */
         .others_limit = shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
     };

@@ -44,6 +44,7 @@ struct sl_layer_shape {
     float slope;           /* slope of LeakyReLU for negative logits of attention */
     bool counted;          /* each parameter has a number of optimizer steps of its own */
     int64_t edge_features; /* features of edges that the layer reads; 0: none */
+    int64_t relations;     /* relations of edges, each with a weight of its own; 0: none */
 };
 
 /* Return the columns of a layer's parameters. */
@@ -70,9 +71,17 @@ int sl_layer_shape_reach(const struct sl_layer_shape *shape);
 /* Return how many weight matrices a layer's parameters hold. */
 int sl_layer_shape_weights(const struct sl_layer_shape *shape);
 
+/* Return how many matrices of a layer's parameters have a row for each unit of its input: those
+ * that sl_layer_shape_weights counts, and a relation's. They come first. */
+int sl_layer_shape_unit_weights(const struct sl_layer_shape *shape);
+
 /* Return whether each row tile's part of the parameters' gradient is one tile: the layer has no
  * products, or a program made it. */
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape);
+
+/* Return how many rows of a layer's parameters are weights of edges: of their features, or a matrix
+ * for each relation. They lie before the vectors. */
+int64_t sl_layer_shape_edge_rows(const struct sl_layer_shape *shape);
 
 /* Return how many rows of a layer's parameters are vectors: they lie before the bias. */
 int sl_layer_shape_vectors(const struct sl_layer_shape *shape);
@@ -84,8 +93,8 @@ int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape);
 struct sl_model_layer {
     int index;
     struct sl_layer_shape shape;
-    struct sl_tile parameters; // (weights · in + edge_features + vectors + bias, columns): weights,
-                               // one after the other, the weight of edge features, vectors, then
+    struct sl_tile parameters; // (weights · in + edge rows + vectors + bias, columns): weights,
+                               // one after the other, the weights of edges, vectors, then
                                // the bias as a last row; owned by rank 0
     struct sl_tile state[SL_STATES]; // (states): the optimizer's state, shaped as `parameters`
     struct sl_tile best;   // shaped as `parameters`: parameters of the best epoch, on rank 0
@@ -158,6 +167,7 @@ struct sl_model_shape {
     double attention_dropout;
     float slope;
     int64_t edge_features; /* features of edges that layers read; 0: none */
+    int64_t relations;     /* relations of edges that layers read; 0: none */
 };
 
 /* Return the columns of hidden layers: those of all heads. */
@@ -176,8 +186,8 @@ struct sl_layer_list {
 /* Append a copy of the layer. Without memory, set list->failed. */
 void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *layer);
 
-/* A model's use of edge features. */
-enum sl_edge_use { SL_EDGES_UNREAD, SL_EDGES_READ, SL_EDGES_NEEDED };
+/* A model's use of edge features, or of relations alone. */
+enum sl_edge_use { SL_EDGES_UNREAD, SL_EDGES_READ, SL_EDGES_NEEDED, SL_EDGES_RELATIONS };
 
 /* A model that --model names: one file model_<name>.c and one entry in SL_MODELS. */
 struct sl_model_kind {
@@ -208,7 +218,7 @@ void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *lis
     ENTRY(gat)           \
     ENTRY(gatv2)         \
     ENTRY(transformer)   \
-    ENTRY(resgcn) ENTRY(gin) ENTRY(gine) ENTRY(sgc) ENTRY(appnp) ENTRY(jknet)
+    ENTRY(resgcn) ENTRY(gin) ENTRY(gine) ENTRY(rgcn) ENTRY(sgc) ENTRY(appnp) ENTRY(jknet)
 
 #define SL_MODEL_DECLARED(name) extern const struct sl_model_kind sl_model_##name;
 SL_MODELS(SL_MODEL_DECLARED)

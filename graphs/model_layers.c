@@ -22,6 +22,7 @@ static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
         .mean = last && shape->heads > 0,
         .attention_dropout = shape->attention_dropout,
         .edge_features = shape->edge_features,
+        .relations = shape->relations,
         .slope = shape->slope,
     };
 }
@@ -87,6 +88,14 @@ const struct sl_model_kind sl_model_transformer = {
     .residual = &sl_layer_transformer_residual,
     .attention = &sl_reduce_transformer,
     .edges = SL_EDGES_READ,
+    .one_order = true,
+    .list = list_layers,
+};
+const struct sl_model_kind sl_model_rgcn = {
+    .name = "rgcn",
+    .neighbours = &sl_layer_rgcn,
+    .reducer = &sl_reduce_rgcn,
+    .edges = SL_EDGES_RELATIONS,
     .one_order = true,
     .list = list_layers,
 };

@@ -261,6 +261,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         .out = model->shape.out,
         .bias = model->shape.bias,
         .edge_features = model->shape.edge_features,
+        .edge_rows = sl_layer_shape_edge_rows(&model->shape),
         .last = l == net->layers - 1,
         .dropout = model->shape.dropout,
         .activation = model->shape.activation,

@@ -184,6 +184,7 @@ struct sl_layer {
     float weight;
     int inputs; /* number of earlier layers whose outputs it reads (graphs/layer_jump.c) */
     int64_t edge_features; /* features of edges that it reads; 0: none, as of a layer beside */
+    int64_t edge_rows;     /* rows of the weights of edges; 0: none, as of a layer beside */
     struct sl_layer_rows rows;
     struct sl_layer_columns columns;
     struct sl_layer_back back;
@@ -217,7 +218,7 @@ static inline int sl_layer_weight_count(const struct sl_layer *layer)
 /* Return how many rows the gradient of the layer's products has behind the weights. */
 static inline int sl_layer_further_rows(const struct sl_layer *layer)
 {
-    return (int)layer->edge_features + layer->kind->sums + layer->bias * (1 + layer->kind->biases);
+    return (int)layer->edge_rows + layer->kind->sums + layer->bias * (1 + layer->kind->biases);
 }
 
 /* Return how many products with weights the layer has, forward. */
@@ -326,6 +327,7 @@ void sl_network_destroy(struct sl_network *net);
     ENTRY(transformer)          \
     ENTRY(transformer_residual) \
     ENTRY(gine)                 \
+    ENTRY(rgcn)                 \
     ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump) ENTRY(jump_plain)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;

@@ -57,12 +57,13 @@ static bool is_beyond(const struct sl_distribution *d, int i, int hops)
 
 int sl_reach_of_gradient(const struct sl_layer *layer, int block, int columns)
 {
-    const bool edges = layer->edge_features > 0;
+    const bool edges = layer->edge_rows > 0;
     const int least = sl_layer_weight_count(layer) - 1,
               most = least + (layer->kind->sums || layer->kind->biases || edges);
     if (edges && sl_layer_shape_whole(&layer->model->shape))
         return sl_reach_of_input(layer);
-    return layer->order == SL_GEMM_FIRST && block / columns >= least && block / columns <= most
+    return (layer->order == SL_GEMM_FIRST || edges) && block / columns >= least &&
+                   block / columns <= most
                ? sl_reach_of_input(layer)
                : layer->rows.hops;
 }

@@ -143,6 +143,9 @@ extern const struct sl_reducer sl_reduce_gatv2, sl_reduce_transformer;
 /* The sum of --model gine (graphs/reduce_gine.c). `parameters` is a struct sl_gine_pass. */
 extern const struct sl_reducer sl_reduce_gine;
 
+/* The sum of --model rgcn (graphs/reduce_rgcn.c). `parameters` is a struct sl_rgcn_pass. */
+extern const struct sl_reducer sl_reduce_rgcn;
+
 #define SL_REDUCER_DECLARED(name) extern const struct sl_reducer sl_reduce_##name;
 SL_REDUCERS(SL_REDUCER_DECLARED)
 #undef SL_REDUCER_DECLARED

@@ -44,6 +44,15 @@ def write_graph(path, kind, n, r):
     """Write a small graph. `kind` has words for its edges, its labels and its features."""
     os.makedirs(path)
     rows, columns, classes, where = draw_edges(r, kind, n), r.choice((3, 8, 17)), r.choice((2, 3, 5)), r.sample(range(n), n)
+    if "related" in kind:  # some vertices have two edges, of two relations
+        relations = r.choice((2, 3, 9))
+        rows = [[u for u in row for _ in range(r.choice((1, 1, 2)))] for row in rows]
+        flat = [(v, k) for v, row in enumerate(rows) for k in range(len(row))]
+        types = []
+        for v, k in flat:
+            again = k > 0 and rows[v][k] == rows[v][k - 1]
+            types.append((types[-1] + 1) % relations if again else r.randrange(relations - 1))
+        write_npy(f"{path}/edge_types.npy", "i4", [len(types)], types)
     write_npy(f"{path}/indptr.npy", "i8", [n + 1], [sum(map(len, rows[:v])) for v in range(n + 1)])
     write_npy(f"{path}/indices.npy", "i4", [sum(map(len, rows))], [u for row in rows for u in row])
     if "weighted" in kind:
@@ -76,6 +85,7 @@ def draw_graph(r, starling, folder):
     else:
         kind = [w for w, chance in (("directed", 0.4), ("weighted", 0.4), ("isolated", 0.4), ("star", 0.15), ("edged", 0.5)) if r.random() < chance]
         kind = [w for w in kind if w != "edged" or "weighted" not in kind]
+        kind += ["related"] if r.random() < 0.3 and not {"edged", "weighted"} & set(kind) else []
         kind += [r.choice(("classes", "classes", "multilabel", "numbers")), r.choice(("dense", "dense", "words", "identity"))]
         path = f"{folder}/{'-'.join(kind)}-{n}-{seed}"
     if words and not os.path.isdir(path):
@@ -88,7 +98,8 @@ def draw_graph(r, starling, folder):
 MODELS = ("gcn", "gcn", "gcn", "gcn --norm row", "sage", "sage", "sage --aggregator gcn", "sage --aggregator sum",
           "sage --aggregator max", "sage --aggregator min", "gat --heads 2", "gat --heads 2", "gat --heads 4 --out-heads 2", "gatv2 --heads 2",
           "gatv2 --heads 3 --out-heads 2", "transformer --heads 2", "transformer --heads 4 --residual none", "resgcn",
-          "resgcn --block-norm batch", "gin", "gine", "gine", "sgc --hops 2", "appnp --hops 3", "jknet")
+          "resgcn --block-norm batch", "gin", "gine", "gine", "rgcn", "rgcn", "rgcn", "sgc --hops 2", "appnp --hops 3", "jknet")
+MODELS_OF = {"gine": "edged", "rgcn": "related"}  # and the graphs that they want
 ANY = ((0.3, "--input-dropout 0"), (0.2, "--no-bias"), (0.2, "--clip-norm 0.1"), (0.2, "--no-cache-aggregate"), (0.1, "--schedule cosine"),
        (0.4, "--product-order gemm", "--product-order spmm"), (0.2, "--feature-form csr", "--feature-form dense"),
        (0.2, "--normalize-features l1", "--normalize-features l2"), (0.2, "--weight-decay-all"), (0.3, "--balance rows"),
@@ -108,11 +119,11 @@ def draw_blocks(r, model):
     """Draw what stands before, in and after the layers of a model."""
     name = model.split()[0]
     heads = name in ("gat", "gatv2", "transformer")
-    if not heads and name not in ("gcn", "sage", "gin", "gine", "jknet") or r.random() < 0.3:
+    if not heads and name not in ("gcn", "sage", "gin", "gine", "rgcn", "jknet") or r.random() < 0.3:
         return []
     o = maybe(r, 0.3, "--encoder none" if name == "gine" else "--encoder linear") + maybe(r, 0.3, "--activation elu", "--activation relu")
     o += maybe(r, 0.4, "--norm-layers row", "--norm-layers batch")
-    if (heads or name in ("gcn", "sage")) and "--out-heads" not in model:
+    if (heads or name in ("gcn", "sage", "rgcn")) and "--out-heads" not in model:
         o += maybe(r, 0.3, "--classifier linear") + maybe(r, 0.3, "--jump concat", "--jump sum")
     linear = name in ("gcn", "jknet") or heads and "--out-heads" not in model
     if name not in ("gin", "gine") and "--residual" not in model:
@@ -122,12 +133,12 @@ def draw_blocks(r, model):
 
 def draw_training(r, graph):
     """Draw options that one rank has, too: the model and the training."""
-    model, kind = r.choice([m for m in MODELS if m != "gine" or "edged" in graph]), r.random()
+    model, kind = r.choice([m for m in MODELS if MODELS_OF.get(m, "") in graph]), r.random()
     o = f"--model {model} --hidden {r.choice((4, 7, 16))} --layers {r.choice('1223334')} --seed {r.randrange(1000)}".split()
     o += f"--epochs {EPOCHS} --eval-every 2 --patience 0 --dropout {r.choice((0, 0.3, 0.5))} --tiles {r.choice('1235679')}".split()
     # Adam divides a gradient by its size: where bfloat16 rounds a small one to the other sign, a weight goes the other way.
     # So it is where a norm of the columns of a sub-model's one unit takes out what a weight does.
-    narrow, blocks = "gat" not in model and model != "gine" and r.random() < 0.2, draw_blocks(r, model)
+    narrow, blocks = "gat" not in model and model not in MODELS_OF and r.random() < 0.2, draw_blocks(r, model)
     alone = "batch" in blocks and 0.25 <= kind < 0.45
     o += maybe(r, 0.2, "--edge-features none") if "edged" in graph and "gat" in model else []
     o += f"--optimizer {'sgd --precision bf16' if narrow else 'sgd' if alone else r.choice(('sgd', 'adam', 'adamw'))}".split()
@@ -148,7 +159,8 @@ def draw_sharing(r, ranks, training):
         each = r.choice([p for p in range(1, ranks + 1) if ranks % p == 0])
         o = ["--groups", f"{ranks // each}x{each}"]
         o += maybe(r, 0.6 * whole, "--preload-hops 1", "--preload-hops 2", "--max-hop 1", "--fanout 2 --resample 1")
-    grids = [f"{a}x{b}x{each // a // b}" for a in range(1, each + 1) for b in range(1, each + 1) if each % (a * b) == 0]
+    grids = [f"{a}x{b}x{each // a // b}" for a in range(1, each + 1) for b in range(1, each + 1)
+             if each % (a * b) == 0 and (b == 1 or "rgcn" not in training)]
     kind = r.choice(["1d", "1d", "halo", "cover", "vertex-cut", "vertex-cut", "grid", "grid", "auto"] + ["1.5d"] * (each % 2 == 0))
     if kind != "vertex-cut":
         o += maybe(r, 0.3, "--order random", "--order degree", "--order rabbit", *(["--order double"] if whole else []))

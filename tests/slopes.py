@@ -27,6 +27,10 @@ EDGE_MODELS = ("gat --heads 3 --hidden 5", "gat --heads 2 --hidden 4 --out-heads
                "transformer --heads 3 --hidden 5", "transformer --heads 2 --hidden 4 --layers 3 --tiles 9 --norm-layers row",
                "transformer --heads 2 --hidden 8 --residual none --jump sum")
 EDGE_FEATURES = 3
+# Edges with relations; some vertices have several edges between them.
+RELATION_MODELS = ("rgcn --hidden 8", "rgcn --hidden 5 --layers 3 --tiles 9 --lr 1e-2", "rgcn --hidden 6 --encoder linear --norm-layers row --classifier linear --jump concat",
+                   "rgcn --hidden 8 --layers 3 --no-bias --residual identity --activation elu --lr 1e-2")
+RELATIONS = 4
 
 
 def run(*command):
@@ -147,12 +151,30 @@ def make_edges(dataset, to):
         json.dump({key: meta[key] for key in ("features", "classes", "name")}, file)
 
 
+def make_relations(dataset, to):
+    """Every third entry is there twice, with two relations. The last relation has no edge."""
+    make_edges(dataset, to)
+    os.remove(os.path.join(to, "edge_features.npy"))
+    indptr, indices = read_array(os.path.join(to, "indptr.npy"), "q"), read_array(os.path.join(to, "indices.npy"), "i")
+    rows = [[(c, e * e % (RELATIONS - 2) + more) for e, c in enumerate(indices[begin:end], begin) for more in range(1 + (e % 3 == 0))]
+            for begin, end in zip(indptr, indptr[1:])]
+    flat = [entry for row in rows for entry in row]
+    write_array(os.path.join(to, "indptr.npy"), "<i8", [0, *itertools.accumulate(map(len, rows))])
+    write_array(os.path.join(to, "indices.npy"), "<i4", [c for c, _ in flat])
+    write_array(os.path.join(to, "edge_types.npy"), "<i4", [relation for _, relation in flat])
+    with open(os.path.join(to, "meta.json")) as file:
+        meta = json.load(file)
+    with open(os.path.join(to, "meta.json"), "w") as file:
+        json.dump({**meta, "relations": RELATIONS}, file)
+
+
 def main(starling, folder):
-    dense, sparse, edges = (os.path.join(folder, name) for name in ("dense", "sparse", "edges"))
+    dense, sparse, edges, relations = (os.path.join(folder, name) for name in ("dense", "sparse", "edges", "relations"))
     run(starling, "generate", "community", dense, "--vertices", "60", "--features", "12", "--classes", "3", "--seed", "4", "--quiet")
     make_sparse(dense, sparse)
     make_edges(dense, edges)
-    for dataset, models in ((dense, MODELS), (sparse, SPARSE_MODELS), (edges, EDGE_MODELS)):
+    make_relations(dense, relations)
+    for dataset, models in ((dense, MODELS), (sparse, SPARSE_MODELS), (edges, EDGE_MODELS), (relations, RELATION_MODELS)):
         for model in models:
             check(starling, dataset, folder, model)
 

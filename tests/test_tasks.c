@@ -16,6 +16,7 @@
 #include "codelets/gemm.h"
 #include "codelets/gine.h"
 #include "codelets/max.h"
+#include "codelets/relations.h"
 #include "codelets/spmm.h"
 #include "tests/operands.h"
 #include "tests/running.h"
@@ -375,6 +376,91 @@ static void check_gine_back(int64_t rows, int64_t width)
     }
 }
 
+/* A matrix whose entries have a relation and a factor (free: a.edge). */
+static struct sl_guarded_sparse some_related(int64_t rows, int64_t cols, int64_t relations)
+{
+    struct sl_guarded_sparse s = some_features(rows, cols, SL_RELATION_FEATURES);
+    float *const edge = (float *)s.view.edge;
+    for (uint32_t e = 0; e < s.view.row_ptr[s.view.blocks * rows]; e++)
+        edge[e * SL_RELATION_FEATURES + SL_RELATION] = (float)sl_random_below(relations);
+    return s;
+}
+
+/* In the second half of the options, WEIGHT begins at a later row of its tile. */
+static void check_relations(int64_t rows, int64_t width)
+{
+    enum { INNER = 37, IN = 11, RELATIONS = 3, LATER = 5 };
+    for (int option = 0; option < 4; option++) {
+        const bool accumulate = option & 1;
+        const int64_t weight_row = option & 2 ? LATER : 0;
+        struct sl_guarded_sparse s = some_related(rows, INNER, RELATIONS);
+        struct sl_operand a = sl_operand_packed(&s.view, 1), x = sl_operand_reals(INNER, IN),
+                          weight = sl_operand_reals(weight_row + RELATIONS * IN, width),
+                          out = accumulate ? sl_operand_reals(rows, width)
+                                           : sl_operand_blank(rows, width);
+        const struct sl_relations relations = {
+            RELATIONS, IN, width, {sl_copied_row(&weight, weight_row), weight.tile.ld}, false};
+        const struct sl_floats_at from = copied_floats(&x), to = copied_floats(&out);
+        out.gpu_error = 3e-5; /* sums over neighbours and columns */
+        sl_submit_relations(&sl_running, &(struct sl_relations_tiles){.a = &a.sparse,
+                                                                      .relations = RELATIONS,
+                                                                      .weight_row = weight_row,
+                                                                      .x = &x.tile,
+                                                                      .weight = &weight.tile,
+                                                                      .out = &out.tile,
+                                                                      .accumulate = accumulate});
+        sl_kernel_relations(&s.view, &relations, &from, accumulate, &to);
+        sl_settle("relations", &a, &x, &weight, &out, NULL);
+        free((void *)s.view.edge);
+        sl_guarded_sparse_free(&s);
+    }
+}
+
+static void check_relations_back(int64_t rows, int64_t width)
+{
+    enum { INNER = 37, OUT = 11, RELATIONS = 3, LATER = 5 };
+    for (int option = 0; option < 16; option++) {
+        const bool accumulate = option & 1, weight_accumulate = option & 2, has_back = option & 4;
+        const int64_t weight_row = option & 8 ? LATER : 0, weights = RELATIONS * width;
+        struct sl_guarded_sparse s = some_related(rows, INNER, RELATIONS);
+        struct sl_operand at = sl_operand_packed(&s.view, 1), g = sl_operand_reals(INNER, OUT),
+                          x = sl_operand_reals(rows, width),
+                          weight = sl_operand_reals(weight_row + weights, OUT),
+                          weight_back = weight_accumulate ? sl_operand_reals(weights, OUT)
+                                                          : sl_operand_blank(weights, OUT),
+                          back = accumulate || !has_back ? sl_operand_reals(rows, width)
+                                                         : sl_operand_blank(rows, width);
+        const double entries = (double)s.view.row_ptr[s.view.blocks * rows];
+        weight_back.gpu_error = 1e-5 + 1e-6 * sqrt(entries); /* sums over all entries */
+        back.gpu_error = 3e-5; /* over neighbours, relations and columns */
+        const struct sl_relations relations = {
+            RELATIONS, width, OUT, {sl_copied_row(&weight, weight_row), weight.tile.ld}, false};
+        const struct sl_floats_at to = copied_floats(&back);
+        sl_submit_relations_back(
+            &sl_running, &(struct sl_relations_back_tiles){.a = &at.sparse,
+                                                           .relations = RELATIONS,
+                                                           .weight_row = weight_row,
+                                                           .g = &g.tile,
+                                                           .x = &x.tile,
+                                                           .weight = &weight.tile,
+                                                           .weight_back = &weight_back.tile,
+                                                           .back = has_back ? &back.tile : NULL,
+                                                           .accumulate = accumulate,
+                                                           .weight_accumulate = weight_accumulate});
+        sl_kernel_relations_back(
+            &s.view, &relations,
+            &(struct sl_relations_back){.g = copied_floats(&g),
+                                        .x = copied_floats(&x),
+                                        .back = has_back ? &to : NULL,
+                                        .accumulate = accumulate,
+                                        .weight_accumulate = weight_accumulate,
+                                        .weight_back = copied_floats(&weight_back)});
+        sl_settle("relations back", &at, &g, &x, &weight, &weight_back, &back, NULL);
+        free((void *)s.view.edge);
+        sl_guarded_sparse_free(&s);
+    }
+}
+
 /* The rows from the last to the first, behind `before` others. */
 static struct sl_operand reversed(int64_t rows, int64_t before)
 {
@@ -541,10 +627,12 @@ static void check_gemm(int64_t m, int64_t n)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SL_OPERATION(check_spmm),      SL_OPERATION(check_features),  SL_OPERATION(check_epilogue),
-        SL_OPERATION(check_expand),    SL_OPERATION(check_gemm),      SL_OPERATION(check_max),
-        SL_OPERATION(check_max_back),  SL_OPERATION(check_max_merge), SL_OPERATION(check_gine),
-        SL_OPERATION(check_gine_back),
+        SL_OPERATION(check_spmm),      SL_OPERATION(check_features),
+        SL_OPERATION(check_epilogue),  SL_OPERATION(check_expand),
+        SL_OPERATION(check_gemm),      SL_OPERATION(check_max),
+        SL_OPERATION(check_max_back),  SL_OPERATION(check_max_merge),
+        SL_OPERATION(check_gine),      SL_OPERATION(check_gine_back),
+        SL_OPERATION(check_relations), SL_OPERATION(check_relations_back),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

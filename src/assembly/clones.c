@@ -18,9 +18,11 @@ static int64_t original_of(const struct sl_cloning *m, int64_t k)
     return part->data.original ? part->data.original[k] : part->first + k;
 }
 
-/* ---- Edges go to their parts ---- */
+/* ---- Edges go to their parts, loops to roots ---- */
 
-static int share_edges(struct sl_cloning *m)
+/* Send the edges, or the loops alone, to ranks. *received (count) are sorted by row. */
+static int share_entries(struct sl_cloning *m, bool loops, struct sl_edge_record **received,
+                         int64_t *count)
 {
     const struct sl_csr *a = &m->home->part->data.adjacency;
     const int64_t first = m->home->part->first;
@@ -29,8 +31,9 @@ static int share_edges(struct sl_cloning *m)
     for (int pass = 0; !code && pass < 2; pass++) {
         for (int64_t k = 0; k < a->rows; k++)
             for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++) {
-                const int32_t row = (int32_t)(first + k), to = m->home->edge_part[e];
-                if (a->indices[e] == row)
+                const int32_t row = (int32_t)(first + k),
+                              to = loops ? m->root[k] : m->home->edge_part[e];
+                if ((a->indices[e] == row) != loops)
                     continue;
                 if (pass == 0)
                     sl_outbox_count(&box, to, 1);
@@ -41,9 +44,9 @@ static int share_edges(struct sl_cloning *m)
         if (pass == 0)
             code = sl_outbox_seal(&box);
     }
-    void *received;
-    code = sl_outbox_send(m->rt, &box, code, &received, &m->edges);
-    m->edge = received;
+    void *sent;
+    code = sl_outbox_send(m->rt, &box, code, &sent, count);
+    *received = sent;
     return code;
 }
 
@@ -148,13 +151,8 @@ static struct sl_vertex_record record_of(const struct sl_cloning *m, int64_t k, 
         .split = split,
         .hop = sl_source_hop(m->home->source, m->home->part->first + k),
     };
-    for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++) {
+    for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
         record.weight += fabs(a->values ? (double)a->values[e] : 1.0);
-        if (a->indices[e] == record.vertex) {
-            record.loops = 1;
-            record.loop = sl_cloning_weight(a, e);
-        }
-    }
     return record;
 }
 
@@ -246,12 +244,14 @@ static int make(struct sl_cloning *m)
 {
     struct sl_holding *told = NULL;
     int64_t count = 0;
-    int code = share_edges(m);
+    int code = share_entries(m, false, &m->edge, &m->edges);
     if (!code)
         code = tell_homes(m, &told, &count);
     if (!code)
         code = sl_runtime_agree(m->rt, list_holders(m, told, count));
     free(told);
+    if (!code)
+        code = share_entries(m, true, &m->loop, &m->loops);
     if (!code)
         code = share_records(m);
     if (!code)
@@ -268,6 +268,7 @@ int sl_clones_create(struct sl_runtime *rt, const struct sl_home *home, struct s
     *out = (struct sl_clones){0};
     const int code = make(&m);
     free(m.edge);
+    free(m.loop);
     free(m.record);
     free(m.feature);
     free(m.dense);

@@ -35,28 +35,29 @@ static int build_adjacency(struct sl_cloning *m, struct sl_csr *a)
     struct sl_block **blocks = &m->out->part.data.blocks;
     const struct sl_csr *const read = &m->home->part->data.adjacency;
     const bool weighted = read->values || read->edges;
-    const int64_t first = m->out->bounds[m->rt->rank], most = m->edges + m->records;
+    const int64_t first = m->out->bounds[m->rt->rank], most = m->edges + m->loops;
     int64_t *indptr = sl_block_array(blocks, m->records + 1, sizeof *indptr);
     int32_t *indices = sl_block_array(blocks, most, sizeof *indices);
     float *values = weighted ? sl_block_array(blocks, most, sizeof *values) : NULL;
     if (!indptr || !indices || (weighted && !values))
         return SL_ERR_SYSTEM;
-    int64_t e = 0, count = 0;
+    int64_t e = 0, l = 0;
     indptr[0] = 0;
     for (int64_t k = 0; k < m->records; k++) {
-        const struct sl_vertex_record *record = &m->record[k];
-        bool loop = record->loops && record->root == m->rt->rank;
-        while (loop || (e < m->edges && m->edge[e].row == record->vertex)) {
-            const bool more = e < m->edges && m->edge[e].row == record->vertex;
-            const bool now = loop && (!more || m->edge[e].col > record->vertex);
-            indices[count] = (int32_t)(first + m->number[now ? record->vertex : m->edge[e].col]);
+        const int32_t vertex = m->record[k].vertex;
+        for (;;) {
+            const bool more = e < m->edges && m->edge[e].row == vertex,
+                       loop = l < m->loops && m->loop[l].row == vertex;
+            if (!more && !loop)
+                break;
+            const int64_t count = e + l;
+            const struct sl_edge_record *next =
+                loop && (!more || m->edge[e].col > vertex) ? &m->loop[l++] : &m->edge[e++];
+            indices[count] = (int32_t)(first + m->number[next->col]);
             if (weighted)
-                values[count] = now ? record->loop : m->edge[e].weight;
-            loop = loop && !now;
-            e += !now;
-            count++;
+                values[count] = next->weight;
         }
-        indptr[k + 1] = count;
+        indptr[k + 1] = e + l;
     }
     *a = (struct sl_csr){m->records, m->out->bounds[m->rt->ranks], indptr, indices, values, NULL};
     if (read->edges) {

@@ -34,9 +34,7 @@ struct sl_vertex_record { /* data of a vertex, sent to its clones */
     int64_t original;
     int32_t vertex, root;
     int32_t label, split;
-    int32_t loops; /* 1: the file has a loop */
     int32_t hop;
-    float loop;
 };
 
 struct sl_feature_record {
@@ -50,7 +48,9 @@ struct sl_cloning {
     const struct sl_home *home;
     struct sl_clones *out;
     int64_t edges, records, features;
-    struct sl_edge_record *edge;       // (edges): edges of this rank's part, by row, then by column
+    struct sl_edge_record *edge; // (edges): edges of this rank's part, by row, then by column
+    int64_t loops;
+    struct sl_edge_record *loop;       // (loops): loops of the roots here, by vertex
     struct sl_vertex_record *record;   // (records): vertices with a clone here, by vertex
     struct sl_feature_record *feature; // (features): by vertex
     float *dense;                      // (records, features of the dataset)

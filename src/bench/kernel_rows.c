@@ -225,6 +225,13 @@ KERNEL(gine, sl_kernel_gine(&k->gine.a, k->width, &k->gine.x, &k->gine.edge, fal
 KERNEL(gine_back,
     const struct sl_floats_at of = {(float *)k->g, k->ld}, back = {k->results.z, k->ld};
     sl_kernel_gine_back(&k->gine.at, k->width, &of, &k->gine.x, &k->gine.edge, false, &back, false, &k->results.edge))
+KERNEL(relations,
+    const struct sl_floats_at x = {(float *)k->h, k->ld}, out = {k->results.z, k->ld};
+    sl_kernel_relations(&k->relations.a, &k->relations.of, &x, false, &out))
+KERNEL(relations_back,
+    const struct sl_floats_at back = {k->results.z, k->ld};
+    const struct sl_relations_back of = {.g = {(float *)k->g, k->ld}, .x = {(float *)k->h, k->ld}, .back = &back, .weight_back = k->results.weight_back};
+    sl_kernel_relations_back(&k->relations.at, &k->relations.of, &of))
 KERNEL(pair_edges_sums, meet_edges(k, &k->edges.sums))
 KERNEL(pair_edges_sums_again, meet_edges_again(k, &k->edges.sums))
 KERNEL(pair_edges_sums_back, meet_edges_back(k, &k->edges.sums))
@@ -271,7 +278,7 @@ KERNEL(bias_gradient, sl_kernel_bias_gradient(SHAPE, k->factor, &g, k->results.z
 #define LOSS    (SL_RESULT_Z | SL_RESULT_SUMS)
 #define STATES  (SL_RESULT_Z | SL_RESULT_Y | SL_RESULT_V)
 const struct sl_kernel_row sl_kernel_rows[] = {
-    /* name, what                              kernel              bytes: element, entry, met, head; operations    results, tolerance, fuses */
+    /* name, what                              kernel              bytes: element, entry, met, head, product; operations    results, tolerance, fuses */
     {"gather", "sums of neighbours",           gather,             {4, 4, 4, 0},   {0, 0, 1, 0},    Z, 1e-5, false},
     {"gather_values", "weighted neighbours",   gather_values,      {4, 8, 4, 0},   {0, 0, 2, 0},    Z, 1e-5, true},
     {"gather_bf16", "sums in bfloat16",        gather_bf16,        {2, 4, 2, 0},   {0, 0, 1, 0},    HALF, 0x1p-7, false},
@@ -298,6 +305,8 @@ const struct sl_kernel_row sl_kernel_rows[] = {
     {"pair_products_back", "of sources",       pair_products_back, {16, 4, 8, 8},  {0, 0, 8, 8},    SL_RESULT_PAIR, 1e-4, true},
     {"gine", "messages of GINE",               gine,               {4, 36, 4, 0},  {0, 0, 18, 0},   Z, 1e-5, true},
     {"gine_back", "its gradients",             gine_back,          {8, 36, 4, 0},  {0, 0, 34, 0},   Z | SL_RESULT_GINE_EDGE, 1e-3, true},
+    {"relations", "rows by 4 relations",       relations,          {4, 12, 4, 0},  {0, 0, 2, 0, 2}, Z, 1e-4, true},
+    {"relations_back", "their gradients",      relations_back,     {8, 12, 4, 0},  {0, 0, 2, 0, 4}, Z | SL_RESULT_WEIGHT, 1e-3, true},
     {"pair_edges_sums", "GATv2, 8 features",   pair_edges_sums,    {8, 36, 4, 0},  {0, 0, 23, 8},   B, 1e-4, true},
     {"pair_edges_sums_again", "of targets, edges", pair_edges_sums_again, {12, 36, 4, 8}, {0, 0, 41, 8}, A | SL_RESULT_EDGES, 1e-4, true},
     {"pair_edges_sums_back", "of sources",     pair_edges_sums_back, {12, 36, 8, 8}, {0, 0, 27, 8},  SL_RESULT_PAIR, 1e-4, true},

@@ -175,6 +175,26 @@ static void draw_gine(struct sl_kernel_work *k)
     k->gine.edge = draw_units(k, SL_KERNEL_FEATURES + 1, k->ld, 0x1p-3f, 0.0f);
 }
 
+/* Draw relations and factors of entries, and the relations' weights. */
+static void draw_relations(struct sl_kernel_work *k)
+{
+    float *edge = draw(k, k->entries, SL_RELATION_FEATURES, -1.0, 1.0);
+    for (int64_t e = 0; edge && e < k->entries; e++) {
+        float *relation = edge + e * SL_RELATION_FEATURES + SL_RELATION;
+        *relation =
+            fminf(truncf((*relation + 1.0f) * SL_KERNEL_RELATIONS / 2), SL_KERNEL_RELATIONS - 1);
+    }
+    k->relations.a = k->a;
+    k->relations.at = k->at;
+    k->relations.a.edge = k->relations.at.edge = edge;
+    k->relations.a.edge_features = k->relations.at.edge_features = SL_RELATION_FEATURES;
+    float *weight = draw(k, SL_KERNEL_RELATIONS * k->width, k->ld, -1.0, 1.0);
+    k->relations.of = (struct sl_relations){.relations = SL_KERNEL_RELATIONS,
+                                            .in = k->width,
+                                            .out = k->width,
+                                            .weight = {weight, k->ld}};
+}
+
 /* Draw features of the entries of A and of its transpose. */
 static void draw_features(struct sl_kernel_work *k)
 {
@@ -236,6 +256,7 @@ static void draw_operands(struct sl_kernel_work *k)
     k->gat.gradient = draw_at(k, sl_attention_gradient(&k->gat.attention));
     draw_pair(k);
     draw_gine(k);
+    draw_relations(k);
     draw_features(k);
     draw_edges(k);
 }
@@ -256,8 +277,11 @@ static void draw_results(struct sl_kernel_work *k)
     float *at = draw(k, floats, 1, 0.5, 1.5), *start = draw(k, floats, 1, 0.5, 1.5);
     for (int64_t i = 0; start && i < n * ld; i++)
         start[sums + i] -= 1.0f; /* centre Z on 0: relu changes half of the numbers */
+    k->results.weight_back =
+        (struct sl_floats_at){take_floats(k, SL_KERNEL_RELATIONS * k->width, ld), ld};
     k->results.start = start;
     k->results.result_bytes = (size_t)floats * sizeof *at;
+    k->results.most = floats + SL_KERNEL_RELATIONS * k->width * k->width;
     k->results.sums = (double *)(void *)at, at += sums;
     k->results.z = at, at += n * ld;
     k->results.y = at, at += n * ld;
@@ -275,6 +299,8 @@ static void draw_results(struct sl_kernel_work *k)
 void sl_kernel_work_reset(const struct sl_kernel_work *k)
 {
     memcpy(k->results.sums, k->results.start, k->results.result_bytes);
+    for (int64_t r = 0; r < SL_KERNEL_RELATIONS * k->width; r++)
+        k->results.weight_back.data[r * k->results.weight_back.ld] = NAN;
 }
 
 /* Make operands that other kernels compute, with plain loops: the argmax, and a state with its
@@ -352,6 +378,8 @@ int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results,
         to = add_floats(to, k->results.edge_rows, n, sl_pair_state(&k->edges.products));
     if (results & SL_RESULT_A)
         to = add_floats(to, k->results.edge_rows, n, sl_pair_target_back(&k->edges.products));
+    if (results & SL_RESULT_WEIGHT)
+        to = add_floats(to, k->results.weight_back, SL_KERNEL_RELATIONS * w, w);
     return to - begin;
 }
 

@@ -216,9 +216,11 @@ static double run_turn(void *context, int64_t times)
 
 static double amount(const struct sl_kernel_work *k, const struct sl_kernel_amount *each)
 {
-    const double entries = (double)k->entries, width = (double)k->width;
+    const double entries = (double)k->entries, width = (double)k->width,
+                 related = fmin((double)k->rows * SL_KERNEL_RELATIONS, entries);
     return each->element * (double)k->rows * width + each->entry * entries +
-           each->met * entries * width + each->head * entries * (double)k->gat.attention.heads;
+           each->met * entries * width + each->head * entries * (double)k->gat.attention.heads +
+           each->product * related * width * width;
 }
 
 static struct sl_spread scaled(struct sl_spread spread, double by)
@@ -287,7 +289,7 @@ static int make_work(struct bench *bench, int64_t width)
     const struct config *config = &bench->config;
     const int code = sl_kernel_work_create(&bench->work, config->vertices, config->degree, width,
                                            sl_leading(width, SL_FLOAT32));
-    bench->most = (int64_t)bench->work.results.result_bytes / 4;
+    bench->most = bench->work.results.most;
     bench->found = code ? NULL : malloc((size_t)(3 * bench->most) * sizeof *bench->found);
     return code || bench->found ? code : sl_error(SL_ERR_SYSTEM, "no memory for results");
 }

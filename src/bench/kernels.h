@@ -8,11 +8,13 @@
 
 #include "codelets/gine.h"
 #include "codelets/pair.h"
+#include "codelets/relations.h"
 
 enum {
     SL_KERNEL_WIDTH = 1024, /* most columns */
     SL_KERNEL_BLOCKS = 72,  /* most blocks */
     SL_KERNEL_FEATURES = 8, /* of an entry of A and its transpose */
+    SL_KERNEL_RELATIONS = 4,
 };
 
 /* Operands of attention. */
@@ -34,7 +36,13 @@ struct sl_kernel_gine {
     struct sl_floats_at x, edge; // (rows, width), (features + 1, width)
 };
 
-/* The same with features of entries. */
+/* Operands of relational graph convolutions, from `width` to `width` columns. */
+struct sl_kernel_relations {
+    struct sl_sparse a, at; /* A and its transpose, with relations and factors */
+    struct sl_relations of;
+};
+
+/* Operands of pairs, with features of entries. */
 struct sl_kernel_edges {
     struct sl_pair sums, products;
     struct sl_sparse a, at;
@@ -52,7 +60,10 @@ struct sl_kernel_results {
     struct sl_floats_at edge_rows; // (rows, …): a state with B, or [C | A], of codelets/pair.h
     struct sl_floats_at pair_edge_back; // (features, …): M
     const void *start;                  /* values of all results before a kernel runs */
-    size_t result_bytes;                /* bytes of all results, which lie one after another */
+    size_t result_bytes;                /* bytes of these results, which lie one after another */
+    /* Large, so it lies apart: (SL_KERNEL_RELATIONS · width, width). */
+    struct sl_floats_at weight_back;
+    int64_t most; /* numbers that all results have, at most */
 };
 
 /* The memory of operands and results. */
@@ -83,6 +94,7 @@ struct sl_kernel_work {
     struct sl_kernel_attention gat;
     struct sl_kernel_pair pair;
     struct sl_kernel_gine gine;
+    struct sl_kernel_relations relations;
     struct sl_kernel_edges edges;
     struct sl_kernel_results results;
     struct sl_kernel_room room;
@@ -95,11 +107,11 @@ int sl_kernel_work_create(struct sl_kernel_work *k, int64_t rows, int64_t degree
                           int64_t ld);
 void sl_kernel_work_destroy(struct sl_kernel_work *k);
 
-/* Reset all results to the values before a kernel runs. */
+/* Reset all results to the values before a kernel runs; of weight_back, a number of each row. */
 void sl_kernel_work_reset(const struct sl_kernel_work *k);
 
-/* Write `results` (SL_RESULT_…) as numbers to TO, which has room for k->results.result_bytes / 4
- * numbers. Return how many were written. */
+/* Write `results` (SL_RESULT_…) as numbers to TO, which has room for k->results.most numbers.
+ * Return how many were written. */
 int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results, double *to);
 
 typedef void sl_kernel_call(const struct sl_kernel_work *k);
@@ -123,12 +135,14 @@ enum {
     SL_RESULT_EDGES = 2048,     /* pair_edge_back */
     SL_RESULT_B = 4096,         /* a state with B, in edge_rows */
     SL_RESULT_A = 8192,         /* [C | A], in edge_rows */
+    SL_RESULT_WEIGHT = 16384,   /* weight_back */
 };
 
 /* Bytes or operations of a kernel: for each element of a matrix, each entry of A, each element of
- * the rows that entries meet, and each head of an entry. */
+ * the rows that entries meet, each head of an entry, and each product of two numbers where the row
+ * of each relation meets its weight. */
 struct sl_kernel_amount {
-    double element, entry, met, head;
+    double element, entry, met, head, product;
 };
 
 /* Return the index of the first of `count` numbers where A and B differ, or -1. With `tolerance` 0,

@@ -486,6 +486,29 @@ LOOP(gine_back, float x[SL_KERNEL_WIDTH]; ZERO(k.results.z)
         COLUMNS AT(results.edge, SL_KERNEL_FEATURES)[j] += x[j];
     })
 
+/* Relations */
+#define EACH_INPUT       for (int64_t n = 0; n < k.width; n++)
+#define RELATED(a, what) (a).edge[(int64_t)e * SL_RELATION_FEATURES + (what)]
+#define WEIGHT_ROW(a)    ((int64_t)RELATED(a, SL_RELATION) * k.width + n)
+LOOP(relations, ZERO(k.results.z) ROWS ENTRIES(k.relations.a) EACH_INPUT {
+    const float x = RELATED(k.relations.a, SL_RELATION_FACTOR) * k.h[c * k.ld + n],
+                *w = AT(relations.of.weight, WEIGHT_ROW(k.relations.a));
+    COLUMNS k.results.z[i] += x * w[j];
+})
+LOOP(relations_back, ZERO(k.results.z)
+    memset(k.results.weight_back.data, 0, (size_t)(SL_KERNEL_RELATIONS * k.width * k.ld) * sizeof(float));
+    ROWS ENTRIES(k.relations.at) EACH_INPUT {
+        const float factor = RELATED(k.relations.at, SL_RELATION_FACTOR), x = k.h[r * k.ld + n],
+                    *w = AT(relations.of.weight, WEIGHT_ROW(k.relations.at));
+        float *back = AT(results.weight_back, WEIGHT_ROW(k.relations.at)), sum = 0.0f;
+        COLUMNS {
+            const float z = factor * k.g[c * k.ld + j];
+            sum += z * w[j];
+            back[j] += x * z;
+        }
+        k.results.z[r * k.ld + n] += sum;
+    })
+
 /* Norms */
 SL_INLINE float inverse_of(float variance) { return 1.0f / sqrtf(variance + 1e-5f); }
 #define MOMENTS                                                              \
@@ -591,7 +614,7 @@ static const struct {
     NAME(pair_sums_back), NAME(pair_products), NAME(pair_products_again), NAME(pair_products_back),
     NAME(pair_edges_sums), NAME(pair_edges_sums_again), NAME(pair_edges_sums_back),
     NAME(pair_edges_products), NAME(pair_edges_products_again), NAME(pair_edges_products_back),
-    NAME(gine), NAME(gine_back), NAME(norm_row), NAME(norm_row_back),
+    NAME(gine), NAME(gine_back), NAME(relations), NAME(relations_back), NAME(norm_row), NAME(norm_row_back),
     NAME(norm_batch), NAME(norm_batch_back), NAME(norm_sums), NAME(norm_gradient), NAME(softmax), NAME(accuracy),
     NAME(softmax_weighted), NAME(loss_sigmoid), NAME(loss_square),
 };

@@ -12,7 +12,8 @@
 
 static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
                   IDENTITY[] = "identity_features", MEANS[] = "feature_means",
-                  DEVIATIONS[] = "feature_deviations", ROWS[] = "rows", EDGES[] = "edge_features";
+                  DEVIATIONS[] = "feature_deviations", ROWS[] = "rows", EDGES[] = "edge_features",
+                  RELATIONS[] = "relations";
 
 /* ---- Describe ---- */
 
@@ -56,9 +57,11 @@ json_t *sl_meaning_describe(const struct sl_source *source)
     bool readable, good = dataset && check_names(source->targets.class_names, &readable);
     if (good && readable)
         good = json_object_set_new(dataset, NAMES, sl_json_list(source->targets.class_names)) == 0;
-    if (good && source->reads_edges)
+    if (good && source->reads_edges == SL_READS_EDGE_FEATURES)
         good =
-            json_object_set_new(dataset, EDGES, json_integer(source->edge_features.shape[1])) == 0;
+            json_object_set_new(dataset, EDGES, json_integer(sl_source_edge_features(source))) == 0;
+    if (good && source->reads_edges == SL_READS_RELATIONS)
+        good = json_object_set_new(dataset, RELATIONS, json_integer(source->relations.count)) == 0;
     if (good && source->feature_names)
         good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
     if (good && source->moments.mean)
@@ -275,6 +278,11 @@ int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool stand
 int64_t sl_meaning_edges(const json_t *dataset)
 {
     return json_integer_value(json_object_get(dataset, EDGES));
+}
+
+int64_t sl_meaning_relations(const json_t *dataset)
+{
+    return json_integer_value(json_object_get(dataset, RELATIONS));
 }
 
 int sl_meaning_check_direction(const struct sl_source *source, bool symmetric,

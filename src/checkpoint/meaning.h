@@ -21,8 +21,9 @@ json_t *sl_meaning_describe(const struct sl_source *source);
 int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool standardizes,
                      const char *model);
 
-/* Return how many edge features the model reads. */
+/* Return how many edge features, and how many relations of edges, the model reads. */
 int64_t sl_meaning_edges(const json_t *dataset);
+int64_t sl_meaning_relations(const json_t *dataset);
 
 /* Return SL_ERR_DATA where the graph is directed, its edges come from a file, and the model was
  * trained by a program that turned edges of files the other way round: `dataset` does not say what

@@ -61,8 +61,10 @@ static void print_graph(const struct sl_dataset *data, const struct sl_graph_sta
     printf("edges          %" PRId64 " %s, %" PRId64 " self-loop%s%s\n", s->edges,
            data->symmetric ? "undirected" : "directed", s->self_loops, sl_s(s->self_loops),
            data->adjacency.values ? ", weighted" : "");
-    if (data->edge)
-        printf("edge features  %" PRId64 "\n", data->edge_features);
+    if (data->edge_features > (data->relations > 0))
+        printf("edge features  %" PRId64 "\n", data->edge_features - (data->relations > 0));
+    if (data->relations > 0)
+        printf("relations      %" PRId64 "\n", data->relations);
     if (data->merged_edges > 0)
         printf("               %" PRId64 " duplicate%s merged\n", data->merged_edges,
                sl_plural(data->merged_edges, " was", "s were"));

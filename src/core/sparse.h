@@ -13,6 +13,10 @@
 
 enum { SL_EDGE_FEATURES = 256 }; /* Most features of an entry. */
 
+/* Features of an entry whose edge has a relation: its number, and a factor. Most relations. */
+enum { SL_RELATION, SL_RELATION_FACTOR, SL_RELATION_FEATURES };
+enum { SL_RELATIONS = 65536 };
+
 enum { SL_NARROW_COLS = 65536 }; /* Most columns of a block whose column numbers fit 16 bits. */
 
 /* The facts of a sparse tile that all ranks know, also without its entries. */

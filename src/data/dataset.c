@@ -14,6 +14,7 @@
 #include "data/csr.h"
 #include "data/edge_features.h"
 #include "data/formats/formats.h"
+#include "data/relations.h"
 #include "data/source.h"
 
 /* The runtime of a rank that reads everything by itself. */
@@ -41,7 +42,7 @@ static int take_vertex_ids(const struct sl_source *source, struct sl_part *part)
 static int read_whole(struct sl_source *source, struct sl_dataset *out)
 {
     struct sl_part part;
-    source->reads_edges = source->edge_features.data != NULL;
+    source->reads_edges = source->edge_features.data ? SL_READS_EDGE_ROWS : SL_READS_NO_EDGES;
     int rc = sl_source_read(&alone, source, 0, source->vertices, &part);
     if (!rc)
         rc = take_vertex_ids(source, &part);
@@ -114,6 +115,10 @@ static int symmetrize(struct sl_dataset *data, enum sl_symmetrize way)
     const struct sl_csr before = data->adjacency;
     int64_t both = 0, different = 0;
     sl_progress_phase("reverse edges");
+    if (data->relations > 0) {
+        const int code = sl_relations_reverse(data);
+        return code ? code : sl_dataset_validate(data);
+    }
     int rc = sl_csr_symmetrize_by(&data->adjacency, way, &data->blocks, &both, &different);
     if (!rc && data->edge)
         rc = sl_edge_features_unite(data, &before, way);

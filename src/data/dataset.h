@@ -42,6 +42,9 @@ struct sl_dataset {
         adjacency;         /* n x n; row v lists the vertices that v aggregates from; no +I added */
     bool symmetric;        /* adjacency equals its transpose, values and edge features included */
     int64_t edge_features; /* features of each entry of the adjacency; 0: none */
+    int64_t relations;     /* relations of edges: the last feature is the number of the entry's
+                              relation, and a row may list a column once for each relation
+                              (data/relations.h); 0: edges are of one kind */
     const float *edge;     // (entries, edge_features); NULL: none
     enum sl_feature_form feature_form;
     const float *features_dense; // (n, f), when DENSE

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "data/csr.h"
 #include "data/part.h"
+#include "data/relations.h"
 
 int sl_edge_features_check(const struct sl_npy *stored, int64_t entries)
 {
@@ -47,8 +48,8 @@ int sl_edge_features_take(const struct sl_npy *stored, const struct sl_csr *csr,
     return sl_npy_copy_rows(stored, SL_NPY_FLOAT32, csr->edges, nnz, edge);
 }
 
-/* Set *out to the transpose; its `edges` are the numbers of the entries in `csr`. */
-static int number_transpose(const struct sl_csr *csr, struct sl_block **blocks, struct sl_csr *out)
+int sl_edge_features_number_transpose(const struct sl_csr *csr, struct sl_block **blocks,
+                                      struct sl_csr *out)
 {
     const int64_t nnz = entries_of(csr);
     int32_t *number = sl_block_array(blocks, nnz, sizeof *number);
@@ -71,7 +72,7 @@ int sl_edge_features_transpose(struct sl_dataset *data, const struct sl_csr *bef
     struct sl_csr turned;
     const struct sl_npy stored = sl_npy_view("edge_features", SL_NPY_FLOAT32, 2, entries_of(before),
                                              data->edge_features, data->edge);
-    int rc = number_transpose(before, &scratch, &turned);
+    int rc = sl_edge_features_number_transpose(before, &scratch, &turned);
     if (!rc)
         rc = sl_edge_features_take(&stored, &turned, true, &data->blocks, &data->edge);
     sl_block_free_all(&scratch);
@@ -109,7 +110,7 @@ int sl_edge_features_unite(struct sl_dataset *data, const struct sl_csr *before,
     const int64_t width = data->edge_features;
     struct sl_block *scratch = NULL;
     struct sl_csr mirror;
-    int rc = number_transpose(before, &scratch, &mirror);
+    int rc = sl_edge_features_number_transpose(before, &scratch, &mirror);
     float *edge =
         rc ? NULL : sl_block_array(&data->blocks, entries_of(all), (size_t)width * sizeof *edge);
     for (int64_t r = 0; edge && r < all->rows; r++) {
@@ -128,6 +129,16 @@ int sl_edge_features_unite(struct sl_dataset *data, const struct sl_csr *before,
     return rc || edge ? rc : (int)SL_ERR_SYSTEM;
 }
 
+/* Sort entries of one column by relation. */
+static int sort_relations(const struct sl_dataset *data, const struct sl_csr *csr, int32_t *edge,
+                          const float *from)
+{
+    const struct sl_npy stored =
+        sl_npy_view("edge_features", SL_NPY_FLOAT32, 2, INT32_MAX, data->edge_features, from);
+    int64_t row, again;
+    return sl_relations_sort(csr, &stored, edge, &row, &again);
+}
+
 int sl_edge_features_mend(struct sl_dataset *data, struct sl_csr *csr, int32_t *edge,
                           const float *from, int64_t *merged)
 {
@@ -135,16 +146,20 @@ int sl_edge_features_mend(struct sl_dataset *data, struct sl_csr *csr, int32_t *
     int64_t *const indptr = (int64_t *)csr->indptr, start = 0, kept = 0;
     int32_t *const indices = (int32_t *)csr->indices;
     float *const values = (float *)csr->values;
+    const int64_t summed = width - (data->relations > 0); /* relations stay as they are */
     int rc = sl_csr_sort_edges(csr, indices, values, edge);
+    if (!rc && data->relations > 0)
+        rc = sort_relations(data, csr, edge, from);
     float *to = rc ? NULL : sl_block_array(&data->blocks, nnz, (size_t)width * sizeof *to);
     for (int64_t r = 0; to && r < csr->rows; r++) {
         const int64_t end = indptr[r + 1], first = kept;
         for (int64_t e = start; e < end; e++) {
             const float *const own = from + edge[e] * width;
-            const bool again = kept > first && indices[kept - 1] == indices[e];
+            const bool again = kept > first && indices[kept - 1] == indices[e] &&
+                               (summed == width || to[(kept - 1) * width + summed] == own[summed]);
             const int64_t at = again ? kept - 1 : kept++;
             for (int64_t f = 0; f < width; f++)
-                to[at * width + f] = own[f] + (again ? to[at * width + f] : 0.0f);
+                to[at * width + f] = own[f] + (again && f < summed ? to[at * width + f] : 0.0f);
             indices[at] = indices[e];
             if (values)
                 values[at] = values[e] + (again ? values[at] : 0.0f);
@@ -161,16 +176,16 @@ int sl_edge_features_mend(struct sl_dataset *data, struct sl_csr *csr, int32_t *
 
 static void copy_row(const struct sl_source *source, int64_t row, float *features)
 {
-    const int64_t width = source->edge_features.shape[1];
     /* sl_part_check_edges has read all rows: copying cannot fail */
-    (void)sl_npy_copy(&source->edge_features, SL_NPY_FLOAT32, row * width, width, features);
+    (void)sl_npy_copy(&source->edge_features, SL_NPY_FLOAT32, row * source->edge_features.shape[1],
+                      sl_source_edge_numbers(source), features);
 }
 
 /* Write the mean of the features of the row's entries, without its loop. */
 static void read_loop(const struct sl_source *source, int64_t v, float *features)
 {
     const struct sl_stored_csr *a = &source->adjacency;
-    const int64_t width = source->edge_features.shape[1];
+    const int64_t width = sl_source_edge_numbers(source);
     float own[SL_EDGE_FEATURES];
     double sum[SL_EDGE_FEATURES] = {0};
     int64_t extent[2], count = 0;
@@ -188,9 +203,12 @@ static void read_loop(const struct sl_source *source, int64_t v, float *features
         features[f] = count ? (float)(sum[f] / (double)count) : 0.0f;
 }
 
-void sl_edge_features_read(const void *source, uint32_t number, float *features)
+void sl_edge_features_read(const void *context, uint32_t number, float *features)
 {
-    if (number & SL_EDGE_LOOP)
+    const struct sl_source *const source = context;
+    if (source->reads_edges == SL_READS_RELATIONS)
+        sl_relations_read(source, number, features);
+    else if (number & SL_EDGE_LOOP)
         read_loop(source, number & ~SL_EDGE_LOOP, features);
     else
         copy_row(source, number, features);

@@ -15,6 +15,10 @@ int sl_edge_features_check(const struct sl_npy *stored, int64_t entries);
 int sl_edge_features_take(const struct sl_npy *stored, const struct sl_csr *csr, bool copies,
                           struct sl_block **blocks, const float **out);
 
+/* Set *out to the transpose; its `edges` are the numbers of the entries in `csr`. SL_ERR_SYSTEM. */
+int sl_edge_features_number_transpose(const struct sl_csr *csr, struct sl_block **blocks,
+                                      struct sl_csr *out);
+
 /* Give the features of the entries of `before` the order of its transpose. SL_ERR_SYSTEM. */
 int sl_edge_features_transpose(struct sl_dataset *data, const struct sl_csr *before);
 
@@ -25,9 +29,9 @@ int sl_edge_features_unite(struct sl_dataset *data, const struct sl_csr *before,
                            enum sl_symmetrize way);
 
 /* Sort the entries of a matrix whose arrays may be written, and merge duplicates: weights and
- * features are summed. edge[e] is the row of `from` (any, features) that entry e has. Set
- * data->edge to the features of the entries that are left; add the number of merged duplicates to
- * *merged. SL_ERR_SYSTEM. */
+ * features are summed. Entries of different relations are no duplicates. edge[e] is the row of
+ * `from` (any, features) that entry e has. Set data->edge to the features of the entries that are
+ * left; add the number of merged duplicates to *merged. SL_ERR_SYSTEM. */
 int sl_edge_features_mend(struct sl_dataset *data, struct sl_csr *csr, int32_t *edge,
                           const float *from, int64_t *merged);
 
@@ -44,8 +48,8 @@ static inline int64_t sl_edge_features_bytes(int64_t edges, int64_t features, bo
 /* An entry of I has this number, with the number of its vertex: its row of the files. */
 #define SL_EDGE_LOOP 0x80000000u
 
-/* A sl_edge_function; `context` is a struct sl_source. Write the features of an entry. An entry of
- * I has the mean of the features of its vertex's other entries, without loops. */
-void sl_edge_features_read(const void *source, uint32_t number, float *features);
+/* A sl_edge_function; `context` is a struct sl_source. Write what the source reads of an entry. An
+ * entry of I has the mean of the features of its vertex's other entries, without loops. */
+void sl_edge_features_read(const void *context, uint32_t number, float *features);
 
 #endif

@@ -61,14 +61,16 @@ static int refuse(const struct sl_source *source, int64_t v, const struct sl_nei
     return SL_OK;
 }
 
-/* Return whether a row is sorted, without duplicates and errors; most rows are. */
+/* Return whether a row is sorted, without duplicates and errors; most rows are. Entries of one
+ * column that are read with their relations are no duplicates. */
 static bool is_right(const struct sl_source *source, const struct sl_neighbours *n)
 {
     const int32_t *vertex = n->vertex;
     const int64_t last = n->count - 1;
+    const int32_t step = !(source->reads_edges && source->relations.count > 0);
     int wrong = 0;
     for (int64_t k = 0; k < last; k++)
-        wrong |= vertex[k] >= vertex[k + 1];
+        wrong |= vertex[k + 1] - vertex[k] < step;
     for (int64_t k = 0; n->weight && k <= last; k++)
         wrong |= !isfinite(n->weight[k]);
     return !wrong && (last < 0 || (vertex[0] >= 0 && vertex[last] < source->vertices));

@@ -11,6 +11,7 @@
 #include "data/csr.h"
 #include "data/feature_form.h"
 #include "data/labels.h"
+#include "data/relations.h"
 
 /* Data of the steps of reading. */
 struct reading {
@@ -278,15 +279,18 @@ static int sort_edges(const struct reading *r, struct sl_block **blocks, struct 
     if (values)
         memcpy(values, rows->values, (size_t)nnz * sizeof *values);
     *rows = (struct sl_csr){rows->rows, rows->cols, rows->indptr, columns, values, edges};
-    const int rc = sl_csr_sort_edges(rows, columns, values, edges);
-    if (rc || !sl_csr_find_disorder(rows, &row, &entry))
+    const bool several = r->source->relations.count > 0;
+    int rc = sl_csr_sort_edges(rows, columns, values, edges);
+    if (!rc && several)
+        rc = sl_relations_sort(rows, &r->source->edge_features, edges, &row, &entry);
+    if (rc || (several ? entry < 0 : !sl_csr_find_disorder(rows, &row, &entry)))
         return rc;
     const int64_t v = sl_source_vertex(r->source, r->first + row),
                   u = sl_source_vertex(r->source, columns[entry]);
     return sl_error(SL_ERR_DATA,
                     "%s: row %" PRId64 " has column %" PRId64
-                    " twice, expected it once, since edges have features",
-                    r->source->adjacency.indices.name, v, u);
+                    " twice%s, expected it once, since edges have features",
+                    r->source->adjacency.indices.name, v, u, several ? " with one relation" : "");
 }
 
 /* Read rows, sort them and merge duplicates. */
@@ -298,7 +302,7 @@ static int read_csr(const struct reading *r, const struct sl_stored_csr *csr, bo
     if (!rc && out->edges)
         rc = sort_edges(r, &stored, out);
     const int32_t *as_stored = out->indices;
-    if (!rc)
+    if (!rc && !(out->edges && r->source->relations.count > 0)) /* it may have columns twice */
         rc = sl_csr_normalize(out, &r->part->data.blocks, merged);
     if (!rc && out->indices == as_stored)
         sl_block_move(&r->part->data.blocks, &stored);
@@ -463,7 +467,8 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .feature_form = form_of_rows(source),
         .bag_of_words = source->bag_of_words,
         .merged_edges = source->merged_edges,
-        .edge_features = source->reads_edges ? source->edge_features.shape[1] : 0,
+        .edge_features = sl_source_edge_numbers(source),
+        .relations = source->relations.count,
     };
     return (struct reading){source, out, first, rows};
 }

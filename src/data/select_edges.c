@@ -128,6 +128,7 @@ int sl_selecting_edges(struct sl_selecting *s)
         rc = sl_selecting_view(s, &s->source->edge_features, SL_NPY_INT32, nnz, 0, edges.edges,
                                &a->edges);
     out->edge_features = s->source->edge_features;
+    out->relations = s->source->relations;
     out->reads_edges = s->source->reads_edges;
     a->cols = out->vertices = s->count;
     const bool whole_rows = keeps_row(s, s->count - 1);

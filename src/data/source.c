@@ -248,6 +248,7 @@ static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
     source->table = data->table;
     source->undirected = data->symmetric;
     source->merged_edges = data->merged_edges;
+    source->relations.count = data->relations;
     int rc = view_csr(source, a, "indptr", "indices", "weights", &source->adjacency);
     if (!rc && data->edge)
         rc = view(source, "edge_features", SL_NPY_FLOAT32, a->indptr[a->rows], data->edge_features,

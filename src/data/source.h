@@ -6,6 +6,7 @@
 #define SL_DATA_SOURCE_H
 
 #include "core/runtime.h"
+#include "core/sparse.h"
 #include "core/split.h"
 #include "data/dataset.h"
 #include "data/formats/npy.h"
@@ -78,6 +79,24 @@ struct sl_moments {
     const double *mean, *deviation; // (f), not 0; NULL: features stay as they are
 };
 
+/* What reading says of an entry, beside its column and its weight. */
+enum sl_edge_reading {
+    SL_READS_NO_EDGES,
+    SL_READS_EDGE_ROWS,     /* all columns of edge_features */
+    SL_READS_EDGE_FEATURES, /* without the relation */
+    SL_READS_RELATIONS,     /* the relation alone, as codelets/relations.h wants it */
+};
+
+/* Relations of edges (data/relations.h): the last column of edge_features. */
+struct sl_source_relations {
+    int64_t count;        /* 0: edges have no relations */
+    struct sl_npy indptr; /* row pointers of the files whose entries edge_features has */
+    /* Rows with more than `long_row` entries, ascending, and their entries of each relation. */
+    int64_t long_row, long_rows;
+    const int64_t *row;    // (long_rows)
+    const int32_t *counts; // (long_rows, count)
+};
+
 /* A dataset whose files are open. */
 struct sl_source {
     char *name, *path;                   /* see struct sl_dataset */
@@ -90,8 +109,9 @@ struct sl_source {
     bool of_edges;        /* the reader made rows of edges; the rows of a directory are stored */
     int64_t merged_edges; /* duplicate edges merged when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
-    struct sl_npy edge_features;      // (entries of the files, k); absent: entries have no features
-    bool reads_edges;                 /* reading says which edge features an entry has */
+    struct sl_npy edge_features; // (entries of the files, k); absent: entries have no features
+    struct sl_source_relations relations;
+    enum sl_edge_reading reads_edges;
     struct sl_npy features_dense;     // (n, f); also for the form CSR (data/feature_form.h)
     struct sl_column_scales scales;   /* scales of a sample of features that are stored dense */
     struct sl_moments moments;        /* moments of dense features */
@@ -121,6 +141,29 @@ static inline const float *sl_part_dense(const struct sl_part *part, int64_t row
     const struct sl_dataset *data = &part->data;
     return data->features_dense ? data->features_dense + (row - part->dense_first) * data->features
                                 : NULL;
+}
+
+/* Return how many features edges have, without their relation. */
+static inline int64_t sl_source_edge_features(const struct sl_source *source)
+{
+    return source->edge_features.data
+               ? source->edge_features.shape[1] - (source->relations.count > 0)
+               : 0;
+}
+
+/* Return how many float32 numbers a tile has for an entry, instead of a value. */
+static inline int64_t sl_source_edge_numbers(const struct sl_source *source)
+{
+    switch (source->reads_edges) {
+    case SL_READS_EDGE_ROWS:
+        return source->edge_features.shape[1];
+    case SL_READS_EDGE_FEATURES:
+        return sl_source_edge_features(source);
+    case SL_READS_RELATIONS:
+        return SL_RELATION_FEATURES;
+    default:
+        return 0;
+    }
 }
 
 /* Return how many float32 numbers an entry of the adjacency has: its features, or a value unless

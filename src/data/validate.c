@@ -42,8 +42,8 @@ int sl_part_check_weights(const struct sl_source *source, const struct sl_part *
 int sl_part_check_edges(const struct sl_source *source, const struct sl_part *part)
 {
     const struct sl_csr *a = &part->data.adjacency;
-    const int64_t width = part->data.edge_features;
-    float feature[SL_EDGE_FEATURES];
+    const int64_t width = a->edges ? source->edge_features.shape[1] : 0;
+    float feature[SL_EDGE_FEATURES + 1];
     for (int64_t e = 0; a->edges && e < a->indptr[a->rows]; e++) {
         const int64_t row = a->edges[e];
         int rc = sl_npy_copy(&source->edge_features, SL_NPY_FLOAT32, row * width, width, feature);
@@ -236,9 +236,11 @@ int sl_part_settle_adjacency(struct sl_runtime *rt, const struct sl_source *sour
     const bool symmetric = source->symmetric || sl_fingerprint_agree(rt, find_asymmetry(&all));
     if (!symmetric && source->undirected)
         return sl_runtime_agree(rt, refuse_direction(rt, source, &all));
+    /* a factor of relations belongs to an entry's row, and its mirror image has another */
     part->data.symmetric =
-        symmetric && (!source->reads_edges ||
-                      sl_fingerprint_agree(rt, find_asymmetry_of(&all, &source->edge_features)));
+        symmetric && source->reads_edges != SL_READS_RELATIONS &&
+        (!source->reads_edges ||
+         sl_fingerprint_agree(rt, find_asymmetry_of(&all, &source->edge_features)));
     return SL_OK;
 }
 

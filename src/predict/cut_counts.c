@@ -24,7 +24,7 @@ static int allocate(struct sl_cut_counts *c, const struct sl_source *source, int
         .bounds = calloc((size_t)ranks + 1, sizeof *c->bounds),
         .entries = calloc(count * (size_t)hops, sizeof *c->entries),
         .symmetric = source->undirected,
-        .numbers = source->reads_edges ? source->edge_features.shape[1]
+        .numbers = source->reads_edges ? sl_source_edge_numbers(source)
                                        : source->adjacency.values.data != NULL,
     };
     return c->hops.rows && c->bounds && c->entries ? 0 : no_memory(source);

@@ -75,7 +75,9 @@ const struct sl_option sl_config_options[] = {
     {"model", SL_OPTION_KIND, FIELD(network.model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
      "model; gcn, sage, gat, gatv2, transformer: layers of graph convolution, GraphSAGE or "
      "attention; resgcn: an encoder, --layers residual blocks of a graph convolution, a decoder; "
-     "gin: sums and two products per layer; gine: gin with edge features; sgc: --hops hops and one "
+     "gin: sums and two products per layer; gine: gin with edge features; rgcn: graph convolution "
+     "with a weight for each "
+     "relation of edges; sgc: --hops hops and one "
      "product; appnp: --layers "
      "layers and --hops hops; jknet: gcn with --jump concat. Each has its own defaults "
      "(docs/DEFAULTS.md)",

@@ -243,8 +243,9 @@ struct sl_config {
     struct sl_config_ranks ranks;
     struct sl_config_machine machine;
     struct sl_config_files files;
-    bool predicts;         /* no option: a trained model is applied, and nothing is trained */
-    int64_t edge_features; /* no option: features of edges that the model reads (recipe/edges.h) */
+    bool predicts; /* no option: a trained model is applied, and nothing is trained */
+    /* no options: features, or relations, of edges that the model reads (recipe/edges.h) */
+    int64_t edge_features, relations;
 };
 
 /* The table of struct sl_config, of at most so many rows. */

@@ -223,6 +223,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                                  : config->training.attention_dropout,
         .slope = 0.2f,
         .edge_features = config->edge_features,
+        .relations = config->relations,
     };
 }
 

@@ -6,7 +6,7 @@
 #include "graphs/network.h"
 #include "recipe/config.h"
 
-enum { MODELS_OF_OPTION = 8 };
+enum { MODELS_OF_OPTION = 9 };
 
 static const char OUT_HEADS[] = "out-heads";
 
@@ -21,20 +21,22 @@ static const struct {
     {"edge-features", {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer, &sl_model_gine}},
     {"encoder",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
-      &sl_model_gin, &sl_model_gine, &sl_model_jknet}},
+      &sl_model_gin, &sl_model_gine, &sl_model_jknet, &sl_model_rgcn}},
     {"activation",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
-      &sl_model_gin, &sl_model_gine, &sl_model_jknet}},
+      &sl_model_gin, &sl_model_gine, &sl_model_jknet, &sl_model_rgcn}},
     {"norm-layers",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
-      &sl_model_gin, &sl_model_gine, &sl_model_jknet}},
+      &sl_model_gin, &sl_model_gine, &sl_model_jknet, &sl_model_rgcn}},
     {"residual",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
-      &sl_model_jknet}},
+      &sl_model_jknet, &sl_model_rgcn}},
     {"jump",
-     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},
+     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
+      &sl_model_rgcn}},
     {"classifier",
-     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},
+     {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
+      &sl_model_rgcn}},
     {"heads", {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},
     {OUT_HEADS, {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},
     {"attention-dropout", {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer}},

@@ -220,6 +220,14 @@ static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *c
     return 0;
 }
 
+static int follow_edges(struct sl_config *model, struct sl_source *source,
+                        const struct sl_checkpoint *checkpoint, const char *name)
+{
+    const json_t *const dataset = json_object_get(checkpoint->description, "dataset");
+    return sl_edges_follow(model, source, sl_meaning_edges(dataset), sl_meaning_relations(dataset),
+                           name);
+}
+
 /* Everything that can be wrong before the network is made. */
 static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_source *source,
                   const struct sl_checkpoint *checkpoint, const char *name,
@@ -242,9 +250,7 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
     if (!code)
         code = sl_objective_check(model, source);
     if (!code)
-        code = sl_edges_follow(
-            model, source, sl_meaning_edges(json_object_get(checkpoint->description, "dataset")),
-            name);
+        code = follow_edges(model, source, checkpoint, name);
     if (!code && options->named && rt->rank == 0)
         code = sl_identities_take(source, options->named);
     return sl_runtime_agree(rt, code);

@@ -68,7 +68,7 @@ static bool is_separable_layer(const struct sl_layer_list *list, int l)
     if (sl_blocked_is_norm(shape))
         return is_separable_norm(list, l);
     return shape->kind->weights > 0 && !shape->kind->own && !shape->kind->splits &&
-           shape->edge_features == 0 && !shape->kind->joined && !shape->identity &&
+           sl_layer_shape_edge_rows(shape) == 0 && !shape->kind->joined && !shape->identity &&
            (shape->inputs < 2 ||
             (!shape->shared && sl_layer_shape_reach(shape) == shape->inputs)) &&
            (l == 0 || shape->in == list->layer[0].out) &&

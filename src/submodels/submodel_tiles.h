@@ -20,7 +20,7 @@ static inline struct sl_unit_block sl_submodel_block(const struct sl_submodels *
                                                      int part, int layer)
 {
     return sl_rounds_block(&s->rounds, round, part, layer,
-                           sl_layer_shape_weights(&s->list.layer[layer]));
+                           sl_layer_shape_unit_weights(&s->list.layer[layer]));
 }
 
 static inline struct sl_carried *sl_submodel_carried(struct sl_submodels *s, int slot, int layer,

@@ -16,11 +16,12 @@
 #include "data/arrays.h"
 #include "data/edge_features.h"
 #include "data/formats/formats.h"
+#include "data/relations.h"
 #include "data/source.h"
 
 /* The members of meta.json; -1: missing. */
 struct meta {
-    int64_t nodes, nnz, classes, features;
+    int64_t nodes, nnz, classes, features, relations;
     int directed, bag_of_words; /* 1 yes, 0 no, -1 missing */
     int multilabel, regression;
 };
@@ -65,6 +66,8 @@ static int get_meta(const char *path, const json_t *root, struct meta *meta)
         rc = get_count(path, root, "nnz", &meta->nnz);
     if (!rc)
         rc = get_count(path, root, "classes", &meta->classes);
+    if (!rc)
+        rc = get_count(path, root, "relations", &meta->relations);
     if (!rc)
         rc = get_flag(path, root, "directed", &meta->directed);
     if (!rc)
@@ -232,10 +235,15 @@ static int open_adjacency(const struct directory *dir)
     rc = check_count(dir, "nodes", dir->meta.nodes, out->vertices, "indptr");
     if (!rc)
         rc = check_count(dir, "nnz", dir->meta.nnz, out->adjacency.indices.count, "indices");
-    if (rc || !has(dir, "edge_features"))
+    if (!rc && has(dir, "edge_features"))
+        rc = map(dir, "edge_features", &out->edge_features);
+    if (!rc && out->edge_features.data)
+        rc = sl_edge_features_check(&out->edge_features, out->adjacency.indices.count);
+    if (rc || !has(dir, "edge_types"))
         return rc;
-    rc = map(dir, "edge_features", &out->edge_features);
-    return rc ? rc : sl_edge_features_check(&out->edge_features, out->adjacency.indices.count);
+    struct sl_npy types;
+    rc = map(dir, "edge_types", &types);
+    return rc ? rc : sl_relations_attach(out, &types, dir->meta.relations);
 }
 
 static int open_sparse_features(const struct directory *dir)

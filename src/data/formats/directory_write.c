@@ -42,6 +42,24 @@ static int write_int32(struct writer *w, const char *array, const int32_t *items
     return write_array(w, array, "<i4", sizeof *items, 1, &count, items);
 }
 
+/* Write the features of edges, and, apart from them, their relations. */
+static int write_relations(struct writer *w, int64_t nnz)
+{
+    const int64_t all = w->data->edge_features, width = all - 1, shape[] = {nnz, width};
+    const float *const edge = w->data->edge;
+    float *features = sl_block_array(&w->scratch, nnz, (size_t)width * sizeof *features);
+    int32_t *types = sl_block_array(&w->scratch, nnz, sizeof *types);
+    if (!features || !types)
+        return SL_ERR_SYSTEM;
+    for (int64_t e = 0; e < nnz; e++) {
+        memcpy(features + e * width, edge + e * all, (size_t)width * sizeof *features);
+        types[e] = (int32_t)edge[e * all + width];
+    }
+    const int rc =
+        width > 0 ? write_array(w, "edge_features", "<f4", sizeof(float), 2, shape, features) : 0;
+    return rc ? rc : write_int32(w, "edge_types", types, nnz);
+}
+
 static int write_adjacency(struct writer *w)
 {
     const struct sl_csr *a = &w->data->adjacency;
@@ -51,6 +69,8 @@ static int write_adjacency(struct writer *w)
         rc = write_int32(w, "indices", a->indices, nnz);
     if (!rc && a->values)
         rc = write_array(w, "weights", "<f4", sizeof(float), 1, &nnz, a->values);
+    if (!rc && w->data->relations > 0)
+        return write_relations(w, nnz);
     const int64_t shape[] = {nnz, w->data->edge_features};
     if (!rc && w->data->edge)
         rc = write_array(w, "edge_features", "<f4", sizeof(float), 2, shape, w->data->edge);
@@ -151,6 +171,8 @@ static json_t *describe_all(const struct sl_dataset *data)
     bool good = meta != NULL;
     if (good && data->class_names && data->classes > 0)
         good = json_object_set_new(meta, "class_names", sl_json_list(data->class_names)) == 0;
+    if (good && data->relations > 0)
+        good = json_object_set_new(meta, "relations", json_integer(data->relations)) == 0;
     if (good && data->feature_names && json_is_object(features))
         good = json_object_set_new(features, "names", sl_json_list(data->feature_names)) == 0;
     if (good && sl_json_failures() == failures)

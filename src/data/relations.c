@@ -1,0 +1,306 @@
+#include "data/relations.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "data/csr.h"
+#include "data/edge_features.h"
+#include "data/part.h"
+
+/* ---- Attach ---- */
+
+/* Set *relations to how many there are, unless it is known. */
+static int check_types(const struct sl_npy *types, int64_t entries, int64_t *relations)
+{
+    const int64_t known = *relations;
+    int rc = sl_npy_expect(types, 1);
+    if (!rc && (types->kind == 'f' || sl_npy_is_text(types)))
+        rc = sl_error(SL_ERR_DATA, "%s: expected integers, the numbers of relations", types->name);
+    if (!rc && types->count != entries)
+        rc = sl_error(SL_ERR_DATA, "%s: has %" PRId64 " items, expected %" PRId64 " (entries)",
+                      types->name, types->count, entries);
+    if (!rc && entries > INT32_MAX)
+        rc = sl_error(SL_ERR_DATA, "%s: has %" PRId64 " items, expected fewer than 2^31",
+                      types->name, entries);
+    for (int64_t e = 0; !rc && e < entries; e++) {
+        const int64_t r = sl_npy_integer(types, e);
+        if (r < 0 || r >= SL_RELATIONS || (known > 0 && r >= known))
+            rc = sl_error(SL_ERR_DATA,
+                          "%s: item %" PRId64 " is relation %" PRId64 ", expected 0 to %" PRId64,
+                          types->name, e, r, (known > 0 ? known : SL_RELATIONS) - 1);
+        *relations = r >= *relations ? r + 1 : *relations;
+    }
+    return rc ? rc : *relations > 0 ? SL_OK : sl_error(SL_ERR_DATA, "%s: is empty", types->name);
+}
+
+/* Lay features and relations side by side. */
+static int join(struct sl_source *source, const struct sl_npy *types)
+{
+    const struct sl_npy *const features = &source->edge_features;
+    const int64_t width = features->shape[1], entries = types->count;
+    float *both = sl_block_array(&source->blocks, entries, (size_t)(width + 1) * sizeof *both);
+    int rc = both ? SL_OK : (int)SL_ERR_SYSTEM;
+    for (int64_t e = 0; !rc && e < entries; e++) {
+        rc = sl_npy_copy(features, SL_NPY_FLOAT32, e * width, width, both + e * (width + 1));
+        both[e * (width + 1) + width] = (float)sl_npy_integer(types, e);
+    }
+    if (!rc)
+        source->edge_features =
+            sl_npy_view(features->name, SL_NPY_FLOAT32, 2, entries, width + 1, both);
+    return rc;
+}
+
+int sl_relations_attach(struct sl_source *source, const struct sl_npy *types, int64_t relations)
+{
+    int rc = check_types(types, source->adjacency.indices.count, &relations);
+    if (!rc && source->edge_features.data)
+        rc = join(source, types);
+    else if (!rc) {
+        source->edge_features = *types;
+        source->edge_features.dims = 2;
+        source->edge_features.shape[1] = 1;
+    }
+    source->relations = (struct sl_source_relations){.count = rc ? 0 : relations};
+    return rc;
+}
+
+/* ---- Orders ---- */
+
+static int64_t relation_of(const struct sl_npy *stored, int64_t row)
+{
+    const int64_t width = stored->shape[1];
+    float relation = 0.0f;
+    /* the array was checked before: copying cannot fail */
+    (void)sl_npy_copy(stored, SL_NPY_FLOAT32, row * width + width - 1, 1, &relation);
+    return (int64_t)relation;
+}
+
+struct edge {
+    int64_t relation;
+    int32_t number;
+};
+
+static int compare_edges(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+    return x->relation != y->relation ? (x->relation > y->relation) - (x->relation < y->relation)
+                                      : (x->number > y->number) - (x->number < y->number);
+}
+
+/* Sort entries first … end - 1, which have one column. Return the first one whose relation is that
+ * of the entry before; -1: there is none. */
+static int64_t sort_column(const struct sl_npy *stored, int64_t first, int64_t end, int32_t *edges,
+                           struct edge *scratch)
+{
+    const int64_t count = end - first;
+    int64_t again = -1;
+    for (int64_t k = 0; k < count; k++)
+        scratch[k] = (struct edge){relation_of(stored, edges[first + k]), edges[first + k]};
+    qsort(scratch, (size_t)count, sizeof *scratch, compare_edges);
+    for (int64_t k = 0; k < count; k++) {
+        edges[first + k] = scratch[k].number;
+        if (again < 0 && k > 0 && scratch[k].relation == scratch[k - 1].relation)
+            again = first + k;
+    }
+    return again;
+}
+
+/* Return how often a column is in a row at most. */
+static int64_t most_equal(const struct sl_csr *csr)
+{
+    int64_t most = 1;
+    for (int64_t r = 0; r < csr->rows; r++)
+        for (int64_t e = csr->indptr[r] + 1, count = 1; e < csr->indptr[r + 1]; e++) {
+            count = csr->indices[e] == csr->indices[e - 1] ? count + 1 : 1;
+            most = count > most ? count : most;
+        }
+    return most;
+}
+
+int sl_relations_sort(const struct sl_csr *csr, const struct sl_npy *stored, int32_t *edges,
+                      int64_t *row, int64_t *again)
+{
+    struct sl_block *scratch = NULL;
+    struct edge *room = sl_block_array(&scratch, most_equal(csr), sizeof *room);
+    *again = -1;
+    for (int64_t r = 0; room && r < csr->rows; r++)
+        for (int64_t e = csr->indptr[r], end; e < csr->indptr[r + 1]; e = end) {
+            for (end = e + 1; end < csr->indptr[r + 1] && csr->indices[end] == csr->indices[e];)
+                end++;
+            const int64_t found = end - e > 1 ? sort_column(stored, e, end, edges, room) : -1;
+            if (found >= 0 && *again < 0) {
+                *row = r;
+                *again = found;
+            }
+        }
+    sl_block_free_all(&scratch);
+    return room ? SL_OK : SL_ERR_SYSTEM;
+}
+
+/* ---- Reverse ---- */
+
+/* The rows of a dataset and of its transpose become rows of one matrix. */
+struct reversing {
+    const struct sl_dataset *data;
+    struct sl_csr forth, back; /* `edges` are rows of data->edge */
+    int64_t *indptr;
+    int32_t *indices;
+    float *values, *edge;
+};
+
+static void write_entry(const struct reversing *v, int64_t at, const struct sl_csr *from, int64_t e,
+                        bool reverse)
+{
+    const int64_t width = v->data->edge_features;
+    float *const edge = v->edge + at * width;
+    v->indices[at] = from->indices[e];
+    memcpy(edge, v->data->edge + from->edges[e] * width, (size_t)width * sizeof *edge);
+    if (v->values)
+        v->values[at] = v->forth.values[from->edges[e]];
+    if (reverse)
+        edge[width - 1] += (float)v->data->relations;
+}
+
+/* Write row r: its entries and reverse entries by column. Of one column, those that go forth come
+ * first. Loops have no reverse. */
+static void write_row(const struct reversing *v, int64_t r)
+{
+    int64_t at = v->indptr[r], e = v->forth.indptr[r], b = v->back.indptr[r];
+    const int64_t end = v->forth.indptr[r + 1], end_back = v->back.indptr[r + 1];
+    while (e < end || b < end_back) {
+        const bool forth = b == end_back || (e < end && v->forth.indices[e] <= v->back.indices[b]);
+        if (!forth && v->back.indices[b] == r)
+            b++;
+        else if (forth)
+            write_entry(v, at++, &v->forth, e++, false);
+        else
+            write_entry(v, at++, &v->back, b++, true);
+    }
+    v->indptr[r + 1] = at;
+}
+
+int sl_relations_reverse(struct sl_dataset *data)
+{
+    struct sl_csr *const a = &data->adjacency;
+    struct reversing v = {.data = data, .forth = *a};
+    struct sl_block *scratch = NULL;
+    const int64_t nnz = a->indptr[a->rows];
+    if (2 * data->relations > SL_RELATIONS || 2 * nnz > INT32_MAX)
+        return sl_error(SL_ERR_DATA,
+                        "%s: %" PRId64 " entries of %" PRId64
+                        " relations with as many reverse ones (expected at most 2^31 and %d)",
+                        data->path, nnz, data->relations, SL_RELATIONS);
+    int32_t *number = sl_block_array(&scratch, nnz, sizeof *number);
+    for (int64_t e = 0; number && e < nnz; e++)
+        number[e] = (int32_t)e;
+    v.forth.edges = number;
+    int rc = number ? sl_edge_features_number_transpose(a, &scratch, &v.back) : (int)SL_ERR_SYSTEM;
+    v.indptr = sl_block_array(&data->blocks, a->rows + 1, sizeof *v.indptr);
+    v.indices = sl_block_array(&data->blocks, 2 * nnz, sizeof *v.indices);
+    v.edge = sl_block_array(&data->blocks, 2 * nnz, (size_t)data->edge_features * sizeof *v.edge);
+    if (a->values)
+        v.values = sl_block_array(&data->blocks, 2 * nnz, sizeof *v.values);
+    if (!rc && (!v.indptr || !v.indices || !v.edge || (a->values && !v.values)))
+        rc = SL_ERR_SYSTEM;
+    if (!rc) {
+        v.indptr[0] = 0;
+        for (int64_t r = 0; r < a->rows; r++)
+            write_row(&v, r);
+        *a = (struct sl_csr){a->rows, a->cols, v.indptr, v.indices, v.values, NULL};
+        data->edge = v.edge;
+        data->relations *= 2;
+    }
+    sl_block_free_all(&scratch);
+    return rc;
+}
+
+/* ---- Numbers of tiles ---- */
+
+/* Set extent to the entries of row v of the files. */
+static void find_row(const struct sl_source *source, int64_t v, int64_t extent[2])
+{
+    const struct sl_npy *const indptr = &source->relations.indptr;
+    extent[0] = sl_npy_integer(indptr, v);
+    extent[1] = sl_npy_integer(indptr, v + 1);
+}
+
+int sl_relations_count(struct sl_source *source)
+{
+    enum { LONG = 256 };
+    struct sl_source_relations *const r = &source->relations;
+    int64_t extent[2], rows;
+    if (r->indptr.data)
+        return SL_OK;
+    r->indptr = source->adjacency.indptr;
+    r->long_row = r->count > LONG ? r->count : LONG;
+    rows = r->indptr.count - 1;
+    for (int64_t v = 0; v < rows; v++) {
+        find_row(source, v, extent);
+        r->long_rows += extent[1] - extent[0] > r->long_row;
+    }
+    int64_t *row = sl_block_array(&source->blocks, r->long_rows, sizeof *row), at = 0;
+    int32_t *counts =
+        sl_block_array(&source->blocks, r->long_rows, (size_t)r->count * sizeof *counts);
+    if (!row || !counts)
+        return SL_ERR_SYSTEM;
+    memset(counts, 0, (size_t)(r->long_rows * r->count) * sizeof *counts);
+    r->row = row;
+    r->counts = counts;
+    for (int64_t v = 0; v < rows; v++) {
+        find_row(source, v, extent);
+        if (extent[1] - extent[0] <= r->long_row)
+            continue;
+        row[at] = v;
+        for (int64_t e = extent[0]; e < extent[1]; e++)
+            counts[at * r->count + relation_of(&source->edge_features, e)]++;
+        at++;
+    }
+    return SL_OK;
+}
+
+/* Return the row of the files that has the entry. */
+static int64_t row_of(const struct sl_source *source, int64_t entry)
+{
+    const struct sl_npy *const indptr = &source->relations.indptr;
+    int64_t low = 0, high = indptr->count - 1; /* indptr[low] <= entry < indptr[high] */
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (sl_npy_integer(indptr, middle) <= entry)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Return the place of row v among the long rows. */
+static int64_t place_of(const struct sl_source_relations *r, int64_t v)
+{
+    int64_t low = 0, high = r->long_rows;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (r->row[middle] <= v)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void sl_relations_read(const struct sl_source *source, uint32_t number, float *features)
+{
+    const struct sl_source_relations *const r = &source->relations;
+    const int64_t relation = relation_of(&source->edge_features, number),
+                  v = row_of(source, number);
+    int64_t extent[2], count = 0;
+    find_row(source, v, extent);
+    if (extent[1] - extent[0] > r->long_row)
+        count = r->counts[place_of(r, v) * r->count + relation];
+    else
+        for (int64_t e = extent[0]; e < extent[1]; e++)
+            count += relation_of(&source->edge_features, e) == relation;
+    features[SL_RELATION] = (float)relation;
+    features[SL_RELATION_FACTOR] = 1.0f / (float)count;
+}
