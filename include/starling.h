@@ -86,9 +86,14 @@ STARLING_API int starling_graph_create(int64_t vertices, int64_t entries, const 
 STARLING_API int starling_graph_set_weights(starling_graph *graph, const float *weights);
 
 /* Set features of edges (entries, columns), at most 256 columns: row e belongs to entry e. Columns
- * of a row of the adjacency must then ascend, each once. */
+ * of a row of the adjacency must then ascend, each once, unless edges have types. */
 STARLING_API int starling_graph_set_edge_features(starling_graph *graph, int64_t columns,
                                                   const float *values);
+
+/* Set types of edges (entries), which --model rgcn reads: the number of the relation of entry e, 0
+ * to 65535. A row of the adjacency may then list a column once for each relation. Set features of
+ * edges before. */
+STARLING_API int starling_graph_set_edge_types(starling_graph *graph, const int32_t *types);
 
 /* Give an edge without weights that is there k times the weight k, as if all were set to 1. Without
  * duplicates, or with weights, the graph stays as it is. Otherwise the adjacency is copied.

@@ -82,9 +82,10 @@ def mask_of(array, name):
     return array
 
 
-def csr_of_edges(n, source, target, weights=None, features=None):
+def csr_of_edges(n, source, target, weights=None, features=None, types=None):
     """CSR in which row v has the sources of the edges that end at v, each as often as it is given.
-    Edges with features are there once: features and weights of duplicates are summed."""
+    Edges with features are there once, and edges with types once of each type: features and weights
+    of duplicates are summed."""
     source, target = (take(end, np.int64, "edges", None) for end in (source, target))
     check_shape(target, "edges", len(source))
     wrong = (source < 0) | (source >= n) | (target < 0) | (target >= n)
@@ -93,17 +94,25 @@ def csr_of_edges(n, source, target, weights=None, features=None):
         raise ValueError(f"edges: edge {k} is {source[k]} -> {target[k]}, expected 0 to {n - 1}")
     if weights is not None:
         weights = take(weights, np.float32, "weights", len(source))
-    order = np.lexsort((source, target))
+    if types is not None:
+        types = take(types, np.int32, "edge_types", len(source))
+    order = np.lexsort((source, target) if types is None else (types, source, target))
     source, target = source[order], target[order]
     weights = None if weights is None else weights[order]
+    types = None if types is None else types[order]
     if features is not None:
         features = take(features, np.float32, "edge_features", len(order), None)[order]
+    if features is not None or types is not None:
         first = np.ones(len(order), bool)
         first[1:] = (np.diff(source) != 0) | (np.diff(target) != 0)
+        if types is not None:
+            first[1:] |= np.diff(types) != 0
         if not first.all():
             at = np.flatnonzero(first)
-            source, target, features = source[at], target[at], np.add.reduceat(features, at)
+            source, target = source[at], target[at]
+            features = None if features is None else np.add.reduceat(features, at)
             weights = None if weights is None else np.add.reduceat(weights, at)
+            types = None if types is None else types[at]
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(target, minlength=n), out=indptr[1:])
-    return indptr, source.astype(np.int32), weights, features
+    return indptr, source.astype(np.int32), weights, features, types

@@ -65,6 +65,14 @@ def find_edge_features(arrays, name, usual, weights):
     return name, found
 
 
+def find_edge_types(arrays, name, usual):
+    """Relations of edges: the array that is called so; for "auto" the one of the usual name, if it
+    has several numbers."""
+    if name == AUTO:
+        name = usual if usual in arrays and len(np.unique(host(arrays[usual], usual))) > 1 else None
+    return find(arrays, name, None, "edge_types")
+
+
 def check_duplicates(n, source, target, duplicates, name):
     """Features that nobody named do not take the multiplicity of doubled edges away."""
     if name is not None and duplicates == "sum" and \
@@ -74,10 +82,10 @@ def check_duplicates(n, source, target, duplicates, name):
 
 
 def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",
-             edge_features=AUTO):
-    """A graph of a `Data` object of PyTorch Geometric: edge_index, x, y, masks, and edge_weight or
-    edge_attr of one column; edge_attr of several columns are features of edges. Messages go from
-    edge_index[0] to edge_index[1]."""
+             edge_features=AUTO, edge_types=AUTO):
+    """A graph of a `Data` object of PyTorch Geometric: edge_index, x, y, masks, edge_type, and
+    edge_weight or edge_attr of one column; edge_attr of several columns are features of edges.
+    Messages go from edge_index[0] to edge_index[1]."""
     if type(data).__name__ == "HeteroData":
         raise ValueError("data: a HeteroData object with several kinds of vertices, expected Data "
                          "(to_homogeneous makes one)")
@@ -90,23 +98,25 @@ def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, dupl
     edges = host(arrays["edge_index"], "edge_index")
     check_shape(edges, "edge_index", 2, None)
     called, ef = find_edge_features(arrays, edge_features, "edge_attr", weights)
+    types = find_edge_types(arrays, edge_types, "edge_type")
     check_duplicates(data.num_nodes, *edges, duplicates,
-                     called if edge_features == AUTO else None)
+                     called if edge_features == AUTO and types is None else None)
     own = {name: arrays[name] for name in ("edge_weight", "edge_attr", "edge_type")
-           if name in arrays and name != called}
+           if name in arrays and name != called and not (name == "edge_type" and types is not None)}
     if weights not in (AUTO, None):
         own = arrays
     w = find_weights(own, weights, ("edge_weight", "edge_attr"))
-    indptr, indices, w, ef = csr_of_edges(data.num_nodes, *edges, w, ef)
+    indptr, indices, w, ef, types = csr_of_edges(data.num_nodes, *edges, w, ef, types)
     return Graph(indptr, indices, find(arrays, features, "x", "features"),
                  find(arrays, labels, "y", "labels"), find_masks(arrays), w, numbers,
-                 duplicates=duplicates, edge_features=ef)
+                 duplicates=duplicates, edge_features=ef, edge_types=types)
 
 
 def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",
-             edge_features=None):
+             edge_features=None, edge_types=AUTO):
     """A graph of a DGLGraph: edges, the node data that are called so ("feat" and "label"),
-    train_mask …, the edge data "weight", "w" or "edge_weight", and the edge data edge_features."""
+    train_mask …, the edge data "weight", "w" or "edge_weight", the edge data edge_features, and
+    the relations that dgl.to_homogeneous leaves in dgl.ETYPE."""
     if not g.is_homogeneous or g.is_block:
         raise ValueError("g: has several kinds of vertices or edges, or is a block, expected a "
                          "homogeneous graph (dgl.to_homogeneous makes one)")
@@ -121,13 +131,14 @@ def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplica
             raise KeyError(f"{what}: {usual[what]!r} is not there (expected one of {left}, or None)")
     source, target = (host(end, "edges") for end in g.edges(order="eid"))
     called, ef = find_edge_features(edges, edge_features, None, weights)
-    others = {name: array for name, array in edges.items() if name != called}
-    indptr, indices, w, ef = csr_of_edges(
+    types = find_edge_types({name: g.edata[name] for name in g.edata.keys()}, edge_types, "_TYPE")
+    others = {name: array for name, array in edges.items() if name not in (called, edge_types)}
+    indptr, indices, w, ef, types = csr_of_edges(
         g.num_nodes(), source, target,
-        find_weights(others, weights, ("weight", "w", "edge_weight")), ef)
+        find_weights(others, weights, ("weight", "w", "edge_weight")), ef, types)
     return Graph(indptr, indices, find(nodes, features, "feat", "features"),
                  find(nodes, labels, "label", "labels"), find_masks(nodes), w, numbers,
-                 duplicates=duplicates, edge_features=ef)
+                 duplicates=duplicates, edge_features=ef, edge_types=types)
 
 
 def check_compressed(a, name):
@@ -155,7 +166,7 @@ def from_scipy(adjacency, features=None, labels=None, masks=None, numbers=False,
     if len(a.shape) != 2 or a.shape[0] != a.shape[1]:
         raise ValueError(f"adjacency: shape {a.shape}, expected a square matrix")
     if a.format == "coo":  # its tocsc() sums
-        indptr, indices, weights, _ = csr_of_edges(a.shape[0], a.row, a.col, a.data)
+        indptr, indices, weights = csr_of_edges(a.shape[0], a.row, a.col, a.data)[:3]
     else:
         if a.format in ("csr", "csc"):
             check_compressed(a, "adjacency")
@@ -198,7 +209,7 @@ def from_networkx(graph, features=None, labels=None, masks=None, weights=AUTO, n
         apart = source != target
         source, target = np.append(source, target[apart]), np.append(target, source[apart])
         w = None if w is None else np.append(w, w[apart])
-    indptr, indices, w, _ = csr_of_edges(len(number), source, target, w)
+    indptr, indices, w = csr_of_edges(len(number), source, target, w)[:3]
     return Graph(indptr, indices, features, labels, masks, w, numbers, duplicates=duplicates)
 
 

@@ -21,7 +21,8 @@ class Graph:
     vertex, or with numbers of vertices. duplicates, of an edge that is there k times without
     weights: "sum", it has the weight k; "one", it is one edge. Weights are summed either way.
     edge_features: (entries, columns), a row for each item of `indices`, which then ascend within a
-    row of the graph, each once.
+    row of the graph, each once. edge_types: (entries), the relation of each item, a number from 0
+    on; a row may then list a vertex once for each relation.
     Arrays are borrowed where they are int64 (indptr), int32 (indices, labels), float32 (others) and
     bool, in C order; others are copied, and refused if the type does not hold their values. Do not
     change them while the graph is in use.
@@ -30,7 +31,8 @@ class Graph:
     _labels = "classes"  # or "labels" or "numbers"
 
     def __init__(self, indptr, indices, features=None, labels=None, masks=None, weights=None,
-                 numbers=False, classes=0, duplicates="sum", edge_features=None):
+                 numbers=False, classes=0, duplicates="sum", edge_features=None,
+                 edge_types=None):
         self._handle = Handle(library.starling_graph_free)
         self._arrays = []  # which the library borrows
         if duplicates not in DUPLICATES:
@@ -42,11 +44,14 @@ class Graph:
                                       self._handle.out())
         if weights is not None:
             self._set("weights", self._keep(take(weights, np.float32, "weights", len(indices))))
-        elif duplicates == "sum" and edge_features is None:
+        elif duplicates == "sum" and edge_features is None and edge_types is None:
             library.starling_graph_count_duplicates(self._handle.pointer)
         if edge_features is not None:
             edge_features = take(edge_features, np.float32, "edge_features", len(indices), None)
             self._set("edge_features", edge_features.shape[1], self._keep(edge_features))
+        if edge_types is not None:
+            edge_types = take(edge_types, np.int32, "edge_types", len(indices))
+            self._set("edge_types", self._keep(edge_types))
         if features is not None:
             self._set_features(features)
         if labels is not None:

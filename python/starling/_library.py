@@ -60,6 +60,7 @@ FUNCTIONS = {
     "graph_save": (INT, POINTER, TEXT),
     "graph_set_weights": (INT, POINTER, POINTER),
     "graph_set_edge_features": (INT, POINTER, INT64, POINTER),
+    "graph_set_edge_types": (INT, POINTER, POINTER),
     "graph_set_features": (INT, POINTER, INT64, POINTER),
     "graph_set_sparse_features": (INT, POINTER, INT64, INT64, POINTER, POINTER, POINTER),
     "graph_set_classes": (INT, POINTER, INT64, POINTER),

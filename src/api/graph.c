@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "core/error.h"
 #include "data/edge_features.h"
+#include "data/relations.h"
 
 _Static_assert((int)STARLING_TRAIN == SL_SPLIT_TRAIN && (int)STARLING_VAL == SL_SPLIT_VAL &&
                    (int)STARLING_TEST == SL_SPLIT_TEST,
@@ -121,9 +122,25 @@ int starling_graph_set_edge_features(starling_graph *graph, int64_t columns, con
         code = view(&array, name, SL_NPY_FLOAT32, source->adjacency.indices.count, columns, values);
     if (!code)
         code = sl_edge_features_check(&array, source->adjacency.indices.count);
+    if (!code && source->relations.count > 0)
+        code =
+            sl_error(SL_ERR_USAGE, "%s: expected them before starling_graph_set_edge_types", name);
     if (!code)
         source->edge_features = array;
     return code;
+}
+
+int starling_graph_set_edge_types(starling_graph *graph, const int32_t *types)
+{
+    static const char name[] = "graph: edge_types";
+    struct sl_source *source = &graph->source;
+    struct sl_npy array;
+    int code = source->relations.count == 0
+                   ? 0
+                   : sl_error(SL_ERR_USAGE, "%s: are set already (expected them once)", name);
+    if (!code)
+        code = view(&array, name, SL_NPY_INT32, source->adjacency.indices.count, 0, types);
+    return code ? code : sl_relations_attach(source, &array, 0);
 }
 
 int starling_graph_count_duplicates(starling_graph *graph)

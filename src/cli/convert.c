@@ -21,7 +21,7 @@ struct config {
     enum duplicates duplicates;
     enum empty_cells empty_cells;
     enum sl_weight_column weights;
-    char *label_separator, *label, *categorical, *edge_features, *split;
+    char *label_separator, *label, *categorical, *edge_features, *edge_types, *split;
     int64_t first_vertex;
     const struct sl_order *order;
     int64_t seed, split_seed;
@@ -52,6 +52,11 @@ static const struct sl_option options[] = {
      "COLUMNS",
      "columns of an edge list, between commas, that become features of edges; --symmetrize treats "
      "them as it treats weights, and features of duplicates are summed",
+     "Conversion"},
+    {"edge-types", SL_OPTION_STRING, offsetof(struct config, edge_types), NULL, 0, 0, NULL,
+     "COLUMN",
+     "the column of an edge list with the number of each edge's relation, from 0 on; with "
+     "--symmetrize, the reverse of relation r of R is relation R + r",
      "Conversion"},
     {"duplicates", SL_OPTION_CHOICE, offsetof(struct config, duplicates), "one", 0, 0,
      SL_CHOICES(DUPLICATES), "KIND",
@@ -122,6 +127,7 @@ static int read_options(const struct config *config, struct sl_read_options *out
         .label = config->label,
         .categorical = config->categorical,
         .edge_features = config->edge_features,
+        .edge_types = config->edge_types,
         .empty_means = config->empty_cells == EMPTY_IS_MEAN,
     };
     if (config->label_separator && strlen(separator) != 1)

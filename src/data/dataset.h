@@ -94,6 +94,7 @@ struct sl_read_options {
     int64_t first_vertex;      /* number of the first vertex in the file: 0 or 1 */
     const char *edge_features; /* names of columns, between commas, that become features of edges;
                                   NULL: none */
+    const char *edge_types;    /* name of the column of edges' relations; NULL: none */
     /* Options of folders of tables. */
     char label_separator; /* separator of several labels of a vertex; 0: a vertex has one label */
     const char *label;    /* name of the column of labels; NULL: found by usual names */

@@ -280,9 +280,8 @@ static const char *objection(const struct sl_edge_layout *l, int64_t c)
     for (int64_t f = 0; f < l->features; f++)
         if (l->feature[f] == c)
             return "is named twice, expected once";
-    return l->features == SL_EDGE_FEATURES || c > INT16_MAX
-               ? "is one too many, expected 256 at most"
-               : NULL;
+    return l->features > SL_EDGE_FEATURES || c > INT16_MAX ? "is one too many, expected 256 at most"
+                                                           : NULL;
 }
 
 /* Return the column of that name in the header; -1: there is none. */
@@ -294,23 +293,25 @@ static int64_t named_column(const struct sl_edge_layout *l, const char *name, si
     return -1;
 }
 
-/* Take the columns that become features of edges, by their names in the header. */
-static int take_features(const struct sl_csv *csv, const char *names, struct sl_edge_layout *l)
+/* Take the columns that become features of edges, or their relation, by their names in the header.
+ */
+static int take_features(const struct sl_csv *csv, const char *names, const char *option,
+                         struct sl_edge_layout *l)
 {
     const int64_t columns = l->first.count + l->shift;
     if (names && l->header && l->columns != columns)
         return sl_error(SL_ERR_DATA,
                         "%s: line %" PRId64 " names %" PRId64 " columns, expected the %" PRId64
-                        " of the lines below (--edge-features)",
-                        csv->text.path, l->first_line, l->first.count, l->columns);
+                        " of the lines below (--%s)",
+                        csv->text.path, l->first_line, l->first.count, l->columns, option);
     for (const char *at = names, *next; at; at = next) {
         const size_t length = strcspn(at, ",");
         const int64_t c = named_column(l, at, length);
         const char *wrong = c < 0 ? "is not there, expected a header with it" : objection(l, c);
         next = at[length] ? at + length + 1 : NULL;
         if (wrong)
-            return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": column '%.*s' %s (--edge-features)",
-                            csv->text.path, l->first_line, (int)length, at, wrong);
+            return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": column '%.*s' %s (--%s)",
+                            csv->text.path, l->first_line, (int)length, at, wrong, option);
         l->weight = l->weight == c ? -1 : l->weight;
         l->feature[l->features++] = (int16_t)c;
     }
@@ -357,7 +358,14 @@ static int decide(struct sl_csv *csv, const struct sl_read_options *options,
         rc = check(csv, l, options->weights);
     }
     if (!rc)
-        rc = take_features(csv, options->edge_features, l);
+        rc = take_features(csv, options->edge_features, "edge-features", l);
+    const int64_t features = l->features;
+    if (!rc)
+        rc = take_features(csv, options->edge_types, "edge-types", l);
+    if (!rc && l->features > features + 1)
+        rc = sl_error(SL_ERR_DATA, "%s: --edge-types %s: expected one column", csv->text.path,
+                      options->edge_types);
+    l->related = l->features > features;
     sl_block_free_all(&second.blocks);
     return rc ? rc : sl_csv_rewind(csv);
 }
@@ -369,7 +377,8 @@ int sl_edge_layout_find(struct sl_csv *csv, const struct sl_read_options *option
         .columns = 2,
         .target = 1,
         .weight = -1,
-        .more = options->weights != SL_WEIGHTS_AUTO || options->edge_features,
+        .more =
+            options->weights != SL_WEIGHTS_AUTO || options->edge_features || options->edge_types,
     };
     int rc = find_konect(csv, out);
     out->first_vertex = out->konect && !map ? 1 : options->first_vertex;

@@ -25,7 +25,8 @@ struct sl_edge_layout {
     int64_t source, target, weight; /* column numbers; weight -1: none */
     int64_t shift;                  /* columns that rows have before those of the header */
     int64_t features;               /* columns that are features of edges, and their numbers */
-    int16_t feature[SL_EDGE_FEATURES];
+    bool related;                   /* the last one is the relation of the edge */
+    int16_t feature[SL_EDGE_FEATURES + 1];
     int64_t first_vertex; /* number of the first vertex in the file */
     bool konect;
 };

@@ -7,6 +7,7 @@
  * names and numbers where they differ from its own. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -194,6 +195,21 @@ static int parse_features(const struct sl_csv *csv, struct reading *r)
     return SL_OK;
 }
 
+/* Read the relation of the edge that was held last, as its last feature. */
+static int parse_relation(const struct sl_csv *csv, struct reading *r)
+{
+    const char *const field = csv->field[r->layout.feature[r->edges.columns - 1]];
+    const float number = r->edges.features[r->edges.count * r->edges.columns - 1];
+    if (!(number >= 0.0f && number < (float)SL_RELATIONS && number == floorf(number)))
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64 ": relation '%.40s', expected a whole number from 0 to "
+                        "%d (--edge-types)",
+                        csv->text.path, csv->line, field, SL_RELATIONS - 1);
+    if ((int64_t)number >= r->edges.relations)
+        r->edges.relations = (int64_t)number + 1;
+    return SL_OK;
+}
+
 static int parse_edge(const struct sl_csv *csv, struct reading *r)
 {
     const struct sl_edge_layout *l = &r->layout;
@@ -220,7 +236,9 @@ static int parse_edge(const struct sl_csv *csv, struct reading *r)
                           : " (--weights none ignores this column)");
     if (!rc)
         rc = take_edge(csv, r, u, v, l->weight >= 0 ? &weight : NULL);
-    return rc || l->features == 0 ? rc : parse_features(csv, r);
+    if (!rc && l->features > 0)
+        rc = parse_features(csv, r);
+    return rc || !l->related ? rc : parse_relation(csv, r);
 }
 
 static int parse_edges(struct sl_csv *csv, struct reading *r)
@@ -362,6 +380,7 @@ static int build(const char *path, const struct sl_read_options *options,
     for (int64_t k = 0; k < edges->count && !rc; k++)
         sl_edge_rows_put(&rows, edges->ends[2 * k], edges->ends[2 * k + 1],
                          edges->weights ? edges->weights[k] : 1.0f);
+    out->relations = edges->relations;
     return rc ? rc : sl_edge_rows_close(&rows, edges->columns, edges->features, out);
 }
 

@@ -8,10 +8,11 @@
 
 /* Vertices as the file has them: 64 bits, since sparse numbers may be large. */
 struct sl_edges {
-    int64_t *ends;   // (count, 2)
-    float *weights;  // (count), or NULL
-    int64_t columns; /* features of an edge; 0: none */
-    float *features; // (count, columns), or NULL
+    int64_t *ends;     // (count, 2)
+    float *weights;    // (count), or NULL
+    int64_t columns;   /* features of an edge; 0: none */
+    int64_t relations; /* the last feature is the edge's relation, of so many; 0: it is none */
+    float *features;   // (count, columns), or NULL
     int64_t count, capacity;
 };
 

@@ -122,6 +122,7 @@ static int check_options(const char *path, const struct sl_format *format,
     const char *listed = options->first_vertex                 ? "first-vertex"
                          : options->weights != SL_WEIGHTS_AUTO ? "weights"
                          : options->edge_features              ? "edge-features"
+                         : options->edge_types                 ? "edge-types"
                                                                : NULL;
     if (!edges && listed)
         return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no --%s)", path, listed);
