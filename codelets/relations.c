@@ -281,15 +281,17 @@ static enum sl_task_output access_of(bool accumulate)
     return accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
 }
 
-/* An entry takes `in` or `out` additions, and at most one row of a product. */
+/* An entry takes `in` or `out` additions, and at most one row of a product; going back, of two. */
 static void submit(struct sl_runtime *rt, const struct relations_argument *arg, int64_t in,
                    int64_t out, struct sl_task task)
 {
     task.argument = arg;
     task.argument_size = sizeof *arg;
     task.urgency = SL_TASK_SOON;
+    const double all = (double)arg->shape.rows * (double)arg->relations,
+                 rows = all < (double)arg->shape.nnz ? all : (double)arg->shape.nnz;
     task.work = (double)arg->shape.nnz * ((double)in + (double)out) +
-                (double)arg->shape.rows * (double)in * (double)out;
+                rows * (double)in * (double)out * (1.0 + (double)arg->has_back);
     task.kind = arg->accumulate | arg->weight_accumulate << 1 | arg->has_back << 2;
     sl_task_submit(rt, &task);
 }

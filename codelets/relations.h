@@ -3,7 +3,7 @@
  * features: the number r(e) of its relation, and a factor. WEIGHT (relations · in, out) has a
  * matrix W_r (in, out) for each relation, one after the other. All matrices are float32.
  *
- * Sums over neighbours come first, then one product for each relation and some hundred rows. Rows
+ * Sums over neighbours come first, then one product for each relation and some rows. On cores, rows
  * without an entry of the relation take no part. */
 #ifndef SL_CODELETS_RELATIONS_H
 #define SL_CODELETS_RELATIONS_H

@@ -32,7 +32,7 @@ FORMAT = "starling-checkpoint-1"
 TOLERANCE = 1e-4
 DEFAULTS = {"model": "gcn", "aggregator": "mean", "layers": 2, "hidden": 64, "bias": True,
             "norm": "sym", "normalize-features": "none", "heads": 8,
-            "out-heads": 1, "residual": "none", "encoder": "none"}  # of `starling train`
+            "out-heads": 1, "residual": "none", "encoder": "none", "bases": 0}  # of `starling train`
 
 
 class Kind(NamedTuple):
@@ -63,7 +63,8 @@ TRANSFORMER = Kind("Transformer", lambda c: {"heads": c["heads"], "out_heads": c
 GINE = Kind("Gine", lambda c: {}, {"lin.weight": (0, "lin.weight"), "lin.bias": (0, "lin.bias"),
                                    "nn.0.weight": (1, "weight"), "nn.0.bias": (1, "bias"),
                                    "nn.2.weight": (2, "weight"), "nn.2.bias": (2, "bias")}, False)
-RGCN = Kind("Rgcn", lambda c: {}, {"weight": "weight", "root": "root", "bias": "bias"}, False)
+RGCN = Kind("Rgcn", lambda c: {"bases": c["bases"] or None},
+            {name: name for name in ("weight", "comp", "root", "bias")}, False)
 # Parameters of layers with edge features.
 EDGE_NAMES = {"lin_edge.weight": "lin_edge.weight", "att_edge": "att_edge"}
 # A new model is a line here: --model and --aggregator.
@@ -201,11 +202,11 @@ def make_gine():
 def make_rgcn():
     """PyG has the layer of R-GCN, but no model of it."""
     class Rgcn(torch.nn.Module):
-        def __init__(self, width, hidden, layers, classes, bias, relations):
+        def __init__(self, width, hidden, layers, classes, bias, relations, bases):
             super().__init__()
             widths = [width] + [hidden] * (layers - 1) + [classes]
             self.convs = torch.nn.ModuleList(
-                torch_geometric.nn.RGCNConv(widths[l], widths[l + 1], relations, bias=bias)
+                torch_geometric.nn.RGCNConv(widths[l], widths[l + 1], relations, bases, bias=bias)
                 for l in range(layers))
 
         def forward(self, x, edges, edge_type):
@@ -389,7 +390,8 @@ def parse():
     command.add_argument("--residual", choices=("none", "linear"))
     command.add_argument("--encoder", choices=("none",))
     command.add_argument("--bias", action=argparse.BooleanOptionalAction)
-    for name in ("--layers", "--hidden", "--heads", "--out-heads", "--epochs", "--seed"):
+    for name in ("--layers", "--hidden", "--heads", "--out-heads", "--bases", "--epochs",
+                 "--seed"):
         command.add_argument(name, type=int)
     command.set_defaults(**{name.replace("-", "_"): value for name, value in DEFAULTS.items()},
                          epochs=200, seed=0)

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "codelets/bases.h"
 #include "codelets/paste.h"
 #include "codelets/relations.h"
 #include "core/error.h"
@@ -16,7 +17,12 @@
 #include "graphs/reach.h"
 
 struct rgcn {
+    struct sl_bases bases;
+    struct sl_tile weight; // (relations · in, out), on this rank, made of bases; no rows: W_r are
+                           // parameters
     struct sl_edge_sums sums;
+    int64_t *d_cut; /* cut of D: as the input, or, in a first layer, of one column */
+    int64_t one[2];
 };
 
 /* ---- Plan ---- */
@@ -33,6 +39,12 @@ static int rgcn_cut(const struct sl_layer_shape *shape, const struct sl_grid *gr
                         "(expected at least 1, and at most %d: --encoder linear)",
                         (long long)shape->relations, (long long)shape->in, (long long)shape->out,
                         SL_RELATIONS_COLUMNS);
+    if (shape->bases > shape->out)
+        return sl_error(
+            SL_ERR_USAGE,
+            "--bases %lld: a layer has %lld columns (expected at most as many bases, or "
+            "--classifier linear)",
+            (long long)shape->bases, (long long)shape->out);
     return grid->columns == 1
                ? 0
                : sl_error(SL_ERR_USAGE,
@@ -53,9 +65,17 @@ static int rgcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1)
         return sl_error(SL_ERR_SYSTEM, "a sum over relations on bfloat16, or on two orders");
-    int code = sl_edge_sums_create(net, &rgcn->sums, layer->edge_rows, layer->out);
+    const struct sl_layer_shape *const shape = &layer->model->shape;
+    const int64_t rows = shape->relations * layer->in;
+    rgcn->bases = (struct sl_bases){shape->relations, shape->bases, layer->in, layer->out};
+    int code = sl_edge_sums_create(net, &rgcn->sums, rows, layer->out);
+    if (!code && shape->bases)
+        code =
+            sl_tile_create(net->rt, &rgcn->weight, rows, layer->out, sizeof(float), net->rt->rank);
+    rgcn->one[1] = 1;
+    rgcn->d_cut = layer->index > 0 ? layer->columns.in_cut : rgcn->one;
     if (!code)
-        code = sl_network_plan_scratch(net, layer->input_order, SL_FLOAT32, layer->in, SL_SLOT_SUM);
+        code = sl_network_plan_scratch_cut(net, layer->input_order, rgcn->d_cut, SL_SLOT_SUM);
     if (!code)
         code = sl_layer_plan_aggregations(net, layer);
     return code ? code : sl_layer_plan_dropped(net, layer);
@@ -64,6 +84,7 @@ static int rgcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 static void rgcn_destroy(struct sl_layer *layer)
 {
     struct rgcn *rgcn = layer->own;
+    sl_tile_destroy(&rgcn->weight);
     sl_edge_sums_destroy(&rgcn->sums);
     free(rgcn);
 }
@@ -71,12 +92,14 @@ static void rgcn_destroy(struct sl_layer *layer)
 static struct sl_layer_memory rgcn_memory(const struct sl_layer *layer)
 {
     const struct rgcn *rgcn = layer->own;
-    return (struct sl_layer_memory){.tiles = rgcn->sums.count, .of_rows = rgcn->sums.tile};
+    return (struct sl_layer_memory){
+        .tile = {&rgcn->weight}, .tiles = rgcn->sums.count, .of_rows = rgcn->sums.tile};
 }
 
 static int rgcn_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                              struct sl_aggregation list[SL_AGGREGATIONS])
 {
+    const struct rgcn *rgcn = layer->own;
     (void)net;
     list[0] = (struct sl_aggregation){.width = layer->in,
                                       .cut = layer->columns.in_cut,
@@ -88,7 +111,7 @@ static int rgcn_aggregations(const struct sl_network *net, const struct sl_layer
                                       .cut = layer->columns.out_cut,
                                       .type = SL_FLOAT32,
                                       .reducer = layer->reducer->back,
-                                      .state = layer->columns.in_cut,
+                                      .state = rgcn->d_cut,
                                       .operands = layer->columns.in_cut};
     return 2;
 }
@@ -98,10 +121,12 @@ static int rgcn_aggregations(const struct sl_network *net, const struct sl_layer
 static struct sl_rgcn_pass pass_of(struct sl_layer *layer)
 {
     struct rgcn *rgcn = layer->own;
-    return (struct sl_rgcn_pass){.relations = layer->model->shape.relations,
-                                 .weight = &layer->model->parameters,
-                                 .weight_row = layer->in,
-                                 .sums = &rgcn->sums};
+    const bool bases = rgcn->weight.rows > 0;
+    return (struct sl_rgcn_pass){.relations = rgcn->bases.relations,
+                                 .weight = bases ? &rgcn->weight : &layer->model->parameters,
+                                 .weight_row = bases ? 0 : layer->in,
+                                 .sums = &rgcn->sums,
+                                 .first = layer->index == 0};
 }
 
 static struct sl_product_input own_input(const struct sl_network *net, const struct sl_layer *layer,
@@ -112,8 +137,11 @@ static struct sl_product_input own_input(const struct sl_network *net, const str
 
 static void rgcn_forward(struct sl_network *net, struct sl_layer *layer, bool training)
 {
+    const struct rgcn *rgcn = layer->own;
     const struct sl_rgcn_pass pass = pass_of(layer);
     const struct sl_epilogue_tiles finish = sl_layer_activation(net, layer, training);
+    if (rgcn->weight.rows > 0)
+        sl_submit_bases(net->rt, &rgcn->bases, &layer->model->parameters, layer->in, pass.weight);
     if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
     const struct sl_product_input own = own_input(net, layer, training);
@@ -121,6 +149,19 @@ static void rgcn_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         net, layer, SL_WALK_FORWARD,
         &(struct sl_reduction){.moved = {own.dense}, .out = {&layer->output}, .parameters = &pass});
     sl_product(net, layer, &own, &layer->output, &finish, &layer->output);
+}
+
+/* Submit the further rows of a part of the gradient, from a part of dW_r. */
+static void give_sums(struct sl_network *net, struct sl_layer *layer, struct sl_tile *sums,
+                      struct sl_tile *further)
+{
+    const struct rgcn *rgcn = layer->own;
+    const int64_t row = further->rows - sl_layer_further_rows(layer);
+    if (rgcn->weight.rows > 0)
+        sl_submit_bases_back(net->rt, &rgcn->bases, &layer->model->parameters, layer->in, sums,
+                             further, row);
+    else
+        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = sums, .y = further, .y_row = row});
 }
 
 static struct sl_matrix *rgcn_backward(struct sl_network *net, struct sl_layer *layer,
@@ -134,8 +175,8 @@ static struct sl_matrix *rgcn_backward(struct sl_network *net, struct sl_layer *
         first || sums ? SL_EPILOGUE_NONE : sl_layer_activation_back(net, layer);
     sl_layer_drop_again(net, layer);
     const struct sl_product_input own = own_input(net, layer, true);
-    struct sl_matrix *const d = sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in,
-                                                   SL_SLOT_SUM, sl_reach_of_input(layer));
+    struct sl_matrix *const d = sl_network_scratch_cut(net, layer->input_order, rgcn->d_cut,
+                                                       SL_SLOT_SUM, sl_reach_of_input(layer));
     sl_edge_sums_begin(&rgcn->sums);
     sl_network_walk(
         net, layer, SL_WALK_BACK,
@@ -149,13 +190,8 @@ static struct sl_matrix *rgcn_backward(struct sl_network *net, struct sl_layer *
         back.y = sums ? d : &(layer - 1)->output;
     }
     sl_product_back(net, layer, &back);
-    for (int i = run.from; i < run.to; i++) {
-        struct sl_tile *const further = sl_product_further(net, layer, i);
-        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = sl_edge_sums_of(&rgcn->sums, i),
-                                                          .y = further,
-                                                          .y_row = further->rows -
-                                                                   sl_layer_further_rows(layer)});
-    }
+    for (int i = run.from; i < run.to; i++)
+        give_sums(net, layer, sl_edge_sums_of(&rgcn->sums, i), sl_product_further(net, layer, i));
     if (!first)
         sl_layer_add_gradient(net, layer, g, back.y);
     return back.y;

@@ -10,6 +10,7 @@ struct sl_rgcn_pass {
     struct sl_tile *weight; // (weight_row + relations · in …, out)
     int64_t weight_row;
     struct sl_edge_sums *sums; /* back: the gradient of the relations' weights */
+    bool first;                /* back: nobody reads D, whose matrix is a column of zeros */
 };
 
 #endif

@@ -20,14 +20,21 @@ int sl_layer_shape_weights(const struct sl_layer_shape *shape)
     return shape->kind->weights * sl_layer_shape_stacked(shape);
 }
 
+/* Return how many matrices (in, out) are weights of relations. */
+static int64_t edge_matrices(const struct sl_layer_shape *shape)
+{
+    return shape->bases ? shape->bases : shape->relations;
+}
+
 int sl_layer_shape_unit_weights(const struct sl_layer_shape *shape)
 {
-    return sl_layer_shape_weights(shape) + (int)shape->relations;
+    return sl_layer_shape_weights(shape) + (int)edge_matrices(shape);
 }
 
 int64_t sl_layer_shape_edge_rows(const struct sl_layer_shape *shape)
 {
-    return shape->relations > 0 ? shape->relations * shape->in : shape->edge_features;
+    return edge_matrices(shape) * shape->in + (shape->bases ? shape->relations : 0) +
+           shape->edge_features;
 }
 
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape)
@@ -62,10 +69,14 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     int count = 0;
     for (int w = 0; w < kind->weights; w++)
         list[count++] = (struct sl_parameter){kind->weight[w], w * in, in, cols, true};
-    const int64_t edge_rows = sl_layer_shape_edge_rows(shape);
+    const int64_t edge_rows = sl_layer_shape_edge_rows(shape),
+                  coefficients = shape->bases ? shape->relations : 0;
     if (edge_rows > 0)
-        list[count++] =
-            (struct sl_parameter){kind->edge, kind->weights * in, edge_rows, cols, false};
+        list[count++] = (struct sl_parameter){kind->edge, kind->weights * in,
+                                              edge_rows - coefficients, cols, false};
+    if (coefficients)
+        list[count++] = (struct sl_parameter){"comp", kind->weights * in + edge_rows - coefficients,
+                                              coefficients, shape->bases, false};
     for (int v = 0; v < sl_layer_shape_vectors(shape); v++)
         list[count++] = (struct sl_parameter){kind->vector[v], kind->weights * in + edge_rows + v,
                                               1, cols, false};
@@ -289,18 +300,22 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
 {
     const struct sl_layer_shape *shape = &model->layer[layer].shape;
     const int64_t cols = sl_layer_shape_columns(shape);
-    const int64_t in = shape->in * sl_layer_shape_stacked(shape);
+    const int64_t in = shape->in * sl_layer_shape_stacked(shape),
+                  coefficients = shape->bases ? shape->relations : 0;
     const struct sl_glorot glorot = {
         .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
         .rows = shape->kind->weights * in,
-        .edges = sl_layer_shape_edge_rows(shape),
-        .others = sl_layer_shape_vectors(shape) - (shape->bias ? biases_of(shape->kind) : 0),
+        .edges = sl_layer_shape_edge_rows(shape) - coefficients,
+        .others = coefficients + sl_layer_shape_vectors(shape) -
+                  (shape->bias ? biases_of(shape->kind) : 0),
         .first = first,
         .limit = (float)sqrt(6.0 / (double)(in + cols)),
         .edges_limit = (float)sqrt(
             6.0 / (double)((shape->relations ? shape->in : shape->edge_features) + cols)),
         /* a vector turns a head's columns into one number */
-        .others_limit = shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
+        .others_limit = shape->heads   ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1))
+                        : coefficients ? (float)sqrt(6.0 / (double)(coefficients + shape->bases))
+                                       : 0.0f,
     };
     if (shape->kind->weights || !shape->kind->start)
         sl_submit_glorot(model->rt, &glorot, tile);

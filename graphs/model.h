@@ -45,6 +45,8 @@ struct sl_layer_shape {
     bool counted;          /* each parameter has a number of optimizer steps of its own */
     int64_t edge_features; /* features of edges that the layer reads; 0: none */
     int64_t relations;     /* relations of edges, each with a weight of its own; 0: none */
+    int64_t
+        bases; /* these weights are sums of so many (codelets/bases.h); 0: they are parameters */
 };
 
 /* Return the columns of a layer's parameters. */
@@ -72,7 +74,7 @@ int sl_layer_shape_reach(const struct sl_layer_shape *shape);
 int sl_layer_shape_weights(const struct sl_layer_shape *shape);
 
 /* Return how many matrices of a layer's parameters have a row for each unit of its input: those
- * that sl_layer_shape_weights counts, and a relation's. They come first. */
+ * that sl_layer_shape_weights counts, and a relation's or bases. They come first. */
 int sl_layer_shape_unit_weights(const struct sl_layer_shape *shape);
 
 /* Return whether each row tile's part of the parameters' gradient is one tile: the layer has no
@@ -80,7 +82,8 @@ int sl_layer_shape_unit_weights(const struct sl_layer_shape *shape);
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape);
 
 /* Return how many rows of a layer's parameters are weights of edges: of their features, or a matrix
- * for each relation. They lie before the vectors. */
+ * for each relation, or bases with a row of coefficients for each relation. They lie before the
+ * vectors. */
 int64_t sl_layer_shape_edge_rows(const struct sl_layer_shape *shape);
 
 /* Return how many rows of a layer's parameters are vectors: they lie before the bias. */
@@ -168,6 +171,7 @@ struct sl_model_shape {
     float slope;
     int64_t edge_features; /* features of edges that layers read; 0: none */
     int64_t relations;     /* relations of edges that layers read; 0: none */
+    int64_t bases;         /* their weights are sums of so many; 0: each is its own */
 };
 
 /* Return the columns of hidden layers: those of all heads. */

@@ -23,6 +23,7 @@ static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
         .attention_dropout = shape->attention_dropout,
         .edge_features = shape->edge_features,
         .relations = shape->relations,
+        .bases = shape->bases,
         .slope = shape->slope,
     };
 }

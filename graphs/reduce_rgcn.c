@@ -49,12 +49,13 @@ static void meet_back(struct sl_state *s, const struct sl_meeting *m)
         .g = m->moved[0][0],
         .x = s->row[0],
         .weight = pass->weight,
-        .back = s->out[0],
+        .back = pass->first ? NULL : s->out[0],
         .accumulate = s->started,
     };
     tiles.weight_back = sl_edge_sums_at(pass->sums, s->i, s->part, &tiles.weight_accumulate);
     sl_submit_relations_back(s->states->rt, &tiles);
-    met(s);
+    s->terms--;
+    s->started = !pass->first;
 }
 
 #define STEPS                                                                \

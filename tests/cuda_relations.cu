@@ -2,6 +2,7 @@
 #include "tests/cuda_kernels.h"
 
 extern "C" {
+#include "codelets/bases.h"
 #include "codelets/relations.h"
 }
 
@@ -167,8 +168,34 @@ static void test_relations_alike()
     }
 }
 
+static void test_bases()
+{
+    static const sl_bases sizes[] = {{1, 1, 1, 1}, {3, 2, 5, 2}, {7, 3, 17, 8}, {9, 30, 20, 31}};
+    random_state = 18;
+    for (const sl_bases &b : sizes)
+        for (layout how : {TIGHT, PADDED}) {
+            const int64_t all = b.bases * b.in + b.relations, of = b.relations * b.in;
+            matrix parameters = random_matrix(all, b.out, how, NONE, INTEGERS),
+                   gradient = random_matrix(of, b.out, other(how), NONE, INTEGERS),
+                   weight = random_matrix(of, b.out, how, CANARY, INTEGERS),
+                   back = random_matrix(all, b.out, other(how), CANARY, INTEGERS);
+            const device_matrix dparameters(parameters), dgradient(gradient), dweight(weight),
+                dback(back);
+            const sl_floats_at p = floats(parameters), g = floats(gradient), w = floats(weight),
+                               to = floats(back), dp = floats(dparameters), dg = floats(dgradient),
+                               dw = floats(dweight), dto = floats(dback);
+            sl_cuda_bases(&b, &dp, &dw, queue);
+            sl_kernel_bases(&b, &p, &w);
+            expect_equal("bases", dweight.download(), weight);
+            sl_cuda_bases_back(&b, &dp, &dg, &dto, queue);
+            sl_kernel_bases_back(&b, &p, &g, &to);
+            expect_equal("bases_back", dback.download(), back);
+        }
+}
+
 const std::vector<test> relations_tests = {
     {"relations", test_relations},
     {"relations_pieces", test_relations_pieces},
     {"relations_alike", test_relations_alike},
+    {"bases", test_bases},
 };

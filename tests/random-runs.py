@@ -98,7 +98,7 @@ def draw_graph(r, starling, folder):
 MODELS = ("gcn", "gcn", "gcn", "gcn --norm row", "sage", "sage", "sage --aggregator gcn", "sage --aggregator sum",
           "sage --aggregator max", "sage --aggregator min", "gat --heads 2", "gat --heads 2", "gat --heads 4 --out-heads 2", "gatv2 --heads 2",
           "gatv2 --heads 3 --out-heads 2", "transformer --heads 2", "transformer --heads 4 --residual none", "resgcn",
-          "resgcn --block-norm batch", "gin", "gine", "gine", "rgcn", "rgcn", "rgcn", "sgc --hops 2", "appnp --hops 3", "jknet")
+          "resgcn --block-norm batch", "gin", "gine", "gine", "rgcn", "rgcn", "rgcn --bases 2", "sgc --hops 2", "appnp --hops 3", "jknet")
 MODELS_OF = {"gine": "edged", "rgcn": "related"}  # and the graphs that they want
 ANY = ((0.3, "--input-dropout 0"), (0.2, "--no-bias"), (0.2, "--clip-norm 0.1"), (0.2, "--no-cache-aggregate"), (0.1, "--schedule cosine"),
        (0.4, "--product-order gemm", "--product-order spmm"), (0.2, "--feature-form csr", "--feature-form dense"),
@@ -133,12 +133,12 @@ def draw_blocks(r, model):
 
 def draw_training(r, graph):
     """Draw options that one rank has, too: the model and the training."""
-    model, kind = r.choice([m for m in MODELS if MODELS_OF.get(m, "") in graph]), r.random()
+    model, kind = r.choice([m for m in MODELS if MODELS_OF.get(m.split()[0], "") in graph]), r.random()
     o = f"--model {model} --hidden {r.choice((4, 7, 16))} --layers {r.choice('1223334')} --seed {r.randrange(1000)}".split()
     o += f"--epochs {EPOCHS} --eval-every 2 --patience 0 --dropout {r.choice((0, 0.3, 0.5))} --tiles {r.choice('1235679')}".split()
     # Adam divides a gradient by its size: where bfloat16 rounds a small one to the other sign, a weight goes the other way.
     # So it is where a norm of the columns of a sub-model's one unit takes out what a weight does.
-    narrow, blocks = "gat" not in model and model not in MODELS_OF and r.random() < 0.2, draw_blocks(r, model)
+    narrow, blocks = "gat" not in model and model.split()[0] not in MODELS_OF and r.random() < 0.2, draw_blocks(r, model)
     alone = "batch" in blocks and 0.25 <= kind < 0.45
     o += maybe(r, 0.2, "--edge-features none") if "edged" in graph and "gat" in model else []
     o += f"--optimizer {'sgd --precision bf16' if narrow else 'sgd' if alone else r.choice(('sgd', 'adam', 'adamw'))}".split()

@@ -28,7 +28,7 @@ EDGE_MODELS = ("gat --heads 3 --hidden 5", "gat --heads 2 --hidden 4 --out-heads
                "transformer --heads 2 --hidden 8 --residual none --jump sum")
 EDGE_FEATURES = 3
 # Edges with relations; some vertices have several edges between them.
-RELATION_MODELS = ("rgcn --hidden 8", "rgcn --hidden 5 --layers 3 --tiles 9 --lr 1e-2", "rgcn --hidden 6 --encoder linear --norm-layers row --classifier linear --jump concat",
+RELATION_MODELS = ("rgcn --hidden 8", "rgcn --hidden 6 --bases 3 --layers 3 --tiles 9", "rgcn --hidden 5 --layers 3 --tiles 9 --lr 1e-2", "rgcn --hidden 6 --encoder linear --norm-layers row --classifier linear --jump concat",
                    "rgcn --hidden 8 --layers 3 --no-bias --residual identity --activation elu --lr 1e-2")
 RELATIONS = 4
 

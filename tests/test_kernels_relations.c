@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/bases.h"
 #include "codelets/relations.h"
 #include "tests/kernels.h"
 
@@ -452,13 +453,63 @@ static void test_no_blocks(void **state)
     }
 }
 
+/* ---- Bases ---- */
+
+static double value_at(const struct sl_guarded *m, int64_t r, int64_t j)
+{
+    return (double)*sl_element(m, r, j);
+}
+
+/* Numbers are integers, so that sums are exact. */
+static void check_bases(const struct sl_bases *b, enum sl_layout layout)
+{
+    const int64_t rows = b->bases * b->in, all = rows + b->relations, of = b->relations * b->in;
+    struct sl_guarded parameters = sl_guarded_random(all, b->out, layout, NAN, SL_INTEGERS),
+                      gradient =
+                          sl_guarded_random(of, b->out, sl_other_layout(layout), NAN, SL_INTEGERS),
+                      weight = sl_guarded_empty(of, b->out, layout, NAN),
+                      back = sl_guarded_empty(all, b->out, sl_other_layout(layout), NAN);
+    double *want = sl_doubles(of * b->out), *want_back = sl_doubles(all * b->out);
+    for (int64_t k = 0; k < of * b->out * b->bases; k++) {
+        const int64_t v = k % b->bases, j = k / b->bases % b->out, row = k / b->bases / b->out,
+                      r = row / b->in, base = v * b->in + row % b->in;
+        want[row * b->out + j] +=
+            value_at(&parameters, rows + r, v) * value_at(&parameters, base, j);
+        want_back[base * b->out + j] +=
+            value_at(&parameters, rows + r, v) * value_at(&gradient, row, j);
+        want_back[(rows + r) * b->out + v] +=
+            value_at(&parameters, base, j) * value_at(&gradient, row, j);
+    }
+    const struct sl_floats_at p = floats(&parameters, 0), w = floats(&weight, 0),
+                              g = floats(&gradient, 0), to = floats(&back, 0);
+    sl_kernel_bases(b, &p, &w);
+    sl_expect("bases", &weight, want, NULL);
+    sl_kernel_bases_back(b, &p, &g, &to);
+    sl_expect("bases_back", &back, want_back, NULL);
+    free(want);
+    free(want_back);
+    sl_guarded_free(&parameters);
+    sl_guarded_free(&gradient);
+    sl_guarded_free(&weight);
+    sl_guarded_free(&back);
+}
+
+static void test_bases(void **state)
+{
+    static const struct sl_bases sizes[] = {{1, 1, 1, 1},  {3, 2, 5, 2},     {7, 3, 17, 8},
+                                            {2, 5, 3, 33}, {90, 30, 20, 31}, {4, 4, 65, 64}};
+    (void)state;
+    for (size_t s = 0; s < SL_COUNT(sizes); s++) {
+        check_bases(&sizes[s], SL_TIGHT);
+        check_bases(&sizes[s], SL_PADDED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward),
-        cmocka_unit_test(test_back),
-        cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_no_blocks),
+        cmocka_unit_test(test_forward),   cmocka_unit_test(test_back),  cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_no_blocks), cmocka_unit_test(test_bases),
     };
     sl_random_seed(15);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/bases.h"
 #include "codelets/epilogue.h"
 #include "codelets/expand.h"
 #include "codelets/features.h"
@@ -461,6 +462,28 @@ static void check_relations_back(int64_t rows, int64_t width)
     }
 }
 
+/* Parameters and gradients are rows 2 … of larger tiles. */
+static void check_bases(int64_t rows, int64_t width)
+{
+    enum { BASES = 2, IN = 3, LATER = 2 };
+    const struct sl_bases bases = {rows % 7 + 1, BASES, IN, width + 1};
+    const int64_t of = bases.relations * IN, all = LATER + BASES * IN + bases.relations;
+    struct sl_operand parameters = sl_operand_reals(all, bases.out),
+                      weight = sl_operand_blank(of, bases.out),
+                      gradient = sl_operand_reals(of, bases.out),
+                      back = sl_operand_reals(all, bases.out);
+    const struct sl_floats_at p = {sl_copied_row(&parameters, LATER), parameters.tile.ld},
+                              w = copied_floats(&weight), g = copied_floats(&gradient),
+                              to = {sl_copied_row(&back, LATER), back.tile.ld};
+    back.gpu_error = 1e-4; /* sums over all columns */
+    sl_submit_bases(&sl_running, &bases, &parameters.tile, LATER, &weight.tile);
+    sl_submit_bases_back(&sl_running, &bases, &parameters.tile, LATER, &gradient.tile, &back.tile,
+                         LATER);
+    sl_kernel_bases(&bases, &p, &w);
+    sl_kernel_bases_back(&bases, &p, &g, &to);
+    sl_settle("bases", &parameters, &weight, &gradient, &back, NULL);
+}
+
 /* The rows from the last to the first, behind `before` others. */
 static struct sl_operand reversed(int64_t rows, int64_t before)
 {
@@ -633,6 +656,7 @@ int main(void)
         SL_OPERATION(check_max_back),  SL_OPERATION(check_max_merge),
         SL_OPERATION(check_gine),      SL_OPERATION(check_gine_back),
         SL_OPERATION(check_relations), SL_OPERATION(check_relations_back),
+        SL_OPERATION(check_bases),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

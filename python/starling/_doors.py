@@ -66,10 +66,9 @@ def find_edge_features(arrays, name, usual, weights):
 
 
 def find_edge_types(arrays, name, usual):
-    """Relations of edges: the array that is called so; for "auto" the one of the usual name, if it
-    has several numbers."""
+    """Relations of edges: the array that is called so; for "auto" the one of the usual name."""
     if name == AUTO:
-        name = usual if usual in arrays and len(np.unique(host(arrays[usual], usual))) > 1 else None
+        name = usual if usual in arrays else None
     return find(arrays, name, None, "edge_types")
 
 

@@ -6,6 +6,7 @@
 #include "batches/sets.h"
 #include "core/error.h"
 #include "core/view.h"
+#include "data/relations.h"
 
 /* Return how many layers of the model aggregate in an epoch, sums made before the first epoch not
  * counted. */
@@ -58,13 +59,15 @@ static int select_from(const struct sl_batches *b, const int64_t *inner, int64_t
     };
     struct sl_source source = *b->source;
     source.symmetric = b->whole && b->whole->operands.symmetric;
-    const int code = count ? sl_select(&source, inner, count, &options, selection)
-                           : select_stand_in(b, selection);
+    int code = count ? sl_select(&source, inner, count, &options, selection)
+                     : select_stand_in(b, selection);
     if (!code && own_degrees) {
         sl_selection_join_hops(selection, hops);
         selection->source.selection.row_entries = NULL;
         selection->source.selection.row_weight = NULL;
     }
+    if (!code && own_degrees && source.reads_edges == SL_READS_RELATIONS)
+        code = sl_relations_own(&selection->source);
     if (!code && sl_batches_read_aggregated(b->config, &b->options)) {
         selection->source.selection.aggregated_from = b->source;
         selection->source.selection.aggregated_row = selection->row;

@@ -12,7 +12,8 @@
 #include "data/labels.h"
 #include "data/split_rule.h"
 
-/* A CSR matrix; row r has entries indptr[r] … indptr[r+1]-1, columns ascending, no duplicates. */
+/* A CSR matrix; row r has entries indptr[r] … indptr[r+1]-1, columns ascending, each
+ * once, or once for each relation of edges (data/relations.h). */
 struct sl_csr {
     int64_t rows, cols;
     const int64_t *indptr;  // (rows + 1)

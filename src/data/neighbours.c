@@ -177,7 +177,8 @@ int sl_neighbours_draw(const struct sl_source *source, int64_t v,
     n->tickets = 0;
     for (int64_t k = 0; k < n->count; k++) {
         const int32_t u = n->vertex[k];
-        if (u == v || sl_vertex_set_has(draw->inner, sl_source_place(source, u)))
+        const bool again = k > 0 && u == n->vertex[k - 1]; /* by another relation */
+        if (again || u == v || sl_vertex_set_has(draw->inner, sl_source_place(source, u)))
             continue;
         const int64_t original = sl_source_number(source, u);
         insert(n, draw->fanout,

@@ -218,38 +218,28 @@ int sl_relations_reverse(struct sl_dataset *data)
 
 /* ---- Numbers of tiles ---- */
 
-/* Set extent to the entries of row v of the files. */
-static void find_row(const struct sl_source *source, int64_t v, int64_t extent[2])
-{
-    const struct sl_npy *const indptr = &source->relations.indptr;
-    extent[0] = sl_npy_integer(indptr, v);
-    extent[1] = sl_npy_integer(indptr, v + 1);
-}
-
 int sl_relations_count(struct sl_source *source)
 {
     enum { LONG = 256 };
     struct sl_source_relations *const r = &source->relations;
-    int64_t extent[2], rows;
+    const int64_t rows = source->adjacency.indptr.count - 1;
+    int64_t extent[2], count = 0, at = 0;
     if (r->indptr.data)
         return SL_OK;
-    r->indptr = source->adjacency.indptr;
     r->long_row = r->count > LONG ? r->count : LONG;
-    rows = r->indptr.count - 1;
     for (int64_t v = 0; v < rows; v++) {
-        find_row(source, v, extent);
-        r->long_rows += extent[1] - extent[0] > r->long_row;
+        const int rc = sl_part_find_row(&source->adjacency, v, extent);
+        if (rc)
+            return rc;
+        count += extent[1] - extent[0] > r->long_row;
     }
-    int64_t *row = sl_block_array(&source->blocks, r->long_rows, sizeof *row), at = 0;
-    int32_t *counts =
-        sl_block_array(&source->blocks, r->long_rows, (size_t)r->count * sizeof *counts);
+    int64_t *row = sl_block_array(&source->blocks, count, sizeof *row);
+    int32_t *counts = sl_block_array(&source->blocks, count, (size_t)r->count * sizeof *counts);
     if (!row || !counts)
         return SL_ERR_SYSTEM;
-    memset(counts, 0, (size_t)(r->long_rows * r->count) * sizeof *counts);
-    r->row = row;
-    r->counts = counts;
+    memset(counts, 0, (size_t)(count * r->count) * sizeof *counts);
     for (int64_t v = 0; v < rows; v++) {
-        find_row(source, v, extent);
+        (void)sl_part_find_row(&source->adjacency, v, extent); /* checked above */
         if (extent[1] - extent[0] <= r->long_row)
             continue;
         row[at] = v;
@@ -257,17 +247,38 @@ int sl_relations_count(struct sl_source *source)
             counts[at * r->count + relation_of(&source->edge_features, e)]++;
         at++;
     }
+    r->indptr = source->adjacency.indptr;
+    r->long_rows = count;
+    r->row = row;
+    r->counts = counts;
     return SL_OK;
 }
 
-/* Return the row of the files that has the entry. */
-static int64_t row_of(const struct sl_source *source, int64_t entry)
+int sl_relations_own(struct sl_source *selection)
 {
-    const struct sl_npy *const indptr = &source->relations.indptr;
-    int64_t low = 0, high = indptr->count - 1; /* indptr[low] <= entry < indptr[high] */
+    struct sl_stored_csr *const a = &selection->adjacency;
+    const int64_t entries = a->indices.count;
+    float *own = sl_block_array(&selection->blocks, entries, sizeof *own);
+    if (!own)
+        return SL_ERR_SYSTEM;
+    for (int64_t e = 0; e < entries; e++)
+        own[e] = (float)relation_of(&selection->edge_features, sl_part_edge(a, e));
+    selection->edge_features =
+        sl_npy_view(selection->edge_features.name, SL_NPY_FLOAT32, 2, entries, 1, own);
+    a->edges = (struct sl_npy){0};
+    selection->relations = (struct sl_source_relations){.count = selection->relations.count};
+    return sl_relations_count(selection);
+}
+
+/* Return the place of the last of `count` ascending numbers that is at most `most`: of `row`, or,
+ * where it is NULL, of `indptr`. */
+static int64_t find_last(const struct sl_npy *indptr, const int64_t *row, int64_t count,
+                         int64_t most)
+{
+    int64_t low = 0, high = count;
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
-        if (sl_npy_integer(indptr, middle) <= entry)
+        if ((row ? row[middle] : sl_npy_integer(indptr, middle)) <= most)
             low = middle;
         else
             high = middle;
@@ -275,32 +286,49 @@ static int64_t row_of(const struct sl_source *source, int64_t entry)
     return low;
 }
 
-/* Return the place of row v among the long rows. */
-static int64_t place_of(const struct sl_source_relations *r, int64_t v)
-{
-    int64_t low = 0, high = r->long_rows;
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (r->row[middle] <= v)
-            low = middle;
-        else
-            high = middle;
+/* Define a function that returns how many of `count` items equal `item`. */
+#define COUNT_OF(type)                                                       \
+    static int64_t count_##type(const void *items, int64_t count, type item) \
+    {                                                                        \
+        const type *const at = items;                                        \
+        int64_t equal = 0;                                                   \
+        for (int64_t e = 0; e < count; e++)                                  \
+            equal += at[e] == item;                                          \
+        return equal;                                                        \
     }
-    return low;
+COUNT_OF(uint8_t)
+COUNT_OF(int32_t)
+COUNT_OF(float)
+
+/* Return how many of the entries first … end - 1 have the relation. */
+static int64_t count_relation(const struct sl_npy *stored, int64_t first, int64_t end,
+                              int64_t relation)
+{
+    const bool alone = stored->shape[1] == 1;
+    const void *const whole = alone ? sl_npy_find(stored, SL_NPY_INT32, first) : NULL,
+                      *const real = alone ? sl_npy_find(stored, SL_NPY_FLOAT32, first) : NULL;
+    int64_t count = 0;
+    if (alone && stored->kind == 'u' && stored->item_bytes == 1)
+        return count_uint8_t(stored->data + first, end - first, (uint8_t)relation);
+    if (whole)
+        return count_int32_t(whole, end - first, (int32_t)relation);
+    if (real)
+        return count_float(real, end - first, (float)relation);
+    for (int64_t e = first; e < end; e++)
+        count += relation_of(stored, e) == relation;
+    return count;
 }
 
 void sl_relations_read(const struct sl_source *source, uint32_t number, float *features)
 {
     const struct sl_source_relations *const r = &source->relations;
     const int64_t relation = relation_of(&source->edge_features, number),
-                  v = row_of(source, number);
-    int64_t extent[2], count = 0;
-    find_row(source, v, extent);
-    if (extent[1] - extent[0] > r->long_row)
-        count = r->counts[place_of(r, v) * r->count + relation];
-    else
-        for (int64_t e = extent[0]; e < extent[1]; e++)
-            count += relation_of(&source->edge_features, e) == relation;
+                  v = find_last(&r->indptr, NULL, r->indptr.count - 1, number),
+                  first = sl_npy_integer(&r->indptr, v), end = sl_npy_integer(&r->indptr, v + 1);
+    const int64_t count =
+        end - first > r->long_row
+            ? r->counts[find_last(NULL, r->row, r->long_rows, v) * r->count + relation]
+            : count_relation(&source->edge_features, first, end, relation);
     features[SL_RELATION] = (float)relation;
     features[SL_RELATION_FACTOR] = 1.0f / (float)count;
 }

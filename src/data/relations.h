@@ -25,9 +25,13 @@ int sl_relations_sort(const struct sl_csr *csr, const struct sl_npy *stored, int
  * SL_ERR_SYSTEM. */
 int sl_relations_reverse(struct sl_dataset *data);
 
-/* Count the relations in long rows, so that sl_relations_read is fast. The source reads relations.
- * SL_ERR_SYSTEM. */
+/* Count the relations in long rows, so that sl_relations_read is fast, once. The source reads
+ * relations. SL_ERR_DATA: row pointers are not within the file; SL_ERR_SYSTEM. */
 int sl_relations_count(struct sl_source *source);
+
+/* Let the numbers of a selection's entries count the entries of its own rows, in place of those of
+ * the whole graph. The selection reads relations. SL_ERR_SYSTEM. */
+int sl_relations_own(struct sl_source *selection);
 
 /* Write the two numbers of an entry (codelets/relations.h): its relation r, and 1 / the number of
  * entries of relation r in its row of the files. */

@@ -133,16 +133,18 @@ struct pairs {
 struct mirror {
     const struct pairs *pairs;
     const struct sl_npy *edges;  /* edge features that count, too; NULL: none */
+    int64_t count;               /* how many of them */
     _Atomic uint64_t difference; /* wraps around: any order of adding gives an equal sum */
 };
 
-/* Return the difference of the fingerprints that edge features give an entry and its mirror image.
- */
-static uint64_t edge_difference(const struct sl_npy *edges, int64_t row, int32_t r, int32_t c)
+/* Return the difference of the fingerprints that the first `count` edge features give an entry and
+ * its mirror image. */
+static uint64_t edge_difference(const struct sl_npy *edges, int64_t count, int64_t row, int32_t r,
+                                int32_t c)
 {
     const int64_t width = edges->shape[1];
     uint64_t forth = 0, back = 0;
-    for (int64_t f = 0; f < width; f++) {
+    for (int64_t f = 0; f < count; f++) {
         const float value = (float)sl_npy_get(edges, row * width + f);
         forth = sl_fingerprint_mix(forth) ^ sl_fingerprint(r, c, value);
         back = sl_fingerprint_mix(back) ^ sl_fingerprint(c, r, value);
@@ -164,15 +166,16 @@ static void add_asymmetry(void *context, int64_t begin, int64_t end)
             if (u >= pairs->range[0][0] && u < pairs->range[0][1] && v >= pairs->range[1][0] &&
                 v < pairs->range[1][1])
                 difference += mirror->edges
-                                  ? edge_difference(mirror->edges, a->edges[e], r, c)
+                                  ? edge_difference(mirror->edges, mirror->count, a->edges[e], r, c)
                                   : sl_fingerprint(r, c, value) - sl_fingerprint(c, r, value);
         }
     atomic_fetch_add(&mirror->difference, difference);
 }
 
-static uint64_t find_asymmetry_of(const struct pairs *pairs, const struct sl_npy *edges)
+static uint64_t find_asymmetry_of(const struct pairs *pairs, const struct sl_npy *edges,
+                                  int64_t count)
 {
-    struct mirror mirror = {.pairs = pairs, .edges = edges};
+    struct mirror mirror = {.pairs = pairs, .edges = edges, .count = count};
     sl_parallel_for_ranges(sl_parallel_threads(0), pairs->part->data.adjacency.rows, add_asymmetry,
                            &mirror);
     return atomic_load(&mirror.difference);
@@ -182,7 +185,7 @@ static uint64_t find_asymmetry_of(const struct pairs *pairs, const struct sl_npy
  * images. */
 static uint64_t find_asymmetry(const void *context)
 {
-    return find_asymmetry_of(context, NULL);
+    return find_asymmetry_of(context, NULL, 0);
 }
 
 /* Return whether some rank has the entry. Collective. */
@@ -240,7 +243,8 @@ int sl_part_settle_adjacency(struct sl_runtime *rt, const struct sl_source *sour
     part->data.symmetric =
         symmetric && source->reads_edges != SL_READS_RELATIONS &&
         (!source->reads_edges ||
-         sl_fingerprint_agree(rt, find_asymmetry_of(&all, &source->edge_features)));
+         sl_fingerprint_agree(
+             rt, find_asymmetry_of(&all, &source->edge_features, sl_source_edge_numbers(source))));
     return SL_OK;
 }
 

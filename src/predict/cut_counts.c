@@ -23,7 +23,7 @@ static int allocate(struct sl_cut_counts *c, const struct sl_source *source, int
         .hops = {hops, calloc(count, sizeof *c->hops.rows)},
         .bounds = calloc((size_t)ranks + 1, sizeof *c->bounds),
         .entries = calloc(count * (size_t)hops, sizeof *c->entries),
-        .symmetric = source->undirected,
+        .symmetric = source->undirected && source->reads_edges != SL_READS_RELATIONS,
         .numbers = source->reads_edges ? sl_source_edge_numbers(source)
                                        : source->adjacency.values.data != NULL,
     };

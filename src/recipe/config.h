@@ -117,7 +117,7 @@ enum sl_sum_order { SL_SUM_ORDERS(SL_CHOICE_CONSTANT) };
     ENTRY(SL_ROUNDS_FIXED, "fixed")
 enum sl_rounds_kind { SL_ROUNDS_KINDS(SL_CHOICE_CONSTANT) };
 
-enum { SL_MOST_PARTS = 255 };
+enum { SL_MOST_PARTS = 255, SL_MOST_BASES = 4096 };
 
 /* --order double: rows and columns in two orders of their own (MG-GCN). */
 extern const struct sl_order sl_order_double;
@@ -134,7 +134,7 @@ struct sl_config_network {
     enum sl_hidden_activation activation;
     enum sl_jump jump;
     enum sl_classifier classifier;
-    int64_t layers, hidden, hops, heads, out_heads;
+    int64_t layers, hidden, hops, heads, out_heads, bases;
     double teleport;
     bool bias;
     enum sl_norm norm;

@@ -224,6 +224,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .slope = 0.2f,
         .edge_features = config->edge_features,
         .relations = config->relations,
+        .bases = sl_config_has(config, "bases") ? config->network.bases : 0,
     };
 }
 

@@ -20,7 +20,7 @@ static int settle_relations(struct sl_config *config, struct sl_source *source)
     if (config->relations == 0)
         return sl_error(SL_ERR_USAGE,
                         "--model %s: the edges of %s have no relations (expected edge_types.npy, "
-                        "docs/DATASETS.md, or --model sage)",
+                        "docs/DATASETS.md)",
                         config->network.model->name, source->path);
     if (weighs(&source->adjacency.values))
         return sl_error(SL_ERR_USAGE,
@@ -67,6 +67,9 @@ int sl_edges_follow(struct sl_config *config, struct sl_source *source, int64_t 
 {
     if (features == 0)
         config->network.edges = SL_EDGES_NONE;
+    if (relations < 0 || relations > SL_RELATIONS)
+        return sl_error(SL_ERR_DATA, "%s: %" PRId64 " relations (expected 0 to %d)", model,
+                        relations, SL_RELATIONS);
     if (source->relations.count > 0 && source->relations.count < relations)
         source->relations.count = relations;
     const int code = sl_edges_settle(config, source);

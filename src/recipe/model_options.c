@@ -16,6 +16,7 @@ static const struct {
 } of_models[] = {
     {"aggregator", {&sl_model_sage}},
     {"hops", {&sl_model_sgc, &sl_model_appnp}},
+    {"bases", {&sl_model_rgcn}},
     {"teleport", {&sl_model_appnp}},
     {"block-norm", {&sl_model_resgcn}},
     {"edge-features", {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer, &sl_model_gine}},

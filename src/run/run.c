@@ -233,8 +233,9 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
                                                      sl_config_standardizes(&run->config),
                                                      run->config.files.resume));
     if (!code && run->config.files.resume)
-        code = sl_edges_follow(&run->config, &run->source, sl_meaning_edges(trained_on(run)),
-                               sl_meaning_relations(trained_on(run)), run->config.files.resume);
+        code = sl_runtime_agree(
+            rt, sl_edges_follow(&run->config, &run->source, sl_meaning_edges(trained_on(run)),
+                                sl_meaning_relations(trained_on(run)), run->config.files.resume));
     if (!code && run->config.training.loss)
         code = sl_objective_take_labels(rt, &run->config, trained_on(run), &run->source);
     if (!code)

@@ -273,15 +273,14 @@ static int check(const struct sl_csv *csv, const struct sl_edge_layout *l,
 }
 
 /* Return what is wrong with column c as a feature of edges; NULL: nothing. */
-static const char *objection(const struct sl_edge_layout *l, int64_t c)
+static const char *objection(const struct sl_edge_layout *l, int64_t c, int64_t most)
 {
     if (c == l->source || c == l->target)
         return "is an end of edges, expected numbers";
     for (int64_t f = 0; f < l->features; f++)
         if (l->feature[f] == c)
             return "is named twice, expected once";
-    return l->features > SL_EDGE_FEATURES || c > INT16_MAX ? "is one too many, expected 256 at most"
-                                                           : NULL;
+    return l->features == most || c > INT16_MAX ? "is one too many, expected 256 at most" : NULL;
 }
 
 /* Return the column of that name in the header; -1: there is none. */
@@ -296,7 +295,7 @@ static int64_t named_column(const struct sl_edge_layout *l, const char *name, si
 /* Take the columns that become features of edges, or their relation, by their names in the header.
  */
 static int take_features(const struct sl_csv *csv, const char *names, const char *option,
-                         struct sl_edge_layout *l)
+                         int64_t most, struct sl_edge_layout *l)
 {
     const int64_t columns = l->first.count + l->shift;
     if (names && l->header && l->columns != columns)
@@ -307,7 +306,8 @@ static int take_features(const struct sl_csv *csv, const char *names, const char
     for (const char *at = names, *next; at; at = next) {
         const size_t length = strcspn(at, ",");
         const int64_t c = named_column(l, at, length);
-        const char *wrong = c < 0 ? "is not there, expected a header with it" : objection(l, c);
+        const char *wrong =
+            c < 0 ? "is not there, expected a header with it" : objection(l, c, most);
         next = at[length] ? at + length + 1 : NULL;
         if (wrong)
             return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": column '%.*s' %s (--%s)",
@@ -358,10 +358,10 @@ static int decide(struct sl_csv *csv, const struct sl_read_options *options,
         rc = check(csv, l, options->weights);
     }
     if (!rc)
-        rc = take_features(csv, options->edge_features, "edge-features", l);
+        rc = take_features(csv, options->edge_features, "edge-features", SL_EDGE_FEATURES, l);
     const int64_t features = l->features;
     if (!rc)
-        rc = take_features(csv, options->edge_types, "edge-types", l);
+        rc = take_features(csv, options->edge_types, "edge-types", SL_EDGE_FEATURES + 1, l);
     if (!rc && l->features > features + 1)
         rc = sl_error(SL_ERR_DATA, "%s: --edge-types %s: expected one column", csv->text.path,
                       options->edge_types);

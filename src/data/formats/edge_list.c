@@ -185,7 +185,7 @@ static int parse_features(const struct sl_csv *csv, struct reading *r)
 {
     const struct sl_edge_layout *l = &r->layout;
     float *to = r->edges.features + (r->edges.count - 1) * r->edges.columns;
-    for (int64_t f = 0; f < l->features; f++)
+    for (int64_t f = 0; f < l->features - l->related; f++)
         if (!sl_text_to_float(csv->field[l->feature[f]], &to[f]))
             return sl_error(
                 SL_ERR_DATA, "%s: line %" PRId64 ": feature '%.40s' is no finite number%s",
@@ -199,12 +199,14 @@ static int parse_features(const struct sl_csv *csv, struct reading *r)
 static int parse_relation(const struct sl_csv *csv, struct reading *r)
 {
     const char *const field = csv->field[r->layout.feature[r->edges.columns - 1]];
-    const float number = r->edges.features[r->edges.count * r->edges.columns - 1];
-    if (!(number >= 0.0f && number < (float)SL_RELATIONS && number == floorf(number)))
+    float number = -1.0f;
+    if (!sl_text_to_float(field, &number) ||
+        !(number >= 0.0f && number < (float)SL_RELATIONS && number == floorf(number)))
         return sl_error(SL_ERR_DATA,
                         "%s: line %" PRId64 ": relation '%.40s', expected a whole number from 0 to "
                         "%d (--edge-types)",
                         csv->text.path, csv->line, field, SL_RELATIONS - 1);
+    r->edges.features[r->edges.count * r->edges.columns - 1] = number;
     if ((int64_t)number >= r->edges.relations)
         r->edges.relations = (int64_t)number + 1;
     return SL_OK;
