@@ -58,9 +58,9 @@ static void meet_back(struct sl_state *s, const struct sl_meeting *m)
     s->started = !pass->first;
 }
 
-#define STEPS                                                                \
-    .alone = true, .moved = 1, .outputs = 1, .open = sl_reducer_hold_output, \
-    .submit = sl_reducer_nothing, .complete = sl_reducer_zero_unmet,         \
+#define STEPS                                                                               \
+    .alone = true, .whole = true, .moved = 1, .outputs = 1, .open = sl_reducer_hold_output, \
+    .submit = sl_reducer_nothing, .complete = sl_reducer_zero_unmet,                        \
     .merge = sl_reducer_add_output, .close = sl_reducer_nothing
 
 static const struct sl_reducer back = {

@@ -102,6 +102,7 @@ struct sl_reducer {
     bool linear;   /* weights may be multiplied before: A ∘ (H·W) = (A ∘ H)·W */
     bool numbered; /* a meeting says which rows of the graph meet */
     bool alone;  /* a meeting has one tile of each moved matrix: sparse tiles of a row stay apart */
+    bool whole;  /* a meeting multiplies whole rows: the columns of the grid cut none */
     bool narrow; /* states of out[0] have the type of moved[0]; else float32, as all other states */
     int moved, row_operands, outputs; /* numbers of matrices; each rank that combines a row has the
                                          row's operands before tiles meet */

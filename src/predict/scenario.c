@@ -223,6 +223,8 @@ static int64_t narrowest(const struct sl_scenario *scenario)
         return 1;
     if (assembly->reducer->again && assembly->model.out_heads > 0)
         return 1; /* the last layer's mean of heads is not cut */
+    if (assembly->reducer->whole)
+        return 1;
     return assembly->model.inner && hidden < least ? hidden : least;
 }
 

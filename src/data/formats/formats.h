@@ -39,7 +39,8 @@ int sl_edge_list_write(const struct sl_dataset *data, const char *path);
     ENTRY(npz)            \
     ENTRY(matlab)         \
     ENTRY(matrix_market)  \
-    ENTRY(metis_graph) ENTRY(edge_list) ENTRY(ogb) ENTRY(ogb_binary) ENTRY(graphsaint) ENTRY(tables)
+    ENTRY(metis_graph)    \
+    ENTRY(edge_list) ENTRY(ogb) ENTRY(ogb_typed) ENTRY(ogb_binary) ENTRY(graphsaint) ENTRY(tables)
 
 #define SL_FORMAT_DECLARED(id) extern const struct sl_format sl_format_##id;
 SL_FORMATS(SL_FORMAT_DECLARED)

@@ -21,21 +21,13 @@
 #include "data/formats/number_rows.h"
 #include "data/formats/ogb.h"
 
-struct folder {
-    const char *path;
-    const struct sl_read_options *options;
-    struct sl_dataset *out;
-    int64_t edges; /* edges that the folder announces */
-};
-
-/* Return the path FOLDER/NAME or FOLDER/NAME.gz; NULL: out of memory. */
-static const char *find_file(const struct folder *folder, const char *name)
+const char *sl_ogb_file(const struct sl_ogb_folder *folder, const char *name)
 {
     const char *stem = sl_block_print(&folder->out->blocks, "%s/%s", folder->path, name);
     return stem ? sl_text_find(stem, &folder->out->blocks) : NULL;
 }
 
-static bool has_file(const char *path, const char *name)
+bool sl_ogb_has(const char *path, const char *name)
 {
     struct sl_block *scratch = NULL;
     const char *stem = sl_block_print(&scratch, "%s/%s", path, name);
@@ -44,11 +36,10 @@ static bool has_file(const char *path, const char *name)
     return found;
 }
 
-/* Read a file with one number: a folder has one graph. */
-static int read_count(const struct folder *folder, const char *name, int64_t least, int64_t most,
-                      int64_t *count)
+int sl_ogb_read_count(const struct sl_ogb_folder *folder, const char *name, int64_t least,
+                      int64_t most, int64_t *count)
 {
-    const char *path = find_file(folder, name);
+    const char *path = sl_ogb_file(folder, name);
     struct sl_text text;
     char *line;
     int rc = path ? sl_text_open(&text, path) : (int)SL_ERR_SYSTEM;
@@ -71,17 +62,19 @@ static int read_count(const struct folder *folder, const char *name, int64_t lea
     return rc ? rc : got < 0 ? got : SL_OK;
 }
 
-static int read_sizes(struct folder *folder)
+static int read_sizes(struct sl_ogb_folder *folder)
 {
     struct sl_dataset *out = folder->out;
-    const int rc = read_count(folder, "raw/num-node-list.csv", 1, INT32_MAX, &out->vertices);
-    return rc ? rc : read_count(folder, "raw/num-edge-list.csv", 0, INT64_MAX / 64, &folder->edges);
+    const int rc = sl_ogb_read_count(folder, "raw/num-node-list.csv", 1, INT32_MAX, &out->vertices);
+    return rc ? rc
+              : sl_ogb_read_count(folder, "raw/num-edge-list.csv", 0, INT64_MAX / 64,
+                                  &folder->edges);
 }
 
 /* ---- Edges ---- */
 
-static int read_edge(const struct sl_text *text, const char *line, int64_t vertices, int64_t *u,
-                     int64_t *v)
+static int read_edge(const struct sl_text *text, const char *line, const struct sl_ogb_ends *ends,
+                     int64_t *u, int64_t *v)
 {
     const char *at = line;
     bool ok = sl_text_read_int64(&at, u);
@@ -93,25 +86,26 @@ static int read_edge(const struct sl_text *text, const char *line, int64_t verti
         return sl_error(SL_ERR_DATA,
                         "%s: line %" PRId64 ": '%.40s' is no edge, expected \"source,target\"",
                         text->path, text->line_number, line);
-    if (*u < 0 || *u >= vertices || *v < 0 || *v >= vertices)
+    if (*u < 0 || *u >= ends->sources || *v < 0 || *v >= ends->targets)
         return sl_error(SL_ERR_DATA,
                         "%s: line %" PRId64 ": edge %" PRId64 " -> %" PRId64
                         ", expected vertices 0 to %" PRId64,
-                        text->path, text->line_number, *u, *v, vertices - 1);
+                        text->path, text->line_number, *u, *v,
+                        (*u < 0 || *u >= ends->sources ? ends->sources : ends->targets) - 1);
+    *u += ends->source;
+    *v += ends->target;
     return SL_OK;
 }
 
-/* Count every edge, or put it; set *upward to the number of edges to a vertex of a higher number.
- */
-static int pass_edges(struct sl_text *text, struct sl_edge_rows *rows, bool put, int64_t *edges,
-                      int64_t *upward)
+int sl_ogb_pass_edges(struct sl_text *text, const struct sl_ogb_ends *ends,
+                      struct sl_edge_rows *rows, bool put, int64_t *edges, int64_t *upward)
 {
     char *line;
     int64_t u = 0, v = 0;
     int got;
     *edges = *upward = 0;
     while ((got = sl_text_next_data(text, "", &line)) > 0) {
-        const int rc = read_edge(text, line, rows->vertices, &u, &v);
+        const int rc = read_edge(text, line, ends, &u, &v);
         if (rc)
             return rc;
         ++*edges;
@@ -148,10 +142,12 @@ void sl_ogb_note_one_way(const char *path, const struct sl_edge_rows *rows, int6
                 path);
 }
 
-static int count_edges(const struct folder *folder, struct sl_text *text, struct sl_edge_rows *rows)
+static int count_edges(const struct sl_ogb_folder *folder, struct sl_text *text,
+                       struct sl_edge_rows *rows)
 {
     int64_t edges, upward;
-    const int rc = pass_edges(text, rows, false, &edges, &upward);
+    const struct sl_ogb_ends all = {0, 0, rows->vertices, rows->vertices};
+    const int rc = sl_ogb_pass_edges(text, &all, rows, false, &edges, &upward);
     if (rc)
         return rc;
     if (edges != folder->edges)
@@ -163,11 +159,11 @@ static int count_edges(const struct folder *folder, struct sl_text *text, struct
 }
 
 /* Read the features of the edges, a line for each; without such a file, an edge has none. */
-static int read_edge_features(const struct folder *folder, struct sl_number_rows *features)
+static int read_edge_features(const struct sl_ogb_folder *folder, struct sl_number_rows *features)
 {
-    if (!has_file(folder->path, "raw/edge-feat.csv"))
+    if (!sl_ogb_has(folder->path, "raw/edge-feat.csv"))
         return SL_OK;
-    const char *path = find_file(folder, "raw/edge-feat.csv");
+    const char *path = sl_ogb_file(folder, "raw/edge-feat.csv");
     const int rc =
         path ? sl_number_rows_read(path, folder->edges, false, &folder->out->blocks, features)
              : (int)SL_ERR_SYSTEM;
@@ -177,7 +173,7 @@ static int read_edge_features(const struct folder *folder, struct sl_number_rows
     return rc;
 }
 
-static int read_edges(const struct folder *folder)
+static int read_edges(const struct sl_ogb_folder *folder)
 {
     struct sl_dataset *out = folder->out;
     struct sl_text text;
@@ -187,7 +183,7 @@ static int read_edges(const struct folder *folder)
     };
     int64_t edges, upward;
     struct sl_number_rows features = {.columns = 0};
-    const char *path = find_file(folder, "raw/edge.csv");
+    const char *path = sl_ogb_file(folder, "raw/edge.csv");
     int rc = path ? read_edge_features(folder, &features) : (int)SL_ERR_SYSTEM;
     if (!rc)
         rc = sl_text_open(&text, path);
@@ -207,7 +203,8 @@ static int read_edges(const struct folder *folder)
     if (!rc)
         rc = sl_text_rewind(&text);
     if (!rc)
-        rc = pass_edges(&text, &rows, true, &edges, &upward);
+        rc = sl_ogb_pass_edges(&text, &(struct sl_ogb_ends){0, 0, rows.vertices, rows.vertices},
+                               &rows, true, &edges, &upward);
     if (!rc)
         rc = sl_edge_rows_close(&rows, features.columns, features.item, out);
     sl_text_close(&text);
@@ -216,13 +213,13 @@ static int read_edges(const struct folder *folder)
 
 /* ---- Vertices ---- */
 
-static int read_features(const struct folder *folder)
+static int read_features(const struct sl_ogb_folder *folder)
 {
     struct sl_dataset *out = folder->out;
     struct sl_number_rows features;
-    if (!has_file(folder->path, "raw/node-feat.csv"))
+    if (!sl_ogb_has(folder->path, "raw/node-feat.csv"))
         return SL_OK;
-    const char *path = find_file(folder, "raw/node-feat.csv");
+    const char *path = sl_ogb_file(folder, "raw/node-feat.csv");
     const int rc = path ? sl_number_rows_read(path, out->vertices, false, &out->blocks, &features)
                         : (int)SL_ERR_SYSTEM;
     if (rc)
@@ -233,13 +230,13 @@ static int read_features(const struct folder *folder)
     return SL_OK;
 }
 
-static int read_labels(const struct folder *folder)
+static int read_labels(const struct sl_ogb_folder *folder)
 {
     struct sl_dataset *out = folder->out;
     struct sl_number_rows labels;
-    if (!has_file(folder->path, "raw/node-label.csv"))
+    if (!sl_ogb_has(folder->path, "raw/node-label.csv"))
         return SL_OK;
-    const char *path = find_file(folder, "raw/node-label.csv");
+    const char *path = sl_ogb_file(folder, "raw/node-label.csv");
     const int rc = path ? sl_number_rows_read(path, out->vertices, true, &out->blocks, &labels)
                         : (int)SL_ERR_SYSTEM;
     if (rc)
@@ -261,7 +258,7 @@ int sl_ogb_check_size(const char *path, const struct sl_dataset *out, int64_t ed
                     path, out->vertices, edges, MOST_PER_EDGE);
 }
 
-static int check_size(const struct folder *folder)
+static int check_size(const struct sl_ogb_folder *folder)
 {
     const char *path =
         sl_block_print(&folder->out->blocks, "%s/raw/num-node-list.csv", folder->path);
@@ -275,8 +272,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct dirent *)a)->d_name, ((const struct dirent *)b)->d_name);
 }
 
-/* Return the first folder in split/ by its name, or NULL. */
-static const char *find_scheme(const struct folder *folder)
+const char *sl_ogb_scheme(const struct sl_ogb_folder *folder)
 {
     const char *path = sl_block_print(&folder->out->blocks, "%s/split", folder->path);
     DIR *dir = path ? opendir(path) : NULL;
@@ -296,15 +292,15 @@ static const char *find_scheme(const struct folder *folder)
 
 int sl_ogb_read_splits(const char *path, struct sl_dataset *out)
 {
-    const struct folder folder = {.path = path, .out = out};
+    const struct sl_ogb_folder folder = {.path = path, .out = out};
     struct sl_index_set *const sets[] = {&out->train, &out->val, &out->test};
     static const char *const names[] = {"train", "valid", "test"};
     struct sl_split_lists lists = {.vertices = out->vertices};
-    const char *scheme = find_scheme(&folder);
+    const char *scheme = sl_ogb_scheme(&folder);
     int rc = sl_split_lists_open(&lists, &out->blocks);
     for (int k = 0; scheme && k < 3 && !rc; k++) {
         const char *name = sl_block_print(&out->blocks, "split/%s/%s.csv", scheme, names[k]);
-        const char *file = name ? find_file(&folder, name) : NULL;
+        const char *file = name ? sl_ogb_file(&folder, name) : NULL;
         rc = file ? sl_split_lists_read(&lists, file, false, &out->blocks, sets[k])
                   : (int)SL_ERR_SYSTEM;
     }
@@ -314,7 +310,7 @@ int sl_ogb_read_splits(const char *path, struct sl_dataset *out)
 static int read_folder(const char *path, const struct sl_read_options *options,
                        struct sl_dataset *out)
 {
-    struct folder folder = {.path = path, .options = options, .out = out};
+    struct sl_ogb_folder folder = {.path = path, .options = options, .out = out};
     int rc = read_sizes(&folder);
     if (!rc)
         rc = read_labels(&folder);
@@ -329,7 +325,7 @@ static int read_folder(const char *path, const struct sl_read_options *options,
 
 static bool is_ogb(const char *path)
 {
-    return has_file(path, "raw/edge.csv") || has_file(path, "raw/num-node-list.csv");
+    return sl_ogb_has(path, "raw/edge.csv") || sl_ogb_has(path, "raw/num-node-list.csv");
 }
 
 const struct sl_format sl_format_ogb = {

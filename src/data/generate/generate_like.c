@@ -22,10 +22,11 @@
  * splits, and the largest degree and homophily as reported. Chosen: `shape`, for which the law of
  * degrees reaches about the largest degree by itself; `community`; `skew`, by which the largest
  * class has about its published share. Also chosen: `signal`, with which features alone say little
- * and neighbours much. Proteins (CAGNET: Tripathy, Yelick, Buluc, SC'20) has no features, labels or
- * reported largest degree to imitate. It gets the usual 60/20/20 split. Nearly all its edges stay
- * within communities, like the protein families that make its partitions so good (DistGNN, table
- * 4). */
+ * and neighbours much. MAG's four relations, with their reverses, are those of random edges: its
+ * vertices are of one type here. Proteins (CAGNET: Tripathy, Yelick, Buluc, SC'20) has no features,
+ * labels or reported largest degree to imitate. It gets the usual 60/20/20 split. Nearly all its
+ * edges stay within communities, like the protein families that make its partitions so good
+ * (DistGNN, table 4). */
 static const struct row {
     const char *name;
     int64_t vertices, entries, features, classes;
@@ -35,6 +36,7 @@ static const struct row {
     double community;         /* vertices of a community; at most a class */
     double skew;              /* class c has a share proportional to (c + 1)^-skew */
     double signal;            /* length of a class centre; noise is 1 in each column */
+    int64_t relations;        /* of edges, and as many of their reverses; 0: edges have none */
 } rows[] = {
     {"reddit", 232965, 114615892, 602, 41, 153431, 23831, 55703, .max_degree = 21657, .shape = 5.0,
      .inside = 0.75, .community = 6000, .skew = 0.8, .signal = 1.0},
@@ -46,12 +48,14 @@ static const struct row {
      .inside = 0.65, .community = 500, .skew = 0.9, .signal = 1.4},
     {"papers", 111059956, 1615685872, 128, 172, 1207179, 125265, 214338, .max_degree = 251471,
      .shape = 1.9, .inside = 0.55, .community = 1000, .skew = 0.6, .signal = 1.4},
+    {"mag", 1939743, 42222014, 128, 349, 629571, 64879, 41939, .max_degree = 50000, .shape = 2.0,
+     .inside = 0.4, .community = 500, .skew = 0.6, .signal = 1.4, .relations = 4},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
 /* Sub-streams of SL_RNG_GENERATE, so that no choice depends on another. */
-enum stream { CLASSES = 16, RANKS, SPLITS, INSIDE, ANYWHERE, CENTRES, NOISE };
+enum stream { CLASSES = 16, RANKS, SPLITS, INSIDE, ANYWHERE, CENTRES, NOISE, RELATIONS };
 
 struct recipe {
     const struct row *row;
@@ -283,6 +287,14 @@ static int draw_graph(const struct recipe *r, struct sl_dataset *out)
     return sl_graph_draw(&graph, &out->blocks, &out->adjacency);
 }
 
+/* Relations of a graph's edges. */
+struct relations {
+    const struct sl_csr *adjacency;
+    int64_t count;
+    uint64_t key;
+    float *edge; // (entries)
+};
+
 static void draw_rows(void *context, int64_t begin, int64_t end)
 {
     const struct recipe *r = context;
@@ -310,6 +322,37 @@ static int draw_features(struct recipe *r, struct sl_dataset *out)
     return SL_OK;
 }
 
+/* An edge to a vertex of a higher number has relation k, and its reverse relations + k. */
+static void draw_relations_of_rows(void *context, int64_t begin, int64_t end)
+{
+    const struct relations *d = context;
+    const struct sl_csr *a = d->adjacency;
+    for (int64_t v = begin; v < end; v++)
+        for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++) {
+            const int64_t u = a->indices[e], low = u < v ? u : v, high = u < v ? v : u,
+                          k = sl_rng_bits(d->key, (uint32_t)low, (uint32_t)high) % d->count;
+            d->edge[e] = (float)(u < v ? k : d->count + k);
+        }
+}
+
+static int draw_relations(const struct recipe *r, struct sl_dataset *out)
+{
+    const struct sl_csr *a = &out->adjacency;
+    struct relations d = {.adjacency = a,
+                          .count = r->row->relations,
+                          .key = stream_key(r, RELATIONS),
+                          .edge = sl_block_array(&out->blocks, a->indptr[a->rows], sizeof(float))};
+    if (!d.edge)
+        return SL_ERR_SYSTEM;
+    sl_progress_phase("relations");
+    sl_parallel_for_ranges(r->threads, a->rows, draw_relations_of_rows, &d);
+    out->edge = d.edge;
+    out->edge_features = 1;
+    out->relations = 2 * d.count;
+    out->symmetric = false;
+    return SL_OK;
+}
+
 static int describe(const struct recipe *r, double scale, struct sl_dataset *out)
 {
     out->vertices = r->vertices;
@@ -331,6 +374,8 @@ int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *o
         rc = prepare(&r, out);
     if (!rc)
         rc = draw_graph(&r, out);
+    if (!rc && r.row->relations > 0)
+        rc = draw_relations(&r, out);
     if (!rc)
         rc = sl_draw_list_splits(r.split, out);
     if (!rc)
@@ -357,5 +402,6 @@ int sl_like_source(const char *name, struct sl_source *out)
     out->feature_form = SL_FEATURES_DENSE;
     out->undirected = true;
     out->adjacency.indices.count = row->entries;
+    out->relations.count = 2 * row->relations;
     return out->name && out->path ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a name");
 }

@@ -8,7 +8,7 @@
 #include "data/source.h"
 
 /* The datasets that can be imitated. */
-#define SL_LIKE_NAMES "reddit|products|proteins|arxiv|papers"
+#define SL_LIKE_NAMES "reddit|products|proteins|arxiv|papers|mag"
 
 struct sl_like_options {
     const char *name; /* one of SL_LIKE_NAMES */
