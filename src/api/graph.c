@@ -109,6 +109,17 @@ int starling_graph_set_weights(starling_graph *graph, const float *weights)
     return view(&a->values, "graph: weights", SL_NPY_FLOAT32, a->indices.count, 0, weights);
 }
 
+/* Refuse rows of entries that starling_graph_count_duplicates has merged. */
+static int refuse_merged(const struct sl_source *source, const char *name)
+{
+    return !source->adjacency.values.data || source->merged_edges == 0
+               ? 0
+               : sl_error(SL_ERR_USAGE,
+                          "%s: after starling_graph_count_duplicates, which merged entries "
+                          "(expected one of both)",
+                          name);
+}
+
 int starling_graph_set_edge_features(starling_graph *graph, int64_t columns, const float *values)
 {
     static const char name[] = "graph: edge_features";
@@ -118,6 +129,8 @@ int starling_graph_set_edge_features(starling_graph *graph, int64_t columns, con
                    ? 0
                    : sl_error(SL_ERR_USAGE, "%s: %lld columns (expected 1 to %d)", name,
                               (long long)columns, SL_EDGE_FEATURES);
+    if (!code)
+        code = refuse_merged(source, name);
     if (!code)
         code = view(&array, name, SL_NPY_FLOAT32, source->adjacency.indices.count, columns, values);
     if (!code)
@@ -138,6 +151,8 @@ int starling_graph_set_edge_types(starling_graph *graph, const int32_t *types)
     int code = source->relations.count == 0
                    ? 0
                    : sl_error(SL_ERR_USAGE, "%s: are set already (expected them once)", name);
+    if (!code)
+        code = refuse_merged(source, name);
     if (!code)
         code = view(&array, name, SL_NPY_INT32, source->adjacency.indices.count, 0, types);
     return code ? code : sl_relations_attach(source, &array, 0);

@@ -130,13 +130,13 @@ int sl_edge_features_unite(struct sl_dataset *data, const struct sl_csr *before,
 }
 
 /* Sort entries of one column by relation. */
-static int sort_relations(const struct sl_dataset *data, const struct sl_csr *csr, int32_t *edge,
-                          const float *from)
+static int sort_relations(const struct sl_dataset *data, const struct sl_csr *csr, float *values,
+                          int32_t *edge, const float *from)
 {
     const struct sl_npy stored =
         sl_npy_view("edge_features", SL_NPY_FLOAT32, 2, INT32_MAX, data->edge_features, from);
     int64_t row, again;
-    return sl_relations_sort(csr, &stored, edge, &row, &again);
+    return sl_relations_sort(csr, &stored, values, edge, &row, &again);
 }
 
 int sl_edge_features_mend(struct sl_dataset *data, struct sl_csr *csr, int32_t *edge,
@@ -149,7 +149,7 @@ int sl_edge_features_mend(struct sl_dataset *data, struct sl_csr *csr, int32_t *
     const int64_t summed = width - (data->relations > 0); /* relations stay as they are */
     int rc = sl_csr_sort_edges(csr, indices, values, edge);
     if (!rc && data->relations > 0)
-        rc = sort_relations(data, csr, edge, from);
+        rc = sort_relations(data, csr, values, edge, from);
     float *to = rc ? NULL : sl_block_array(&data->blocks, nnz, (size_t)width * sizeof *to);
     for (int64_t r = 0; to && r < csr->rows; r++) {
         const int64_t end = indptr[r + 1], first = kept;

@@ -282,7 +282,7 @@ static int sort_edges(const struct reading *r, struct sl_block **blocks, struct 
     const bool several = r->source->relations.count > 0;
     int rc = sl_csr_sort_edges(rows, columns, values, edges);
     if (!rc && several)
-        rc = sl_relations_sort(rows, &r->source->edge_features, edges, &row, &entry);
+        rc = sl_relations_sort(rows, &r->source->edge_features, values, edges, &row, &entry);
     if (rc || (several ? entry < 0 : !sl_csr_find_disorder(rows, &row, &entry)))
         return rc;
     const int64_t v = sl_source_vertex(r->source, r->first + row),

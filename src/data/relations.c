@@ -15,7 +15,10 @@
 static int check_types(const struct sl_npy *types, int64_t entries, int64_t *relations)
 {
     const int64_t known = *relations;
-    int rc = sl_npy_expect(types, 1);
+    int rc = known <= SL_RELATIONS
+                 ? sl_npy_expect(types, 1)
+                 : sl_error(SL_ERR_DATA, "%s: has %" PRId64 " relations, expected at most %d",
+                            types->name, known, SL_RELATIONS);
     if (!rc && (types->kind == 'f' || sl_npy_is_text(types)))
         rc = sl_error(SL_ERR_DATA, "%s: expected integers, the numbers of relations", types->name);
     if (!rc && types->count != entries)
@@ -80,6 +83,7 @@ static int64_t relation_of(const struct sl_npy *stored, int64_t row)
 struct edge {
     int64_t relation;
     int32_t number;
+    float value;
 };
 
 static int compare_edges(const void *a, const void *b)
@@ -91,16 +95,19 @@ static int compare_edges(const void *a, const void *b)
 
 /* Sort entries first … end - 1, which have one column. Return the first one whose relation is that
  * of the entry before; -1: there is none. */
-static int64_t sort_column(const struct sl_npy *stored, int64_t first, int64_t end, int32_t *edges,
-                           struct edge *scratch)
+static int64_t sort_column(const struct sl_npy *stored, int64_t first, int64_t end, float *values,
+                           int32_t *edges, struct edge *scratch)
 {
     const int64_t count = end - first;
     int64_t again = -1;
     for (int64_t k = 0; k < count; k++)
-        scratch[k] = (struct edge){relation_of(stored, edges[first + k]), edges[first + k]};
+        scratch[k] = (struct edge){relation_of(stored, edges[first + k]), edges[first + k],
+                                   values ? values[first + k] : 1.0f};
     qsort(scratch, (size_t)count, sizeof *scratch, compare_edges);
     for (int64_t k = 0; k < count; k++) {
         edges[first + k] = scratch[k].number;
+        if (values)
+            values[first + k] = scratch[k].value;
         if (again < 0 && k > 0 && scratch[k].relation == scratch[k - 1].relation)
             again = first + k;
     }
@@ -119,8 +126,8 @@ static int64_t most_equal(const struct sl_csr *csr)
     return most;
 }
 
-int sl_relations_sort(const struct sl_csr *csr, const struct sl_npy *stored, int32_t *edges,
-                      int64_t *row, int64_t *again)
+int sl_relations_sort(const struct sl_csr *csr, const struct sl_npy *stored, float *values,
+                      int32_t *edges, int64_t *row, int64_t *again)
 {
     struct sl_block *scratch = NULL;
     struct edge *room = sl_block_array(&scratch, most_equal(csr), sizeof *room);
@@ -129,7 +136,8 @@ int sl_relations_sort(const struct sl_csr *csr, const struct sl_npy *stored, int
         for (int64_t e = csr->indptr[r], end; e < csr->indptr[r + 1]; e = end) {
             for (end = e + 1; end < csr->indptr[r + 1] && csr->indices[end] == csr->indices[e];)
                 end++;
-            const int64_t found = end - e > 1 ? sort_column(stored, e, end, edges, room) : -1;
+            const int64_t found =
+                end - e > 1 ? sort_column(stored, e, end, values, edges, room) : -1;
             if (found >= 0 && *again < 0) {
                 *row = r;
                 *again = found;

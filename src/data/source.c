@@ -306,7 +306,7 @@ int sl_source_count_duplicates(struct sl_source *source)
     struct sl_stored_csr *a = &source->adjacency;
     struct sl_block *blocks = NULL;
     const int64_t entries = a->indices.count;
-    if (a->values.data || is_sorted(a, source->vertices))
+    if (a->values.data || source->relations.count > 0 || is_sorted(a, source->vertices))
         return SL_OK;
     float *ones = sl_block_array(&blocks, entries, sizeof *ones);
     for (int64_t e = 0; ones && e < entries; e++)
