@@ -14,9 +14,9 @@
 int sl_relations_attach(struct sl_source *source, const struct sl_npy *types, int64_t relations);
 
 /* Sort entries of equal column by relation, where each row is sorted by column. edges[e] is the row
- * of STORED (any, features) that entry e has, values[e] its weight; `values` may be NULL. Set *again to the first entry whose column and
- * relation are those of the entry before, and *row to its row; *again -1: there is none.
- * SL_ERR_SYSTEM. */
+ * of STORED (any, features) that entry e has, values[e] its weight; `values` may be NULL. Set
+ * *again to the first entry whose column and relation are those of the entry before, and *row to
+ * its row; *again -1: there is none. SL_ERR_SYSTEM. */
 int sl_relations_sort(const struct sl_csr *csr, const struct sl_npy *stored, float *values,
                       int32_t *edges, int64_t *row, int64_t *again);
 

@@ -182,7 +182,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
                         const struct sl_read_options *options, struct sl_source *out);
 
 /* Give an edge that appears k times the weight k, where the adjacency has no weights and no
- * relations: read, check and copy the adjacency then. Each rank calls it by itself. SL_ERR_DATA, SL_ERR_SYSTEM. */
+ * relations: read, check and copy the adjacency then. Each rank calls it by itself. SL_ERR_DATA,
+ * SL_ERR_SYSTEM. */
 int sl_source_count_duplicates(struct sl_source *source);
 
 /* Return the entries of sparse features. Identity features have one entry for each vertex, dense
