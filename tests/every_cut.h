@@ -14,6 +14,7 @@ enum order {
     BLOCKS, /* of --hidden columns each, some of them again going back */
     HOPS,   /* of the classes' columns each */
     EDGES,  /* inputs of layers, forward and back */
+    ENDS,   /* inputs of layers forward, gradients of their outputs back */
 };
 
 struct test_case {

@@ -53,6 +53,8 @@ static int64_t width(const struct checking *k, bool back)
         return inner + k->data->classes;
     case EDGES:
         return k->data->features + inner;
+    case ENDS:
+        return inner + (back ? k->data->classes : k->data->features);
     case SPMM:
         return back ? inner : k->data->features + inner;
     default:
@@ -312,8 +314,9 @@ int64_t sl_cut_clone_bytes(const struct checking *k, const int32_t *part)
     }
     free(holders.has);
     const int states = k->c->largest ? 2 : 1;
+    const bool outputs = k->c->order == ENDS; /* forward, what clones sum is as wide as outputs */
     const struct attention_words words = attention_words(k);
     if (k->c->heads)
         return 2 * 4 * leaves * (words.state + words.gradient);
-    return 2 * 4 * leaves * (states * width(k, false) + width(k, true));
+    return 2 * 4 * leaves * (states * width(k, outputs) + width(k, true));
 }

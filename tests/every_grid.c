@@ -90,6 +90,21 @@ static const struct sl_every_case cases[] = {
                  .isolated = 3, .seed = 84},
      .options = "--model gine --encoder none --layers 2 --norm-layers row --dropout 0.25 "
                 "--input-dropout 0.25 --no-overlap --no-cache-adjacency --lr 1e-2"},
+    {.name = "relations",
+     .fixture = {SL_EVERY_DENSE, .directed = true, .relations = 5, .vertices = 61, .degree = 4,
+                 .self_loops = true, .isolated = 3, .seed = 91},
+     .options = "--model rgcn --layers 3 --dropout 0.25 --lr 0.1",
+     .apart = true},
+    {.name = "relations, sparse, an encoder, one stage at a time, adjacency travels",
+     .fixture = {SL_EVERY_SPARSE, .relations = 3, .vertices = 67, .classes = 11, .degree = 4,
+                 .self_loops = true, .isolated = 3, .seed = 92},
+     .options = "--model rgcn --encoder linear --layers 2 --norm-layers row --residual identity "
+                "--dropout 0.25 --input-dropout 0.25 --no-overlap --no-cache-adjacency --lr 0.1"},
+    {.name = "relations beside features of edges, own tiles first, without bias",
+     .fixture = {SL_EVERY_SPARSE, .directed = true, .edge_features = 2, .relations = 40,
+                 .vertices = 67, .classes = 11, .degree = 4, .isolated = 3, .seed = 93},
+     .options = "--model rgcn --layers 2 --jump sum --classifier linear --dropout 0 --no-bias "
+                "--sum-order own-first --lr 0.1"},
     {.name = "graph attention, own tiles first, one stage at a time, adjacency travels",
      .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
                  .seed = 31},
@@ -314,6 +329,9 @@ static void check_grid(struct sl_every *every, int rows, int columns, int layers
     const int code = sl_every_train(every, &every->source, grid, apart, &got);
     if (columns > 1 && strstr(every->c->options, "own-blend"))
         sl_every_say(every, is_refused(every->rt, code, "reads whole rows"), grid,
+                     "columns have to be refused");
+    else if (columns > 1 && strstr(every->c->options, "rgcn"))
+        sl_every_say(every, is_refused(every->rt, code, "rows of features are not cut"), grid,
                      "columns have to be refused");
     else if (columns > narrowest(every))
         sl_every_say(every, is_refused(every->rt, code, "expected no fewer than the grid's"), grid,

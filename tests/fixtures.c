@@ -262,15 +262,62 @@ static void make_labels(const struct sl_fixture *f, uint64_t *state, struct sl_d
     free(split);
 }
 
-/* Features of edges, from -1 to 1. */
+static void csr_free(struct sl_csr *csr)
+{
+    free((void *)csr->indptr);
+    free((void *)csr->indices);
+    free((void *)csr->values);
+}
+
+/* Two entries in place of every third one, loops included: both get relations later. */
+static void double_entries(const struct sl_fixture *f, uint64_t *state, struct sl_csr *a)
+{
+    const int64_t nnz = a->indptr[a->rows];
+    int64_t *indptr = array(a->rows + 1, sizeof *indptr), count = 0;
+    int32_t *indices = array(2 * nnz, sizeof *indices);
+    float *values = a->values ? array(2 * nnz, sizeof *values) : NULL;
+    for (int64_t r = 0; r < a->rows; r++) {
+        for (int64_t e = a->indptr[r]; e < a->indptr[r + 1]; e++) {
+            const int64_t end = count + 1 + (f->relations > 1 && random_chance(state, 1.0 / 3.0));
+            for (; count < end; count++) {
+                indices[count] = a->indices[e];
+                if (values)
+                    values[count] = a->values[e];
+            }
+        }
+        indptr[r + 1] = count;
+    }
+    csr_free(a);
+    *a = (struct sl_csr){a->rows, a->cols, indptr, indices, values};
+}
+
+/* Relations ascend where a row has a column twice. */
+static void relate(const struct sl_fixture *f, uint64_t *state, const struct sl_csr *a,
+                   int64_t width, float *edge)
+{
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int64_t e = a->indptr[r]; e < a->indptr[r + 1]; e++) {
+            const bool second = e > a->indptr[r] && a->indices[e] == a->indices[e - 1],
+                       first = e + 1 < a->indptr[r + 1] && a->indices[e] == a->indices[e + 1];
+            const int64_t least = second ? (int64_t)edge[e * width - 1] + 1 : 0;
+            edge[(e + 1) * width - 1] =
+                (float)(least + random_below(state, f->relations - first - least));
+        }
+}
+
+/* Features of edges, from -1 to 1, and their relations. */
 static void make_edge_features(const struct sl_fixture *f, uint64_t *state, struct sl_dataset *data)
 {
-    const int64_t count = data->adjacency.indptr[data->vertices] * f->edge_features;
-    float *edge = f->edge_features ? array(count, sizeof *edge) : NULL;
+    const int64_t width = f->edge_features + (f->relations > 0),
+                  count = data->adjacency.indptr[data->vertices] * width;
+    float *edge = width ? array(count, sizeof *edge) : NULL;
     for (int64_t i = 0; edge && i < count; i++)
         edge[i] = (float)random_below(state, 129) / 64.0f - 1.0f;
+    if (f->relations > 0)
+        relate(f, state, &data->adjacency, width, edge);
     data->edge = edge;
-    data->edge_features = f->edge_features;
+    data->edge_features = width;
+    data->relations = f->relations;
 }
 
 struct sl_dataset sl_fixture_open(const struct sl_fixture *fixture)
@@ -285,21 +332,17 @@ struct sl_dataset sl_fixture_open(const struct sl_fixture *fixture)
         .features = fixture->form == SL_FEATURES_IDENTITY ? n : fixture->features,
         .classes = fixture->classes,
         .adjacency = compress(n, n, adjacency, fixture->weighted),
-        .symmetric = is_symmetric(n, adjacency) && fixture->edge_features == 0,
+        .symmetric =
+            is_symmetric(n, adjacency) && fixture->edge_features == 0 && fixture->relations == 0,
         .feature_form = fixture->form,
     };
     free(adjacency);
     make_features(fixture, &state, &data);
     make_labels(fixture, &state, &data);
+    if (fixture->relations > 0)
+        double_entries(fixture, &state, &data.adjacency);
     make_edge_features(fixture, &state, &data);
     return data;
-}
-
-static void csr_free(struct sl_csr *csr)
-{
-    free((void *)csr->indptr);
-    free((void *)csr->indices);
-    free((void *)csr->values);
 }
 
 void sl_fixture_close(struct sl_dataset *data)

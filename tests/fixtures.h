@@ -15,6 +15,7 @@ struct sl_fixture {
     bool self_loops;       /* about every third vertex has one */
     int64_t isolated;      /* so many vertices have no edge at all, not even to themselves */
     int64_t edge_features; /* features of each entry; 0: none */
+    int64_t relations;     /* of entries, and some vertices have two entries; 0: none */
     enum sl_feature_form form;
     bool unit_features;    /* CSR: all stored features are 1, none stored */
     bool unlabelled_train; /* training vertices may have label -1 */

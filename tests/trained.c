@@ -139,6 +139,7 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
         sl_place_small = SL_PLACE_SMALL;
     rt->stages = sl_config_stages(&config);
     struct sl_source own = *source;
+    own.blocks = NULL;
     int code = sl_edges_settle(&config, &own);
     if (!code)
         code = sl_trainer_create(&trainer, rt, &own, &config, NULL);
@@ -160,6 +161,7 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
     out->traffic = trainer.traffic.sum[0];
     sl_outcome_free(&outcome);
     sl_trainer_destroy(&trainer);
+    sl_block_free_all(&own.blocks);
     sl_options_free(sl_config_options, &config);
     return code;
 }
