@@ -38,7 +38,7 @@ def write(name, adjacency, arrays, meta):
     os.mkdir(directory)
     n = len(adjacency)
     arrays = dict(arrays, indptr=np.append(0, adjacency.sum(1).cumsum()),
-                  indices=np.nonzero(adjacency)[1].astype(np.int32),
+                  indices=np.repeat(np.arange(n * n) % n, np.ravel(adjacency)).astype(np.int32),
                   labels=random.integers(0, 3, n).astype(np.int32), train_idx=np.arange(0, 40),
                   val_idx=np.arange(40, 50), test_idx=np.arange(50, n))
     for key, array in arrays.items():
@@ -61,6 +61,12 @@ np.fill_diagonal(b, False)
 b[9] = False
 write("edges", b, {"features": random.normal(size=(n, f)).astype(np.float32),
                    "edge_features": random.normal(size=(b.sum(), 4)).astype(np.float32)}, {})
+# several relations between two vertices, several loops of a vertex, a relation without edges, and one of few rows
+kinds = random.random((5, n, n)) < np.array([0.06, 0.03, 0.05, 0, 0.002])[:, None, None]
+kinds[[0, 1, 2], 6, 6] = kinds[[0, 2, 4], 2, 5] = kinds[4, 3, :50] = True
+kinds[:, 9] = False
+write("relations", kinds.sum(0), {"features": random.normal(size=(n, f)).astype(np.float32),
+                                  "edge_types": np.nonzero(kinds.transpose(1, 2, 0))[2].astype(np.int32)}, {"relations": 6})
 write("full", a, {"weights": random.choice([0.3, 1, 3], a.sum()).astype(np.float32),
                   "features_indptr": np.append(0, (x != 0).sum(1).cumsum()),
                   "features_indices": np.nonzero(x)[1].astype(np.int32),
@@ -206,6 +212,9 @@ for model in "gat --heads 3 --out-heads 3 --layers 3" "gat --heads 1 --layers 1 
     "transformer --heads 3 --layers 3" "transformer --heads 1 --layers 1 --no-bias" "gine --encoder none --layers 3" \
     "gine --encoder none --layers 1"; do
     both_ways "$T/edges" --model $model --hidden 5
+done
+for model in "rgcn --layers 3" "rgcn --layers 1 --no-bias" "rgcn --layers 2 --hidden 33"; do
+    both_ways "$T/relations" --hidden 5 --model $model
 done
 both_ways "$T/full" --model gcn --layers 1 --normalize-features l2
 both_ways "$T/plain" --model sage --layers 4 --normalize-features l1
