@@ -277,6 +277,106 @@ static void count_and_save(const char *directory)
         fclose(text);
 }
 
+static void expect_refused(int code, const char *word)
+{
+    EXPECT(code == STARLING_ERR_USAGE || code == STARLING_ERR_DATA);
+    EXPECT(strstr(starling_error(), word));
+}
+
+/* Three vertices; several edges of different relations between two of them, and two loops. */
+static starling_graph *make_related(const int32_t *types, const float *features)
+{
+    static const int64_t indptr[] = {0, 3, 4, 7}, train[] = {0, 1, 2};
+    static const int32_t indices[] = {1, 1, 2, 0, 0, 2, 2}, classes[] = {1, 0, 1};
+    starling_graph *graph;
+    EXPECT(starling_graph_create(3, 7, indptr, indices, &graph) == 0);
+    EXPECT(starling_graph_set_classes(graph, 2, classes) == 0);
+    EXPECT(starling_graph_set_split(graph, STARLING_TRAIN, 3, train) == 0);
+    if (features)
+        EXPECT(starling_graph_set_edge_features(graph, 2, features) == 0);
+    if (types)
+        EXPECT(starling_graph_set_edge_types(graph, types) == 0);
+    return graph;
+}
+
+/* The loss after some epochs. */
+static double loss_of(starling_graph *graph, const char *name)
+{
+    char *words[] = {"epochs", "3", "hidden", "4", "dropout", "0", "model", (char *)name};
+    starling_options *options = make_options(8, words);
+    starling_model *model;
+    double loss[8] = {0};
+    EXPECT(starling_train(graph, options, stop_at_three, loss, &model) == 0);
+    starling_model_free(model);
+    starling_options_free(options);
+    return loss[3];
+}
+
+/* Relations of edges: they count, stay with their edges and features in a file, and are refused. */
+static void relate(const char *directory)
+{
+    const int32_t types[] = {0, 2, 1, 1, 0, 0, 3}, swapped[] = {2, 0, 1, 1, 0, 3, 0},
+                  other[] = {0, 2, 1, 1, 1, 0, 3}, last[] = {0, 65535, 1, 1, 0, 0, 3},
+                  wrong[][7] = {{0, 2, 1, 1, 0, 0, -1}, {0, 65536, 1, 1, 0, 0, 3}},
+                  twice[] = {0, 0, 1, 1, 0, 0, 3};
+    const float features[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+    char path[512], *words[] = {"model", "rgcn"};
+    struct starling_sizes sizes;
+    starling_graph *graph = make_related(types, NULL);
+    const double loss = loss_of(graph, "rgcn"), plain = loss_of(graph, "gcn");
+    EXPECT(loss > 0.0);
+    EXPECT(starling_graph_sizes(graph, &sizes) == 0 && sizes.entries == 7);
+    EXPECT(starling_graph_count_duplicates(graph) == 0); /* there are none */
+    EXPECT(loss_of(graph, "rgcn") == loss && loss_of(graph, "gcn") == plain);
+    expect_refused(starling_graph_set_edge_types(graph, types), "are set already");
+    expect_refused(starling_graph_set_edge_features(graph, 2, features), "expected them before");
+    EXPECT(loss_of(graph, "rgcn") == loss);
+    starling_graph_free(graph);
+
+    graph = make_related(swapped, NULL);
+    EXPECT(fabs(loss_of(graph, "rgcn") - loss) < 1e-5 * loss);
+    starling_graph_free(graph);
+    graph = make_related(other, NULL);
+    EXPECT(fabs(loss_of(graph, "rgcn") - loss) > 1e-5 * loss && loss_of(graph, "gcn") == plain);
+    starling_graph_free(graph);
+
+    graph = make_related(types, features);
+    const double gine = loss_of(graph, "gine");
+    EXPECT(loss_of(graph, "rgcn") == loss);
+    snprintf(path, sizeof path, "%s/related", directory);
+    EXPECT(starling_graph_save(graph, path) == 0);
+    starling_graph_free(graph);
+    EXPECT(starling_graph_open(path, &graph) == 0);
+    EXPECT(loss_of(graph, "rgcn") == loss && loss_of(graph, "gine") == gine);
+    starling_graph_free(graph);
+    int64_t count;
+    int32_t *saved = read_npy(path, "edge_types", sizeof *saved, &count);
+    EXPECT(saved && count == 7 && memcmp(saved, types, sizeof types) == 0);
+    free(saved);
+
+    starling_options *options = make_options(2, words);
+    starling_model *model;
+    graph = make_related(last, NULL);
+    starling_graph_free(graph);
+    graph = make_related(NULL, NULL);
+    expect_refused(starling_graph_set_edge_types(graph, NULL), "edge_types: the array is NULL");
+    for (int w = 0; w < 2; w++)
+        expect_refused(starling_graph_set_edge_types(graph, wrong[w]), "expected 0 to 65535");
+    expect_refused(starling_train(graph, options, NULL, NULL, &model), "have no relations");
+    EXPECT(starling_graph_set_edge_types(graph, types) == 0 && loss_of(graph, "rgcn") == loss);
+    starling_graph_free(graph);
+
+    graph = make_related(twice, NULL);
+    expect_refused(starling_train(graph, options, NULL, NULL, &model), "twice with one relation");
+    starling_graph_free(graph);
+    graph = make_related(NULL, NULL);
+    EXPECT(starling_graph_count_duplicates(graph) == 0);
+    expect_refused(starling_graph_set_edge_types(graph, types), "count_duplicates");
+    expect_refused(starling_graph_set_edge_features(graph, 2, features), "count_duplicates");
+    starling_graph_free(graph);
+    starling_options_free(options);
+}
+
 static void check_outputs(const starling_prediction *p)
 {
     int64_t rows, columns, r, c, hidden;
@@ -382,6 +482,7 @@ static int check_all(const char *dataset, const char *directory)
     stop_early(graph);
     stop_by_request(graph);
     count_and_save(directory);
+    relate(directory);
     use_model(graph, directory);
     starling_graph_free(graph);
     free_arrays(&a);
