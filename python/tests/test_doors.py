@@ -230,6 +230,130 @@ def test_pyg_edge_features(tmp_path):
         starling.Graph([0, 1, 1], [1], edge_features=[[1.0], [2.0]])
 
 
+def related(edges):
+    """Edges of several relations, some between the same vertices, some twice: sources, targets,
+    relations, and {(target, source, relation): numbers of the edges}."""
+    random = np.random.default_rng(7)
+    source, target = (np.concatenate([end, end[:60], end[:30]]) for end in edges)
+    relation = random.integers(0, 4, len(source))
+    relation[:60] = (relation[len(edges[0]):][:60] + random.integers(1, 4, 60)) % 4
+    relation[-30:] = relation[:30]
+    there = {}
+    for e, key in enumerate(zip(target.tolist(), source.tolist(), relation.tolist())):
+        there.setdefault(key, []).append(e)
+    assert len(source) > len(there) > len({key[:2] for key in there})
+    return source, target, relation, there
+
+
+def saved(graph, path):
+    """{(row, column, relation): [features, weight]} of a graph, from its files."""
+    graph.save(path)
+
+    def read(name, usual):
+        return np.load(path / (name + ".npy")) if (path / (name + ".npy")).exists() else usual
+
+    indptr, indices, types = (np.load(path / (name + ".npy"))
+                              for name in ("indptr", "indices", "edge_types"))
+    features = read("edge_features", np.empty((len(indices), 0))).tolist()
+    weights = read("weights", np.ones(len(indices))).tolist()
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)).tolist()
+    keys = list(zip(rows, indices.tolist(), types.tolist()))
+    assert keys == sorted(set(keys))
+    return {key: features[e] + [weights[e]] for e, key in enumerate(keys)}
+
+
+def test_pyg_edge_types(tmp_path):
+    """edge_type is the relation of an edge. An edge that is there twice with one relation is one."""
+    data = pyg_data(True)
+    import torch
+    source, target, relation, there = related(data.edge_index.numpy())
+    data.edge_index = torch.tensor(np.stack([source, target]))
+    plain = losses(starling.from_pyg(data, duplicates="one"), dropout=0)
+    data.edge_type = torch.tensor(relation)
+    graph = starling.from_pyg(data)
+    assert graph.entries == len(there)
+    assert saved(graph, tmp_path / "types") == {key: [1.0] for key in there}
+    expected = losses(graph, model="rgcn")
+    assert losses(starling.Graph.open(tmp_path / "types"), model="rgcn") == expected
+    assert losses(starling.from_pyg(data, edge_types="edge_type"), model="rgcn") == expected
+    keys = sorted(there)  # the same from arrays
+    counts = np.bincount([key[0] for key in keys], minlength=90)
+    arrays = starling.Graph(np.append(0, np.cumsum(counts)), [key[1] for key in keys],
+                            data.x.numpy(), data.y.numpy(),
+                            {s: data[s + "_mask"].numpy() for s in ("train", "val", "test")},
+                            edge_types=[key[2] for key in keys])
+    assert losses(arrays, model="rgcn") == expected
+    np.testing.assert_allclose(losses(graph, dropout=0), plain, rtol=1e-6)
+    data.edge_type = torch.tensor((relation + (source + target) % 3) % 5)
+    assert losses(starling.from_pyg(data), model="rgcn") != expected
+    data.edge_type = torch.tensor(relation)
+
+    # features and weights of edges that are merged add up
+    features = torch.randint(-8, 8, (len(source), 2)) / 4
+    weight = torch.randint(1, 8, (len(source),)) / 4
+    data.edge_attr, data.edge_weight = features, weight
+    both = {key: features[e].sum(0).tolist() + [weight[e].sum().item()]
+            for key, e in there.items()}
+    assert saved(starling.from_pyg(data), tmp_path / "both") == both
+    assert saved(starling.from_pyg(data, weights=None), tmp_path / "features") == {
+        key: numbers[:2] + [1.0] for key, numbers in both.items()}
+    graph = starling.from_pyg(data, edge_features=None, weights="edge_weight")
+    assert saved(graph, tmp_path / "weights") == {key: numbers[2:] for key, numbers in both.items()}
+    del data.edge_attr
+    with pytest.raises(starling.Error, match="weights and relations"):
+        losses(starling.from_pyg(data), model="rgcn")
+
+    # what is wrong, and what is not read
+    del data.edge_weight
+    with pytest.raises(starling.Error, match="have no relations"):
+        losses(starling.from_pyg(data, edge_types=None, weights=None), model="rgcn")
+    with pytest.raises(KeyError, match="edge_types: 'kind' is not there"):
+        starling.from_pyg(data, edge_types="kind")
+    for wrong, what in ((relation[1:], "edge_types: shape"),
+                        (relation + 0.5, r"edge_types: item 0 is \d\.5"),
+                        (relation - 1, "relation -1, expected 0 to 65535"),
+                        (relation + 65533, "expected 0 to 65535")):
+        data.edge_type = torch.tensor(wrong)
+        with pytest.raises((ValueError, starling.Error), match=what):
+            starling.from_pyg(data)
+    data.edge_type = torch.zeros(data.num_edges, dtype=torch.long)
+    one = starling.from_pyg(data, edge_types="edge_type")
+    assert losses(one, model="rgcn")
+    with pytest.raises(starling.Error, match="edge_types"):
+        starling.Graph([0, 1, 1], [1], edge_types=[70000])
+    with pytest.raises(ValueError, match="edge_types: shape"):
+        starling.Graph([0, 1, 1], [1], edge_types=[0, 1])
+
+
+def test_dgl_edge_types(tmp_path):
+    """dgl.to_homogeneous leaves relations in edata."""
+    data = pyg_data(True)
+    import torch
+    source, target, relation, there = related(data.edge_index.numpy())
+    data.edge_index, data.edge_type = torch.tensor(np.stack([source, target])), torch.tensor(relation)
+    expected = losses(starling.from_pyg(data), model="rgcn")
+    g = FakeDGL(data)
+    g.edata["_TYPE"] = data.edge_type
+    assert losses(starling.from_dgl(g), model="rgcn") == expected
+    assert saved(starling.from_dgl(g), tmp_path / "types") == {key: [1.0] for key in there}
+    with pytest.raises(starling.Error, match="have no relations"):
+        losses(starling.from_dgl(g, edge_types=None), model="rgcn")
+    g.edata["kind"] = g.edata.pop("_TYPE")
+    assert losses(starling.from_dgl(g, edge_types="kind"), model="rgcn") == expected
+
+
+def test_heterogeneous_dgl(tmp_path):
+    dgl = pytest.importorskip("dgl")
+    data = pyg_data(True)
+    import torch
+    source, target, relation, there = related(data.edge_index.numpy())
+    source, target = torch.tensor(source), torch.tensor(target)
+    parts = {("v", f"r{r}", "v"): (source[relation == r], target[relation == r]) for r in range(4)}
+    g = dgl.to_homogeneous(dgl.heterograph(parts, {"v": 90}))
+    graph = starling.from_dgl(g, features=None, labels=None)
+    assert saved(graph, tmp_path / "types") == {key: [1.0] for key in there}
+
+
 def test_pyg_weights():
     data = pyg_data(True)
     import torch
