@@ -321,6 +321,27 @@ def losses(log):
         return [json.loads(line).get("loss") for line in file if '"loss"' in line and '"epoch"' in line]
 
 
+def read_tensors(checkpoint):
+    with open(checkpoint, "rb") as file:
+        head = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    return {name: struct.unpack(f"<{(t['data_offsets'][1] - t['data_offsets'][0]) // 4}f", data[slice(*t["data_offsets"])])
+            for name, t in head.items() if name != "__metadata__" and t["dtype"] == "F32"}
+
+
+def formula(tensors, edges, classes):
+    """Logits of a layer on the identity: root(v) + Σ_r mean of W_r(u) over the neighbours u of relation r + b."""
+    root, weight, bias = (tensors[f"layer.0.{name}"] for name in ("root", "weight", "bias"))
+    count = {}
+    for v, _, r in edges:
+        count[v, r] = count.get((v, r), 0) + 1
+    out = [root[v * classes + k] + bias[k] for v in range(VERTICES) for k in range(classes)]
+    for v, u, r in edges:
+        for k in range(classes):
+            out[v * classes + k] += weight[(r * VERTICES + u) * classes + k] / count[v, r]
+    return out
+
+
 def train_all(starling, folder):
     draw = random.Random(7)
     edges = unweighted(merged(draw_edges(draw)))
@@ -394,6 +415,18 @@ def train_all(starling, folder):
     refused("weights and relations", starling, "train", dataset("weighted", edges, weights=[1.0] * (len(edges) - 1) + [1.5]), *rgcn)
     refused("--precision bf16", starling, "train", related, *rgcn, "--precision", "bf16")
     refused("does not have it", starling, "train", related, *rgcn, "--edge-features", "none")
+
+    # logits are those of the formula. Some rows are long, of more than 256 entries; some relations are in those alone
+    long = dict(edges)
+    for v in (3, 8, 20):
+        long.update({(v, u, r): [0.0] * WIDTH + [1.0] for u in range(VERTICES) for r in range(20) if draw.random() < 0.8})
+    for name, edges_of, relations in (("formula", edges, RELATIONS), ("formula-long", long, 20), ("formula-more", long, 700)):
+        path, model = dataset(name, edges_of, relations=relations), f"{folder}/{name}.ck"
+        train(path, *rgcn, "--layers", "1", "--bias", "--lr", "0.1", "--checkpoint", model)
+        got, want_of = logits(model, path), formula(read_tensors(model), edges_of, 2)
+        spread = max(want_of) - min(want_of)
+        if len(got) != len(want_of) or spread < 0.1 or any(abs(a - b) > 1e-4 * spread for a, b in zip(got, want_of)):
+            fail(f"{name}: logits {got}, expected {want_of}")
 
     # a model goes on; its checkpoint knows how many relations it has
     whole = train(related, *rgcn, "--checkpoint", f"{folder}/whole")

@@ -61,9 +61,9 @@ np.fill_diagonal(b, False)
 b[9] = False
 write("edges", b, {"features": random.normal(size=(n, f)).astype(np.float32),
                    "edge_features": random.normal(size=(b.sum(), 4)).astype(np.float32)}, {})
-# several relations between two vertices, several loops of a vertex, a relation without edges, and one of few rows
+# several relations between two vertices, several loops of a vertex, a relation without edges, one of few rows, long rows
 kinds = random.random((5, n, n)) < np.array([0.06, 0.03, 0.05, 0, 0.002])[:, None, None]
-kinds[[0, 1, 2], 6, 6] = kinds[[0, 2, 4], 2, 5] = kinds[4, 3, :50] = True
+kinds[[0, 1, 2], 6, 6] = kinds[[0, 2, 4], 2, 5] = kinds[4, 3, :50] = kinds[:, 20, :58] = kinds[:, 41, 2:] = True
 kinds[:, 9] = False
 write("relations", kinds.sum(0), {"features": random.normal(size=(n, f)).astype(np.float32),
                                   "edge_types": np.nonzero(kinds.transpose(1, 2, 0))[2].astype(np.int32)}, {"relations": 6})
