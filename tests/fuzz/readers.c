@@ -77,7 +77,9 @@ static void on_free(const volatile void *memory)
 
 /* ---- What is read ---- */
 
-static void check_csr(const struct sl_csr *m, int64_t rows, int64_t cols, const char *name)
+/* least: how far columns of a row ascend, 0 where entries have relations. */
+static void check_csr(const struct sl_csr *m, int64_t rows, int64_t cols, int32_t least,
+                      const char *name)
 {
     if (m->rows != rows || m->cols != cols || m->indptr[0] != 0)
         WRONG("%s: shape", name);
@@ -87,7 +89,7 @@ static void check_csr(const struct sl_csr *m, int64_t rows, int64_t cols, const 
     for (int64_t r = 0; r < rows; r++)
         for (int64_t k = m->indptr[r]; k < m->indptr[r + 1]; k++)
             if (m->indices[k] < 0 || m->indices[k] >= cols ||
-                (k > m->indptr[r] && m->indices[k] <= m->indices[k - 1]) ||
+                (k > m->indptr[r] && m->indices[k] - m->indices[k - 1] < least) ||
                 (m->values && !isfinite(m->values[k])))
                 WRONG("%s: entry %lld", name, (long long)k);
 }
@@ -105,11 +107,31 @@ static void check_splits(const struct sl_dataset *d)
     free(taken);
 }
 
+/* Features of edges are finite. Relations are whole numbers; of one column they ascend. */
+static void check_edges(const struct sl_dataset *d)
+{
+    const struct sl_csr *a = &d->adjacency;
+    const int64_t width = d->edge_features;
+    if (d->relations < 0 || d->relations > SL_RELATIONS || (d->relations > 0 && !d->edge))
+        WRONG("%lld relations", (long long)d->relations);
+    for (int64_t k = 0; d->edge && k < a->indptr[a->rows] * width; k++)
+        if (!isfinite(d->edge[k]))
+            WRONG("feature %lld of edges", (long long)k);
+    for (int64_t r = 0; d->relations > 0 && r < a->rows; r++)
+        for (int64_t k = a->indptr[r]; k < a->indptr[r + 1]; k++) {
+            const float *own = d->edge + (k + 1) * width - 1;
+            if (*own < 0.0f || *own >= (float)d->relations || *own != truncf(*own) ||
+                (k > a->indptr[r] && a->indices[k] == a->indices[k - 1] && *own <= own[-width]))
+                WRONG("relation of entry %lld", (long long)k);
+        }
+}
+
 static void check_dataset(const struct sl_dataset *d)
 {
-    check_csr(&d->adjacency, d->vertices, d->vertices, "adjacency");
+    check_csr(&d->adjacency, d->vertices, d->vertices, d->relations == 0, "adjacency");
+    check_edges(d);
     if (d->feature_form == SL_FEATURES_CSR)
-        check_csr(&d->features_csr, d->vertices, d->features, "features");
+        check_csr(&d->features_csr, d->vertices, d->features, 1, "features");
     const int64_t dense = d->feature_form == SL_FEATURES_DENSE ? d->vertices * d->features : 0;
     for (int64_t k = 0; k < dense; k++)
         if (!isfinite(d->features_dense[k]))
@@ -166,7 +188,8 @@ static int read_edges(const char *path)
                                       .large_file = mode >> 2 & 1,
                                       .weights = (mode >> 3 & 3) % 3,
                                       .count_duplicates = mode >> 5 & 1,
-                                      .first_vertex = mode >> 6 & 1};
+                                      .first_vertex = mode >> 6 & 1,
+                                      .edge_types = mode >> 7 ? "r" : NULL};
     const int rc = sl_dataset_open_with(path, &options, &d);
     if (!rc)
         check_dataset(&d);
@@ -371,11 +394,24 @@ static const char *const archive[] = {"f.npz:adj_data",
                                       "f.npz:adj_matrix.indptr",
                                       "f.npz:adj_matrix.shape",
                                       NULL};
-static const char *const directory[] = {
-    "meta.json",      "indptr.npy",          "indices.npy",          "weights.npy",
-    "features.npy",   "features_indptr.npy", "features_indices.npy", "features_data.npy",
-    "labels.npy",     "train_idx.npy",       "val_idx.npy",          "test_idx.npy",
-    "train_mask.npy", "vertex_ids.npy",      "original_ids.npy",     NULL};
+static const char *const directory[] = {"meta.json",
+                                        "indptr.npy",
+                                        "indices.npy",
+                                        "weights.npy",
+                                        "features.npy",
+                                        "features_indptr.npy",
+                                        "features_indices.npy",
+                                        "features_data.npy",
+                                        "labels.npy",
+                                        "train_idx.npy",
+                                        "val_idx.npy",
+                                        "test_idx.npy",
+                                        "train_mask.npy",
+                                        "vertex_ids.npy",
+                                        "original_ids.npy",
+                                        "edge_features.npy",
+                                        "edge_types.npy",
+                                        NULL};
 static const char *const
     compressed[] = {"f.txt.gz", NULL},
     *const unnamed[] = {"f", NULL}, *const npy[] = {"f.npy", NULL},

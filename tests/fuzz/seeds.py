@@ -103,6 +103,8 @@ FILES = {
     "epoch_table": [b"epoch,loss,train_accuracy,val_accuracy,test_accuracy,train_score,val_score,test_score,seconds,eval_seconds,"
                     b"compute_seconds,communication_seconds,hidden_seconds\n1,0.5\n2,0.25\n"],
 }
+# Files after a byte of options.
+OPTIONS = {"edge_list": [b"\x80source,target,r\n0,1,0\n0,1,2\n1,1,3\n1,1,0\n0,1,2\n3,0,1\n", b"\x81a,source,target,r\n.5,u,v,1\n2,v,u,0\n"]}
 FILES["unnamed"] = FILES["matrix_market"] + FILES["edge_list"] + FILES["npz"] + FILES["matlab"]
 PIECES = {
     "archive": [
@@ -119,7 +121,11 @@ PIECES = {
          "train_idx.npy": ints(0, 1), "val_idx.npy": ints(2), "test_idx.npy": ints(3)},
         {"meta.json": b"\xef\xbb\xbf{}", "indptr.npy": ints(*INDPTR), "indices.npy": ints(*INDICES, code="i"), "weights.npy": floats(*ONES),
          "features_indptr.npy": ints(0, 1, 2, 3, 4), "features_indices.npy": ints(0, 1, 0, 1, code="i"), "features_data.npy": floats(1, 2, 3, 4),
-         "labels.npy": floats(*LABELS, *LABELS, shape=(4, 2)), "train_mask.npy": ints(1, 1, 0, 0, code="?"), "vertex_ids.npy": ints(7, 8, 9, 10)}],
+         "labels.npy": floats(*LABELS, *LABELS, shape=(4, 2)), "train_mask.npy": ints(1, 1, 0, 0, code="?"), "vertex_ids.npy": ints(7, 8, 9, 10)},
+        {"meta.json": b'{"relations": 4}', "indptr.npy": ints(*INDPTR), "indices.npy": ints(1, 0, 0, 1, 3, 2, code="i"),
+         "edge_types.npy": ints(0, 0, 2, 1, 0, 3, code="i"), "edge_features.npy": floats(*range(12), shape=(6, 2)), "weights.npy": floats(*ONES)},
+        {"meta.json": b"{}", "indptr.npy": ints(*INDPTR), "indices.npy": ints(1, 2, 2, 3, 1, 2, code="i"),
+         "edge_types.npy": ints(1, 1, 0, 0, 1, 1, code="B")}],
     "ogb": [{"raw/num-node-list.csv": b"4\n", "raw/num-edge-list.csv": b"3\n", "raw/edge.csv": b"0,1\n1,2\n2,3\n",
              "raw/node-feat.csv": b"0,1\n.5,0\n0,2\n1,1\n", "raw/node-label.csv": b"0\n1\n0\n1\n", "split/time/train.csv": b"0\n1\n",
              "split/time/valid.csv": b"2\n", "split/time/test.csv": b"3\n"}],
@@ -170,6 +176,7 @@ listed = subprocess.run([READERS, "list"], check=True, stdout=subprocess.PIPE, t
 for line in listed.splitlines():
     reader, *names = line.split()
     seeds = [b"\0" + data for data in FILES.get(reader, [])] + [joined(names, pieces) for pieces in PIECES.get(reader, [])]
+    seeds += OPTIONS.get(reader, [])
     if not seeds:
         sys.exit(f"the reader {reader} has no input in {__file__}")
     os.mkdir(reader)
