@@ -418,7 +418,7 @@ def train_all(starling, folder):
 
     # logits are those of the formula. Some rows are long, of more than 256 entries; some relations are in those alone
     long = dict(edges)
-    for v in (3, 8, 20):
+    for v in range(3, 21, 2):
         long.update({(v, u, r): [0.0] * WIDTH + [1.0] for u in range(VERTICES) for r in range(20) if draw.random() < 0.8})
     for name, edges_of, relations in (("formula", edges, RELATIONS), ("formula-long", long, 20), ("formula-more", long, 700)):
         path, model = dataset(name, edges_of, relations=relations), f"{folder}/{name}.ck"

@@ -4,7 +4,8 @@
 command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
 
 relations() {
-    python3 "${top_srcdir:-${srcdir:-.}}/tests/edge-types.py" "$1" "$STARLING" "$T" || die "relations are wrong"
+    mkdir "$T/$1"
+    python3 "${top_srcdir:-${srcdir:-.}}/tests/edge-types.py" "$1" "$STARLING" "$T/$1" || die "relations are wrong"
 }
 check "convert keeps relations with their edges" relations convert
 check "wrong relations are refused" relations refuse
