@@ -48,13 +48,22 @@ same() { # NAME NAME
     cmp "$T/one" "$T/two" || die "other losses in $2 than in $1"
 }
 
-# like_cores TOLERANCE ARGUMENT ...: on GPUs as on cores.
+# with_edges NAME: a copy of the graph whose edges have features, the first numbers of those of vertices.
+with_edges() {
+    cp -r "$T/graph" "$T/$1"
+    nnz=$(sed -n 's/.*"nnz": \([0-9]*\).*/\1/p' "$T/graph/meta.json")
+    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': ($nnz, 2)}" >"$T/$1/edge_features.npy"
+    tail -c +129 "$T/graph/features.npy" | head -c $((8 * nnz)) >>"$T/$1/edge_features.npy"
+}
+
+# like_cores TOLERANCE ARGUMENT ...: on GPUs as on cores, on $graph.
+graph=$T/graph
 like_cores() {
     tolerance=$1
     shift
     case " $* " in *" --epochs "*) ;; *) set -- --epochs 8 "$@" ;; esac
-    trained cores "$T/graph" --tiles 3 "$@" --device cpu
-    trained gpus "$T/graph" --tiles 3 "$@" --device cuda
+    trained cores "$graph" --tiles 3 "$@" --device cpu
+    trained gpus "$graph" --tiles 3 "$@" --device cuda
     close cores gpus "$tolerance"
 }
 
@@ -86,6 +95,23 @@ for options in "resgcn --layers 3" "resgcn --layers 5 --block-norm batch --recom
     # shellcheck disable=SC2086
     check "$options" like_cores $near --model $options --lr 0.01
 done
+for options in "gatv2 --heads 2" "transformer --heads 2"; do
+    # shellcheck disable=SC2086
+    check "$options" like_cores $near --model $options --lr 0.01
+done
+with_edges edges
+graph=$T/edges
+for options in "gat --heads 2" "gatv2 --heads 2 --residual linear --classifier linear" "transformer --heads 2" "gine --layers 3"; do
+    # shellcheck disable=SC2086
+    check "edge features, $options" like_cores $near --model $options --lr 0.01
+done
+"$STARLING" generate like "$T/related" --name mag --scale 0.0003 --seed 1 >/dev/null || exit 1
+graph=$T/related
+for options in "--layers 3" "--bases 3 --classifier linear" "--encoder linear --norm-layers row --no-bias"; do
+    # shellcheck disable=SC2086
+    check "rgcn $options" like_cores $near --model rgcn $options --lr 0.01
+done
+graph=$T/graph
 for options in "--layers 3 --norm row" "--dropout 0" "--dropout 0 --no-cache-aggregate" "--product-order gemm" \
     "--dropout 0 --product-order spmm" "--no-bias --optimizer sgd" "--optimizer adamw --weight-decay-all" "--patience 2" \
     "--block-columns 64" "--order double" "--normalize-features l1"; do
