@@ -3,6 +3,7 @@ import numpy as np
 
 from ._arrays import check_shape, csr_of_edges, mask_of, refuse, take
 from ._graph import SPLITS, Graph
+from ._hetero import from_hetero
 
 AUTO = "auto"  # the usual name, where there is one of that name
 
@@ -82,12 +83,11 @@ def check_duplicates(n, source, target, duplicates, name):
 
 def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",
              edge_features=AUTO, edge_types=AUTO):
-    """A graph of a `Data` object of PyTorch Geometric: edge_index, x, y, masks, edge_type, and
+    """A graph of a `Data` or `HeteroData` object of PyTorch Geometric (_hetero.py): edge_index, x, y, masks, edge_type, and
     edge_weight or edge_attr of one column; edge_attr of several columns are features of edges.
     Messages go from edge_index[0] to edge_index[1]."""
     if type(data).__name__ == "HeteroData":
-        raise ValueError("data: a HeteroData object with several kinds of vertices, expected Data "
-                         "(to_homogeneous makes one)")
+        return from_hetero(data, host, numbers)
     arrays = {name: value for name, value in data.to_dict().items() if value is not None}
     if "edge_index" not in arrays:
         raise ValueError(f"data: has {sorted(arrays)}, expected edge_index, not adj_t (leave "

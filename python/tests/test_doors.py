@@ -378,7 +378,34 @@ def test_pyg_weights():
         starling.from_pyg(data)
     del data.edge_weight
     data.edge_type = torch.zeros(data.num_edges, dtype=torch.long)
-    with pytest.raises(ValueError, match="edge_type"):
+    assert losses(starling.from_pyg(data)) == plain
+
+
+def test_pyg_hetero(tmp_path):
+    """Types of vertices one after the other, with columns of their own; types of edges are relations."""
+    torch = pytest.importorskip("torch")
+    HeteroData = pytest.importorskip("torch_geometric.data").HeteroData
+    data = HeteroData()
+    data["author"].num_nodes = 3
+    data["paper"].x = torch.tensor([[1.0, 0], [2, 3]])
+    data["paper"].y = torch.tensor([1, 0])
+    data["paper"].train_mask = torch.tensor([True, False])
+    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 2, 2], [1, 0, 1]])
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 0], [1, 1]])
+    starling.from_pyg(data).save(tmp_path / "saved")
+    read = {name: np.load(tmp_path / f"saved/{name}.npy").tolist()
+            for name in ("indptr", "indices", "edge_types", "labels", "train_idx", "features_indptr",
+                         "features_indices", "features_data")}
+    assert read == {"indptr": [0, 0, 0, 0, 1, 4], "indices": [2, 0, 2, 3], "edge_types": [0, 0, 0, 1],
+                    "labels": [-1, -1, -1, 1, 0], "train_idx": [3], "features_indptr": [0, 1, 2, 3, 5, 8],
+                    "features_indices": [0, 1, 2, 3, 5, 3, 4, 5], "features_data": [1, 1, 1, 1, 1, 2, 3, 1]}
+    losses(starling.from_pyg(data), model="rgcn", encoder="linear")
+    data["author", "writes", "paper"].edge_index[0, 0] = 3
+    with pytest.raises(ValueError, match="writes.*expected 0 to 2"):
+        starling.from_pyg(data)
+    data["author", "writes", "paper"].edge_index[0, 0] = 0
+    data["author"].y = torch.zeros(3)
+    with pytest.raises(ValueError, match="expected one type"):
         starling.from_pyg(data)
 
 
