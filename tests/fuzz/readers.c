@@ -349,6 +349,16 @@ static const char *const ogb[] = {
     "raw/num-node-list.csv", "raw/num-edge-list.csv", "raw/edge.csv",
     "raw/node-feat.csv",     "raw/node-label.csv",    "split/time/train.csv",
     "split/time/valid.csv",  "split/time/test.csv",   NULL};
+static const char *const ogb_typed[] = {"raw/num-node-dict.csv",
+                                        "raw/triplet-type-list.csv",
+                                        "raw/relations/a___w___p/edge.csv",
+                                        "raw/relations/a___w___p/num-edge-list.csv",
+                                        "raw/node-feat/p/node-feat.csv",
+                                        "raw/node-label/p/node-label.csv",
+                                        "split/time/p/train.csv",
+                                        "split/time/p/valid.csv",
+                                        "split/time/p/test.csv",
+                                        NULL};
 static const char *const ogb_binary[] = {
     "raw/data.npz:edge_index",     "raw/data.npz:node_feat",        "raw/data.npz:num_nodes_list",
     "raw/data.npz:num_edges_list", "raw/node-label.npz:node_label", "split/time/train.csv",
@@ -427,6 +437,7 @@ static const char *const
 #define read_metis_graph   read_dataset
 #define read_edge_list     read_edges
 #define read_ogb           read_dataset
+#define read_ogb_typed     read_dataset
 #define read_ogb_binary    read_dataset
 #define read_graphsaint    read_dataset
 #define FORMAT(id)         {#id, id, read_##id},

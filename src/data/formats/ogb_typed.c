@@ -74,7 +74,7 @@ static int find_type(const struct reading *r, const char *name)
 static int take_names(struct reading *r, const char *path, char *line)
 {
     for (char *name; (name = next_word(&line));) {
-        if (r->types == MOST_TYPES || !name[0] || find_type(r, name) >= 0)
+        if (r->types == MOST_TYPES || !name[0] || strchr(name, '/') || find_type(r, name) >= 0)
             return sl_error(SL_ERR_DATA,
                             "%s: line 1: type '%.40s', expected at most %d types with names of "
                             "their own",
@@ -195,11 +195,14 @@ static int read_edges(struct reading *r)
 {
     struct sl_dataset *out = r->folder.out;
     struct sl_edge_rows rows = {.vertices = out->vertices, .numbered = true};
+    const char *sizes = sl_ogb_file(&r->folder, "raw/num-node-dict.csv");
     int64_t all = 0, e = 0;
     for (int l = 0; l < r->links; l++)
         all += r->link[l].edges;
-    float *relation = sl_block_array(&r->scratch, all, sizeof *relation);
-    int rc = relation ? sl_edge_rows_open(&rows, &out->blocks) : (int)SL_ERR_SYSTEM;
+    int rc = sizes ? sl_ogb_check_size(sizes, out, all) : (int)SL_ERR_SYSTEM;
+    float *relation = rc ? NULL : sl_block_array(&r->scratch, all, sizeof *relation);
+    if (!rc)
+        rc = relation ? sl_edge_rows_open(&rows, &out->blocks) : (int)SL_ERR_SYSTEM;
     for (int l = 0; !rc && l < r->links; l++)
         rc = pass_link(r, &r->link[l], &rows, false);
     if (!rc)
