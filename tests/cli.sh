@@ -396,7 +396,7 @@ attention_refused() {
     refused 2 '--precision bf16: --model gat' train "$karate" --model gat --precision bf16
     refused 2 '--heads: --model gcn does not have it (expected --model gat, gatv2 or transformer)' train "$karate" --heads 4
     refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
-    refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat, gatv2, transformer, gin, gine or jknet)' train "$karate" \
+    refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat, gatv2, transformer, gin, gine, jknet or rgcn)' train "$karate" \
         --model resgcn --norm-layers row
     refused 2 "--residual linear: --model sage has a weight for a vertex's own values" train "$karate" --model sage --residual linear
     refused 2 '--residual identity: no hidden layer' train "$karate" --residual identity
