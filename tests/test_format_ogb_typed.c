@@ -38,15 +38,12 @@ static const struct bad_file bad[] = {
     {triplets, "author,writes\n", "line 1: expected source,name,target"},
     {triplets, "author,writes,paper,1\n", "line 1: expected source,name,target"},
     {triplets, "author,writes,book\n", "line 1: 'book' is no type"},
-    {triplets, "author,reads,paper\n", "No such file"},
     {writings, "four\n", "line 1: 'four' is no size"},
-    {writings, "4\n", "has 3 edges, expected 4"},
     {writes, NULL, "No such file"},
     {writes, "1,2\n2,0\n1,2\n", "line 2: edge 2 -> 0, expected vertices 0 to 1"},
     {writes, "1,2\n1,3\n1,2\n", "line 2: edge 1 -> 3, expected vertices 0 to 2"},
     {writes, "1,2\n1,0\n", "has 2 edges, expected 3"},
     {"raw/node-feat/paper/node-feat.csv.gz", "1,2\n", "ends after 1 line, expected 3"},
-    {"raw/node-label/author/node-label.csv.gz", "0\n1\n", "'author' and 'paper' have labels"},
     {train, "3\n", "line 1: '3' is no vertex, expected 0 to 2"},
     {train, "-1\n", "line 1: '-1' is no vertex"},
     {train, "x\n", "line 1: 'x' is no vertex"},
@@ -64,6 +61,21 @@ static const char *make(const struct files *files, const char *name)
 static void test_malformed(void **state)
 {
     format_malformed(*state, "typed", make, bad, COUNT(bad));
+}
+
+/* Errors that name another file than the wrong one. */
+static void test_elsewhere(void **state)
+{
+    const struct files *files = *state;
+    const char *folder = make(files, "labels");
+    format_file(folder, "raw/node-label/author/node-label.csv.gz", "0\n1\n");
+    format_refused(folder, "labels", "'author' and 'paper' have labels");
+    folder = make(files, "count");
+    format_file(folder, writings, "4\n");
+    format_refused(folder, writes, "has 3 edges, expected 4");
+    folder = make(files, "relation");
+    format_file(folder, triplets, "author,reads,paper\n");
+    format_refused(folder, "author___reads___paper/num-edge-list.csv", "No such file");
 }
 
 static void test_truncated(void **state)
@@ -112,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_small, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_malformed, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(test_elsewhere, files_setup, files_teardown),
         cmocka_unit_test_setup_teardown(test_truncated, files_setup, files_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
