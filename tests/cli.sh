@@ -400,7 +400,7 @@ attention_refused() {
         --model resgcn --norm-layers row
     refused 2 "--residual linear: --model sage has a weight for a vertex's own values" train "$karate" --model sage --residual linear
     refused 2 '--residual identity: no hidden layer' train "$karate" --residual identity
-    refused 2 '--residual: --model gin does not have it (expected --model gcn, sage, gat, gatv2, transformer or jknet)' train "$karate" --model gin --residual identity
+    refused 2 '--residual: --model gin does not have it (expected --model gcn, sage, gat, gatv2, transformer, jknet or rgcn)' train "$karate" --model gin --residual identity
     refused 2 '--jump: --model jknet does not have it' train "$karate" --model jknet --jump sum
     refused 2 '--order double: --jump sum' train "$karate" --jump sum --order double
     refused 2 '--out-heads 2: the last layer of --model gat' train "$karate" --model gat --residual linear --out-heads 2
