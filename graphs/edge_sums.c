@@ -40,6 +40,17 @@ void sl_edge_sums_destroy(struct sl_edge_sums *sums)
     *sums = (struct sl_edge_sums){0};
 }
 
+int64_t *sl_edge_sums_cut(const struct sl_network *net, const struct sl_layer *layer)
+{
+    const int columns = net->graph->distribution->grid.columns;
+    int64_t *cut = calloc((size_t)columns + 1, sizeof *cut);
+    for (int c = 0; cut && c <= columns; c++)
+        cut[c] = layer->index > 0 ? layer->columns.in_cut[c] : c;
+    if (!cut)
+        sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    return cut;
+}
+
 void sl_edge_sums_begin(struct sl_edge_sums *sums)
 {
     memset(sums->met, 0, (size_t)sums->count * sizeof *sums->met);

@@ -19,6 +19,11 @@ int sl_edge_sums_create(struct sl_network *net, struct sl_edge_sums *sums, int64
                         int64_t cols);
 void sl_edge_sums_destroy(struct sl_edge_sums *sums);
 
+/* Return the cut (columns of the grid + 1) of D, the gradient of the layer's input that a walk
+ * leaves: as the input. In a first layer nobody reads D: each column of ranks has one column, which
+ * stays 0. The caller frees it; NULL: no memory. */
+int64_t *sl_edge_sums_cut(const struct sl_network *net, const struct sl_layer *layer);
+
 /* Begin a walk. */
 void sl_edge_sums_begin(struct sl_edge_sums *sums);
 

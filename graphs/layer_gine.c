@@ -17,6 +17,7 @@
 struct gine {
     struct sl_tile edge; // (K + 1, own columns), on this rank: it never travels
     struct sl_edge_sums sums;
+    int64_t *d_cut; // (columns + 1): the cut of D (sl_edge_sums_cut)
 };
 
 /* ---- Plan ---- */
@@ -51,8 +52,11 @@ static int gine_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     int code = sl_tile_create(net->rt, &gine->edge, rows, cols, sizeof(float), net->rt->rank);
     if (!code)
         code = sl_edge_sums_create(net, &gine->sums, rows, cols);
+    gine->d_cut = sl_edge_sums_cut(net, layer);
     if (!code)
-        code = sl_network_plan_scratch(net, layer->input_order, SL_FLOAT32, layer->in, SL_SLOT_SUM);
+        code = gine->d_cut ? 0 : SL_ERR_SYSTEM;
+    if (!code)
+        code = sl_network_plan_scratch_cut(net, layer->input_order, gine->d_cut, SL_SLOT_SUM);
     if (!code)
         code = sl_layer_plan_aggregations(net, layer);
     return code ? code : sl_layer_plan_dropped(net, layer);
@@ -61,6 +65,7 @@ static int gine_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 static void gine_destroy(struct sl_layer *layer)
 {
     struct gine *gine = layer->own;
+    free(gine->d_cut);
     sl_tile_destroy(&gine->edge);
     sl_edge_sums_destroy(&gine->sums);
     free(gine);
@@ -76,6 +81,7 @@ static struct sl_layer_memory gine_memory(const struct sl_layer *layer)
 static int gine_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                              struct sl_aggregation list[SL_AGGREGATIONS])
 {
+    const struct gine *gine = layer->own;
     (void)net;
     list[0] = (struct sl_aggregation){.width = layer->in,
                                       .cut = layer->columns.in_cut,
@@ -86,6 +92,7 @@ static int gine_aggregations(const struct sl_network *net, const struct sl_layer
                                       .cut = layer->columns.in_cut,
                                       .type = SL_FLOAT32,
                                       .reducer = layer->reducer->back,
+                                      .state = gine->d_cut,
                                       .operands = layer->columns.in_cut};
     return 2;
 }
@@ -117,11 +124,11 @@ static struct sl_matrix *gine_backward(struct sl_network *net, struct sl_layer *
                                        struct sl_matrix *g)
 {
     struct gine *gine = layer->own;
-    const struct sl_gine_pass pass = {&gine->edge, &gine->sums};
+    const struct sl_gine_pass pass = {&gine->edge, &gine->sums, layer->index == 0};
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     sl_layer_drop_again(net, layer);
-    struct sl_matrix *const d = sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in,
-                                                   SL_SLOT_SUM, sl_reach_of_input(layer));
+    struct sl_matrix *const d = sl_network_scratch_cut(net, layer->input_order, gine->d_cut,
+                                                       SL_SLOT_SUM, sl_reach_of_input(layer));
     sl_edge_sums_begin(&gine->sums);
     sl_network_walk(net, layer, SL_WALK_BACK,
                     &(struct sl_reduction){.moved = {g},

@@ -8,6 +8,7 @@
 struct sl_gine_pass {
     struct sl_tile *edge;      // (K + 1, columns): the weight of edge features and its bias
     struct sl_edge_sums *sums; /* back: the gradient of `edge` */
+    bool first;                /* back: nobody reads D, whose matrix is a column of zeros */
 };
 
 #endif

@@ -21,8 +21,7 @@ struct rgcn {
     struct sl_tile weight; // (relations · in, out), on this rank, made of bases; no rows: W_r are
                            // parameters
     struct sl_edge_sums sums;
-    int64_t *d_cut; /* cut of D: as the input, or, in a first layer, of one column */
-    int64_t one[2];
+    int64_t *d_cut; // (columns + 1): the cut of D (sl_edge_sums_cut)
 };
 
 /* ---- Plan ---- */
@@ -72,8 +71,9 @@ static int rgcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (!code && shape->bases)
         code =
             sl_tile_create(net->rt, &rgcn->weight, rows, layer->out, sizeof(float), net->rt->rank);
-    rgcn->one[1] = 1;
-    rgcn->d_cut = layer->index > 0 ? layer->columns.in_cut : rgcn->one;
+    rgcn->d_cut = sl_edge_sums_cut(net, layer);
+    if (!code)
+        code = rgcn->d_cut ? 0 : SL_ERR_SYSTEM;
     if (!code)
         code = sl_network_plan_scratch_cut(net, layer->input_order, rgcn->d_cut, SL_SLOT_SUM);
     if (!code)
@@ -84,6 +84,7 @@ static int rgcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 static void rgcn_destroy(struct sl_layer *layer)
 {
     struct rgcn *rgcn = layer->own;
+    free(rgcn->d_cut);
     sl_tile_destroy(&rgcn->weight);
     sl_edge_sums_destroy(&rgcn->sums);
     free(rgcn);

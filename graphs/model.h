@@ -15,7 +15,7 @@ enum sl_activation { SL_ACTIVATION_NONE, SL_ACTIVATION_RELU, SL_ACTIVATION_ELU }
 enum {
     SL_WEIGHTS = 4, /* most matrices of a layer's parameters, besides biases */
     SL_VECTORS = 4, /* most rows of a layer's parameters, besides weights and biases */
-    SL_PARAMETERS = SL_WEIGHTS + 1 + SL_VECTORS + 1,
+    SL_PARAMETERS = SL_WEIGHTS + 2 + SL_VECTORS + 1,
     SL_STATES = 2, /* most numbers of state that an optimizer keeps for each parameter */
 };
 

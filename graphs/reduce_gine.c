@@ -43,12 +43,13 @@ static void meet_back(struct sl_state *s, const struct sl_meeting *m)
         .g = m->moved[0][0],
         .x = s->row[0],
         .edge = pass_of(s)->edge,
-        .back = s->out[0],
+        .back = pass_of(s)->first ? NULL : s->out[0],
         .accumulate = s->started,
     };
     tiles.edge_back = sl_edge_sums_at(pass_of(s)->sums, s->i, s->part, &tiles.edge_accumulate);
     sl_submit_gine_back(s->states->rt, &tiles);
-    met(s);
+    s->terms--;
+    s->started = !pass_of(s)->first;
 }
 
 #define STEPS                                                                \

@@ -25,6 +25,16 @@ def check_values(name, given, cast):
         refuse(name, given, wrong, expected)
 
 
+def host(tensor, name):
+    """A tensor of PyTorch as an array on the same memory."""
+    if not hasattr(tensor, "detach"):
+        return None if tensor is None else np.asarray(tensor)
+    if str(tensor.layout) != "torch.strided":
+        raise TypeError(f"{name}: a sparse tensor, expected a dense one; from_scipy and Graph take "
+                        "sparse matrices of SciPy")
+    return tensor.detach().cpu().numpy()
+
+
 def check_shape(array, name, *shape):
     """None: any number of rows or columns."""
     if len(array.shape) != len(shape) or any(s not in (None, own)

@@ -1,21 +1,13 @@
 """Graphs from what other packages call a graph."""
+import warnings
+
 import numpy as np
 
-from ._arrays import check_shape, csr_of_edges, mask_of, refuse, take
+from ._arrays import check_shape, csr_of_edges, host, mask_of, refuse, take
 from ._graph import SPLITS, Graph
 from ._hetero import from_hetero
 
 AUTO = "auto"  # the usual name, where there is one of that name
-
-
-def host(tensor, name):
-    """A tensor of PyTorch as an array on the same memory."""
-    if not hasattr(tensor, "detach"):
-        return None if tensor is None else np.asarray(tensor)
-    if str(tensor.layout) != "torch.strided":
-        raise TypeError(f"{name}: a sparse tensor, expected a dense one; from_scipy and Graph take "
-                        "sparse matrices of SciPy")
-    return tensor.detach().cpu().numpy()
 
 
 def find(arrays, name, usual, what):
@@ -73,6 +65,16 @@ def find_edge_types(arrays, name, usual):
     return find(arrays, name, None, "edge_types")
 
 
+def warn_of_parallel(indptr, indices):
+    """Warn that two vertices have edges of several relations: a model that reads none takes them for one
+    edge."""
+    again = np.flatnonzero(np.diff(indices) == 0) + 1
+    count = len(np.setdiff1d(again, indptr))
+    if count:
+        warnings.warn(f"{count} edges are there once more, by another relation: models but rgcn take "
+                      "them for one (edge_types=None: as duplicates= says)", stacklevel=3)
+
+
 def check_duplicates(n, source, target, duplicates, name):
     """Features that nobody named do not take the multiplicity of doubled edges away."""
     if name is not None and duplicates == "sum" and \
@@ -83,11 +85,13 @@ def check_duplicates(n, source, target, duplicates, name):
 
 def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",
              edge_features=AUTO, edge_types=AUTO):
-    """A graph of a `Data` or `HeteroData` object of PyTorch Geometric (_hetero.py): edge_index, x, y, masks, edge_type, and
+    """A graph of a `Data` object of PyTorch Geometric, or of `HeteroData` (_hetero.py): edge_index, x, y, masks, edge_type, and
     edge_weight or edge_attr of one column; edge_attr of several columns are features of edges.
     Messages go from edge_index[0] to edge_index[1]."""
     if type(data).__name__ == "HeteroData":
-        return from_hetero(data, host, numbers)
+        if (features, labels, weights, edge_features, edge_types) != (AUTO,) * 5:
+            raise ValueError("data: a HeteroData object, which takes numbers= alone")
+        return from_hetero(data, numbers)
     arrays = {name: value for name, value in data.to_dict().items() if value is not None}
     if "edge_index" not in arrays:
         raise ValueError(f"data: has {sorted(arrays)}, expected edge_index, not adj_t (leave "
@@ -106,6 +110,8 @@ def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, dupl
         own = arrays
     w = find_weights(own, weights, ("edge_weight", "edge_attr"))
     indptr, indices, w, ef, types = csr_of_edges(data.num_nodes, *edges, w, ef, types)
+    if types is not None and edge_types == AUTO:
+        warn_of_parallel(indptr, indices)
     return Graph(indptr, indices, find(arrays, features, "x", "features"),
                  find(arrays, labels, "y", "labels"), find_masks(arrays), w, numbers,
                  duplicates=duplicates, edge_features=ef, edge_types=types)
@@ -135,6 +141,8 @@ def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplica
     indptr, indices, w, ef, types = csr_of_edges(
         g.num_nodes(), source, target,
         find_weights(others, weights, ("weight", "w", "edge_weight")), ef, types)
+    if types is not None and edge_types == AUTO:
+        warn_of_parallel(indptr, indices)
     return Graph(indptr, indices, find(nodes, features, "feat", "features"),
                  find(nodes, labels, "label", "labels"), find_masks(nodes), w, numbers,
                  duplicates=duplicates, edge_features=ef, edge_types=types)

@@ -22,7 +22,7 @@ class Graph:
     weights: "sum", it has the weight k; "one", it is one edge. Weights are summed either way.
     edge_features: (entries, columns), a row for each item of `indices`, which then ascend within a
     row of the graph, each once. edge_types: (entries), the relation of each item, a number from 0
-    on; a row may then list a vertex once for each relation.
+    on; a row may then list a vertex once for each relation, and `duplicates` says nothing.
     Arrays are borrowed where they are int64 (indptr), int32 (indices, labels), float32 (others) and
     bool, in C order; others are copied, and refused if the type does not hold their values. Do not
     change them while the graph is in use.

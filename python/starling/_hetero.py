@@ -1,7 +1,7 @@
 """Graphs of several types of vertices and edges."""
 import numpy as np
 
-from ._arrays import csr_of_edges, mask_of, take
+from ._arrays import check_shape, csr_of_edges, host, mask_of, take
 from ._graph import SPLITS, Graph
 
 
@@ -11,20 +11,21 @@ class Blocks:
     ndim = 2
 
     def __init__(self, features, counts):
-        indptr, indices, data, column = [np.zeros(1, np.int64)], [], [], 0
+        lengths, indices, data, column = [np.zeros(1, np.int64)], [], [], 0
         for x, count in zip(features, counts):
+            values = np.ones((count, 1), np.float32)
             if x is None:
-                columns, values, width = np.arange(count)[:, None], np.ones((count, 1)), count
+                columns, width = np.arange(count, dtype=np.int32)[:, None], count
             else:
-                values = np.append(x, np.ones((count, 1)), axis=1)
+                values = np.append(x, values, axis=1)
                 width = values.shape[1]
-                columns = np.broadcast_to(np.arange(width), values.shape)
+                columns = np.broadcast_to(np.arange(width, dtype=np.int32), values.shape)
             kept = values != 0
-            indptr.append(indptr[-1][-1] + np.cumsum(kept.sum(axis=1)))
-            indices.append((columns[kept] + column).astype(np.int32))
-            data.append(values[kept].astype(np.float32))
+            lengths.append(kept.sum(axis=1))
+            indices.append(columns[kept] + np.int32(column))
+            data.append(values[kept])
             column += width
-        self.indptr, self.indices = np.concatenate(indptr), np.concatenate(indices)
+        self.indptr, self.indices = np.cumsum(np.concatenate(lengths)), np.concatenate(indices)
         self.data, self.shape = np.concatenate(data), (sum(counts), column)
 
     def tocsr(self):
@@ -38,42 +39,61 @@ def spread(own, n, first, missing):
     return everywhere
 
 
-def from_hetero(data, host, numbers=False):
+def join_edges(data, links, counts, first):
+    """The sources, the targets and the relations of all edges."""
+    ends = ([], [])
+    for link in links:
+        name = f"edge_index of {link}"
+        extra = sorted({"edge_weight", "edge_attr"} & set(data[link].keys()))
+        if extra:
+            raise ValueError(f"{link}: has {extra}, expected edge_index alone (del takes them out)")
+        edges = host(data[link].edge_index, name)
+        check_shape(edges, name, 2, None)
+        for end, kind, of in zip(ends, (link[0], link[2]), take(edges, np.int64, name, 2, None)):
+            if len(of) and not 0 <= of.min() <= of.max() < counts[kind]:
+                raise ValueError(f"{name}: {of.min()} to {of.max()}, expected 0 to "
+                                 f"{counts[kind] - 1}")
+            end.append(of + first[kind])
+    relations = np.repeat(np.arange(len(links), dtype=np.int32), [len(of) for of in ends[0]])
+    return np.concatenate(ends[0]), np.concatenate(ends[1]), relations
+
+
+def labels_of(y, numbers):
+    """Classes as int64, and all else as float32, with what says that a vertex has no label."""
+    own = host(y, "y")
+    if own.ndim == 2 and own.shape[1] == 1 and own.dtype.kind in "iu":
+        own = own[:, 0]
+    if own.ndim == 1 and own.dtype.kind in "iu" and not numbers:
+        return own.astype(np.int64), -1
+    return own.astype(np.float32), np.nan
+
+
+def from_hetero(data, numbers=False):
     """A graph of a `HeteroData` object of PyTorch Geometric: edge_index of each type of edges, x of each
     type of vertices, y and masks of one of them. Vertices have the order of data.node_types; the r-th
     of data.edge_types is relation r."""
     kinds, links = data.node_types, data.edge_types
     if not kinds or not links:
         raise ValueError("data: a HeteroData object without vertices or edges")
-    counts = [data[kind].num_nodes for kind in kinds]
-    if None in counts:
-        raise ValueError(f"data: num_nodes of {kinds[counts.index(None)]!r} is None, expected x or "
-                         "num_nodes")
-    first = dict(zip(kinds, np.cumsum([0, *counts[:-1]])))
-    n, ends = int(sum(counts)), ([], [])
-    for source, name, target in links:
-        edges = host(data[source, name, target].edge_index, "edge_index")
-        for end, kind, of in zip(ends, (source, target), edges):
-            count = counts[kinds.index(kind)]
-            if len(of) and not 0 <= of.min() <= of.max() < count:
-                raise ValueError(f"edge_index of {(source, name, target)}: {of.min()} to {of.max()}, "
-                                 f"expected 0 to {count - 1}")
-            end.append(np.asarray(of, np.int64) + first[kind])
-    types = np.repeat(np.arange(len(links), dtype=np.int32), [len(of) for of in ends[0]])
-    indptr, indices, _, _, types = csr_of_edges(n, *map(np.concatenate, ends), types=types)
-    features = [take(host(data[kind].x, "x"), np.float32, f"x of {kind}", None, None)
+    counts = {kind: data[kind].num_nodes for kind in kinds}
+    for kind, count in counts.items():
+        if count is None:
+            raise ValueError(f"data: num_nodes of {kind!r} is None, expected x or num_nodes")
+    first = dict(zip(kinds, np.cumsum([0, *counts.values()]).tolist()))
+    n = sum(counts.values())
+    *ends, relations = join_edges(data, links, counts, first)
+    indptr, indices, _, _, relations = csr_of_edges(n, *ends, types=relations)
+    features = [take(host(data[kind].x, "x"), np.float32, f"x of {kind}", counts[kind], None)
                 if "x" in data[kind] else None for kind in kinds]
     labelled = [kind for kind in kinds if "y" in data[kind]]
     if len(labelled) > 1:
         raise ValueError(f"y: {labelled} have labels, expected one type")
     labels, masks = None, {}
     for kind in labelled:
-        own = host(data[kind].y, "y")
-        whole = own.ndim == 1 and own.dtype.kind in "iu" and not numbers
-        labels = spread(own if whole else own.astype(np.float32), n, first[kind],
-                        -1 if whole else np.nan)
+        own, missing = labels_of(data[kind].y, numbers)
+        labels = spread(own, n, first[kind], missing)
         masks = {split: spread(mask_of(host(data[kind][split + "_mask"], split), split), n,
                                first[kind], False)
                  for split in SPLITS if split + "_mask" in data[kind]}
-    return Graph(indptr, indices, Blocks(features, counts), labels, masks, numbers=numbers,
-                 edge_types=types)
+    return Graph(indptr, indices, Blocks(features, counts.values()), labels, masks,
+                 numbers=numbers, edge_types=relations)

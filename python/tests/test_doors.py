@@ -400,6 +400,15 @@ def test_pyg_hetero(tmp_path):
                     "labels": [-1, -1, -1, 1, 0], "train_idx": [3], "features_indptr": [0, 1, 2, 3, 5, 8],
                     "features_indices": [0, 1, 2, 3, 5, 3, 4, 5], "features_data": [1, 1, 1, 1, 1, 2, 3, 1]}
     losses(starling.from_pyg(data), model="rgcn", encoder="linear")
+    with pytest.raises(ValueError, match="takes numbers= alone"):
+        starling.from_pyg(data, labels=None)
+    data["paper"].y = torch.tensor([[1], [0]], dtype=torch.uint8)  # a column of small integers
+    starling.from_pyg(data).save(tmp_path / "column")
+    assert np.load(tmp_path / "column/labels.npy").tolist() == [-1, -1, -1, 1, 0]
+    data["paper", "cites", "paper"].edge_weight = torch.ones(2)
+    with pytest.raises(ValueError, match="edge_weight.*expected edge_index alone"):
+        starling.from_pyg(data)
+    del data["paper", "cites", "paper"].edge_weight
     data["author", "writes", "paper"].edge_index[0, 0] = 3
     with pytest.raises(ValueError, match="writes.*expected 0 to 2"):
         starling.from_pyg(data)

@@ -232,6 +232,12 @@ static int check_submodels(const struct sl_config *config)
                         "not cut (expected row or batch)",
                         (long long)config->units.submodels,
                         sl_config_word(config, "block-norm").text);
+    if (sl_config_has(config, "bases") && config->network.bases > 0 &&
+        config->units.share != SL_SHARE_COPIES)
+        return sl_error(SL_ERR_USAGE,
+                        "--submodels %lld: --bases has numbers of relations, which are not cut "
+                        "(expected --bases 0, or --share copies)",
+                        (long long)config->units.submodels);
     if (check_shares(config))
         return SL_ERR_USAGE;
     if (config->units.share == SL_SHARE_COPIES &&

@@ -125,6 +125,11 @@ static int read_types(struct reading *r)
         rc = take_counts(r, path, line);
     if (got == 0 && !rc)
         rc = sl_error(SL_ERR_DATA, "%s: ends early, expected names and numbers of vertices", path);
+    if (got > 0 && !rc)
+        got = sl_text_next_data(&text, "", &line);
+    if (got > 0 && !rc)
+        rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": another line, expected two", path,
+                      text.line_number);
     sl_text_close(&text);
     return rc ? rc : got < 0 ? got : SL_OK;
 }
@@ -133,9 +138,11 @@ static int take_link(struct reading *r, const struct sl_text *text, char *line)
 {
     const char *source = next_word(&line), *name = next_word(&line), *target = next_word(&line);
     struct link *const link = &r->link[r->links];
-    if (r->links == MOST_LINKS || !target || line)
+    if (r->links == MOST_LINKS || !target || line || strchr(name, '/'))
         return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": expected source,name,target, and at most %d lines",
+                        "%s: line %" PRId64
+                        ": expected source,name,target without '/', and at most "
+                        "%d lines",
                         text->path, text->line_number, MOST_LINKS);
     *link = (struct link){.source = find_type(r, source), .target = find_type(r, target)};
     if (link->source < 0 || link->target < 0)
@@ -332,7 +339,7 @@ static int read_list(struct reading *r, const struct type *type, const char *nam
     while (!rc && (got = sl_text_next_data(&text, "", &line)) > 0) {
         int64_t vertex;
         const char *word = next_word(&line);
-        if (!sl_text_to_int64(word, &vertex) || vertex < 0 || vertex >= type->count)
+        if (!sl_text_to_int64(word, &vertex) || line || vertex < 0 || vertex >= type->count)
             rc = sl_error(SL_ERR_DATA,
                           "%s: line %" PRId64 ": '%.40s' is no vertex, expected 0 to %" PRId64,
                           path, text.line_number, word, type->count - 1);
@@ -372,10 +379,21 @@ static void note_types(const struct reading *r)
     sl_note("%s: vertices are %s, in this order", r->folder.path, text);
 }
 
+/* Edges have relations, which weights do not go with. */
+static int check_options(const struct reading *r)
+{
+    return r->folder.options->count_duplicates
+               ? sl_error(SL_ERR_USAGE, "%s: edges have relations (expected --duplicates one)",
+                          r->folder.path)
+               : SL_OK;
+}
+
 static int read_all(struct reading *r)
 {
-    int labelled;
-    int rc = read_types(r);
+    int labelled = -1;
+    int rc = check_options(r);
+    if (!rc)
+        rc = read_types(r);
     if (!rc)
         rc = read_links(r);
     if (!rc)
