@@ -83,7 +83,8 @@ check "every file that is opened has a reader" every_opening
 check "inputs of every reader" seeds
 for reader in $("$replay" list | cut -d ' ' -f 1); do
     case $reader in
-    npy) check "$reader" takes "$reader" 1 ;; # text is no numbers
+    npy) check "$reader" takes "$reader" 1 ;;       # text is no numbers
+    directory) check "$reader" takes "$reader" 1 ;; # an entry is there twice
     *) check "$reader" takes "$reader" ;;
     esac
     readers="$readers $reader"

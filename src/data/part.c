@@ -491,7 +491,7 @@ static int read_adjacency(struct sl_runtime *rt, const struct reading *r)
         rc = sl_part_check_weights(r->source, part);
     if (!rc)
         rc = sl_part_check_edges(r->source, part);
-    if (part->data.adjacency.edges)
+    if (!rc && part->data.adjacency.edges)
         count_bytes(r, &r->source->edge_features,
                     part->data.adjacency.indptr[r->rows] * part->data.edge_features);
     unload(r);

@@ -125,7 +125,9 @@ PIECES = {
         {"meta.json": b'{"relations": 4}', "indptr.npy": ints(*INDPTR), "indices.npy": ints(1, 0, 0, 1, 3, 2, code="i"),
          "edge_types.npy": ints(0, 0, 2, 1, 0, 3, code="i"), "edge_features.npy": floats(*range(12), shape=(6, 2)), "weights.npy": floats(*ONES)},
         {"meta.json": b"{}", "indptr.npy": ints(*INDPTR), "indices.npy": ints(1, 2, 2, 3, 1, 2, code="i"),
-         "edge_types.npy": ints(1, 1, 0, 0, 1, 1, code="B")}],
+         "edge_types.npy": ints(1, 1, 0, 0, 1, 1, code="B")},
+        # an entry that is there twice, which is refused
+        {"meta.json": b"{}", "indptr.npy": ints(*INDPTR), "indices.npy": ints(1, 0, 0, 1, 3, 2, code="i"), "edge_features.npy": floats(*range(6), shape=(6, 1))}],
     "ogb": [{"raw/num-node-list.csv": b"4\n", "raw/num-edge-list.csv": b"3\n", "raw/edge.csv": b"0,1\n1,2\n2,3\n",
              "raw/node-feat.csv": b"0,1\n.5,0\n0,2\n1,1\n", "raw/node-label.csv": b"0\n1\n0\n1\n", "split/time/train.csv": b"0\n1\n",
              "split/time/valid.csv": b"2\n", "split/time/test.csv": b"3\n"}],
