@@ -26,6 +26,12 @@ static int64_t edge_matrices(const struct sl_layer_shape *shape)
     return shape->bases ? shape->bases : shape->relations;
 }
 
+/* Return how many rows have the coefficients of bases. */
+static int64_t coefficients_of(const struct sl_layer_shape *shape)
+{
+    return shape->bases ? shape->relations : 0;
+}
+
 int sl_layer_shape_unit_weights(const struct sl_layer_shape *shape)
 {
     return sl_layer_shape_weights(shape) + (int)edge_matrices(shape);
@@ -33,8 +39,7 @@ int sl_layer_shape_unit_weights(const struct sl_layer_shape *shape)
 
 int64_t sl_layer_shape_edge_rows(const struct sl_layer_shape *shape)
 {
-    return edge_matrices(shape) * shape->in + (shape->bases ? shape->relations : 0) +
-           shape->edge_features;
+    return edge_matrices(shape) * shape->in + coefficients_of(shape) + shape->edge_features;
 }
 
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape)
@@ -70,7 +75,7 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     for (int w = 0; w < kind->weights; w++)
         list[count++] = (struct sl_parameter){kind->weight[w], w * in, in, cols, true};
     const int64_t edge_rows = sl_layer_shape_edge_rows(shape),
-                  coefficients = shape->bases ? shape->relations : 0;
+                  coefficients = coefficients_of(shape);
     if (edge_rows > 0)
         list[count++] = (struct sl_parameter){kind->edge, kind->weights * in,
                                               edge_rows - coefficients, cols, false};
@@ -301,7 +306,7 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
     const struct sl_layer_shape *shape = &model->layer[layer].shape;
     const int64_t cols = sl_layer_shape_columns(shape);
     const int64_t in = shape->in * sl_layer_shape_stacked(shape),
-                  coefficients = shape->bases ? shape->relations : 0;
+                  coefficients = coefficients_of(shape);
     const struct sl_glorot glorot = {
         .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
         .rows = shape->kind->weights * in,

@@ -418,6 +418,17 @@ def train_all(starling, folder):
     if any(abs(a - b) > 1e-5 * b for a, b in zip(*found)):
         fail(f"losses of an undirected graph are {found[0]}, expected {found[1]}")
 
+    # A batch of clusters divides by the neighbours that are in it: edges between two clusters change no loss.
+    half = VERTICES // 2
+    cliques = {(r, c, (r + c) % 2): [0.0] * WIDTH + [1.0] for r in range(VERTICES) for c in range(VERTICES) if (r < half) == (c < half) and r != c}
+    bridges = {(r, c, t): [0.0] * WIDTH + [1.0] for r, c in ((1, half + 1), (half + 2, 2)) for t in range(2)}
+    found = [train(dataset(f"cliques{k}", {**cliques, **more}, "edge_features", relations=2), *rgcn, "--batches", "clusters:2,1", "--eval-every", "-1",
+                   "--keep", "last", "--dropout", "0", "--optimizer", "sgd", "--lr", "1e-9") for k, more in enumerate(({}, bridges))]
+    if any(abs(a - b) > 1e-5 * b for a, b in zip(*found)) or len(found[0]) < 5:
+        fail(f"losses of clusters without edges between them are {found[0]}, with edges {found[1]}")
+    refused("--bases has numbers of relations", starling, "train", related, *rgcn, "--bases", "2", "--submodels", "2")
+    run(starling, "train", related, *rgcn, "--bases", "2", "--submodels", "2", "--share", "copies", "--epochs", "4", "--quiet")
+
     # rows are not cut for columns of ranks: nothing is planned with some
     plan = run(starling, "plan", related, *rgcn, "--ranks", "4")
     grids = [line.split()[0] for line in plan.splitlines() if line.endswith("  yes")]

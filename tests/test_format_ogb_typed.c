@@ -1,5 +1,5 @@
-/* OGB folders of several types of vertices: a small one against what it says, and malformed ones
- * against the sentence that refuses them. */
+/* OGB folders of several types of vertices. The arrays of a small folder are compared. Malformed
+ * folders are refused, each with its sentence. */
 #include "format_files.h"
 
 /* Two authors, three papers. Author 1 writes papers 0 and 2, and paper 2 twice; a paper cites. */

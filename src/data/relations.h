@@ -29,8 +29,9 @@ int sl_relations_reverse(struct sl_dataset *data);
  * relations. SL_ERR_DATA: row pointers are not within the file; SL_ERR_SYSTEM. */
 int sl_relations_count(struct sl_source *source);
 
-/* Let the numbers of a selection's entries count the entries of its own rows, in place of those of
- * the whole graph. The selection reads relations. SL_ERR_SYSTEM. */
+/* Copy the relations of a selection's entries, so that sl_relations_read counts entries of the
+ * selection's rows, not of rows of the whole graph. The selection reads relations. SL_ERR_SYSTEM.
+ */
 int sl_relations_own(struct sl_source *selection);
 
 /* Write the two numbers of an entry (codelets/relations.h): its relation r, and 1 / the number of

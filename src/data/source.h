@@ -79,7 +79,7 @@ struct sl_moments {
     const double *mean, *deviation; // (f), not 0; NULL: features stay as they are
 };
 
-/* What reading says of an entry, beside its column and its weight. */
+/* The columns of edge_features that are read with an adjacency's entries. */
 enum sl_edge_reading {
     SL_READS_NO_EDGES,
     SL_READS_EDGE_ROWS,     /* all columns of edge_features */

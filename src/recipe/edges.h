@@ -10,8 +10,9 @@
  * the model needs them; or it has weights, too. SL_ERR_SYSTEM. */
 int sl_edges_settle(struct sl_config *config, struct sl_source *source);
 
-/* Settle what a trained model reads, which is called `model`: so many edge features, and so many
- * relations. SL_ERR_DATA: the dataset has another number of features, or more relations. */
+/* Settle as for a model that was trained with so many edge features and relations. `model` names
+ * the model in errors. SL_ERR_DATA: the dataset has another number of features, or more relations.
+ */
 int sl_edges_follow(struct sl_config *config, struct sl_source *source, int64_t features,
                     int64_t relations, const char *model);
 

@@ -239,8 +239,8 @@ static int read_rows(struct reading *r, const char *kind, const struct type *typ
                 : (int)SL_ERR_SYSTEM;
 }
 
-/* Write a vertex's features: those of its type, without zeros, and 1; or 1 in a column of its own.
- */
+/* Write the entries of vertex k, whose type's columns begin at `column`: the vertex's features that
+ * are not 0, then a 1. Without features, the 1 is in column `column` + k. Return how many. */
 static int64_t write_vertex(const struct type *type, int64_t k, int64_t column, int32_t *columns,
                             float *values)
 {

@@ -22,11 +22,11 @@
  * splits, and the largest degree and homophily as reported. Chosen: `shape`, for which the law of
  * degrees reaches about the largest degree by itself; `community`; `skew`, by which the largest
  * class has about its published share. Also chosen: `signal`, with which features alone say little
- * and neighbours much. MAG's four relations, with their reverses, are those of random edges: its
- * vertices are of one type here. Proteins (CAGNET: Tripathy, Yelick, Buluc, SC'20) has no features,
- * labels or reported largest degree to imitate. It gets the usual 60/20/20 split. Nearly all its
- * edges stay within communities, like the protein families that make its partitions so good
- * (DistGNN, table 4). */
+ * and neighbours much. MAG has vertices of one type here, and each edge has one of four
+ * relations at random; the reverse of the edge has another relation. Proteins (CAGNET: Tripathy,
+ * Yelick, Buluc, SC'20) has no features, labels or reported largest degree to imitate. It gets the
+ * usual 60/20/20 split. Nearly all its edges stay within communities, like the protein families
+ * that make its partitions so good (DistGNN, table 4). */
 static const struct row {
     const char *name;
     int64_t vertices, entries, features, classes;
