@@ -25,6 +25,7 @@ enum sl_rng_purpose {
     SL_RNG_SELECT = 7,    /* neighbours of a selection; epoch = the resampling */
     SL_RNG_BATCHES = 8,   /* the order of an epoch's sets */
     SL_RNG_UNITS = 9,     /* units of sub-models; epoch = the round, layer = the axis and head */
+    SL_RNG_LINKS = 10,    /* links of validation and test; layer = sub-stream of the draw */
 };
 
 /* Return the 64-bit key of a stream: SplitMix64's finaliser folded over the words. The seed is a

@@ -14,6 +14,7 @@
 #include "data/csr.h"
 #include "data/edge_features.h"
 #include "data/formats/formats.h"
+#include "data/links.h"
 #include "data/relations.h"
 #include "data/source.h"
 
@@ -46,6 +47,8 @@ static int read_whole(struct sl_source *source, struct sl_dataset *out)
     int rc = sl_source_read(&alone, source, 0, source->vertices, &part);
     if (!rc)
         rc = take_vertex_ids(source, &part);
+    if (!rc)
+        rc = sl_links_take(source, &part.data.blocks, &part.data.links);
     if (!rc && source->reads_edges)
         rc =
             sl_edge_features_take(&source->edge_features, &part.data.adjacency,
@@ -107,6 +110,25 @@ int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed
     return rc ? sl_error_about(rc, data->path) : SL_OK;
 }
 
+int sl_dataset_split_links(struct sl_dataset *data, const struct sl_link_rule *rule)
+{
+    struct sl_source source;
+    struct sl_dataset split = {.name = data->name, .path = data->path};
+    if (!rule->given)
+        return SL_OK;
+    int rc = sl_source_of(data, &source);
+    if (!rc)
+        rc = sl_links_split(&source, rule);
+    if (!rc)
+        rc = read_whole(&source, &split);
+    if (!rc) {
+        sl_block_move(&split.blocks, &data->blocks); /* most arrays lie there */
+        *data = split;
+    }
+    sl_source_close(&source);
+    return rc;
+}
+
 static int symmetrize(struct sl_dataset *data, enum sl_symmetrize way)
 {
     static const char *const ways[] = {[SL_SYMMETRIZE_MAX] = "the larger one",
@@ -142,6 +164,8 @@ static int turn_edges(struct sl_dataset *data, const struct sl_read_options *opt
         rc = sl_csr_transpose(&read, &data->blocks, &data->adjacency);
     if (!rc && options->reverse && data->edge)
         rc = sl_edge_features_transpose(data, &read);
+    if (!rc && options->reverse)
+        rc = sl_links_reverse(&data->links, &data->blocks);
     return rc || !options->symmetrize ? rc : symmetrize(data, options->symmetrize);
 }
 

@@ -10,6 +10,7 @@
 #include "core/split.h"
 #include "data/formats/npy.h"
 #include "data/labels.h"
+#include "data/links.h"
 #include "data/split_rule.h"
 
 /* A CSR matrix; row r has entries indptr[r] … indptr[r+1]-1, columns ascending, each
@@ -57,6 +58,8 @@ struct sl_dataset {
     const char *const *class_names;        // (c), then NULL; or NULL: classes have numbers
     const char *const *feature_names;      // (f), then NULL; or NULL: columns have numbers
     struct sl_index_set train, val, test;  /* disjoint */
+    struct sl_source_links links;          /* links of validation and test, in rows of this dataset,
+                                              which the adjacency does not have */
     const int64_t *original;               // (n): number of row r before any reordering; NULL: r
     struct sl_npy vertex_ids;              // (n), integers or text: the vertices' names outside;
                                            // data NULL: their numbers
@@ -126,6 +129,10 @@ int sl_dataset_of(const struct sl_source *source, struct sl_dataset *out);
  * Replace all arrays; `original` keeps the old number of each row. SL_ERR_USAGE: no such order. On
  * any error *data stays as it was. */
 int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed);
+
+/* Move edges out of the adjacency that become links of validation and test (sl_links_split). On any
+ * error *data stays as it was. */
+int sl_dataset_split_links(struct sl_dataset *data, const struct sl_link_rule *rule);
 
 /* Set the `name` and `path` of a dataset that is made, not read. */
 int sl_dataset_name(struct sl_dataset *data, const char *format, ...)

@@ -227,6 +227,7 @@ static int view_vertices(struct sl_source *source, const struct sl_dataset *data
         rc = view(source, "original_ids", SL_NPY_INT64, n, 0, data->original,
                   &source->order.original);
     source->vertex_ids = data->vertex_ids;
+    source->links = data->links;
     if (!rc)
         rc = copy_names(source, data->class_names, &source->targets.class_names);
     return rc ? rc : copy_names(source, data->feature_names, &source->feature_names);

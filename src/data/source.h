@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "data/formats/npy.h"
 #include "data/labels.h"
+#include "data/links.h"
 #include "data/split_rule.h"
 
 /* A CSR matrix as stored arrays. An absent array has `data` NULL. */
@@ -118,6 +119,7 @@ struct sl_source {
     const char *const *feature_names; // see struct sl_dataset
     struct sl_targets targets;
     struct sl_source_splits splits;
+    struct sl_source_links links;
     struct sl_source_order order;
     struct sl_source_selection selection;
     struct sl_npy vertex_ids; // (n)

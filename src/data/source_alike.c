@@ -26,6 +26,16 @@ static void add_array(struct sl_alike *alike, const char *name, const struct sl_
     sl_alike_add(alike, name, hash_array(0, npy, by_file), npy->data ? "%s" : "no %s", name);
 }
 
+/* Add the links of a split, and their negatives. */
+static void add_links(struct sl_alike *alike, const struct sl_source_links *links,
+                      enum sl_split split, bool by_file)
+{
+    const bool val = split == SL_SPLIT_VAL;
+    add_array(alike, val ? "validation links" : "test links", &links->pairs[split], by_file);
+    add_array(alike, val ? "validation negatives" : "test negatives", &links->negatives[split],
+              by_file);
+}
+
 static uint64_t hash_csr(const struct sl_stored_csr *csr, bool by_file)
 {
     return hash_array(hash_array(0, &csr->indptr, by_file), &csr->indices, by_file);
@@ -70,6 +80,8 @@ static void describe(struct sl_alike *alike, const struct sl_source *source, boo
     add_array(alike, "training vertices", &split[SL_SPLIT_TRAIN], by_file);
     add_array(alike, "validation vertices", &split[SL_SPLIT_VAL], by_file);
     add_array(alike, "test vertices", &split[SL_SPLIT_TEST], by_file);
+    add_links(alike, &source->links, SL_SPLIT_VAL, by_file);
+    add_links(alike, &source->links, SL_SPLIT_TEST, by_file);
     sl_alike_add(alike, "edges", hash_csr(&source->adjacency, by_file), "edges");
     add_array(alike, "edge weights", &source->adjacency.values, by_file);
     add_array(alike, "edge features", &source->edge_features, by_file);

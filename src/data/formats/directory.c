@@ -367,6 +367,28 @@ static int open_vertex_ids(const struct directory *dir)
     return rc;
 }
 
+/* Map the links of a split, or its negatives: SPLIT_links.npy, SPLIT_negatives.npy. */
+static int open_pairs(const struct directory *dir, const char *split, const char *what,
+                      struct sl_npy *out)
+{
+    char array[24];
+    snprintf(array, sizeof array, "%s_%s", split, what);
+    return has(dir, array) ? map(dir, array, out) : SL_OK;
+}
+
+static int open_links(const struct directory *dir)
+{
+    struct sl_source_links *links = &dir->out->links;
+    int rc = SL_OK;
+    for (int s = SL_SPLIT_VAL; !rc && s < SL_SPLITS; s++) {
+        const char *split = sl_links_split_name((enum sl_split)s);
+        rc = open_pairs(dir, split, "links", &links->pairs[s]);
+        if (!rc)
+            rc = open_pairs(dir, split, "negatives", &links->negatives[s]);
+    }
+    return rc ? rc : sl_links_check(links, dir->path, dir->out->vertices);
+}
+
 int sl_open_directory(const char *path, struct sl_source *out)
 {
     struct directory dir = {.path = path, .out = out};
@@ -383,6 +405,8 @@ int sl_open_directory(const char *path, struct sl_source *out)
         rc = open_split(&dir, "val", SL_SPLIT_VAL);
     if (!rc)
         rc = open_split(&dir, "test", SL_SPLIT_TEST);
+    if (!rc)
+        rc = open_links(&dir);
     if (!rc)
         rc = open_original(&dir);
     if (!rc)

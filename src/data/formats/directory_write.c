@@ -134,6 +134,32 @@ static int write_vertex_ids(struct writer *w)
     return write_array(w, "vertex_ids", descr, ids->item_bytes, 1, &ids->count, ids->data);
 }
 
+/* Write pairs of vertices as int64, in whatever way they are stored. */
+static int write_pairs(struct writer *w, const char *split, const char *what,
+                       const struct sl_npy *pairs)
+{
+    const int64_t *items;
+    if (!pairs->data)
+        return SL_OK;
+    const char *array = sl_block_print(&w->scratch, "%s_%s", split, what);
+    const int rc = array ? sl_npy_take(pairs, SL_NPY_INT64, 0, pairs->count, &w->scratch, &items)
+                         : (int)SL_ERR_SYSTEM;
+    return rc ? rc : write_array(w, array, "<i8", sizeof *items, 2, pairs->shape, items);
+}
+
+static int write_links(struct writer *w)
+{
+    const struct sl_source_links *links = &w->data->links;
+    int rc = SL_OK;
+    for (int s = SL_SPLIT_VAL; !rc && s < SL_SPLITS; s++) {
+        const char *split = sl_links_split_name((enum sl_split)s);
+        rc = write_pairs(w, split, "links", &links->pairs[s]);
+        if (!rc)
+            rc = write_pairs(w, split, "negatives", &links->negatives[s]);
+    }
+    return rc;
+}
+
 static json_t *describe_features(const struct sl_dataset *data)
 {
     if (data->feature_form == SL_FEATURES_IDENTITY)
@@ -211,6 +237,8 @@ static int write_all(struct writer *w)
         rc = write_int64(w, "val_idx", data->val.ids, data->val.count);
     if (!rc)
         rc = write_int64(w, "test_idx", data->test.ids, data->test.count);
+    if (!rc)
+        rc = write_links(w);
     if (!rc && data->original)
         rc = write_int64(w, "original_ids", data->original, data->vertices);
     if (!rc && data->vertex_ids.data)

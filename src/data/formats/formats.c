@@ -246,6 +246,10 @@ static int write_file(const struct sl_format *format, const struct sl_dataset *d
     if (data->edge)
         sl_note("%s: edge features are left out, expected a folder as target, which keeps them",
                 path);
+    if (sl_links_given(&data->links))
+        sl_note("%s: links of validation and test are left out, expected a folder as target, which "
+                "keeps them",
+                path);
     if (!data->symmetric)
         rc = sl_csr_transpose(&data->adjacency, &scratch, &turned.adjacency);
     if (!rc)
