@@ -9,6 +9,8 @@
 #include "core/log.h"
 #include "core/words.h"
 #include "data/dataset.h"
+#include "data/formats/formats.h"
+#include "data/links.h"
 #include "data/order/order.h"
 
 #define DUPLICATES(ENTRY)  ENTRY(DUPLICATES_ONE, "one") ENTRY(DUPLICATES_SUM, "sum")
@@ -21,8 +23,8 @@ struct config {
     enum duplicates duplicates;
     enum empty_cells empty_cells;
     enum sl_weight_column weights;
-    char *label_separator, *label, *categorical, *edge_features, *edge_types, *split;
-    int64_t first_vertex;
+    char *label_separator, *label, *categorical, *edge_features, *edge_types, *split, *split_edges;
+    int64_t first_vertex, negatives;
     const struct sl_order *order;
     int64_t seed, split_seed;
     bool reverse;
@@ -93,10 +95,28 @@ static const struct sl_option options[] = {
      "store splits that are drawn as in starling train: 20/30/rest per class, or 60/20/20 per cent",
      "Conversion"},
     {"split-seed", SL_OPTION_INT, offsetof(struct config, split_seed), "0", 0, 9e15, NULL, "N",
-     "seed of --split", "Conversion"},
+     "seed of --split and --split-edges", "Conversion"},
+    {"split-edges", SL_OPTION_STRING, offsetof(struct config, split_edges), NULL, 0, 0, NULL,
+     "SHARES",
+     "take edges out of the adjacency that become links of validation and test, pairs of vertices "
+     "that a model is to predict: 85/5/10 per cent train, validate and test",
+     "Conversion"},
+    {"negatives", SL_OPTION_INT, offsetof(struct config, negatives), "1", 1, 1e6, NULL, "N",
+     "pairs that are no links, drawn by --split-edges for each link of validation and test",
+     "Conversion"},
     SL_TALK_OPTIONS(config, "print nothing", "Conversion"),
     {0},
 };
+
+/* Print how many links each split has. */
+static void print_links(const struct sl_source_links *links)
+{
+    static const char *const names[] = {[SL_SPLIT_VAL] = "validation", [SL_SPLIT_TEST] = "test"};
+    for (int s = SL_SPLIT_VAL; s < SL_SPLITS; s++)
+        if (links->pairs[s].data)
+            printf(", %" PRId64 " %s link%s", links->pairs[s].shape[0], names[s],
+                   sl_s(links->pairs[s].shape[0]));
+}
 
 static void print_result(const struct config *config, const struct sl_dataset *data,
                          const char *source, const char *target)
@@ -104,6 +124,8 @@ static void print_result(const struct config *config, const struct sl_dataset *d
     const int64_t entries = data->adjacency.indptr[data->vertices];
     printf("%s: %" PRId64 " %s, %" PRId64 " adjacency %s", target, data->vertices,
            sl_vertices(data->vertices), entries, sl_entries(entries));
+    if (sl_is_directory_layout(target)) /* files of other formats have no links */
+        print_links(&data->links);
     if (!data->symmetric)
         printf(", directed: v aggregates from u of an edge u -> v");
     if (!data->symmetric && config->reverse)
@@ -136,11 +158,24 @@ static int read_options(const struct config *config, struct sl_read_options *out
     return sl_split_rule_parse(config->split, config->split_seed, &out->split);
 }
 
+static int read_link_rule(const struct config *config, struct sl_link_rule *out)
+{
+    const bool reads = sl_link_rule_read(config->split_edges, out);
+    out->seed = (uint64_t)config->split_seed;
+    out->negatives = config->negatives;
+    return reads ? SL_OK
+                 : sl_error(SL_ERR_USAGE, "--split-edges %s: expected " SL_LINK_RULE_FORM,
+                            config->split_edges);
+}
+
 static int convert(const struct config *config, const char *source, const char *target)
 {
     struct sl_dataset data = {0};
     struct sl_read_options reading;
+    struct sl_link_rule links;
     int code = read_options(config, &reading);
+    if (!code)
+        code = read_link_rule(config, &links);
     if (!code)
         code = sl_dataset_open_with(source, &reading, &data);
     if (code)
@@ -148,7 +183,9 @@ static int convert(const struct config *config, const char *source, const char *
     if (data.merged_edges > 0)
         sl_note("%s: %" PRId64 " duplicate edge%s merged", source, data.merged_edges,
                 sl_plural(data.merged_edges, " was", "s were"));
-    code = sl_dataset_reorder(&data, config->order->name, (uint64_t)config->seed);
+    code = sl_dataset_split_links(&data, &links);
+    if (!code)
+        code = sl_dataset_reorder(&data, config->order->name, (uint64_t)config->seed);
     if (!code)
         code = sl_dataset_write_as(&data, target);
     if (!code && !config->talk.quiet)

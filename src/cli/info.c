@@ -191,6 +191,22 @@ static void print_classes(const struct sl_dataset *data, const struct sl_graph_s
     printf("%s\n", s->classes > SHOWN ? "\n               ..." : "");
 }
 
+/* Print how many links and negatives validation and test have. */
+static void print_links(const struct sl_source_links *links)
+{
+    static const char *const names[] = {[SL_SPLIT_VAL] = "validation", [SL_SPLIT_TEST] = "test"};
+    if (!sl_links_given(links))
+        return;
+    printf("links         ");
+    for (int s = SL_SPLIT_VAL; s < SL_SPLITS; s++) {
+        const int64_t count = links->pairs[s].data ? links->pairs[s].shape[0] : 0,
+                      negatives = links->negatives[s].data ? links->negatives[s].shape[0] : 0;
+        printf("%s %s %" PRId64 " with %" PRId64 " negative%s", s > SL_SPLIT_VAL ? "," : "",
+               names[s], count, negatives, sl_s(negatives));
+    }
+    putchar('\n');
+}
+
 /* Make the memory plan of `train` with default options, on one rank with all cores of this machine.
  */
 static int plan_training(const struct sl_dataset *data, const struct config *config,
@@ -251,6 +267,7 @@ static void print_dataset(const struct sl_dataset *data, const struct sl_graph_s
     print_classes(data, s);
     printf("splits         train %" PRId64 ", validation %" PRId64 ", test %" PRId64 "\n",
            data->train.count, data->val.count, data->test.count);
+    print_links(&data->links);
     if (data->original)
         printf(
             "order          not the original one (original_ids.npy); predictions come in that\n");
