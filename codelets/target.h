@@ -8,6 +8,7 @@ enum sl_target_form {
     SL_TARGET_CLASS,  /* {label or -1, split} */
     SL_TARGET_VALUES, /* {0, or -1 if no value is known; split; for each column the bits of a float,
                          NaN: not known} */
+    SL_TARGET_NONE,   /* {-1, split}: vertices have no labels, as links are trained on */
 };
 
 /* Places in a row of a target tile. */

@@ -23,6 +23,7 @@
 #include "graphs/evaluation.h"
 #include "graphs/layer.h"
 #include "graphs/layer_jump.h"
+#include "graphs/links.h"
 #include "graphs/product.h"
 #include "graphs/reach.h"
 
@@ -317,7 +318,9 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     const struct sl_matrix *logits = whole_rows(net, g);
     const struct sl_loss_options options = {net->graph->train_count,
                                             net->graph->objective.smoothing};
-    for (int i = 0; i < net->graph->distribution->tiles; i++) {
+    if (net->graph->links)
+        sl_links_train(net, logits, last->back.gradient_factor);
+    for (int i = 0; !net->graph->links && i < net->graph->distribution->tiles; i++) {
         const struct sl_loss_tiles tiles = loss_tiles(net, logits, g->row_order, i);
         net->graph->objective.loss->differentiate(net->rt, &options, last->back.gradient_factor,
                                                   &tiles);
@@ -348,6 +351,10 @@ void sl_network_evaluate(struct sl_network *net)
 void sl_network_measure(struct sl_network *net)
 {
     const struct sl_matrix *logits = whole_rows(net, &net->layer[net->layers - 1].output);
+    if (net->graph->links) {
+        sl_links_measure(net, logits);
+        return;
+    }
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         const struct sl_loss_tiles tiles = loss_tiles(net, logits, logits->row_order, i);
         net->graph->objective.loss->count(net->rt, &tiles);

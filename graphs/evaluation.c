@@ -29,10 +29,12 @@ static enum sl_target_form form_of(const struct sl_network *net)
 }
 
 /* Return the metric of labels that an evaluation measures: the objective's, or the metric that is
- * shown beside. NULL: none. */
+ * shown beside. NULL: none, as of links. */
 static const struct sl_metric *metric_of(const struct sl_network *net)
 {
     const struct sl_objective *o = &net->graph->objective;
+    if (o->loss->links)
+        return NULL;
     return o->metric->source == SL_METRIC_OF_SUMS ? o->shown : o->metric;
 }
 

@@ -15,6 +15,8 @@ struct sl_input {
     struct sl_sparse_matrix csr; // (n, f), cut as `dense`
 };
 
+struct sl_links;
+
 struct sl_graph {
     /* With two vertex orders, each aggregation goes from one order to the other. Members
      * (row_orders) have an entry for each order. `distribution` without an index is the first
@@ -36,6 +38,7 @@ struct sl_graph {
     enum sl_type type;       /* type of the features, of layers' outputs and of their gradients */
     int64_t vertices;
     int64_t train_count;
+    struct sl_links *links; /* links to train on (graphs/links.h); NULL: labels of vertices */
 };
 
 #endif

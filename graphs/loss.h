@@ -2,6 +2,7 @@
 #ifndef SL_GRAPHS_LOSS_H
 #define SL_GRAPHS_LOSS_H
 
+#include "codelets/link_loss.h"
 #include "codelets/operation.h"
 #include "codelets/own_loss.h"
 #include "codelets/target.h"
@@ -27,6 +28,8 @@ struct sl_loss {
     bool classes;                  /* logits decide on labels; else they are numbers */
     bool weighted;                 /* may have weights of classes, and smooth labels */
     const struct sl_own_loss *own; /* a program's loss (graphs/loss_own.c); NULL: built in */
+    bool links;                    /* of links (graphs/links.h): no other functions are called */
+    enum sl_link_loss link_loss;
     /* Submit metrics = the sums over the training vertices, Z = the gradient of their mean loss,
      * times the scale `factor` of each row. */
     void (*differentiate)(struct sl_runtime *rt, const struct sl_loss_options *options,
@@ -41,8 +44,14 @@ struct sl_loss {
  *
  *   softmax   cross-entropy of the softmax over classes
  *   sigmoid   mean over labels of the cross-entropy of each label's sigmoid
- *   mse       mean over columns of the squared error */
-#define SL_LOSSES(ENTRY) ENTRY(softmax, "cross-entropy") ENTRY(sigmoid, "sigmoid") ENTRY(mse, "mse")
+ *   mse       mean over columns of the squared error
+ *   bce, bpr  of links: cross-entropy and pairwise (codelets/link_loss.h) */
+#define SL_LOSSES(ENTRY)            \
+    ENTRY(softmax, "cross-entropy") \
+    ENTRY(sigmoid, "sigmoid")       \
+    ENTRY(mse, "mse")               \
+    ENTRY(bce, "bce")               \
+    ENTRY(bpr, "bpr")
 
 #define SL_LOSS_DECLARED(id, name) extern const struct sl_loss sl_loss_##id;
 SL_LOSSES(SL_LOSS_DECLARED)

@@ -16,7 +16,9 @@ const struct sl_metric *sl_metric_find(const char *name)
 
 const struct sl_metric *sl_metric_of_loss(const struct sl_loss *loss)
 {
-    return loss->form == SL_TARGET_CLASS ? &sl_metric_accuracy : &sl_metric_loss;
+    return loss->links                     ? &sl_metric_roc_auc
+           : loss->form == SL_TARGET_CLASS ? &sl_metric_accuracy
+                                           : &sl_metric_loss;
 }
 
 const struct sl_metric *sl_metric_shown(const struct sl_loss *loss, const struct sl_metric *metric)

@@ -3,6 +3,7 @@
 #define SL_GRAPHS_METRIC_H
 
 #include "codelets/label_counts.h"
+#include "codelets/link_ranking.h"
 #include "codelets/metrics.h"
 #include "codelets/ranking.h"
 #include "codelets/value_errors.h"
@@ -14,6 +15,7 @@ enum sl_metric_source {
     SL_METRIC_OF_COUNTS,   /* right and wrong labels (codelets/label_counts.h) */
     SL_METRIC_OF_ERRORS,   /* errors of numbers (codelets/value_errors.h) */
     SL_METRIC_OF_RANKINGS, /* scores of labels, sorted (codelets/ranking.h) */
+    SL_METRIC_OF_LINKS,    /* scores of links (codelets/link_ranking.h) */
 };
 
 struct sl_metric {
@@ -22,7 +24,9 @@ struct sl_metric {
     int index;  /* place of split 0 in sl_network_total; split s is s further */
     bool falls; /* smaller is better */
     bool of_numbers, of_classes, of_several; /* labels that it suits (data/labels.h) */
-    struct sl_label_metric labels;           /* ratio of labels, unless the source is sums */
+    struct sl_link_metric
+        links; /* how it measures links; all zero: it does not, unless it is the loss */
+    struct sl_label_metric labels; /* ratio of labels, unless the source is sums */
 };
 
 /* The metrics. Each has an entry and a file metric_<id>.c with sl_metric_<id>. --metric takes the
@@ -36,17 +40,23 @@ struct sl_metric {
  *   mae               mean over the columns of the mean absolute error
  *   r2                mean over the columns of the explained share of the variance
  *   roc_auc           mean over the labels of the area under the ROC curve
- *   average_precision mean over the labels of the average precision */
-#define SL_METRIC_KINDS(ENTRY)              \
-    ENTRY(loss, "loss")                     \
-    ENTRY(accuracy, "accuracy")             \
-    ENTRY(micro_f1, "micro-f1")             \
-    ENTRY(macro_f1, "macro-f1")             \
-    ENTRY(label_accuracy, "label-accuracy") \
-    ENTRY(mae, "mae")                       \
-    ENTRY(r2, "r2")                         \
-    ENTRY(roc_auc, "roc-auc")               \
-    ENTRY(average_precision, "average-precision")
+ *   average_precision mean over the labels of the average precision
+ *   hits_10 …, mrr    of links (codelets/link_ranking.h); roc_auc likewise */
+#define SL_METRIC_KINDS(ENTRY)                    \
+    ENTRY(loss, "loss")                           \
+    ENTRY(accuracy, "accuracy")                   \
+    ENTRY(micro_f1, "micro-f1")                   \
+    ENTRY(macro_f1, "macro-f1")                   \
+    ENTRY(label_accuracy, "label-accuracy")       \
+    ENTRY(mae, "mae")                             \
+    ENTRY(r2, "r2")                               \
+    ENTRY(roc_auc, "roc-auc")                     \
+    ENTRY(average_precision, "average-precision") \
+    ENTRY(hits_10, "hits@10")                     \
+    ENTRY(hits_20, "hits@20")                     \
+    ENTRY(hits_50, "hits@50")                     \
+    ENTRY(hits_100, "hits@100")                   \
+    ENTRY(mrr, "mrr")
 
 #define SL_METRIC_DECLARED(id, name) extern const struct sl_metric sl_metric_##id;
 SL_METRIC_KINDS(SL_METRIC_DECLARED)

@@ -18,4 +18,5 @@ const struct sl_metric sl_metric_roc_auc = {
     .of_classes = true,
     .of_several = true,
     .labels = {ratio, false, SL_RANKINGS},
+    .links = {SL_LINKS_AREA, 0},
 };

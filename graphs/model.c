@@ -237,7 +237,7 @@ static void list_plain(const struct sl_model_shape *shape, struct sl_layer_list 
     shape->model->list(&after, list);
 }
 
-void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *list)
+static void list_normalized(const struct sl_model_shape *shape, struct sl_layer_list *list)
 {
     struct sl_layer_list plain = {0};
     if (!shape->norm) {
@@ -254,6 +254,16 @@ void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *lis
     }
     list->failed = list->failed || plain.failed;
     free(plain.layer);
+}
+
+void sl_model_list(const struct sl_model_shape *shape, struct sl_layer_list *list)
+{
+    list_normalized(shape, list);
+    if (shape->decoder)
+        sl_layer_list_add(list, &(struct sl_layer_shape){.kind = shape->decoder,
+                                                         .reducer = shape->reducer,
+                                                         .in = shape->classes,
+                                                         .out = shape->classes});
 }
 
 int sl_model_create(struct sl_model *model, struct sl_runtime *rt,

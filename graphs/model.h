@@ -163,6 +163,8 @@ struct sl_model_shape {
     bool encoder;   /* a linear layer without activation precedes all layers */
     enum sl_activation activation; /* of hidden layers */
     bool classifier;               /* all layers are hidden ones, and a linear layer follows */
+    const struct sl_layer_kind *decoder; /* parameters of a decoder of links, after all layers;
+                                            NULL: there are none */
     double input_dropout, dropout;
     float decay_first, decay_rest;
     int heads, out_heads; /* heads of hidden layers, and heads of the last layer, whose mean is its

@@ -1,5 +1,7 @@
 #include "batches/pass.h"
 
+#include "recipe/link_options.h"
+
 int sl_pass_open(struct sl_pass *pass, struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_assembly *assembly)
 {
@@ -51,10 +53,25 @@ int sl_pass_create_network(struct sl_pass *pass, struct sl_network *network, str
     return sl_network_create(network, sl_config_product_order(config), orders);
 }
 
+int sl_pass_add_links(struct sl_pass *pass, const struct sl_source *source,
+                      const struct sl_config *config)
+{
+    const struct sl_link_choice choice = sl_links_choice(config, source);
+    const int code =
+        sl_links_make(&pass->links, pass->network.rt, source, &pass->operands, &choice);
+    pass->graph.links = &pass->links;
+    pass->graph.train_count = pass->links.count;
+    for (int s = 0; s < SL_SPLITS; s++)
+        pass->operands.split_count[s] = pass->links.lists.links[s];
+    pass->operands.split_count[SL_SPLIT_TRAIN] = pass->links.count;
+    return code;
+}
+
 void sl_pass_destroy(struct sl_pass *pass)
 {
     if (pass->network.rt)
         sl_network_destroy(&pass->network);
+    sl_links_destroy(&pass->links);
     sl_operands_destroy(&pass->operands);
     *pass = (struct sl_pass){0};
 }

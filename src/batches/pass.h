@@ -4,11 +4,13 @@
 
 #include "assembly/operands.h"
 #include "core/rates.h"
+#include "graphs/links.h"
 #include "recipe/config.h"
 
 struct sl_pass {
     struct sl_operands operands;
     struct sl_graph graph;
+    struct sl_links links; /* sl_pass_add_links makes them; zeroed: there are none */
     struct sl_network network;
 };
 
@@ -28,6 +30,11 @@ int sl_pass_add_network(struct sl_pass *pass, struct sl_model *model,
  * `network`. */
 int sl_pass_create_network(struct sl_pass *pass, struct sl_network *network, struct sl_model *model,
                            const struct sl_config *config, const int *orders);
+
+/* Make the links of the graph of an opened pass, before its network. `source` as of sl_pass_open.
+ * Counts of splits become counts of links. Collective. Return a code of sl_links_make. */
+int sl_pass_add_links(struct sl_pass *pass, const struct sl_source *source,
+                      const struct sl_config *config);
 
 void sl_pass_destroy(struct sl_pass *pass);
 

@@ -36,9 +36,11 @@ static enum starpu_data_access_mode mode_of(const struct sl_task *description, i
         [SL_TASK_READS] = STARPU_R, [SL_TASK_WRITES] = STARPU_W, [SL_TASK_UPDATES] = STARPU_RW};
     if (!description->output)
         return STARPU_CODELET_GET_MODE(description->codelet, t);
-    if (t == description->count - 1)
-        return modes[description->output];
-    return t == description->count - 2 ? modes[description->before_output] : STARPU_R;
+    const int outputs = description->outputs > 1 ? description->outputs : 1;
+    const int first = description->count - outputs;
+    return t >= first       ? modes[description->output]
+           : t == first - 1 ? modes[description->before_output]
+                            : STARPU_R;
 }
 
 /* Choose the memory for the handles and, if the codelet leaves them open, the access modes: the

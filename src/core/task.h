@@ -30,6 +30,7 @@ struct sl_task {
     int count;                                 /* number of tiles */
     enum sl_task_output output, before_output; /* access of the last tile and of the tile before;
  output 0: the codelet names all accesses */
+    int outputs; /* how many of the last tiles have the access `output`; 0: one */
     struct sl_tile *tiles[SL_TASK_TILES];
     struct sl_tile *const *list; /* replaces `tiles` if there are more; sl_task_submit reads it */
     const void *argument;        /* copied into the task */

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/free_memory.h"
 #include "core/tile.h"
+#include "graphs/links.h"
 #include "graphs/product.h"
 
 const char *const sl_plan_names[SL_PLAN_KINDS] = {
@@ -150,6 +151,10 @@ static void add_pass(const struct sl_network *net, struct sl_plan *plan)
                                          own_bytes(net->rt, &net->graph->target[o][i]);
     }
     plan->bytes[SL_PLAN_ROWS] += sl_evaluation_bytes(net);
+    if (net->graph->links) {
+        plan->bytes[SL_PLAN_ROWS] += sl_links_bytes(net);
+        plan->bytes[SL_PLAN_RECEIVED] += sl_links_received_bytes(net);
+    }
     plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
     const struct sl_distribution *d = net->graph->distribution;
     plan->passing = sl_product_received_bytes(net, net->rt, d);

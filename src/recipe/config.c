@@ -16,6 +16,7 @@ static const char OPTIMISATION[] = "Optimisation";
 static const char BATCHES[] = "Batches";
 static const char SUBMODELS[] = "Sub-models";
 static const char SPLITS[] = "Splits";
+static const char LINKS[] = "Links";
 static const char EXECUTION[] = "Execution";
 static const char FILES[] = "Files";
 
@@ -184,8 +185,9 @@ const struct sl_option sl_config_options[] = {
      "P", "of attention: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
     {"loss", SL_OPTION_KIND, FIELD(training.loss), "auto", 0, 0, sl_loss_names, "NAME",
      "loss that training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
-     "cross-entropy of each label's sigmoid; mse: the mean squared error. With auto: sigmoid for "
-     "several labels per vertex, mse for numbers, else cross-entropy",
+     "cross-entropy of each label's sigmoid; mse: the mean squared error; of links, bce: the "
+     "cross-entropy of links and of other pairs, bpr: of their differences. With auto: sigmoid for "
+     "several labels per vertex, mse for numbers, bce for links, else cross-entropy",
      OPTIMISATION, find_loss},
     {"class-weights", SL_OPTION_CHOICE, FIELD(training.class_weights), "none", 0, 0,
      SL_CHOICES(SL_CLASS_WEIGHTS), "KIND",
@@ -196,9 +198,10 @@ const struct sl_option sl_config_options[] = {
      "part of a vertex's weight in the loss that all classes share equally", OPTIMISATION},
     {"metric", SL_OPTION_KIND, FIELD(training.metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
      "measure of the validation vertices that --patience and the best epoch follow. With auto: "
-     "accuracy for classes, micro-f1 with --decision top, else loss. label-accuracy, macro-f1, "
+     "accuracy for classes, micro-f1 with --decision top, roc-auc for links, else loss. "
+     "label-accuracy, macro-f1, "
      "roc-auc and average-precision are means over the labels; mae and r2, of numbers, over the "
-     "columns",
+     "columns; hits@K and mrr, of links, are OGB's",
      OPTIMISATION, find_metric},
     {"decision", SL_OPTION_CHOICE, FIELD(training.decision), "half", 0, 0,
      SL_CHOICES(SL_LABEL_DECISIONS), "KIND",
@@ -308,7 +311,33 @@ const struct sl_option sl_config_options[] = {
      "validates on 30 and tests on the rest; 60/20/20: per cent of the labelled vertices",
      SPLITS, NULL, &sl_value_split},
     {"split-seed", SL_OPTION_INT, FIELD(splits.split_seed), "0", 0, 9e15, NULL, "N",
-     "seed of --split", SPLITS},
+     "seed of --split and --split-edges", SPLITS},
+
+    {"task", SL_OPTION_CHOICE, FIELD(links.task), "vertices", 0, 0, SL_CHOICES(SL_TASKS), "WHAT",
+     "what the model predicts. vertices: labels. links: whether a pair of vertices has an edge. "
+     "Edges of the graph are known links; drawn pairs are none (docs/LINKS.md)",
+     LINKS},
+    {"split-edges", SL_OPTION_VALUE, FIELD(links.split), NULL, 0, 0, NULL, "RULE",
+     "with --task links: per cent of the edges to train, validate and test on, as 85/5/10, where "
+     "the dataset has no links of its own. Nothing aggregates over the last two",
+     LINKS, NULL, &sl_value_split_edges},
+    {"decoder", SL_OPTION_CHOICE, FIELD(links.decoder), "dot", 0, 0, SL_CHOICES(SL_DECODERS),
+     "NAME",
+     "with --task links: score of a pair of embeddings. dot: their product. distmult: their "
+     "product with a weight for each column. mlp: a product with both side by side, relu, and a "
+     "product with a vector",
+     LINKS},
+    {"embedding", SL_OPTION_INT, FIELD(links.embedding), "0", 0, 1 << 20, NULL, "N",
+     "with --task links: columns of the last layer, or of the hidden values of mlp; 0: as --hidden",
+     LINKS},
+    {"negatives", SL_OPTION_INT, FIELD(links.negatives), "1", 1, 10000, NULL, "N",
+     "with --task links: pairs for each training link with its source and a target that is drawn "
+     "anew in each step",
+     LINKS},
+    {"eval-negatives", SL_OPTION_INT, FIELD(links.eval_negatives), "1", 1, 10000, NULL, "N",
+     "with --split-edges: pairs for each link of validation and test, drawn once, which are no "
+     "edges",
+     LINKS},
 
     {"store", SL_OPTION_STRING, FIELD(units.store), NULL, 0, 0, NULL, "DIR",
      "with --submodels: keep the parameters of all units, the state of the optimizer and sums of "

@@ -3,11 +3,13 @@
 #define SL_RECIPE_CONFIG_H
 
 #include "codelets/instructions.h"
+#include "codelets/links.h"
 #include "codelets/optimizer.h"
 #include "core/options.h"
 #include "core/runtime.h"
 #include "core/spmm_choice.h"
 #include "core/tile.h"
+#include "data/links.h"
 #include "data/order/order.h"
 #include "graphs/network.h"
 #include "predict/scenario.h"
@@ -100,6 +102,10 @@ enum sl_classifier { SL_CLASSIFIERS(SL_CHOICE_CONSTANT) };
     ENTRY(SL_ROWS_AUTO, "auto") ENTRY(SL_ROWS_ALL, "all") ENTRY(SL_ROWS_NEEDED, "needed")
 enum sl_step_rows { SL_STEP_ROWS(SL_CHOICE_CONSTANT) };
 
+/* links: pairs of vertices have scores, and edges are known links. */
+#define SL_TASKS(ENTRY) ENTRY(SL_TASK_VERTICES, "vertices") ENTRY(SL_TASK_LINKS, "links")
+enum sl_task_kind { SL_TASKS(SL_CHOICE_CONSTANT) };
+
 #define SL_PARTIAL_SUMS(ENTRY) \
     ENTRY(SL_PARTIAL_SUMS_SCALED, "scaled") ENTRY(SL_PARTIAL_SUMS_UNSCALED, "unscaled")
 enum sl_partial_sums { SL_PARTIAL_SUMS(SL_CHOICE_CONSTANT) };
@@ -190,6 +196,14 @@ struct sl_config_units {
     bool reset_optimizer;
 };
 
+/* The links that a model is to predict. */
+struct sl_config_links {
+    enum sl_task_kind task;
+    enum sl_decoder decoder;
+    int64_t embedding, negatives, eval_negatives;
+    struct sl_link_rule split; /* with seed 0 and one negative */
+};
+
 /* The splits of the vertices. */
 struct sl_config_splits {
     struct sl_split_rule split; /* with seed 0; the seed: */
@@ -239,6 +253,7 @@ struct sl_config {
     struct sl_config_training training;
     struct sl_config_steps steps;
     struct sl_config_units units;
+    struct sl_config_links links;
     struct sl_config_splits splits;
     struct sl_config_ranks ranks;
     struct sl_config_machine machine;
@@ -306,7 +321,11 @@ bool sl_config_has(const struct sl_config *config, const char *option);
 /* Return the layer that normalises sums before activations (--norm-layers); NULL: none does. */
 const struct sl_layer_kind *sl_config_norm_layer(const struct sl_config *config);
 
-/* Return whether a layer that does not aggregate follows all others (--classifier, --jump). */
+/* Return the layer with the parameters of the decoder of links; NULL: there is none. */
+const struct sl_layer_kind *sl_config_decoder_layer(const struct sl_config *config);
+
+/* Return whether a layer that does not aggregate follows all others (--classifier, --jump, the mlp
+ * of links). */
 bool sl_config_classifies(const struct sl_config *config);
 
 /* Return what layers add to their sums: a vertex's own values, or a product of them. */
@@ -335,6 +354,12 @@ int64_t sl_config_hidden(const struct sl_config *config);
 /* Dropout on the features, and whether these are aggregated once. */
 double sl_config_input_dropout(const struct sl_config *config);
 bool sl_config_aggregates(const struct sl_config *config);
+
+/* Return whether a run predicts links (recipe/link_options.h). */
+static inline bool sl_config_links(const struct sl_config *config)
+{
+    return config->links.task == SL_TASK_LINKS;
+}
 
 /* Loss and metric; --loss auto is cross-entropy here, unless sl_defaults_settle has chosen. */
 struct sl_objective sl_config_objective(const struct sl_config *config);

@@ -9,6 +9,7 @@
 #include "graphs/vertex_cut.h"
 #include "recipe/batches_options.h"
 #include "recipe/config.h"
+#include "recipe/link_options.h"
 
 int sl_config_check_delay(const struct sl_config *config)
 {
@@ -132,6 +133,8 @@ const char *sl_config_reads_all(const struct sl_config *config)
     const struct sl_layer_kind *norm = sl_config_norm_layer(config);
     if (norm && norm->averages > 0)
         return "--norm-layers batch has the statistics of all rows";
+    if (sl_config_links(config))
+        return "--task links compares pairs of all vertices";
     if (sl_batches_parse(config, &options))
         return NULL; /* sl_config_check says so */
     if (options.sets > 1 || options.automatic)
@@ -286,8 +289,8 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->training.attention_dropout);
-    if (check_reducer(config) || sl_config_check_attention(config) || check_recompute(config) ||
-        check_trace(config))
+    if (sl_links_check_options(config) || check_reducer(config) ||
+        sl_config_check_attention(config) || check_recompute(config) || check_trace(config))
         return SL_ERR_USAGE;
     if (config->ranks.order == &sl_order_double && config->network.model->one_order)
         return sl_error(SL_ERR_USAGE,

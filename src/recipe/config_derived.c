@@ -98,7 +98,9 @@ enum sl_norm sl_config_norm(const struct sl_config *config)
 
 struct sl_objective sl_config_objective(const struct sl_config *config)
 {
-    const struct sl_loss *loss = config->training.loss ? config->training.loss : &sl_loss_softmax;
+    const struct sl_loss *loss = config->training.loss     ? config->training.loss
+                                 : sl_config_links(config) ? &sl_loss_bce
+                                                           : &sl_loss_softmax;
     const struct sl_metric *suitable =
         config->training.decision == SL_DECIDE_TOP ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
     const struct sl_metric *metric = config->training.metric ? config->training.metric : suitable;
@@ -148,7 +150,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .spmm_first = config->features.product_order == SL_FIRST_SPMM,
         .model.layers = config->network.layers,
         .model.hidden = sl_config_hidden(config),
-        .model.whole_rows = sl_config_has_own_layer(config),
+        .model.whole_rows = sl_config_has_own_layer(config) || sl_config_decoder_layer(config),
         .model.inner = config->network.layers > 1 || config->network.model->inner ||
                        sl_config_classifies(config) || sl_config_encodes(config),
         .model.least_units = least_units(config),
@@ -204,6 +206,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .jump_sums = sl_config_jumps(config) && config->network.jump == SL_JUMP_SUM,
         .activation = activation_of(config),
         .classifier = sl_config_classifies(config),
+        .decoder = sl_config_decoder_layer(config),
         .norm = sl_config_norm_layer(config),
         .teleport = (float)config->network.teleport,
         .reducer = sl_config_reducer(config),
@@ -245,7 +248,7 @@ struct sl_training sl_config_training(const struct sl_config *config,
     return (struct sl_training){
         .assembly = assembly,
         .inexact = config->ranks.allow_inexact,
-        .no_cut = config->steps.rows == SL_ROWS_NEEDED,
+        .no_cut = config->steps.rows == SL_ROWS_NEEDED || sl_config_links(config),
         .shape = sl_config_shape(config, source->features, source->classes),
         .product_order = sl_config_product_order(config),
         .stages = sl_config_stages(config),

@@ -13,6 +13,7 @@
 #include "data/feature_form.h"
 #include "graphs/layer.h"
 #include "recipe/batches_options.h"
+#include "recipe/link_options.h"
 
 static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500", LONG_PATIENCE[] = "100",
                   LONG_MOST_EPOCHS[] = "1000";
@@ -107,6 +108,12 @@ static const struct {
     {&sl_model_appnp, "weight-decay", "5e-3"},
 };
 
+/* Options that the task of links sets, whatever the model: no dropout and no decay, as in
+ * PyG's example link_pred.py. */
+static const struct {
+    const char *option, *value;
+} of_links[] = {{"dropout", "0"}, {"weight-decay", "0"}};
+
 /* Whether a preset has published settings, which take the place of choices from the data. */
 static bool is_published(const struct sl_config *config)
 {
@@ -186,6 +193,11 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
             !sl_config_is_given(given, of_model[k].option) &&
             !sl_defaults_sets(config, of_model[k].option))
             code = sl_options_set(sl_config_options, config, of_model[k].option, of_model[k].value);
+    for (size_t k = 0; k < sizeof of_links / sizeof *of_links; k++)
+        if (sl_config_links(config) && !config->files.resume && !code &&
+            !sl_config_is_given(given, of_links[k].option) &&
+            !sl_defaults_sets(config, of_links[k].option))
+            code = sl_options_set(sl_config_options, config, of_links[k].option, of_links[k].value);
     return code;
 }
 
@@ -324,6 +336,10 @@ static void settle_loss(struct sl_config *config, const struct sl_source *source
 {
     if (config->training.loss)
         return;
+    if (sl_config_links(config)) {
+        config->training.loss = sl_config_objective(config).loss;
+        return;
+    }
     sl_labels_note_numbers(source->targets.labels.name, &source->targets.whole_numbers);
     config->training.loss = loss_of(source);
     if (config->training.loss != &sl_loss_softmax)
@@ -353,13 +369,12 @@ static bool ends_exactly(const struct sl_config *config)
 
 static int settle_keep(struct sl_config *config, const struct sl_source *source)
 {
-    const bool split = sl_source_split_size(source, SL_SPLIT_VAL) > 0,
+    const bool split = sl_links_split_size(config, source, SL_SPLIT_VAL) > 0,
                best = split && sl_config_evaluates(config) && !sl_config_is_ensemble(config);
     if (config->training.keep == SL_KEEP_BEST && !split)
-        return sl_error(SL_ERR_USAGE,
-                        "--keep best: %s has no validation split (expected --keep last, or --split "
-                        "60/20/20)",
-                        source->path);
+        return sl_error(
+            SL_ERR_USAGE, "--keep best: %s has no validation split (expected --keep last, or %s)",
+            source->path, sl_config_links(config) ? "--split-edges 85/5/10" : "--split 60/20/20");
     if (config->training.keep != SL_KEEP_AUTO)
         return 0;
     if (config->files.resume && !best && !sl_config_is_ensemble(config))
@@ -393,7 +408,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
         code = settle_rounds(config, epochs, chosen);
     if (config->training.patience < 0 &&
         (epochs || ends_exactly(config) || sl_config_is_ensemble(config) ||
-         sl_source_split_size(source, SL_SPLIT_VAL) < LEAST_VALIDATION))
+         sl_links_split_size(config, source, SL_SPLIT_VAL) < LEAST_VALIDATION))
         config->training.patience = 0;
     if (!code && config->training.patience < 0)
         code = choose(config, "patience", is_patient(config) ? LONG_PATIENCE : PATIENCE, chosen);

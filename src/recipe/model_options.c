@@ -78,7 +78,8 @@ bool sl_config_jumps(const struct sl_config *config)
 bool sl_config_classifies(const struct sl_config *config)
 {
     return (sl_config_has(config, "classifier") &&
-            config->network.classifier == SL_CLASSIFIER_LINEAR) ||
+            (config->network.classifier == SL_CLASSIFIER_LINEAR ||
+             (sl_config_links(config) && config->links.decoder == SL_DECODER_MLP))) ||
            sl_config_jumps(config);
 }
 

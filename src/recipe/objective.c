@@ -1,6 +1,7 @@
 #include "recipe/objective.h"
 
 #include "core/error.h"
+#include "recipe/link_options.h"
 
 static const char *describe(enum sl_label_kind kind)
 {
@@ -22,6 +23,8 @@ static enum sl_label_kind kind_of(const struct sl_objective *o, const struct sl_
 int sl_objective_take_labels(struct sl_runtime *rt, const struct sl_config *config,
                              const json_t *trained, struct sl_source *source)
 {
+    if (sl_config_links(config))
+        return SL_OK;
     if (sl_config_objective(config).loss->classes)
         return sl_source_take_classes(rt, source);
     return json_integer_value(json_object_get(trained, "classes")) == 1
@@ -85,6 +88,8 @@ static int check_metric(const struct sl_objective *o, enum sl_label_kind kind, c
 int sl_objective_check(const struct sl_config *config, const struct sl_source *source)
 {
     const struct sl_objective objective = sl_config_objective(config);
+    if (sl_config_links(config))
+        return sl_links_check_objective(config, source);
     const enum sl_label_kind kind = kind_of(&objective, source);
     int code = check_loss(&objective, kind, source->path);
     if (!code)

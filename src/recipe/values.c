@@ -384,3 +384,18 @@ static void write_split(const void *value, struct sl_text *text)
 
 const struct sl_option_value sl_value_split = {sizeof(struct sl_split_rule), SL_SPLIT_RULE_FORM,
                                                read_split, write_split};
+
+static bool read_split_edges(const char *text, void *value)
+{
+    return sl_link_rule_read(text, value);
+}
+
+static void write_split_edges(const void *value, struct sl_text *text)
+{
+    const struct sl_link_rule *rule = value;
+    for (int s = 0; rule->given && s < 3; s++)
+        append_real(text, s > 0 ? "/" : "", rule->shares[s]);
+}
+
+const struct sl_option_value sl_value_split_edges = {sizeof(struct sl_link_rule), SL_LINK_RULE_FORM,
+                                                     read_split_edges, write_split_edges};

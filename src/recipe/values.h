@@ -82,4 +82,7 @@ extern const struct sl_option_value sl_value_unit_shares;
 /* --split: a struct sl_split_rule without its seed. */
 extern const struct sl_option_value sl_value_split;
 
+/* --split-edges: a struct sl_link_rule without its seed. */
+extern const struct sl_option_value sl_value_split_edges;
+
 #endif

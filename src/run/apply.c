@@ -13,6 +13,7 @@
 #include "core/progress.h"
 #include "data/feature_form.h"
 #include "recipe/edges.h"
+#include "recipe/link_options.h"
 #include "recipe/objective.h"
 
 /* ---- Results ---- */
@@ -165,8 +166,8 @@ static int64_t last_width(const struct sl_checkpoint *checkpoint)
 
 static int64_t last_heads(const struct sl_config *model)
 {
-    const int heads = sl_config_shape(model, 1, 1).out_heads;
-    return heads > 0 ? heads : 1;
+    const struct sl_model_shape shape = sl_config_shape(model, 1, 1);
+    return shape.out_heads > 0 && !shape.decoder ? shape.out_heads : 1;
 }
 
 /* Labels that the model's loss cannot be measured with, and no option of this command changes. */
@@ -235,6 +236,8 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
 {
     struct sl_config *model = &apply->config;
     int code = model_configuration(options, checkpoint, name, model);
+    if (!code)
+        code = sl_links_prepare(rt, model, source);
     if (!code)
         source->splits.split_rule = sl_config_split(model);
     if (!code)

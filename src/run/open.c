@@ -9,7 +9,7 @@
 int sl_run_check(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config)
 {
     source->splits.split_rule = sl_config_split(config);
-    int code = sl_trainer_check(source);
+    int code = sl_config_links(config) ? 0 : sl_trainer_check(source);
     if (!code)
         code = sl_edges_settle(config, source);
     return sl_runtime_agree(rt, code ? code : sl_batches_check(config, source));

@@ -21,6 +21,7 @@
 #include "data/feature_form.h"
 #include "groups/preload.h"
 #include "recipe/edges.h"
+#include "recipe/link_options.h"
 #include "recipe/objective.h"
 #include "run/fits.h"
 #include "run/open.h"
@@ -226,6 +227,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = run->graph ? sl_source_borrow_alike(rt, run->graph, &run->source)
                           : sl_source_open(rt, run->path, &run->source);
+    if (!code)
+        code = sl_links_prepare(rt, &run->config, &run->source);
     if (!code && run->graph) /* opened without a word */
         sl_features_note(&run->source, run->path);
     if (!code && run->config.files.resume)

@@ -28,6 +28,7 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
 {
     const int64_t *count = trainer->whole.operands.split_count;
     const char *path = trainer->source->path;
+    const bool links = sl_config_links(trainer->config);
     if (count[SL_SPLIT_TRAIN] == 0)
         return sl_error(SL_ERR_DATA,
                         "%s: no training vertex has a label (--split 60/20/20 draws "
@@ -35,11 +36,11 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
                         path);
     if (trainer->config->training.patience > 0 && count[SL_SPLIT_VAL] == 0)
         return sl_error(SL_ERR_USAGE,
-                        "--patience needs labelled validation vertices, and %s has none (expected "
-                        "--patience 0)",
-                        path);
+                        "--patience needs %s, and %s has none (expected --patience 0)",
+                        links ? "links of validation" : "labelled validation vertices", path);
     if (sl_config_keeps_best(trainer->config) && count[SL_SPLIT_VAL] == 0 && trainer->rt->rank == 0)
-        sl_note("%s: no validation vertex has a label: the last weights are kept", path);
+        sl_note("%s: %s: the last weights are kept", path,
+                links ? "there are no links of validation" : "no validation vertex has a label");
     return 0;
 }
 
@@ -243,6 +244,8 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     if (!code)
         code = sl_pass_open(&trainer->whole, rt, source, &assembly);
+    if (!code && sl_config_links(config))
+        code = sl_pass_add_links(&trainer->whole, source, config);
     if (!code)
         code =
             sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);

@@ -1,0 +1,244 @@
+/* Scores of links, and their gradients. A gradient by the rows of an end is a sparse product: the
+ * links of a row are one run, in whose sums stay in registers for a slice of the columns. */
+#include "codelets/links.h"
+
+#include "codelets/gather.h"
+#include "codelets/vector.h"
+
+enum { MOST = 4 }; /* most vectors of a slice */
+
+SL_INLINE const float *row_of(const struct sl_floats_at *rows, int64_t r)
+{
+    return rows->data + r * rows->ld;
+}
+
+SL_INLINE sl_floats load_some(const float *x, int64_t count)
+{
+    return count < SL_LANES ? sl_load_lanes(x, count) : *(const sl_floats *)x;
+}
+
+SL_INLINE void store_some(sl_floats vector, int64_t count, float *x)
+{
+    if (count < SL_LANES)
+        sl_store_lanes(vector, count, x);
+    else
+        *(sl_floats *)x = vector;
+}
+
+SL_INLINE sl_floats relu(sl_floats x)
+{
+    return (sl_floats)((sl_ints)x & (x > 0.0f));
+}
+
+/* ---- Scores ---- */
+
+/* Return SUM + the terms of columns from x, y and w on, of which `count` exist. */
+SL_INLINE sl_floats add_terms(enum sl_decoder decoder, sl_floats sum, const float *x,
+                              const float *y, const float *w, int64_t count)
+{
+    const sl_floats a = load_some(x, count), b = load_some(y, count);
+    if (decoder == SL_DECODER_DOT)
+        return sum + a * b;
+    const sl_floats weight = load_some(w, count);
+    return decoder == SL_DECODER_DISTMULT ? sum + weight * a * b : sum + weight * relu(a + b);
+}
+
+SL_INLINE float score_of(enum sl_decoder decoder, int64_t cols, const float *x, const float *y,
+                         const float *w)
+{
+    sl_floats sum[SL_SIXTEEN_VECTORS] = {{0}};
+    int64_t c = 0;
+    for (; c + SL_SIXTEEN <= cols; c += SL_SIXTEEN)
+        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
+        {
+            const int64_t at = c + v * SL_LANES;
+            sum[v] = add_terms(decoder, sum[v], x + at, y + at, w + at, SL_LANES);
+        }
+    SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
+    {
+        const int64_t at = c + v * SL_LANES;
+        if (at < cols)
+            sum[v] = add_terms(decoder, sum[v], x + at, y + at, w + at, cols - at);
+    }
+    return sl_add_sixteen(sum);
+}
+
+SL_INLINE void score_links(enum sl_decoder decoder, const struct sl_link_rows *rows,
+                           struct sl_scored_link *block)
+{
+    const int64_t count = sl_link_count(block),
+                  cols = decoder == SL_DECODER_MLP ? rows->cols / 2 : rows->cols;
+    const int64_t shift = decoder == SL_DECODER_MLP ? cols : 0;
+    const int64_t ahead = sl_gather_ahead(cols * (int64_t)sizeof(float));
+    struct sl_scored_link *const link = block + 1;
+    for (int64_t e = 0; e < count; e++) {
+        if (e + ahead < count)
+            __builtin_prefetch(row_of(&rows->y, link[e + ahead].target) + shift);
+        const float score = score_of(decoder, cols, row_of(&rows->x, link[e].source),
+                                     row_of(&rows->y, link[e].target) + shift, rows->w);
+        link[e].value = decoder == SL_DECODER_MLP ? score + rows->w[cols] : score;
+    }
+}
+
+SL_KERNEL(sl_kernel_link_scores, (const struct sl_link_rows *rows, struct sl_scored_link *block),
+          (rows, block))
+{
+    switch (rows->decoder) {
+    case SL_DECODER_DOT:
+        score_links(SL_DECODER_DOT, rows, block);
+        break;
+    case SL_DECODER_DISTMULT:
+        score_links(SL_DECODER_DISTMULT, rows, block);
+        break;
+    case SL_DECODER_MLP:
+        score_links(SL_DECODER_MLP, rows, block);
+        break;
+    }
+}
+
+/* ---- Gradients by rows ---- */
+
+/* The links of one row, in the order of one end. */
+struct run {
+    const struct sl_scored_link *link;
+    int64_t first, end;
+    bool by_target;
+};
+
+SL_INLINE const struct sl_scored_link *link_at(const struct run *run, int64_t p)
+{
+    return &run->link[run->by_target ? run->link[p].by_target : p];
+}
+
+/* The rows of a gradient: OWN and the columns of W are those of the gradient, MET those of the
+ * other end. */
+struct slices {
+    struct sl_floats_at met;
+    const float *own, *w;
+    bool by_target;
+};
+
+/* Add the terms of a run to `vectors` vectors of G from column j on, of which `count` columns
+ * exist. */
+SL_INLINE void add_slice(enum sl_decoder decoder, const struct slices *s, const struct run *run,
+                         int vectors, int64_t j, int64_t count, float *g)
+{
+    sl_floats sum[MOST], weight[MOST] = {{0}}, own[MOST] = {{0}};
+    SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
+    {
+        const int64_t at = j + v * SL_LANES, some = count - v * SL_LANES;
+        sum[v] = load_some(g + at, some);
+        if (decoder != SL_DECODER_DOT)
+            weight[v] = load_some(s->w + at, some);
+        if (decoder == SL_DECODER_MLP)
+            own[v] = load_some(s->own + at, some);
+    }
+    for (int64_t p = run->first; p < run->end; p++) {
+        const struct sl_scored_link *link = link_at(run, p);
+        const float *met = row_of(&s->met, s->by_target ? link->source : link->target);
+        SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
+        {
+            const sl_floats other = load_some(met + j + v * SL_LANES, count - v * SL_LANES);
+            if (decoder == SL_DECODER_DOT)
+                sum[v] += link->value * other;
+            else if (decoder == SL_DECODER_DISTMULT)
+                sum[v] += link->value * (weight[v] * other);
+            else
+                sum[v] += link->value * (sl_floats)((sl_ints)weight[v] & (own[v] + other > 0.0f));
+        }
+    }
+    SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
+        store_some(sum[v], count - v * SL_LANES, g + j + v * SL_LANES);
+}
+
+SL_INLINE void add_run(enum sl_decoder decoder, const struct slices *s, const struct run *run,
+                       int64_t cols, float *g)
+{
+    int64_t j = 0;
+    for (; j + MOST * SL_LANES <= cols; j += MOST * SL_LANES)
+        add_slice(decoder, s, run, MOST, j, MOST * SL_LANES, g);
+    for (; j + SL_LANES <= cols; j += SL_LANES)
+        add_slice(decoder, s, run, 1, j, SL_LANES, g);
+    if (j < cols)
+        add_slice(decoder, s, run, 1, j, cols - j, g);
+}
+
+SL_INLINE void go_back(enum sl_decoder decoder, const struct sl_link_rows *rows,
+                       enum sl_link_end end, const struct sl_scored_link *block,
+                       struct sl_floats_at g)
+{
+    const int64_t links = sl_link_count(block),
+                  cols = decoder == SL_DECODER_MLP ? rows->cols / 2 : rows->cols;
+    const int64_t shift = decoder == SL_DECODER_MLP ? cols : 0;
+    const bool by_target = end == SL_LINK_TARGET;
+    struct sl_floats_at own = by_target ? rows->y : rows->x, met = by_target ? rows->x : rows->y;
+    own.data += by_target ? shift : 0;
+    met.data += by_target ? 0 : shift;
+    g.data += by_target ? shift : 0;
+    struct run run = {block + 1, 0, 0, by_target};
+    while (run.end < links) {
+        run.first = run.end;
+        const struct sl_scored_link *first = link_at(&run, run.first);
+        const int64_t r = by_target ? first->target : first->source;
+        while (run.end < links &&
+               (by_target ? link_at(&run, run.end)->target : link_at(&run, run.end)->source) == r)
+            run.end++;
+        const struct slices s = {met, row_of(&own, r), rows->w, by_target};
+        add_run(decoder, &s, &run, cols, g.data + r * g.ld);
+    }
+}
+
+SL_KERNEL(sl_kernel_link_back,
+          (const struct sl_link_rows *rows, enum sl_link_end end, int64_t count,
+           const struct sl_scored_link *block, struct sl_floats_at g),
+          (rows, end, count, block, g))
+{
+    (void)count;
+    switch (rows->decoder) {
+    case SL_DECODER_DOT:
+        go_back(SL_DECODER_DOT, rows, end, block, g);
+        break;
+    case SL_DECODER_DISTMULT:
+        go_back(SL_DECODER_DISTMULT, rows, end, block, g);
+        break;
+    case SL_DECODER_MLP:
+        go_back(SL_DECODER_MLP, rows, end, block, g);
+        break;
+    }
+}
+
+/* ---- Gradient by the parameters ---- */
+
+/* Add the terms of all links to a vector of dw, of which `count` columns exist. */
+SL_INLINE void add_parameters(bool mlp, const struct sl_link_rows *rows, int64_t j, int64_t shift,
+                              int64_t count, const struct sl_scored_link *block, float *dw)
+{
+    const struct sl_scored_link *const link = block + 1;
+    const int64_t links = sl_link_count(block);
+    sl_floats sum = load_some(dw + j, count);
+    for (int64_t e = 0; e < links; e++) {
+        const sl_floats a = load_some(row_of(&rows->x, link[e].source) + j, count),
+                        b = load_some(row_of(&rows->y, link[e].target) + j + shift, count);
+        const sl_floats term = mlp ? relu(a + b) : (sl_floats)(a * b);
+        sum += link[e].value * term;
+    }
+    store_some(sum, count, dw + j);
+}
+
+SL_KERNEL(sl_kernel_link_parameters,
+          (const struct sl_link_rows *rows, const struct sl_scored_link *block, float *dw),
+          (rows, block, dw))
+{
+    const bool mlp = rows->decoder == SL_DECODER_MLP;
+    const int64_t cols = mlp ? rows->cols / 2 : rows->cols, shift = mlp ? cols : 0;
+    for (int64_t j = 0; j < cols; j += SL_LANES) {
+        const int64_t count = cols - j < SL_LANES ? cols - j : SL_LANES;
+        if (mlp)
+            add_parameters(true, rows, j, shift, count, block, dw);
+        else
+            add_parameters(false, rows, j, shift, count, block, dw);
+    }
+    const int64_t links = sl_link_count(block);
+    for (int64_t e = 0; mlp && e < links; e++)
+        dw[cols] += block[1 + e].value;
+}

@@ -1,0 +1,136 @@
+#include "codelets/link_loss.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codelets/codelet.h"
+#include "core/split.h"
+
+/* Return log(1 + e^x); set *share to 1 / (1 + e^-x), its derivative. */
+static double softplus(float x, float *share)
+{
+    const float e = expf(-fabsf(x)), near = 1.0f / (1.0f + e);
+    *share = x < 0.0f ? e * near : near;
+    return (x > 0.0f ? (double)x : 0.0) + (double)log1pf(e);
+}
+
+static double cross_entropy(const struct sl_link_losses *losses)
+{
+    const double each = 1.0 / losses->negatives;
+    const float of_link = (float)(1.0 / losses->links), of_negative = (float)(each / losses->links);
+    double of[2] = {0.0, 0.0}; /* of links, of negatives */
+    for (int b = 0; b < losses->blocks; b++) {
+        struct sl_scored_link *const link = losses->block[b] + 1;
+        for (int64_t e = 0; e < sl_link_count(losses->block[b]); e++) {
+            const bool negative = link[e].number < 0;
+            float share;
+            of[negative] += softplus(negative ? link[e].value : -link[e].value, &share);
+            link[e].value = negative ? of_negative * share : -of_link * share;
+        }
+    }
+    return of[0] + each * of[1];
+}
+
+static double pairwise(const struct sl_link_losses *losses)
+{
+    const double each = 1.0 / losses->negatives;
+    const float scale = (float)(each / losses->links);
+    double sum = 0.0;
+    memset(losses->slope, 0, (size_t)losses->count * sizeof *losses->slope);
+    for (int b = 0; b < losses->blocks; b++)
+        for (const struct sl_scored_link *link = losses->block[b] + 1;
+             link <= losses->block[b] + sl_link_count(losses->block[b]); link++)
+            if (link->number >= 0)
+                losses->score[link->number] = link->value;
+    for (int b = 0; b < losses->blocks; b++)
+        for (struct sl_scored_link *link = losses->block[b] + 1;
+             link <= losses->block[b] + sl_link_count(losses->block[b]); link++)
+            if (link->number < 0) {
+                float share;
+                sum += softplus(link->value - losses->score[~link->number], &share);
+                link->value = scale * share;
+                losses->slope[~link->number] += link->value;
+            }
+    for (int b = 0; b < losses->blocks; b++)
+        for (struct sl_scored_link *link = losses->block[b] + 1;
+             link <= losses->block[b] + sl_link_count(losses->block[b]); link++)
+            if (link->number >= 0)
+                link->value = -losses->slope[link->number];
+    return each * sum;
+}
+
+double sl_link_losses_differentiate(const struct sl_link_losses *losses)
+{
+    return losses->loss == SL_LINK_PAIRWISE ? pairwise(losses) : cross_entropy(losses);
+}
+
+/* link_loss
+ *   argument  struct link_loss_argument
+ *   buffers   RW   scratch (2, links of the tile), if pairwise
+ *             RW   metrics (1, SL_METRICS) of double
+ *             RW   block, each */
+struct link_loss_argument {
+    enum sl_link_loss loss;
+    double links, negatives;
+    int blocks;
+};
+
+static void link_loss_cpu(void *buffers[], void *argument)
+{
+    const struct link_loss_argument *arg = argument;
+    struct sl_link_losses losses = {arg->loss, arg->links, arg->negatives, arg->blocks};
+    struct sl_scored_link **block = malloc((size_t)arg->blocks * sizeof *block);
+    int next = 0;
+    if (!block)
+        sl_fatal("no memory for the loss of %d blocks of links", arg->blocks);
+    if (arg->loss == SL_LINK_PAIRWISE) {
+        const struct sl_dense scratch = sl_dense_buffer(buffers[next++]);
+        losses.score = scratch.data;
+        losses.slope = scratch.data + scratch.ld;
+        losses.count = scratch.cols;
+    }
+    double *metrics = sl_raw_buffer(buffers[next++]);
+    for (int b = 0; b < arg->blocks; b++)
+        block[b] = sl_raw_buffer(buffers[next + b]);
+    losses.block = block;
+    for (int i = 0; i < SL_METRICS; i++)
+        metrics[i] = 0.0;
+    metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] = sl_link_losses_differentiate(&losses);
+    free(block);
+}
+
+SL_HOST_CODELET(link_loss, 0x66CDAA, STARPU_VARIABLE_NBUFFERS, 0);
+
+void sl_submit_link_loss(struct sl_runtime *rt, enum sl_link_loss loss, int64_t links,
+                         int64_t negatives, struct sl_tile *scratch, struct sl_tile *metrics,
+                         int count, struct sl_tile *blocks)
+{
+    const struct link_loss_argument arg = {loss, (double)links, (double)negatives, count};
+    struct sl_tile **tiles = malloc((size_t)(count + 2) * sizeof *tiles);
+    int next = 0;
+    int64_t most = 0;
+    if (!tiles)
+        sl_fatal("no memory to submit the loss of %d blocks of links", count);
+    if (scratch)
+        tiles[next++] = scratch;
+    tiles[next++] = metrics;
+    for (int b = 0; b < count; b++) {
+        tiles[next++] = &blocks[b];
+        most += blocks[b].rows;
+    }
+    sl_task_submit(rt, &(struct sl_task){
+                           .codelet = &link_loss_codelet,
+                           .count = next,
+                           .list = tiles,
+                           .before_output = SL_TASK_READS,
+                           .output = SL_TASK_UPDATES,
+                           .outputs = next,
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                           .urgency = SL_TASK_SOON,
+                           .work = (double)most,
+                           .kind = (uint32_t)loss,
+                       });
+    free(tiles);
+}
