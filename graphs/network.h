@@ -316,21 +316,21 @@ void sl_network_destroy(struct sl_network *net);
 /* The kinds of layer. Each has an entry, and sl_layer_<name> in a file layer_<name>.c. Some share a
  * file: gcn_residual with sage, gat_residual with gat, jump_plain with jump, gatv2 and transformer
  * in layer_pair.c. Models are lists of layers (graphs/model.h). */
-#define SL_LAYERS(ENTRY)                                                             \
-    ENTRY(gcn)                                                                       \
-    ENTRY(gcn_residual)                                                              \
-    ENTRY(gat_residual)                                                              \
-    ENTRY(sage)                                                                      \
-    ENTRY(gat)                                                                       \
-    ENTRY(gatv2)                                                                     \
-    ENTRY(gatv2_residual)                                                            \
-    ENTRY(transformer)                                                               \
-    ENTRY(transformer_residual)                                                      \
-    ENTRY(gine)                                                                      \
-    ENTRY(rgcn)                                                                      \
-    ENTRY(linear)                                                                    \
-    ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump) ENTRY(jump_plain) \
-        ENTRY(distmult) ENTRY(link_mlp)
+#define SL_LAYERS(ENTRY)        \
+    ENTRY(gcn)                  \
+    ENTRY(gcn_residual)         \
+    ENTRY(gat_residual)         \
+    ENTRY(sage)                 \
+    ENTRY(gat)                  \
+    ENTRY(gatv2)                \
+    ENTRY(gatv2_residual)       \
+    ENTRY(transformer)          \
+    ENTRY(transformer_residual) \
+    ENTRY(gine)                 \
+    ENTRY(rgcn)                 \
+    ENTRY(linear)               \
+    ENTRY(propagate)            \
+    ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump) ENTRY(jump_plain) ENTRY(distmult) ENTRY(link_mlp)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;
 SL_LAYERS(SL_LAYER_DECLARED)

@@ -139,7 +139,8 @@ static json_t *describe(struct sl_apply *apply, json_t *confusion,
     const struct sl_scores accuracies = sl_outcome_accuracies(outcome);
     json_t *document = json_object(), *scores = json_object();
     for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++) {
-        set_score(scores, "accuracy", s, accuracies.of[s]);
+        if (!apply->trainer.whole.graph.links)
+            set_score(scores, "accuracy", s, accuracies.of[s]);
         if (outcome->metric != &sl_metric_accuracy)
             set_score(scores, outcome->metric->name, s, outcome->score.of[s]);
     }
@@ -238,7 +239,7 @@ static int evaluate(const struct config *config, struct sl_runtime *rt, const ch
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
-    if (!code && !source.targets.labels.data)
+    if (!code && !source.targets.labels.data && !sl_apply_predicts_links(&checkpoint))
         code = sl_error(SL_ERR_DATA,
                         "%s: there are no labels to compare with (starling predict "
                         "needs none)",
@@ -277,7 +278,7 @@ static int run_evaluate(int argc, char **argv)
 const struct sl_command sl_command_evaluate = {
     .name = "evaluate",
     .synopsis = "CHECKPOINT DATASET [--OPTION ...]",
-    .summary = "Score a trained model on the labels of DATASET",
+    .summary = "Score a trained model on the labels, or the links, of DATASET",
     .options = options,
     .run = run_evaluate,
     .on_ranks = true,

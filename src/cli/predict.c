@@ -7,13 +7,14 @@
 
 #include "cli/apply_run.h"
 #include "cli/commands.h"
+#include "cli/predict_links.h"
 #include "core/error.h"
 #include "data/formats/npy.h"
 #include "data/identities.h"
 #include "run/apply.h"
 
 struct config {
-    char *output, *table, *embeddings, *logits, *probabilities;
+    char *output, *table, *embeddings, *logits, *probabilities, *links;
     struct sl_apply_run run;
 };
 
@@ -30,7 +31,16 @@ static const struct sl_option options[] = {
      "and, where they have names, these, with tabs between them; or its numbers",
      "Files"},
     {"embeddings", SL_OPTION_STRING, FIELD(embeddings), NULL, 0, 0, NULL, "FILE",
-     "write the output of the last hidden layer to FILE (.npy, float32)", "Files"},
+     "write the output of the last hidden layer to FILE (.npy, float32); of a model of links, the "
+     "rows "
+     "that the decoder reads",
+     "Files"},
+    {"links", SL_OPTION_STRING, FIELD(links), NULL, 0, 0, NULL, "FILE",
+     "with a model of links: score the pairs of FILE. A .npy (k, 2) has numbers of vertices; a "
+     "text "
+     "has a source and a target in each line, as the dataset calls them. --output then has a score "
+     "for each pair, --table a line, --probabilities the scores' sigmoids",
+     "Files"},
     {"logits", SL_OPTION_STRING, FIELD(logits), NULL, 0, 0, NULL, "FILE",
      "write the output of the last layer to FILE (.npy, float32)", "Files"},
     {"probabilities", SL_OPTION_STRING, FIELD(probabilities), NULL, 0, 0, NULL, "FILE",
@@ -184,23 +194,53 @@ static void print_score(const char *name, double value)
         printf("%.4f", value);
 }
 
+/* Refuse files that the model has nothing for. */
+static int check_links(const struct sl_apply *apply, const struct config *config)
+{
+    const bool links = apply->trainer.whole.graph.links != NULL;
+    const char *file = config->output          ? "output"
+                       : config->table         ? "table"
+                       : config->probabilities ? "probabilities"
+                                               : NULL;
+    if (config->links && !links)
+        return sl_error(SL_ERR_USAGE,
+                        "--links %s: the model predicts labels of vertices (expected a "
+                        "model of --task links)",
+                        config->links);
+    if (links && file && !config->links)
+        return sl_error(SL_ERR_USAGE,
+                        "--%s: the model scores pairs of vertices (expected --links "
+                        "FILE with it; --embeddings writes a row for each vertex)",
+                        file);
+    return 0;
+}
+
 static int write_all_files(struct sl_apply *apply, const struct config *config,
                            const struct sl_identities *identities)
 {
     const struct sl_outcome *outcome = &apply->outcome;
     const struct sl_loss *loss = apply->trainer.whole.graph.objective.loss;
-    int code = config->probabilities && !loss->classes
+    const bool links = apply->trainer.whole.graph.links != NULL;
+    int code = check_links(apply, config);
+    if (!code && links)
+        code = sl_predict_links(apply,
+                                &(struct sl_predict_links){config->links, config->output,
+                                                           config->table, config->probabilities},
+                                identities);
+    if (!code && !links)
+        code = config->probabilities && !loss->classes
                    ? sl_error(SL_ERR_USAGE,
                               "--probabilities: the model predicts numbers (expected a model of "
                               "classes; --output writes the numbers)")
                    : 0;
-    if (!code)
+    if (!code && !links)
         code = write_predictions(apply, config, identities);
     if (!code)
-        code = write_matrix(apply, &apply->hidden, NULL, config->embeddings);
+        code =
+            write_matrix(apply, links ? apply->logits : &apply->hidden, NULL, config->embeddings);
     if (!code)
         code = write_matrix(apply, apply->logits, NULL, config->logits);
-    if (!code)
+    if (!code && !links)
         code = write_matrix(apply, apply->logits, loss, config->probabilities);
     if (!code && apply->trainer.rt->rank == 0 && !config->run.talk.quiet) {
         printf("%s: ", outcome->metric->name);
@@ -221,7 +261,7 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
     struct sl_apply apply = {0};
     struct sl_identities identities = {0};
     apply_options.embeddings = config->embeddings != NULL;
-    apply_options.named = config->output || config->table ? &identities : NULL;
+    apply_options.named = config->output || config->table || config->links ? &identities : NULL;
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);

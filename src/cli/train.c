@@ -66,18 +66,24 @@ static void print_start(const struct sl_train_run *run)
     fflush(stdout);
 }
 
-static void print_scores(const char *name, const struct sl_scores *scores)
+/* Print the scores of splits from `first` on. */
+static void print_splits(const char *name, const struct sl_scores *scores, int first)
 {
     static const char *const splits[] = {
         [SL_SPLIT_TRAIN] = "training", [SL_SPLIT_VAL] = "validation", [SL_SPLIT_TEST] = "test"};
     char line[64];
-    for (int s = SL_SPLIT_TRAIN; s <= SL_SPLIT_TEST; s++) {
+    for (int s = first; s <= SL_SPLIT_TEST; s++) {
         snprintf(line, sizeof line, "%s %s", splits[s], name);
         if (isnan(scores->of[s]))
             printf("  %-22s -\n", line);
         else
             printf("  %-22s %.4f\n", line, scores->of[s]);
     }
+}
+
+static void print_scores(const char *name, const struct sl_scores *scores)
+{
+    print_splits(name, scores, SL_SPLIT_TRAIN);
 }
 
 /* Print the seconds of communication. `times`: sums over the ranks. */
@@ -139,16 +145,20 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
 {
     const struct sl_outcome *outcome = &run->outcome;
     const struct sl_process *process = run->rt.process;
+    const struct sl_links *links = run->trainer.whole.graph.links;
     char gpus[64];
     const int64_t entries = run->trainer.whole.operands.entries;
     const int tiles = run->trainer.whole.operands.partition->tiles;
-    printf(
-        "\n%s: %" PRId64 " %s, %" PRId64 " adjacency %s, %" PRId64 " feature%s, %" PRId64 " %s%s\n",
-        run->source.name, run->source.vertices, sl_vertices(run->source.vertices), entries,
-        sl_entries(entries), run->source.features, sl_s(run->source.features), run->source.classes,
-        run->source.targets.label_kind == SL_LABELS_NUMBERS ? "number" : "class",
-        sl_plural(run->source.classes, "",
-                  run->source.targets.label_kind == SL_LABELS_NUMBERS ? "s" : "es"));
+    printf("\n%s: %" PRId64 " %s, %" PRId64 " adjacency %s, %" PRId64 " feature%s, %" PRId64
+           " %s%s\n",
+           run->source.name, run->source.vertices, sl_vertices(run->source.vertices), entries,
+           sl_entries(entries), run->source.features, sl_s(run->source.features),
+           links ? links->count : run->source.classes,
+           links                                                 ? "training link"
+           : run->source.targets.label_kind == SL_LABELS_NUMBERS ? "number"
+                                                                 : "class",
+           sl_plural(links ? links->count : run->source.classes, "",
+                     links || run->source.targets.label_kind == SL_LABELS_NUMBERS ? "s" : "es"));
     printf("%" PRId64 " epoch%s on %d rank%s x %d worker%s%s, %d tile%s, scheduler %s\n",
            outcome->epochs, sl_s(outcome->epochs), run->rt.ranks, sl_s(run->rt.ranks),
            process->workers, sl_s(process->workers), name_gpus(&run->rt, gpus), tiles, sl_s(tiles),
@@ -160,9 +170,10 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
         print_scores("accuracy", &accuracies);
     if (outcome->metric != &sl_metric_accuracy)
         print_scores(outcome->metric->name, &outcome->score);
-    for (int k = 0; k < outcome->more.count && k < 2; k++) /* the first two scores */
+    for (int k = 0; k < outcome->more.count && k < outcome->more.printed; k++)
         if (strcmp(outcome->more.name[k], outcome->metric->name) != 0)
-            print_scores(outcome->more.name[k], &outcome->more.of[k]);
+            print_splits(outcome->more.name[k], &outcome->more.of[k],
+                         links ? SL_SPLIT_TEST : SL_SPLIT_TRAIN);
     printf("  %-22s %.6f (median)\n", "seconds per epoch", outcome->epoch_seconds_median);
     if (run->rt.ranks > 1)
         print_communication(run, all);

@@ -84,16 +84,28 @@ bool sl_identities_print_class(FILE *file, const struct sl_identities *identitie
            fprintf(file, "\t%s", identities->class_name[class_of]) > 0;
 }
 
+enum { DIGITS = 24 };
+
+size_t sl_identities_room(const struct sl_identities *identities)
+{
+    const size_t bytes = identities->ids.data ? identities->ids.item_bytes + 1 : 0;
+    return bytes > DIGITS ? bytes : DIGITS;
+}
+
+void sl_identities_name(const struct sl_identities *identities, int64_t v, char *text)
+{
+    const struct sl_npy *ids = &identities->ids;
+    if (ids->data && sl_npy_is_text(ids))
+        sl_npy_text(ids, v, text);
+    else
+        snprintf(text, DIGITS, "%" PRId64, ids->data ? sl_npy_integer(ids, v) : v);
+}
+
 /* Print the id of vertex v; `text` has room for an id. */
 static bool print_id(FILE *file, const struct sl_identities *identities, int64_t v, char *text)
 {
-    const struct sl_npy *ids = &identities->ids;
-    if (ids->data && sl_npy_is_text(ids)) {
-        sl_npy_text(ids, v, text);
-        return fprintf(file, "%s\t", text) > 0;
-    }
-    const int64_t id = ids->data ? sl_npy_integer(ids, v) : v;
-    return fprintf(file, "%" PRId64 "\t", id) > 0;
+    sl_identities_name(identities, v, text);
+    return fprintf(file, "%s\t", text) > 0;
 }
 
 int sl_identities_tabulate(const struct sl_identities *identities, sl_print_prediction *print,
@@ -101,7 +113,7 @@ int sl_identities_tabulate(const struct sl_identities *identities, sl_print_pred
 {
     struct sl_block *scratch = NULL;
     struct sl_new_file out;
-    char *text = sl_block_alloc(&scratch, identities->ids.item_bytes + 1);
+    char *text = sl_block_alloc(&scratch, sl_identities_room(identities));
     int rc = text ? sl_file_create(&out, path) : (int)SL_ERR_SYSTEM;
     if (!rc) {
         bool good = true;

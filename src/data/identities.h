@@ -23,6 +23,10 @@ void sl_identities_free(struct sl_identities *identities);
  * where vertices have numbers only. SL_ERR_SYSTEM. */
 int sl_identities_write(const struct sl_identities *identities, const char *path);
 
+/* Write what the dataset calls vertex v (original number) to `text` (sl_identities_room). */
+size_t sl_identities_room(const struct sl_identities *identities);
+void sl_identities_name(const struct sl_identities *identities, int64_t v, char *text);
+
 /* Print the rest of a vertex's line after its id. Return whether printing succeeded. */
 typedef bool sl_print_prediction(FILE *file, const struct sl_identities *identities, int64_t vertex,
                                  const void *predictions);

@@ -266,7 +266,7 @@ static int evaluate(struct sl_apply *apply, bool embeddings)
     sl_trainer_use_best(&apply->trainer);
     sl_trainer_evaluate(&apply->trainer, &apply->outcome);
     apply->logits = &net->layer[net->layers - 1].output;
-    if (!embeddings)
+    if (!embeddings || net->graph->links)
         return 0;
     if (net->layers < 2)
         return sl_error(SL_ERR_USAGE, "--embeddings: the model has one layer and so no hidden one; "
@@ -310,4 +310,11 @@ void sl_apply_destroy(struct sl_apply *apply)
     sl_trainer_destroy(&apply->trainer);
     sl_options_free(sl_config_options, &apply->config);
     *apply = (struct sl_apply){0};
+}
+
+bool sl_apply_predicts_links(const struct sl_checkpoint *checkpoint)
+{
+    const json_t *configuration = json_object_get(checkpoint->description, "configuration");
+    const char *task = json_string_value(json_object_get(configuration, "task"));
+    return task && strcmp(task, "links") == 0;
 }

@@ -11,7 +11,8 @@ struct sl_apply_options {
     struct sl_grid grid;                             /* no rows: as the distribution says */
     int64_t tiles, replication;
     const struct sl_metric *metric; /* measured on the dataset; NULL: the model's */
-    bool embeddings;                /* the output of the last hidden layer is wanted, too */
+    bool embeddings;                /* the output of the last hidden layer is wanted, too; links
+                                       have embeddings in the last layer */
     struct sl_identities *named;    /* set on rank 0, for sl_identities_free; NULL: not wanted */
 };
 
@@ -31,6 +32,9 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
                     const struct sl_checkpoint *checkpoint, const char *name,
                     const struct sl_apply_options *options);
 void sl_apply_destroy(struct sl_apply *apply);
+
+/* Return whether a checkpoint's model predicts links. */
+bool sl_apply_predicts_links(const struct sl_checkpoint *checkpoint);
 
 /* Return the vertices of the dataset: rows of every matrix below. */
 int64_t sl_apply_vertices(const struct sl_apply *apply);

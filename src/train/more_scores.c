@@ -1,11 +1,13 @@
 #include "train/more_scores.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "codelets/label_counts.h"
 #include "codelets/target.h"
 #include "codelets/value_errors.h"
 #include "core/error.h"
+#include "graphs/links.h"
 #include "graphs/metric.h"
 
 /* The rows of a tile that this rank owns. */
@@ -92,12 +94,65 @@ static void join_tiles(struct sl_network *net, const struct kind *kind, int64_t 
     free(all);
 }
 
+/* ---- Links ---- */
+
+static const struct sl_metric *const of_links[] = {
+    &sl_metric_roc_auc, &sl_metric_mrr,     &sl_metric_hits_10,
+    &sl_metric_hits_20, &sl_metric_hits_50, &sl_metric_hits_100,
+};
+
+enum { LINK_METRICS = sizeof of_links / sizeof *of_links };
+_Static_assert(LINK_METRICS + 1 <= SL_MORE_SCORES, "more metrics of links than scores");
+
+/* Return a metric of the links of a split, or, for NULL, their mean loss. */
+static double link_score(const struct sl_network *net, const struct sl_metric *metric,
+                         enum sl_split split, const float *score, float *scratch)
+{
+    const struct sl_link_lists_measured *lists = &net->graph->links->lists;
+    const int64_t links = lists->links[split], negatives = lists->negatives[split];
+    if (metric)
+        return sl_link_metric_value(&metric->links, links, score, negatives, score + links,
+                                    scratch);
+    return links > 0 ? sl_link_loss_value(net->graph->objective.loss->link_loss, links, score,
+                                          negatives, score + links) /
+                           (double)links
+                     : NAN;
+}
+
+/* Rank 0 has the scores of all links. */
+static void score_links(struct sl_network *net, struct sl_more_scores *out)
+{
+    struct sl_tile *tile = &net->graph->links->scores;
+    const struct sl_link_lists_measured *lists = &net->graph->links->lists;
+    double all[SL_MORE_SCORES * SL_SPLITS] = {0.0};
+    out->count = out->printed = LINK_METRICS + 1;
+    if (tile->owner == net->rt->rank) {
+        float *scores = sl_tile_acquire(net->rt, tile, true);
+        const float *next = scores;
+        for (int s = 0; s < SL_SPLITS; s++) {
+            for (int k = 0; k < out->count; k++)
+                all[k * SL_SPLITS + s] = link_score(net, k > 0 ? of_links[k - 1] : NULL,
+                                                    (enum sl_split)s, next, scores + tile->ld);
+            next += lists->links[s] + lists->negatives[s];
+        }
+        sl_tile_release(tile);
+    }
+    sl_runtime_share(net->rt, all, out->count * SL_SPLITS);
+    for (int k = 0; k < out->count; k++) {
+        out->name[k] = k > 0 ? of_links[k - 1]->name : sl_metric_loss.name;
+        for (int s = 0; s < SL_SPLITS; s++)
+            out->of[k].of[s] = all[k * SL_SPLITS + s];
+    }
+}
+
 void sl_more_scores_find(struct sl_network *net, struct sl_more_scores *out)
 {
     const struct sl_loss *loss = net->graph->objective.loss;
     const struct kind *kind = loss->classes ? &several_labels : &numbers;
     const int64_t labels = sl_network_logits(net)->cols;
-    *out = (struct sl_more_scores){.count = 0};
+    *out = (struct sl_more_scores){.count = 0, .printed = 2};
+    if (net->graph->links)
+        score_links(net, out);
     if (loss->form != SL_TARGET_VALUES)
         return;
     double *table = calloc((size_t)(labels * kind->numbers) + 1, sizeof *table);
