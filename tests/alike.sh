@@ -26,9 +26,13 @@ accepted() { # RANK-0 RANK-1
 
 data() {
     directed
-    for other in copy labels splits values; do cp -r directed $other; done
+    for other in copy labels splits values links; do cp -r directed $other; done
     npy labels/labels.npy '<i4' '(61,)' "$(awk 'BEGIN { for (v = 0; v < 61; v++) printf "\\%03o\\000\\000\\000", v % 3 }')"
     split splits/train_idx.npy 0 4 61
+    npy links/val_links.npy '<i4' '(1, 2)' '\000\000\000\000\001\000\000\000'
+    cp links/val_links.npy links/val_negatives.npy
+    cp -r links negatives
+    npy negatives/val_negatives.npy '<i4' '(1, 2)' '\000\000\000\000\002\000\000\000'
     npy values/features.npy '<f4' '(61, 9)' "$(awk 'BEGIN { for (v = 0; v < 549; v++) printf "\\000\\000\\200\\077" }')"
     awk 'BEGIN { for (v = 0; v < 61; v++) for (k = 1; k < 5; k++)
         printf "%d %d %g\n", v, (v * k * 13 + 5 * k + 1 + (v == 60)) % 61, (v + k) % 8 / 4 + 0.25 }' | dataset edges 61 9
@@ -118,6 +122,8 @@ datasets() { # DISTRIBUTION "WORDS|DATASET" ...
 copies() {
     accepted "train directed --epochs 2 --quiet" "train copy --epochs 2 --quiet"
     accepted "train directed.npz --epochs 2 --quiet" "train directed.npz --epochs 2 --quiet"
+    unlike 1 "has other validation negatives than rank 0 on host $host" \
+        "train links --epochs 2 --quiet" "train negatives --epochs 2 --quiet"
     unlike 1 "has other edges than rank 0 on host $host (expected the same edges.npz on all ranks)" \
         "train directed.npz --epochs 2 --quiet" "train edges.npz --epochs 2 --quiet"
 }
@@ -164,7 +170,7 @@ check "the status of each rank" statuses
 check "a rank that fails alone in plan and info" fails_alone
 check "options of a rank's own" own_options
 check "datasets" datasets 1d "other labels than|labels" "other training vertices|splits" "61 adjacency entries, and|ring" \
-    "other features than|values" "no features, and|plain"
+    "other features than|values" "no features, and|plain" "validation links, and|links"
 check "datasets, halo" datasets halo "other edges than|edges"
 check "datasets, vertex-cut" datasets vertex-cut "50 vertices, and|small"
 check "copies and files" copies

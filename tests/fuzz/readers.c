@@ -421,6 +421,10 @@ static const char *const directory[] = {"meta.json",
                                         "original_ids.npy",
                                         "edge_features.npy",
                                         "edge_types.npy",
+                                        "val_links.npy",
+                                        "val_negatives.npy",
+                                        "test_links.npy",
+                                        "test_negatives.npy",
                                         NULL};
 static const char *const
     compressed[] = {"f.txt.gz", NULL},

@@ -126,6 +126,9 @@ PIECES = {
          "edge_types.npy": ints(0, 0, 2, 1, 0, 3, code="i"), "edge_features.npy": floats(*range(12), shape=(6, 2)), "weights.npy": floats(*ONES)},
         {"meta.json": b"{}", "indptr.npy": ints(*INDPTR), "indices.npy": ints(1, 2, 2, 3, 1, 2, code="i"),
          "edge_types.npy": ints(1, 1, 0, 0, 1, 1, code="B")},
+        {"meta.json": b"{}", "indptr.npy": ints(*INDPTR), "indices.npy": ints(*INDICES, code="i"),
+         "val_links.npy": ints(0, 3, code="i", shape=(1, 2)), "val_negatives.npy": ints(0, 2, 1, 3, code="i", shape=(2, 2)),
+         "test_links.npy": ints(1, 3, 3, 0, shape=(2, 2)), "test_negatives.npy": ints(2, 0, shape=(1, 2))},
         # an entry that is there twice, which is refused
         {"meta.json": b"{}", "indptr.npy": ints(*INDPTR), "indices.npy": ints(1, 0, 0, 1, 3, 2, code="i"), "edge_features.npy": floats(*range(6), shape=(6, 1))}],
     "ogb": [{"raw/num-node-list.csv": b"4\n", "raw/num-edge-list.csv": b"3\n", "raw/edge.csv": b"0,1\n1,2\n2,3\n",
