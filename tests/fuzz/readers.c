@@ -126,6 +126,43 @@ static void check_edges(const struct sl_dataset *d)
         }
 }
 
+/* Vertices of links and of negatives are in the graph. A split has both or neither. */
+static void check_links(const struct sl_dataset *d)
+{
+    for (int s = SL_SPLIT_VAL; s < SL_SPLITS; s++) {
+        const struct sl_npy *const pairs[] = {&d->links.pairs[s], &d->links.negatives[s]};
+        int64_t pair[2];
+        for (int which = 0; which < 2; which++)
+            for (int64_t k = 0; pairs[which]->data && k < pairs[which]->shape[0]; k++) {
+                sl_links_get(pairs[which], k, pair);
+                for (int end = 0; end < 2; end++)
+                    if (pair[end] < 0 || pair[end] >= d->vertices)
+                        WRONG("split %d: pair %lld", s, (long long)k);
+            }
+        if ((pairs[0]->count > 0) != (pairs[1]->count > 0))
+            WRONG("split %d: links or negatives alone", s);
+    }
+}
+
+/* Draw links where there are none. Each of them leaves the adjacency. */
+static void draw_links(struct sl_dataset *d)
+{
+    const struct sl_link_rule rule = {.given = true, .shares = {40, 20, 40}, .negatives = 2};
+    const int64_t before = d->adjacency.indptr[d->vertices];
+    if (sl_links_given(&d->links))
+        return;
+    if (sl_dataset_split_links(d, &rule)) {
+        sl_error(SL_OK, "%s", ""); /* a small graph may refuse, but it was read */
+        return;
+    }
+    const struct sl_npy *const val = &d->links.pairs[SL_SPLIT_VAL], *const test =
+                                                                        &d->links
+                                                                             .pairs[SL_SPLIT_TEST];
+    const int64_t drawn = (val->data ? val->shape[0] : 0) + (test->data ? test->shape[0] : 0);
+    if (d->adjacency.indptr[d->vertices] + drawn > before)
+        WRONG("%lld links of %lld entries stay there", (long long)drawn, (long long)before);
+}
+
 static void check_dataset(const struct sl_dataset *d)
 {
     check_csr(&d->adjacency, d->vertices, d->vertices, d->relations == 0, "adjacency");
@@ -140,6 +177,7 @@ static void check_dataset(const struct sl_dataset *d)
         if (d->labels[v] < -1 || d->labels[v] >= d->classes)
             WRONG("label %lld", (long long)v);
     check_splits(d);
+    check_links(d);
 }
 
 /* Small graphs are written in another format and read again. */
@@ -174,6 +212,10 @@ static int read_dataset(const char *path)
         WRONG("refused with options of every format: %s", sl_error_message());
     if (!rc) {
         check_dataset(&d);
+        if (!(mode >> 3 & 1)) {
+            draw_links(&d);
+            check_dataset(&d);
+        }
         write_again(&d);
     }
     sl_dataset_close(&d);
