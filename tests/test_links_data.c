@@ -286,6 +286,7 @@ static void test_relations(void **state)
     struct sl_part part;
     float features[SL_RELATION_FEATURES];
     source_ok(&data, &source);
+    assert_int_equal(sl_relations_count(&source), SL_OK); /* in rows that a split changes */
     split_ok(&source, &usual);
     assert_int_equal(sl_dataset_of(&source, &rest), SL_OK);
     source.reads_edges = SL_READS_RELATIONS;
@@ -310,6 +311,34 @@ static void test_relations(void **state)
     sl_fixture_close(&data);
 }
 
+/* Two vertices have an undirected link, whatever relations join them each way: here two and one. */
+static void test_relations_both_ways(void **state)
+{
+    (void)state;
+    static const int64_t indptr[] = {0, 2, 4, 5, 5};
+    static const int32_t indices[] = {1, 1, 0, 2, 1};
+    static const float relations[] = {0, 1, 0, 1, 0};
+    const struct sl_dataset data = {.vertices = 4,
+                                    .features = 4,
+                                    .adjacency = {4, 4, indptr, indices, NULL},
+                                    .edge_features = 1,
+                                    .relations = 2,
+                                    .edge = relations};
+    const struct sl_link_rule rule = {.given = true, .shares = {50, 0, 50}};
+    struct dense d = dense_of(&data);
+    struct sl_source source;
+    struct sl_dataset rest;
+    assert_true(d.undirected && d.links == 2);
+    source_ok(&data, &source);
+    split_ok(&source, &rule);
+    assert_int_equal(sl_dataset_of(&source, &rest), SL_OK);
+    take_split(&d, &rest.links, SL_SPLIT_TEST, 1, 1);
+    assert_rest(&d, &data, &rest);
+    free_dense(&d);
+    sl_dataset_close(&rest);
+    sl_source_close(&source);
+}
+
 /* A ring of 10,000 edges, each way. */
 static void test_exact_shares(void **state)
 {
@@ -328,19 +357,19 @@ static void test_exact_shares(void **state)
         .vertices = N, .features = N, .adjacency = {N, N, indptr, indices, NULL}};
     struct sl_link_rule rule;
     struct sl_source source;
-    assert_true(sl_link_rule_read("99/0.29/0.71", &rule));
+    assert_true(sl_link_rule_read("98.74/0.57/0.69", &rule));
     source_ok(&data, &source);
     split_ok(&source, &rule);
-    assert_int_equal(source.links.pairs[SL_SPLIT_VAL].shape[0], 29);
-    assert_int_equal(source.links.pairs[SL_SPLIT_TEST].shape[0], 71);
-    assert_int_equal(source.adjacency.indices.count, 2 * (N - 100));
+    assert_int_equal(source.links.pairs[SL_SPLIT_VAL].shape[0], 57);
+    assert_int_equal(source.links.pairs[SL_SPLIT_TEST].shape[0], 69);
+    assert_int_equal(source.adjacency.indices.count, 2 * (N - 126));
     /* sources of a graph that is not bipartite are the smaller vertex in about half of the links */
     int64_t pair[2], smaller = 0;
-    for (int64_t k = 0; k < 71; k++) {
+    for (int64_t k = 0; k < 69; k++) {
         sl_links_get(&source.links.pairs[SL_SPLIT_TEST], k, pair);
         smaller += pair[0] < pair[1];
     }
-    assert_true(smaller > 20 && smaller < 51);
+    assert_true(smaller > 20 && smaller < 49);
     sl_source_close(&source);
     free(indptr);
     free(indices);
@@ -553,8 +582,9 @@ static void test_ways(void **state)
 static void test_rules(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"85/5",       "85/5/10/", "85/5/11",  "80/5/10", "0/50/50",
-                                      "20/30/rest", "a/b/c",    "85/5/10 ", "",        "-5/95/10"};
+    static const char *const bad[] = {"85/5",     "85/5/10/",   "85/5/11",    "80/5/10",
+                                      "0/50/50",  "20/30/rest", "50/50/rest", "a/b/c",
+                                      "85/5/10 ", "",           "-5/95/10"};
     struct sl_link_rule rule;
     assert_true(sl_link_rule_read(NULL, &rule));
     assert_false(rule.given);
@@ -633,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_prefixes),
         cmocka_unit_test(test_relations),
+        cmocka_unit_test(test_relations_both_ways),
         cmocka_unit_test(test_exact_shares),
         cmocka_unit_test(test_bipartite),
         cmocka_unit_test_setup_teardown(test_round_trip, files_setup, files_teardown),

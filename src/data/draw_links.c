@@ -96,7 +96,7 @@ static void pass_links(struct drawing *d, int64_t *bins, uint64_t last)
         }
 }
 
-/* Return the links of a share; a share of 0.29 per cent of 10,000 links is 29 links, not 28. */
+/* Return the links of a share; a share of 0.57 per cent of 10,000 links is 57 links, not 56. */
 static int64_t count_share(const struct drawing *d, int split)
 {
     return (int64_t)floor((double)d->all * d->rule.shares[split] / 100.0 + 1e-6);
