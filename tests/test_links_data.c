@@ -1,5 +1,5 @@
-/* Links of validation and test: their draw among the edges, with negatives, on graphs of every
- * kind; directions; files, orders and other ways through a dataset; errors. */
+/* Links of validation and test: their draw among the edges of graphs of every kind, negatives,
+ * directions, files, other ways through a dataset, errors. */
 #include "data_files.h"
 
 #include "data/links.h"

@@ -51,8 +51,8 @@ static inline bool sl_links_given(const struct sl_source_links *links)
     return links->pairs[SL_SPLIT_VAL].data || links->pairs[SL_SPLIT_TEST].data;
 }
 
-/* Check shapes, types and vertices of the arrays of the folder `path`, and that a split has links
- * where it has negatives, and the other way round. SL_ERR_DATA names file and position. */
+/* Check shapes, types and vertices of the arrays of the folder `path`. Check that each split has
+ * both links and negatives, or neither. SL_ERR_DATA names file and position. */
 int sl_links_check(const struct sl_source_links *links, const char *path, int64_t vertices);
 
 /* Set *out to the links of a source, in rows of its order: the source's own arrays, or new arrays
@@ -70,10 +70,11 @@ int sl_links_reverse(struct sl_source_links *links, struct sl_block **blocks);
 bool sl_links_are_undirected(struct sl_runtime *rt, const struct sl_part *part);
 
 /* Return the smallest number (sl_source_number) that the target of a link may have. It is 0, unless
- * the graph is bipartite by numbers, such as users before items: the first ends of all links have
- * smaller numbers than all second ends. Then it is the smallest number of a second end. The first
- * end of an undirected link is the vertex of the smaller number, that of a directed link its
- * source. Links of validation and test count as edges do. `part` has this rank's rows. Collective.
+ * the graph is bipartite by numbers: the first ends of all links have smaller numbers than all
+ * second ends, as where users come before items. Then it is the smallest number of a second end.
+ * The first end of an undirected link is the vertex of the smaller number; that of a directed link
+ * is its source. Links of validation and test count as edges do. `part` has this rank's rows.
+ * Collective.
  */
 int64_t sl_links_first_target(struct sl_runtime *rt, const struct sl_source *source,
                               const struct sl_part *part, bool undirected);
@@ -81,8 +82,9 @@ int64_t sl_links_first_target(struct sl_runtime *rt, const struct sl_source *sou
 /* Return the key of the directions of undirected links. */
 uint64_t sl_links_direction_key(uint64_t seed);
 
-/* Return whether the source of an undirected link of the numbers u < v is u: always in a graph that
- * is bipartite by numbers, else by a random bit. `first_target`: see sl_links_first_target. */
+/* Return whether u is the source of an undirected link of the numbers u < v. It always is in a
+ * graph that is bipartite by numbers; elsewhere a random bit says so. `first_target`: see
+ * sl_links_first_target. */
 static inline bool sl_links_source_first(uint64_t direction_key, int64_t first_target, int64_t u,
                                          int64_t v)
 {
@@ -101,9 +103,9 @@ bool sl_link_rule_read(const char *text, struct sl_link_rule *out);
  *
  * Of E links, floor(E share / 100) validate and test. Links with the smallest random numbers test,
  * the next ones validate. A number depends only on the seed and on the numbers of both vertices in
- * the original order, so that the draw is the same in any order. The arrays list links in the order
- * of their random numbers. A negative has the source of its link, and a target that is drawn
- * uniformly among all possible targets that no edge joins to the source.
+ * the original order. So the draw is the same in any order. The arrays list links in the order
+ * of their random numbers. A negative has the source of its link. Its target is drawn uniformly
+ * among all possible targets that no edge joins to the source.
  *
  * SL_ERR_USAGE: the source has links already. SL_ERR_DATA: the adjacency is wrong, no link is left
  * to train on, or a vertex is joined to nearly all. SL_ERR_SYSTEM. */

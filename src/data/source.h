@@ -119,7 +119,7 @@ struct sl_source {
     const char *const *feature_names; // see struct sl_dataset
     struct sl_targets targets;
     struct sl_source_splits splits;
-    struct sl_source_links links;
+    struct sl_source_links links; /* links of validation and test (data/links.h) */
     struct sl_source_order order;
     struct sl_source_selection selection;
     struct sl_npy vertex_ids; // (n)
