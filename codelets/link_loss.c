@@ -7,36 +7,56 @@
 #include "codelets/codelet.h"
 #include "core/split.h"
 
-/* Return log(1 + e^x); set *share to 1 / (1 + e^-x), its derivative. */
-static double softplus(float x, float *share)
+/* A sum of log(1 + e^x) = max(x, 0) + log(1 + e^-|x|). Its second terms are the logarithm of a
+ * product, whose factors are 2 at most. */
+struct softplus_sum {
+    double linear, product;
+    int factors;
+};
+
+enum { MOST_FACTORS = 512 };
+
+/* Add log(1 + e^x). Return 1 / (1 + e^-x), its derivative. */
+static float add_softplus(struct softplus_sum *sum, float x)
 {
     const float e = expf(-fabsf(x)), near = 1.0f / (1.0f + e);
-    *share = x < 0.0f ? e * near : near;
-    return (x > 0.0f ? (double)x : 0.0) + (double)log1pf(e);
+    sum->linear += x > 0.0f ? (double)x : 0.0;
+    sum->product *= 1.0 + (double)e;
+    if (++sum->factors == MOST_FACTORS) {
+        sum->linear += log(sum->product);
+        sum->product = 1.0;
+        sum->factors = 0;
+    }
+    return x < 0.0f ? e * near : near;
+}
+
+static double softplus_total(const struct softplus_sum *sum)
+{
+    return sum->linear + log(sum->product);
 }
 
 static double cross_entropy(const struct sl_link_losses *losses)
 {
     const double each = 1.0 / losses->negatives;
     const float of_link = (float)(1.0 / losses->links), of_negative = (float)(each / losses->links);
-    double of[2] = {0.0, 0.0}; /* of links, of negatives */
+    struct softplus_sum of[2] = {{0.0, 1.0, 0}, {0.0, 1.0, 0}}; /* of links, of negatives */
     for (int b = 0; b < losses->blocks; b++) {
         struct sl_scored_link *const link = losses->block[b] + 1;
         for (int64_t e = 0; e < sl_link_count(losses->block[b]); e++) {
             const bool negative = link[e].number < 0;
-            float share;
-            of[negative] += softplus(negative ? link[e].value : -link[e].value, &share);
+            const float share =
+                add_softplus(&of[negative], negative ? link[e].value : -link[e].value);
             link[e].value = negative ? of_negative * share : -of_link * share;
         }
     }
-    return of[0] + each * of[1];
+    return softplus_total(&of[0]) + each * softplus_total(&of[1]);
 }
 
 static double pairwise(const struct sl_link_losses *losses)
 {
     const double each = 1.0 / losses->negatives;
     const float scale = (float)(each / losses->links);
-    double sum = 0.0;
+    struct softplus_sum sum = {0.0, 1.0, 0};
     memset(losses->slope, 0, (size_t)losses->count * sizeof *losses->slope);
     for (int b = 0; b < losses->blocks; b++)
         for (const struct sl_scored_link *link = losses->block[b] + 1;
@@ -47,9 +67,8 @@ static double pairwise(const struct sl_link_losses *losses)
         for (struct sl_scored_link *link = losses->block[b] + 1;
              link <= losses->block[b] + sl_link_count(losses->block[b]); link++)
             if (link->number < 0) {
-                float share;
-                sum += softplus(link->value - losses->score[~link->number], &share);
-                link->value = scale * share;
+                link->value =
+                    scale * add_softplus(&sum, link->value - losses->score[~link->number]);
                 losses->slope[~link->number] += link->value;
             }
     for (int b = 0; b < losses->blocks; b++)
@@ -57,7 +76,7 @@ static double pairwise(const struct sl_link_losses *losses)
              link <= losses->block[b] + sl_link_count(losses->block[b]); link++)
             if (link->number >= 0)
                 link->value = -losses->slope[link->number];
-    return each * sum;
+    return each * softplus_total(&sum);
 }
 
 double sl_link_losses_differentiate(const struct sl_link_losses *losses)

@@ -38,7 +38,8 @@ struct sl_graph {
     enum sl_type type;       /* type of the features, of layers' outputs and of their gradients */
     int64_t vertices;
     int64_t train_count;
-    struct sl_links *links; /* links to train on (graphs/links.h); NULL: labels of vertices */
+    struct sl_links *links;    /* links to train on (graphs/links.h); NULL: labels of vertices */
+    int64_t planned_negatives; /* of a planned network: negatives of each link; 0: no links */
 };
 
 #endif

@@ -129,6 +129,15 @@ STARLING_API int starling_graph_set_split(starling_graph *graph, enum starling_s
 STARLING_API int starling_graph_set_mask(starling_graph *graph, enum starling_split split,
                                          const uint8_t *mask);
 
+/* Set links (links, 2) of STARLING_VAL or STARLING_TEST, pairs of source and target that --task
+ * links predicts, and pairs (negatives, 2) that are no links. The adjacency does not have these
+ * edges; its own edges are the links that train. Negatives k · (negatives / links) … belong to link
+ * k. STARLING_ERR_USAGE: another split. STARLING_ERR_DATA: a vertex is none, or one of both has no
+ * pairs. */
+STARLING_API int starling_graph_set_links(starling_graph *graph, enum starling_split split,
+                                          int64_t links, const int64_t *pairs, int64_t negatives,
+                                          const int64_t *others);
+
 /* Set *sizes. STARLING_ERR_DATA: labels or features have no sizes. */
 STARLING_API int starling_graph_sizes(starling_graph *graph, struct starling_sizes *sizes);
 

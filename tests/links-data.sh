@@ -16,14 +16,14 @@ pairs() { # FOLDER ARRAY
 arrays='val_links test_links val_negatives test_negatives'
 
 karate_split() {
-    exits 0 convert "$karate" k --split-edges 80/10/10 --negatives 2
+    exits 0 convert "$karate" k --split-edges 80/10/10 --eval-negatives 2
     [ "$(cat out)" = "k: 34 vertices, 128 adjacency entries, 7 validation links, 7 test links" ] || die "$(cat out)"
     exits 0 info k
     grep -qx "links          validation 7 with 14 negatives, test 7 with 14 negatives" out || die "$(cat out)"
     exits 0 info "$karate"
     ! grep '^links' out || die "links of a graph without any"
-    exits 0 convert "$karate" again --split-edges 80/10/10 --negatives 2 --quiet
-    exits 0 convert "$karate" other --split-edges 80/10/10 --negatives 2 --split-seed 1 --quiet
+    exits 0 convert "$karate" again --split-edges 80/10/10 --eval-negatives 2 --quiet
+    exits 0 convert "$karate" other --split-edges 80/10/10 --eval-negatives 2 --split-seed 1 --quiet
     for array in $arrays; do
         cmp "k/$array.npy" "again/$array.npy" || die "another draw"
         ! cmp -s "k/$array.npy" "other/$array.npy" || die "the same draw of another seed"
@@ -37,7 +37,7 @@ round_trip() {
     for order in rabbit random; do
         exits 0 convert k "$order" --order "$order" --quiet
         exits 0 convert "$karate" "drawn-$order" --order "$order" --quiet
-        exits 0 convert "drawn-$order" "split-$order" --split-edges 80/10/10 --negatives 2 --quiet
+        exits 0 convert "drawn-$order" "split-$order" --split-edges 80/10/10 --eval-negatives 2 --quiet
         for array in $arrays; do
             pairs k "$array" >wanted
             for folder in "$order" "split-$order"; do
@@ -51,7 +51,7 @@ round_trip() {
 # Users 0 to 4 come before items 5 to 11.
 bipartite() {
     awk 'BEGIN { for (u = 0; u < 5; u++) for (i = 5; i < 12; i++) if ((u + i) % 3) print u, i }' >buys.txt
-    exits 0 convert buys.txt buys --symmetrize --split-edges 50/25/25 --negatives 5 --quiet
+    exits 0 convert buys.txt buys --symmetrize --split-edges 50/25/25 --eval-negatives 5 --quiet
     for array in $arrays; do
         case $array in *links) edges=1 ;; *) edges=0 ;; esac
         pairs buys "$array" >got
@@ -96,7 +96,7 @@ refusals() {
     for rule in 80/10 80/10/11 0/50/50 20/30/rest x; do
         refuse 2 "--split-edges $rule: expected per cent that add up to 100, as 85/5/10" "$karate" none --split-edges "$rule"
     done
-    refuse 2 "--negatives" "$karate" none --split-edges 80/10/10 --negatives 0
+    refuse 2 "--eval-negatives" "$karate" none --split-edges 80/10/10 --eval-negatives 0
     printf '0 0\n' >loop.txt
     refuse 1 "loop.txt: --split-edges leaves no link to train on, of 0" loop.txt none --split-edges 80/10/10
     awk 'BEGIN { for (u = 1; u < 9; u++) print 0, u }' >star.txt

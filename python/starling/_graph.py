@@ -23,7 +23,9 @@ class Graph:
     edge_features: (entries, columns), a row for each item of `indices`, which then ascend within a
     row of the graph, each once. edge_types: (entries), the relation of each item, a number from 0
     on; a row may then list a vertex once for each relation, and `duplicates` says nothing.
-    Arrays are borrowed where they are int64 (indptr), int32 (indices, labels), float32 (others) and
+    links: a dict of "val" and "test" with a pair of arrays (k, 2): links and pairs that are none,
+    both without edges of the graph, for task="links".
+    Arrays are borrowed where they are int64 (indptr, links), int32 (indices, labels), float32 (others) and
     bool, in C order; others are copied, and refused if the type does not hold their values. Do not
     change them while the graph is in use.
     """
@@ -32,7 +34,7 @@ class Graph:
 
     def __init__(self, indptr, indices, features=None, labels=None, masks=None, weights=None,
                  numbers=False, classes=0, duplicates="sum", edge_features=None,
-                 edge_types=None):
+                 edge_types=None, links=None):
         self._handle = Handle(library.starling_graph_free)
         self._arrays = []  # which the library borrows
         if duplicates not in DUPLICATES:
@@ -58,6 +60,8 @@ class Graph:
             self._set_labels(np.asarray(labels), numbers, classes)
         for split, which in (masks or {}).items():
             self._set_split(split, np.asarray(which))
+        for split, (pairs, others) in (links or {}).items():
+            self._set_links(split, pairs, others)
 
     @classmethod
     def open(cls, path):
@@ -118,6 +122,14 @@ class Graph:
         else:
             which = take(which, np.int64, split, None)
             self._set("split", SPLITS[split], which.size, self._keep(which))
+
+    def _set_links(self, split, pairs, others):
+        if split not in SPLITS:
+            raise ValueError(f"links: {split!r} (expected one of ['val', 'test'])")
+        pairs = take(pairs, np.int64, f"links: {split}", None, 2)
+        others = take(others, np.int64, f"links: {split} negatives", None, 2)
+        self._set("links", SPLITS[split], len(pairs), self._keep(pairs), len(others),
+                  self._keep(others))
 
     def _sizes(self):
         sizes = Sizes()

@@ -61,6 +61,7 @@ FUNCTIONS = {
     "graph_set_weights": (INT, POINTER, POINTER),
     "graph_set_edge_features": (INT, POINTER, INT64, POINTER),
     "graph_set_edge_types": (INT, POINTER, POINTER),
+    "graph_set_links": (INT, POINTER, INT, INT64, POINTER, INT64, POINTER),
     "graph_set_features": (INT, POINTER, INT64, POINTER),
     "graph_set_sparse_features": (INT, POINTER, INT64, INT64, POINTER, POINTER, POINTER),
     "graph_set_classes": (INT, POINTER, INT64, POINTER),

@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "core/error.h"
 #include "data/edge_features.h"
+#include "data/links.h"
 #include "data/relations.h"
 
 _Static_assert((int)STARLING_TRAIN == SL_SPLIT_TRAIN && (int)STARLING_VAL == SL_SPLIT_VAL &&
@@ -281,6 +282,28 @@ int starling_graph_set_mask(starling_graph *graph, enum starling_split split, co
     array->item_bytes = 1;
     graph->source.splits.mask[split] = true;
     return 0;
+}
+
+int starling_graph_set_links(starling_graph *graph, enum starling_split split, int64_t links,
+                             const int64_t *pairs, int64_t negatives, const int64_t *others)
+{
+    static const char *const names[][2] = {
+        [STARLING_VAL] = {"graph: validation links", "graph: validation negatives"},
+        [STARLING_TEST] = {"graph: test links", "graph: test negatives"}};
+    struct sl_source_links set = graph->source.links;
+    if (split != STARLING_VAL && split != STARLING_TEST)
+        return sl_error(SL_ERR_USAGE,
+                        "graph: links of split %d (expected validation or test; edges are links "
+                        "that train)",
+                        (int)split);
+    int code = view(&set.pairs[split], names[split][0], SL_NPY_INT64, links, 2, pairs);
+    if (!code)
+        code = view(&set.negatives[split], names[split][1], SL_NPY_INT64, negatives, 2, others);
+    if (!code)
+        code = sl_links_check(&set, "graph", graph->source.vertices);
+    if (!code)
+        graph->source.links = set;
+    return code;
 }
 
 /* ---- Sizes ---- */

@@ -39,11 +39,13 @@ static int derive(const struct sl_loss *loss, struct starling_prediction *p)
 static int collect(struct sl_apply *apply, bool embeddings, struct starling_prediction *p)
 {
     struct sl_runtime *rt = apply->trainer.rt;
+    struct sl_matrix *hidden =
+        apply->trainer.whole.graph.links ? apply->logits : &apply->hidden;
     p->rows = sl_apply_vertices(apply);
     p->columns = apply->logits->cols;
-    p->hidden = apply->hidden.cols;
+    p->hidden = hidden->cols;
     if (embeddings)
-        p->output[STARLING_EMBEDDINGS] = sl_apply_collect(apply, &apply->hidden);
+        p->output[STARLING_EMBEDDINGS] = sl_apply_collect(apply, hidden);
     p->output[STARLING_LOGITS] = sl_apply_collect(apply, apply->logits);
     int code = 0;
     if (rt->rank == 0 &&

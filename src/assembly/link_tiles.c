@@ -12,8 +12,11 @@ struct making {
     struct sl_links *links;
     struct sl_runtime *rt;
     const struct sl_source *source;
+    const struct sl_operands *operands;
     const struct sl_distribution *d;
     const struct sl_link_choice *choice;
+    int32_t *row_of;    // (n): row of each vertex of the files; of clones, the root
+    int32_t *vertex_of; // (rows): vertex of each row; -1: a clone that is no root
     bool undirected;
     int64_t first_target;
     uint64_t direction;
@@ -35,10 +38,78 @@ static bool is_here(const struct making *m, int tile)
     return sl_distribution_whole_owner(m->d, tile, 0) == m->rt->rank;
 }
 
-/* Return the number of row r of the order. */
+/* Return the number of the vertex of row r; -1: the row is a clone that is no root. */
 static int64_t number_of(const struct making *m, int64_t r)
 {
-    return sl_source_number(m->source, sl_source_vertex(m->source, r));
+    return m->vertex_of[r] < 0 ? -1 : sl_source_number(m->source, m->vertex_of[r]);
+}
+
+/* ---- Rows ---- */
+
+/* Set vertex (n) to the vertex of the files that has each number. */
+static int number_vertices(const struct making *m, int32_t **vertex)
+{
+    const int64_t n = m->source->vertices;
+    *vertex = malloc((size_t)n * sizeof **vertex + 1);
+    for (int64_t v = 0; *vertex && v < n; v++)
+        (*vertex)[sl_source_number(m->source, v)] = (int32_t)v;
+    return *vertex ? 0 : no_memory(m);
+}
+
+/* Add 1 + the row of each vertex whose root is in row tile i of this rank. */
+static void add_roots(const struct making *m, int i, const int32_t *vertex, int64_t *rows)
+{
+    struct sl_tile *tile = &m->operands->scales[0][i];
+    const float *scales = sl_tile_acquire(m->rt, tile, false);
+    const uint32_t *number = (const uint32_t *)scales + SL_ROW_VERTEX * tile->ld;
+    const float *root = scales + SL_ROW_ROOT * tile->ld;
+    for (int64_t r = 0; r < tile->cols; r++)
+        if (root[r] > 0.0f)
+            rows[vertex[number[r]]] = m->d->row_cut[i] + r + 1;
+    sl_tile_release(tile);
+}
+
+/* Find the roots of clones. A plan has no rows: any rows do there. Collective. */
+static int find_roots(struct making *m)
+{
+    const int64_t n = m->source->vertices;
+    int64_t *rows = calloc((size_t)n, sizeof *rows);
+    int32_t *vertex = NULL;
+    int code = number_vertices(m, &vertex);
+    code = sl_runtime_agree(m->rt, rows ? code : no_memory(m));
+    for (int i = 0; !code && !m->rt->plans && i < m->d->tiles; i++)
+        if (is_here(m, i))
+            add_roots(m, i, vertex, rows);
+    if (!code && !m->rt->plans)
+        sl_runtime_sum(m->rt, rows, n);
+    for (int64_t v = 0; !code && v < n; v++) {
+        m->row_of[v] = (int32_t)(m->rt->plans ? v : rows[v] - 1);
+        if (m->row_of[v] < 0)
+            code = sl_error(SL_ERR_SYSTEM, "%s: vertex %lld has no row", m->source->path,
+                            (long long)v);
+        else
+            m->vertex_of[m->row_of[v]] = (int32_t)v;
+    }
+    free(vertex);
+    free(rows);
+    return code;
+}
+
+static int find_rows(struct making *m)
+{
+    const int64_t n = m->source->vertices, rows = m->d->row_cut[m->d->tiles];
+    m->row_of = malloc((size_t)n * sizeof *m->row_of + 1);
+    m->vertex_of = malloc((size_t)rows * sizeof *m->vertex_of + 1);
+    const int code = sl_runtime_agree(m->rt, m->row_of && m->vertex_of ? 0 : no_memory(m));
+    if (code)
+        return code;
+    for (int64_t r = 0; r < rows; r++)
+        m->vertex_of[r] = m->d->kind->clones ? -1 : (int32_t)sl_source_vertex(m->source, r);
+    if (m->d->kind->clones)
+        return find_roots(m);
+    for (int64_t v = 0; v < n; v++)
+        m->row_of[v] = (int32_t)sl_source_place(m->source, v);
+    return 0;
 }
 
 /* ---- Training links ---- */
@@ -51,16 +122,17 @@ static int each_link(struct making *m, take_link *take)
 {
     struct sl_neighbours neighbours = {0};
     int code = 0;
-    for (int64_t r = 0; !code && r < m->source->vertices; r++) {
+    for (int64_t v = 0; !code && v < m->source->vertices; v++) {
+        const int64_t r = m->row_of[v], number = sl_source_number(m->source, v);
         const int own = tile_of(m, r);
         if (m->undirected && !is_here(m, own)) /* the row of the source has the link, too */
             continue;
-        const int64_t v = sl_source_vertex(m->source, r), number = number_of(m, r);
         code = sl_neighbours_read(m->source, v, &neighbours);
         for (int64_t k = 0; !code && k < neighbours.count; k++) {
-            const int64_t other = sl_source_place(m->source, neighbours.vertex[k]);
+            const int64_t other = m->row_of[neighbours.vertex[k]];
             const int tile = m->undirected ? own : tile_of(m, other);
-            if (other == r || !is_here(m, tile))
+            const bool again = k > 0 && neighbours.vertex[k] == neighbours.vertex[k - 1];
+            if (other == r || again || !is_here(m, tile)) /* again: by another relation */
                 continue;
             const int64_t u = sl_source_number(m->source, neighbours.vertex[k]);
             const int64_t least = u < number ? u : number, most = u < number ? number : u;
@@ -285,8 +357,7 @@ static void each_measured(struct making *m,
             for (int64_t k = 0; pairs->data && k < pairs->shape[0]; k++) {
                 int64_t pair[2];
                 sl_links_get(pairs, k, pair);
-                take(m, place++, sl_source_place(m->source, pair[0]),
-                     sl_source_place(m->source, pair[1]));
+                take(m, place++, m->row_of[pair[0]], m->row_of[pair[1]]);
             }
         }
 }
@@ -386,13 +457,13 @@ static int number_rows(struct making *m)
                                         .negatives = links->negatives,
                                         .tiles = m->d->tiles,
                                         .row_cut = m->d->row_cut};
-    if (!m->source->order.vertex && !m->source->order.original.data)
+    if (!m->source->order.vertex && !m->source->order.original.data && !m->d->kind->clones)
         return 0;
     links->row = malloc((size_t)n * sizeof *links->row);
     if (!links->row)
         return no_memory(m);
-    for (int64_t r = 0; r < n; r++)
-        links->row[number_of(m, r)] = (int32_t)r;
+    for (int64_t v = 0; v < n; v++)
+        links->row[sl_source_number(m->source, v)] = m->row_of[v];
     links->draw.row = links->row;
     return 0;
 }
@@ -414,11 +485,17 @@ static int count_links(struct making *m)
 int sl_links_make(struct sl_links *links, struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_operands *operands, const struct sl_link_choice *choice)
 {
-    struct making m = {
-        .links = links, .rt = rt, .source = source, .d = operands->distribution, .choice = choice};
+    struct making m = {.links = links,
+                       .rt = rt,
+                       .source = source,
+                       .operands = operands,
+                       .d = operands->distribution,
+                       .choice = choice};
     *links = (struct sl_links){
         .decoder = choice->decoder, .negatives = choice->negatives, .seed = choice->seed};
     int code = sl_runtime_agree(rt, allocate(&m));
+    if (!code)
+        code = sl_runtime_agree(rt, find_rows(&m));
     if (!code)
         code = find_directions(&m);
     if (!code && !choice->measures_alone) {
@@ -436,5 +513,7 @@ int sl_links_make(struct sl_links *links, struct sl_runtime *rt, const struct sl
     if (!code)
         code = measure_links(&m);
     free(m.expected);
+    free(m.row_of);
+    free(m.vertex_of);
     return sl_runtime_agree(rt, code);
 }

@@ -16,9 +16,9 @@ struct sl_link_choice {
 };
 
 /* Make the links of `source`, whose tiles `operands` has: training links are the edges of the
- * adjacency. The distribution has neither clones nor two orders. Collective. Return 0, SL_ERR_DATA
- * (there is no edge, or the adjacency is wrong) or SL_ERR_SYSTEM, the same on all ranks; call
- * sl_links_destroy in either case. */
+ * adjacency. Rows have one order; of the clones of a vertex, the root has its links. Collective.
+ * Return 0, SL_ERR_DATA (there is no edge, or the adjacency is wrong) or SL_ERR_SYSTEM, the same on
+ * all ranks; call sl_links_destroy in either case. */
 int sl_links_make(struct sl_links *links, struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_operands *operands, const struct sl_link_choice *choice);
 

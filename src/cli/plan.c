@@ -24,6 +24,7 @@
 #include "predict/scenario.h"
 #include "recipe/defaults.h"
 #include "recipe/edges.h"
+#include "recipe/link_options.h"
 #include "run/open.h"
 #include "train/trainer.h"
 
@@ -118,9 +119,13 @@ static int open_graph(struct planning *p, const char *path, int positionals)
         return sl_error(SL_ERR_USAGE, "expected a DATASET or --like NAME, one of both");
     if (!named) {
         const int like = sl_like_source(p->config.like, &p->source);
+        if (sl_config_links(&p->options))
+            p->source.classes = sl_links_width(&p->options);
         return like ? like : sl_edges_settle(&p->options, &p->source);
     }
     int code = sl_source_open(&p->rt, path, &p->source);
+    if (!code)
+        code = sl_links_prepare(&p->rt, &p->options, &p->source);
     if (!code)
         code = sl_run_check(&p->rt, &p->source, &p->options);
     if (!code)

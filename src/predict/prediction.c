@@ -326,6 +326,59 @@ static void add_parts(const struct predicting *f, struct sl_rank_prediction *ran
     }
 }
 
+/* ---- Links ---- */
+
+/* Return how many training links and negatives a step has: each edge is a link. */
+static double pairs_of(const struct predicting *f)
+{
+    const struct sl_graph *graph = f->net->graph;
+    double loops = 0.0;
+    for (int l = 0; l < f->net->layers; l++)
+        if (f->net->layer[l].kind->loops)
+            loops = (double)f->d->row_cut[f->d->tiles];
+    const double links = ((double)f->counts->entries - loops) / (f->counts->symmetric ? 2.0 : 1.0);
+    return graph->planned_negatives > 0 ? links * (1.0 + (double)graph->planned_negatives) : 0.0;
+}
+
+/* Return the share of the rows whose tiles a rank owns whole; set *tiles to these tiles. */
+static double share_of(const struct predicting *f, int r, int *tiles)
+{
+    int64_t rows = 0;
+    *tiles = 0;
+    for (int i = 0; i < f->d->tiles; i++)
+        if (owner_of(f, i) == r) {
+            rows += f->d->row_cut[i + 1] - f->d->row_cut[i];
+            ++*tiles;
+        }
+    return (double)rows / fmax((double)f->d->row_cut[f->d->tiles], 1.0);
+}
+
+/* All rows of embeddings come to each rank, and blocks of pairs to the owners of their targets,
+ * which are anywhere. */
+static void add_links(const struct predicting *f, int r, struct sl_rank_prediction *rank)
+{
+    enum { BYTES = 20 }; /* of a pair in a block */
+    int tiles;
+    const double share = share_of(f, r, &tiles), n = (double)f->d->row_cut[f->d->tiles];
+    const int others = f->d->tiles - tiles;
+    const double row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
+    add_rows(rank, llround((1.0 - share) * n * row), others);
+    add_rest(rank, llround(BYTES * pairs_of(f) * share * (1.0 - share)), (int64_t)others * tiles);
+}
+
+/* Scores, gradients of sources and of targets read a row for each pair. Lists and losses take so
+ * many seconds for a pair on a core. */
+static double links_seconds(const struct predicting *f, int r)
+{
+    static const double SECONDS = 1e-7, PASSES = 3.0;
+    int tiles;
+    const double pairs = share_of(f, r, &tiles) * pairs_of(f),
+                 row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
+    return PASSES * sl_rates_gather_seconds(f->rates, pairs, row,
+                                            row * (double)f->d->row_cut[f->d->tiles]) +
+           pairs * SECONDS / f->rates->cores;
+}
+
 static int add_traffic(const struct predicting *f, struct sl_rank_prediction *rank)
 {
     struct sl_product_flow *flow = calloc((size_t)f->d->ranks, sizeof *flow);
@@ -336,6 +389,8 @@ static int add_traffic(const struct predicting *f, struct sl_rank_prediction *ra
             add_aggregations(f, &f->net->layer[l], r, &rank[r]);
         if (f->grid.columns > 1)
             add_columns(f, r, &rank[r]);
+        if (f->net->graph->planned_negatives > 0)
+            add_links(f, r, &rank[r]);
     }
     add_metrics(f, rank);
     for (int l = 0; l < f->net->layers; l++)
@@ -477,6 +532,8 @@ static void add_times(const struct predicting *f, struct sl_prediction *out)
             add_aggregation_times(f, &f->net->layer[l], r, &link, rank);
             rank->compute += product_seconds(f, &f->net->layer[l], r);
         }
+        if (f->net->graph->planned_negatives > 0)
+            rank->compute += links_seconds(f, r);
         rank->communication = sl_link_seconds(&link, (double)(rank->received - rank->weights),
                                               (double)(rank->messages - rank->weight_messages)) +
                               trees;

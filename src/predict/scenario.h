@@ -20,6 +20,7 @@ struct sl_training {
     int stages;                   /* the runtime's (core/message.h) */
     const struct sl_order *order; /* --order; NULL: auto */
     int64_t epochs;
+    int64_t negatives; /* of each training link; 0: labels of vertices are trained on */
 };
 
 /* Figures that are known before there is a grid. All but the numbers is borrowed. */

@@ -248,12 +248,13 @@ struct sl_training sl_config_training(const struct sl_config *config,
     return (struct sl_training){
         .assembly = assembly,
         .inexact = config->ranks.allow_inexact,
-        .no_cut = config->steps.rows == SL_ROWS_NEEDED || sl_config_links(config),
+        .no_cut = config->steps.rows == SL_ROWS_NEEDED,
         .shape = sl_config_shape(config, source->features, source->classes),
         .product_order = sl_config_product_order(config),
         .stages = sl_config_stages(config),
         .order = config->ranks.order,
         .epochs = config->training.epochs,
+        .negatives = sl_config_links(config) ? config->links.negatives : 0,
     };
 }
 

@@ -4,17 +4,10 @@
 
 #include "core/error.h"
 
-const struct sl_layer_kind *sl_config_decoder_layer(const struct sl_config *config)
-{
-    return !sl_config_links(config)                       ? NULL
-           : config->links.decoder == SL_DECODER_DISTMULT ? &sl_layer_distmult
-           : config->links.decoder == SL_DECODER_MLP      ? &sl_layer_link_mlp
-                                                          : NULL;
-}
-
-/* Return the columns of the last layer that aggregates or multiplies. The first product of the mlp
- * is this layer: it has columns for the source, and for the target. */
-static int64_t width_of(const struct sl_config *config)
+/* The first product of the mlp is the last layer: it has columns for the source, and for the
+ * target.
+ */
+int64_t sl_links_width(const struct sl_config *config)
 {
     const int64_t width =
         config->links.embedding > 0 ? config->links.embedding : config->network.hidden;
@@ -38,13 +31,11 @@ static const char *option_of_links(const struct sl_config *config)
 /* Return what the task does not go with; NULL: there is nothing. */
 static const char *refused(const struct sl_config *config)
 {
-    return config->splits.split.given             ? "--split (expected --split-edges)"
-           : config->units.submodels > 0          ? "--submodels (expected none)"
-           : config->steps.groups.given           ? "--groups (expected none)"
-           : sl_config_has_batches(config)        ? "--batches (expected full)"
-           : config->steps.rows == SL_ROWS_NEEDED ? "--rows needed (expected all)"
-           : sl_config_kind(config)->clones
-               ? "--distribution vertex-cut (expected 1d, 1.5d, 2d, 3d, halo or cover)"
+    return config->splits.split.given                ? "--split (expected --split-edges)"
+           : config->units.submodels > 0             ? "--submodels (expected none)"
+           : config->steps.groups.given              ? "--groups (expected none)"
+           : sl_config_has_batches(config)           ? "--batches (expected full)"
+           : config->steps.rows == SL_ROWS_NEEDED    ? "--rows needed (expected all)"
            : config->ranks.allow_inexact             ? "--allow-inexact"
            : config->ranks.order == &sl_order_double ? "--order double (expected another order)"
                                                      : NULL;
@@ -157,7 +148,7 @@ int sl_links_prepare(struct sl_runtime *rt, const struct sl_config *config,
     if (!code)
         code = train_on_all(source);
     source->targets = (struct sl_targets){.label_kind = SL_LABELS_CLASS};
-    source->classes = width_of(config);
+    source->classes = sl_links_width(config);
     return sl_runtime_agree(rt, code);
 }
 

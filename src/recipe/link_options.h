@@ -19,6 +19,9 @@ int sl_links_check_objective(const struct sl_config *config, const struct sl_sou
 int sl_links_prepare(struct sl_runtime *rt, const struct sl_config *config,
                      struct sl_source *source);
 
+/* Return the columns of the last layer of a model of links. */
+int64_t sl_links_width(const struct sl_config *config);
+
 /* Return how many vertices, or links, of a split an evaluation measures. */
 int64_t sl_links_split_size(const struct sl_config *config, const struct sl_source *source,
                             enum sl_split split);

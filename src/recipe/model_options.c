@@ -75,6 +75,14 @@ bool sl_config_jumps(const struct sl_config *config)
     return sl_config_has(config, "jump") && config->network.jump != SL_JUMP_NONE;
 }
 
+const struct sl_layer_kind *sl_config_decoder_layer(const struct sl_config *config)
+{
+    return !sl_config_links(config)                       ? NULL
+           : config->links.decoder == SL_DECODER_DISTMULT ? &sl_layer_distmult
+           : config->links.decoder == SL_DECODER_MLP      ? &sl_layer_link_mlp
+                                                          : NULL;
+}
+
 bool sl_config_classifies(const struct sl_config *config)
 {
     return (sl_config_has(config, "classifier") &&
