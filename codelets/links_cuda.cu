@@ -43,7 +43,7 @@ template <int DECODER> __device__ __forceinline__ float term_of(float x, float y
         return x * y;
     if (DECODER == SL_DECODER_DISTMULT)
         return *w * x * y;
-    return *w * (x + y > 0.0f ? x + y : 0.0f);
+    return *w * (x + y < 0.0f ? 0.0f : x + y);
 }
 
 /* ---- Scores: a warp for each link ---- */
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(THREADS)
         if (j < cols) {
             const float x = rows.x.data[link.source * rows.x.ld + j],
                         y = rows.y.data[link.target * rows.y.ld + shift + j];
-            term = DECODER == SL_DECODER_DISTMULT ? x * y : x + y > 0.0f ? x + y : 0.0f;
+            term = DECODER == SL_DECODER_DISTMULT ? x * y : x + y < 0.0f ? 0.0f : x + y;
         }
         sum += link.value * term;
     }

@@ -25,9 +25,10 @@ SL_INLINE void store_some(sl_floats vector, int64_t count, float *x)
         *(sl_floats *)x = vector;
 }
 
+/* NaN stays. */
 SL_INLINE sl_floats relu(sl_floats x)
 {
-    return (sl_floats)((sl_ints)x & (x > 0.0f));
+    return (sl_floats)((sl_ints)x & ~(sl_ints)(x < 0.0f));
 }
 
 /* ---- Scores ---- */
