@@ -332,6 +332,29 @@ static void test_nan(void **state)
                   check_nan);
 }
 
+/* A million gradients of one sign: a sum of one after the other would be off by a hundredth. */
+static void test_long_sum(void **state)
+{
+    enum { LINKS = 1 << 20 };
+    struct sl_scored_link *block = calloc(1 + LINKS, sizeof *block);
+    float x[2] = {0.5f, 0.5f}, w[2] = {1.0f, 1.0f};
+    (void)state;
+    assert_non_null(block);
+    block->source = LINKS;
+    for (int64_t e = 1; e <= LINKS; e++)
+        block[e].value = 0.1f;
+    for (int level = 0; sl_next_level(&level);)
+        for (int decoder = SL_DECODER_DISTMULT; decoder <= SL_DECODER_MLP; decoder++) {
+            const double each = decoder == SL_DECODER_MLP ? 0.1 : 0.025;
+            float dw[2] = {0.0f, 0.0f};
+            sl_kernel_link_parameters(
+                &(struct sl_link_rows){(enum sl_decoder)decoder, 2, {x, 2}, {x, 2}, w}, block, dw);
+            for (int j = 0; j < 2; j++)
+                assert_true(fabs((double)dw[j] / (LINKS * each) - 1.0) < 1e-4);
+        }
+    free(block);
+}
+
 /* The order by targets is a permutation, ascends, and keeps links of one target in their order. */
 static void check_order(int64_t targets, int64_t links)
 {
@@ -374,9 +397,8 @@ static void test_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scores),
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_scores), cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_nan),    cmocka_unit_test(test_long_sum),
         cmocka_unit_test(test_order),
     };
     sl_random_seed(21);

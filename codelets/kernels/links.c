@@ -5,7 +5,10 @@
 #include "codelets/gather.h"
 #include "codelets/vector.h"
 
-enum { MOST = 4 }; /* most vectors of a slice */
+enum {
+    MOST = 4,        /* most vectors of a slice */
+    TOGETHER = 1024, /* links whose terms of a parameter are summed first: a long sum loses bits */
+};
 
 SL_INLINE const float *row_of(const struct sl_floats_at *rows, int64_t r)
 {
@@ -216,14 +219,32 @@ SL_INLINE void add_parameters(bool mlp, const struct sl_link_rows *rows, int64_t
 {
     const struct sl_scored_link *const link = block + 1;
     const int64_t links = sl_link_count(block);
-    sl_floats sum = load_some(dw + j, count);
-    for (int64_t e = 0; e < links; e++) {
-        const sl_floats a = load_some(row_of(&rows->x, link[e].source) + j, count),
-                        b = load_some(row_of(&rows->y, link[e].target) + j + shift, count);
-        const sl_floats term = mlp ? relu(a + b) : (sl_floats)(a * b);
-        sum += link[e].value * term;
+    sl_floats all = load_some(dw + j, count);
+    for (int64_t first = 0; first < links; first += TOGETHER) {
+        sl_floats sum = {0};
+        for (int64_t e = first; e < links && e < first + TOGETHER; e++) {
+            const sl_floats a = load_some(row_of(&rows->x, link[e].source) + j, count),
+                            b = load_some(row_of(&rows->y, link[e].target) + j + shift, count);
+            const sl_floats term = mlp ? relu(a + b) : (sl_floats)(a * b);
+            sum += link[e].value * term;
+        }
+        all += sum;
     }
-    store_some(sum, count, dw + j);
+    store_some(all, count, dw + j);
+}
+
+/* Return the sum of the values of all links. */
+SL_INLINE float sum_values(const struct sl_scored_link *block)
+{
+    const int64_t links = sl_link_count(block);
+    float all = 0.0f;
+    for (int64_t first = 0; first < links; first += TOGETHER) {
+        float sum = 0.0f;
+        for (int64_t e = first; e < links && e < first + TOGETHER; e++)
+            sum += block[1 + e].value;
+        all += sum;
+    }
+    return all;
 }
 
 SL_KERNEL(sl_kernel_link_parameters,
@@ -239,7 +260,6 @@ SL_KERNEL(sl_kernel_link_parameters,
         else
             add_parameters(false, rows, j, shift, count, block, dw);
     }
-    const int64_t links = sl_link_count(block);
-    for (int64_t e = 0; mlp && e < links; e++)
-        dw[cols] += block[1 + e].value;
+    if (mlp)
+        dw[cols] += sum_values(block);
 }
