@@ -7,6 +7,7 @@
 #include "codelets/clip.h"
 #include "codelets/features.h"
 #include "codelets/gine.h"
+#include "codelets/links.h"
 #include "codelets/max.h"
 #include "codelets/norm.h"
 #include "codelets/optimizer.h"
@@ -91,6 +92,13 @@ static void meet_edges_back(const struct sl_kernel_work *k, const struct sl_pair
 {
     sl_kernel_pair_back(pair, &k->edges.at, &k->edges.vectors, &k->edges.gradient, &k->edges.target,
                         &k->pair.source, false, &k->results.back);
+}
+
+static void go_back(const struct sl_kernel_work *k, const struct sl_link_rows *rows,
+                    enum sl_link_end end)
+{
+    sl_kernel_link_back(rows, end, k->rows, k->links.block,
+                        (struct sl_floats_at){k->results.z, k->ld});
 }
 
 static struct sl_argmax chosen_of(const struct sl_kernel_work *k)
@@ -232,6 +240,15 @@ KERNEL(relations_back,
     const struct sl_floats_at back = {k->results.z, k->ld};
     const struct sl_relations_back of = {.g = {(float *)k->g, k->ld}, .x = {(float *)k->h, k->ld}, .back = &back, .weight_back = k->results.weight_back};
     sl_kernel_relations_back(&k->relations.at, &k->relations.of, &of))
+KERNEL(link_scores, sl_kernel_link_scores(&k->links.dot, k->results.links))
+KERNEL(link_scores_distmult, sl_kernel_link_scores(&k->links.distmult, k->results.links))
+KERNEL(link_scores_mlp, sl_kernel_link_scores(&k->links.mlp, k->results.links))
+KERNEL(link_back, go_back(k, &k->links.dot, SL_LINK_SOURCE))
+KERNEL(link_back_targets, go_back(k, &k->links.dot, SL_LINK_TARGET))
+KERNEL(link_back_distmult, go_back(k, &k->links.distmult, SL_LINK_SOURCE))
+KERNEL(link_back_mlp, go_back(k, &k->links.mlp, SL_LINK_TARGET))
+KERNEL(link_parameters, sl_kernel_link_parameters(&k->links.distmult, k->links.block, k->results.z))
+KERNEL(link_parameters_mlp, sl_kernel_link_parameters(&k->links.mlp, k->links.block, k->results.z))
 KERNEL(pair_edges_sums, meet_edges(k, &k->edges.sums))
 KERNEL(pair_edges_sums_again, meet_edges_again(k, &k->edges.sums))
 KERNEL(pair_edges_sums_back, meet_edges_back(k, &k->edges.sums))
@@ -307,6 +324,15 @@ const struct sl_kernel_row sl_kernel_rows[] = {
     {"gine_back", "its gradients",             gine_back,          {8, 36, 4, 0},  {0, 0, 34, 0},   Z | SL_RESULT_GINE_EDGE, 1e-3, true},
     {"relations", "rows by 4 relations",       relations,          {4, 12, 4, 0},  {0, 0, 2, 0, 2}, Z, 1e-4, true},
     {"relations_back", "their gradients",      relations_back,     {8, 12, 4, 0},  {0, 0, 2, 0, 4}, Z | SL_RESULT_WEIGHT, 1e-3, true},
+    {"link_scores", "products of ends",        link_scores,        {4, 24, 4, 0},  {0, 0, 2, 0},    SL_RESULT_LINKS, 1e-4, true},
+    {"link_scores_distmult", "with weights",   link_scores_distmult, {4, 24, 4, 0}, {0, 0, 3, 0},   SL_RESULT_LINKS, 1e-4, true},
+    {"link_scores_mlp", "relu of sums",        link_scores_mlp,    {2, 24, 2, 0},  {0, 0, 2, 0},    SL_RESULT_LINKS, 1e-4, true},
+    {"link_back", "gradient of sources",       link_back,          {8, 20, 4, 0},  {0, 0, 2, 0},    Z, 1e-5, true},
+    {"link_back_targets", "of targets",        link_back_targets,  {8, 24, 4, 0},  {0, 0, 2, 0},    Z, 1e-5, true},
+    {"link_back_distmult", "with weights",     link_back_distmult, {8, 20, 4, 0},  {0, 0, 3, 0},    Z, 1e-5, true},
+    {"link_back_mlp", "relu of sums, targets", link_back_mlp,      {6, 24, 2, 0},  {0, 0, 2, 0},    Z, 1e-5, true},
+    {"link_parameters", "gradient of weights", link_parameters,    {4, 20, 4, 0},  {0, 0, 3, 0},    Z, 1e-3, true},
+    {"link_parameters_mlp", "relu of sums",    link_parameters_mlp, {2, 20, 2, 0}, {0, 0, 2, 0},    Z, 1e-3, true},
     {"pair_edges_sums", "GATv2, 8 features",   pair_edges_sums,    {8, 36, 4, 0},  {0, 0, 23, 8},   B, 1e-4, true},
     {"pair_edges_sums_again", "of targets, edges", pair_edges_sums_again, {12, 36, 4, 8}, {0, 0, 41, 8}, A | SL_RESULT_EDGES, 1e-4, true},
     {"pair_edges_sums_back", "of sources",     pair_edges_sums_back, {12, 36, 8, 8}, {0, 0, 27, 8},  SL_RESULT_PAIR, 1e-4, true},

@@ -195,6 +195,37 @@ static void draw_relations(struct sl_kernel_work *k)
                                             .weight = {weight, k->ld}};
 }
 
+/* Make a block of the entries of A. */
+static struct sl_scored_link *take_links(struct sl_kernel_work *k, const float *value)
+{
+    struct sl_scored_link *block = take(k, (size_t)(1 + k->entries) * sizeof *block);
+    int32_t *work = take(k, (size_t)(k->rows + 1) * sizeof *work);
+    if (k->room.errors)
+        return block;
+    block->source = (int32_t)k->entries;
+    for (int64_t r = 0; r < k->rows; r++)
+        for (uint32_t e = k->a.row_ptr[r]; e < k->a.row_ptr[r + 1]; e++)
+            block[1 + e] = (struct sl_scored_link){.source = (int32_t)r,
+                                                   .target = (int32_t)sl_sparse_col(&k->a, e),
+                                                   .number = (int32_t)e,
+                                                   .value = value[e]};
+    sl_link_order(k->rows, block, work);
+    return block;
+}
+
+static void draw_links(struct sl_kernel_work *k)
+{
+    const float *value = draw(k, 1, k->entries, -1.0, 1.0);
+    k->links.block = take_links(k, value);
+    k->results.links = take_links(k, value);
+    k->links.dot = (struct sl_link_rows){
+        SL_DECODER_DOT, k->width, {(float *)k->h, k->ld}, {(float *)k->g, k->ld}, NULL};
+    k->links.distmult = k->links.mlp = k->links.dot;
+    k->links.distmult.decoder = SL_DECODER_DISTMULT;
+    k->links.mlp.decoder = SL_DECODER_MLP;
+    k->links.distmult.w = k->links.mlp.w = k->weight;
+}
+
 /* Draw features of the entries of A and of its transpose. */
 static void draw_features(struct sl_kernel_work *k)
 {
@@ -259,6 +290,7 @@ static void draw_operands(struct sl_kernel_work *k)
     draw_relations(k);
     draw_features(k);
     draw_edges(k);
+    draw_links(k);
 }
 
 /* Make room for the results. They lie one after another, so that one copy resets all. */
@@ -281,7 +313,7 @@ static void draw_results(struct sl_kernel_work *k)
         (struct sl_floats_at){take_floats(k, SL_KERNEL_RELATIONS * k->width, ld), ld};
     k->results.start = start;
     k->results.result_bytes = (size_t)floats * sizeof *at;
-    k->results.most = floats + SL_KERNEL_RELATIONS * k->width * k->width;
+    k->results.most = floats + SL_KERNEL_RELATIONS * k->width * k->width + k->entries;
     k->results.sums = (double *)(void *)at, at += sums;
     k->results.z = at, at += n * ld;
     k->results.y = at, at += n * ld;
@@ -301,6 +333,8 @@ void sl_kernel_work_reset(const struct sl_kernel_work *k)
     memcpy(k->results.sums, k->results.start, k->results.result_bytes);
     for (int64_t r = 0; r < SL_KERNEL_RELATIONS * k->width; r++)
         k->results.weight_back.data[r * k->results.weight_back.ld] = NAN;
+    for (int64_t e = 1; e <= k->entries; e++)
+        k->results.links[e].value = NAN;
 }
 
 /* Make operands that other kernels compute, with plain loops: the argmax, and a state with its
@@ -380,6 +414,8 @@ int64_t sl_kernel_work_results(const struct sl_kernel_work *k, unsigned results,
         to = add_floats(to, k->results.edge_rows, n, sl_pair_target_back(&k->edges.products));
     if (results & SL_RESULT_WEIGHT)
         to = add_floats(to, k->results.weight_back, SL_KERNEL_RELATIONS * w, w);
+    for (int64_t e = 1; (results & SL_RESULT_LINKS) && e <= k->entries; e++)
+        *to++ = (double)k->results.links[e].value;
     return to - begin;
 }
 

@@ -7,12 +7,13 @@
 #include <stddef.h>
 
 #include "codelets/gine.h"
+#include "codelets/links.h"
 #include "codelets/pair.h"
 #include "codelets/relations.h"
 
 enum {
     SL_KERNEL_WIDTH = 1024, /* most columns */
-    SL_KERNEL_BLOCKS = 72,  /* most blocks */
+    SL_KERNEL_BLOCKS = 80,  /* most blocks */
     SL_KERNEL_FEATURES = 8, /* of an entry of A and its transpose */
     SL_KERNEL_RELATIONS = 4,
 };
@@ -49,6 +50,12 @@ struct sl_kernel_edges {
     struct sl_floats_at vectors, target, gradient;
 };
 
+/* Entries of A as links, from a row to a column, with values. */
+struct sl_kernel_links {
+    struct sl_link_rows dot, distmult, mlp; /* of H and G; weights are `weight` */
+    const struct sl_scored_link *block;     // (1 + entries)
+};
+
 /* Results of all kernels. */
 struct sl_kernel_results {
     float *z, *y, *v;
@@ -63,7 +70,8 @@ struct sl_kernel_results {
     size_t result_bytes;                /* bytes of these results, which lie one after another */
     /* Large, so it lies apart: (SL_KERNEL_RELATIONS · width, width). */
     struct sl_floats_at weight_back;
-    int64_t most; /* numbers that all results have, at most */
+    struct sl_scored_link *links; // (1 + entries): the values are scores
+    int64_t most;                 /* numbers that all results have, at most */
 };
 
 /* The memory of operands and results. */
@@ -96,6 +104,7 @@ struct sl_kernel_work {
     struct sl_kernel_gine gine;
     struct sl_kernel_relations relations;
     struct sl_kernel_edges edges;
+    struct sl_kernel_links links;
     struct sl_kernel_results results;
     struct sl_kernel_room room;
 };
@@ -107,7 +116,8 @@ int sl_kernel_work_create(struct sl_kernel_work *k, int64_t rows, int64_t degree
                           int64_t ld);
 void sl_kernel_work_destroy(struct sl_kernel_work *k);
 
-/* Reset all results to the values before a kernel runs; of weight_back, a number of each row. */
+/* Reset all results to the values before a kernel runs; of weight_back, a number of each row.
+ * Scores of links become NaN. */
 void sl_kernel_work_reset(const struct sl_kernel_work *k);
 
 /* Write `results` (SL_RESULT_…) as numbers to TO, which has room for k->results.most numbers.
@@ -136,6 +146,7 @@ enum {
     SL_RESULT_B = 4096,         /* a state with B, in edge_rows */
     SL_RESULT_A = 8192,         /* [C | A], in edge_rows */
     SL_RESULT_WEIGHT = 16384,   /* weight_back */
+    SL_RESULT_LINKS = 32768,    /* values of `links` */
 };
 
 /* Bytes or operations of a kernel: for each element of a matrix, each entry of A, each element of

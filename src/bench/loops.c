@@ -509,6 +509,34 @@ LOOP(relations_back, ZERO(k.results.z)
         k.results.z[r * k.ld + n] += sum;
     })
 
+/* Links l: element j of the source's row X, of the target's row Y */
+#define EACH_LINK for (int64_t l = 1; l <= k.entries; l++)
+#define LINK      k.links.block[l]
+#define HALF      (k.width / 2)
+#define X         k.h[LINK.source * k.ld + j]
+#define Y         k.g[LINK.target * k.ld + j]
+#define SUM       (X + k.g[LINK.target * k.ld + HALF + j])
+#define TO_SOURCE k.results.z[LINK.source * k.ld + j]
+#define TO_TARGET k.results.z[LINK.target * k.ld + j]
+#define FIRST(count) for (int64_t j = 0; j < (count); j++)
+#define SCORES(count, more, term) EACH_LINK {   \
+    float sum = more;                           \
+    FIRST(count) sum += (term);                 \
+    k.results.links[l].value = sum;             \
+}
+LOOP(link_scores, SCORES(k.width, 0.0f, X * Y))
+LOOP(link_scores_distmult, SCORES(k.width, 0.0f, k.weight[j] * X * Y))
+LOOP(link_scores_mlp, SCORES(HALF, k.weight[HALF], k.weight[j] * rectify(SUM)))
+LOOP(link_back, EACH_LINK FIRST(k.width) TO_SOURCE += LINK.value * Y;)
+LOOP(link_back_targets, EACH_LINK FIRST(k.width) TO_TARGET += LINK.value * X;)
+LOOP(link_back_distmult, EACH_LINK FIRST(k.width) TO_SOURCE += LINK.value * k.weight[j] * Y;)
+LOOP(link_back_mlp, EACH_LINK FIRST(HALF) k.results.z[LINK.target * k.ld + HALF + j] += SUM > 0.0f ? LINK.value * k.weight[j] : 0.0f;)
+LOOP(link_parameters, EACH_LINK FIRST(k.width) k.results.z[j] += LINK.value * X * Y;)
+LOOP(link_parameters_mlp, EACH_LINK {
+    FIRST(HALF) k.results.z[j] += LINK.value * rectify(SUM);
+    k.results.z[HALF] += LINK.value;
+})
+
 /* Norms */
 SL_INLINE float inverse_of(float variance) { return 1.0f / sqrtf(variance + 1e-5f); }
 #define MOMENTS                                                              \
@@ -614,6 +642,8 @@ static const struct {
     NAME(pair_sums_back), NAME(pair_products), NAME(pair_products_again), NAME(pair_products_back),
     NAME(pair_edges_sums), NAME(pair_edges_sums_again), NAME(pair_edges_sums_back),
     NAME(pair_edges_products), NAME(pair_edges_products_again), NAME(pair_edges_products_back),
+    NAME(link_scores), NAME(link_scores_distmult), NAME(link_scores_mlp), NAME(link_back), NAME(link_back_targets),
+    NAME(link_back_distmult), NAME(link_back_mlp), NAME(link_parameters), NAME(link_parameters_mlp),
     NAME(gine), NAME(gine_back), NAME(relations), NAME(relations_back), NAME(norm_row), NAME(norm_row_back),
     NAME(norm_batch), NAME(norm_batch_back), NAME(norm_sums), NAME(norm_gradient), NAME(softmax), NAME(accuracy),
     NAME(softmax_weighted), NAME(loss_sigmoid), NAME(loss_square),
