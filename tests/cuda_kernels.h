@@ -46,7 +46,7 @@ struct test {
     void (*run)();
 };
 extern const std::vector<test> cusparse_tests, rows_tests, features_tests, spmm_tests, max_tests,
-    norm_tests, attention_tests, pair_tests, gine_tests, relations_tests, gemm_tests,
+    norm_tests, attention_tests, pair_tests, gine_tests, relations_tests, links_tests, gemm_tests,
     training_tests, units_tests;
 
 /* ---- Verdicts ---- */

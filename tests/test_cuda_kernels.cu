@@ -53,7 +53,7 @@ int main(int count, char **names)
     const std::vector<test> *const lists[] = {
         &cusparse_tests, &rows_tests,      &features_tests, &spmm_tests, &max_tests,
         &norm_tests,     &attention_tests, &pair_tests,     &gine_tests, &relations_tests,
-        &gemm_tests,     &training_tests,  &units_tests};
+        &links_tests,    &gemm_tests,      &training_tests, &units_tests};
     if (count > 1 && !strcmp(names[1], "--names")) {
         for (const auto *list : lists)
             for (const test &each : *list)
