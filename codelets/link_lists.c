@@ -4,6 +4,8 @@
 
 #include "codelets/codelet.h"
 
+__extension__ typedef unsigned __int128 wide;
+
 /* Append a link to the block of its target's tile, if the block has room. */
 static void append(const struct sl_link_draw *draw, const int64_t *room,
                    struct sl_scored_link *const *blocks, struct sl_scored_link link, int64_t row)
@@ -18,8 +20,8 @@ static void append(const struct sl_link_draw *draw, const int64_t *room,
 
 static int64_t drawn_row(const struct sl_link_draw *draw, uint32_t source, uint64_t k)
 {
-    const uint64_t bits = sl_rng_bits(draw->key, source, (uint32_t)k);
-    const int64_t number = draw->least + (int64_t)(bits % (uint64_t)(draw->end - draw->least));
+    const wide bits = sl_rng_bits(draw->key, source, (uint32_t)k);
+    const int64_t number = draw->least + (int64_t)(bits * (wide)(draw->end - draw->least) >> 64);
     return draw->row ? draw->row[number] : number;
 }
 

@@ -26,8 +26,10 @@ struct sl_link_draw {
 
 /* Make a block for each tile of targets: blocks (tiles), of room[t] links each. A link that a full
  * block has no room for is left out. Negative j of the k-th link of a source has the target
- * least + bits(key, source, k · negatives + j) mod (end - least). work (tiles + the most rows of a
- * tile + 1). */
+ *
+ *     least + floor(bits(key, source, k · negatives + j) · (end - least) / 2^64)
+ *
+ * work (the most rows of a tile + 1). */
 void sl_link_lists_make(const struct sl_link_list *list, const struct sl_link_draw *draw,
                         const int64_t *room, struct sl_scored_link *const *blocks, int32_t *work);
 

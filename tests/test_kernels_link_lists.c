@@ -202,7 +202,10 @@ static struct found *expected_links(const struct graph *g, const struct sl_link_
                 const uint64_t bits =
                     sl_rng_bits(draw->key, (uint32_t)source, (uint32_t)(k * draw->negatives + j));
                 want[(*count)++] = (struct found){
-                    source, draw->least + (int64_t)(bits % (uint64_t)(draw->end - draw->least)),
+                    source,
+                    draw->least +
+                        (int64_t)__builtin_floorl((long double)bits *
+                                                  (long double)(draw->end - draw->least) / 0x1p64L),
                     ~k};
             }
         }
