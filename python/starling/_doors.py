@@ -83,13 +83,25 @@ def check_duplicates(n, source, target, duplicates, name):
                          "sums their features, or edge_features=None")
 
 
+def find_links(links):
+    """Links and pairs that are none, of what RandomLinkSplit of PyTorch Geometric returns."""
+    found = {}
+    for split, data in (links or {}).items():
+        pairs = host(data.edge_label_index, f"{split}: edge_label_index")
+        is_link = host(data.edge_label, f"{split}: edge_label") > 0
+        check_shape(pairs, f"{split}: edge_label_index", 2, len(is_link))
+        found[split] = (pairs.T[is_link], pairs.T[~is_link])
+    return found
+
+
 def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",
-             edge_features=AUTO, edge_types=AUTO):
+             edge_features=AUTO, edge_types=AUTO, links=None):
     """A graph of a `Data` object of PyTorch Geometric, or of `HeteroData` (_hetero.py): edge_index, x, y, masks, edge_type, and
     edge_weight or edge_attr of one column; edge_attr of several columns are features of edges.
-    Messages go from edge_index[0] to edge_index[1]."""
+    Messages go from edge_index[0] to edge_index[1]. links: {"val": data, "test": data}, with
+    edge_label_index and edge_label of RandomLinkSplit; `data` is its training graph then."""
     if type(data).__name__ == "HeteroData":
-        if (features, labels, weights, edge_features, edge_types) != (AUTO,) * 5:
+        if (features, labels, weights, edge_features, edge_types) != (AUTO,) * 5 or links:
             raise ValueError("data: a HeteroData object, which takes numbers= alone")
         return from_hetero(data, numbers)
     arrays = {name: value for name, value in data.to_dict().items() if value is not None}
@@ -114,7 +126,8 @@ def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, dupl
         warn_of_parallel(indptr, indices)
     return Graph(indptr, indices, find(arrays, features, "x", "features"),
                  find(arrays, labels, "y", "labels"), find_masks(arrays), w, numbers,
-                 duplicates=duplicates, edge_features=ef, edge_types=types)
+                 duplicates=duplicates, edge_features=ef, edge_types=types,
+                 links=find_links(links))
 
 
 def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",

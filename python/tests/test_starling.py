@@ -462,6 +462,70 @@ def test_what_dgl_would_give():
         starling.from_pyg(data), epochs=5)
 
 
+def split_links(edges, random, share=0.2):
+    """Take some undirected edges out: links, and as many pairs that are none."""
+    once = edges[:, edges[0] < edges[1]]
+    picked = random.permutation(once.shape[1])[:int(share * once.shape[1])]
+    links = once[:, picked].T
+    n, known = int(edges.max()) + 1, {tuple(e) for e in edges.T}
+    others = []
+    while len(others) < len(links):
+        pair = tuple(int(v) for v in random.integers(0, n, 2))
+        if pair[0] != pair[1] and pair not in known:
+            others.append(pair)
+    taken = {tuple(e) for e in links} | {tuple(e[::-1]) for e in links}
+    kept = np.array([e for e in edges.T if tuple(e) not in taken]).T
+    return kept, links, np.array(others)
+
+
+def graph_of_links():
+    indptr, indices, x, labels, masks = make_arrays()
+    edges = np.stack([indices, np.repeat(np.arange(len(x)), np.diff(indptr))]).astype(np.int64)
+    kept, links, others = split_links(edges, np.random.default_rng(5))
+    order = np.lexsort(kept)
+    indptr = np.append(0, np.cumsum(np.bincount(kept[1], minlength=len(x)))).astype(np.int64)
+    return indptr, kept[0][order].astype(np.int32), x, kept, links, others
+
+
+def test_links():
+    indptr, indices, x, kept, links, others = graph_of_links()
+    graph = starling.Graph(indptr, indices, x, links={"val": (links, others), "test": (others, links)})
+    model = starling.train(graph, task="links", hidden=8, embedding=4, epochs=20)
+    rows = model.predict(graph, embeddings=True).embeddings
+    assert rows.shape == (90, 4)
+    score = [(rows[p[:, 0]] * rows[p[:, 1]]).sum(1) for p in (links, others)]
+    more = (score[0][:, None] > score[1]).mean() + 0.5 * (score[0][:, None] == score[1]).mean()
+    result = starling.train(graph, task="links", hidden=8, embedding=4, epochs=20).result
+    assert result.metric == "roc-auc" and abs(result.val_score - more) < 1e-6
+    assert abs(result.test_score - (1 - more)) < 1e-6
+
+
+def test_links_refused():
+    indptr, indices, x, _, links, others = graph_of_links()
+    for wrong, text in (({"val": (links, others + 90)}, "expected 0 to 89"), ({"val": (links, others[:0])}, "negatives"),
+                        ({"train": (links, others)}, "split 1"), ({"all": (links, others)}, "all"),
+                        ({"val": (links[:, :1], others)}, "expected")):
+        with pytest.raises((starling.Error, ValueError), match=text):
+            starling.Graph(indptr, indices, x, links=wrong)
+    with pytest.raises(starling.Error, match="--task links"):
+        starling.train(starling.Graph(indptr, indices, x), decoder="mlp", epochs=1)
+
+
+def test_links_of_pyg():
+    torch = pytest.importorskip("torch")
+    data = pytest.importorskip("torch_geometric.data")
+    indptr, indices, x, kept, links, others = graph_of_links()
+    split = data.Data(edge_label_index=torch.tensor(np.concatenate([links, others]).T),
+                      edge_label=torch.tensor([1.0] * len(links) + [0.0] * len(others)))
+    whole = data.Data(x=torch.tensor(x), edge_index=torch.tensor(kept))
+    ours = starling.Graph(indptr, indices, x, links={"val": (links, others)})
+    theirs = starling.from_pyg(whole, links={"val": split})
+    options = {"task": "links", "hidden": 8, "epochs": 5}
+    assert losses_of(ours, **options) == losses_of(theirs, **options)
+    assert (starling.train(ours, **options).result.val_score ==
+            starling.train(theirs, **options).result.val_score)
+
+
 def test_nothing_is_printed():
     script = ("import sys; sys.path[:0] = " + repr(sys.path) + "\n"
               "import test_starling as t, starling\n"
