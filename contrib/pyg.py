@@ -3,6 +3,8 @@
 
 Usage: contrib/pyg.py logits CHECKPOINT DATASET LOGITS.npy
            apply a checkpoint of `starling train` in PyG
+       contrib/pyg.py scores CHECKPOINT DATASET PAIRS.npy SCORES.npy
+           score pairs of vertices (k, 2) in PyG, by a checkpoint of --task links; mlp of gcn and sage
        contrib/pyg.py train DATASET CHECKPOINT LOGITS.npy [--model gcn|sage|gat|gatv2|transformer|gine|rgcn] [--OPTION ...]
            train in PyG; write a checkpoint for `starling predict`, and PyG's logits. Edge features are
            read as in Starling, and relations by rgcn
@@ -309,22 +311,71 @@ def write_logits(model, inputs, data, path):
 # ---- Commands ----
 
 
-def apply_checkpoint(args):
+def read_checkpoint(args):
     with safetensors.safe_open(args.checkpoint, "np") as file:
         metadata = file.metadata() or {}
         if metadata.get("format") != FORMAT:
             sys.exit(f"pyg.py: {args.checkpoint} is no checkpoint (expected format {FORMAT})")
         description = json.loads(metadata["description"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}
-    config, data = {**DEFAULTS, **description["configuration"]}, Dataset(args.dataset)
-    kind = find_kind(config)
+    return description, {**DEFAULTS, **description["configuration"]}, tensors
+
+
+def restore(args, description, config, tensors, classes):
+    """PyG's model with the weights of a checkpoint, its arguments, and the dataset."""
+    data, kind = Dataset(args.dataset), find_kind(config)
     trained = description["dataset"]
     moments = [np.array(trained.get(name, [])) for name in ("feature_means", "feature_deviations")]
     inputs = operands(kind, config, data, moments)
-    model = make_model(kind, config, inputs["x"].shape[1], trained["classes"],
+    model = make_model(kind, config, inputs["x"].shape[1], classes,
                        inputs.get("edge_attr"), trained.get("relations"))
     import_parameters(model, kind, tensors, description.get("kept_epoch") == description["epoch"])
+    return model.eval(), inputs, data
+
+
+def apply_checkpoint(args):
+    description, config, tensors = read_checkpoint(args)
+    model, inputs, data = restore(args, description, config, tensors,
+                                  description["dataset"]["classes"])
     write_logits(model, inputs, data, args.logits)
+
+
+def make_mlp(linear, bias, vector):
+    """PyG's usual decoder: a linear layer of both embeddings, relu, and a linear layer."""
+    inner = linear.shape[1] // 2
+    first, second = torch.nn.Linear(2 * len(linear), inner), torch.nn.Linear(inner, 1)
+    first.weight.data = torch.cat([linear[:, :inner], linear[:, inner:]]).t()
+    first.bias.data = bias[0, :inner] + bias[0, inner:]
+    second.weight.data, second.bias.data = vector[:, :inner], vector[0, inner:inner + 1]
+    return torch.nn.Sequential(first, torch.nn.ReLU(), second)
+
+
+def score_pairs(args):
+    description, config, tensors = read_checkpoint(args)
+    decoder, layers = config["decoder"], config["layers"]
+    if config["task"] != "links" or (decoder == "mlp" and config["model"] not in ("gcn", "sage")):
+        sys.exit("pyg.py: expected a model of --task links, and of mlp --model gcn or sage")
+    own = {name: tensor for name, tensor in tensors.items() if int(name.split(".")[1]) < layers}
+    kept = ".best" if any(name.endswith(".best") for name in tensors) and (
+        description.get("kept_epoch") != description["epoch"]) else ""
+    behind = {name: torch.tensor(tensors[name + kept]) for name in tensors
+              if name not in own and name + kept in tensors}
+    width = config["hidden"] if decoder == "mlp" else description["dataset"]["classes"]
+    model, inputs, data = restore(args, description, config, own, width)
+    pairs = torch.tensor(np.load(args.pairs))
+    with torch.no_grad():
+        rows = torch.empty(data.n, width)
+        rows[torch.tensor(data.ids)] = model(**inputs)
+        source, target = rows[pairs[:, 0]], rows[pairs[:, 1]]
+        if decoder == "mlp":
+            mlp = make_mlp(behind[f"layer.{layers}.weight"], behind[f"layer.{layers}.bias"],
+                           behind[f"layer.{layers + 1}.weight"])
+            scores = mlp(torch.cat([source.relu(), target.relu()], 1))[:, 0]
+        elif decoder == "distmult":
+            scores = (source * behind[f"layer.{layers}.weight"] * target).sum(1)
+        else:
+            scores = (source * target).sum(1)
+    np.save(args.scores, scores.numpy())
 
 
 def train(args):
@@ -361,7 +412,7 @@ def train(args):
 
 def compare(args):
     """Logits that hardly depend on the vertex would say nothing."""
-    a, b = np.load(args.first), np.load(args.second)
+    a, b = (np.load(path) for path in (args.first, args.second))
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         sys.exit(f"pyg.py: shapes {a.shape} and {b.shape}, or logits that are not finite")
     difference, spread = np.abs(a - b).max(), min(a.std(axis=0).max(), b.std(axis=0).max())
@@ -379,6 +430,10 @@ def parse():
     for name in ("checkpoint", "dataset", "logits"):
         command.add_argument(name)
     command.set_defaults(run=apply_checkpoint)
+    command = commands.add_parser("scores")
+    for name in ("checkpoint", "dataset", "pairs", "scores"):
+        command.add_argument(name)
+    command.set_defaults(run=score_pairs)
     command = commands.add_parser("train")
     for name in ("dataset", "checkpoint", "logits"):
         command.add_argument(name)

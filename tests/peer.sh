@@ -111,6 +111,19 @@ both_ways() { # DATASET OPTION ...
     check "from PyG: $words" imported "$@"
 }
 
+# Scores of pairs by a model of links, in Starling and in PyG: the best epoch's.
+scored() { # DATASET OPTION ...
+    dataset=$1
+    shift
+    rm -rf "$T/links"
+    exits 0 convert "$dataset" "$T/links" --split-edges 80/10/10 --quiet
+    "$python" -c 'import sys, numpy; numpy.save(sys.argv[1], numpy.random.default_rng(1).integers(0, 34, (300, 2)))' "$T/pairs.npy"
+    exits 0 train "$T/links" --task links --epochs 60 --lr 0.02 --keep best --checkpoint "$T/ck" --quiet "$@"
+    exits 0 predict "$T/ck" "$T/links" --links "$T/pairs.npy" --output "$T/ours.npy" --quiet
+    pyg scores "$T/ck" "$T/links" "$T/pairs.npy" "$T/theirs.npy"
+    pyg compare "$T/ours.npy" "$T/theirs.npy"
+}
+
 # The best epoch's weights, not the last one's.
 best_exported() {
     exported "$T/full" --model sage --epochs 80 --patience 5
@@ -219,6 +232,11 @@ done
 both_ways "$T/full" --model gcn --layers 1 --normalize-features l2
 both_ways "$T/plain" --model sage --layers 4 --normalize-features l1
 both_ways "$karate" --model sage --aggregator max
+for decoder in dot distmult mlp; do
+    check "to PyG: links, gcn, $decoder" scored "$T/plain" --model gcn --hidden 12 --embedding 7 --decoder $decoder
+    check "to PyG: links, sage, $decoder" scored "$T/full" --model sage --hidden 12 --decoder $decoder --lr 0.05
+done
+check "to PyG: links, gat, dot" scored "$T/plain" --model gat --heads 2 --out-heads 2 --hidden 6
 check "to PyG: the best weights" best_exported
 check "to PyG: another order of the vertices" reordered
 check "from PyG: --resume" trained_on
