@@ -5,8 +5,8 @@ Usage: tests/slopes.py STARLING FOLDER
 
 A step of SGD with momentum leaves the gradient g in a checkpoint, so that the weights before the step
 are known. For each tensor, the loss at these weights plus and minus a step along g differs by the step
-times |g|. So it is along a direction that is drawn, which shows entries that g lacks. `starling evaluate` says the loss. Fails where a gradient is wrong, or where a model has no
-gradient that can be seen.
+times |g|. So it is along a direction that is drawn, which shows entries that g lacks. `starling evaluate` says the loss; that of links, whose negatives are drawn anew in each
+epoch, is in the log of a run that goes on for one epoch. Fails where a gradient is wrong, or where a model has no gradient that can be seen.
 """
 import array, itertools, json, math, os, random, shutil, struct, subprocess, sys
 
@@ -31,6 +31,13 @@ EDGE_FEATURES = 3
 RELATION_MODELS = ("rgcn --hidden 8", "rgcn --hidden 6 --bases 3 --layers 3 --tiles 9", "rgcn --hidden 5 --layers 3 --tiles 9 --lr 1e-2", "rgcn --hidden 6 --encoder linear --norm-layers row --classifier linear --jump concat",
                    "rgcn --hidden 8 --layers 3 --no-bias --residual identity --activation elu --lr 1e-2")
 RELATIONS = 4
+# Links of an undirected graph, of a directed one, and of one with relations.
+LINKS = "--task links --embedding 8"
+LINK_MODELS = (f"gcn {LINKS} --loss bce", f"gcn {LINKS} --decoder distmult --loss bpr --negatives 3 --tiles 3", f"gcn {LINKS} --decoder distmult --loss bce --tiles 9 --order none",
+               f"sage {LINKS} --decoder mlp --loss bce --tiles 3", f"gcn {LINKS} --decoder mlp --loss bpr --negatives 2 --tiles 9 --residual linear",
+               f"gat --heads 2 --hidden 4 {LINKS} --loss bce --tiles 3 --lr 1e-2", f"gcn {LINKS} --loss bpr --tiles 9 --activation elu --norm-layers row")
+DIRECTED_LINK_MODELS = (f"gcn {LINKS} --loss bce --negatives 2 --tiles 3", f"sage {LINKS} --decoder distmult --loss bpr --tiles 9", f"gatv2 --heads 2 --hidden 4 {LINKS} --decoder mlp --loss bce --negatives 3")
+RELATION_LINK_MODELS = (f"rgcn --hidden 6 {LINKS} --decoder distmult --loss bce --tiles 3", f"rgcn --hidden 5 {LINKS} --decoder mlp --loss bpr --negatives 2 --lr 1e-2")
 
 
 def run(*command):
@@ -56,9 +63,18 @@ def write(path, head, tensors):
         file.write(struct.pack("<Q", len(text)) + text + b"".join(tensors[name].tobytes() for name in names))
 
 
-def loss(starling, dataset, folder, head, tensors):
-    path, scores = os.path.join(folder, "moved.ck"), os.path.join(folder, "scores.json")
+def last_loss(path):
+    """That of the last epoch of a log."""
+    with open(path) as file:
+        return [event["loss"] for event in map(json.loads, file) if event["event"] == "epoch"][-1]
+
+
+def loss(starling, dataset, folder, head, tensors, options):
+    path, scores, log = (os.path.join(folder, name) for name in ("moved.ck", "scores.json", "log"))
     write(path, head, tensors)
+    if "--task" in options:
+        run(starling, "train", dataset, *options, "--epochs", str(EPOCHS + 1), "--resume", path, "--log", log)
+        return last_loss(log)
     run(starling, "evaluate", path, dataset, "--metric", "loss", "--json", scores, "--quiet")
     with open(scores) as file:
         return json.load(file)["scores"]["loss"]["train"]
@@ -85,7 +101,7 @@ def check(starling, dataset, folder, model):
             for sign in (1, -1):
                 moved = dict(weights)
                 moved[name] = array.array("f", [w + sign * step * d for w, d in zip(weights[name], direction)])
-                losses.append(loss(starling, dataset, folder, head, moved))
+                losses.append(loss(starling, dataset, folder, head, moved, options))
             return (losses[0] - losses[1]) / (2 * step)
 
         drawn, root = random.Random(name), math.sqrt(len(gradient))
@@ -174,7 +190,8 @@ def main(starling, folder):
     make_sparse(dense, sparse)
     make_edges(dense, edges)
     make_relations(dense, relations)
-    for dataset, models in ((dense, MODELS), (sparse, SPARSE_MODELS), (edges, EDGE_MODELS), (relations, RELATION_MODELS)):
+    for dataset, models in ((dense, MODELS), (sparse, SPARSE_MODELS), (edges, EDGE_MODELS), (relations, RELATION_MODELS), (dense, LINK_MODELS), (sparse, LINK_MODELS[:2]),
+                            (edges, DIRECTED_LINK_MODELS), (relations, RELATION_LINK_MODELS)):
         for model in models:
             check(starling, dataset, folder, model)
 
