@@ -72,6 +72,12 @@ int sl_links_check_options(const struct sl_config *config)
                         "--decoder mlp: its product and that of --jump %s would be one (expected "
                         "--jump none)",
                         sl_config_word(config, "jump").text);
+    if (config->links.decoder == SL_DECODER_DISTMULT &&
+        (sl_config_jumps(config) || config->network.model == &sl_model_jknet))
+        return sl_error(
+            SL_ERR_USAGE,
+            "--decoder distmult: does not go with a last layer that reads all others, as "
+            "of --jump or --model jknet (expected dot, or another model)");
     if (config->training.class_weights != SL_CLASS_WEIGHTS_NONE)
         return sl_error(SL_ERR_USAGE, "--class-weights balanced: links have no classes (expected "
                                       "none)");
