@@ -45,6 +45,8 @@ static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct
         scores.of[s] =
             metric->source == SL_METRIC_OF_SUMS ? mean_of(trainer, value, (enum sl_split)s) : value;
     }
+    if (trainer->whole.graph.links) /* only links of validation and test are measured */
+        scores.of[SL_SPLIT_TRAIN] = NAN;
     return scores;
 }
 
