@@ -24,19 +24,21 @@ struct sl_link_draw {
     const int64_t *row_cut; // (tiles + 1): cuts of the rows into tiles
 };
 
-/* Make a block for each tile of targets: blocks (tiles), of room[t] links each. A link that a full
- * block has no room for is left out. Negative j of the k-th link of a source has the target
+/* Fill a segment for each tile of targets: segments (tiles), whose headers say their room. A link
+ * that a full segment has no room for is left out. Negative j of the k-th link of a source has the
+ * target
  *
  *     least + floor(bits(key, source, k · negatives + j) · (end - least) / 2^64)
  *
  * work (the most rows of a tile + 1). */
 void sl_link_lists_make(const struct sl_link_list *list, const struct sl_link_draw *draw,
-                        const int64_t *room, struct sl_scored_link *const *blocks, int32_t *work);
+                        struct sl_scored_link *const *segments, int32_t *work);
 
-/* Submit the blocks (draw->tiles) of a step, which have one owner. The task reads `list`, and the
- * arrays of `draw`, on the host; they stay as they are. */
+/* Submit the links of a step into blocks (count), which have one owner and together a segment for
+ * each tile of targets, in order. Headers of segments say their room. The task reads `list`, and
+ * the arrays of `draw`, on the host; they stay as they are. */
 void sl_submit_link_lists(struct sl_runtime *rt, const struct sl_link_list *list,
-                          const struct sl_link_draw *draw, struct sl_tile *work,
+                          const struct sl_link_draw *draw, struct sl_tile *work, int count,
                           struct sl_tile *blocks);
 
 #endif

@@ -92,17 +92,17 @@ double sl_link_losses_differentiate(const struct sl_link_losses *losses)
 struct link_loss_argument {
     enum sl_link_loss loss;
     double links, negatives;
-    int blocks;
+    int segments, blocks;
 };
 
 static void link_loss_cpu(void *buffers[], void *argument)
 {
     const struct link_loss_argument *arg = argument;
-    struct sl_link_losses losses = {arg->loss, arg->links, arg->negatives, arg->blocks};
-    struct sl_scored_link **block = malloc((size_t)arg->blocks * sizeof *block);
+    struct sl_link_losses losses = {arg->loss, arg->links, arg->negatives, arg->segments};
+    struct sl_scored_link **segments = malloc((size_t)arg->segments * sizeof *segments);
     int next = 0;
-    if (!block)
-        sl_fatal("no memory for the loss of %d blocks of links", arg->blocks);
+    if (!segments)
+        sl_fatal("no memory for the loss of %d segments of links", arg->segments);
     if (arg->loss == SL_LINK_PAIRWISE) {
         const struct sl_dense scratch = sl_dense_buffer(buffers[next++]);
         losses.score = scratch.data;
@@ -110,22 +110,22 @@ static void link_loss_cpu(void *buffers[], void *argument)
         losses.count = scratch.cols;
     }
     double *metrics = sl_raw_buffer(buffers[next++]);
-    for (int b = 0; b < arg->blocks; b++)
-        block[b] = sl_raw_buffer(buffers[next + b]);
-    losses.block = block;
+    if (sl_link_segments(buffers + next, arg->blocks, arg->segments, segments) != arg->segments)
+        sl_fatal("blocks of links with another number of segments than %d", arg->segments);
+    losses.block = segments;
     for (int i = 0; i < SL_METRICS; i++)
         metrics[i] = 0.0;
     metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] = sl_link_losses_differentiate(&losses);
-    free(block);
+    free(segments);
 }
 
 SL_HOST_CODELET(link_loss, 0x66CDAA, STARPU_VARIABLE_NBUFFERS, 0);
 
 void sl_submit_link_loss(struct sl_runtime *rt, enum sl_link_loss loss, int64_t links,
                          int64_t negatives, struct sl_tile *scratch, struct sl_tile *metrics,
-                         int count, struct sl_tile *blocks)
+                         int segments, int count, struct sl_tile *blocks)
 {
-    const struct link_loss_argument arg = {loss, (double)links, (double)negatives, count};
+    const struct link_loss_argument arg = {loss, (double)links, (double)negatives, segments, count};
     struct sl_tile **tiles = malloc((size_t)(count + 2) * sizeof *tiles);
     int next = 0;
     int64_t most = 0;

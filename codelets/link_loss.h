@@ -14,12 +14,12 @@
 
 enum sl_link_loss { SL_LINK_CROSS_ENTROPY, SL_LINK_PAIRWISE };
 
-/* The blocks of one tile's links. */
+/* The segments of one tile's links. */
 struct sl_link_losses {
     enum sl_link_loss loss;
     double links, negatives; /* links of all tiles; negatives for each */
     int blocks;
-    struct sl_scored_link *const *block; // (blocks)
+    struct sl_scored_link *const *block; // (blocks): the segments
     float *score, *slope;                // (links of the tile): scratch of the pairwise loss
     int64_t count;                       /* links of the tile */
 };
@@ -27,10 +27,11 @@ struct sl_link_losses {
 /* Turn scores into the gradients of the mean loss by them. Return the tile's sum over links. */
 double sl_link_losses_differentiate(const struct sl_link_losses *losses);
 
-/* Submit the gradients in blocks (count) of one tile, and metrics = the tile's sum of losses; all
- * else in `metrics` is 0. scratch (2, links of the tile): pairwise alone, else NULL. */
+/* Submit the gradients in blocks (count) of one tile, with `segments` segments together, and
+ * metrics = the tile's sum of losses; all else in `metrics` is 0. scratch (2, links of the tile):
+ * pairwise alone, else NULL. */
 void sl_submit_link_loss(struct sl_runtime *rt, enum sl_link_loss loss, int64_t links,
                          int64_t negatives, struct sl_tile *scratch, struct sl_tile *metrics,
-                         int count, struct sl_tile *blocks);
+                         int segments, int count, struct sl_tile *blocks);
 
 #endif

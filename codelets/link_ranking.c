@@ -125,10 +125,11 @@ static void link_metric_cpu(void *buffers[], void *argument)
     double *metrics = sl_raw_buffer(buffers[arg->count + 1]);
     const float *next = scratch.data;
     for (int b = 0; b < arg->count; b++) {
-        const struct sl_scored_link *block = sl_raw_buffer(buffers[b]);
-        for (const struct sl_scored_link *link = block + 1; link <= block + sl_link_count(block);
-             link++)
-            scratch.data[link->number] = link->value;
+        struct sl_scored_link *const first = sl_raw_buffer(buffers[b]);
+        for (struct sl_scored_link *s = first; s < first + STARPU_MATRIX_GET_NY(buffers[b]);
+             s = sl_link_next(s))
+            for (const struct sl_scored_link *link = s + 1; link <= s + sl_link_count(s); link++)
+                scratch.data[link->number] = link->value;
     }
     for (int i = 0; i < SL_METRICS; i++)
         metrics[i] = 0.0;

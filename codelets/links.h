@@ -9,8 +9,9 @@
  * product with both rows side by side, which each row has had already, relu, and a product with w;
  * b stands behind the h weights.
  *
- * Links are in blocks. The sources of a block are rows of one tile, the targets rows of another or
- * of the same tile. */
+ * Links are in blocks. The sources of a block are rows of one tile. A block has a segment for each
+ * of some tiles of targets. A segment is a header and room for links; segments follow one another.
+ */
 #ifndef SL_CODELETS_LINKS_H
 #define SL_CODELETS_LINKS_H
 
@@ -30,14 +31,21 @@ struct sl_scored_link {
     float value;            /* its score, or the gradient of the loss by its score */
 };
 
-/* A block is a tile (1 + room, 1) of struct sl_scored_link. Its first element has the number of
- * links as `source`; the links follow, ascending by source. */
-static inline int64_t sl_link_count(const struct sl_scored_link *block)
+/* The header of a segment is an element, too: `source` is the number of links, `target` the number
+ * of links that it has room for. The links follow, ascending by source where their gradients are
+ * made.
+ */
+static inline int64_t sl_link_count(const struct sl_scored_link *segment)
 {
-    return block->source;
+    return segment->source;
 }
 
-/* Rows that the links of a block join. */
+static inline struct sl_scored_link *sl_link_next(struct sl_scored_link *segment)
+{
+    return segment + 1 + segment->target;
+}
+
+/* Rows that the links of a segment join. */
 struct sl_link_rows {
     enum sl_decoder decoder;
     int64_t cols;
@@ -48,62 +56,80 @@ struct sl_link_rows {
 /* The ends of links whose gradients are made. */
 enum sl_link_end { SL_LINK_SOURCE, SL_LINK_TARGET };
 
-/* Set the places of a block's links in the order of targets, where `rows` is the number of rows of
- * targets. room (rows + 1). */
-void sl_link_order(int64_t rows, struct sl_scored_link *block, int32_t *room);
+/* Set the places of a segment's links in the order of targets, where `rows` is the number of rows
+ * of targets. room (rows + 1). */
+void sl_link_order(int64_t rows, struct sl_scored_link *segment, int32_t *room);
 
 /* Set the value of each link to its score. */
-void sl_kernel_link_scores(const struct sl_link_rows *rows, struct sl_scored_link *block);
+void sl_kernel_link_scores(const struct sl_link_rows *rows, struct sl_scored_link *segment);
 
 /* G += the gradient of the loss by the rows of one end. Values are gradients by the scores. G has
  * as many rows as there are rows of this end: `count`. */
 void sl_kernel_link_back(const struct sl_link_rows *rows, enum sl_link_end end, int64_t count,
-                         const struct sl_scored_link *block, struct sl_floats_at g);
+                         const struct sl_scored_link *segment, struct sl_floats_at g);
 
 /* dw (cols) += the gradient of the loss by the parameters. */
-void sl_kernel_link_parameters(const struct sl_link_rows *rows, const struct sl_scored_link *block,
-                               float *dw);
+void sl_kernel_link_parameters(const struct sl_link_rows *rows,
+                               const struct sl_scored_link *segment, float *dw);
 
-/* Do the work of these kernels on a GPU. `links`: the most links of the block. */
+/* Do the work of these kernels on a GPU. `links`: the most links of the segment. */
 void sl_cuda_link_scores(const struct sl_link_rows *rows, int64_t links,
-                         struct sl_scored_link *block, struct sl_cuda_queue queue);
+                         struct sl_scored_link *segment, struct sl_cuda_queue queue);
 void sl_cuda_link_back(const struct sl_link_rows *rows, enum sl_link_end end, int64_t count,
-                       const struct sl_scored_link *block, struct sl_floats_at g,
+                       const struct sl_scored_link *segment, struct sl_floats_at g,
                        struct sl_cuda_queue queue);
 void sl_cuda_link_parameters(const struct sl_link_rows *rows, int64_t links,
-                             const struct sl_scored_link *block, float *dw,
+                             const struct sl_scored_link *segment, float *dw,
                              struct sl_cuda_queue queue);
 
-/* The tiles of a block and of its rows. x and y may be one tile. */
+/* The tiles of links between the rows of one tile, `own`, and of `count` tiles, `others`. `own` may
+ * be one of the others. Where `own` has the sources, there is one block, with a segment for each
+ * other tile. Where `own` has the targets, there is a block for each other tile, `apart` tiles
+ * further. */
 struct sl_link_tiles {
     enum sl_decoder decoder;
-    struct sl_tile *x, *y, *block;
     struct sl_tile *w; /* its first row has the parameters; NULL: the decoder has none */
+    struct sl_tile *own;
+    int count;
+    struct sl_tile *others; // (count)
+    struct sl_tile *blocks;
+    int apart;
+    const int64_t *segment; // (count), `apart_segments` items apart: the elements before the
+                            // segment in its block
+    int apart_segments;
 };
 
-/* Submit scores. The task runs on the owner of the block. */
+/* Submit scores of a block; `own` has the sources. */
 void sl_submit_link_scores(struct sl_runtime *rt, const struct sl_link_tiles *tiles);
 
-/* Submit G += the gradient by the rows of one end, or, with `first`, G = this gradient. The task
- * runs on the owner of G. */
+/* Submit G += the gradient by the rows `own`, which are at that end; with `first`, G = this
+ * gradient. The task runs on the owner of G. */
 void sl_submit_link_back(struct sl_runtime *rt, const struct sl_link_tiles *tiles,
                          enum sl_link_end end, bool first, struct sl_tile *g);
 
-/* Submit dw (1, cols) += the gradient by the parameters, or, with `first`, dw = this gradient. */
+/* Submit dw (1, cols) += the gradient by the parameters, or, with `first`, dw = this gradient.
+ * `own` has the sources. */
 void sl_submit_link_parameters(struct sl_runtime *rt, const struct sl_link_tiles *tiles, bool first,
                                struct sl_tile *dw);
 
-/* Argument of the tasks link_scores, link_back and link_parameters. */
+/* Argument of the tasks link_scores, link_back and link_parameters. The places of the segments
+ * (count, int64_t) stand behind it. */
 struct link_argument {
     enum sl_decoder decoder;
     enum sl_link_end end;
-    bool first;
-    bool one; /* sources and targets are rows of one tile */
-    bool weighted;
+    bool first, weighted;
+    int self; /* which of the others `own` is; -1: none */
+    int count;
 };
 
-/* Return the rows of a task's first buffers, and the number of these buffers. */
-int sl_link_rows_of(void *buffers[], const struct link_argument *argument,
-                    struct sl_link_rows *rows, const struct sl_scored_link **block);
+/* List the segments of blocks (count) of a task on the host, at most `most`. Return how many there
+ * are.
+ */
+int sl_link_segments(void *blocks[], int count, int most, struct sl_scored_link **segments);
+
+/* Set the rows and the segment of other tile k from the buffers of a task. Return the number of its
+ * buffers before the output. */
+int sl_link_task(void *buffers[], const struct link_argument *argument, int k,
+                 struct sl_link_rows *rows, struct sl_scored_link **segment);
 
 #endif

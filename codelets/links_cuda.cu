@@ -49,10 +49,10 @@ template <int DECODER> __device__ __forceinline__ float term_of(float x, float y
 /* ---- Scores: a warp for each link ---- */
 
 template <int DECODER>
-__global__ void __launch_bounds__(THREADS) score_links(sl_link_rows rows, sl_scored_link *block)
+__global__ void __launch_bounds__(THREADS) score_links(sl_link_rows rows, sl_scored_link *segment)
 {
-    const int64_t count = block->source, cols = columns_of(rows), shift = shift_of(rows);
-    sl_scored_link *const link = block + 1;
+    const int64_t count = segment->source, cols = columns_of(rows), shift = shift_of(rows);
+    sl_scored_link *const link = segment + 1;
     const int64_t warp = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / 32;
     for (int64_t e = warp; e < count; e += (int64_t)gridDim.x * WARPS) {
         const float *const x = rows.x.data + link[e].source * rows.x.ld, *const y = rows.y.data +
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(THREADS) score_links(sl_link_rows rows, sl_sco
                                                                                     shift;
         float sum = 0.0f;
         for (int64_t j = threadIdx.x % 32; j < cols; j += 32)
-            sum += term_of<DECODER>(x[j], y[j], rows.w + j);
+            sum += term_of<DECODER>(x[j], y[j], DECODER == SL_DECODER_DOT ? nullptr : rows.w + j);
 #pragma unroll
         for (int distance = 16; distance > 0; distance /= 2)
             sum += __shfl_xor_sync(0xFFFFFFFFu, sum, distance);
@@ -96,10 +96,10 @@ __device__ int64_t find_row(const sl_scored_link *link, int64_t count, bool by_t
 
 template <int DECODER>
 __global__ void __launch_bounds__(THREADS) go_back(sl_link_rows rows, bool by_target, int64_t count,
-                                                   const sl_scored_link *block, sl_floats_at g)
+                                                   const sl_scored_link *segment, sl_floats_at g)
 {
-    const int64_t links = block->source, cols = columns_of(rows), shift = shift_of(rows);
-    const sl_scored_link *const link = block + 1;
+    const int64_t links = segment->source, cols = columns_of(rows), shift = shift_of(rows);
+    const sl_scored_link *const link = segment + 1;
     const sl_floats_at &own = by_target ? rows.y : rows.x, &met = by_target ? rows.x : rows.y;
     const int64_t own_shift = by_target ? shift : 0, met_shift = by_target ? 0 : shift;
     const int64_t warp = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / 32;
@@ -129,17 +129,17 @@ __global__ void __launch_bounds__(THREADS) go_back(sl_link_rows rows, bool by_ta
 
 template <int DECODER>
 __global__ void __launch_bounds__(THREADS)
-    sum_chunk(sl_link_rows rows, int64_t columns, const sl_scored_link *block, float *sums)
+    sum_chunk(sl_link_rows rows, int64_t columns, const sl_scored_link *segment, float *sums)
 {
     auto &part = sl_cuda_shared<float[WARPS][32]>();
-    const int64_t count = block->source, cols = columns_of(rows), shift = shift_of(rows);
+    const int64_t count = segment->source, cols = columns_of(rows), shift = shift_of(rows);
     const int64_t run = (count + gridDim.y - 1) / gridDim.y, first = blockIdx.y * run,
                   end = first + run < count ? first + run : count;
     const int64_t j = (int64_t)blockIdx.x * 32 + threadIdx.x % 32;
     const unsigned warp = threadIdx.x / 32;
     float sum = 0.0f;
     for (int64_t e = first + warp; j < columns && e < end; e += WARPS) {
-        const sl_scored_link &link = block[1 + e];
+        const sl_scored_link &link = segment[1 + e];
         float term = 1.0f; /* of b */
         if (j < cols) {
             const float x = rows.x.data[link.source * rows.x.ld + j],
@@ -177,23 +177,23 @@ __global__ void __launch_bounds__(THREADS)
                                         : kernel<SL_DECODER_MLP>)
 
 extern "C" void sl_cuda_link_scores(const struct sl_link_rows *rows, int64_t links,
-                                    struct sl_scored_link *block, struct sl_cuda_queue queue)
+                                    struct sl_scored_link *segment, struct sl_cuda_queue queue)
 {
     sl_cuda_launch("link_scores", OF_DECODER(score_links, rows->decoder), blocks_for(links),
-                   THREADS, 0, queue.stream, *rows, block);
+                   THREADS, 0, queue.stream, *rows, segment);
 }
 
 extern "C" void sl_cuda_link_back(const struct sl_link_rows *rows, enum sl_link_end end,
-                                  int64_t count, const struct sl_scored_link *block,
+                                  int64_t count, const struct sl_scored_link *segment,
                                   struct sl_floats_at g, struct sl_cuda_queue queue)
 {
     if (count > 0)
         sl_cuda_launch("link_back", OF_DECODER(go_back, rows->decoder), blocks_for(count), THREADS,
-                       0, queue.stream, *rows, end == SL_LINK_TARGET, count, block, g);
+                       0, queue.stream, *rows, end == SL_LINK_TARGET, count, segment, g);
 }
 
 extern "C" void sl_cuda_link_parameters(const struct sl_link_rows *rows, int64_t links,
-                                        const struct sl_scored_link *block, float *dw,
+                                        const struct sl_scored_link *segment, float *dw,
                                         struct sl_cuda_queue queue)
 {
     const bool mlp = rows->decoder == SL_DECODER_MLP;
@@ -206,7 +206,7 @@ extern "C" void sl_cuda_link_parameters(const struct sl_link_rows *rows, int64_t
     sl_cuda_launch("link_parameters",
                    mlp ? sum_chunk<SL_DECODER_MLP> : sum_chunk<SL_DECODER_DISTMULT>,
                    dim3((unsigned)sl_cuda_divide_up(columns, (int64_t)32), (unsigned)chunks),
-                   THREADS, 0, queue.stream, *rows, columns, block, sums);
+                   THREADS, 0, queue.stream, *rows, columns, segment, sums);
     sl_cuda_launch("link_parameters, sum", add_chunks,
                    (unsigned)sl_cuda_divide_up(columns, (int64_t)THREADS), THREADS, 0, queue.stream,
                    (int)chunks, columns, sums, dw);
@@ -227,13 +227,15 @@ void clear(const sl_dense &g, const sl_cuda_queue &queue)
 
 extern "C" void link_scores_cuda(void *buffers[], void *argument)
 {
+    const struct link_argument *const arg = (const struct link_argument *)argument;
+    const sl_cuda_queue queue = sl_cuda_task_queue();
     struct sl_link_rows rows;
-    const struct sl_scored_link *block;
-    const int next =
-        sl_link_rows_of(buffers, (const struct link_argument *)argument, &rows, &block);
-    sl_cuda_link_scores(&rows, (int64_t)STARPU_MATRIX_GET_NY(buffers[next - 1]) - 1,
-                        (struct sl_scored_link *)sl_raw_buffer(buffers[next - 1]),
-                        sl_cuda_task_queue());
+    struct sl_scored_link *segment;
+    for (int k = 0; k < arg->count; k++) {
+        const int next = sl_link_task(buffers, arg, k, &rows, &segment);
+        sl_cuda_link_scores(&rows, (int64_t)STARPU_MATRIX_GET_NY(buffers[next - 1]), segment,
+                            queue);
+    }
 }
 
 extern "C" void link_back_cuda(void *buffers[], void *argument)
@@ -241,11 +243,13 @@ extern "C" void link_back_cuda(void *buffers[], void *argument)
     const struct link_argument *const arg = (const struct link_argument *)argument;
     const sl_cuda_queue queue = sl_cuda_task_queue();
     struct sl_link_rows rows;
-    const struct sl_scored_link *block;
-    const sl_dense g = sl_dense_buffer(buffers[sl_link_rows_of(buffers, arg, &rows, &block)]);
-    if (arg->first)
-        clear(g, queue);
-    sl_cuda_link_back(&rows, arg->end, g.rows, block, {g.data, g.ld}, queue);
+    struct sl_scored_link *segment;
+    for (int k = 0; k < arg->count; k++) {
+        const sl_dense g = sl_dense_buffer(buffers[sl_link_task(buffers, arg, k, &rows, &segment)]);
+        if (arg->first && k == 0)
+            clear(g, queue);
+        sl_cuda_link_back(&rows, arg->end, g.rows, segment, {g.data, g.ld}, queue);
+    }
 }
 
 extern "C" void link_parameters_cuda(void *buffers[], void *argument)
@@ -253,11 +257,13 @@ extern "C" void link_parameters_cuda(void *buffers[], void *argument)
     const struct link_argument *const arg = (const struct link_argument *)argument;
     const sl_cuda_queue queue = sl_cuda_task_queue();
     struct sl_link_rows rows;
-    const struct sl_scored_link *block;
-    const int next = sl_link_rows_of(buffers, arg, &rows, &block);
-    const sl_dense dw = sl_dense_buffer(buffers[next]);
-    if (arg->first)
-        clear(dw, queue);
-    sl_cuda_link_parameters(&rows, (int64_t)STARPU_MATRIX_GET_NY(buffers[next - 1]) - 1, block,
-                            dw.data, queue);
+    struct sl_scored_link *segment;
+    for (int k = 0; k < arg->count; k++) {
+        const int next = sl_link_task(buffers, arg, k, &rows, &segment);
+        const sl_dense dw = sl_dense_buffer(buffers[next]);
+        if (arg->first && k == 0)
+            clear(dw, queue);
+        sl_cuda_link_parameters(&rows, (int64_t)STARPU_MATRIX_GET_NY(buffers[next - 1]), segment,
+                                dw.data, queue);
+    }
 }

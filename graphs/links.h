@@ -22,14 +22,18 @@ struct sl_links {
     struct sl_link_draw draw;   /* how targets are drawn, but for the key of a step */
     int32_t *row;               // (vertices): draw.row; NULL: the number
     struct sl_link_list *list;  // (T): training links of this rank's row tiles
-    struct sl_tile *block;      // (T, T): training links and negatives of a step
+    int parts;                  /* runs of row tiles of one rank, P */
+    int *part_cut;              // (P + 1): row tiles of each part
+    struct sl_tile *block;      // (T, P): training links and negatives of a step
+    int64_t *segment;           // (T, T): elements before each segment in its block
     struct sl_tile *work;       // (T): scratch of the lists
     struct sl_tile *pairs;      // (T): scratch of the pairwise loss; NULL: another loss
     struct sl_tile *parameters; // (T) tiles (1, width): parts of the decoder's gradient; NULL:
                                 // it has none
     struct sl_matrix gradient;  // (n, width), whole rows
     struct sl_link_lists_measured lists; /* links that are measured */
-    struct sl_tile *measured;            // (T, T): their blocks
+    struct sl_tile *measured;            // (T, P): their blocks
+    int64_t *measured_segment;           // (T, T)
     struct sl_tile scores;               // (2, places of these lists), on rank 0
 };
 

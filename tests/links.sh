@@ -91,10 +91,10 @@ alike() {
 
 distributions() {
     need_ranks
-    ways='distribution=1.5d distribution=halo distribution=cover'
+    ways='distribution=1.5d distribution=halo distribution=cover distribution=vertex-cut'
     alike 2 "$community" $split --decoder distmult --loss bce
     alike 4 "$rmat" $split --decoder mlp --loss bpr --negatives 3
-    ways='distribution=halo distribution=cover distribution=auto'
+    ways='distribution=halo distribution=cover distribution=vertex-cut distribution=auto'
     alike 3 "$bare" $split --decoder dot --loss bpr --embedding 5
     ways='distribution=2d grid=1x2x2 grid=1x4x1'
     alike 4 "$community" $split --decoder dot --loss bce --negatives 2
@@ -152,7 +152,7 @@ evaluates() {
         tr -d ' \n' <"$T/scores.json" >"$T/flat.json"
         while read -r name value; do
             name=$(echo "$name" | sed 's/validation/val/')
-            got=$(sed -n "s/.*\"scores\":{.*\"$name\":\([-0-9.e]*\).*/\1/p" "$T/flat.json")
+            got=$(sed -n "s/.*\"$metric\":{[^}]*\"$name\":\([-0-9.e]*\).*/\1/p" "$T/flat.json")
             awk -v a="$got" -v b="$value" 'BEGIN { exit !(a != "" && (a - b) ^ 2 < 1e-7) }' ||
                 die "$metric of $name: $got, and the training said $value: $(cat "$T/flat.json")"
         done <"$T/wanted"
@@ -163,7 +163,7 @@ evaluates() {
 stored() {
     for data in "$community" "$rmat"; do
         rm -rf "$T/stored"
-        exits 0 convert "$data" "$T/stored" --split-edges 70/15/15 --split-seed 5 --negatives 2 --quiet
+        exits 0 convert "$data" "$T/stored" --split-edges 70/15/15 --split-seed 5 --eval-negatives 2 --quiet
         [ -e "$T/stored/val_links.npy" ] || die "no val_links.npy"
         for metric in mrr loss; do
             trained drawn 1 "$data" $split --eval-negatives 2 --split-seed 5 --tiles 3 --metric $metric
@@ -229,7 +229,6 @@ refused_with_task() {
     refused "$words --groups (expected none)" --task links --groups 1x1
     refused "$words --batches (expected full)" --task links --batches co:2
     refused "$words --rows needed (expected all)" --task links --rows needed
-    refused "$words --distribution vertex-cut (expected 1d" --task links --distribution vertex-cut
     refused "$words --allow-inexact" --task links --allow-inexact
     refused "$words --order double (expected another order)" --task links --order double
     refused '--eval-negatives 3: expected --split-edges with it' --task links --eval-negatives 3

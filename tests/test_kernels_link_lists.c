@@ -104,16 +104,18 @@ static struct made make_blocks(const struct sl_link_list *list, const struct sl_
         most = rows > most ? rows : most;
         m.room[t] = room ? room[t] : list->start[list->rows] * (1 + draw->negatives);
         m.memory[t] = sl_guarded_empty(1 + m.room[t], FIELDS, SL_EDGE, SL_CANARY);
-        m.before[t] = sl_guarded_copy(&m.memory[t], SL_EDGE, SL_CANARY);
         m.block[t] = (struct sl_scored_link *)(void *)m.memory[t].at;
+        m.block[t]->target = (int32_t)m.room[t];
+        m.before[t] = sl_guarded_copy(&m.memory[t], SL_EDGE, SL_CANARY);
     }
     struct sl_guarded work = sl_guarded_empty(1, most + 1, SL_EDGE, SL_CANARY);
-    sl_link_lists_make(list, draw, m.room, m.block, (int32_t *)(void *)work.at);
+    sl_link_lists_make(list, draw, m.block, (int32_t *)(void *)work.at);
     sl_expect_padding_kept("work", &work);
     sl_guarded_free(&work);
     for (int t = 0; t < draw->tiles; t++) {
         const int64_t count = sl_link_count(m.block[t]);
         assert_in_range(count, 0, m.room[t]);
+        assert_int_equal(m.block[t]->target, m.room[t]);
         sl_expect_padding_kept("block", &m.memory[t]);
         assert_memory_equal(m.block[t] + 1 + count,
                             (struct sl_scored_link *)(void *)m.before[t].at + 1 + count,

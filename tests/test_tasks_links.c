@@ -54,60 +54,138 @@ static struct sl_scored_link *empty_block(int64_t room)
     assert_non_null(block);
     memset(block, 0x5A, (size_t)(1 + room) * sizeof *block);
     block->source = 0;
+    block->target = (int32_t)room;
     return block;
 }
 
-/* A block with less links than room. */
-static struct sl_operand some_links(int64_t sources, int64_t targets, int64_t links)
+/* Append a segment with less links than room to a block that has `size` elements. Return its place.
+ */
+static int64_t add_segment(struct sl_scored_link **block, int64_t *size, int64_t sources,
+                           int64_t targets, int64_t links)
 {
-    const int64_t room = links + 1 + sl_random_below(4);
-    struct sl_scored_link *block = empty_block(room);
+    const int64_t place = *size, room = links + 1 + sl_random_below(4);
     int32_t *work = calloc((size_t)targets + 1, sizeof *work);
-    assert_non_null(work);
-    block->source = (int32_t)links;
+    *size += 1 + room;
+    *block = realloc(*block, (size_t)*size * sizeof **block);
+    assert_true(work && *block);
+    struct sl_scored_link *const segment = *block + place;
+    memset(segment, 0x5A, (size_t)(1 + room) * sizeof *segment);
+    segment->source = (int32_t)links;
+    segment->target = (int32_t)room;
     for (int64_t e = 0; e < links; e++)
-        block[1 + e] = (struct sl_scored_link){.source = (int32_t)(e * sources / links),
-                                               .target = (int32_t)sl_random_below(targets),
-                                               .number = (int32_t)e,
-                                               .value = sl_random_value(SL_INTEGERS)};
-    sl_link_order(targets, block, work);
+        segment[1 + e] = (struct sl_scored_link){.source = (int32_t)(e * sources / links),
+                                                 .target = (int32_t)sl_random_below(targets),
+                                                 .number = (int32_t)e,
+                                                 .value = sl_random_value(SL_INTEGERS)};
+    sl_link_order(targets, segment, work);
     free(work);
-    return operand_of(block, room);
+    return place;
 }
 
 /* ---- Scores and gradients ---- */
 
-/* Operands of a decoder, where both ends are rows of one tile or of two. */
+enum { ROWS = 3, OTHERS = 2 }; /* tiles of rows; the last two of them are the others */
+
+/* Operands of a decoder. `own` is the first tile of rows, or one of the others. */
 struct ends {
-    struct sl_operand x, y, w, block;
+    struct sl_operand rows[ROWS], w, block[OTHERS];
+    struct sl_tile tile[ROWS], blocks[OTHERS];
+    int64_t place[OTHERS];
+    int own, blocks_count;
     struct sl_link_tiles tiles;
-    struct sl_link_rows rows; /* the copies */
 };
 
-static void make_ends(int64_t rows, int64_t cols, int option, struct ends *e)
+/* Blocks of one source tile, or, of targets, with a segment of other targets before. */
+static void make_blocks(enum sl_link_end end, struct ends *e)
 {
-    const bool one = option & 1;
-    const enum sl_decoder decoder = (enum sl_decoder)(option / 2);
-    e->x = integers(rows, cols);
-    e->y = integers(TARGETS, cols);
-    e->w = integers(3, cols);
-    e->block = some_links(rows, one ? rows : TARGETS, 2 * rows);
-    e->tiles =
-        (struct sl_link_tiles){decoder, &e->x.tile, one ? &e->x.tile : &e->y.tile, &e->block.tile,
-                               decoder == SL_DECODER_DOT ? NULL : &e->w.tile};
-    const struct sl_floats_at x = {e->x.copy, e->x.tile.ld}, y = {e->y.copy, e->y.tile.ld};
-    e->rows = (struct sl_link_rows){decoder, cols, x, one ? x : y,
-                                    decoder == SL_DECODER_DOT ? NULL : e->w.copy};
+    const int64_t own = e->rows[e->own].tile.rows;
+    struct sl_scored_link *block = NULL;
+    int64_t size = 0;
+    e->blocks_count = end == SL_LINK_TARGET ? OTHERS : 1;
+    for (int k = 0; k < OTHERS; k++) {
+        const int64_t other = e->rows[1 + k].tile.rows;
+        if (end == SL_LINK_TARGET) {
+            block = NULL;
+            size = 0;
+            add_segment(&block, &size, other, 5, 3);
+            e->place[k] = add_segment(&block, &size, other, own, 2 * other);
+        } else {
+            e->place[k] = add_segment(&block, &size, own, other, 2 * own - k);
+        }
+        if (end == SL_LINK_TARGET || k == OTHERS - 1)
+            e->block[end == SL_LINK_TARGET ? k : 0] = operand_of(block, size - 1);
+    }
 }
+
+static void make_ends(int64_t rows, int64_t cols, int option, enum sl_link_end end, struct ends *e)
+{
+    const enum sl_decoder decoder = (enum sl_decoder)(option / ROWS);
+    const int64_t count[ROWS] = {rows, TARGETS, rows + 2};
+    *e = (struct ends){.own = option % ROWS};
+    for (int t = 0; t < ROWS; t++)
+        e->rows[t] = integers(count[t], cols);
+    e->w = integers(3, cols);
+    make_blocks(end, e);
+    for (int t = 0; t < ROWS; t++)
+        e->tile[t] = e->rows[t].tile;
+    for (int b = 0; b < e->blocks_count; b++)
+        e->blocks[b] = e->block[b].tile;
+    e->tiles = (struct sl_link_tiles){.decoder = decoder,
+                                      .w = decoder == SL_DECODER_DOT ? NULL : &e->w.tile,
+                                      .own = &e->tile[e->own],
+                                      .count = OTHERS,
+                                      .others = &e->tile[1],
+                                      .blocks = e->blocks,
+                                      .apart = 1,
+                                      .segment = e->place,
+                                      .apart_segments = 1};
+}
+
+/* Return the rows of segment k, of the copies; set *segment. */
+static struct sl_link_rows copied(struct ends *e, enum sl_link_end end, int k,
+                                  struct sl_scored_link **segment)
+{
+    const struct sl_operand *own = &e->rows[e->own], *other = &e->rows[1 + k];
+    const struct sl_floats_at mine = {own->copy, own->tile.ld}, met = {other->copy, other->tile.ld};
+    *segment = (struct sl_scored_link *)e->block[end == SL_LINK_TARGET ? k : 0].copy + e->place[k];
+    return (struct sl_link_rows){e->tiles.decoder, own->tile.cols,
+                                 end == SL_LINK_TARGET ? met : mine,
+                                 end == SL_LINK_TARGET ? mine : met, e->tiles.w ? e->w.copy : NULL};
+}
+
+/* Compare all operands, and an output, unless it is NULL. */
+static void settle_ends(const char *operation, struct ends *e, struct sl_operand *out)
+{
+    struct sl_operand *list[ROWS + OTHERS + 2];
+    int count = 0;
+    for (int t = 0; t < ROWS; t++) {
+        e->rows[t].tile = e->tile[t];
+        list[count++] = &e->rows[t];
+    }
+    for (int b = 0; b < e->blocks_count; b++) {
+        e->block[b].tile = e->blocks[b];
+        list[count++] = &e->block[b];
+    }
+    list[count++] = &e->w;
+    if (out)
+        list[count++] = out;
+    sl_settle_all(operation, count, list);
+}
+
+enum { OPTIONS = 3 * ROWS };
 
 static void check_scores(int64_t rows, int64_t cols)
 {
-    for (int option = 0; option < 6; option++) {
+    for (int option = 0; option < OPTIONS; option++) {
         struct ends e;
-        make_ends(rows, cols, option, &e);
+        struct sl_scored_link *segment;
+        make_ends(rows, cols, option, SL_LINK_SOURCE, &e);
         sl_submit_link_scores(&sl_running, &e.tiles);
-        sl_kernel_link_scores(&e.rows, e.block.copy);
-        sl_settle("scores", &e.x, &e.y, &e.w, &e.block, NULL);
+        for (int k = 0; k < OTHERS; k++) {
+            const struct sl_link_rows of = copied(&e, SL_LINK_SOURCE, k, &segment);
+            sl_kernel_link_scores(&of, segment);
+        }
+        settle_ends("scores", &e, NULL);
     }
 }
 
@@ -119,37 +197,42 @@ static void clear(struct sl_operand *o)
 
 static void check_back(int64_t rows, int64_t cols)
 {
-    for (int option = 0; option < 24; option++) {
-        const bool first = option & 8;
-        const enum sl_link_end end = option & 16 ? SL_LINK_TARGET : SL_LINK_SOURCE;
+    for (int option = 0; option < 4 * OPTIONS; option++) {
+        const bool first = option & 1;
+        const enum sl_link_end end = option & 2 ? SL_LINK_TARGET : SL_LINK_SOURCE;
         struct ends e;
-        if (option % 8 >= 6)
-            continue;
-        make_ends(rows, cols, option % 8, &e);
-        const int64_t count = end == SL_LINK_SOURCE || e.tiles.x == e.tiles.y ? rows : TARGETS;
+        struct sl_scored_link *segment;
+        make_ends(rows, cols, option / 4, end, &e);
+        const int64_t count = e.rows[e.own].tile.rows;
         struct sl_operand g = result(first, count, cols);
         sl_submit_link_back(&sl_running, &e.tiles, end, first, &g.tile);
         if (first)
             clear(&g);
-        sl_kernel_link_back(&e.rows, end, count, e.block.copy,
-                            (struct sl_floats_at){g.copy, g.tile.ld});
-        sl_settle("back", &e.x, &e.y, &e.w, &e.block, &g, NULL);
+        for (int k = 0; k < OTHERS; k++) {
+            const struct sl_link_rows of = copied(&e, end, k, &segment);
+            sl_kernel_link_back(&of, end, count, segment, (struct sl_floats_at){g.copy, g.tile.ld});
+        }
+        settle_ends("back", &e, &g);
     }
 }
 
 static void check_parameters(int64_t rows, int64_t cols)
 {
-    for (int option = 2; option < 6; option++)
-        for (int first = 0; first < 2; first++) {
-            struct ends e;
-            make_ends(rows, cols, option, &e);
-            struct sl_operand dw = result(first, 1, cols);
-            sl_submit_link_parameters(&sl_running, &e.tiles, first, &dw.tile);
-            if (first)
-                clear(&dw);
-            sl_kernel_link_parameters(&e.rows, e.block.copy, dw.copy);
-            sl_settle("parameters", &e.x, &e.y, &e.w, &e.block, &dw, NULL);
+    for (int option = 2 * ROWS; option < 2 * OPTIONS; option++) {
+        const bool first = option & 1;
+        struct ends e;
+        struct sl_scored_link *segment;
+        make_ends(rows, cols, option / 2, SL_LINK_SOURCE, &e);
+        struct sl_operand dw = result(first, 1, cols);
+        sl_submit_link_parameters(&sl_running, &e.tiles, first, &dw.tile);
+        if (first)
+            clear(&dw);
+        for (int k = 0; k < OTHERS; k++) {
+            const struct sl_link_rows of = copied(&e, SL_LINK_SOURCE, k, &segment);
+            sl_kernel_link_parameters(&of, segment, dw.copy);
         }
+        settle_ends("parameters", &e, &dw);
+    }
 }
 
 /* ---- Lists, losses, metrics ---- */
@@ -210,9 +293,9 @@ static void check_lists(int64_t rows, int64_t cols)
                                       .tiles = BLOCKS,
                                       .row_cut = cut};
     put_side_by_side(BLOCKS, blocks, tiles);
-    sl_submit_link_lists(&sl_running, &list, &draw, &work.tile, tiles);
+    sl_submit_link_lists(&sl_running, &list, &draw, &work.tile, BLOCKS, tiles);
     put_back(BLOCKS, blocks, tiles);
-    sl_link_lists_make(&list, &draw, room, copies, work.copy);
+    sl_link_lists_make(&list, &draw, copies, work.copy);
     settle("lists", 1, (struct sl_operand *[]){&work}, BLOCKS, blocks);
     free(start);
     free(target);
@@ -249,7 +332,7 @@ static void check_loss(int64_t rows, int64_t cols)
             copies[b] = blocks[b].copy;
         put_side_by_side(BLOCKS, blocks, tiles);
         sl_submit_link_loss(&sl_running, (enum sl_link_loss)loss, 1000 + cols, 2,
-                            pairwise ? &scratch.tile : NULL, &metrics.tile, BLOCKS, tiles);
+                            pairwise ? &scratch.tile : NULL, &metrics.tile, BLOCKS, BLOCKS, tiles);
         put_back(BLOCKS, blocks, tiles);
         const struct sl_link_losses losses = {.loss = (enum sl_link_loss)loss,
                                               .links = (double)(1000 + cols),

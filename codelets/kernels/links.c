@@ -36,14 +36,14 @@ SL_INLINE sl_floats relu(sl_floats x)
 
 /* ---- Scores ---- */
 
-/* Return SUM + the terms of columns from x, y and w on, of which `count` exist. */
+/* Return SUM + the terms of columns from `at` on, of which `count` exist. */
 SL_INLINE sl_floats add_terms(enum sl_decoder decoder, sl_floats sum, const float *x,
-                              const float *y, const float *w, int64_t count)
+                              const float *y, const float *w, int64_t at, int64_t count)
 {
-    const sl_floats a = load_some(x, count), b = load_some(y, count);
+    const sl_floats a = load_some(x + at, count), b = load_some(y + at, count);
     if (decoder == SL_DECODER_DOT)
         return sum + a * b;
-    const sl_floats weight = load_some(w, count);
+    const sl_floats weight = load_some(w + at, count);
     return decoder == SL_DECODER_DISTMULT ? sum + weight * a * b : sum + weight * relu(a + b);
 }
 
@@ -53,28 +53,25 @@ SL_INLINE float score_of(enum sl_decoder decoder, int64_t cols, const float *x, 
     sl_floats sum[SL_SIXTEEN_VECTORS] = {{0}};
     int64_t c = 0;
     for (; c + SL_SIXTEEN <= cols; c += SL_SIXTEEN)
-        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
-        {
-            const int64_t at = c + v * SL_LANES;
-            sum[v] = add_terms(decoder, sum[v], x + at, y + at, w + at, SL_LANES);
-        }
+        SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++) sum[v] =
+            add_terms(decoder, sum[v], x, y, w, c + v * SL_LANES, SL_LANES);
     SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
     {
         const int64_t at = c + v * SL_LANES;
         if (at < cols)
-            sum[v] = add_terms(decoder, sum[v], x + at, y + at, w + at, cols - at);
+            sum[v] = add_terms(decoder, sum[v], x, y, w, at, cols - at);
     }
     return sl_add_sixteen(sum);
 }
 
 SL_INLINE void score_links(enum sl_decoder decoder, const struct sl_link_rows *rows,
-                           struct sl_scored_link *block)
+                           struct sl_scored_link *segment)
 {
-    const int64_t count = sl_link_count(block),
+    const int64_t count = sl_link_count(segment),
                   cols = decoder == SL_DECODER_MLP ? rows->cols / 2 : rows->cols;
     const int64_t shift = decoder == SL_DECODER_MLP ? cols : 0;
     const int64_t ahead = sl_gather_ahead(cols * (int64_t)sizeof(float));
-    struct sl_scored_link *const link = block + 1;
+    struct sl_scored_link *const link = segment + 1;
     for (int64_t e = 0; e < count; e++) {
         if (e + ahead < count)
             __builtin_prefetch(row_of(&rows->y, link[e + ahead].target) + shift);
@@ -84,18 +81,18 @@ SL_INLINE void score_links(enum sl_decoder decoder, const struct sl_link_rows *r
     }
 }
 
-SL_KERNEL(sl_kernel_link_scores, (const struct sl_link_rows *rows, struct sl_scored_link *block),
-          (rows, block))
+SL_KERNEL(sl_kernel_link_scores, (const struct sl_link_rows *rows, struct sl_scored_link *segment),
+          (rows, segment))
 {
     switch (rows->decoder) {
     case SL_DECODER_DOT:
-        score_links(SL_DECODER_DOT, rows, block);
+        score_links(SL_DECODER_DOT, rows, segment);
         break;
     case SL_DECODER_DISTMULT:
-        score_links(SL_DECODER_DISTMULT, rows, block);
+        score_links(SL_DECODER_DISTMULT, rows, segment);
         break;
     case SL_DECODER_MLP:
-        score_links(SL_DECODER_MLP, rows, block);
+        score_links(SL_DECODER_MLP, rows, segment);
         break;
     }
 }
@@ -168,10 +165,10 @@ SL_INLINE void add_run(enum sl_decoder decoder, const struct slices *s, const st
 }
 
 SL_INLINE void go_back(enum sl_decoder decoder, const struct sl_link_rows *rows,
-                       enum sl_link_end end, const struct sl_scored_link *block,
+                       enum sl_link_end end, const struct sl_scored_link *segment,
                        struct sl_floats_at g)
 {
-    const int64_t links = sl_link_count(block),
+    const int64_t links = sl_link_count(segment),
                   cols = decoder == SL_DECODER_MLP ? rows->cols / 2 : rows->cols;
     const int64_t shift = decoder == SL_DECODER_MLP ? cols : 0;
     const bool by_target = end == SL_LINK_TARGET;
@@ -179,7 +176,7 @@ SL_INLINE void go_back(enum sl_decoder decoder, const struct sl_link_rows *rows,
     own.data += by_target ? shift : 0;
     met.data += by_target ? 0 : shift;
     g.data += by_target ? shift : 0;
-    struct run run = {block + 1, 0, 0, by_target};
+    struct run run = {segment + 1, 0, 0, by_target};
     while (run.end < links) {
         run.first = run.end;
         const struct sl_scored_link *first = link_at(&run, run.first);
@@ -194,19 +191,19 @@ SL_INLINE void go_back(enum sl_decoder decoder, const struct sl_link_rows *rows,
 
 SL_KERNEL(sl_kernel_link_back,
           (const struct sl_link_rows *rows, enum sl_link_end end, int64_t count,
-           const struct sl_scored_link *block, struct sl_floats_at g),
-          (rows, end, count, block, g))
+           const struct sl_scored_link *segment, struct sl_floats_at g),
+          (rows, end, count, segment, g))
 {
     (void)count;
     switch (rows->decoder) {
     case SL_DECODER_DOT:
-        go_back(SL_DECODER_DOT, rows, end, block, g);
+        go_back(SL_DECODER_DOT, rows, end, segment, g);
         break;
     case SL_DECODER_DISTMULT:
-        go_back(SL_DECODER_DISTMULT, rows, end, block, g);
+        go_back(SL_DECODER_DISTMULT, rows, end, segment, g);
         break;
     case SL_DECODER_MLP:
-        go_back(SL_DECODER_MLP, rows, end, block, g);
+        go_back(SL_DECODER_MLP, rows, end, segment, g);
         break;
     }
 }
@@ -215,10 +212,10 @@ SL_KERNEL(sl_kernel_link_back,
 
 /* Add the terms of all links to a vector of dw, of which `count` columns exist. */
 SL_INLINE void add_parameters(bool mlp, const struct sl_link_rows *rows, int64_t j, int64_t shift,
-                              int64_t count, const struct sl_scored_link *block, float *dw)
+                              int64_t count, const struct sl_scored_link *segment, float *dw)
 {
-    const struct sl_scored_link *const link = block + 1;
-    const int64_t links = sl_link_count(block);
+    const struct sl_scored_link *const link = segment + 1;
+    const int64_t links = sl_link_count(segment);
     sl_floats all = load_some(dw + j, count);
     for (int64_t first = 0; first < links; first += TOGETHER) {
         sl_floats sum = {0};
@@ -234,32 +231,32 @@ SL_INLINE void add_parameters(bool mlp, const struct sl_link_rows *rows, int64_t
 }
 
 /* Return the sum of the values of all links. */
-SL_INLINE float sum_values(const struct sl_scored_link *block)
+SL_INLINE float sum_values(const struct sl_scored_link *segment)
 {
-    const int64_t links = sl_link_count(block);
+    const int64_t links = sl_link_count(segment);
     float all = 0.0f;
     for (int64_t first = 0; first < links; first += TOGETHER) {
         float sum = 0.0f;
         for (int64_t e = first; e < links && e < first + TOGETHER; e++)
-            sum += block[1 + e].value;
+            sum += segment[1 + e].value;
         all += sum;
     }
     return all;
 }
 
 SL_KERNEL(sl_kernel_link_parameters,
-          (const struct sl_link_rows *rows, const struct sl_scored_link *block, float *dw),
-          (rows, block, dw))
+          (const struct sl_link_rows *rows, const struct sl_scored_link *segment, float *dw),
+          (rows, segment, dw))
 {
     const bool mlp = rows->decoder == SL_DECODER_MLP;
     const int64_t cols = mlp ? rows->cols / 2 : rows->cols, shift = mlp ? cols : 0;
     for (int64_t j = 0; j < cols; j += SL_LANES) {
         const int64_t count = cols - j < SL_LANES ? cols - j : SL_LANES;
         if (mlp)
-            add_parameters(true, rows, j, shift, count, block, dw);
+            add_parameters(true, rows, j, shift, count, segment, dw);
         else
-            add_parameters(false, rows, j, shift, count, block, dw);
+            add_parameters(false, rows, j, shift, count, segment, dw);
     }
     if (mlp)
-        dw[cols] += sum_values(block);
+        dw[cols] += sum_values(segment);
 }

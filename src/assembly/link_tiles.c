@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "data/links.h"
 #include "data/neighbours.h"
 
@@ -26,6 +27,20 @@ struct making {
 static int no_memory(const struct making *m)
 {
     return sl_error(SL_ERR_SYSTEM, "no memory for the links of %s", m->source->path);
+}
+
+/* Return the most elements of a block, which may travel in one message. */
+static int64_t most_elements(const struct making *m)
+{
+    return m->rt->ranks > 1 ? INT32_MAX / (int64_t)sizeof(struct sl_scored_link) : INT32_MAX;
+}
+
+static int refuse_block(const struct making *m, int64_t links)
+{
+    return sl_error(SL_ERR_USAGE,
+                    "%s: %lld pairs from one row tile to the rows of a rank (expected at most "
+                    "%lld: more --tiles, fewer --negatives)",
+                    m->source->path, (long long)links, (long long)most_elements(m));
 }
 
 static int tile_of(const struct making *m, int64_t row)
@@ -217,6 +232,8 @@ static int open_targets(struct making *m, int tile)
     int64_t *start = starts_of(m, tile);
     for (int64_t r = 0; r < list->rows; r++)
         start[r + 1] += start[r];
+    if (start[list->rows] > INT32_MAX)
+        return refuse_block(m, start[list->rows]);
     list->target = malloc((size_t)start[list->rows] * sizeof *list->target + 1);
     return list->target ? 0 : no_memory(m);
 }
@@ -277,25 +294,70 @@ static double targets_of(const struct making *m, int tile)
     return count;
 }
 
+/* Find the runs of row tiles of one rank: the parts of the blocks. */
+static void find_parts(struct making *m)
+{
+    struct sl_links *links = m->links;
+    links->parts = 0;
+    for (int i = 0; i < links->tiles; i++)
+        if (i == 0 ||
+            sl_distribution_whole_owner(m->d, i, 0) != sl_distribution_whole_owner(m->d, i - 1, 0))
+            links->part_cut[links->parts++] = i;
+    links->part_cut[links->parts] = links->tiles;
+}
+
+/* Make the blocks of row tile i: room (tiles) for the links to each row tile. Headers of segments
+ * say their room. */
+static int create_row_of_blocks(struct making *m, int i, const int64_t *room, int64_t *segment,
+                                struct sl_tile *blocks)
+{
+    const struct sl_links *links = m->links;
+    int code = 0;
+    for (int r = 0; !code && r < links->parts; r++) {
+        int64_t elements = 0;
+        for (int k = links->part_cut[r]; k < links->part_cut[r + 1]; k++) {
+            segment[k] = elements;
+            elements += 1 + room[k];
+        }
+        if (elements > most_elements(m))
+            return refuse_block(m, elements);
+        code = sl_tile_create(m->rt, &blocks[r], elements, 1, sizeof(struct sl_scored_link),
+                              sl_distribution_whole_owner(m->d, i, 0));
+        struct sl_scored_link *const block = blocks[r].memory;
+        for (int k = links->part_cut[r]; !code && block && k < links->part_cut[r + 1]; k++)
+            block[segment[k]] = (struct sl_scored_link){.target = (int32_t)room[k]};
+    }
+    return code;
+}
+
+/* Return the training links of row tile i. */
+static int64_t links_of(const struct making *m, int i)
+{
+    int64_t count = 0;
+    for (int k = 0; k < m->links->tiles; k++)
+        count += m->expected[i * m->links->tiles + k];
+    return count;
+}
+
 static int create_blocks(struct making *m)
 {
     struct sl_links *links = m->links;
     const int tiles = links->tiles;
     const double all = (double)(m->source->vertices - m->first_target);
-    int code = 0;
-    for (int k = 0; !code && k < tiles; k++) {
-        const double share = targets_of(m, k) / all;
-        for (int i = 0; !code && i < tiles; i++) {
-            int64_t of_tile = 0;
-            for (int t = 0; t < tiles; t++)
-                of_tile += m->expected[i * tiles + t];
-            const int64_t room = m->expected[i * tiles + k] +
-                                 negatives_room((double)(of_tile * links->negatives), share);
-            code = sl_tile_create(m->rt, &links->block[i * tiles + k], 1 + room, 1,
-                                  sizeof(struct sl_scored_link),
-                                  sl_distribution_whole_owner(m->d, i, 0));
-        }
+    double *share = calloc((size_t)tiles + 1, sizeof *share);
+    int64_t *room = calloc((size_t)tiles + 1, sizeof *room);
+    int code = share && room ? 0 : no_memory(m);
+    for (int k = 0; !code && k < tiles; k++)
+        share[k] = targets_of(m, k) / all;
+    for (int i = 0; !code && i < tiles; i++) {
+        const double drawn = (double)(links_of(m, i) * links->negatives);
+        for (int k = 0; k < tiles; k++)
+            room[k] = m->expected[i * tiles + k] + negatives_room(drawn, share[k]);
+        code = create_row_of_blocks(m, i, room, &links->segment[i * tiles],
+                                    &links->block[i * links->parts]);
     }
+    free(room);
+    free(share);
     return code;
 }
 
@@ -371,9 +433,16 @@ static void count_measured(struct making *m, int32_t place, int64_t source, int6
 static void put_measured(struct making *m, int32_t place, int64_t source, int64_t target)
 {
     const int i = tile_of(m, source), k = tile_of(m, target);
-    struct sl_scored_link *const block = m->links->measured[i * m->d->tiles + k].memory;
-    if (block)
-        block[1 + block->source++] = (struct sl_scored_link){
+    const struct sl_links *links = m->links;
+    int r = 0;
+    while (links->part_cut[r + 1] <= k)
+        r++;
+    struct sl_scored_link *const block = links->measured[i * links->parts + r].memory,
+                                 *const segment =
+                                     block ? block + links->measured_segment[i * links->tiles + k]
+                                           : NULL;
+    if (segment)
+        segment[1 + segment->source++] = (struct sl_scored_link){
             .source = (int32_t)(source - m->d->row_cut[i]),
             .target = (int32_t)(target - m->d->row_cut[k]),
             .number = place,
@@ -400,12 +469,61 @@ static int measure_links(struct making *m)
         m->expected[b] = 0;
     each_measured(m, count_measured);
     int code = sl_tile_create(m->rt, &links->scores, 2, places + 1, sizeof(float), 0);
-    for (int b = 0; !code && b < tiles * tiles; b++)
-        code = sl_tile_create(m->rt, &links->measured[b], 1 + m->expected[b], 1,
-                              sizeof(struct sl_scored_link),
-                              sl_distribution_whole_owner(m->d, b / tiles, 0));
+    for (int i = 0; !code && i < tiles; i++)
+        code =
+            create_row_of_blocks(m, i, &m->expected[i * tiles], &links->measured_segment[i * tiles],
+                                 &links->measured[i * links->parts]);
     if (!code)
         each_measured(m, put_measured);
+    return code;
+}
+
+/* ---- Pairs that training sees ---- */
+
+enum { CHECKED = 100000 }; /* pairs of a list that are looked up */
+
+/* Set *count to how many of the first pairs of a list are edges of the graph. Ranks share the
+ * pairs. Collective. */
+static int count_edges(struct making *m, const struct sl_npy *pairs, int64_t *count)
+{
+    struct sl_neighbours neighbours = {0};
+    const int64_t all = pairs->data ? pairs->shape[0] : 0, most = all < CHECKED ? all : CHECKED;
+    int code = 0;
+    *count = 0;
+    for (int64_t k = m->rt->rank; !code && k < most; k += m->rt->ranks) {
+        int64_t pair[2];
+        sl_links_get(pairs, k, pair);
+        code = sl_neighbours_read(m->source, pair[1], &neighbours);
+        bool found = false;
+        for (int64_t e = 0; !code && e < neighbours.count; e++)
+            found = found || neighbours.vertex[e] == pair[0];
+        *count += found;
+    }
+    sl_neighbours_free(&neighbours);
+    code = sl_runtime_agree(m->rt, code);
+    if (!code)
+        sl_runtime_sum(m->rt, count, 1);
+    return code;
+}
+
+/* Note links that are edges, over which training aggregates, and negatives that are links. */
+static int note_edges(struct making *m)
+{
+    int code = 0;
+    for (int s = SL_SPLIT_VAL; s < SL_SPLITS; s++)
+        for (int negative = 0; !code && negative < 2; negative++) {
+            const struct sl_npy *pairs =
+                negative ? &m->source->links.negatives[s] : &m->source->links.pairs[s];
+            int64_t count;
+            code = count_edges(m, pairs, &count);
+            if (!code && count > 0 && m->rt->rank == 0)
+                sl_note("%s: %lld of %s%lld pairs are edges of the graph%s", pairs->name,
+                        (long long)count, pairs->shape[0] > CHECKED ? "the first " : "",
+                        (long long)(pairs->shape[0] > CHECKED ? CHECKED : pairs->shape[0]),
+                        negative ? " (expected pairs that are no links)"
+                                 : ", which training sees (starling convert --split-edges takes "
+                                   "links out)");
+        }
     return code;
 }
 
@@ -421,14 +539,21 @@ static int allocate(struct making *m)
     links->block = calloc(blocks, sizeof *links->block);
     links->measured = calloc(blocks, sizeof *links->measured);
     links->work = calloc(tiles, sizeof *links->work);
+    links->part_cut = calloc(tiles + 1, sizeof *links->part_cut);
+    links->segment = calloc(blocks, sizeof *links->segment);
+    links->measured_segment = calloc(blocks, sizeof *links->measured_segment);
     m->expected = calloc(blocks, sizeof *m->expected);
     if (trains && m->choice->loss == SL_LINK_PAIRWISE)
         links->pairs = calloc(tiles, sizeof *links->pairs);
     if (trains && m->choice->decoder != SL_DECODER_DOT)
         links->parameters = calloc(tiles, sizeof *links->parameters);
-    return links->list && links->block && links->measured && links->work && m->expected
-               ? 0
-               : no_memory(m);
+    if (!links->list || !links->block || !links->measured || !links->work || !m->expected ||
+        !links->part_cut || !links->segment || !links->measured_segment ||
+        (trains && m->choice->loss == SL_LINK_PAIRWISE && !links->pairs) ||
+        (trains && m->choice->decoder != SL_DECODER_DOT && !links->parameters))
+        return no_memory(m);
+    find_parts(m);
+    return 0;
 }
 
 /* Find directions and targets, from this rank's share of the rows. Collective. */
@@ -482,6 +607,26 @@ static int count_links(struct making *m)
     return 0;
 }
 
+/* Make what training needs. Collective. */
+static int make_training(struct making *m)
+{
+    int code = find_directions(m);
+    if (code)
+        return code;
+    code = number_rows(m);
+    if (!code)
+        code = list_links(m);
+    code = sl_runtime_agree(m->rt, code);
+    if (!code)
+        code = count_links(m);
+    if (code)
+        return code;
+    code = create_blocks(m);
+    if (!code)
+        code = create_scratch(m);
+    return sl_runtime_agree(m->rt, code);
+}
+
 int sl_links_make(struct sl_links *links, struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_operands *operands, const struct sl_link_choice *choice)
 {
@@ -496,22 +641,12 @@ int sl_links_make(struct sl_links *links, struct sl_runtime *rt, const struct sl
     int code = sl_runtime_agree(rt, allocate(&m));
     if (!code)
         code = sl_runtime_agree(rt, find_rows(&m));
+    if (!code && !choice->measures_alone)
+        code = make_training(&m);
     if (!code)
-        code = find_directions(&m);
-    if (!code && !choice->measures_alone) {
-        code = number_rows(&m);
-        if (!code)
-            code = list_links(&m);
-        code = sl_runtime_agree(rt, code);
-        if (!code)
-            code = count_links(&m);
-        if (!code)
-            code = create_blocks(&m);
-        if (!code)
-            code = create_scratch(&m);
-    }
-    if (!code)
-        code = measure_links(&m);
+        code = sl_runtime_agree(rt, measure_links(&m));
+    if (!code && !rt->plans)
+        code = note_edges(&m);
     free(m.expected);
     free(m.row_of);
     free(m.vertex_of);

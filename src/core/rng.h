@@ -25,8 +25,13 @@ enum sl_rng_purpose {
     SL_RNG_SELECT = 7,    /* neighbours of a selection; epoch = the resampling */
     SL_RNG_BATCHES = 8,   /* the order of an epoch's sets */
     SL_RNG_UNITS = 9,     /* units of sub-models; epoch = the round, layer = the axis and head */
-    SL_RNG_LINKS = 10,    /* links of validation and test; layer = sub-stream of the draw */
+    SL_RNG_LINKS =
+        10, /* links; layer = a stream below; epoch = the step, of those drawn in training */
 };
+
+/* Streams of SL_RNG_LINKS: which links validate and test, directions of undirected links, negatives
+ * of validation and test, negatives of training. */
+enum sl_link_stream { SL_LINKS_SPLIT, SL_LINKS_DIRECTION, SL_LINKS_NEGATIVES, SL_LINKS_DRAWN };
 
 /* Return the 64-bit key of a stream: SplitMix64's finaliser folded over the words. The seed is a
  * word of its own, so that no two small seeds share a stream. */

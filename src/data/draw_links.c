@@ -17,7 +17,6 @@
 #include "data/links.h"
 #include "data/source.h"
 
-enum { DRAW, DIRECTION, NEGATIVES };          /* streams of random numbers */
 enum { BINS = 1 << 16, BIN_SHIFT = 64 - 16 }; /* links are counted by 16 bits */
 enum { TRIES = 500 };                         /* of drawing a negative */
 
@@ -43,7 +42,7 @@ struct drawing {
 
 uint64_t sl_links_direction_key(uint64_t seed)
 {
-    return sl_rng_key(seed, SL_RNG_LINKS, 0, DIRECTION);
+    return sl_rng_key(seed, SL_RNG_LINKS, 0, SL_LINKS_DIRECTION);
 }
 
 /* ---- Links ---- */
@@ -342,9 +341,9 @@ static int begin(struct drawing *d)
         return rc;
     d->undirected = sl_links_are_undirected(&alone, &d->part);
     d->first_target = sl_links_first_target(&alone, d->source, &d->part, d->undirected);
-    d->key = sl_rng_key(seed, SL_RNG_LINKS, 0, DRAW);
+    d->key = sl_rng_key(seed, SL_RNG_LINKS, 0, SL_LINKS_SPLIT);
     d->direction_key = sl_links_direction_key(seed);
-    d->negatives_key = sl_rng_key(seed, SL_RNG_LINKS, 0, NEGATIVES);
+    d->negatives_key = sl_rng_key(seed, SL_RNG_LINKS, 0, SL_LINKS_NEGATIVES);
     return SL_OK;
 }
 
