@@ -172,6 +172,23 @@ def draw_sharing(r, ranks, training):
     return o + [word for chance, *choices in MESSAGES for word in maybe(r, chance, *choices)]
 
 
+LINKS = ((1, "--decoder dot", "--decoder dot", "--decoder distmult", "--decoder mlp"), (1, "--loss bce", "--loss bpr"), (0.5, "--negatives 2", "--negatives 5"),
+         (0.5, "--embedding 3", "--embedding 20"), (0.7, "--split-edges 60/20/20", "--split-edges 80/0/20 --eval-negatives 3"))
+NO_LINKS = {"--batches", "--submodels", "--groups", "--preload-hops", "--partition", "--delay", "double", "vertex-cut"}
+NOT_OF_LINKS = {"--split", "--class-weights", "--label-smoothing", "--rows"}  # options with a value
+
+
+def draw_links(r, training, sharing):
+    """Draw a model of links out of some of the trainings that can have one."""
+    if NO_LINKS & {*training, *sharing} or r.random() < 0.6:
+        return training
+    kept = [word for before, word in zip(["", *training], training) if not NOT_OF_LINKS & {before, word}]
+    drawn = [word for chance, *choices in LINKS for word in maybe(r, chance, *choices)]
+    if "mlp" in drawn:  # the gradient of its bias is 0 but for rounding, with bpr and in the first step: Adam makes it as large as any
+        kept[kept.index("--optimizer") + 1] = "sgd"
+    return kept + ["--task", "links"] + drawn
+
+
 def value(options, name, default=None):
     return options[options.index(name) + 1] if name in options else default
 
@@ -242,6 +259,7 @@ def run_draw(options, number):
     graph, ranks, commands = draw_graph(r, options.starling, options.folder), r.choice((1, 2, 2, 3, 3, 4, 4)), []
     training = draw_training(r, graph)
     sharing = draw_sharing(r, ranks, training)
+    training = draw_links(random.Random(f"{options.seed} {number} links"), training, sharing)
     other_ranks, other_sharing, how = reference(training, sharing, ranks)
     mine, other = f"{options.folder}/several", f"{options.folder}/one"
 
