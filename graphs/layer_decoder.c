@@ -4,6 +4,8 @@
  *   forward    Y = X
  *   backward   dw(i) = links->parameters(i);  G of the layer before = G */
 /* clang-format on */
+#include <math.h>
+
 #include "codelets/record.h"
 #include "core/error.h"
 #include "graphs/layer.h"
@@ -54,6 +56,23 @@ static void start_at_one(struct sl_runtime *rt, const struct sl_layer_kind *kind
     sl_tile_release(tile);
 }
 
+/* Weights of both signs, as large as those of Glorot and Bengio (AISTATS 2010) are on average; the
+ * product before them is random. b is 0. With weights of 0, the first step would leave the
+ * embeddings as they are. */
+static void start_on_both_sides(struct sl_runtime *rt, const struct sl_layer_kind *kind,
+                                struct sl_tile *tile)
+{
+    const int64_t h = tile->cols / 2;
+    const float size = (float)sqrt(2.0 / (double)(h + 1));
+    (void)kind;
+    if (tile->owner != rt->rank)
+        return;
+    float *w = sl_tile_acquire(rt, tile, true);
+    for (int64_t j = 0; j < tile->cols; j++)
+        w[j] = j >= h ? 0.0f : j % 2 ? -size : size;
+    sl_tile_release(tile);
+}
+
 const struct sl_layer_kind sl_layer_distmult = {
     .name = "distmult",
     .vectors = 1,
@@ -71,6 +90,7 @@ const struct sl_layer_kind sl_layer_link_mlp = {
     .vectors = 1,
     .vector = {"weight"},
     .alone = true,
+    .start = start_on_both_sides,
     .plan = plan,
     .forward = forward,
     .backward = backward,

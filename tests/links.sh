@@ -182,6 +182,14 @@ learns() {
     awk -v a="$area" 'BEGIN { exit !(a > 0.7) }' || die "an area of $area after 100 epochs: $(cat "$T/out")"
 }
 
+# The first step moves all weights: scores are not all 0, where the loss is 2 log 2.
+starts() {
+    for decoder in $DECODERS; do
+        trained some 1 "$community" --decoder "$decoder" --epochs 1
+        ! scores some | grep -q '^1 1\.38629' || die "--decoder $decoder starts with scores of 0"
+    done
+}
+
 # Without links of validation and test, all edges train and nothing is measured.
 no_split() {
     trained some 1 "$community" --decoder distmult
@@ -290,6 +298,7 @@ check "stored links" stored
 check "it learns: products" learns gcn dot bce
 check "it learns: weighted products" learns gcn distmult bpr
 check "it learns: mlp" learns sage mlp bce
+check "scores at first" starts
 check "no links of validation" no_split
 check "--plan" plans
 check "refused: options of links" refused_without_task
