@@ -1,11 +1,14 @@
 #!/bin/sh
 # Trainings on links: several ranks, distributions and orders against one rank, --resume, evaluate, stored links against
-# those that are drawn, and what is refused. One line per case.
+# those that are drawn, numbers by formulas (tests/links.py), and what is refused. One line per case.
 if [ -n "$MPIRUN" ] || [ "$SL_TEST_MPI" = 1 ]; then
     . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 else
     . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 fi
+
+source=${top_srcdir:-${srcdir:-.}}/tests
+case $source in /*) ;; *) source=$PWD/$source ;; esac
 
 # ---- Datasets ----
 
@@ -60,6 +63,16 @@ need_ranks() {
 
 DECODERS='dot distmult mlp' LOSSES='bce bpr'
 split='--split-edges 70/15/15'
+
+# ---- Formulas ----
+
+# Metrics and losses of embeddings, by their definitions (tests/links.py).
+formulas() { # DATASET
+    command -v python3 >/dev/null 2>&1 || skip "no python3"
+    mkdir -p "$T/formulas"
+    rm -rf "$T"/formulas/*
+    python3 "$source/links.py" "$STARLING" "$T/formulas" "$1" || die "other numbers"
+}
 
 # ---- Ranks ----
 
@@ -288,6 +301,8 @@ no_edges() {
     sentence 'there is no edge to train on' "$T/err"
 }
 
+check "metrics and losses, undirected" formulas "$community"
+check "metrics and losses, directed" formulas "$rmat"
 check "1 rank, and 2 and 3 in 1d" ranks_1d
 check "distributions" distributions
 check "models" models
