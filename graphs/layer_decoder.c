@@ -19,7 +19,7 @@ static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (layer->index == 0 || layer->in != layer->out || net->graph->distribution->grid.columns > 1)
         return sl_error(SL_ERR_USAGE,
                         "--decoder %s: expected a distribution that keeps rows whole "
-                        "(1d, 1.5d, halo or cover)",
+                        "(1d, 1.5d, halo, cover or vertex-cut)",
                         layer->kind->name);
     return 0;
 }

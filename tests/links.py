@@ -134,7 +134,7 @@ def check_training(starling, folder, dataset, decoder, loss, z, w):
 
 def main(starling, folder, dataset):
     stored, logits = os.path.join(folder, "of-links"), os.path.join(folder, "z.npy")
-    run(starling, "convert", dataset, stored, "--split-edges", "60/20/20", "--negatives", "3", "--quiet")
+    run(starling, "convert", dataset, stored, "--split-edges", "60/20/20", "--eval-negatives", "3", "--quiet")
     for decoder, loss in (("dot", "bce"), ("distmult", "bpr"), ("mlp", "bce")):
         checkpoint = os.path.join(folder, "links.ck")
         run(starling, "train", stored, *OPTIONS, "--decoder", decoder, "--loss", loss, "--tiles", "3", "--order", "random", "--checkpoint", checkpoint)

@@ -202,6 +202,36 @@ static int check_norm(const struct sl_config *config, const bool *given, const j
                     sl_config_word(config, name).text, config->files.resume, before);
 }
 
+/* Refuse another task, another decoder, whose parameters may fit all the same, and other links than
+ * those that training has not seen. Programs without these options had labels of vertices. */
+static int check_links(const struct sl_config *config, const bool *given, const json_t *saved)
+{
+    static const struct {
+        const char *name, *before;
+        bool word;
+    } of[] = {{"task", "vertices", true}, {"decoder", "dot", true}, {"split-edges", "", false}};
+    const char *task = json_string_value(json_object_get(saved, "task"));
+    const bool links = task && strcmp(task, of[0].before) != 0;
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
+        const char *text = json_string_value(json_object_get(saved, of[k].name));
+        const char *before = text ? text : of[k].before;
+        const struct sl_word word =
+            of[k].word ? sl_config_word(config, of[k].name) : (struct sl_word){.text = ""};
+        const struct sl_text own =
+            of[k].word ? (struct sl_text){.text = ""} : sl_config_text(config, of[k].name);
+        const char *now = of[k].word ? word.text : own.text;
+        if (sl_config_is_given(given, of[k].name) && strcmp(before, now) != 0)
+            return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", of[k].name, now,
+                            config->files.resume, *before ? before : "none");
+    }
+    const json_int_t seed = json_integer_value(json_object_get(saved, "split-seed"));
+    if (links && sl_config_is_given(given, "split-seed") && seed != config->splits.split_seed)
+        return sl_error(SL_ERR_USAGE, "--split-seed %lld: %s has %lld (expected the same)",
+                        (long long)config->splits.split_seed, config->files.resume,
+                        (long long)seed);
+    return 0;
+}
+
 int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
                    struct sl_checkpoint *checkpoint)
 {
@@ -213,7 +243,7 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = given[o] || !is_kept(&sl_config_options[o]);
     if (check_heads(config, given, saved) || check_layers(config, given, saved) ||
-        check_norm(config, given, saved))
+        check_norm(config, given, saved) || check_links(config, given, saved))
         return SL_ERR_USAGE;
     leave_others(config, given, saved, skip);
     code = sl_options_from_json(sl_config_options, config, saved, skip, config->files.resume);

@@ -168,6 +168,21 @@ static int read_link_rule(const struct config *config, struct sl_link_rule *out)
                             config->split_edges);
 }
 
+/* Refuse negatives of no links, and links that the target cannot hold. */
+static int check_links(const struct config *config, const char *target)
+{
+    if (config->negatives > 1 && !config->split_edges)
+        return sl_error(SL_ERR_USAGE,
+                        "--eval-negatives %" PRId64 ": expected --split-edges with it",
+                        config->negatives);
+    if (config->split_edges && !sl_is_directory_layout(target))
+        return sl_error(SL_ERR_USAGE,
+                        "--split-edges %s: %s is no folder, and other targets have no links "
+                        "(expected a folder)",
+                        config->split_edges, target);
+    return 0;
+}
+
 static int convert(const struct config *config, const char *source, const char *target)
 {
     struct sl_dataset data = {0};
@@ -177,6 +192,8 @@ static int convert(const struct config *config, const char *source, const char *
     if (!code)
         code = read_link_rule(config, &links);
     if (!code)
+        code = check_links(config, target);
+    if (!code)
         code = sl_dataset_open_with(source, &reading, &data);
     if (code)
         return code;
@@ -184,6 +201,11 @@ static int convert(const struct config *config, const char *source, const char *
         sl_note("%s: %" PRId64 " duplicate edge%s merged", source, data.merged_edges,
                 sl_plural(data.merged_edges, " was", "s were"));
     code = sl_dataset_split_links(&data, &links);
+    if (!code && links.given && !sl_links_given(&data.links))
+        sl_note(
+            "%s: no link is left for validation and test: the shares of its few edges are below "
+            "one",
+            source);
     if (!code)
         code = sl_dataset_reorder(&data, config->order->name, (uint64_t)config->seed);
     if (!code)

@@ -11,6 +11,7 @@
 #include "core/json_file.h"
 #include "core/log.h"
 #include "data/identities.h"
+#include "data/links.h"
 #include "report/class_scores.h"
 #include "run/apply.h"
 #include "train/confusion.h"
@@ -246,6 +247,11 @@ static int evaluate(const struct config *config, struct sl_runtime *rt, const ch
                         data_path);
     if (!code)
         code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &apply_options);
+    if (!code && apply.trainer.whole.graph.links && !sl_links_given(&source.links))
+        code = sl_error(SL_ERR_DATA,
+                        "%s: there are no links to compare with (expected val_links.npy or "
+                        "test_links.npy; starling predict needs none)",
+                        data_path);
     if (!code)
         code = tell(config, &apply, &named);
     sl_apply_destroy(&apply);

@@ -207,6 +207,11 @@ static int check_links(const struct sl_apply *apply, const struct config *config
                         "--links %s: the model predicts labels of vertices (expected a "
                         "model of --task links)",
                         config->links);
+    if (config->links && !file)
+        return sl_error(SL_ERR_USAGE,
+                        "--links %s: expected --output, --table or --probabilities "
+                        "with it",
+                        config->links);
     if (links && file && !config->links)
         return sl_error(SL_ERR_USAGE,
                         "--%s: the model scores pairs of vertices (expected --links "

@@ -45,10 +45,16 @@ void sl_links_get(const struct sl_npy *pairs, int64_t k, int64_t pair[2]);
 /* Return the name of the splits' files: "val" or "test". */
 const char *sl_links_split_name(enum sl_split split);
 
+/* Return the links of a split. */
+static inline int64_t sl_links_count(const struct sl_source_links *links, enum sl_split split)
+{
+    return links->pairs[split].data ? links->pairs[split].shape[0] : 0;
+}
+
 /* Return whether a split has links. */
 static inline bool sl_links_given(const struct sl_source_links *links)
 {
-    return links->pairs[SL_SPLIT_VAL].data || links->pairs[SL_SPLIT_TEST].data;
+    return sl_links_count(links, SL_SPLIT_VAL) > 0 || sl_links_count(links, SL_SPLIT_TEST) > 0;
 }
 
 /* Check shapes, types and vertices of the arrays of the folder `path`. Check that each split has

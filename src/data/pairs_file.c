@@ -96,6 +96,11 @@ static int read_line(const struct sl_text *text, char *line, const struct sl_ide
                 word ? word : "",
                 identities->ids.data ? ", as vertex_ids calls them" : ": numbers from 0 on");
     }
+    if (sl_text_word(&line))
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64
+                        ": more than two words (expected a source and a target)",
+                        text->path, text->line_number);
     return add_pair(pairs, pair);
 }
 
@@ -110,7 +115,8 @@ static int read_text(const char *path, const struct sl_identities *identities,
         code = sl_text_open(&text, path);
     if (!code) {
         int next = 0;
-        while (!code && (next = sl_text_next_data(&text, "#%", &line)) > 0)
+        while (!code &&
+               (next = sl_text_next_data(&text, identities->ids.data ? "" : "#%", &line)) > 0)
             code = read_line(&text, line, identities, &ids, pairs);
         code = code ? code : next;
         sl_text_close(&text);

@@ -37,7 +37,7 @@ bool sl_split_rule_read(const char *text, struct sl_split_rule *out)
         good = is_count(number[0]) && is_count(number[1]);
     else
         good = good && take_number(&at, &number[2]) && *at == '\0' && at[-1] != '/' &&
-               number[0] + number[1] + number[2] <= 100.0;
+               number[0] + number[1] + number[2] <= 100.0 + 1e-9; /* 60.1 + 32.2 + 7.7 */
     for (int s = 0; good && s < 2; s++)
         out->counts[s] = (int64_t)number[s];
     memcpy(out->shares, number, sizeof number);

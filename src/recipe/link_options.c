@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/log.h"
 
 /* The first product of the mlp is the last layer: it has columns for the source, and for the
  * target.
@@ -81,6 +82,9 @@ int sl_links_check_options(const struct sl_config *config)
     if (config->training.class_weights != SL_CLASS_WEIGHTS_NONE)
         return sl_error(SL_ERR_USAGE, "--class-weights balanced: links have no classes (expected "
                                       "none)");
+    if (config->training.decision != SL_DECIDE_HALF)
+        return sl_error(SL_ERR_USAGE, "--decision %s: links have no labels (expected half)",
+                        sl_config_word(config, "decision").text);
     if (config->training.label_smoothing > 0.0)
         return sl_error(SL_ERR_USAGE, "--label-smoothing %g: links have no labels (expected 0)",
                         config->training.label_smoothing);
@@ -92,10 +96,8 @@ int sl_links_check_options(const struct sl_config *config)
 int64_t sl_links_split_size(const struct sl_config *config, const struct sl_source *source,
                             enum sl_split split)
 {
-    const struct sl_npy *pairs = &source->links.pairs[split];
-    if (!sl_config_links(config))
-        return sl_source_split_size(source, split);
-    return pairs->data ? pairs->shape[0] : 0;
+    return sl_config_links(config) ? sl_links_count(&source->links, split)
+                                   : sl_source_split_size(source, split);
 }
 
 int sl_links_check_objective(const struct sl_config *config, const struct sl_source *source)
@@ -150,6 +152,13 @@ int sl_links_prepare(struct sl_runtime *rt, const struct sl_config *config,
         return 0;
     rule.seed = (uint64_t)config->splits.split_seed;
     rule.negatives = config->links.eval_negatives;
+    if (config->predicts && sl_links_given(&source->links))
+        rule.given = false;
+    if (config->predicts && rule.given && rt->rank == 0)
+        sl_note("%s: edges are taken out for validation and test, as in training (--split-edges "
+                "%s --split-seed %lld)",
+                source->path, sl_config_text(config, "split-edges").text,
+                (long long)config->splits.split_seed);
     int code = sl_links_split(source, &rule);
     if (!code)
         code = train_on_all(source);

@@ -9,7 +9,7 @@
 /* Check the options of links with all others. Part of sl_config_check. Return 0 or SL_ERR_USAGE. */
 int sl_links_check_options(const struct sl_config *config);
 
-/* Check loss, metric, decision, class weights and smoothing with the links of a dataset. Part of
+/* Check loss and metric with the links of a dataset. Part of
  * sl_objective_check. Return 0 or SL_ERR_USAGE with the sentence. */
 int sl_links_check_objective(const struct sl_config *config, const struct sl_source *source);
 
