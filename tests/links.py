@@ -138,7 +138,7 @@ def main(starling, folder, dataset):
     for decoder, loss in (("dot", "bce"), ("distmult", "bpr"), ("mlp", "bce")):
         checkpoint = os.path.join(folder, "links.ck")
         run(starling, "train", stored, *OPTIONS, "--decoder", decoder, "--loss", loss, "--tiles", "3", "--order", "random", "--checkpoint", checkpoint)
-        run(starling, "predict", checkpoint, stored, "--output", os.path.join(folder, "p.npy"), "--logits", logits, "--quiet")
+        run(starling, "predict", checkpoint, stored, "--logits", logits, "--quiet")
         z, w = read_npy(logits), decoder_of(checkpoint, decoder)
         check_metrics(starling, folder, stored, decoder, loss, z, w)
         check_training(starling, folder, stored, decoder, loss, z, w)

@@ -175,7 +175,7 @@ static int check_links(const struct config *config, const char *target)
         return sl_error(SL_ERR_USAGE,
                         "--eval-negatives %" PRId64 ": expected --split-edges with it",
                         config->negatives);
-    if (config->split_edges && !sl_is_directory_layout(target))
+    if (config->split_edges && !sl_is_folder_target(target))
         return sl_error(SL_ERR_USAGE,
                         "--split-edges %s: %s is no folder, and other targets have no links "
                         "(expected a folder)",

@@ -258,16 +258,30 @@ static int write_file(const struct sl_format *format, const struct sl_dataset *d
     return rc;
 }
 
-static int write_as(const struct sl_dataset *data, const char *path)
+/* Return the format of a file to be written; NULL: a folder is written. */
+static const struct sl_format *find_target(const char *path)
 {
     struct stat info;
     const bool directory = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
     for (int f = 0; f < FORMATS && !directory; f++)
         if (formats[f]->write && has_extension(path, formats[f]))
-            return ends_with(path, strlen(path), ".gz", 3)
-                       ? sl_error(SL_ERR_USAGE, "%s: compressed files are not written", path)
-                       : write_file(formats[f], data, path);
-    return sl_dataset_write(data, path);
+            return formats[f];
+    return NULL;
+}
+
+bool sl_is_folder_target(const char *path)
+{
+    return !find_target(path);
+}
+
+static int write_as(const struct sl_dataset *data, const char *path)
+{
+    const struct sl_format *format = find_target(path);
+    if (!format)
+        return sl_dataset_write(data, path);
+    return ends_with(path, strlen(path), ".gz", 3)
+               ? sl_error(SL_ERR_USAGE, "%s: compressed files are not written", path)
+               : write_file(format, data, path);
 }
 
 int sl_dataset_write_as(const struct sl_dataset *data, const char *path)

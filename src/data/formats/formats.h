@@ -59,6 +59,9 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
 /* Return whether a folder has the directory layout: its meta.json. */
 bool sl_is_directory_layout(const char *path);
 
+/* Return whether sl_dataset_write_as writes a folder of that name, and not a file. */
+bool sl_is_folder_target(const char *path);
+
 /* Set *file to the path of the folder's only file whose name marks a dataset; the path is on the
  * list of blocks. Set *file to NULL where the folder itself is a dataset, or has no such file, or
  * several. SL_ERR_SYSTEM. */
