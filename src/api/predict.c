@@ -39,8 +39,7 @@ static int derive(const struct sl_loss *loss, struct starling_prediction *p)
 static int collect(struct sl_apply *apply, bool embeddings, struct starling_prediction *p)
 {
     struct sl_runtime *rt = apply->trainer.rt;
-    struct sl_matrix *hidden =
-        apply->trainer.whole.graph.links ? apply->logits : &apply->hidden;
+    struct sl_matrix *hidden = apply->trainer.whole.graph.links ? apply->logits : &apply->hidden;
     p->rows = sl_apply_vertices(apply);
     p->columns = apply->logits->cols;
     p->hidden = hidden->cols;
