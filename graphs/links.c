@@ -183,6 +183,12 @@ void sl_links_measure(struct sl_network *net, const struct sl_matrix *z)
     free(list);
 }
 
+int64_t sl_links_tasks(const struct sl_links *links)
+{
+    enum { OF_BLOCK = 5, OF_TILE = 3 };
+    return (int64_t)links->tiles * (OF_BLOCK * links->parts + OF_TILE);
+}
+
 static int64_t own_bytes(const struct sl_network *net, const struct sl_tile *tiles, int count)
 {
     int64_t bytes = 0;

@@ -45,6 +45,9 @@ void sl_links_train(struct sl_network *net, const struct sl_matrix *z, enum sl_r
 /* Submit the scores of measured links, and their loss and metric into sl_network_total. */
 void sl_links_measure(struct sl_network *net, const struct sl_matrix *z);
 
+/* Return how many tasks all ranks have of a step's links, and of their evaluation. */
+int64_t sl_links_tasks(const struct sl_links *links);
+
 /* Return the bytes of links on this rank, and of rows that it receives. */
 int64_t sl_links_bytes(const struct sl_network *net);
 int64_t sl_links_received_bytes(const struct sl_network *net);

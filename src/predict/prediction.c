@@ -363,11 +363,11 @@ static void add_links(const struct predicting *f, int r, struct sl_rank_predicti
     const int others = f->d->tiles - tiles;
     const double row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
     add_rows(rank, llround((1.0 - share) * n * row), others);
-    add_rest(rank, llround(BYTES * pairs_of(f) * share * (1.0 - share)), (int64_t)others * tiles);
+    add_rest(rank, llround(BYTES * pairs_of(f) * share * (1.0 - share)), others);
 }
 
-/* Scores, gradients of sources and of targets read a row for each pair. Lists and losses take so
- * many seconds for a pair on a core. */
+/* Scores, gradients of sources and of targets read a row for each pair, with a task for each row
+ * tile and rank. Lists and losses take so many seconds for a pair on a core. */
 static double links_seconds(const struct predicting *f, int r)
 {
     static const double SECONDS = 1e-7, PASSES = 3.0;
@@ -376,7 +376,7 @@ static double links_seconds(const struct predicting *f, int r)
                  row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
     return PASSES * sl_rates_gather_seconds(f->rates, pairs, row,
                                             row * (double)f->d->row_cut[f->d->tiles]) +
-           pairs * SECONDS / f->rates->cores;
+           (pairs * SECONDS + PASSES * tiles * f->d->ranks * f->rates->task) / f->rates->cores;
 }
 
 static int add_traffic(const struct predicting *f, struct sl_rank_prediction *rank)

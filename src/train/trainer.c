@@ -351,7 +351,9 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
 {
     const int64_t tiles = trainer->whole.operands.partition->tiles;
     const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
-    int64_t ahead = SL_PENDING_TASKS / (per_layer * trainer->whole.network.layers *
+    const struct sl_links *links = trainer->whole.graph.links;
+    const int64_t of_links = links ? sl_links_tasks(links) / trainer->rt->ranks : 0;
+    int64_t ahead = SL_PENDING_TASKS / ((per_layer * trainer->whole.network.layers + of_links) *
                                         trainer->batches.steps * most_models(trainer));
     if ((trainer->config->files.checkpoint || trainer->taken) &&
         sl_late_messages(&trainer->whole.network))
