@@ -2,13 +2,14 @@
 """What trainings on links say, against embeddings and formulas.
 
 Usage: tests/links.py STARLING FOLDER DATASET
+       tests/links.py make users|users-one-way|loops DATASET
 
 A model is trained a little, its embeddings are those of `starling predict --logits`, and its decoder is in the checkpoint. Scores of the
 links and of the other pairs of validation and test, which are files, give all metrics by their definitions: those of `starling evaluate`
 must be as near as rounding. The loss of training is a mean over drawn targets: with many of them, and weights that stay, it is near the
 mean over all targets, and another one in each epoch.
 """
-import array, json, math, os, struct, subprocess, sys
+import array, itertools, json, math, os, random, struct, subprocess, sys
 
 OPTIONS = "--task links --model sage --hidden 6 --optimizer sgd --lr 0.5 --epochs 12 --patience 0 --keep last --seed 3 --quiet".split()
 METRICS = ("loss", "roc-auc", "mrr", "hits@10", "hits@20", "hits@50", "hits@100")
@@ -35,6 +36,33 @@ def read_npy(path):
         return numbers
     width = head["shape"][1]
     return [numbers[r * width:(r + 1) * width] for r in range(head["shape"][0])]
+
+
+def write_npy(path, kind, shape, numbers):
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}"
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + array.array({"<f4": "f", "<i4": "i", "<i8": "q"}[kind], numbers).tobytes())
+
+
+def make(kind, dataset):
+    """Users before items, whose edges go both ways or to the items alone; or loops, and several relations between the same vertices."""
+    r, users, vertices, relations = random.Random(kind), 150, 240, 3
+    if kind == "loops":
+        pairs = [(r.randrange(vertices), r.randrange(vertices)) for _ in range(900)] + [(v, v) for v in range(0, vertices, 3)]
+        pairs += pairs[::4]
+    else:
+        pairs = list({(u, users + int((vertices - users) * r.random() ** 2)) for u in range(users) for _ in range(1 + u % 9)})
+        pairs += [(v, u) for u, v in pairs] if kind == "users" else []
+    rows = [sorted(u for u, target in pairs if target == v) for v in range(vertices)]
+    os.makedirs(dataset)
+    write_npy(f"{dataset}/indptr.npy", "<i8", (vertices + 1,), [0, *itertools.accumulate(map(len, rows))])
+    write_npy(f"{dataset}/indices.npy", "<i4", (len(pairs),), [u for row in rows for u in row])
+    write_npy(f"{dataset}/features.npy", "<f4", (vertices, 5), [r.gauss(0, 1) for _ in range(vertices * 5)])
+    if kind == "loops":
+        write_npy(f"{dataset}/edge_types.npy", "<i4", (len(pairs),), [sum(row[j] == row[k] for j in range(k)) % relations for row in rows for k in range(len(row))])
+    with open(f"{dataset}/meta.json", "w") as file:
+        json.dump({"name": kind}, file)
 
 
 def decoder_of(path, decoder):
@@ -106,6 +134,12 @@ def training_links(dataset):
     return sorted({(u, v) for v in range(len(indptr) - 1) for u in indices[indptr[v]:indptr[v + 1]] if u != v})
 
 
+def first_target_of(links):
+    """Users come before items: a target is an item."""
+    first, second = max(map(min, links)), min(map(max, links))
+    return second if first < second else 0
+
+
 def check_training(starling, folder, dataset, decoder, loss, z, w):
     """Go on with weights that stay. Links of an undirected graph have a random direction, so that its negatives' sources are drawn, too."""
     log, checkpoint = os.path.join(folder, "go.log"), os.path.join(folder, "links.ck")
@@ -115,7 +149,9 @@ def check_training(starling, folder, dataset, decoder, loss, z, w):
         "--momentum", "0", "--negatives", str(DRAWN), "--log", log)
     with open(log) as file:
         losses = [event["loss"] for event in map(json.loads, file) if event["event"] == "epoch"]
-    links, vertices = training_links(dataset), range(len(z))
+    links = training_links(dataset)
+    vertices = range(first_target_of(links), len(z))
+    links = [(u, v) for u, v in links if v in vertices]
     of_links = {link: score(decoder, w, z[link[0]], z[link[1]]) for link in links}
     to_all = {u: [score(decoder, w, z[u], z[v]) for v in vertices] for u in {u for u, _ in links}}
     if loss == "bce":
@@ -137,7 +173,7 @@ def main(starling, folder, dataset):
     run(starling, "convert", dataset, stored, "--split-edges", "60/20/20", "--eval-negatives", "3", "--quiet")
     for decoder, loss in (("dot", "bce"), ("distmult", "bpr"), ("mlp", "bce")):
         checkpoint = os.path.join(folder, "links.ck")
-        run(starling, "train", stored, *OPTIONS, "--decoder", decoder, "--loss", loss, "--tiles", "3", "--order", "random", "--checkpoint", checkpoint)
+        run(starling, "train", stored, *OPTIONS, "--decoder", decoder, "--loss", loss, "--tiles", "7", "--order", "random", "--checkpoint", checkpoint)
         run(starling, "predict", checkpoint, stored, "--logits", logits, "--quiet")
         z, w = read_npy(logits), decoder_of(checkpoint, decoder)
         check_metrics(starling, folder, stored, decoder, loss, z, w)
@@ -145,4 +181,4 @@ def main(starling, folder, dataset):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    make(*sys.argv[2:]) if sys.argv[1] == "make" else main(*sys.argv[1:])

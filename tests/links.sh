@@ -12,7 +12,11 @@ case $source in /*) ;; *) source=$PWD/$source ;; esac
 
 # ---- Datasets ----
 
-community=$T/community rmat=$T/rmat bare=$T/bare
+community=$T/community rmat=$T/rmat bare=$T/bare users=$T/users one_way=$T/users-one-way loops=$T/loops
+command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
+for kind in users users-one-way loops; do
+    python3 "$source/links.py" make $kind "$T/$kind" || exit 1
+done
 "$STARLING" generate community "$community" --vertices 400 --classes 8 --degree 10 --features 12 --seed 1 --quiet &&
     "$STARLING" generate rmat "$rmat" --scale 7 --edge-factor 5 --no-symmetric --features 9 --seed 2 --quiet || exit 1
 cp -r "$rmat" "$bare" # identity features
@@ -68,7 +72,6 @@ split='--split-edges 70/15/15'
 
 # Metrics and losses of embeddings, by their definitions (tests/links.py).
 formulas() { # DATASET
-    command -v python3 >/dev/null 2>&1 || skip "no python3"
     mkdir -p "$T/formulas"
     rm -rf "$T"/formulas/*
     python3 "$source/links.py" "$STARLING" "$T/formulas" "$1" || die "other numbers"
@@ -112,6 +115,9 @@ distributions() {
     ways='distribution=2d grid=1x2x2 grid=1x4x1'
     alike 4 "$community" $split --decoder dot --loss bce --negatives 2
     alike 4 "$rmat" $split --decoder dot --loss bpr
+    ways='distribution=1d distribution=halo'
+    alike 3 "$one_way" $split --decoder mlp --loss bce --order none
+    alike 3 "$loops" $split --model rgcn --decoder distmult --loss bpr
 }
 
 models() {
@@ -127,7 +133,7 @@ models() {
 
 # Draws, directions and splits go by numbers of vertices.
 orders() {
-    for data in "$community" "$rmat" "$bare"; do
+    for data in "$community" "$rmat" "$bare" "$users"; do
         for how in '--decoder dot --loss bce' '--decoder mlp --loss bpr --negatives 2' '--decoder distmult --feature-form csr'; do
             [ "$data" != "$bare" ] || how=${how%--feature-form csr}
             set -- "$data" $split $how --metric loss
@@ -303,6 +309,9 @@ no_edges() {
 
 check "metrics and losses, undirected" formulas "$community"
 check "metrics and losses, directed" formulas "$rmat"
+check "metrics and losses, users and items" formulas "$users"
+check "metrics and losses, from users to items" formulas "$one_way"
+check "metrics and losses, loops and relations" formulas "$loops"
 check "1 rank, and 2 and 3 in 1d" ranks_1d
 check "distributions" distributions
 check "models" models

@@ -37,6 +37,7 @@ LINK_MODELS = (f"gcn {LINKS} --loss bce", f"gcn {LINKS} --decoder distmult --los
                f"sage {LINKS} --decoder mlp --loss bce --tiles 3", f"gcn {LINKS} --decoder mlp --loss bpr --negatives 2 --tiles 9 --residual linear",
                f"gat --heads 2 --hidden 4 {LINKS} --loss bce --tiles 3 --lr 1e-2", f"gcn {LINKS} --loss bpr --tiles 9 --activation elu --norm-layers row")
 DIRECTED_LINK_MODELS = (f"gcn {LINKS} --loss bce --negatives 2 --tiles 3", f"sage {LINKS} --decoder distmult --loss bpr --tiles 9", f"gatv2 --heads 2 --hidden 4 {LINKS} --decoder mlp --loss bce --negatives 3")
+USER_LINK_MODELS = (f"sage {LINKS} --decoder distmult --loss bce --tiles 6 --order none",)  # tiles of items are sources of no link
 RELATION_LINK_MODELS = (f"rgcn --hidden 6 {LINKS} --decoder distmult --loss bce --tiles 3", f"rgcn --hidden 5 {LINKS} --decoder mlp --loss bpr --negatives 2 --lr 1e-2")
 
 
@@ -185,13 +186,14 @@ def make_relations(dataset, to):
 
 
 def main(starling, folder):
-    dense, sparse, edges, relations = (os.path.join(folder, name) for name in ("dense", "sparse", "edges", "relations"))
+    dense, sparse, edges, relations, users = (os.path.join(folder, name) for name in ("dense", "sparse", "edges", "relations", "users"))
     run(starling, "generate", "community", dense, "--vertices", "60", "--features", "12", "--classes", "3", "--seed", "4", "--quiet")
     make_sparse(dense, sparse)
     make_edges(dense, edges)
     make_relations(dense, relations)
+    run(sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "links.py"), "make", "users", users)
     for dataset, models in ((dense, MODELS), (sparse, SPARSE_MODELS), (edges, EDGE_MODELS), (relations, RELATION_MODELS), (dense, LINK_MODELS), (sparse, LINK_MODELS[:2]),
-                            (edges, DIRECTED_LINK_MODELS), (relations, RELATION_LINK_MODELS)):
+                            (edges, DIRECTED_LINK_MODELS), (relations, RELATION_LINK_MODELS), (users, USER_LINK_MODELS)):
         for model in models:
             check(starling, dataset, folder, model)
 
