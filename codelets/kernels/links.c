@@ -1,5 +1,5 @@
 /* Scores of links, and their gradients. A gradient by the rows of an end is a sparse product: the
- * links of a row are one run, in whose sums stay in registers for a slice of the columns. */
+ * links of a row are one run, whose sums stay in registers for a slice of the columns. */
 #include "codelets/links.h"
 
 #include "codelets/gather.h"
