@@ -112,6 +112,10 @@ for options in "--layers 3" "--bases 3 --classifier linear" "--encoder linear --
     check "rgcn $options" like_cores $near --model rgcn $options --lr 0.01
 done
 graph=$T/graph
+for options in dot "distmult --loss bpr --negatives 3" "mlp --embedding 9"; do
+    # shellcheck disable=SC2086
+    check "links, $options" like_cores $near --task links --split-edges 80/10/10 --lr 0.01 --decoder $options
+done
 for options in "--layers 3 --norm row" "--dropout 0" "--dropout 0 --no-cache-aggregate" "--product-order gemm" \
     "--dropout 0 --product-order spmm" "--no-bias --optimizer sgd" "--optimizer adamw --weight-decay-all" "--patience 2" \
     "--block-columns 64" "--order double" "--normalize-features l1"; do

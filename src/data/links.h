@@ -35,7 +35,7 @@ struct sl_link_rule {
     uint64_t seed;
 };
 
-#define SL_LINK_RULE_FORM "per cent that add up to 100, as 85/5/10"
+#define SL_LINK_RULE_FORM "per cent that add up to 100, some of them to train, as 85/5/10"
 
 /* ---- Arrays ---- */
 

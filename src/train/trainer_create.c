@@ -17,10 +17,14 @@ int sl_trainer_check(const struct sl_source *source)
                                              source->splits.split[SL_SPLIT_TRAIN].count == 0))
         return sl_error(SL_ERR_DATA,
                         "%s: there is no training vertex (expected a train_idx with at least one, "
-                        "or --split 60/20/20, or --split 20/30/rest for 20 of each class)",
+                        "or --split 60/20/20, or --split 20/30/rest for 20 of each class, or "
+                        "--task links, which needs none)",
                         source->path);
     if (!labels->data || source->classes < 1)
-        return sl_error(SL_ERR_DATA, "%s: the dataset has no labels to train on", source->path);
+        return sl_error(
+            SL_ERR_DATA,
+            "%s: the dataset has no labels to train on (expected labels, or --task links)",
+            source->path);
     return 0;
 }
 
@@ -38,9 +42,11 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
         return sl_error(SL_ERR_USAGE,
                         "--patience needs %s, and %s has none (expected --patience 0)",
                         links ? "links of validation" : "labelled validation vertices", path);
-    if (sl_config_keeps_best(trainer->config) && count[SL_SPLIT_VAL] == 0 && trainer->rt->rank == 0)
+    if ((links || sl_config_keeps_best(trainer->config)) && count[SL_SPLIT_VAL] == 0 &&
+        trainer->rt->rank == 0)
         sl_note("%s: %s: the last weights are kept", path,
-                links ? "there are no links of validation" : "no validation vertex has a label");
+                links ? "there are no links of validation (--split-edges 85/5/10 draws them)"
+                      : "no validation vertex has a label");
     return 0;
 }
 
