@@ -36,7 +36,7 @@ LINKS = "--task links --embedding 8"
 LINK_MODELS = (f"gcn {LINKS} --loss bce", f"gcn {LINKS} --decoder distmult --loss bpr --negatives 3 --tiles 3", f"gcn {LINKS} --decoder distmult --loss bce --tiles 9 --order none",
                f"sage {LINKS} --decoder mlp --loss bce --tiles 3", f"gcn {LINKS} --decoder mlp --loss bpr --negatives 2 --tiles 9 --residual linear",
                f"gat --heads 2 --hidden 4 {LINKS} --loss bce --tiles 3 --lr 1e-2", f"gcn {LINKS} --loss bpr --tiles 9 --activation elu --norm-layers row")
-DIRECTED_LINK_MODELS = (f"gcn {LINKS} --loss bce --negatives 2 --tiles 3", f"sage {LINKS} --decoder distmult --loss bpr --tiles 9", f"gatv2 --heads 2 --hidden 4 {LINKS} --decoder mlp --loss bce --negatives 3")
+DIRECTED_LINK_MODELS = (f"gcn {LINKS} --loss bce --negatives 2 --tiles 3", f"sage {LINKS} --decoder distmult --loss bpr --tiles 9", f"gatv2 --heads 2 --hidden 4 {LINKS} --decoder mlp --loss bce --negatives 3 --lr 3e-2")
 USER_LINK_MODELS = (f"sage {LINKS} --decoder distmult --loss bce --tiles 6 --order none",)  # tiles of items are sources of no link
 RELATION_LINK_MODELS = (f"rgcn --hidden 6 {LINKS} --decoder distmult --loss bce --tiles 3", f"rgcn --hidden 5 {LINKS} --decoder mlp --loss bpr --negatives 2 --lr 1e-2")
 
