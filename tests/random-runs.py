@@ -184,7 +184,7 @@ def draw_links(r, training, sharing):
         return training
     kept = [word for before, word in zip(["", *training], training) if not NOT_OF_LINKS & {before, word}]
     drawn = [word for chance, *choices in LINKS for word in maybe(r, chance, *choices)]
-    if "mlp" in drawn:  # the gradient of its bias is 0 but for rounding, with bpr and in the first step: Adam makes it as large as any
+    if "mlp" in drawn:  # with bpr, the gradient of its bias is 0 but for rounding: Adam makes it as large as any
         kept[kept.index("--optimizer") + 1] = "sgd"
     return kept + ["--task", "links"] + drawn
 
