@@ -6,8 +6,9 @@
 #include "codelets/vector.h"
 
 enum {
-    MOST = 4,        /* most vectors of a slice */
-    TOGETHER = 1024, /* links whose terms of a parameter are summed first: a long sum loses bits */
+    AHEAD = 16,     /* links between prefetching a row and using it */
+    MOST = 4,       /* most vectors of a slice */
+    TOGETHER = 256, /* links whose terms of a parameter are summed first: a long sum loses bits */
 };
 
 SL_INLINE const float *row_of(const struct sl_floats_at *rows, int64_t r)
@@ -164,6 +165,23 @@ SL_INLINE void add_run(enum sl_decoder decoder, const struct slices *s, const st
         add_slice(decoder, s, run, 1, j, cols - j, g);
 }
 
+/* Prefetch links and the rows that they meet, up to place `end` of `links`. Return where it ends.
+ */
+SL_INLINE int64_t prefetch_rows(const struct run *run, const struct sl_floats_at *met, int64_t cols,
+                                int64_t from, int64_t end, int64_t links)
+{
+    enum { LINE = 16 };
+    for (; from < end && from < links; from++) {
+        if (run->by_target && from + AHEAD < links)
+            __builtin_prefetch(link_at(run, from + AHEAD));
+        const struct sl_scored_link *link = link_at(run, from);
+        const float *row = row_of(met, run->by_target ? link->source : link->target);
+        for (int64_t j = 0; j < cols && j < MOST * LINE; j += LINE)
+            __builtin_prefetch(row + j);
+    }
+    return from;
+}
+
 SL_INLINE void go_back(enum sl_decoder decoder, const struct sl_link_rows *rows,
                        enum sl_link_end end, const struct sl_scored_link *segment,
                        struct sl_floats_at g)
@@ -177,15 +195,45 @@ SL_INLINE void go_back(enum sl_decoder decoder, const struct sl_link_rows *rows,
     met.data += by_target ? 0 : shift;
     g.data += by_target ? shift : 0;
     struct run run = {segment + 1, 0, 0, by_target};
+    int64_t prefetched = 0;
     while (run.end < links) {
         run.first = run.end;
+        prefetched = prefetch_rows(&run, &met, cols, prefetched, run.first + AHEAD, links);
         const struct sl_scored_link *first = link_at(&run, run.first);
         const int64_t r = by_target ? first->target : first->source;
         while (run.end < links &&
                (by_target ? link_at(&run, run.end)->target : link_at(&run, run.end)->source) == r)
             run.end++;
+        prefetched = prefetch_rows(&run, &met, cols, prefetched, run.end + AHEAD, links);
         const struct slices s = {met, row_of(&own, r), rows->w, by_target};
         add_run(decoder, &s, &run, cols, g.data + r * g.ld);
+    }
+}
+
+/* G += the gradient by the rows of targets, link by link: the rows of a source come once, and sums
+ * of targets are in the order of go_back. */
+SL_INLINE void scatter(enum sl_decoder decoder, const struct sl_link_rows *rows,
+                       const struct sl_scored_link *segment, struct sl_floats_at g)
+{
+    enum { LINE = 16 };
+    const int64_t links = sl_link_count(segment), cols = rows->cols;
+    const struct sl_scored_link *const link = segment + 1;
+    for (int64_t e = 0; e < links; e++) {
+        const float *const x = row_of(&rows->x, link[e].source);
+        float *const to = g.data + link[e].target * g.ld;
+        if (e + AHEAD < links)
+            for (int64_t j = 0; j < cols && j < MOST * LINE; j += LINE)
+                __builtin_prefetch(g.data + link[e + AHEAD].target * g.ld + j, 1);
+        int64_t j = 0;
+        for (; j + SL_LANES <= cols; j += SL_LANES) {
+            sl_floats other = *(const sl_floats *)(x + j);
+            if (decoder == SL_DECODER_DISTMULT)
+                other *= *(const sl_floats *)(rows->w + j);
+            *(sl_floats *)(to + j) += link[e].value * other;
+        }
+        for (; j < cols; j++)
+            to[j] = sl_add_product(to[j], link[e].value,
+                                   decoder == SL_DECODER_DISTMULT ? x[j] * rows->w[j] : x[j]);
     }
 }
 
@@ -197,10 +245,16 @@ SL_KERNEL(sl_kernel_link_back,
     (void)count;
     switch (rows->decoder) {
     case SL_DECODER_DOT:
-        go_back(SL_DECODER_DOT, rows, end, segment, g);
+        if (end == SL_LINK_TARGET)
+            scatter(SL_DECODER_DOT, rows, segment, g);
+        else
+            go_back(SL_DECODER_DOT, rows, end, segment, g);
         break;
     case SL_DECODER_DISTMULT:
-        go_back(SL_DECODER_DISTMULT, rows, end, segment, g);
+        if (end == SL_LINK_TARGET)
+            scatter(SL_DECODER_DISTMULT, rows, segment, g);
+        else
+            go_back(SL_DECODER_DISTMULT, rows, end, segment, g);
         break;
     case SL_DECODER_MLP:
         go_back(SL_DECODER_MLP, rows, end, segment, g);
@@ -210,53 +264,68 @@ SL_KERNEL(sl_kernel_link_back,
 
 /* ---- Gradient by the parameters ---- */
 
-/* Add the terms of all links to a vector of dw, of which `count` columns exist. */
-SL_INLINE void add_parameters(bool mlp, const struct sl_link_rows *rows, int64_t j, int64_t shift,
-                              int64_t count, const struct sl_scored_link *segment, float *dw)
+/* Add the terms of links first … end - 1 to `vectors` vectors of dw from column j on, of which
+ * `count` columns exist. */
+SL_INLINE void add_terms_of_links(bool mlp, const struct sl_link_rows *rows,
+                                  const struct sl_scored_link *link, int64_t first, int64_t end,
+                                  int vectors, int64_t j, int64_t count, int64_t shift, float *dw)
 {
-    const struct sl_scored_link *const link = segment + 1;
-    const int64_t links = sl_link_count(segment);
-    sl_floats all = load_some(dw + j, count);
-    for (int64_t first = 0; first < links; first += TOGETHER) {
-        sl_floats sum = {0};
-        for (int64_t e = first; e < links && e < first + TOGETHER; e++) {
-            const sl_floats a = load_some(row_of(&rows->x, link[e].source) + j, count),
-                            b = load_some(row_of(&rows->y, link[e].target) + j + shift, count);
+    sl_floats sum[MOST] = {{0}};
+    for (int64_t e = first; e < end; e++) {
+        const float *const x = row_of(&rows->x, link[e].source) + j, *const y =
+                                                                         row_of(&rows->y,
+                                                                                link[e].target) +
+                                                                         j + shift;
+        SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
+        {
+            const int64_t at = v * SL_LANES;
+            const sl_floats a = load_some(x + at, count - at), b = load_some(y + at, count - at);
             const sl_floats term = mlp ? relu(a + b) : (sl_floats)(a * b);
-            sum += link[e].value * term;
+            sum[v] += link[e].value * term;
         }
-        all += sum;
     }
-    store_some(all, count, dw + j);
+    SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
+    {
+        const int64_t at = j + v * SL_LANES, some = count - v * SL_LANES;
+        store_some(load_some(dw + at, some) + sum[v], some, dw + at);
+    }
 }
 
-/* Return the sum of the values of all links. */
-SL_INLINE float sum_values(const struct sl_scored_link *segment)
+/* Add the terms of some links, whose rows stay in the cache, to all columns. */
+SL_INLINE void add_chunk(bool mlp, const struct sl_link_rows *rows,
+                         const struct sl_scored_link *link, int64_t first, int64_t end, float *dw)
+{
+    const int64_t cols = mlp ? rows->cols / 2 : rows->cols, shift = mlp ? cols : 0;
+    int64_t j = 0;
+    for (; j + MOST * SL_LANES <= cols; j += MOST * SL_LANES)
+        add_terms_of_links(mlp, rows, link, first, end, MOST, j, MOST * SL_LANES, shift, dw);
+    for (; j + SL_LANES <= cols; j += SL_LANES)
+        add_terms_of_links(mlp, rows, link, first, end, 1, j, SL_LANES, shift, dw);
+    if (j < cols)
+        add_terms_of_links(mlp, rows, link, first, end, 1, j, cols - j, shift, dw);
+}
+
+SL_INLINE void add_links(bool mlp, const struct sl_link_rows *rows,
+                         const struct sl_scored_link *segment, float *dw)
 {
     const int64_t links = sl_link_count(segment);
-    float all = 0.0f;
     for (int64_t first = 0; first < links; first += TOGETHER) {
+        const int64_t end = first + TOGETHER < links ? first + TOGETHER : links;
+        add_chunk(mlp, rows, segment + 1, first, end, dw);
         float sum = 0.0f;
-        for (int64_t e = first; e < links && e < first + TOGETHER; e++)
+        for (int64_t e = first; mlp && e < end; e++)
             sum += segment[1 + e].value;
-        all += sum;
+        if (mlp)
+            dw[rows->cols / 2] += sum;
     }
-    return all;
 }
 
 SL_KERNEL(sl_kernel_link_parameters,
           (const struct sl_link_rows *rows, const struct sl_scored_link *segment, float *dw),
           (rows, segment, dw))
 {
-    const bool mlp = rows->decoder == SL_DECODER_MLP;
-    const int64_t cols = mlp ? rows->cols / 2 : rows->cols, shift = mlp ? cols : 0;
-    for (int64_t j = 0; j < cols; j += SL_LANES) {
-        const int64_t count = cols - j < SL_LANES ? cols - j : SL_LANES;
-        if (mlp)
-            add_parameters(true, rows, j, shift, count, segment, dw);
-        else
-            add_parameters(false, rows, j, shift, count, segment, dw);
-    }
-    if (mlp)
-        dw[cols] += sum_values(segment);
+    if (rows->decoder == SL_DECODER_MLP)
+        add_links(true, rows, segment, dw);
+    else
+        add_links(false, rows, segment, dw);
 }
