@@ -231,39 +231,44 @@ extern "C" void link_scores_cuda(void *buffers[], void *argument)
     const sl_cuda_queue queue = sl_cuda_task_queue();
     struct sl_link_rows rows;
     struct sl_scored_link *segment;
+    for (int k = 0; k < arg->count; k++) { /* the block is the output */
+        const int end = sl_link_task(buffers, arg, k, &rows, &segment);
+        sl_cuda_link_scores(&rows, (int64_t)STARPU_MATRIX_GET_NY(buffers[end - 1]), segment, queue);
+    }
+}
+
+/* Call of(rows, segment, links, output) for each segment of a task, which has so many links at
+ * most. The first task clears the output. */
+template <class Of> static void each_segment(void *buffers[], void *argument, Of of)
+{
+    const struct link_argument *const arg = (const struct link_argument *)argument;
+    const sl_cuda_queue queue = sl_cuda_task_queue();
+    struct sl_link_rows rows;
+    struct sl_scored_link *segment;
     for (int k = 0; k < arg->count; k++) {
         const int next = sl_link_task(buffers, arg, k, &rows, &segment);
-        sl_cuda_link_scores(&rows, (int64_t)STARPU_MATRIX_GET_NY(buffers[next - 1]), segment,
-                            queue);
+        const sl_dense output = sl_dense_buffer(buffers[next]);
+        if (arg->first && k == 0)
+            clear(output, queue);
+        of(rows, segment, (int64_t)STARPU_MATRIX_GET_NY(buffers[next - 1]), output, queue);
     }
 }
 
 extern "C" void link_back_cuda(void *buffers[], void *argument)
 {
-    const struct link_argument *const arg = (const struct link_argument *)argument;
-    const sl_cuda_queue queue = sl_cuda_task_queue();
-    struct sl_link_rows rows;
-    struct sl_scored_link *segment;
-    for (int k = 0; k < arg->count; k++) {
-        const sl_dense g = sl_dense_buffer(buffers[sl_link_task(buffers, arg, k, &rows, &segment)]);
-        if (arg->first && k == 0)
-            clear(g, queue);
-        sl_cuda_link_back(&rows, arg->end, g.rows, segment, {g.data, g.ld}, queue);
-    }
+    const enum sl_link_end end = ((const struct link_argument *)argument)->end;
+    each_segment(buffers, argument,
+                 [=](const sl_link_rows &rows, const sl_scored_link *segment, int64_t,
+                     const sl_dense &g, const sl_cuda_queue &queue) {
+                     sl_cuda_link_back(&rows, end, g.rows, segment, {g.data, g.ld}, queue);
+                 });
 }
 
 extern "C" void link_parameters_cuda(void *buffers[], void *argument)
 {
-    const struct link_argument *const arg = (const struct link_argument *)argument;
-    const sl_cuda_queue queue = sl_cuda_task_queue();
-    struct sl_link_rows rows;
-    struct sl_scored_link *segment;
-    for (int k = 0; k < arg->count; k++) {
-        const int next = sl_link_task(buffers, arg, k, &rows, &segment);
-        const sl_dense dw = sl_dense_buffer(buffers[next]);
-        if (arg->first && k == 0)
-            clear(dw, queue);
-        sl_cuda_link_parameters(&rows, (int64_t)STARPU_MATRIX_GET_NY(buffers[next - 1]), segment,
-                                dw.data, queue);
-    }
+    each_segment(buffers, argument,
+                 [](const sl_link_rows &rows, const sl_scored_link *segment, int64_t links,
+                    const sl_dense &dw, const sl_cuda_queue &queue) {
+                     sl_cuda_link_parameters(&rows, links, segment, dw.data, queue);
+                 });
 }

@@ -193,6 +193,20 @@ SL_INLINE void sl_store_lanes(sl_floats vector, int64_t lanes, float *x)
     SL_UNROLL for (int j = 0; j < SL_LANES; j++) if (j < lanes) x[j] = vector[j];
 }
 
+/* Load or store a vector at X, of which `count` elements exist. */
+SL_INLINE sl_floats sl_load_some(const float *x, int64_t count)
+{
+    return count < SL_LANES ? sl_load_lanes(x, count) : *(const sl_floats *)x;
+}
+
+SL_INLINE void sl_store_some(sl_floats vector, int64_t count, float *x)
+{
+    if (count < SL_LANES)
+        sl_store_lanes(vector, count, x);
+    else
+        *(sl_floats *)x = vector;
+}
+
 /* Return SUM + x · y, rounded once where the level fuses both. In a loop of `sum += x · y` the
  * compiler chooses whether to fuse: GCC multiplies vectors, and adds their lanes one after the
  * other. */

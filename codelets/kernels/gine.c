@@ -43,20 +43,6 @@ SL_INLINE sl_floats load(const float *x, bool single)
     return single ? sl_load_lanes(x, 1) : *(const sl_floats *)x;
 }
 
-/* Return the first `count` columns. */
-SL_INLINE sl_floats load_some(const float *x, int64_t count)
-{
-    return count < SL_LANES ? sl_load_lanes(x, count) : *(const sl_floats *)x;
-}
-
-SL_INLINE void store_some(sl_floats vector, int64_t count, float *x)
-{
-    if (count < SL_LANES)
-        sl_store_lanes(vector, count, x);
-    else
-        *(sl_floats *)x = vector;
-}
-
 static void clear(int64_t rows, int64_t cols, const struct sl_floats_at *of)
 {
     for (int64_t r = 0; r < rows; r++)
@@ -157,7 +143,7 @@ SL_INLINE void slice_of(const struct walk *w, int64_t b, int64_t r, struct slice
     {
         sum[v] = (sl_floats){0};
         if (!fresh)
-            sum[v] = load_some(out + v * SL_LANES, s.count - v * SL_LANES);
+            sum[v] = sl_load_some(out + v * SL_LANES, s.count - v * SL_LANES);
     }
     for (; !s.single && end - e >= TOGETHER; e += TOGETHER)
         add_messages(w, b, e, TOGETHER, &s, sum);
@@ -168,7 +154,7 @@ SL_INLINE void slice_of(const struct walk *w, int64_t b, int64_t r, struct slice
     for (; e < end; e++)
         add_messages(w, b, e, 1, &s, sum);
     SL_UNROLL for (int v = 0; v < s.vectors; v++)
-        store_some(sum[v], s.count - v * SL_LANES, out + v * SL_LANES);
+        sl_store_some(sum[v], s.count - v * SL_LANES, out + v * SL_LANES);
 }
 
 SL_KERNEL(sl_kernel_gine,
@@ -221,7 +207,7 @@ SL_INLINE void add_gradients(const struct walk *w, int64_t b, uint32_t e, int en
         SL_UNROLL for (int i = 0; i < entries; i++) SL_UNROLL for (int v = 0; v < s->vectors; v++)
             total[v] += f[i * features + k] * x[i][v];
         SL_UNROLL for (int v = 0; v < s->vectors; v++)
-            store_some(total[v], s->single ? 1 : SL_LANES, sums + v * SL_LANES);
+            sl_store_some(total[v], s->single ? 1 : SL_LANES, sums + v * SL_LANES);
     }
 }
 
@@ -252,11 +238,12 @@ SL_INLINE void slice_back(const struct walk *w, int64_t b, int64_t r, struct sli
     {
         const int64_t count = s.count - v * SL_LANES;
         float *const total = of_bias + v * SL_LANES;
-        store_some(load(total, s.single) + sum[v], s.single ? 1 : SL_LANES, total);
+        sl_store_some(load(total, s.single) + sum[v], s.single ? 1 : SL_LANES, total);
         if (out && fresh)
-            store_some(sum[v], count, out + v * SL_LANES);
+            sl_store_some(sum[v], count, out + v * SL_LANES);
         else if (out)
-            store_some(load_some(out + v * SL_LANES, count) + sum[v], count, out + v * SL_LANES);
+            sl_store_some(sl_load_some(out + v * SL_LANES, count) + sum[v], count,
+                          out + v * SL_LANES);
     }
 }
 

@@ -16,19 +16,6 @@ SL_INLINE const float *row_of(const struct sl_floats_at *rows, int64_t r)
     return rows->data + r * rows->ld;
 }
 
-SL_INLINE sl_floats load_some(const float *x, int64_t count)
-{
-    return count < SL_LANES ? sl_load_lanes(x, count) : *(const sl_floats *)x;
-}
-
-SL_INLINE void store_some(sl_floats vector, int64_t count, float *x)
-{
-    if (count < SL_LANES)
-        sl_store_lanes(vector, count, x);
-    else
-        *(sl_floats *)x = vector;
-}
-
 /* NaN stays. */
 SL_INLINE sl_floats relu(sl_floats x)
 {
@@ -41,10 +28,10 @@ SL_INLINE sl_floats relu(sl_floats x)
 SL_INLINE sl_floats add_terms(enum sl_decoder decoder, sl_floats sum, const float *x,
                               const float *y, const float *w, int64_t at, int64_t count)
 {
-    const sl_floats a = load_some(x + at, count), b = load_some(y + at, count);
+    const sl_floats a = sl_load_some(x + at, count), b = sl_load_some(y + at, count);
     if (decoder == SL_DECODER_DOT)
         return sum + a * b;
-    const sl_floats weight = load_some(w + at, count);
+    const sl_floats weight = sl_load_some(w + at, count);
     return decoder == SL_DECODER_DISTMULT ? sum + weight * a * b : sum + weight * relu(a + b);
 }
 
@@ -129,18 +116,18 @@ SL_INLINE void add_slice(enum sl_decoder decoder, const struct slices *s, const 
     SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
     {
         const int64_t at = j + v * SL_LANES, some = count - v * SL_LANES;
-        sum[v] = load_some(g + at, some);
+        sum[v] = sl_load_some(g + at, some);
         if (decoder != SL_DECODER_DOT)
-            weight[v] = load_some(s->w + at, some);
+            weight[v] = sl_load_some(s->w + at, some);
         if (decoder == SL_DECODER_MLP)
-            own[v] = load_some(s->own + at, some);
+            own[v] = sl_load_some(s->own + at, some);
     }
     for (int64_t p = run->first; p < run->end; p++) {
         const struct sl_scored_link *link = link_at(run, p);
         const float *met = row_of(&s->met, s->by_target ? link->source : link->target);
         SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
         {
-            const sl_floats other = load_some(met + j + v * SL_LANES, count - v * SL_LANES);
+            const sl_floats other = sl_load_some(met + j + v * SL_LANES, count - v * SL_LANES);
             if (decoder == SL_DECODER_DOT)
                 sum[v] += link->value * other;
             else if (decoder == SL_DECODER_DISTMULT)
@@ -150,7 +137,7 @@ SL_INLINE void add_slice(enum sl_decoder decoder, const struct slices *s, const 
         }
     }
     SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
-        store_some(sum[v], count - v * SL_LANES, g + j + v * SL_LANES);
+        sl_store_some(sum[v], count - v * SL_LANES, g + j + v * SL_LANES);
 }
 
 SL_INLINE void add_run(enum sl_decoder decoder, const struct slices *s, const struct run *run,
@@ -279,7 +266,8 @@ SL_INLINE void add_terms_of_links(bool mlp, const struct sl_link_rows *rows,
         SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
         {
             const int64_t at = v * SL_LANES;
-            const sl_floats a = load_some(x + at, count - at), b = load_some(y + at, count - at);
+            const sl_floats a = sl_load_some(x + at, count - at),
+                            b = sl_load_some(y + at, count - at);
             const sl_floats term = mlp ? relu(a + b) : (sl_floats)(a * b);
             sum[v] += link[e].value * term;
         }
@@ -287,7 +275,7 @@ SL_INLINE void add_terms_of_links(bool mlp, const struct sl_link_rows *rows,
     SL_UNROLL for (int v = 0; v < MOST; v++) if (v < vectors)
     {
         const int64_t at = j + v * SL_LANES, some = count - v * SL_LANES;
-        store_some(load_some(dw + at, some) + sum[v], some, dw + at);
+        sl_store_some(sl_load_some(dw + at, some) + sum[v], some, dw + at);
     }
 }
 
