@@ -67,7 +67,7 @@ example_own() { # PROGRAM LEAST-ACCURACY
 # A model of an own loss is refused where the loss has no name.
 unknown_loss() {
     ! "$STARLING" train "$karate" --loss focal >"$T/out" 2>"$T/err" || die "it trained"
-    sentence "--loss: expected one of: auto cross-entropy sigmoid mse, not \"focal\"" "$T/err"
+    sentence "--loss: expected one of: auto cross-entropy sigmoid mse bce bpr, not \"focal\"" "$T/err"
 }
 
 example_trains() {

@@ -94,7 +94,7 @@ refuse() { # STATUS SENTENCE ARGUMENT ...
 refusals() {
     refuse 2 "--split-edges: k has val_links.npy already (expected no --split-edges)" k none --split-edges 80/10/10
     for rule in 80/10 80/10/11 0/50/50 20/30/rest x; do
-        refuse 2 "--split-edges $rule: expected per cent that add up to 100, as 85/5/10" "$karate" none --split-edges "$rule"
+        refuse 2 "--split-edges $rule: expected per cent that add up to 100, some of them to train, as 85/5/10" "$karate" none --split-edges "$rule"
     done
     refuse 2 "--eval-negatives" "$karate" none --split-edges 80/10/10 --eval-negatives 0
     printf '0 0\n' >loop.txt

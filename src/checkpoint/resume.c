@@ -215,10 +215,8 @@ static int check_links(const struct sl_config *config, const bool *given, const 
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         const char *text = json_string_value(json_object_get(saved, of[k].name));
         const char *before = text ? text : of[k].before;
-        const struct sl_word word =
-            of[k].word ? sl_config_word(config, of[k].name) : (struct sl_word){.text = ""};
-        const struct sl_text own =
-            of[k].word ? (struct sl_text){.text = ""} : sl_config_text(config, of[k].name);
+        const struct sl_word word = sl_config_word(config, of[k].word ? of[k].name : "task");
+        const struct sl_text own = sl_config_text(config, of[k].word ? "split-edges" : of[k].name);
         const char *now = of[k].word ? word.text : own.text;
         if (sl_config_is_given(given, of[k].name) && strcmp(before, now) != 0)
             return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", of[k].name, now,
