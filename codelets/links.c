@@ -18,11 +18,11 @@ void sl_link_order(int64_t rows, struct sl_scored_link *segment, int32_t *room)
         link[room[link[e].target]++].by_target = (int32_t)e;
 }
 
-int sl_link_task(void *buffers[], const struct link_argument *argument, int k,
+int sl_link_task(void *buffers[], const struct link_argument *argument, int64_t k,
                  struct sl_link_rows *rows, struct sl_scored_link **segment)
 {
     const int64_t *const place = (const int64_t *)(argument + 1);
-    const int others = argument->self < 0, weight = others + argument->count,
+    const int others = argument->self < 0, weight = others + (int)argument->count,
               blocks = weight + argument->weighted;
     const bool targets = argument->end == SL_LINK_TARGET;
     const struct sl_dense own = sl_dense_buffer(buffers[others ? 0 : argument->self]);
@@ -37,7 +37,7 @@ int sl_link_task(void *buffers[], const struct link_argument *argument, int k,
     };
     *segment =
         (struct sl_scored_link *)sl_raw_buffer(buffers[blocks + (targets ? k : 0)]) + place[k];
-    return blocks + (targets ? argument->count : 1);
+    return blocks + (targets ? (int)argument->count : 1);
 }
 
 int sl_link_segments(void *blocks[], int count, int most, struct sl_scored_link **segments)
@@ -64,7 +64,7 @@ static void link_scores_cpu(void *buffers[], void *argument)
     const struct link_argument *arg = argument;
     struct sl_link_rows rows;
     struct sl_scored_link *segment;
-    for (int k = 0; k < arg->count; k++) {
+    for (int64_t k = 0; k < arg->count; k++) {
         sl_link_task(buffers, arg, k, &rows, &segment);
         sl_kernel_link_scores(&rows, segment);
     }
@@ -92,7 +92,7 @@ static void link_back_cpu(void *buffers[], void *argument)
     const struct sl_dense g = open_output(buffers, arg);
     struct sl_link_rows rows;
     struct sl_scored_link *segment;
-    for (int k = 0; k < arg->count; k++) {
+    for (int64_t k = 0; k < arg->count; k++) {
         sl_link_task(buffers, arg, k, &rows, &segment);
         sl_kernel_link_back(&rows, arg->end, g.rows, segment, (struct sl_floats_at){g.data, g.ld});
     }
@@ -108,7 +108,7 @@ static void link_parameters_cpu(void *buffers[], void *argument)
     const struct sl_dense dw = open_output(buffers, arg);
     struct sl_link_rows rows;
     struct sl_scored_link *segment;
-    for (int k = 0; k < arg->count; k++) {
+    for (int64_t k = 0; k < arg->count; k++) {
         sl_link_task(buffers, arg, k, &rows, &segment);
         sl_kernel_link_parameters(&rows, segment, dw.data);
     }

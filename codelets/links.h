@@ -118,8 +118,8 @@ struct link_argument {
     enum sl_decoder decoder;
     enum sl_link_end end;
     bool first, weighted;
-    int self; /* which of the others `own` is; -1: none */
-    int count;
+    int self;      /* which of the others `own` is; -1: none */
+    int64_t count; /* of the others; its size aligns the places behind the struct */
 };
 
 /* List the segments of blocks (count) of a task on the host, at most `most`. Return how many there
@@ -129,7 +129,7 @@ int sl_link_segments(void *blocks[], int count, int most, struct sl_scored_link 
 
 /* Set the rows and the segment of other tile k from the buffers of a task. Return the number of its
  * buffers before the output. */
-int sl_link_task(void *buffers[], const struct link_argument *argument, int k,
+int sl_link_task(void *buffers[], const struct link_argument *argument, int64_t k,
                  struct sl_link_rows *rows, struct sl_scored_link **segment);
 
 #endif

@@ -231,7 +231,7 @@ extern "C" void link_scores_cuda(void *buffers[], void *argument)
     const sl_cuda_queue queue = sl_cuda_task_queue();
     struct sl_link_rows rows;
     struct sl_scored_link *segment;
-    for (int k = 0; k < arg->count; k++) { /* the block is the output */
+    for (int64_t k = 0; k < arg->count; k++) { /* the block is the output */
         const int end = sl_link_task(buffers, arg, k, &rows, &segment);
         sl_cuda_link_scores(&rows, (int64_t)STARPU_MATRIX_GET_NY(buffers[end - 1]), segment, queue);
     }
@@ -245,7 +245,7 @@ template <class Of> static void each_segment(void *buffers[], void *argument, Of
     const sl_cuda_queue queue = sl_cuda_task_queue();
     struct sl_link_rows rows;
     struct sl_scored_link *segment;
-    for (int k = 0; k < arg->count; k++) {
+    for (int64_t k = 0; k < arg->count; k++) {
         const int next = sl_link_task(buffers, arg, k, &rows, &segment);
         const sl_dense output = sl_dense_buffer(buffers[next]);
         if (arg->first && k == 0)
