@@ -1,5 +1,5 @@
-/* Metrics of links that validate and test: their scores among the scores of pairs that are no
- * links. hits@K and mrr are those of the Open Graph Benchmark (Hu et al., NeurIPS 2020). */
+/* Metrics of links of validation and test. A metric compares scores of links with scores of
+ * negatives. The Open Graph Benchmark defines hits@K and mrr (Hu et al., NeurIPS 2020). */
 #ifndef SL_CODELETS_LINK_RANKING_H
 #define SL_CODELETS_LINK_RANKING_H
 

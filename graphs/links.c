@@ -28,8 +28,7 @@ static struct sl_tile *parameters_of(struct sl_network *net)
                : &net->layer[net->layers - 1].model->parameters;
 }
 
-/* Return the part that a row tile is in. */
-static int part_of(const struct sl_links *links, int k)
+int sl_links_part(const struct sl_links *links, int k)
 {
     int r = 0;
     while (links->part_cut[r + 1] <= k)
@@ -64,7 +63,8 @@ static struct sl_link_tiles targets_of(struct sl_network *net, const struct sl_m
                                   .own = &z->tiles[k],
                                   .count = links->part_cut[q + 1] - first,
                                   .others = &z->tiles[first],
-                                  .blocks = &links->block[first * links->parts + part_of(links, k)],
+                                  .blocks =
+                                      &links->block[first * links->parts + sl_links_part(links, k)],
                                   .apart = links->parts,
                                   .segment = &links->segment[first * links->tiles + k],
                                   .apart_segments = links->tiles};

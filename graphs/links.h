@@ -37,13 +37,16 @@ struct sl_links {
     struct sl_tile scores;               // (2, places of these lists), on rank 0
 };
 
-/* Submit the scores of a step's links, the loss, and Z = the gradient of the mean loss by the
- * embeddings Z, times the scale `factor` of each row; metrics of row tiles, as
- * sl_loss.differentiate leaves them; and links->parameters. */
+/* Submit the scores and the loss of a step's links. Set Z, the embeddings, to the gradient of the
+ * mean loss by them, times the scale `factor` of each row. Set metrics of row tiles, as
+ * sl_loss.differentiate does, and links->parameters. */
 void sl_links_train(struct sl_network *net, const struct sl_matrix *z, enum sl_row_scale factor);
 
 /* Submit the scores of measured links, and their loss and metric into sl_network_total. */
 void sl_links_measure(struct sl_network *net, const struct sl_matrix *z);
+
+/* Return the part that row tile k is in. */
+int sl_links_part(const struct sl_links *links, int k);
 
 /* Return how many tasks all ranks have of a step's links, and of their evaluation. */
 int64_t sl_links_tasks(const struct sl_links *links);

@@ -99,8 +99,8 @@ SL_INLINE const struct sl_scored_link *link_at(const struct run *run, int64_t p)
     return &run->link[run->by_target ? run->link[p].by_target : p];
 }
 
-/* The rows of a gradient: OWN and the columns of W are those of the gradient, MET those of the
- * other end. */
+/* OWN is the row of the end whose gradient is made. MET has the rows of the other end. W has the
+ * parameters of the decoder. */
 struct slices {
     struct sl_floats_at met;
     const float *own, *w;

@@ -434,9 +434,7 @@ static void put_measured(struct making *m, int32_t place, int64_t source, int64_
 {
     const int i = tile_of(m, source), k = tile_of(m, target);
     const struct sl_links *links = m->links;
-    int r = 0;
-    while (links->part_cut[r + 1] <= k)
-        r++;
+    const int r = sl_links_part(links, k);
     struct sl_scored_link *const block = links->measured[i * links->parts + r].memory,
                                  *const segment =
                                      block ? block + links->measured_segment[i * links->tiles + k]

@@ -11,10 +11,9 @@ struct sl_pairs {
 };
 
 /* Read a file. A .npy (k, 2) has whole numbers of vertices. Any other file is text, plain or
- * gzipped, with a source and a target in each line, between blanks, commas or tabs: ids where
- * vertices have ids, else numbers from 0 on, and then lines that begin with # or % are
- * skipped. Call
- * sl_pairs_free in either case. SL_ERR_DATA names file and row or line; SL_ERR_SYSTEM. */
+ * gzipped: each line has a source and a target, between blanks, commas or tabs. Where vertices have
+ * ids, both are ids. Else both are numbers from 0 on, and lines that begin with # or % are skipped.
+ * Call sl_pairs_free in either case. SL_ERR_DATA names file and row or line; SL_ERR_SYSTEM. */
 int sl_pairs_read(const char *path, const struct sl_identities *identities, struct sl_pairs *out);
 void sl_pairs_free(struct sl_pairs *pairs);
 
