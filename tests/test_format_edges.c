@@ -131,12 +131,17 @@ static void test_layouts(void **state)
     }
 }
 
+/* Ends of edges in column 3, without and with numbers of rows before the header's columns. */
 static void test_forced_weights(void **state)
 {
-    const char *path = files_text(*state, "forced.csv", "weight,source,target\n1,0,1\n");
-    struct sl_dataset data;
-    assert_int_equal(open_as(path, 1000, 0, false, SL_WEIGHTS_THIRD, &data), SL_ERR_DATA);
-    assert_non_null(strstr(sl_error_message(), "column 3, 'target', is an end of edges"));
+    static const char *const texts[] = {"weight,source,target\n1,0,1\n",
+                                        "source,target\n0,3,1\n1,1,2\n"};
+    for (size_t k = 0; k < COUNT(texts); k++) {
+        const char *path = files_text(*state, "forced.csv", texts[k]);
+        struct sl_dataset data;
+        assert_int_equal(open_as(path, 1000, 0, false, SL_WEIGHTS_THIRD, &data), SL_ERR_DATA);
+        assert_non_null(strstr(sl_error_message(), "column 3, 'target', is an end of edges"));
+    }
 }
 
 /* One separator in the whole file. */

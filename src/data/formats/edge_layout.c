@@ -268,7 +268,7 @@ static int check(const struct sl_csv *csv, const struct sl_edge_layout *l,
         return sl_error(SL_ERR_DATA,
                         "%s: line %" PRId64 ": column 3, '%.40s', is an end of edges, expected "
                         "weights (--weights 3)",
-                        csv->text.path, l->first_line, l->first.field[2]);
+                        csv->text.path, l->first_line, l->first.field[2 - l->shift]);
     return SL_OK;
 }
 
