@@ -153,16 +153,6 @@ static void take_gradients(struct sl_network *net, struct sl_layer *layer)
     }
 }
 
-/* Submit the gradient of the layer before, from the sums D that the layer left. */
-static struct sl_matrix *finish_sums(struct sl_network *net, const struct sl_layer *layer,
-                                     const struct sl_matrix *d)
-{
-    struct sl_matrix *y = &net->layer[layer->index - 1].output;
-    const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
-    sl_network_finish(net, &finish, sl_layer_mask(layer), d, y);
-    return y;
-}
-
 static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
                                  struct sl_matrix *g)
 {
@@ -179,7 +169,7 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     if (sl_jump_reads(net, layer->index - 1))
         before = sl_jump_back(net, layer, before);
     else if (layer->identity)
-        before = finish_sums(net, layer, before);
+        before = sl_layer_finish_sums(net, layer, before);
     if (layer->index > 0)
         add_later(net, layer - 1, before);
     if (layer->index > 0 && (layer - 1)->rows.refreshed) {

@@ -291,3 +291,12 @@ struct sl_matrix *sl_layer_mask(const struct sl_layer *layer)
     struct sl_layer *before = (struct sl_layer *)layer - 1;
     return before->activation == SL_ACTIVATION_NONE ? NULL : &before->output;
 }
+
+struct sl_matrix *sl_layer_finish_sums(struct sl_network *net, const struct sl_layer *layer,
+                                       const struct sl_matrix *d)
+{
+    struct sl_matrix *y = &net->layer[layer->index - 1].output;
+    const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
+    sl_network_finish(net, &finish, sl_layer_mask(layer), d, y);
+    return y;
+}

@@ -113,4 +113,10 @@ void sl_layer_add_gradient(struct sl_network *net, const struct sl_layer *layer,
 struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
                                                   const struct sl_layer *layer);
 
+/* Submit the gradient of the previous layer's pre-activation from the sums D that
+ * sl_layer_leaves_sums describes. Return the gradient, in the place of the previous layer's output.
+ */
+struct sl_matrix *sl_layer_finish_sums(struct sl_network *net, const struct sl_layer *layer,
+                                       const struct sl_matrix *d);
+
 #endif

@@ -3,6 +3,7 @@
 #define SL_GRAPHS_MODEL_H
 
 #include "codelets/units.h"
+#include "core/names.h"
 #include "core/runtime.h"
 #include "core/tile.h"
 #include "graphs/reducer.h"
@@ -145,6 +146,14 @@ int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape);
 
 struct sl_model_kind;
 
+/* How a linear layer reads the outputs of all layers before it (--jump). */
+#define SL_JUMPS(ENTRY)                                \
+    ENTRY(SL_JUMP_NONE, "none")                        \
+    ENTRY(SL_JUMP_CONCAT, "concat") /* side by side */ \
+    ENTRY(SL_JUMP_SUM, "sum")                          \
+    ENTRY(SL_JUMP_MAX, "max") /* the largest, in each column */
+enum sl_jump { SL_JUMPS(SL_CHOICE_CONSTANT) };
+
 /* The shape from which sl_model_kind.list makes layers. */
 struct sl_model_shape {
     struct sl_model_options options;
@@ -157,10 +166,9 @@ struct sl_model_shape {
     float teleport; /* the share of its own values that a vertex keeps in a hop */
     int64_t features, hidden, classes;
     bool bias;
-    bool identity;  /* layers add their inputs of equal width */
-    bool jump;      /* the last layer reads the outputs of all others, side by side */
-    bool jump_sums; /* or their sum */
-    bool encoder;   /* a linear layer without activation precedes all layers */
+    bool identity; /* layers add their inputs of equal width */
+    enum sl_jump jump;
+    bool encoder;                  /* a linear layer without activation precedes all layers */
     enum sl_activation activation; /* of hidden layers */
     bool classifier;               /* all layers are hidden ones, and a linear layer follows */
     const struct sl_layer_kind *decoder; /* parameters of a decoder of links, after all layers;

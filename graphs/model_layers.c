@@ -1,7 +1,8 @@
 /* Models with layers of one kind. All layers but the last have --hidden columns, the last one a
  * column per class. With a classifier, all have --hidden columns, and a linear layer follows. With
- * a jump, this layer reads the outputs of all layers, side by side or their sum (Xu, Li, Tian,
- * Sonobe, Kawarabayashi & Jegelka, ICML 2018); jknet is a GCN with one. */
+ * a jump, this layer reads the outputs of all layers: side by side, their sum, or the largest of
+ * each column (Xu, Li, Tian, Sonobe, Kawarabayashi & Jegelka, ICML 2018). jknet is a GCN with a
+ * jump. */
 #include "graphs/network.h"
 
 static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
@@ -34,18 +35,31 @@ static void list_layers(const struct sl_model_shape *shape, struct sl_layer_list
         const struct sl_layer_shape layer = layer_of(shape, l);
         sl_layer_list_add(list, &layer);
     }
+    const bool scaled = shape->kind->scaled_input, largest = shape->jump == SL_JUMP_MAX,
+               joint = shape->jump && !largest;
+    const int64_t hidden = sl_model_hidden(shape);
+    if (largest)
+        sl_layer_list_add(list, &(struct sl_layer_shape){
+                                    .kind = scaled ? &sl_layer_jump_max : &sl_layer_jump_max_plain,
+                                    .reducer = shape->reducer,
+                                    .in = hidden,
+                                    .inputs = shape->layers,
+                                    .shared = true,
+                                    .out = hidden,
+                                    .dropout = shape->dropout,
+                                });
     if (shape->classifier)
         sl_layer_list_add(list, &(struct sl_layer_shape){
-                                    .kind = !shape->jump                ? &sl_layer_linear
-                                            : shape->kind->scaled_input ? &sl_layer_jump
-                                                                        : &sl_layer_jump_plain,
+                                    .kind = !joint   ? &sl_layer_linear
+                                            : scaled ? &sl_layer_jump
+                                                     : &sl_layer_jump_plain,
                                     .reducer = shape->reducer,
-                                    .in = sl_model_hidden(shape),
-                                    .inputs = shape->jump ? shape->layers : 0,
-                                    .shared = shape->jump_sums,
+                                    .in = hidden,
+                                    .inputs = joint ? shape->layers : 0,
+                                    .shared = shape->jump == SL_JUMP_SUM,
                                     .out = shape->classes,
                                     .bias = shape->bias,
-                                    .dropout = shape->dropout,
+                                    .dropout = largest ? 0.0 : shape->dropout,
                                     .decay = shape->decay_rest,
                                 });
 }
@@ -53,7 +67,8 @@ static void list_layers(const struct sl_model_shape *shape, struct sl_layer_list
 static void list_jknet(const struct sl_model_shape *shape, struct sl_layer_list *list)
 {
     struct sl_model_shape jumps = *shape;
-    jumps.jump = jumps.classifier = true;
+    jumps.jump = SL_JUMP_CONCAT;
+    jumps.classifier = true;
     list_layers(&jumps, list);
 }
 

@@ -194,8 +194,9 @@ struct sl_layer {
         output; // (n, out) of the graph's type, logits float32: after activation, the next layer's
                 // dropout and, where its input is scaled, the row scale diag(right)
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix argmax; // (n, in): int32 rows that a maximum or minimum comes from; or float32
-                             // values that the gradient of a program's reducer needs
+    struct sl_matrix argmax;  // (n, in): int32 rows, or inputs of a jump, that a maximum or minimum
+                              // comes from; or float32 values that the gradient of a program's
+                              // reducer needs
     struct sl_matrix dropped; // (n, in): dense input after dropout, where a first layer needs one
     void *own;                /* data of the layer's kind */
     struct sl_layer
@@ -314,8 +315,8 @@ int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
 /* The kinds of layer. Each has an entry, and sl_layer_<name> in a file layer_<name>.c. Some share a
- * file: gcn_residual with sage, gat_residual with gat, jump_plain with jump, gatv2 and transformer
- * in layer_pair.c. Models are lists of layers (graphs/model.h). */
+ * file: gcn_residual with sage, gat_residual with gat, all jumps, gatv2 and transformer in
+ * layer_pair.c. Models are lists of layers (graphs/model.h). */
 #define SL_LAYERS(ENTRY)        \
     ENTRY(gcn)                  \
     ENTRY(gcn_residual)         \
@@ -330,7 +331,10 @@ void sl_network_destroy(struct sl_network *net);
     ENTRY(rgcn)                 \
     ENTRY(linear)               \
     ENTRY(propagate)            \
-    ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump) ENTRY(jump_plain) ENTRY(distmult) ENTRY(link_mlp)
+    ENTRY(row_norm)             \
+    ENTRY(batch_norm)           \
+    ENTRY(jump)                 \
+    ENTRY(jump_plain) ENTRY(jump_max) ENTRY(jump_max_plain) ENTRY(distmult) ENTRY(link_mlp)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;
 SL_LAYERS(SL_LAYER_DECLARED)

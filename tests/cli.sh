@@ -395,9 +395,11 @@ alone() {
 attention_refused() {
     refused 2 '--precision bf16: --model gat' train "$karate" --model gat --precision bf16
     refused 2 '--heads: --model gcn does not have it (expected --model gat, gatv2 or transformer)' train "$karate" --heads 4
-    refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
-    refused 2 '--norm-layers: --model resgcn does not have it (expected --model gcn, sage, gat, gatv2, transformer, gin, gine, jknet or rgcn)' train "$karate" \
-        --model resgcn --norm-layers row
+    refused 2 '--block-norm: --model sgc does not have it' plan "$karate" --ranks 2 --model sgc --block-norm batch
+    refused 2 '--norm-layers: --model sgc does not have it (expected --model gcn, sage, gat, gatv2, transformer, gin, gine, jknet or rgcn)' train "$karate" \
+        --model sgc --norm-layers row
+    refused 2 '--norm-layers none: --model resgcn has norms row and batch' train "$karate" --model resgcn --norm-layers none
+    refused 2 '--norm-layers row: is --block-norm of --model resgcn' train "$karate" --model resgcn --norm-layers row --block-norm batch
     refused 2 "--residual linear: --model sage has a weight for a vertex's own values" train "$karate" --model sage --residual linear
     refused 2 '--residual identity: no hidden layer' train "$karate" --residual identity
     refused 2 '--residual: --model gin does not have it (expected --model gcn, sage, gat, gatv2, transformer, jknet or rgcn)' train "$karate" --model gin --residual identity

@@ -2,6 +2,7 @@
 #include "tests/cuda_kernels.h"
 
 extern "C" {
+#include "codelets/jump_max.h"
 #include "codelets/max.h"
 }
 
@@ -134,7 +135,53 @@ static void test_max_merge()
         }
 }
 
+/* Three matrices of integers, many of them equal, and some that are no numbers. */
+static void test_jump_max()
+{
+    random_state = 13;
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        const enum sl_type type = TYPES[random_below(2)];
+        const bool scaled = random_below(2);
+        const matrix factor = random_matrix(1, rows, TIGHT, NONE, INTEGERS);
+        const device_matrix df(factor);
+        stored m(of_type(type, random_matrix(rows, cols, other(how), CANARY, INTEGERS)));
+        const device_matrix dm(m.floats);
+        const struct sl_rows to = m.rows(), dto = dm.rows();
+        const int64_t ldc = cols + 1;
+        std::vector<int32_t> chosen((size_t)(rows * ldc), -5);
+        const array<int32_t> dchosen(chosen);
+        for (int number = 0; number < 3; number++) {
+            matrix numbers = random_matrix(rows, cols, how, NONE, INTEGERS);
+            for (int64_t r = number; r < rows; r += 5)
+                numbers(r, r % cols) = NAN;
+            const matrix x = of_type(type, numbers);
+            stored host(x);
+            const device_matrix dx(x);
+            const struct sl_rows from = host.rows(), dfrom = dx.rows();
+            sl_cuda_jump_max(rows, cols, number, scaled ? df.at : nullptr, &dfrom, &dto,
+                             dchosen.data, ldc, queue);
+            sl_kernel_jump_max(rows, cols, number, scaled ? factor.at() : nullptr, &from, &to,
+                               chosen.data(), ldc);
+            expect_equal("jump_max", dm.download(), m.result());
+            expect_equal_vertices(dchosen.download(), chosen);
+        }
+        stored g(of_type(type, random_matrix(rows, cols, how, NONE, INTEGERS)));
+        const device_matrix dg(g.floats);
+        matrix d = random_matrix(rows, cols, other(how), CANARY, INTEGERS);
+        const device_matrix dd(d);
+        const struct sl_rows from = g.rows(), dfrom = dg.rows();
+        for (int number = 2; number >= 0; number--) {
+            sl_cuda_jump_max_back(rows, cols, number, &dfrom, dchosen.data, ldc, number != 1, dd.at,
+                                  dd.ld, queue);
+            sl_kernel_jump_max_back(rows, cols, number, &from, chosen.data(), ldc, number != 1,
+                                    d.at(), d.ld);
+            expect_equal("jump_max_back", dd.download(), d);
+        }
+    });
+}
+
 const std::vector<test> max_tests = {
     {"max", test_max},
     {"max_merge", test_max_merge},
+    {"jump_max", test_jump_max},
 };

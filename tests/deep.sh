@@ -144,6 +144,19 @@ ill() {
     sentence "$text" "$T/err"
 }
 
+one_norm() {
+    for name in block-norm norm-layers; do
+        train "norm-resgcn-$name" 1 train "$T/small" --epochs 20 --eval-every 1 --model resgcn --layers 2 --$name batch
+        train "norm-gcn-$name" 1 train "$T/small" --epochs 20 --eval-every 1 --$name row
+    done
+    same_results norm-resgcn-block-norm norm-resgcn-norm-layers
+    same_results norm-gcn-block-norm norm-gcn-norm-layers
+    train norm-gcn-none 1 train "$T/small" --epochs 20 --eval-every 1
+    if (same_results norm-gcn-none norm-gcn-norm-layers) >/dev/null 2>&1; then
+        die "--norm-layers row changes nothing"
+    fi
+}
+
 check "datasets" data
 check "a directed, weighted dataset out of an edge list" directed
 check "112 blocks" deepest row 1
@@ -167,6 +180,7 @@ for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn 
     check "the same bits on any number of ranks: $model" grid bits "2 3" "$T/small" --epochs 20 --eval-every 4 --hidden 12 \
         --tiles 7 --dropout 0.3 --model $model
 done
+check "--norm-layers and --block-norm: one option" one_norm
 check "made again: less memory" less 1
 check "... on 3 ranks" less 3 --distribution halo --block-norm batch
 for model in "resgcn --layers 6" "resgcn --layers 6 --block-norm batch" "resgcn --layers 9 --recompute 3" "gin --layers 3" \
@@ -178,6 +192,7 @@ for model in "resgcn --layers 6" "resgcn --layers 6 --block-norm batch" "resgcn 
 done
 check "memory as planned: gat, normalised rows" memory 1 --model gat --layers 3 --norm-layers row
 check "memory as planned: identity residual, sum of outputs" memory 1 --layers 4 --residual identity --jump sum --encoder linear
+check "memory as planned: largest of outputs" memory 1 --layers 4 --jump max --norm-layers row
 check "memory as planned: identity residual, 3 ranks" memories --layers 4 --residual identity --jump concat
 check "memory as planned: gat, linear residual" memory 1 --model gat --layers 3 --residual linear --classifier linear
 check "memory as planned: gatv2" memory 1 --model gatv2 --layers 3
@@ -206,7 +221,7 @@ for model in "gin --layers 2" "gin --layers 2 --precision bf16" "gin --layers 3 
     "jknet --layers 3" "jknet --layers 3 --precision bf16 --product-order spmm" "gcn --layers 3 --residual linear --norm-layers row" \
     "sage --layers 3 --norm-layers batch" "gat --layers 2 --heads 3 --hidden 4 --residual linear --classifier linear" \
     "gcn --layers 2 --encoder linear --activation elu" "gcn --layers 3 --residual identity --jump sum" \
-    "sage --layers 3 --residual identity --jump concat" "gat --layers 2 --heads 3 --hidden 4 --residual identity --jump concat"; do
+    "sage --layers 3 --residual identity --jump concat" "sage --layers 3 --jump max" "gat --layers 2 --heads 3 --hidden 4 --residual identity --jump concat"; do
     # shellcheck disable=SC2086
     check "received as planned: $model" received_as_planned received \
         "2:2x1x1 2:1x2x1 2:1x1x2 3:1x3x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 3:halo 4:cover 2:vertex-cut 4:vertex-cut" \

@@ -285,6 +285,15 @@ static const struct sl_every_case cases[] = {
                  .seed = 50},
      .options = "--model appnp --layers 3 --hops 2 --dropout 0.25 --no-cache-adjacency --no-bias "
                 "--sum-order own-first"},
+    {.name = "largest of all outputs, over norms of columns, weighted, bfloat16",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .isolated = 3,
+                 .seed = 91},
+     .options = "--residual identity --jump max --encoder linear --norm-layers batch --layers 3 "
+                "--dropout 0.25 --precision bf16 --lr 0.05",
+     .apart = true},
+    {.name = "largest of all outputs of wide heads",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .seed = 92},
+     .options = "--model gat --jump max --layers 3 --heads 3 --hidden 32 --dropout 0.25"},
     {.name = "jumping knowledge",
      .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .self_loops = true,
                  .isolated = 3, .seed = 52},

@@ -38,6 +38,7 @@ static const char *const models[] = {
     "gcn --encoder linear --activation elu --dropout 0.2",
     "gcn --layers 3 --residual identity --jump sum --dropout 0.2",
     "sage --layers 3 --residual identity --jump concat",
+    "sage --layers 3 --norm-layers row --jump max --dropout 0.2",
     "gat --heads 2 --layers 3 --residual identity --jump concat",
     "resgcn --block-norm row",
     "resgcn --block-norm batch",

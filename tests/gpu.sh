@@ -91,7 +91,7 @@ done
 for options in "resgcn --layers 3" "resgcn --layers 5 --block-norm batch --recompute 2 --clip-norm 1" gin sgc "appnp --hops 3" \
     "jknet --layers 3" "gcn --norm-layers batch --residual linear --classifier linear" "gat --norm-layers row" \
     "gat --residual linear --classifier linear --encoder linear" "gcn --encoder linear --activation elu" \
-    "gcn --layers 3 --residual identity --jump sum" "sage --layers 3 --jump concat"; do
+    "gcn --layers 3 --residual identity --jump sum" "sage --layers 3 --jump concat" "gcn --layers 3 --norm-layers row --jump max"; do
     # shellcheck disable=SC2086
     check "$options" like_cores $near --model $options --lr 0.01
 done

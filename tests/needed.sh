@@ -62,7 +62,7 @@ models() {
     for model in "gcn --layers 3" "gcn --product-order spmm" "sage --aggregator mean" "sage --aggregator max --layers 3" \
         "gat --heads 2" "resgcn --layers 4 --block-norm row" "gcn --layers 3 --norm-layers row" "gcn --residual linear --classifier linear" \
         "gat --heads 2 --residual linear --classifier linear" "gcn --encoder linear --activation elu" \
-        "gcn --layers 3 --residual identity --jump sum" "gat --heads 2 --residual identity --jump concat" "sgc --hops 2" "appnp --hops 3" "jknet --layers 3" "gin"; do
+        "gcn --layers 3 --residual identity --jump sum" "gat --heads 2 --residual identity --jump concat" "gcn --layers 3 --jump max" "sgc --hops 2" "appnp --hops 3" "jknet --layers 3" "gin"; do
         # shellcheck disable=SC2086
         alike "models-$(echo "$model" | tr ' ' _)" 6 "$(some 1: 1:--tiles_5 2:--distribution_1d 3:--distribution_halo \
             4:--distribution_halo 2:--distribution_cover 4:--grid_2x2x1 4:--grid_2x1x2)" "$T/few" $few --model $model

@@ -107,6 +107,12 @@ static bool has_classifier(const struct sl_parts_model *m)
     return jumps(m) || m->classifier;
 }
 
+/* Columns that the last product reads. */
+static int64_t jump_width(const struct sl_parts_model *m)
+{
+    return jumps(m) && !m->sums && !m->largest ? m->layers * m->hidden : m->hidden;
+}
+
 /* Layers of neighbours; in a GIN, a second product follows each. */
 static void open_layers(struct sl_parts_reference *ref)
 {
@@ -126,8 +132,10 @@ static void open_layers(struct sl_parts_reference *ref)
         if (m->normed && gin && !last)
             add_norm(ref);
     }
+    if (m->largest)
+        add_part(ref, 0, m->hidden, 0, false);
     if (has_classifier(m))
-        add_linear(ref, (jumps(m) && !m->sums ? m->layers : 1) * m->hidden, ref->classes);
+        add_linear(ref, jump_width(m), ref->classes);
 }
 
 static void open_parts(struct sl_parts_reference *ref)
@@ -427,13 +435,32 @@ static void run_layer(struct pass *pass, int l, bool last, int *part)
         activate(pass, part);
 }
 
-/* With a jump, outputs after dropout are side by side in the last product. */
+/* Put the output of layer l beside those before it, or add it, or keep the largest: `pattern` knows
+ * which layers it came from. */
+static void join_output(struct pass *pass, int l, double *joint)
+{
+    struct sl_parts_reference *ref = pass->ref;
+    const struct sl_parts_model *m = &ref->model;
+    const int64_t hidden = m->hidden, all = jump_width(m), at = all > hidden ? l * hidden : 0;
+    for (int64_t k = 0; k < ref->n * hidden; k++) {
+        double *to = &joint[k / hidden * all + at + k % hidden];
+        const double far = fabs(pass->h[k] - *to);
+        if (!m->largest || l == 0) {
+            *to += pass->h[k];
+            continue;
+        }
+        ref->kink = far > 0.0 ? fmin(ref->kink, far) : ref->kink;
+        ref->pattern = ref->pattern * UINT64_C(0x9E3779B97F4A7C15) + (pass->h[k] > *to);
+        *to = fmax(*to, pass->h[k]);
+    }
+}
+
+/* With a jump, the last product reads the outputs after dropout of all layers. */
 static void run_layers(struct pass *pass)
 {
     const struct sl_parts_reference *ref = pass->ref;
     const struct sl_parts_model *m = &ref->model;
-    const int64_t hidden = m->hidden, all = m->sums ? hidden : m->layers * hidden;
-    double *beside = jumps(m) ? doubles(ref->n * all) : NULL;
+    double *joint = jumps(m) ? doubles(ref->n * jump_width(m)) : NULL;
     int part = encode(pass);
     drop(pass, part);
     for (int l = 0; l < m->layers; l++) {
@@ -441,13 +468,13 @@ static void run_layers(struct pass *pass)
         run_layer(pass, l, last, &part);
         if (!last)
             drop(pass, part);
-        for (int64_t k = 0; beside && k < ref->n * hidden; k++)
-            beside[k / hidden * all + (m->sums ? 0 : l * hidden) + k % hidden] += pass->h[k];
+        if (joint)
+            join_output(pass, l, joint);
     }
-    if (beside)
-        take(pass, beside, all);
+    if (joint)
+        take(pass, joint, jump_width(m));
     if (has_classifier(m))
-        multiply(pass, part, m->bias);
+        multiply(pass, part + m->largest, m->bias);
 }
 
 /* Layers without neighbours, then hops; sgc keeps nothing of its own. */

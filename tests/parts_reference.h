@@ -47,7 +47,8 @@ struct sl_parts_model {
     bool normed;               /* gcn, sage, gin: has norms */
     bool residual, classifier; /* gcn: a linear residual; gcn, sage: a classifier */
     bool encoder, elu;         /* gcn, sage, gin; encoder: jknet, too */
-    bool identity, jump, sums; /* gcn, sage; sums: the jump reads the sum of all outputs */
+    bool identity, jump;       /* gcn, sage */
+    bool sums, largest; /* the jump reads the sum of all outputs, or the largest of each element */
     double teleport, dropout;
 };
 

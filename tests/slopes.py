@@ -13,7 +13,7 @@ import array, itertools, json, math, os, random, shutil, struct, subprocess, sys
 MODELS = ("gcn", "gcn --residual linear --classifier linear --norm-layers row", "sage", "sage --aggregator sum --lr 1e-3", "gat --heads 3 --hidden 5",
           "gat --heads 2 --hidden 4 --out-heads 3 --norm-layers row", "gatv2 --heads 3 --hidden 5", "gatv2 --heads 2 --hidden 8 --out-heads 3 --layers 3",
           "gatv2 --heads 2 --hidden 6 --residual linear --classifier linear", "transformer --heads 3 --hidden 5", "transformer --heads 2 --hidden 4 --layers 3 --norm-layers row",
-          "transformer --heads 2 --hidden 8 --residual none --jump sum", "gin --lr 1e-3", "resgcn --hidden 8", "jknet --hidden 8", "appnp --hops 2 --hidden 8", "sgc")
+          "transformer --heads 2 --hidden 8 --residual none --jump sum", "gcn --layers 3 --jump max", "gin --lr 1e-3", "resgcn --hidden 8", "jknet --hidden 8", "appnp --hops 2 --hidden 8", "sgc")
 EPOCHS, LEARNING_RATE, STEP, CHANGE, TOLERANCE, LEAST = 15, 0.1, 1e-3, 1e-4, 5e-2, 5e-3
 DRAWN_TOLERANCE = 0.35
 # Sparse features, which most vertices lack: whole tiles have none.

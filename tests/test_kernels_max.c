@@ -1,5 +1,5 @@
-/* The largest or least of what neighbours send, two results merged, and the gradient. How kernels
- * are judged: tests/kernels.h.
+/* The largest or least of what neighbours send, two results merged, and the gradient; the largest
+ * of several matrices, and its gradients. How kernels are judged: tests/kernels.h.
  *
  * A neighbour sends the result of one float operation, so the largest value and its vertex are
  * exact. The exact gradient is the central difference of Σ G·Z in double. */
@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "codelets/bfloat16.h"
+#include "codelets/jump_max.h"
 #include "codelets/max.h"
 #include "tests/kernels.h"
 
@@ -337,13 +339,100 @@ static void test_gradient(void **state)
     each_problem(5, 1, 2, SL_EDGE, SL_REALS, check_gradient);
 }
 
+/* ---- The largest of several matrices ---- */
+
+enum { MATRICES = 3 };
+
+/* Integers have many equal values, of which the first counts. NaN wins over all numbers. */
+static void check_jump_max(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    const bool half = sl_random_below(2), scaled = sl_random_below(2);
+    struct sl_guarded factor = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS),
+                      m = sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY),
+                      d = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_REALS),
+                      g = sl_guarded_random(rows, cols, layout, NAN, SL_REALS);
+    struct sl_narrowed narrow_m = {.cols = 0}, narrow_g = {.cols = 0};
+    const int64_t ldc = cols + 3;
+    int32_t *chosen = malloc((size_t)(rows * ldc + 1) * sizeof *chosen);
+    double *largest = sl_doubles(rows * cols), *want = sl_doubles(rows * cols);
+    int *from = calloc((size_t)(rows * cols) + 1, sizeof *from);
+    assert_true(chosen && from);
+    for (int64_t k = 0; k < rows * ldc; k++)
+        chosen[k] = -7;
+    if (half) {
+        narrow_m = sl_narrowed_empty(rows, cols, sl_some_spare());
+        narrow_g = sl_narrowed_of(&g, sl_some_spare());
+    }
+    const struct sl_rows to = half ? narrow_m.rows : sl_rows_of(&m),
+                         gradient = half ? narrow_g.rows : sl_rows_of(&g);
+    for (int i = 0; i < MATRICES; i++) {
+        struct sl_guarded x = sl_guarded_random(rows, cols, layout, NAN, SL_INTEGERS);
+        struct sl_narrowed narrow = {.cols = 0};
+        for (int64_t k = 0; i == 1 && k < rows * cols; k += 7)
+            *sl_element(&x, k / cols, k % cols) = NAN;
+        if (half)
+            narrow = sl_narrowed_of(&x, sl_some_spare());
+        for (int64_t k = 0; k < rows * cols; k++) {
+            float value = *sl_element(&x, k / cols, k % cols);
+            value = scaled ? factor.at[k / cols] * value : value;
+            value = half ? sl_widen(sl_narrow(value)) : value;
+            if (i == 0 || (double)value > largest[k] || isnan(value)) {
+                largest[k] = (double)value;
+                from[k] = i;
+            }
+        }
+        const struct sl_rows meets = half ? narrow.rows : sl_rows_of(&x);
+        sl_kernel_jump_max(rows, cols, i, scaled ? factor.at : NULL, &meets, &to, chosen, ldc);
+        if (half)
+            sl_guarded_free(&narrow.words);
+        sl_guarded_free(&x);
+    }
+    for (int64_t k = 0; k < rows * cols; k++) {
+        const int64_t r = k / cols, j = k % cols;
+        const float got = half ? sl_widen(*sl_narrowed_at(&narrow_m, r, j)) : *sl_element(&m, r, j);
+        if (!(isnan(got) && isnan(largest[k])) && (double)got != largest[k])
+            fail_msg("the largest of (%d, %d) is %.9g, expected %.9g (%s)", (int)r, (int)j,
+                     (double)got, largest[k], sl_level_name());
+        assert_int_equal(chosen[r * ldc + j], from[k]);
+    }
+    for (int64_t k = 0; k < rows * ldc; k++)
+        assert_true(k % ldc < cols || chosen[k] == -7);
+    for (int number = 0; number < MATRICES; number++) {
+        const bool accumulate = number != 1;
+        for (int64_t k = 0; k < rows * cols; k++)
+            want[k] = (accumulate ? (double)*sl_element(&d, k / cols, k % cols) : 0.0) +
+                      (from[k] == number ? (double)*sl_element(&g, k / cols, k % cols) : 0.0);
+        sl_kernel_jump_max_back(rows, cols, number, &gradient, chosen, ldc, accumulate, d.at, d.ld);
+        for (int64_t k = 0; k < rows * cols; k++)
+            want[k] = (double)(float)want[k];
+        sl_expect("gradient of one of several matrices", &d, want, NULL);
+    }
+    if (half) {
+        sl_guarded_free(&narrow_m.words);
+        sl_guarded_free(&narrow_g.words);
+    }
+    free(chosen);
+    free(from);
+    free(largest);
+    free(want);
+    sl_guarded_free(&factor);
+    sl_guarded_free(&m);
+    sl_guarded_free(&d);
+    sl_guarded_free(&g);
+}
+
+static void test_jump_max(void **state)
+{
+    (void)state;
+    sl_each_shape_and_level(check_jump_max);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward),
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_forward),  cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_nan),      cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_jump_max),
     };
     sl_random_seed(9);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,6 +187,13 @@ static const struct test_case cases[] = {
      "--tiles 2 --product-order spmm"},
     {SAGE(.layers = 2, .jump = true, .identity = true, .normed = true),
      "--tiles 2 --product-order spmm"},
+    {GCN(.layers = 3, .bias = true, .jump = true, .largest = true, .dropout = 0.5), "--tiles 3"},
+    {GCN(.layers = 3, .jump = true, .largest = true, .normed = true, .encoder = true,
+         .identity = true, .elu = true),
+     "--tiles 2 --product-order spmm"},
+    {SAGE(.layers = 2, .bias = true, .jump = true, .largest = true, .normed = true, .batch = true,
+          .dropout = 0.3),
+     "--tiles 3 --product-order gemm"},
 };
 
 /* ---- The program ---- */
@@ -202,7 +209,10 @@ static struct sl_config configure(const struct sl_parts_model *m, const char *wo
         m->residual ? "--residual linear" : "",
         m->identity ? "--residual identity" : "",
         m->classifier ? "--classifier linear" : "",
-        m->jump ? m->sums ? "--jump sum" : "--jump concat" : "",
+        !m->jump     ? ""
+        : m->sums    ? "--jump sum"
+        : m->largest ? "--jump max"
+                     : "--jump concat",
         m->encoder ? "--encoder linear" : "",
         m->elu ? "--activation elu" : "",
         words,

@@ -457,6 +457,7 @@ static void test_training(void **state)
         "--model gcn --layers 2 --hidden 10 --encoder linear --activation elu",
         "--model gcn --layers 3 --hidden 10 --residual identity --jump sum",
         "--model sage --layers 2 --hidden 10 --jump concat --norm-layers row",
+        "--model gcn --layers 3 --hidden 10 --jump max --norm-layers row",
         "--model gat --layers 2 --heads 2 --hidden 4 --encoder linear --residual identity",
         "--model gin --layers 2 --hidden 7",
         "--model jknet --layers 3 --hidden 9",

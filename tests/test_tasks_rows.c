@@ -13,6 +13,7 @@
 #include "codelets/bias.h"
 #include "codelets/dropout.h"
 #include "codelets/init.h"
+#include "codelets/jump_max.h"
 #include "codelets/pack_rows.h"
 #include "codelets/paste.h"
 #include "codelets/record.h"
@@ -82,6 +83,34 @@ static void check_add_scaled(int64_t rows, int64_t cols)
         sl_kernel_add_scaled(rows, cols, 0.3f, sl_copied_scale(&scales, factor), &from, &to);
         sl_settle("add scaled", &scales, &x, &y, NULL);
     }
+}
+
+static void check_jump_max(int64_t rows, int64_t cols)
+{
+    enum sl_type type = sl_some_type();
+    struct sl_operand scales = sl_operand_scales(rows), x[3],
+                      m = sl_operand_blank_of_type(rows, cols, type),
+                      chosen = sl_operand_blank(rows, cols), d = sl_operand_reals(rows, cols);
+    const struct sl_rows to = sl_copied_rows(&m);
+    for (int number = 0; number < 3; number++) {
+        const enum sl_row_scale factor = number % 2 ? SL_ROW_INVERSE_RIGHT : SL_ROW_NONE;
+        x[number] = sl_operand_reals_of_type(rows, cols, type);
+        const struct sl_rows from = sl_copied_rows(&x[number]);
+        sl_submit_jump_max(&sl_running, &(struct sl_jump_max_tiles){.number = number,
+                                                                    .scales = &scales.tile,
+                                                                    .factor = factor,
+                                                                    .x = &x[number].tile,
+                                                                    .m = &m.tile,
+                                                                    .chosen = &chosen.tile});
+        sl_kernel_jump_max(rows, cols, number, sl_copied_scale(&scales, factor), &from, &to,
+                           (int32_t *)(void *)chosen.copy, chosen.tile.ld);
+    }
+    for (int number = 0; number < 3; number++) {
+        sl_submit_jump_max_back(&sl_running, number, &m.tile, &chosen.tile, number > 0, &d.tile);
+        sl_kernel_jump_max_back(rows, cols, number, &to, (int32_t *)(void *)chosen.copy,
+                                chosen.tile.ld, number > 0, d.copy, d.tile.ld);
+    }
+    sl_settle("largest of several", &scales, &x[0], &x[1], &x[2], &m, &chosen, &d, NULL);
 }
 
 static void check_fill(int64_t rows, int64_t cols)
@@ -227,6 +256,7 @@ int main(void)
         SL_OPERATION(check_copy),          SL_OPERATION(check_paste),
         SL_OPERATION(check_pack_rows),     SL_OPERATION(check_unpack_rows),
         SL_OPERATION(check_types),         SL_OPERATION(check_add_scaled),
+        SL_OPERATION(check_jump_max),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

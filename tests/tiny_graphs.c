@@ -52,6 +52,7 @@ static const struct model models[] = {
     {.options = "--model gat --heads 5 --residual linear --classifier linear --encoder linear"},
     {.options = "--model gcn --encoder linear --activation elu"},
     {.options = "--model gcn --layers 3 --residual identity --jump sum"},
+    {.options = "--model gcn --layers 3 --residual identity --jump max"},
 };
 enum { MODELS = sizeof models / sizeof *models, FORMS = sizeof forms / sizeof *forms };
 

@@ -101,10 +101,8 @@ const struct sl_option sl_config_options[] = {
     {"teleport", SL_OPTION_REAL, FIELD(network.teleport), "0.1", 0, 1, NULL, "A",
      "with --model appnp: the share of its own values that a vertex keeps in each hop", MODEL},
     {"block-norm", SL_OPTION_KIND, FIELD(network.block_norm), "row", 0, 0, sl_block_names, "KIND",
-     "with --model resgcn: what blocks normalise: row, the values of a vertex (LayerNorm); batch, "
-     "a "
-     "value of all vertices (BatchNorm)",
-     MODEL, find_block},
+     "another name of --norm-layers; blocks of --model resgcn have a norm always", MODEL,
+     find_block},
     {"encoder", SL_OPTION_CHOICE, FIELD(network.encoder), "none", 0, 0, SL_CHOICES(SL_ENCODERS),
      "KIND",
      "linear: a linear layer without activation turns features into hidden values before the "
@@ -129,8 +127,9 @@ const struct sl_option sl_config_options[] = {
      "the first. linear: a product of these values in every layer; sage does not take it",
      MODEL},
     {"jump", SL_OPTION_CHOICE, FIELD(network.jump), "none", 0, 0, SL_CHOICES(SL_JUMPS), "KIND",
-     "a linear layer reads the outputs of all --layers layers, side by side (concat) or their sum "
-     "(jumping knowledge)",
+     "a linear layer reads the outputs of all --layers layers: side by side (concat), their sum, "
+     "or "
+     "the largest in each column (jumping knowledge)",
      MODEL},
     {"classifier", SL_OPTION_CHOICE, FIELD(network.classifier), "none", 0, 0,
      SL_CHOICES(SL_CLASSIFIERS), "KIND",

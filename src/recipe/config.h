@@ -90,10 +90,6 @@ enum sl_encoder { SL_ENCODERS(SL_CHOICE_CONSTANT) };
     ENTRY(SL_HIDDEN_AUTO, "auto") ENTRY(SL_HIDDEN_RELU, "relu") ENTRY(SL_HIDDEN_ELU, "elu")
 enum sl_hidden_activation { SL_ACTIVATIONS(SL_CHOICE_CONSTANT) };
 
-#define SL_JUMPS(ENTRY) \
-    ENTRY(SL_JUMP_NONE, "none") ENTRY(SL_JUMP_CONCAT, "concat") ENTRY(SL_JUMP_SUM, "sum")
-enum sl_jump { SL_JUMPS(SL_CHOICE_CONSTANT) };
-
 #define SL_CLASSIFIERS(ENTRY) \
     ENTRY(SL_CLASSIFIER_NONE, "none") ENTRY(SL_CLASSIFIER_LINEAR, "linear")
 enum sl_classifier { SL_CLASSIFIERS(SL_CHOICE_CONSTANT) };
@@ -331,8 +327,8 @@ bool sl_config_classifies(const struct sl_config *config);
 /* Return what layers add to their sums: a vertex's own values, or a product of them. */
 enum sl_residual sl_config_residual(const struct sl_config *config);
 
-/* Return whether the last layer reads the outputs of all others (--jump). */
-bool sl_config_jumps(const struct sl_config *config);
+/* Return how a linear layer reads the outputs of all layers (--jump). */
+enum sl_jump sl_config_jump(const struct sl_config *config);
 
 /* Return whether a linear layer precedes all layers of the model (--encoder). */
 bool sl_config_encodes(const struct sl_config *config);
@@ -410,6 +406,10 @@ const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config
 /* How many of the last epochs of the loop are exact. With --exact-epochs -1 and scaled partial
  * sums: with --delay 0c a fifth of all, with cd-R a tenth, rounded down; else 0. */
 int64_t sl_config_exact_epochs(const struct sl_config *config);
+
+/* Take --norm-layers as --block-norm of resgcn, and --block-norm as --norm-layers of all other
+ * models that have norms. Return 0, or SL_ERR_USAGE where the model has no such norm. */
+int sl_config_settle_norm(struct sl_config *config, const bool *given);
 
 /* SL_ERR_USAGE: an option is given (`given` as above) that the model does not have. */
 int sl_config_check_given(const struct sl_config *config, const bool *given);

@@ -310,7 +310,7 @@ int sl_config_check(const struct sl_config *config)
                         "width (expected more --layers, or --encoder linear)");
     const char *one_order = sl_config_norm_layer(config) ? "norm-layers"
                             : sl_config_residual(config) ? "residual"
-                            : sl_config_jumps(config)    ? "jump"
+                            : sl_config_jump(config)     ? "jump"
                                                          : NULL;
     if (config->ranks.order == &sl_order_double && one_order)
         return sl_error(SL_ERR_USAGE,

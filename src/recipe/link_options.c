@@ -74,7 +74,7 @@ int sl_links_check_options(const struct sl_config *config)
                         "--jump none)",
                         sl_config_word(config, "jump").text);
     if (config->links.decoder == SL_DECODER_DISTMULT &&
-        (sl_config_jumps(config) || config->network.model == &sl_model_jknet))
+        (sl_config_jump(config) || config->network.model == &sl_model_jknet))
         return sl_error(
             SL_ERR_USAGE,
             "--decoder distmult: does not go with a last layer that reads all others, as "

@@ -8,7 +8,8 @@
 
 enum { MODELS_OF_OPTION = 9 };
 
-static const char OUT_HEADS[] = "out-heads";
+static const char OUT_HEADS[] = "out-heads", BLOCK_NORM[] = "block-norm",
+                  NORM_LAYERS[] = "norm-layers";
 
 static const struct {
     const char *option;
@@ -18,7 +19,7 @@ static const struct {
     {"hops", {&sl_model_sgc, &sl_model_appnp}},
     {"bases", {&sl_model_rgcn}},
     {"teleport", {&sl_model_appnp}},
-    {"block-norm", {&sl_model_resgcn}},
+    {BLOCK_NORM, {&sl_model_resgcn}},
     {"edge-features", {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer, &sl_model_gine}},
     {"encoder",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
@@ -26,7 +27,7 @@ static const struct {
     {"activation",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
       &sl_model_gin, &sl_model_gine, &sl_model_jknet, &sl_model_rgcn}},
-    {"norm-layers",
+    {NORM_LAYERS,
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
       &sl_model_gin, &sl_model_gine, &sl_model_jknet, &sl_model_rgcn}},
     {"residual",
@@ -70,9 +71,9 @@ enum sl_residual sl_config_residual(const struct sl_config *config)
     return sl_config_has(config, "residual") ? config->network.residual : SL_RESIDUAL_NONE;
 }
 
-bool sl_config_jumps(const struct sl_config *config)
+enum sl_jump sl_config_jump(const struct sl_config *config)
 {
-    return sl_config_has(config, "jump") && config->network.jump != SL_JUMP_NONE;
+    return sl_config_has(config, "jump") ? config->network.jump : SL_JUMP_NONE;
 }
 
 const struct sl_layer_kind *sl_config_decoder_layer(const struct sl_config *config)
@@ -88,7 +89,7 @@ bool sl_config_classifies(const struct sl_config *config)
     return (sl_config_has(config, "classifier") &&
             (config->network.classifier == SL_CLASSIFIER_LINEAR ||
              (sl_config_links(config) && config->links.decoder == SL_DECODER_MLP))) ||
-           sl_config_jumps(config);
+           sl_config_jump(config);
 }
 
 /* Write the models of row k, as "gcn, sage or gat". */
@@ -106,6 +107,37 @@ static void describe_models(size_t k, char *to, size_t size)
     }
 }
 
+/* Whether an option is given that stands for the other name of the model's norm. */
+static bool is_other_norm(const struct sl_config *config, const bool *given, const char *option)
+{
+    const bool blocks = sl_config_has(config, BLOCK_NORM);
+    return (blocks || sl_config_has(config, NORM_LAYERS)) &&
+           strcmp(option, blocks ? NORM_LAYERS : BLOCK_NORM) == 0 &&
+           sl_config_is_given(given, option);
+}
+
+int sl_config_settle_norm(struct sl_config *config, const bool *given)
+{
+    const struct sl_block_norm **own = &config->network.norm_layers,
+                               **other = &config->network.block_norm;
+    const char *name = NORM_LAYERS, *typed = BLOCK_NORM;
+    if (sl_config_has(config, BLOCK_NORM)) {
+        own = &config->network.block_norm, other = &config->network.norm_layers;
+        name = BLOCK_NORM, typed = NORM_LAYERS;
+    }
+    if (!is_other_norm(config, given, typed))
+        return 0;
+    if (sl_config_is_given(given, name) && *own != *other)
+        return sl_error(SL_ERR_USAGE, "--%s %s: is --%s of --model %s (expected one of both)",
+                        typed, sl_config_word(config, typed).text, name,
+                        config->network.model->name);
+    if (!*other || (*other)->layer->own)
+        return sl_error(SL_ERR_USAGE, "--%s %s: --model %s has norms row and batch (expected one)",
+                        typed, sl_config_word(config, typed).text, config->network.model->name);
+    *own = *other;
+    return 0;
+}
+
 int sl_config_check_given(const struct sl_config *config, const bool *given)
 {
     char models[64];
@@ -114,7 +146,8 @@ int sl_config_check_given(const struct sl_config *config, const bool *given)
                         "--out-heads: with --classifier or --jump the last layer has no heads "
                         "(expected one of both)");
     for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++) {
-        if (!sl_config_is_given(given, of_models[k].option) || has_row(config, k))
+        if (!sl_config_is_given(given, of_models[k].option) || has_row(config, k) ||
+            is_other_norm(config, given, of_models[k].option))
             continue;
         describe_models(k, models, sizeof models);
         return sl_error(SL_ERR_USAGE, "--%s: --model %s does not have it (expected --model %s)",
