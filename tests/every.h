@@ -52,9 +52,11 @@ void sl_every_say(struct sl_every *every, bool good, const char *how, const char
 void sl_every_judge(struct sl_every *every, const char *how, bool apart, int code,
                     const struct sl_trained *got, bool good, const char *text);
 
-/* Whether so many ranks check the case with this number. Of five cases, up to 3 ranks check three,
- * 4 ranks two, and more ranks one. Other numbers of ranks check other cases. With SL_EVERY=all in
- * the environment, all ranks check each case. */
+/* Whether SL_EVERY=all is in the environment: all ranks check each case in all ways. */
+bool sl_every_all(void);
+
+/* Whether so many ranks check the case with this number. Of five cases, up to 2 ranks check three,
+ * 3 and 4 ranks two, and more ranks one. Other numbers of ranks check other cases. */
 bool sl_every_wants(int number, int ranks);
 
 /* Check the case that the command line names, or those that are wanted. Return the exit status. */

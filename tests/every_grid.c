@@ -1,6 +1,7 @@
-/* Train on every grid of the ranks, in one process for each rank. Losses, gradients, parameters and
- * predictions equal the results of one rank, to rounding (tests/trained.h). tests/every-grid.sh
- * runs this program on several numbers of ranks; `every_grid NAME` takes one case alone. */
+/* Train on grids of the ranks, in one process for each rank: on up to 4 ranks on every grid.
+ * Losses, gradients, parameters and predictions equal the results of one rank, to rounding
+ * (tests/trained.h). tests/every-grid.sh runs this program on several numbers of ranks;
+ * `every_grid NAME` takes one case alone. */
 #include <stdio.h>
 #include <string.h>
 
@@ -350,18 +351,31 @@ static void check_grid(struct sl_every *every, int rows, int columns, int layers
     sl_trained_free(&got);
 }
 
+/* Grids that fewer ranks have, but for one longer side, are for SL_EVERY=all alone. */
+static bool is_wanted(const struct sl_every *every, int rows, int columns, int layers)
+{
+    enum {
+        SHORT = 6, /* ranks; on more, networks of many layers wait for messages most of the time */
+        LONG = 3   /* ranks along a side */
+    };
+    const int ranks = every->rt->ranks;
+    if (rows * columns * layers != ranks)
+        return false;
+    if (sl_every_all())
+        return columns == 1 || ranks <= SHORT || !strstr(every->c->options, "--model resgcn");
+    return ranks <= 4 || (rows <= LONG && columns <= LONG && layers <= LONG);
+}
+
 static void check_grids(struct sl_every *every)
 {
     const int ranks = every->rt->ranks;
-    enum {
-        SHORT = 6
-    }; /* ranks; on more, networks of many layers wait for messages most of the time */
-    const bool deep = ranks > SHORT && strstr(every->c->options, "--model resgcn");
-    const int most = deep ? 1 : ranks; /* columns */
     for (int layers = 1; layers <= ranks; layers++)
-        for (int columns = 1; ranks % layers == 0 && columns <= most; columns++)
-            for (int apart = 0; ranks / layers % columns == 0 && apart <= every->c->apart; apart++)
-                check_grid(every, ranks / layers / columns, columns, layers, apart);
+        for (int columns = 1; columns <= ranks / layers; columns++)
+            for (int apart = 0; apart <= every->c->apart; apart++) {
+                const int rows = ranks / layers / columns;
+                if (is_wanted(every, rows, columns, layers))
+                    check_grid(every, rows, columns, layers, apart);
+            }
 }
 
 int main(int argc, char **argv)

@@ -126,7 +126,6 @@ all() {
     for model in "gcn" "sage --aggregator mean" "sage --aggregator sum --layers 3"; do
         configuration 2 dense --distribution 1.5d --model $model
         configuration 4 words --distribution 1.5d --model $model
-        configuration 8 dense --distribution 3d --model $model
         configuration 3 words --grid 1x1x3 --model $model --precision bf16
         configuration 2 words --distribution vertex-cut --model $model
         configuration 3 dense --distribution vertex-cut --model $model --precision bf16
@@ -134,9 +133,7 @@ all() {
         configuration 4 dense --distribution vertex-cut --model $model --delay cd-3 --partial-sums unscaled
         configuration 2 dense --distribution vertex-cut --model $model --delay 0c --partial-sums unscaled --dropout 0
     done
-    configuration 8 words --distribution 1d
-    configuration 8 dense --distribution halo
-    configuration 8 words --distribution vertex-cut
+    configuration 8 dense --distribution 3d --model gcn
     configuration 8 words --grid 2x2x2 --model sage
     configuration 6 words --grid 1x3x2 --layers 3
     configuration 4 words --grid 1x4x1 --hidden 9

@@ -52,13 +52,13 @@ check() {
     esac
 }
 
-# some ITEM ...: print the items of a case. Of six and more ($long: of more than it says), print every third, and in the next
-# case the others, unless SL_EVERY is all (make check-every).
+# some ITEM ...: print the items of a case. Of six and more ($long: of more than it says), print every third ($of: one of so
+# many), and in the next case others, unless SL_EVERY is all (make check-every).
 some() {
     [ "$SL_EVERY" != all ] && [ $# -gt "${long:-5}" ] || { echo "$*"; return; }
     turn=$place
     for item; do
-        [ $((turn % 3)) -ne 0 ] || printf '%s ' "$item"
+        [ $((turn % ${of:-3})) -ne 0 ] || printf '%s ' "$item"
         turn=$((turn + 1))
     done
 }
