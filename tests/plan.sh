@@ -84,10 +84,11 @@ cut_files() {
 memory() {
     cd "$T" || exit 1
     "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    others="cover vertex-cut"
     for options in "--layers 3 --hidden 160" "--layers 2 --hidden 64 --dropout 0 --model sage --aggregator mean"; do
         # shellcheck disable=SC2086
         plan 0 deep --ranks 4 --tiles 8 --json plan.json $options
-        for other in halo cover vertex-cut; do
+        for other in $others; do
             # shellcheck disable=SC2086
             run 4 train deep --epochs 2 --tiles 8 --workers 1 --log deep.jsonl --quiet --distribution $other $options ||
                 die "$(cat err)"
@@ -96,6 +97,7 @@ memory() {
             [ -n "$planned" ] && [ $((100 * taken)) -le $((110 * planned)) ] && [ $((100 * taken)) -ge $((90 * planned)) ] ||
                 die "$other: planned $planned bytes, took $taken"
         done
+        others="halo vertex-cut"
     done
 }
 
@@ -108,10 +110,10 @@ handed_over() {
         IFS=: read -r wanted ranks data latency speed <<EOF
 $case
 EOF
-        train "asked-$wanted" "$ranks" train "$T/$data" --epochs 30 --tiles 16 --distribution "$wanted" --seed 2
+        train "asked-$wanted" "$ranks" train "$T/$data" --epochs 12 --tiles 16 --distribution "$wanted" --seed 2
         slow_link "$latency" "$speed"
         XDG_CACHE_HOME=$T/slow
-        train "auto-$wanted" "$ranks" train "$T/$data" --epochs 30 --tiles 16 --seed 2
+        train "auto-$wanted" "$ranks" train "$T/$data" --epochs 12 --tiles 16 --seed 2
         XDG_CACHE_HOME=$T/cache
         grep -q "^distribution $wanted: it receives fewer" out || die "not $wanted: $(cat out)"
         same "asked-$wanted" "auto-$wanted"
@@ -124,15 +126,15 @@ inexact() {
     for delay in 0c cd-2; do
         options=
         [ $delay = 0c ] || options="--delay $delay"
-        train "asked-$delay" 4 train "$T/far" --epochs 30 --tiles 16 --distribution vertex-cut --delay $delay --seed 2
+        train "asked-$delay" 4 train "$T/far" --epochs 12 --tiles 16 --distribution vertex-cut --delay $delay --seed 2
         XDG_CACHE_HOME=$T/slow
         # shellcheck disable=SC2086
-        train "auto-$delay" 4 train "$T/far" --epochs 30 --tiles 16 --seed 2 --allow-inexact $options
+        train "auto-$delay" 4 train "$T/far" --epochs 12 --tiles 16 --seed 2 --allow-inexact $options
         XDG_CACHE_HOME=$T/cache
         grep -q "^distribution vertex-cut $delay: it receives fewer" out || die "not $delay: $(cat out)"
         results "$T/asked-$delay/log" >"$T/one"
         results log | diff "$T/one" - || die "not as asked for"
-        run 4 train "$T/far" --epochs 32 --resume ck --log rest || die "$(cat err)"
+        run 4 train "$T/far" --epochs 14 --resume ck --log rest || die "$(cat err)"
         grep -q "\"distribution\":\"vertex-cut\".*\"delay\":\"$delay\"" rest || die "$(head -n 1 rest)"
     done
     plan 0 "$T/far" --ranks 4 --allow-inexact --machine cluster-1gbe
