@@ -134,7 +134,7 @@ done
 {
     check "vertex-cut --delay cd-2, 3 ranks" in_turns 3 2 "$T/directed" $small --distribution vertex-cut --delay cd-2
     check "tiles of the adjacency that travel" without_prediction 4 "$T/directed" $small --distribution 2d --no-cache-adjacency
-    for how in "2 halo" "3 vertex-cut" "4 1.5d" "8 3d"; do
+    for how in "2 halo" "3 vertex-cut" "4 1.5d"; do
         check "GraphSAGE, max, ${how#* }, ${how%% *} ranks" exactly ${how%% *} "$T/directed" $small \
             --distribution ${how#* } --model sage --aggregator max
     done
