@@ -380,7 +380,7 @@ static void test_attention_back()
     random_state = 24;
     for (const sizes &size : SIZES)
         for (int option = 0; option < 48; option++) {
-            static one_in sample(23);
+            static one_in sample(43);
             if (sample.leaves_out())
                 continue;
             const struct sl_attention how = attention_of(size,

@@ -102,7 +102,7 @@ static void test_gemm()
 static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_b,
                                 enum sl_type a_type, enum sl_type b_type, enum sl_type c_type)
 {
-    static one_in sample(3);
+    static one_in sample(7);
     if (sample.leaves_out())
         return;
     finish f = random_finish(m, n, some_steps(), PADDED, INTEGERS);

@@ -219,7 +219,7 @@ static void test_spmm_long_rows()
         for (const int64_t degree : {3, 40})
             for (const int64_t hub : {0, 150, 299})
                 for (const int64_t block_cols : {0, 900}) {
-                    static one_in sample(7);
+                    static one_in sample(13);
                     if (sample.leaves_out())
                         continue;
                     check_product(random_sparse(300, 5000, degree, hub, true, INTEGERS, block_cols),
