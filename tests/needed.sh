@@ -47,12 +47,22 @@ validated() { # FOLDER
     sed -n 's/.*"epoch",.*"val_accuracy":\([-0-9.e]*\).*/\1/p' "$T/$1/log"
 }
 
+# alike_some NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: likewise, with every second of these ($of: of how many one is taken).
+# Calls in a case take turns.
+alike_some() {
+    name=$1 epochs=$2 all=$3
+    shift 3
+    place=$((place + 1))
+    # shellcheck disable=SC2086
+    alike "$name" "$epochs" "$(long=1 of=${of:-2} && some $all)" "$@"
+}
+
 # Where evaluations have a graph of their own, and where they have the whole one.
 layers() {
     for model in "gcn" "sage --aggregator mean" "sage --aggregator max" "gat --heads 2" "gin"; do
         for rule in 5/4/rest 5/250/rest; do
             # shellcheck disable=SC2086
-            alike "layers-$(echo "$model-$rule" | tr ' /' __)" 6 "1: 2:--distribution_1d 2:--distribution_halo" "$T/few" \
+            alike_some "layers-$(echo "$model-$rule" | tr ' /' __)" 6 "1: 2:--distribution_1d 2:--distribution_halo" "$T/few" \
                 --split $rule --hidden 8 --eval-every 2 --model $model
         done
     done
@@ -64,8 +74,8 @@ models() {
         "gat --heads 2 --residual linear --classifier linear" "gcn --encoder linear --activation elu" \
         "gcn --layers 3 --residual identity --jump sum" "gat --heads 2 --residual identity --jump concat" "gcn --layers 3 --jump max" "sgc --hops 2" "appnp --hops 3" "jknet --layers 3" "gin"; do
         # shellcheck disable=SC2086
-        alike "models-$(echo "$model" | tr ' ' _)" 6 "$(some 1: 1:--tiles_5 2:--distribution_1d 3:--distribution_halo \
-            4:--distribution_halo 2:--distribution_cover 4:--grid_2x2x1 4:--grid_2x1x2)" "$T/few" $few --model $model
+        of=4 alike_some "models-$(echo "$model" | tr ' ' _)" 6 "1: 1:--tiles_5 2:--distribution_1d 3:--distribution_halo
+            4:--distribution_halo 2:--distribution_cover 4:--grid_2x2x1 4:--grid_2x1x2" "$T/few" $few --model $model
     done
 }
 
@@ -73,16 +83,16 @@ models() {
 shapes() {
     ways="1: 3:--distribution_1d 3:--distribution_halo 2:--distribution_cover"
     # shellcheck disable=SC2086
-    alike shapes-dropout 8 "$ways" "$T/few" $few --dropout 0.4
+    alike_some shapes-dropout 8 "$ways" "$T/few" $few --dropout 0.4
     # shellcheck disable=SC2086
-    alike shapes-cached 8 "$ways" "$T/few" $few --input-dropout 0 --cache-aggregate
-    alike shapes-directed 8 "$ways" "$T/directed" --hidden 8 --layers 3
-    alike shapes-sparse 8 "$ways" "$T/sparse" --hidden 8 --layers 3
-    alike shapes-karate 8 "$ways" "$karate" --hidden 5 --split 1/2/rest
+    alike_some shapes-cached 8 "$ways" "$T/few" $few --input-dropout 0 --cache-aggregate
+    alike_some shapes-directed 8 "$ways" "$T/directed" --hidden 8 --layers 3
+    alike_some shapes-sparse 8 "$ways" "$T/sparse" --hidden 8 --layers 3
+    alike_some shapes-karate 8 "$ways" "$karate" --hidden 5 --split 1/2/rest
     # shellcheck disable=SC2086
     alike shapes-bf16 6 "1:" "$T/few" $few --precision bf16
     # shellcheck disable=SC2086
-    alike shapes-balanced 6 "$ways" "$T/few" $few --class-weights balanced --clip-norm 0.01
+    alike_some shapes-balanced 6 "$ways" "$T/few" $few --class-weights balanced --clip-norm 0.01
 }
 
 # One configuration has the same bits on any number of ranks.
