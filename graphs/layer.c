@@ -52,6 +52,14 @@ double sl_layer_dense_seconds(const struct sl_layer_work *w, enum sl_product_ord
            sl_rates_dropout_seconds(w->rates, w->n * w->in, w->bytes, w->kept);
 }
 
+double sl_layer_walk_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk)
+{
+    const double numbers =
+        (double)(shape->relations > 0 ? SL_RELATION_FEATURES : shape->edge_features);
+    return walk->entries * 4.0 * numbers / walk->rates->stream +
+           (shape->kind->seconds ? shape->kind->seconds(shape, walk) : 0.0);
+}
+
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
                                             const struct sl_layer *layer, int wanted)
 {

@@ -31,6 +31,10 @@ double sl_layer_seconds(const struct sl_layer_work *work, enum sl_product_order 
  * all products of the input, and the passes that drop it out. */
 double sl_layer_dense_seconds(const struct sl_layer_work *work, enum sl_product_order order);
 
+/* Return the seconds of a walk beside the sums of the rows that entries meet: the kind's, and of
+ * reading what entries have. All columns of the layer are on one rank. */
+double sl_layer_walk_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk);
+
 /* Return the wanted order of products (struct sl_layer_kind), or else the order that takes fewer
  * seconds. */
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,

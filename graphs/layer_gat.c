@@ -365,13 +365,20 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
     return &gat->gradient;
 }
 
+/* Features join scores; going back, their gradients are sums as well. */
+static double gat_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk)
+{
+    static const struct sl_heads_work work[] = {{32.0, 10.0}, {32.0, 20.0}};
+    return sl_heads_seconds(shape, walk, work[walk->way]);
+}
+
 /* Names of parameters are PyG's. */
 #define GAT_STEPS                                                                                  \
     .vectors = 3, .vector = {"att_src", "att_dst", "att_edge"}, .edge_vectors = 1,                 \
     .edge = "lin_edge.weight", .bias = "bias", .loops = true, .leaves_sums = true, .cut = gat_cut, \
     .plan = gat_plan, .forward = gat_forward, .backward = gat_backward,                            \
-    .aggregations = gat_aggregations, .differentiate = gat_differentiate, .memory = gat_memory,    \
-    .destroy = gat_destroy
+    .aggregations = gat_aggregations, .seconds = gat_seconds, .differentiate = gat_differentiate,  \
+    .memory = gat_memory, .destroy = gat_destroy
 
 const struct sl_layer_kind sl_layer_gat = {
     .name = "gat",

@@ -149,6 +149,17 @@ static struct sl_matrix *gine_backward(struct sl_network *net, struct sl_layer *
     return &(layer - 1)->output;
 }
 
+/* Each walk multiplies features with W for each column of an entry; the walk back also sums their
+ * products with gradients. */
+static double gine_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk)
+{
+    static const double COLUMN = 8.0;
+    const double flops = walk->way == SL_WALK_BACK ? 4.0 : 2.0;
+    return walk->entries * (double)shape->in *
+           (COLUMN / walk->rates->features +
+            flops * (double)shape->edge_features / walk->rates->gemm);
+}
+
 /* Names of parameters are PyG's. */
 const struct sl_layer_kind sl_layer_gine = {
     .name = "gine",
@@ -159,6 +170,7 @@ const struct sl_layer_kind sl_layer_gine = {
     .forward = gine_forward,
     .backward = gine_backward,
     .aggregations = gine_aggregations,
+    .seconds = gine_seconds,
     .memory = gine_memory,
     .destroy = gine_destroy,
 };

@@ -117,3 +117,19 @@ void sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer,
                         &(struct sl_paste_tiles){.x = sl_product_sum_gradients(net, layer->beside),
                                                  .y = gradient});
 }
+
+/* ---- Prediction ---- */
+
+/* Walks of attention prefetch no rows: a core waits for the row that an entry meets. A score takes
+ * exponentials, and sums over columns. */
+double sl_heads_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk,
+                        struct sl_heads_work work)
+{
+    static const double WAIT = 30e-9, SCORE = 160.0;
+    const double heads = walk->entries * (double)shape->heads,
+                 columns = walk->entries * (double)sl_layer_shape_columns(shape),
+                 numbers = heads * (double)shape->edge_features;
+    return walk->entries * WAIT / walk->rates->cores +
+           (heads * SCORE + columns * work.column + numbers * work.number) / walk->rates->features +
+           (shape->attention_dropout > 0.0 ? heads / walk->rates->draws : 0.0);
+}

@@ -33,4 +33,14 @@ struct sl_matrix *sl_heads_products_back(struct sl_network *net, struct sl_layer
 void sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer,
                             struct sl_tile *gradient);
 
+/* Work of a walk of attention, in flops at the rate of products with sparse features: of a column
+ * of an entry, and of a feature of an entry and head. Measured: docs/DISTRIBUTIONS.md. */
+struct sl_heads_work {
+    double column, number;
+};
+
+/* Return the seconds of a walk of attention (struct sl_layer_kind). */
+double sl_heads_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk,
+                        struct sl_heads_work work);
+
 #endif

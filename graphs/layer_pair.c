@@ -452,12 +452,24 @@ static struct sl_tile *pair_differentiate(struct sl_network *net, struct sl_laye
     return &p->gradient;
 }
 
+/* Features of GATv2 make a row of each entry, and the second walk sums products with them. A
+ * transformer's features meet a number for each head. */
+static double pair_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk)
+{
+    static const struct sl_heads_work sums[] = {{48.0, 12.0}, {72.0, 12.0}, {64.0, 24.0}},
+                                      products[] = {{48.0, 20.0}, {88.0, 20.0}, {80.0, 30.0}};
+    struct sl_heads_work work = (is_transformer(shape) ? products : sums)[walk->way];
+    if (!is_transformer(shape))
+        work.column += (walk->way == SL_WALK_AGAIN ? 4.0 : 2.0) * (double)shape->edge_features;
+    return sl_heads_seconds(shape, walk, work);
+}
+
 /* Names of parameters are PyG's. */
-#define STEPS                                                                                      \
-    .edge = "lin_edge.weight", .joined = true, .biases = true, .leaves_sums = true,                \
-    .cut = pair_cut, .plan = pair_plan, .forward = pair_forward, .backward = pair_backward,        \
-    .aggregations = pair_aggregations, .differentiate = pair_differentiate, .memory = pair_memory, \
-    .destroy = pair_destroy
+#define STEPS                                                                               \
+    .edge = "lin_edge.weight", .joined = true, .biases = true, .leaves_sums = true,         \
+    .cut = pair_cut, .plan = pair_plan, .forward = pair_forward, .backward = pair_backward, \
+    .aggregations = pair_aggregations, .seconds = pair_seconds,                             \
+    .differentiate = pair_differentiate, .memory = pair_memory, .destroy = pair_destroy
 
 const struct sl_layer_kind sl_layer_gatv2 = {
     .name = "gatv2",

@@ -7,6 +7,7 @@
 /* clang-format on */
 #include "graphs/layer_rgcn.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "codelets/bases.h"
@@ -198,6 +199,21 @@ static struct sl_matrix *rgcn_backward(struct sl_network *net, struct sl_layer *
     return back.y;
 }
 
+/* Entries are sorted by relation, so their rows come from memory. Rows that meet a relation are
+ * then copied, multiplied and added (codelets/relations.h). Going back there are two products; in
+ * the first layer, one. Relations are taken to be spread evenly. */
+static double rgcn_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk)
+{
+    enum { COPIES = 3 };
+    const bool back = walk->way == SL_WALK_BACK;
+    const double in = (double)shape->in, out = (double)shape->out,
+                 products = 1 + (back && !walk->first), all = walk->rows * (double)shape->relations,
+                 met = all * -expm1(-walk->entries / fmax(all, 1.0));
+    return walk->entries * 4.0 * (back ? out : in) / walk->rates->gather[SL_LEVEL_MEMORY][0] +
+           met * (products * 2.0 * in * out / walk->rates->gemm +
+                  COPIES * 4.0 * (in + out) / walk->rates->gather[SL_LEVEL_CORE][0]);
+}
+
 /* Names of parameters are PyG's. */
 const struct sl_layer_kind sl_layer_rgcn = {
     .name = "rgcn",
@@ -211,6 +227,7 @@ const struct sl_layer_kind sl_layer_rgcn = {
     .forward = rgcn_forward,
     .backward = rgcn_backward,
     .aggregations = rgcn_aggregations,
+    .seconds = rgcn_seconds,
     .memory = rgcn_memory,
     .destroy = rgcn_destroy,
 };

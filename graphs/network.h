@@ -67,6 +67,14 @@ static inline int64_t sl_cut_width(const int64_t *cut, int column)
 
 enum { SL_AGGREGATIONS = 3 }; /* most aggregations of a layer in a training step */
 
+/* A walk whose seconds are predicted: its entries and rows on a rank. */
+struct sl_walk_size {
+    const struct sl_rates *rates;
+    enum sl_walk_way way;
+    bool first; /* of the first layer, whose input may need no gradient */
+    double entries, rows;
+};
+
 /* Matrices and tiles that only layers of this kind have in memory; NULL: none. */
 struct sl_layer_memory {
     const struct sl_matrix *matrix[3];
@@ -124,6 +132,9 @@ struct sl_layer_kind {
      * forward, and the gradient's aggregation. */
     int (*aggregations)(const struct sl_network *net, const struct sl_layer *layer,
                         struct sl_aggregation list[SL_AGGREGATIONS]);
+    /* Return the seconds of a walk beside the sums of the rows that entries meet: of scores, of
+     * features and relations of edges. NULL: none. */
+    double (*seconds)(const struct sl_layer_shape *shape, const struct sl_walk_size *walk);
     /* Submit the sum of the gradients over the row tiles, on rank 0, and return its tile. NULL:
      * sl_product_sum_gradients. */
     struct sl_tile *(*sum)(struct sl_network *net, struct sl_layer *layer);

@@ -217,6 +217,20 @@ overlap() {
     hides halo 0
 }
 
+# Scores of attention take time: for each layer two walks of 190 entries with loops, 2 heads of 3 columns, then one of 2
+# classes. So do two products of 34 features with 10 columns. Ranks share both, also as columns of a grid.
+walks() {
+    sed 's/\("task_seconds": \).*/\10, "features_flops_per_second": 1e9/; s/"cores": .*/"cores": 1,/
+         s/"\(stream_bytes\|gemm_flops\|gather_[0-9]*_bytes\)_per_second": [^,]*/"\1_per_second": 1e24/' \
+        "${top_srcdir:-${srcdir:-.}}/examples/machines/cluster-1gbe.json" >"$T/scores.json"
+    plan 0 "$karate" --ranks 2 --model gat --heads 2 --hidden 3 --dropout 0 --machine "$T/scores.json" --json plan.json
+    for name in 2x1x1 1x2x1; do
+        awk -v seconds="$(mean_of $name compute_seconds)" 'BEGIN {
+            wanted = (190 * (4 * 30e-9 + 2e-9 * (2 * 160 + 6 * 32 + 160 + 2 * 32)) + 34 * 10 * 4e-9) / 2
+            print seconds, wanted; exit !(seconds > 0.999 * wanted && seconds < 1.001 * wanted) }' || die "$name: other seconds"
+    done
+}
+
 # Two cliques that no edge joins, on two ranks. Only metrics and parameters travel, ten bytes in a second: 16 doubles, the
 # gradients to rank 0 and the values back.
 parameters() {
@@ -361,6 +375,7 @@ check "... and out of files" cut_files
 check "two cliques, and a machine whose sparse products alone take time" cliques
 check "what is hidden behind messages" overlap
 check "parameters are counted once" parameters
+check "scores of attention take time" walks
 check "own tiles that sums meet last" own_tiles
 check "memory of a halo, a cover and a vertex-cut: as the command plans" memory
 check "auto: a grid, and why" automatic

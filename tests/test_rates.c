@@ -86,6 +86,134 @@ static void test_step_of_a_group(void **state)
                 0.5 * (first + second));
 }
 
+/* ---- Walks ---- */
+
+/* All rates differ, so that no formula can take one for another. */
+static struct sl_rates walking_rates(void)
+{
+    return (struct sl_rates){
+        .cores = 2,
+        .gemm = 2e9,
+        .features = 1e9,
+        .draws = 5e8,
+        .stream = 1e10,
+        .gather = {{4e9, 3e9}, {5e9, 6e9}, {8e9, 7e9}},
+    };
+}
+
+/* Return the seconds of a walk over 600 entries and 100 rows. */
+static double walked(const struct sl_layer_shape *shape, enum sl_walk_way way, bool first)
+{
+    const struct sl_rates rates = walking_rates();
+    return sl_layer_walk_seconds(
+        shape, &(struct sl_walk_size){
+                   .rates = &rates, .way = way, .first = first, .entries = 600.0, .rows = 100.0});
+}
+
+/* Of 300 rows with a relation, 600 entries at random meet 300 (1 - e^-2). An entry has two numbers
+ * of its relation. Bases are multiplied once, before the walk. */
+static void test_walks_of_relations(void **state)
+{
+    struct sl_layer_shape shape = {.kind = &sl_layer_rgcn, .in = 6, .out = 4, .relations = 3};
+    const double met = 300.0 * (1.0 - exp(-2.0)), product = 2.0 * 6.0 * 4.0 / 2e9,
+                 copies = 3.0 * 4.0 * 10.0 / 4e9, read = 600.0 * 8.0 / 1e10;
+    const double back = read + 600.0 * 16.0 / 8e9 + met * copies;
+    (void)state;
+    for (shape.bases = 0; shape.bases <= 2; shape.bases += 2) {
+        assert_near(walked(&shape, SL_WALK_FORWARD, false),
+                    read + 600.0 * 24.0 / 8e9 + met * (product + copies));
+        assert_near(walked(&shape, SL_WALK_FORWARD, true), walked(&shape, SL_WALK_FORWARD, false));
+        assert_near(walked(&shape, SL_WALK_BACK, false), back + met * 2.0 * product);
+        assert_near(walked(&shape, SL_WALK_BACK, true), back + met * product);
+    }
+}
+
+/* An entry of attention waits, has a score and may be dropped for each of 2 heads. The mean of
+ * heads has 2 * 8 columns, heads side by side have 8. */
+static void test_walks_of_attention(void **state)
+{
+    static const struct {
+        const struct sl_layer_kind *kind;
+        double column[3], number[3], row[3]; /* of a column, of a feature, of both */
+    } kinds[] = {
+        {&sl_layer_gat, {32, 32, 0}, {10, 20, 0}, {0}},
+        {&sl_layer_gat_residual, {32, 32, 0}, {10, 20, 0}, {0}},
+        {&sl_layer_gatv2, {48, 72, 64}, {12, 12, 24}, {2, 2, 4}},
+        {&sl_layer_gatv2_residual, {48, 72, 64}, {12, 12, 24}, {2, 2, 4}},
+        {&sl_layer_transformer, {48, 88, 80}, {20, 20, 30}, {0}},
+        {&sl_layer_transformer_residual, {48, 88, 80}, {20, 20, 30}, {0}},
+    };
+    (void)state;
+    for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++)
+        for (int way = 0; way < 3 && kinds[n].column[way] > 0.0; way++)
+            for (int k = 0; k <= 3; k += 3)
+                for (int mean = 0; mean < 2; mean++) {
+                    struct sl_layer_shape shape = {.kind = kinds[n].kind,
+                                                   .out = 8,
+                                                   .heads = 2,
+                                                   .mean = mean,
+                                                   .edge_features = k};
+                    const double columns = mean ? 16.0 : 8.0,
+                                 column = kinds[n].column[way] + kinds[n].row[way] * k;
+                    const double all =
+                        30e-9 / 2.0 + k * 4.0 / 1e10 +
+                        (2.0 * 160.0 + columns * column + 2.0 * kinds[n].number[way] * k) / 1e9;
+                    assert_near(walked(&shape, (enum sl_walk_way)way, false), 600.0 * all);
+                    shape.attention_dropout = 0.1;
+                    assert_near(walked(&shape, (enum sl_walk_way)way, true),
+                                600.0 * (all + 2.0 / 5e8));
+                }
+}
+
+static void test_walks_of_gine(void **state)
+{
+    const struct sl_layer_shape shape = {
+        .kind = &sl_layer_gine, .in = 5, .out = 5, .edge_features = 3};
+    const double read = 3.0 * 4.0 / 1e10, column = 8.0 / 1e9, product = 2.0 * 3.0 / 2e9;
+    (void)state;
+    assert_near(walked(&shape, SL_WALK_FORWARD, false), 600.0 * (read + 5.0 * (column + product)));
+    assert_near(walked(&shape, SL_WALK_BACK, false),
+                600.0 * (read + 5.0 * (column + 2.0 * product)));
+}
+
+/* A graph convolution has sums alone. */
+static void test_walks_of_sums(void **state)
+{
+    const struct sl_layer_shape shape = {.kind = &sl_layer_gcn, .in = 5, .out = 5};
+    (void)state;
+    assert_near(walked(&shape, SL_WALK_FORWARD, false), 0.0);
+}
+
+/* A step of a group of two ranks has all walks of a first layer, whose input is narrower than its
+ * output. Sums and products take no time here. */
+static void test_walks_of_a_group(void **state)
+{
+    struct sl_layer_shape layer[] = {
+        {.kind = &sl_layer_rgcn, .reducer = &sl_reduce_rgcn, .in = 4, .out = 6, .relations = 3}};
+    int64_t rows[] = {200, 400}, entries[] = {0, 1200};
+    const struct sl_group_epoch e = {.model = {.count = 1, .layer = layer},
+                                     .layers = 1,
+                                     .most = 1,
+                                     .size = 4.0,
+                                     .kept = 1.0,
+                                     .rows = rows,
+                                     .entries = entries};
+    const struct sl_group_ranks two = {2.0, 1.0};
+    struct sl_rates rates = walking_rates();
+    (void)state;
+    const double others = 2.0 * sl_rates_spmm_seconds(&rates, 600.0, 100.0, 24.0, 400.0) +
+                          2.0 * 2.0 * 100.0 * 24.0 / 2e9 + 6.0 * 100.0 * 24.0 / 1e10;
+    assert_near(sl_group_epoch_computing(&e, &rates, 1, two),
+                others + walked(layer, SL_WALK_FORWARD, true) + walked(layer, SL_WALK_BACK, true));
+    layer[0] = (struct sl_layer_shape){
+        .kind = &sl_layer_gatv2, .reducer = &sl_reduce_gatv2, .in = 4, .out = 6, .heads = 2};
+    const double two_weights = 2.0 * 2.0 * 2.0 * 100.0 * 24.0 / 2e9 + 6.0 * 100.0 * 24.0 / 1e10;
+    assert_near(sl_group_epoch_computing(&e, &rates, 1, two),
+                3.0 * sl_rates_spmm_seconds(&rates, 600.0, 100.0, 24.0, 400.0) + two_weights +
+                    walked(layer, SL_WALK_FORWARD, true) + walked(layer, SL_WALK_BACK, true) +
+                    walked(layer, SL_WALK_AGAIN, true));
+}
+
 static void test_dropout_halves_a_product(void **state)
 {
     (void)state;
@@ -336,12 +464,22 @@ static void test_distribution(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gather_grows),     cmocka_unit_test(test_formulas),
-        cmocka_unit_test(test_step_of_a_group),  cmocka_unit_test(test_dropout_halves_a_product),
-        cmocka_unit_test(test_remembered),       cmocka_unit_test(test_product_order),
-        cmocka_unit_test(test_cached_aggregate), cmocka_unit_test(test_feature_form),
-        cmocka_unit_test(test_distribution),     cmocka_unit_test(test_inexact),
+        cmocka_unit_test(test_gather_grows),
+        cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_step_of_a_group),
+        cmocka_unit_test(test_dropout_halves_a_product),
+        cmocka_unit_test(test_remembered),
+        cmocka_unit_test(test_product_order),
+        cmocka_unit_test(test_cached_aggregate),
+        cmocka_unit_test(test_feature_form),
+        cmocka_unit_test(test_distribution),
+        cmocka_unit_test(test_inexact),
         cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_walks_of_relations),
+        cmocka_unit_test(test_walks_of_attention),
+        cmocka_unit_test(test_walks_of_gine),
+        cmocka_unit_test(test_walks_of_sums),
+        cmocka_unit_test(test_walks_of_a_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

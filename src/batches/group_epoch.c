@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "graphs/layer.h"
 
 bool sl_group_epoch_counts(const struct sl_group_epoch *e, const struct sl_layer_shape *layer)
 {
@@ -87,14 +88,22 @@ static double seconds_of_sums(const struct sl_group_epoch *e, const struct sl_ra
 {
     const int from = hops_after(e, h, done), to = from - 1;
     const bool first = layer == e->model.layer;
-    const bool attends = layer->heads > 0;
+    const bool attends = layer->kind->seconds != NULL;
     const double width = (double)(layer->in < layer->out && !attends ? layer->in : layer->out);
     const double walks = layer->reducer->again                          ? 3.0
                          : !first || attends || layer->in >= layer->out ? 2.0
                                                                         : 1.0;
-    return walks * sl_rates_spmm_seconds(rates, (double)e->entries[from] / by.ranks,
-                                         (double)e->rows[to] * by.clones / by.ranks,
-                                         width * e->size, (double)e->rows[from]);
+    struct sl_walk_size walk = {.rates = rates,
+                                .first = first,
+                                .entries = (double)e->entries[from] / by.ranks,
+                                .rows = (double)e->rows[to] * by.clones / by.ranks};
+    double seconds = walks * sl_rates_spmm_seconds(rates, walk.entries, walk.rows, width * e->size,
+                                                   (double)e->rows[from]);
+    for (int w = 0; w < (int)walks; w++) {
+        walk.way = (enum sl_walk_way)w;
+        seconds += sl_layer_walk_seconds(layer, &walk);
+    }
+    return seconds;
 }
 
 /* Return the seconds of a layer's dense products and of passes over its rows, on each rank. A

@@ -455,6 +455,13 @@ static double hidden_seconds(const struct predicting *f, const struct sl_walk_co
     return f->net->rt->stages > 1 ? fmax(HIDDEN * (rows + sums + met - elapsed), 0.0) : 0.0;
 }
 
+static enum sl_walk_way way_of(const struct sl_aggregation *aggregation)
+{
+    return aggregation->again        ? SL_WALK_AGAIN
+           : aggregation->transposed ? SL_WALK_BACK
+                                     : SL_WALK_FORWARD;
+}
+
 static void add_aggregation_times(const struct predicting *f, const struct sl_layer *layer, int r,
                                   const struct sl_link *link, struct sl_rank_prediction *rank)
 {
@@ -472,7 +479,14 @@ static void add_aggregation_times(const struct predicting *f, const struct sl_la
         const bool packs = !(f->d->kind->clones && list[a].again);
         const double packed = packs ? f->d->kind->share(f->d, list[a].transposed) * m->packed : 0.0;
         const double nnz = (double)sl_counts_nnz(m);
-        const double met = sl_rates_spmm_seconds(f->rates, nnz, rows, row, m->table);
+        const double met = sl_rates_spmm_seconds(f->rates, nnz, rows, row, m->table) +
+                           sl_layer_walk_seconds(&layer->model->shape,
+                                                 &(struct sl_walk_size){.rates = f->rates,
+                                                                        .way = way_of(&list[a]),
+                                                                        .first = layer->index == 0,
+                                                                        .entries = nnz,
+                                                                        .rows = rows}) /
+                               f->grid.columns;
         const double passes = passes_of(f, layer, &list[a]);
         rank->compute +=
             passes * (met + aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
