@@ -85,7 +85,8 @@ memory() {
     cd "$T" || exit 1
     "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
     others="cover vertex-cut"
-    for options in "--layers 3 --hidden 160" "--layers 2 --hidden 64 --dropout 0 --model sage --aggregator mean"; do
+    for options in "--layers 3 --hidden 160" "--layers 2 --hidden 64 --dropout 0 --model sage --aggregator mean" \
+        "--hidden 32 --model sage --task links --split-edges 85/5/10"; do
         # shellcheck disable=SC2086
         plan 0 deep --ranks 4 --tiles 8 --json plan.json $options
         for other in $others; do

@@ -353,17 +353,37 @@ static double share_of(const struct predicting *f, int r, int *tiles)
     return (double)rows / fmax((double)f->d->row_cut[f->d->tiles], 1.0);
 }
 
+enum { PAIR = 20 }; /* bytes of a pair in a block */
+
+/* Set the bytes of links on the rank with most: pairs and a list of them, embeddings' gradients and
+ * rows of the list; and what it receives. */
+static void set_links(const struct predicting *f, struct sl_plan *memory)
+{
+    enum { LISTED = 4, ROW = 20 };
+    const double n = (double)f->d->row_cut[f->d->tiles], pairs = pairs_of(f),
+                 row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
+    for (int r = 0; r < f->d->ranks; r++) {
+        int tiles;
+        const double share = share_of(f, r, &tiles);
+        const int64_t own = llround(share * (pairs * (PAIR + LISTED) + n * (row + ROW))),
+                      received = llround((1.0 - share) * (n * row + PAIR * pairs * share));
+        int64_t *const bytes = memory->bytes;
+        bytes[SL_PLAN_ROWS] = own > bytes[SL_PLAN_ROWS] ? own : bytes[SL_PLAN_ROWS];
+        bytes[SL_PLAN_RECEIVED] =
+            received > bytes[SL_PLAN_RECEIVED] ? received : bytes[SL_PLAN_RECEIVED];
+    }
+}
+
 /* All rows of embeddings come to each rank, and blocks of pairs to the owners of their targets,
  * which are anywhere. */
 static void add_links(const struct predicting *f, int r, struct sl_rank_prediction *rank)
 {
-    enum { BYTES = 20 }; /* of a pair in a block */
     int tiles;
     const double share = share_of(f, r, &tiles), n = (double)f->d->row_cut[f->d->tiles];
     const int others = f->d->tiles - tiles;
     const double row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
     add_rows(rank, llround((1.0 - share) * n * row), others);
-    add_rest(rank, llround(BYTES * pairs_of(f) * share * (1.0 - share)), others);
+    add_rest(rank, llround(PAIR * pairs_of(f) * share * (1.0 - share)), others);
 }
 
 /* Scores, gradients of sources and of targets read a row for each pair, with a task for each row
@@ -632,6 +652,8 @@ int sl_predict_network(const struct sl_network *net, const struct sl_distributio
         add_times(&f, out);
         add_mean(out, d->ranks);
         out->adjacency_bytes = adjacency_bytes(&f, net->rt->stages);
+        if (net->graph->planned_negatives > 0)
+            set_links(&f, &out->memory);
     }
     free_walks(&f);
     return code;

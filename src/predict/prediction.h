@@ -31,7 +31,7 @@ struct sl_prediction {
     struct sl_rank_prediction most;  /* every figure's largest over the ranks */
     struct sl_rank_prediction mean;
     int64_t adjacency_bytes; /* tiles that the rank with most keeps */
-    struct sl_plan memory;   /* on the rank with most; known for grids alone */
+    struct sl_plan memory;   /* on the rank with most; sl_predict_network knows links' alone */
     double seconds;
 };
 

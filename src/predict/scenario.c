@@ -162,12 +162,13 @@ static void add_memory(const struct sl_planned *g, const struct sl_distribution 
 {
     const struct sl_runtime rt = sl_view_planned(first, d->ranks, g->rt.stages);
     struct sl_plan *plan = &out->memory;
+    const int64_t received = plan->bytes[SL_PLAN_RECEIVED]; /* of links */
     sl_plan_add_network(&g->net, plan);
     plan->bytes[SL_PLAN_ADJACENCY] = out->adjacency_bytes;
     plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.graph->input);
     if (g->net.graph->input.aggregated && g->net.layer->kind->weights > 1)
         plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.graph->own);
-    plan->bytes[SL_PLAN_RECEIVED] = received_bytes(g, &rt, d);
+    plan->bytes[SL_PLAN_RECEIVED] = received + received_bytes(g, &rt, d);
     plan->bytes[SL_PLAN_PARAMETERS] += first_rank_bytes(g);
     plan->bytes[SL_PLAN_GRADIENTS] += first_rank_gradients(g, &d->grid);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
