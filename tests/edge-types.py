@@ -143,6 +143,141 @@ def turned(edges):
     return {(c, r, t): f for (r, c, t), f in edges.items()}
 
 
+# ---- A file for each relation ----
+
+NAMES = ["a.b", "cites", "cites-too", "d", "writes"]  # in the order of relations
+
+
+def write_text(folder, edges, names=NAMES, head="source,target", line=lambda u, v, r, f, w: f"{u},{v}"):
+    os.makedirs(f"{folder}/relations")
+    for r, name in enumerate(names):
+        with open(f"{folder}/relations/{name}.{('csv', 'tsv', 'txt')[r % 3]}", "w") as file:
+            lines = [head] + [line(*edge) for edge in edges if edge[2] == r]
+            file.writelines(text.replace(",", "\t" if r % 3 == 1 else ",") + "\n" for text in lines)
+
+
+def write_arrays(folder, edges, names=NAMES):
+    os.makedirs(f"{folder}/relations")
+    for r, name in enumerate(names):
+        ends = [end for u, v, t, *_ in edges if t == r for end in (u, v)]
+        write_npy(f"{folder}/relations/{name}.npy", ("<i8", "<i4", "|u1")[r % 3], ends, len(ends) // 2, 2)
+
+
+def expect_same(one, other):
+    """The same files, whatever the name of the dataset."""
+    for file in sorted({*os.listdir(one), *os.listdir(other)}):
+        with open(f"{one}/{file}", "rb") as a, open(f"{other}/{file}", "rb") as b:
+            a, b = a.read(), b.read()
+        if file == "meta.json":
+            a, b = ({**json.loads(text), "name": None} for text in (a, b))
+        if a != b:
+            fail(f"{other}/{file} is not that of {one}")
+
+
+def convert_files(starling, folder, edges):
+    def convert(name, source, *options):
+        run(starling, "convert", source, f"{folder}/{name}", *options, "--quiet")
+        return f"{folder}/{name}"
+
+    def listed(name, head, line):
+        with open(f"{folder}/{name}.csv", "w") as file:
+            file.writelines(text + "\n" for text in [head + ",rel"] + [f"{line(*edge)},{edge[2]}" for edge in sorted(edges, key=lambda edge: edge[2])])
+        return f"{folder}/{name}.csv"
+
+    lines = {"ends": ("source,target", lambda u, v, r, f, w: f"{u},{v}"), "weighted": ("source,target,weight", lambda u, v, r, f, w: f"{u},{v},{w}"),
+             "featured": ("a,source,target,weight,b", lambda u, v, r, f, w: f"{f[0]},{u},{v},{w},{f[1]}"),
+             "named": ("source,target", lambda u, v, r, f, w: f"v{u},v{v}" if r else f"{u},v{v}")}
+    for name, (head, line) in lines.items():
+        options = ("--edge-features", "a,b") if name == "featured" else ()
+        want = convert(f"want-{name}", listed(f"list-{name}", head, line), "--edge-types", "rel", *options)
+        write_text(f"{folder}/text-{name}", edges, head=head, line=line)
+        expect_same(want, convert(f"got-{name}", f"{folder}/text-{name}", *options))
+    want = f"{folder}/want-ends"
+    write_arrays(f"{folder}/arrays", edges)
+    expect_same(want, convert("got-arrays", f"{folder}/arrays"))
+    both = convert("want-both", want, "--symmetrize")
+    expect_same(both, convert("got-both", f"{folder}/arrays", "--symmetrize"))
+
+    # beside the arrays or the table of its vertices; a relation without entries, and a vertex without edges
+    names = NAMES + ["z"]
+    for kind, write in (("arrays", write_arrays), ("text", write_text)):
+        write(f"{folder}/in-{kind}", edges, names)
+        with open(f"{folder}/in-{kind}/meta.json", "w") as file:
+            json.dump({"relations": 6, "nodes": VERTICES + 1}, file)
+        write_npy(f"{folder}/in-{kind}/labels.npy", "<i4", [v % 2 for v in range(VERTICES + 1)])
+        run(starling, "convert", f"{folder}/in-{kind}", f"{folder}/made-{kind}", "--quiet")
+        expect(kind, f"{folder}/made-{kind}", alone(merged(edges, weight=lambda weights: 1.0)), relations=6)
+        if len(read_npy(f"{folder}/made-{kind}/indptr.npy")) != VERTICES + 2:
+            fail(f"{kind}: other vertices than labels.npy has rows")
+    expect_same(f"{folder}/made-arrays", f"{folder}/made-text")
+    write_text(f"{folder}/tables", edges, names)
+    with open(f"{folder}/tables/labels.csv", "w") as file:
+        file.writelines(f"{v},{v % 2}\n" for v in range(VERTICES + 1))
+    expect_same(f"{folder}/made-arrays", convert("made-tables", f"{folder}/tables"))
+    told = run(starling, "info", f"{folder}/in-arrays")
+    count = [sum(key[2] == r for key in merged(edges)) for r in range(6)]
+    for word in (f"relations are {', '.join(names)}, in this order", f"{', '.join(map(str, count))} entries"):
+        if word not in told:
+            fail(f"info has no \"{word}\": {told}")
+
+
+def refuse_files(starling, folder):
+    edges = draw_edges(random.Random(8))
+    counter = iter(range(1000))
+
+    def files(write=write_arrays, directory=True, **text):
+        path = f"{folder}/files{next(counter)}"
+        write(path, edges)
+        if directory:
+            with open(f"{path}/meta.json", "w") as file:
+                json.dump({}, file)
+            write_npy(f"{path}/labels.npy", "<i4", [v % 2 for v in range(VERTICES)])
+        for name, content in text.items():
+            with open(f"{path}/{name.replace('__', '/').replace('_csv', '.csv')}", "w") as file:
+                file.write(content)
+        return path
+
+    def wrong(word, path, *options):
+        refused(word, starling, "convert", path, f"{folder}/none", *options)
+        if not options:
+            refused(word, starling, "train", path, "--model", "rgcn")
+
+    def without(path):
+        for name in os.listdir(f"{path}/relations"):
+            os.remove(f"{path}/relations/{name}")
+        return path
+
+    for directory in (True, False):
+        wrong("relations: has no file, expected NAME.csv or NAME.npy", without(files(directory=directory)))
+        wrong("relations/x.pdf: is no file of a relation, expected NAME.csv", files(directory=directory, **{"relations__x.pdf": ""}))
+        wrong("are both relation 'cites', expected one file", files(directory=directory, relations__cites_csv="0,1\n"))
+        wrong("relations/e.csv: line 2: 'x.5'", files(directory=directory, relations__e_csv="0,1\n1,x.5\n") if directory else
+              files(directory=directory, relations__e_csv="0,1\n1,x.5\n", labels_csv="".join(f"{v},{v % 2}\n" for v in range(VERTICES))))
+    for path in (files(relations__e_csv=f"0,1\n{VERTICES},0\n"), files(write_text, relations__e_csv=f"0,1\n{VERTICES},0\n")):
+        wrong(f"relations/e.csv: line 2: '{VERTICES}' is no vertex, expected one of 0 to {VERTICES - 1}, the rows of {path}/labels.npy", path)
+    for items, shape, kind, word in (([0, 1, VERTICES, 0], (2, 2), "<i4", f"row 1: vertex {VERTICES}, expected one of 0 to {VERTICES - 1}"),
+                                     ([0, -1], (1, 2), "<i4", "row 0: vertex -1, expected"), ([0, 1, 2], (1, 3), "<i4", "of shape (edges, 2)"),
+                                     ([0, 1], (2,), "<i4", "of shape (edges, 2)"), ([0, 1], (1, 2), "<f4", "expected whole numbers")):
+        path = files()
+        write_npy(f"{path}/relations/e.npy", kind, items, *shape)
+        wrong(f"relations/e.npy: {word}" if word[0] == "r" else word, path)
+    for name in ("edge_types", "indptr", "weights"):
+        path = files()
+        write_npy(f"{path}/{name}.npy", "<i4", [0])
+        wrong(f"{name}.npy: comes beside the folder relations, expected one of them", path)
+    for key, value in (("relations", 6), ("nodes", VERTICES + 1), ("nnz", 1)):
+        path = files()
+        with open(f"{path}/meta.json", "w") as file:
+            json.dump({key: value}, file)
+        wrong(f"as \"{key}\", expected {value} as in meta.json", path, "--quiet")
+    wrong("edges.csv: comes beside the folder relations", files(directory=False, edges_csv="0,1\n"))
+    wrong("train.csv: comes without a list of the vertices", files(directory=False, train_csv="0\n"))
+    wrong("has numbers, expected text: vertices are called by names", files(directory=False, relations__e_csv="ann,bob\n"))
+    wrong("expected no --edge-types", files(write_text, directory=False), "--edge-types", "rel")
+    wrong("is an array, expected no --edge-features", files(directory=False), "--edge-features", "a")
+    wrong("expected 1 or more (--first-vertex)", files(directory=False), "--first-vertex", "1")
+
+
 # ---- Convert ----
 
 def convert_all(starling, folder):
@@ -187,6 +322,7 @@ def convert_all(starling, folder):
         check(f"{name} --reverse --symmetrize", source, both_ways(turned(want)), *options, "--reverse", "--symmetrize", relations=2 * RELATIONS)
         for order in ("random", "rcm", "degree"):
             check(f"{name} --order {order}", source, want, *options, "--order", order)
+    convert_files(starling, folder, edges)
     # relations that no edge has at the end of the numbers make no more of them
     with open(f"{folder}/far.csv", "w") as file:
         file.write("source,target,rel\n0,1,2\n1,2,65535\n22,0,2.0\n")
@@ -246,6 +382,7 @@ def convert_all(starling, folder):
 
 def refuse_all(starling, folder):
     edges = merged(draw_edges(random.Random(6)))
+    refuse_files(starling, folder)
     counter = iter(range(1000))
 
     def copy(name, items=None, kind="<i4", shape=(), **meta):
@@ -379,6 +516,10 @@ def train_all(starling, folder):
                                   ("wide", {"kind": "<i8"}), ("narrow", {"kind": "|u1"}), ("meta", {"relations": RELATIONS})):
         if train(dataset(name, edges, *left_out, **more), *rgcn) != want:
             fail(f"{name}: other losses of --model rgcn")
+    files = dataset("files", edges, "indptr", "indices", "edge_types", "edge_features")
+    write_arrays(files, [(c, r, t) for r, c, t in edges])
+    if train(files, *rgcn) != want:
+        fail("a file for each relation: other losses of --model rgcn")
     refused("do not ascend", starling, "train", dataset("shuffled", edges, shuffled=draw), *rgcn)
     # entries of one column may have any order
     falling = train(dataset("falling", edges, order=lambda key: (key[0], key[1], -key[2])), *rgcn)

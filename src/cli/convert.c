@@ -58,7 +58,8 @@ static const struct sl_option options[] = {
     {"edge-types", SL_OPTION_STRING, offsetof(struct config, edge_types), NULL, 0, 0, NULL,
      "COLUMN",
      "the column of an edge list with the number of each edge's relation, from 0 on; with "
-     "--symmetrize, the reverse of relation r of R is relation R + r",
+     "--symmetrize, the reverse of relation r of R is relation R + r. A folder relations/ in "
+     "SOURCE has a file of edges for each relation instead",
      "Conversion"},
     {"duplicates", SL_OPTION_CHOICE, offsetof(struct config, duplicates), "one", 0, 0,
      SL_CHOICES(DUPLICATES), "KIND",

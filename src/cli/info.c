@@ -55,6 +55,21 @@ static double percent(int64_t part, int64_t whole)
 
 /* ---- Datasets ---- */
 
+/* Print the number of relations, and the numbers of their entries where they are few. */
+static void print_relations(const struct sl_dataset *data)
+{
+    enum { MOST = 16 };
+    int64_t count[MOST] = {0};
+    printf("relations      %" PRId64 "\n", data->relations);
+    for (int64_t e = 0; e < data->adjacency.indptr[data->vertices]; e++) {
+        const int64_t r = (int64_t)data->edge[(e + 1) * data->edge_features - 1];
+        count[r < MOST ? r : 0]++;
+    }
+    for (int64_t r = 0; data->relations <= MOST && r < data->relations; r++)
+        printf("%s%" PRId64 "%s", r ? ", " : "               ", count[r],
+               r + 1 == data->relations ? " entries\n" : "");
+}
+
 static void print_graph(const struct sl_dataset *data, const struct sl_graph_statistics *s)
 {
     printf("vertices       %" PRId64 "\n", s->vertices);
@@ -64,7 +79,7 @@ static void print_graph(const struct sl_dataset *data, const struct sl_graph_sta
     if (data->edge_features > (data->relations > 0))
         printf("edge features  %" PRId64 "\n", data->edge_features - (data->relations > 0));
     if (data->relations > 0)
-        printf("relations      %" PRId64 "\n", data->relations);
+        print_relations(data);
     if (data->merged_edges > 0)
         printf("               %" PRId64 " duplicate%s merged\n", data->merged_edges,
                sl_plural(data->merged_edges, " was", "s were"));

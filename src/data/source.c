@@ -233,7 +233,7 @@ static int view_vertices(struct sl_source *source, const struct sl_dataset *data
     return rc ? rc : copy_names(source, data->feature_names, &source->feature_names);
 }
 
-static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
+int sl_source_take_graph(struct sl_source *source, const struct sl_dataset *data)
 {
     const struct sl_csr *a = &data->adjacency;
     if (a->rows != data->vertices || a->cols != data->vertices)
@@ -242,11 +242,6 @@ static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
                         " x %" PRId64,
                         source->path, a->rows, a->cols, data->vertices, data->vertices);
     source->vertices = data->vertices;
-    source->features = data->features;
-    source->classes = data->classes;
-    source->feature_form = data->feature_form;
-    source->bag_of_words = data->bag_of_words;
-    source->table = data->table;
     source->undirected = data->symmetric;
     source->merged_edges = data->merged_edges;
     source->relations.count = data->relations;
@@ -254,6 +249,17 @@ static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
     if (!rc && data->edge)
         rc = view(source, "edge_features", SL_NPY_FLOAT32, a->indptr[a->rows], data->edge_features,
                   data->edge, &source->edge_features);
+    return rc;
+}
+
+static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
+{
+    source->features = data->features;
+    source->classes = data->classes;
+    source->feature_form = data->feature_form;
+    source->bag_of_words = data->bag_of_words;
+    source->table = data->table;
+    int rc = sl_source_take_graph(source, data);
     if (!rc)
         rc = view_features(source, data);
     return rc ? rc : view_vertices(source, data);
@@ -406,7 +412,7 @@ static int open_folder(const char *path, const struct sl_read_options *options,
         return rc;
     if (format)
         return read_format(out, format, options);
-    return sl_is_directory_layout(path) ? sl_open_directory(path, out)
+    return sl_is_directory_layout(path) ? sl_open_directory(path, options, out)
                                         : sl_format_refuse_folder(path);
 }
 

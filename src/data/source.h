@@ -192,6 +192,10 @@ int sl_source_count_duplicates(struct sl_source *source);
  * features 0. */
 int64_t sl_source_feature_entries(const struct sl_source *source);
 
+/* Take the vertices and the adjacency of a dataset in memory, which must outlive the source.
+ * SL_ERR_DATA, SL_ERR_SYSTEM. */
+int sl_source_take_graph(struct sl_source *source, const struct sl_dataset *data);
+
 /* Make a source of a dataset in memory, which stays the caller's and must outlive the source. */
 int sl_source_of(const struct sl_dataset *data, struct sl_source *out);
 

@@ -222,7 +222,7 @@ static int read_dataset(const char *path)
     return rc;
 }
 
-/* With the options of edge lists and tables. */
+/* With the options of edge lists. */
 static int read_edges(const char *path)
 {
     struct sl_dataset d;
@@ -416,6 +416,9 @@ static const char *const graphsaint[] = {"adj_full.npz:data",
                                          NULL};
 static const char *const tables[] = {"edges.csv", "nodes.csv", "labels.csv", "features.txt",
                                      "train.csv", "val.csv",   "test.csv",   NULL};
+static const char *const relations[] = {
+    "relations/a.csv", "relations/b.npy", "relations/c.csv", "labels.csv",
+    "train.csv",       "meta.json",       "labels.npy",      NULL};
 
 static const char *const archive[] = {"f.npz:adj_data",
                                       "f.npz:adj_indices",
@@ -493,6 +496,7 @@ static const struct reader {
     int (*read)(const char *path); /* of the file, or of the folder of several */
 } readers[] = {SL_FORMATS(FORMAT){"archive", archive, read_dataset},
                {"directory", directory, read_dataset},
+               {"relations", relations, read_edges},
                {"compressed", compressed, read_edges},
                {"unnamed", unnamed, read_dataset},
                {"npy", npy, read_npy},

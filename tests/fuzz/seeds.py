@@ -131,6 +131,11 @@ PIECES = {
          "test_links.npy": ints(1, 3, 3, 0, shape=(2, 2)), "test_negatives.npy": ints(2, 0, shape=(1, 2))},
         # an entry that is there twice, which is refused
         {"meta.json": b"{}", "indptr.npy": ints(*INDPTR), "indices.npy": ints(1, 0, 0, 1, 3, 2, code="i"), "edge_features.npy": floats(*range(6), shape=(6, 1))}],
+    "relations": [
+        {"relations/a.csv": b"source,target\n0,1\n1,2\n", "relations/b.npy": ints(3, 0, 1, 1, code="i", shape=(2, 2)), "relations/c.csv": b""},
+        {"relations/a.csv": b"u,v,2\nv,u,1\n", "relations/c.csv": b"w,u\n", "labels.csv": b"u,0\nv,1\nw,0\n", "train.csv": b"w\n"},
+        {"relations/a.csv": b"0 1\n", "relations/c.csv": b"u v\n"},
+        {"meta.json": b'{"relations": 2}', "labels.npy": ints(*LABELS), "relations/b.npy": ints(3, 0, 1, 1, shape=(2, 2)), "relations/c.csv": b"0,1\n"}],
     "ogb": [{"raw/num-node-list.csv": b"4\n", "raw/num-edge-list.csv": b"3\n", "raw/edge.csv": b"0,1\n1,2\n2,3\n",
              "raw/node-feat.csv": b"0,1\n.5,0\n0,2\n1,1\n", "raw/node-label.csv": b"0\n1\n0\n1\n", "split/time/train.csv": b"0\n1\n",
              "split/time/valid.csv": b"2\n", "split/time/test.csv": b"3\n"}],

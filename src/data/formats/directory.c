@@ -16,6 +16,7 @@
 #include "data/arrays.h"
 #include "data/edge_features.h"
 #include "data/formats/formats.h"
+#include "data/formats/relation_files.h"
 #include "data/relations.h"
 #include "data/source.h"
 
@@ -28,6 +29,7 @@ struct meta {
 
 struct directory {
     const char *path;
+    const struct sl_read_options *options;
     struct meta meta;
     struct sl_source *out;
 };
@@ -207,7 +209,7 @@ static int check_count(const struct directory *dir, const char *key, int64_t sai
     if (said < 0 || said == found)
         return SL_OK;
     return sl_error(SL_ERR_DATA,
-                    "%s/%s.npy: gives %" PRId64 " as \"%s\", expected %" PRId64 " as in meta.json",
+                    "%s/%s: gives %" PRId64 " as \"%s\", expected %" PRId64 " as in meta.json",
                     dir->path, array, found, key, said);
 }
 
@@ -223,18 +225,73 @@ static int open_csr(const struct directory *dir, const char *indptr, const char 
     return rc ? rc : sl_arrays_check_csr(&out->indptr, &out->indices, values ? &out->values : NULL);
 }
 
+/* Take the rows of an array with a row for each vertex for the names of the vertices. Leave the
+ * map's path NULL without such an array. */
+static int number_vertices(const struct directory *dir, struct sl_vertex_map *vertices)
+{
+    static const char *const arrays[] = {"labels", "features", "features_indptr"};
+    for (int k = 0; k < 3 && !vertices->path; k++) {
+        struct sl_npy npy;
+        if (!has(dir, arrays[k]))
+            continue;
+        const int rc = map(dir, arrays[k], &npy);
+        if (rc)
+            return rc;
+        vertices->ids.count = npy.count > 0 && npy.dims > 0 ? npy.shape[0] - (k == 2) : 0;
+        vertices->path = sl_block_print(&dir->out->blocks, "0 to %" PRId64 ", the rows of %s",
+                                        vertices->ids.count - 1, npy.name);
+        if (!vertices->path)
+            return SL_ERR_SYSTEM;
+    }
+    return SL_OK;
+}
+
+/* Read a file of edges for each relation. */
+static int open_relations(const struct directory *dir)
+{
+    static const char *const others[] = {"edge_types", "indptr", "indices", "weights",
+                                         "edge_features"};
+    struct sl_source *out = dir->out;
+    struct sl_vertex_map vertices = {.path = NULL};
+    struct sl_dataset graph = {.path = out->path};
+    for (int k = 0; k < 5; k++)
+        if (has(dir, others[k]))
+            return sl_error(SL_ERR_DATA,
+                            "%s/%s.npy: comes beside the folder relations, expected one of them",
+                            dir->path, others[k]);
+    int rc = number_vertices(dir, &vertices);
+    graph.vertices = vertices.ids.count;
+    if (!rc)
+        rc = sl_relation_files_read(dir->path, dir->options, vertices.path ? &vertices : NULL,
+                                    &graph);
+    sl_block_move(&out->blocks, &graph.blocks);
+    if (!rc)
+        rc = sl_source_take_graph(out, &graph);
+    out->vertex_ids = graph.vertex_ids;
+    out->of_edges = true;
+    out->undirected = dir->meta.directed == 0;
+    if (!rc)
+        rc = check_count(dir, "nodes", dir->meta.nodes, out->vertices, "relations");
+    if (!rc)
+        rc = check_count(dir, "nnz", dir->meta.nnz, out->adjacency.indices.count, "relations");
+    return rc ? rc
+              : check_count(dir, "relations", dir->meta.relations, graph.relations, "relations");
+}
+
 static int open_adjacency(const struct directory *dir)
 {
     struct sl_source *out = dir->out;
+    if (sl_relation_files_exist(dir->path))
+        return open_relations(dir);
     int rc =
         open_csr(dir, "indptr", "indices", has(dir, "weights") ? "weights" : NULL, &out->adjacency);
     if (rc)
         return rc;
     out->vertices = out->adjacency.cols = out->adjacency.indptr.count - 1;
     out->undirected = dir->meta.directed == 0;
-    rc = check_count(dir, "nodes", dir->meta.nodes, out->vertices, "indptr");
+    rc = check_count(dir, "nodes", dir->meta.nodes, out->vertices, "indptr.npy");
     if (!rc)
-        rc = check_count(dir, "nnz", dir->meta.nnz, out->adjacency.indices.count, "indices");
+        rc = check_count(dir, "nnz", dir->meta.nnz, out->adjacency.indices.count, "indices.npy");
     if (!rc && has(dir, "edge_features"))
         rc = map(dir, "edge_features", &out->edge_features);
     if (!rc && out->edge_features.data)
@@ -268,7 +325,8 @@ static int open_dense_features(const struct directory *dir)
     dir->out->feature_form = SL_FEATURES_DENSE;
     dir->out->features = features->shape[1];
     return rc ? rc
-              : check_count(dir, "features", dir->meta.features, dir->out->features, "features");
+              : check_count(dir, "features", dir->meta.features, dir->out->features,
+                            "features.npy");
 }
 
 static int open_features(const struct directory *dir)
@@ -389,9 +447,10 @@ static int open_links(const struct directory *dir)
     return rc ? rc : sl_links_check(links, dir->path, dir->out->vertices);
 }
 
-int sl_open_directory(const char *path, struct sl_source *out)
+int sl_open_directory(const char *path, const struct sl_read_options *options,
+                      struct sl_source *out)
 {
-    struct directory dir = {.path = path, .out = out};
+    struct directory dir = {.path = path, .options = options, .out = out};
     int rc = read_meta(&dir);
     if (!rc)
         rc = open_adjacency(&dir);

@@ -5,258 +5,17 @@
  * line has a name, all are names. Numbers stay as they are where they leave few gaps, else they are
  * renumbered in ascending order. Names are numbered as they appear. The dataset keeps the file's
  * names and numbers where they differ from its own. */
-#include <ctype.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "core/error.h"
 #include "core/log.h"
-#include "data/formats/csv.h"
-#include "data/formats/edge_layout.h"
-#include "data/formats/edge_rows.h"
-#include "data/formats/edges.h"
+#include "data/formats/edge_lines.h"
 #include "data/formats/formats.h"
-#include "data/formats/string_ids.h"
-#include "data/formats/vertex_map.h"
-
-/* A pass has found that vertices are names, or that the header is an edge: read the file again. */
-enum { AGAIN = 1 };
-
-/* How a pass over the file treats edges. */
-enum pass { HOLD, SURVEY, COUNT, PUT };
-
-/* Findings of a first pass over a large file. */
-struct survey {
-    int64_t count, most, least; /* number of edges; largest and smallest vertex */
-    int64_t source, target[2];  /* largest source; smallest and largest target */
-    int64_t first_target[2];    /* targets of the first two edges */
-    float weight[2];            /* smallest and largest weight */
-};
-
-/* Data of the steps of reading. */
-struct reading {
-    const struct sl_read_options *options;
-    const struct sl_vertex_map *map; /* names of vertices; NULL: the file itself names them */
-    struct sl_edge_layout layout;
-    struct sl_string_ids names;
-    struct sl_edges edges;
-    enum pass pass;
-    struct survey survey;
-    struct sl_edge_rows rows;
-};
-
-/* Append an edge, with room for its features. */
-static int add_edge(struct sl_edges *edges, int64_t u, int64_t v, const float *weight)
-{
-    if (edges->count == edges->capacity) {
-        const int64_t capacity = edges->capacity ? 2 * edges->capacity : 1024;
-        int64_t *ends = reallocarray(edges->ends, (size_t)capacity, 2 * sizeof *ends);
-        if (ends)
-            edges->ends = ends;
-        float *weights =
-            weight ? reallocarray(edges->weights, (size_t)capacity, sizeof *weights) : NULL;
-        if (weights)
-            edges->weights = weights;
-        float *features = edges->columns > 0
-                              ? reallocarray(edges->features, (size_t)capacity,
-                                             (size_t)edges->columns * sizeof *features)
-                              : NULL;
-        if (features)
-            edges->features = features;
-        if (!ends || (weight && !weights) || (edges->columns > 0 && !features))
-            return sl_error(SL_ERR_SYSTEM, "out of memory for %" PRId64 " edges", capacity);
-        edges->capacity = capacity;
-    }
-    edges->ends[2 * edges->count] = u;
-    edges->ends[2 * edges->count + 1] = v;
-    if (weight)
-        edges->weights[edges->count] = *weight;
-    edges->count++;
-    return SL_OK;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static void survey_edge(struct survey *s, int64_t u, int64_t v, const float *weight)
-{
-    const float w = weight ? *weight : 1.0f;
-    if (s->count == 0)
-        *s =
-            (struct survey){.most = u, .least = u, .source = u, .target = {v, v}, .weight = {w, w}};
-    if (s->count < 2)
-        s->first_target[s->count] = v;
-    s->count++;
-    s->most = larger(s->most, larger(u, v));
-    s->least = -larger(-s->least, larger(-u, -v));
-    s->source = larger(s->source, u);
-    s->target[0] = -larger(-s->target[0], -v);
-    s->target[1] = larger(s->target[1], v);
-    s->weight[0] = w < s->weight[0] ? w : s->weight[0];
-    s->weight[1] = w > s->weight[1] ? w : s->weight[1];
-}
-
-static int take_edge(const struct sl_csv *csv, struct reading *r, int64_t u, int64_t v,
-                     const float *weight)
-{
-    const int64_t base = r->layout.first_vertex, n = r->rows.vertices;
-    if (r->pass == HOLD)
-        return add_edge(&r->edges, u, v, weight);
-    if (r->pass == SURVEY) {
-        survey_edge(&r->survey, u, v, weight);
-        return SL_OK;
-    }
-    if (u - base < n && v - base < n && r->pass == COUNT) {
-        sl_edge_rows_count(&r->rows, u - base, v - base);
-        return SL_OK;
-    }
-    return u - base < n && v - base < n &&
-                   sl_edge_rows_put(&r->rows, u - base, v - base, weight ? *weight : 1.0f)
-               ? SL_OK
-               : sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": changed while it was read",
-                          csv->text.path, csv->line);
-}
-
-/* Refuse a name without quotes that is a piece of another format, or contains another separator. */
-static int check_name(const struct sl_csv *csv, const char *field)
-{
-    const char *mark = strchr("{[(<;|", field[0]) ? field : NULL;
-    if (!mark && csv->delimiter == ' ')
-        mark = strpbrk(field, "{}[]<>;|");
-    bool says = false;
-    for (const char *at = field; *at; at++)
-        says = says || isalnum((unsigned char)*at) || (unsigned char)*at >= 0x80;
-    if (sl_text_is_numbers(field) || sl_text_has_decimal_comma(field))
-        return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": '%.40s' has two numbers, expected one separator in "
-                        "the whole file and points in numbers",
-                        csv->text.path, csv->line, field);
-    if (!mark && says)
-        return SL_OK;
-    return sl_error(SL_ERR_DATA,
-                    "%s: line %" PRId64 ": '%.40s' is no vertex, expected a number or a name "
-                    "(a name with %s in quotes)",
-                    csv->text.path, csv->line, field,
-                    mark ? (char[]){'\'', *mark, '\'', '\0'} : "such characters alone");
-}
-
-static int parse_vertex(const struct sl_csv *csv, struct reading *r, int64_t column,
-                        int64_t *vertex)
-{
-    const char *field = csv->field[column];
-    const struct sl_edge_layout *layout = &r->layout;
-    if (r->map) {
-        *vertex = sl_vertex_map_get(r->map, field, csv->text.path, csv->line);
-        return *vertex < 0 ? (int)*vertex : SL_OK;
-    }
-    if (layout->names && *field != '\0') {
-        const int rc = csv->quoted[column] ? SL_OK : check_name(csv, field);
-        *vertex = rc ? rc : sl_string_ids_get(&r->names, field);
-        return *vertex < 0 ? (int)*vertex : SL_OK;
-    }
-    if (!sl_text_to_int64(field, vertex)) {
-        if (sl_edge_layout_is_name(field))
-            return AGAIN;
-        const int rc = *field != '\0' ? check_name(csv, field) : SL_OK;
-        return rc ? rc
-                  : sl_error(SL_ERR_DATA,
-                             "%s: line %" PRId64 ": '%.40s' is no vertex, expected a %snumber",
-                             csv->text.path, csv->line, field, *field ? "whole " : "name or a ");
-    }
-    if (*vertex < 0)
-        return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": vertex %" PRId64 " is negative, expected 0 or more",
-                        csv->text.path, csv->line, *vertex);
-    if (*vertex < layout->first_vertex)
-        return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": vertex %" PRId64 ", expected none before %s%" PRId64,
-                        csv->text.path, csv->line, *vertex,
-                        layout->konect ? "KONECT's " : "--first-vertex ", layout->first_vertex);
-    return SL_OK;
-}
-
-/* Read the features of the edge that was held last. */
-static int parse_features(const struct sl_csv *csv, struct reading *r)
-{
-    const struct sl_edge_layout *l = &r->layout;
-    float *to = r->edges.features + (r->edges.count - 1) * r->edges.columns;
-    for (int64_t f = 0; f < l->features - l->related; f++)
-        if (!sl_text_to_float(csv->field[l->feature[f]], &to[f]))
-            return sl_error(
-                SL_ERR_DATA, "%s: line %" PRId64 ": feature '%.40s' is no finite number%s",
-                csv->text.path, csv->line, csv->field[l->feature[f]],
-                sl_text_has_decimal_comma(csv->field[l->feature[f]]) ? ", expected a decimal point"
-                                                                     : " (--edge-features)");
-    return SL_OK;
-}
-
-/* Read the relation of the edge that was held last, as its last feature. */
-static int parse_relation(const struct sl_csv *csv, struct reading *r)
-{
-    const char *const field = csv->field[r->layout.feature[r->edges.columns - 1]];
-    float number = -1.0f;
-    if (!sl_text_to_float(field, &number) ||
-        !(number >= 0.0f && number < (float)SL_RELATIONS && number == floorf(number)))
-        return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": relation '%.40s', expected a whole number from 0 to "
-                        "%d (--edge-types)",
-                        csv->text.path, csv->line, field, SL_RELATIONS - 1);
-    r->edges.features[r->edges.count * r->edges.columns - 1] = number;
-    if ((int64_t)number >= r->edges.relations)
-        r->edges.relations = (int64_t)number + 1;
-    return SL_OK;
-}
-
-static int parse_edge(const struct sl_csv *csv, struct reading *r)
-{
-    const struct sl_edge_layout *l = &r->layout;
-    int64_t least = larger(larger(l->source, l->target), l->weight) + 1;
-    for (int64_t f = 0; f < l->features; f++)
-        least = larger(least, l->feature[f] + 1);
-    if (csv->fields == 1 && sl_text_is_numbers(csv->field[0]))
-        return check_name(csv, csv->field[0]);
-    if (l->more ? csv->fields < least : csv->fields != l->columns)
-        return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 " has %" PRId64 " columns, expected %s%" PRId64,
-                        csv->text.path, csv->line, csv->fields, l->more ? "at least " : "",
-                        l->more ? least : l->columns);
-    int64_t u = 0, v = 0;
-    float weight = 1.0f;
-    int rc = parse_vertex(csv, r, l->source, &u);
-    if (!rc)
-        rc = parse_vertex(csv, r, l->target, &v);
-    if (!rc && l->weight >= 0 && !sl_text_to_float(csv->field[l->weight], &weight))
-        rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": weight '%.40s' is no finite number%s",
-                      csv->text.path, csv->line, csv->field[l->weight],
-                      sl_text_has_decimal_comma(csv->field[l->weight])
-                          ? ", expected a decimal point"
-                          : " (--weights none ignores this column)");
-    if (!rc)
-        rc = take_edge(csv, r, u, v, l->weight >= 0 ? &weight : NULL);
-    if (!rc && l->features > 0)
-        rc = parse_features(csv, r);
-    return rc || !l->related ? rc : parse_relation(csv, r);
-}
-
-static int parse_edges(struct sl_csv *csv, struct reading *r)
-{
-    bool skip = r->layout.header;
-    int got;
-    for (; (got = sl_edge_layout_next(csv)) > 0; skip = false) {
-        const int rc = skip ? SL_OK : parse_edge(csv, r);
-        if (rc)
-            return rc;
-    }
-    return got;
-}
 
 /* Say in a note how a third column was read. */
-static void note_columns(const char *path, const struct reading *r, float least, float most)
+static void note_columns(const char *path, const struct sl_edge_lines *r, float least, float most)
 {
     const struct sl_edge_layout *l = &r->layout;
     if (l->more && l->features == 0 && l->columns > 2 + (l->weight >= 0))
@@ -271,13 +30,13 @@ static void note_columns(const char *path, const struct reading *r, float least,
                 path, (double)least, (double)most);
 }
 
-static void note_held_columns(const char *path, const struct reading *r)
+void sl_edge_lines_note_columns(const char *path, const struct sl_edge_lines *r, int64_t first)
 {
     const float *weight = r->edges.weights;
     float least = 1.0f, most = 1.0f;
-    for (int64_t k = 0; weight && k < r->edges.count; k++) {
-        least = k == 0 || weight[k] < least ? weight[k] : least;
-        most = k == 0 || weight[k] > most ? weight[k] : most;
+    for (int64_t k = first; weight && k < r->edges.count; k++) {
+        least = k == first || weight[k] < least ? weight[k] : least;
+        most = k == first || weight[k] > most ? weight[k] : most;
     }
     note_columns(path, r, least, most);
 }
@@ -306,7 +65,7 @@ static int64_t drop_size_line(const char *path, const struct sl_edge_layout *lay
                               struct sl_edges *edges)
 {
     const int64_t base = layout->first_vertex;
-    const bool plain = layout->weight < 0 && layout->features == 0;
+    const bool plain = layout->weight < 0 && edges->columns == 0;
     for (int64_t lines = 1; lines <= 2 && lines < edges->count && plain; lines++) {
         const struct sl_edges rest = {.ends = edges->ends + 2 * lines,
                                       .count = edges->count - lines};
@@ -388,13 +147,6 @@ static int build(const char *path, const struct sl_read_options *options,
 
 /* ---- Large files ---- */
 
-static int parse_again(struct sl_csv *csv, struct reading *r, enum pass pass)
-{
-    r->pass = pass;
-    const int rc = sl_csv_rewind(csv);
-    return rc ? rc : parse_edges(csv, r);
-}
-
 /* Return whether the edges of a file may need too much memory to be held. The bytes on disk decide:
  * deflate can make a thousand bytes of one. */
 static bool is_large(const struct sl_text *text, const struct sl_read_options *options)
@@ -408,9 +160,9 @@ static bool is_large(const struct sl_text *text, const struct sl_read_options *o
 
 /* Return whether the edges can be streamed: numbers can stay as they are, and no line may be a size
  * or a label. Other files need a second look at held edges. */
-static bool can_stream(const struct reading *r)
+static bool can_stream(const struct sl_edge_lines *r)
 {
-    const struct survey *s = &r->survey;
+    const struct sl_edge_survey *s = &r->survey;
     const bool labels = s->source >= s->count - 1 && s->target[0] <= 1 &&
                         s->target[1] < s->count / 4 + s->target[0];
     return s->count > 2 && s->most - r->layout.first_vertex < dense_limit(s->count) &&
@@ -418,7 +170,7 @@ static bool can_stream(const struct reading *r)
 }
 
 /* Count edges and put them into their rows, each in a pass over the file. */
-static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
+static int stream(struct sl_csv *csv, struct sl_edge_lines *r, struct sl_dataset *out)
 {
     const int64_t base = r->layout.first_vertex;
     const char *path = csv->text.path;
@@ -436,11 +188,11 @@ static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
     if (!rc)
         rc = sl_edge_rows_open(rows, &out->blocks);
     if (!rc)
-        rc = parse_again(csv, r, COUNT);
+        rc = sl_edge_lines_parse_again(csv, r, SL_EDGES_COUNT);
     if (!rc)
         rc = sl_edge_rows_allocate(rows, &out->blocks);
     if (!rc)
-        rc = parse_again(csv, r, PUT);
+        rc = sl_edge_lines_parse_again(csv, r, SL_EDGES_PUT);
     if (!rc)
         rc = sl_edge_rows_close(rows, 0, NULL, out);
     if (rc || base == 0)
@@ -450,13 +202,14 @@ static int stream(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
 }
 
 /* Survey a large file. Stream it and set *done, or say how much memory its edges need. */
-static int try_streaming(struct sl_csv *csv, struct reading *r, struct sl_dataset *out, bool *done)
+static int try_streaming(struct sl_csv *csv, struct sl_edge_lines *r, struct sl_dataset *out,
+                         bool *done)
 {
     const char *path = csv->text.path;
     if (r->layout.names || r->map || r->layout.features > 0 || !is_large(&csv->text, r->options))
         return SL_OK;
-    const int rc = parse_again(csv, r, SURVEY);
-    r->layout.names = rc == AGAIN;
+    const int rc = sl_edge_lines_parse_again(csv, r, SL_EDGES_SURVEY);
+    r->layout.names = rc == SL_EDGES_AGAIN;
     if (rc)
         return rc < 0 ? rc : SL_OK;
     *done = can_stream(r);
@@ -469,20 +222,11 @@ static int try_streaming(struct sl_csv *csv, struct reading *r, struct sl_datase
 
 /* ---- Edges that are held ---- */
 
-/* Return whether the record taken for a header is an edge: other edges have its vertices. */
-static bool is_edge(const struct reading *r)
-{
-    const struct sl_edge_layout *l = &r->layout;
-    return l->header && l->names && l->columns == 2 && l->first.count == 2 &&
-           (sl_string_ids_find(&r->names, l->first.field[0]) >= 0 ||
-            sl_string_ids_find(&r->names, l->first.field[1]) >= 0);
-}
-
-static int hold(struct sl_csv *csv, struct reading *r)
+static int hold(struct sl_csv *csv, struct sl_edge_lines *r)
 {
     for (;;) {
-        const int rc = parse_again(csv, r, HOLD);
-        if (rc < 0 || (rc == SL_OK && !is_edge(r)))
+        const int rc = sl_edge_lines_parse_again(csv, r, SL_EDGES_HOLD);
+        if (rc < 0 || (rc == SL_OK && !sl_edge_lines_is_edge(r)))
             return rc;
         if (rc == SL_OK) {
             sl_note("%s: line %" PRId64 " is no header but an edge: others have its vertices",
@@ -515,7 +259,18 @@ static void note_names(const char *path, const struct sl_string_ids *names)
                 path, numbers, names->count, word);
 }
 
-static int read_edges(struct sl_csv *csv, struct reading *r, struct sl_dataset *out)
+int sl_edge_lines_build(const char *path, struct sl_edge_lines *r, struct sl_dataset *out)
+{
+    if (r->map)
+        return build(path, r->options, &r->edges, out);
+    if (r->layout.names)
+        note_names(path, &r->names);
+    const int rc = r->layout.names ? sl_edges_keep_names(path, &r->names, out)
+                                   : number_vertices(path, &r->layout, &r->edges, out);
+    return rc ? rc : build(path, r->options, &r->edges, out);
+}
+
+static int read_edges(struct sl_csv *csv, struct sl_edge_lines *r, struct sl_dataset *out)
 {
     const char *path = csv->text.path;
     bool done = false;
@@ -531,31 +286,21 @@ static int read_edges(struct sl_csv *csv, struct reading *r, struct sl_dataset *
     if (rc)
         return rc;
     sl_edge_layout_note(path, &r->layout, r->map != NULL);
-    note_held_columns(path, r);
-    if (r->map)
-        return build(path, r->options, &r->edges, out);
-    if (r->layout.names)
-        note_names(path, &r->names);
-    rc = r->layout.names ? sl_edges_keep_names(path, &r->names, out)
-                         : number_vertices(path, &r->layout, &r->edges, out);
-    return rc ? rc : build(path, r->options, &r->edges, out);
+    sl_edge_lines_note_columns(path, r, 0);
+    return sl_edge_lines_build(path, r, out);
 }
 
 int sl_edge_list_read(const char *path, const struct sl_read_options *options,
                       const struct sl_vertex_map *map, struct sl_dataset *out)
 {
     struct sl_csv csv;
-    struct reading reading = {.options = options, .map = map};
+    struct sl_edge_lines reading = {.options = options, .map = map};
     int rc = sl_csv_open(&csv, path);
     csv.comments = "#%";
     if (!rc)
         rc = read_edges(&csv, &reading, out);
     sl_csv_close(&csv);
-    sl_edge_layout_free(&reading.layout);
-    sl_string_ids_free(&reading.names);
-    free(reading.edges.ends);
-    free(reading.edges.weights);
-    free(reading.edges.features);
+    sl_edge_lines_free(&reading);
     return rc;
 }
 

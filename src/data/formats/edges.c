@@ -8,6 +8,37 @@
 #include "core/error.h"
 #include "core/log.h"
 
+/* ---- Edges ---- */
+
+int sl_edges_add(struct sl_edges *edges, int64_t u, int64_t v, const float *weight)
+{
+    if (edges->count == edges->capacity) {
+        const int64_t capacity = edges->capacity ? 2 * edges->capacity : 1024;
+        int64_t *ends = reallocarray(edges->ends, (size_t)capacity, 2 * sizeof *ends);
+        if (ends)
+            edges->ends = ends;
+        float *weights =
+            weight ? reallocarray(edges->weights, (size_t)capacity, sizeof *weights) : NULL;
+        if (weights)
+            edges->weights = weights;
+        float *features = edges->columns > 0
+                              ? reallocarray(edges->features, (size_t)capacity,
+                                             (size_t)edges->columns * sizeof *features)
+                              : NULL;
+        if (features)
+            edges->features = features;
+        if (!ends || (weight && !weights) || (edges->columns > 0 && !features))
+            return sl_error(SL_ERR_SYSTEM, "out of memory for %" PRId64 " edges", capacity);
+        edges->capacity = capacity;
+    }
+    edges->ends[2 * edges->count] = u;
+    edges->ends[2 * edges->count + 1] = v;
+    if (weight)
+        edges->weights[edges->count] = *weight;
+    edges->count++;
+    return SL_OK;
+}
+
 /* ---- Labels ---- */
 
 /* LEAST_LABELS: fewer lines may be any graph. LEAST_CLASS: classes have more vertices on average.

@@ -16,6 +16,10 @@ struct sl_edges {
     int64_t count, capacity;
 };
 
+/* Append the edge u -> v, with room for its features; all edges have a weight, or none has.
+ * SL_ERR_SYSTEM. */
+int sl_edges_add(struct sl_edges *edges, int64_t u, int64_t v, const float *weight);
+
 /* Return whether a column of this name holds labels. */
 bool sl_edges_is_label_word(const char *word);
 

@@ -227,12 +227,11 @@ int sl_format_refuse_folder(const char *path)
     for (int k = 0; k < count && k < MOST; k++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%.39s", k ? ", " : "",
                  names[k]);
-    return sl_error(
-        SL_ERR_DATA,
-        "%s: is no dataset: it has %s%s; expected meta.json with indptr.npy and "
-        "indices.npy, edges.csv with nodes.csv, raw/ of OGB, adj_full.npz of GraphSAINT, "
-        "or one file of a graph",
-        path, count ? list : "no files", count > MOST ? ", …" : "");
+    return sl_error(SL_ERR_DATA,
+                    "%s: is no dataset: it has %s%s; expected meta.json with indptr.npy and "
+                    "indices.npy, edges.csv with nodes.csv, relations/ of edges, raw/ of OGB, "
+                    "adj_full.npz of GraphSAINT, or one file of a graph",
+                    path, count ? list : "no files", count > MOST ? ", …" : "");
 }
 
 /* Write a file from the transpose: files have a row for the source of an edge, datasets for its

@@ -71,10 +71,11 @@ int sl_format_find_only_file(const char *path, struct sl_block **blocks, const c
  * that a dataset has. */
 int sl_format_refuse_folder(const char *path);
 
-/* Open the directory layout: map its files, and check their shapes and meta.json. The caller has
- * set `name` and `path` of *out. */
+/* Open the directory layout: map its files, and check their shapes and meta.json. Options are for
+ * files of relations. The caller has set `name` and `path` of *out. */
 struct sl_source;
-int sl_open_directory(const char *path, struct sl_source *out);
+int sl_open_directory(const char *path, const struct sl_read_options *options,
+                      struct sl_source *out);
 
 /* Check the rules for every dataset, and settle what readers leave open: number of classes,
  * symmetry, the order of splits, weights that are all 1. */

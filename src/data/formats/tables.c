@@ -1,6 +1,6 @@
 /* Read folders of an edge list and tables of its vertices. The names of files tell their roles:
  *
- *   edges, net, … .csv .tsv .txt   an edge list
+ *   edges, net, … .csv .tsv .txt   an edge list; or relations/ (relation_files.h)
  *   nodes, target .csv .tsv        a table with a header (node_table.h)
  *   labels .csv .tsv .txt          a vertex and its class in a line
  *   features .txt .svm             "VERTEX INDEX:VALUE …" in a line (feature_lines.h)
@@ -26,6 +26,7 @@
 #include "data/formats/label_column.h"
 #include "data/formats/node_table.h"
 #include "data/formats/number_rows.h"
+#include "data/formats/relation_files.h"
 
 enum role { EDGES, NODES, LABELS, FEATURES, TRAIN, VAL, TEST, ROLES };
 
@@ -239,8 +240,19 @@ static int read_tables(const char *path, const struct folder *folder,
     if (folder->twice < ROLES)
         return sl_error(SL_ERR_DATA, "%s: has two files of %s (%s is one), expected one", path,
                         names[folder->twice], file[folder->twice]);
-    if (!file[EDGES])
+    const bool related = sl_relation_files_exist(path),
+               named = file[NODES] || file[LABELS] || file[FEATURES];
+    if (!file[EDGES] && !related)
         return sl_error(SL_ERR_DATA, "%s: has no edge list, expected a file edges.csv", path);
+    if (file[EDGES] && related)
+        return sl_error(SL_ERR_DATA, "%s: comes beside the folder relations, expected one of them",
+                        file[EDGES]);
+    for (int split = TRAIN; split < ROLES && !named; split++)
+        if (file[split])
+            return sl_error(SL_ERR_DATA,
+                            "%s: comes without a list of the vertices, expected a file nodes.csv, "
+                            "labels.csv or features.txt",
+                            file[split]);
     if (!file[NODES] && (options->label || options->categorical || options->empty_means))
         return sl_error(SL_ERR_USAGE,
                         "%s: has no table of vertices, expected no --label, --categorical and "
@@ -263,6 +275,8 @@ static int read_tables(const char *path, const struct folder *folder,
         rc = read_labels(file[LABELS], options, !file[NODES] && !file[FEATURES], map, out);
     if (!rc)
         rc = read_splits(folder, map, out);
+    if (!rc && related)
+        return sl_relation_files_read(path, options, named ? map : NULL, out);
     return rc ? rc : sl_edge_list_read(file[EDGES], options, map, out);
 }
 
@@ -283,8 +297,9 @@ static bool is_tables(const char *path)
 {
     struct folder folder = {.blocks = NULL};
     const bool read = scan(path, &folder) == SL_OK;
-    const bool found = read && (folder.file[NODES] || folder.file[LABELS] ||
-                                (folder.file[FEATURES] && folder.file[EDGES]));
+    const bool found =
+        read && (sl_relation_files_exist(path) || folder.file[NODES] || folder.file[LABELS] ||
+                 (folder.file[FEATURES] && folder.file[EDGES]));
     sl_block_free_all(&folder.blocks);
     return found;
 }
