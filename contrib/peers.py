@@ -19,8 +19,13 @@ that knows its transpose. Its CSR tensor and its pair of rows per edge took 1.1 
 With --clusters PARTS,BATCH an epoch is one step for each batch of BATCH of PARTS parts of METIS:
 Starling's --batches, PyG's ClusterLoader, and slices of SciPy's matrix for torch. Batches lose the
 edges between them. Clusters train sage with means; its features are dense.
+
+--model rgcn reads edge_types.npy, or draws --relations R at random; the graph may be directed. All
+take means of each relation, and dense features. "torch" has a CSR product for each relation. "PyG
+fast" is FastRGCNConv. DGL's edges are in the order of relations. --memory prints peaks of processes.
 """
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -40,11 +45,11 @@ warnings.filterwarnings("ignore")
 try:
     import dgl
     import dgl.function as fn
-    from dgl.nn import GATConv as DglGATConv, GATv2Conv as DglGATv2Conv
+    from dgl.nn import GATConv as DglGATConv, GATv2Conv as DglGATv2Conv, RelGraphConv
 except ImportError:
     dgl = None
 from torch_geometric import EdgeIndex
-from torch_geometric.nn import GATConv, GATv2Conv, TransformerConv
+from torch_geometric.nn import FastRGCNConv, GATConv, GATv2Conv, RGCNConv, TransformerConv
 from torch_geometric.utils import scatter
 
 DENSE_BYTES = 1 << 30  # features above this many bytes stay CSR
@@ -73,7 +78,7 @@ def csr(matrix):
 class Dataset:
     """The graph as SciPy's CSR; features as a dense tensor, as CSR and its transpose, or both."""
 
-    def __init__(self, directory, device):
+    def __init__(self, directory, device, typed):
         def load(name):
             return np.load(os.path.join(directory, name + ".npy"))
 
@@ -86,7 +91,8 @@ class Dataset:
         self.n = len(indptr) - 1
         self.graph = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr),
                                    (self.n, self.n))
-        if (self.graph != self.graph.T).nnz:
+        self.types = load("edge_types").astype(np.int64) if typed else None
+        if not typed and (self.graph != self.graph.T).nnz:
             sys.exit(f"{directory}: the graph is directed (expected an undirected one)")
         self.forms = {}
         if os.path.exists(os.path.join(directory, "features_indptr.npy")):
@@ -104,7 +110,13 @@ class Dataset:
         self.train = torch.tensor(load("train_idx").astype(np.int64)).to(device)
 
     def adjacency(self, model):
-        """The matrix that a model multiplies by, its rows and columns the same."""
+        """The matrix that a model multiplies by, its rows and columns the same; of rgcn, a matrix
+        for each relation."""
+        if model == "rgcn":
+            rows, columns = np.repeat(np.arange(self.n), np.diff(self.graph.indptr)), self.graph.indices
+            return [sp.csr_matrix((np.ones(len(chosen), np.float32), (rows[chosen], columns[chosen])),
+                                  (self.n, self.n))
+                    for chosen in (np.flatnonzero(self.types == r) for r in range(self.types.max() + 1))]
         loops = sp.eye(self.n, format="csr", dtype=np.float32)
         if model in ("gcn", "resgcn"):
             looped = self.graph + loops
@@ -301,6 +313,86 @@ class DglGatv2(torch.nn.Module):
         return self.conv(self.graph, tuple(linear(h) for linear in self.linear)).flatten(1)
 
 
+class Relations:
+    """Rows, columns and relations of entries, in the order of relations."""
+
+    def __init__(self, matrices, device):
+        self.count, self.n = len(matrices), matrices[0].shape[0]
+        parts = [matrix.tocoo() for matrix in matrices]
+        self.rows, self.columns = (torch.tensor(np.concatenate([getattr(part, end) for part in parts])
+                                                .astype(np.int64)).to(device) for end in ("row", "col"))
+        self.types = torch.repeat_interleave(torch.tensor([part.nnz for part in parts])).to(device)
+        self.prepare(matrices, device)
+
+    def prepare(self, matrices, device):
+        self.edges = torch.stack([self.columns, self.rows])
+
+
+class TorchRelations(Relations):
+    def prepare(self, matrices, device):
+        means = [sp.diags(1 / np.maximum(np.diff(matrix.indptr), 1)) @ matrix for matrix in matrices]
+        self.means = [(csr(mean).to(device), csr(mean.T).to(device)) for mean in means]
+
+
+class DglRelations(Relations):
+    def prepare(self, matrices, device):
+        self.graph = dgl.graph((self.columns, self.rows), num_nodes=self.n).int().to(device)
+        self.graph.create_formats_()
+        places = self.types * self.n + self.rows
+        self.norm = 1 / torch.bincount(places)[places].float()[:, None]
+
+
+class TorchRgcn(torch.nn.Module):
+    def __init__(self, adjacency, inputs, outputs, options, last):
+        super().__init__()
+        self.means, self.own = adjacency.means, Linear(inputs, outputs, True)
+        self.narrow = outputs <= inputs
+        scale = (2 / (inputs + outputs)) ** .5
+        self.weight = torch.nn.Parameter(scale * torch.randn(options.bases or adjacency.count,
+                                                             inputs, outputs))
+        self.factors = torch.nn.Parameter(
+            torch.randn(adjacency.count, options.bases)) if options.bases else None
+
+    def forward(self, h):
+        weight = self.weight
+        if self.factors is not None:
+            weight = torch.einsum("rb,bio->rio", self.factors, weight)
+        z = self.own(h)
+        for (mean, transposed), matrix in zip(self.means, weight):
+            z = z + (Product.apply(mean, transposed, h @ matrix) if self.narrow else
+                     Product.apply(mean, transposed, h) @ matrix)
+        return z
+
+
+class PygRgcn(torch.nn.Module):
+    kind = RGCNConv
+
+    def __init__(self, adjacency, inputs, outputs, options, last):
+        super().__init__()
+        self.conv = self.kind(inputs, outputs, adjacency.count, num_bases=options.bases or None)
+        self.adjacency = adjacency
+
+    def forward(self, h):
+        return self.conv(h, self.adjacency.edges, self.adjacency.types)
+
+
+class PygFastRgcn(PygRgcn):
+    kind = FastRGCNConv
+
+
+class DglRgcn(torch.nn.Module):
+    def __init__(self, adjacency, inputs, outputs, options, last):
+        super().__init__()
+        self.conv = RelGraphConv(inputs, outputs, adjacency.count,
+                                 regularizer="basis" if options.bases else None,
+                                 num_bases=options.bases or None)
+        self.adjacency = adjacency
+
+    def forward(self, h):
+        a = self.adjacency
+        return self.conv(a.graph, h, a.types, a.norm, presorted=True)
+
+
 class Stack(torch.nn.Module):
     """Layers with activations and dropout between them."""
 
@@ -348,6 +440,8 @@ ADJACENCIES = {"torch": TorchAdjacency, "PyG": PygAdjacency, "DGL": DglAdjacency
 KINDS = {"gcn": Gcn, "resgcn": Gcn, "sage": Sage, "gin": Gin}
 ATTENTION = {"gat": {"PyG": PygGat, "DGL": DglGat}, "gatv2": {"PyG": PygPair, "DGL": DglGatv2},
              "transformer": {"PyG": PygPair}}
+RGCN = {"torch": (TorchRelations, TorchRgcn), "PyG": (Relations, PygRgcn),
+        "PyG fast": (Relations, PygFastRgcn), "DGL": (DglRelations, DglRgcn)}
 
 
 class Peer:
@@ -355,17 +449,18 @@ class Peer:
 
     def __init__(self, name, data, options):
         self.data, self.options = data, options
-        kind = KINDS.get(options.model) or ATTENTION[options.model][name]
-        adjacency = ADJACENCIES[name](data.adjacency(options.model), data.device)
+        form, kind = RGCN[name] if options.model == "rgcn" else (
+            ADJACENCIES[name], KINDS.get(options.model) or ATTENTION[options.model][name])
+        adjacency = form(data.adjacency(options.model), data.device)
         self.net = (ResGcn if options.model == "resgcn" else Stack)(kind, adjacency, data, options)
         self.net.to(data.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=0.01)
         forms = {form: value for form, value in data.forms.items()
-                 if form == "dense" or options.aggregator != "max"}
+                 if form == "dense" or options.aggregator != "max" and options.model != "rgcn"}
         times = {}
         for self.form, self.features in forms.items():
             self.epoch()
-            times[self.form] = min(self.epoch() for _ in range(2))
+            times[self.form] = min(self.epoch() for _ in range(2)) if len(forms) > 1 else 0
         self.form = min(times, key=times.get)
         self.features = forms[self.form]
 
@@ -484,6 +579,8 @@ class Starling:
         if options.model in ATTENTION:
             self.command += ["--heads", str(options.heads), "--out-heads", "1",
                              "--attention-dropout", "0", "--residual", "none"]
+        if options.model == "rgcn":
+            self.command += ["--bases", str(options.bases)] if options.bases else []
         if options.clusters:
             self.command += ["--batches", "clusters:" + options.clusters]
         if options.instructions:
@@ -496,9 +593,31 @@ class Starling:
             return json.loads(log.read().splitlines()[-1])["epoch_seconds_median"]
 
 
+def peak(command):
+    """GB that a process of its own takes at most."""
+    measure = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=2);"
+               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    return int(subprocess.check_output([sys.executable, "-c", measure, *command])) * 1024 / 1e9
+
+
+def draw_relations(directory, count, folder):
+    """A dataset of the same files in `folder`, with relations at random."""
+    target = os.path.join(folder, os.path.basename(directory.rstrip("/")))
+    os.mkdir(target)
+    for name in os.listdir(directory):
+        os.symlink(os.path.abspath(os.path.join(directory, name)), os.path.join(target, name))
+    entries = len(np.load(os.path.join(directory, "indices.npy"), mmap_mode="r"))
+    np.save(os.path.join(target, "edge_types.npy"),
+            np.random.default_rng(0).integers(0, count, entries, np.uint8))
+    return target
+
+
 def compare(program, directory, options):
-    data = Dataset(directory, options.device)
+    data = Dataset(directory, options.device, options.model == "rgcn")
     options.degrees = torch.tensor(np.diff(data.graph.indptr).astype(np.float32)).to(options.device)
+    if options.only:
+        Peer(options.only, data, options).epoch()
+        return
     contestants = {"Starling": Starling(program, data, options)}
     if options.clusters and not dgl:
         sys.exit("peers.py: --clusters needs dgl, for METIS")
@@ -506,8 +625,8 @@ def compare(program, directory, options):
         contestants["torch"] = ScipyClusters(data, options)
         contestants["PyG"] = PygClusters(data, options)
     else:
-        for name in ADJACENCIES:
-            if name in ATTENTION.get(options.model, ADJACENCIES) and (
+        for name in RGCN if options.model == "rgcn" else ADJACENCIES:
+            if name in ATTENTION.get(options.model, RGCN) and (
                     name != "DGL" or dgl and options.device == "cpu"):
                 try:
                     contestants[name] = Peer(name, data, options)
@@ -518,7 +637,12 @@ def compare(program, directory, options):
         for name, contestant in contestants.items():
             times[name].append(contestant.measure())
     own = statistics.median(times["Starling"])
+    peaks = {name: 0.0 for name in times}
+    if options.memory:
+        peaks = {name: peak(contestants[name].command if name == "Starling" else
+                            [sys.executable, *sys.argv, "--only", name]) for name in times}
     words = [options.model, options.aggregator if options.model == "sage" else "",
+             f"bases {options.bases}" if options.bases else "",
              "clusters " + options.clusters if options.clusters else "", options.instructions]
     print(f"{data.name}, {' '.join(word for word in words if word)}, {options.layers} layers, hidden "
           f"{options.hidden}, {options.device}")
@@ -526,7 +650,8 @@ def compare(program, directory, options):
         median = statistics.median(seconds)
         form = getattr(contestants[name], "form", "dense")
         print(f"  {name:9} {median:.4f} s ({median / own:.2f} x), rounds {min(seconds):.4f} to "
-              f"{max(seconds):.4f}, features {form}", flush=True)
+              f"{max(seconds):.4f}, features {form}"
+              + (f", {peaks[name]:.2f} GB" if options.memory else ""), flush=True)
 
 
 def main():
@@ -534,11 +659,16 @@ def main():
         description="Seconds per epoch of the same model in Starling and its peers, in turn.")
     parser.add_argument("program", metavar="STARLING")
     parser.add_argument("datasets", metavar="DATASET", nargs="+")
-    parser.add_argument("--model", default="gcn", choices=[*KINDS, *ATTENTION])
+    parser.add_argument("--model", default="gcn", choices=[*KINDS, *ATTENTION, "rgcn"])
     parser.add_argument("--aggregator", default="mean", choices=["mean", "max"])
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--bases", type=int, default=0, help="matrices of rgcn's basis; 0: no basis")
+    parser.add_argument("--relations", type=int, default=0, help="relations of rgcn that are drawn")
+    parser.add_argument("--memory", action="store_true",
+                        help="train once more, each in a process of its own, for its peak")
+    parser.add_argument("--only", metavar="PEER", help="train a peer for two epochs, print nothing")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--clusters", metavar="PARTS,BATCH", default="")
@@ -548,7 +678,11 @@ def main():
     options = parser.parse_intermixed_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     for directory in options.datasets:
-        compare(options.program, directory, options)
+        with contextlib.ExitStack() as stack:
+            if options.relations:
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+                directory = draw_relations(directory, options.relations, folder)
+            compare(options.program, directory, options)
 
 
 if __name__ == "__main__":
