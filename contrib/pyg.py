@@ -83,6 +83,9 @@ def find_kind(config):
         sys.exit(f"pyg.py: no model of PyG for {key} (expected one of {list(KINDS)})")
     if config.get("precision") == "bf16":
         sys.exit("pyg.py: the model was trained with --precision bf16 (expected fp32)")
+    if config.get("project-features"):
+        sys.exit(f"pyg.py: --project-features {config['project-features']}: PyG's models have no "
+                 "projection (expected 0)")
     if model in ("gine", "rgcn") and config["encoder"] != "none":
         sys.exit(f"pyg.py: --encoder {config['encoder']}: PyG's model has none (expected none)")
     if model == "transformer" and config["residual"] != "linear":

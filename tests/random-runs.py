@@ -143,6 +143,8 @@ def draw_training(r, graph):
     o += maybe(r, 0.2, "--edge-features none") if "edged" in graph and "gat" in model else []
     o += f"--optimizer {'sgd --precision bf16' if narrow else 'sgd' if alone else r.choice(('sgd', 'adam', 'adamw'))}".split()
     o += [word for chance, *choices in ANY for word in maybe(r, chance, *choices)] + blocks
+    if "csr" not in o and "identity" not in graph and "rmat" not in graph:
+        o += maybe(r, 0.2, "--project-features 5")
     if "numbers" not in graph:
         o += maybe(r, 0.15, "--class-weights balanced") + maybe(r, 0.1, "--label-smoothing 0.1")
         o += maybe(r, 1 if "rmat" in graph else 0.1, "--split 40/30/30")

@@ -17,13 +17,6 @@ enum sl_norm {
     SL_NORM_NONE,
 };
 
-/* The divisor of each row of features. */
-enum sl_row_norm {
-    SL_ROW_NORM_NONE,
-    SL_ROW_NORM_L1,
-    SL_ROW_NORM_L2,
-};
-
 /* The layers of the model, as far as a dataset's tiles depend on them. */
 struct sl_assembly_model {
     bool whole_rows;     /* a layer needs rows whole, not cut among columns of ranks */

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/temporary.h"
 #include "data/columns.h"
+#include "data/projection.h"
 #include "data/select.h"
 #include "graphs/columns.h"
 
@@ -21,20 +22,6 @@ struct features {
     int32_t *columns;    // (widest row)
     float *values;
 };
-
-/* Return the divisor of a row of features. */
-static double norm_of(enum sl_row_norm kind, int64_t count, const float *values)
-{
-    double sum = 0.0;
-    if (kind == SL_ROW_NORM_NONE)
-        return 1.0;
-    for (int64_t e = 0; e < count; e++)
-        sum += kind == SL_ROW_NORM_L1 ? fabs((double)values[e])
-                                      : (double)values[e] * (double)values[e];
-    if (kind == SL_ROW_NORM_L2)
-        sum = sqrt(sum);
-    return sum > 0.0 ? sum : 1.0;
-}
 
 static void feature_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
                         const float **values)
@@ -62,7 +49,8 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
             x->values[e] = sl_columns_value(&x->making->source.moments, e, dense[e]);
         }
     }
-    const double factor = 1.0 / norm_of(x->norm, n, x->values) * (x->right ? x->right[k] : 1.0);
+    const double factor =
+        1.0 / sl_row_norm_of(x->norm, n, x->values) * (x->right ? x->right[k] : 1.0);
     if (factor != 1.0)
         for (int64_t e = 0; e < n; e++)
             x->values[e] = (float)((double)x->values[e] * factor);
@@ -136,7 +124,7 @@ static void list_stored(const struct sl_making *m, const struct features *x,
     for (int64_t k = 0; k < stored->rows; k++) {
         const int64_t r = stored->first + k;
         stored->row[k] = (int32_t)sl_source_feature_row(&m->source, r);
-        stored->factor[k] = 1.0 / norm_of(x->norm, width, sl_part_dense(&m->part, r)) *
+        stored->factor[k] = 1.0 / sl_row_norm_of(x->norm, width, sl_part_dense(&m->part, r)) *
                             (x->right ? x->right[sl_making_local(m, r)] : 1.0);
     }
 }
@@ -461,7 +449,7 @@ static int open_dense(struct wider *w, int64_t width)
         w->features.columns[e] = (int32_t)e;
     for (int64_t k = 0; k < m->part.data.adjacency.rows; k++)
         m->right[k] /=
-            norm_of(m->assembly->row_norm, width, m->part.data.features_dense + k * width);
+            sl_row_norm_of(m->assembly->row_norm, width, m->part.data.features_dense + k * width);
     const int code =
         sl_adjacency_rows_open(rows, &m->part.data.adjacency, m->part.first, m->assembly->loops);
     rows->left = m->left;

@@ -24,12 +24,12 @@ bool sl_batches_are_drawn(const struct sl_batches *b)
 }
 
 /* Whether features can be read for each step: the distribution keeps whole rows of vertices, and
- * the matrix is not stored column by column. */
+ * the files have these rows, not column by column. */
 static bool reads_rows(const struct sl_batches *b)
 {
     return b->options.sets > 1 && !sl_config_aggregates(b->config) &&
            sl_features_part_form(b->source) == SL_FEATURES_DENSE &&
-           !b->source->features_dense.fortran_order;
+           b->source->projection.columns == 0 && !b->source->features_dense.fortran_order;
 }
 
 bool sl_batches_read_features(const struct sl_batches *b)

@@ -13,7 +13,7 @@
 static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
                   IDENTITY[] = "identity_features", MEANS[] = "feature_means",
                   DEVIATIONS[] = "feature_deviations", ROWS[] = "rows", EDGES[] = "edge_features",
-                  RELATIONS[] = "relations";
+                  RELATIONS[] = "relations", PROJECTED[] = "projected_features";
 
 /* ---- Describe ---- */
 
@@ -49,9 +49,11 @@ static json_t *list_numbers(const double *numbers, int64_t count)
 json_t *sl_meaning_describe(const struct sl_source *source)
 {
     const long failures = sl_json_failures();
+    const int64_t stored = source->projection.columns;
     json_t *dataset =
         json_pack("{s:o, s:I, s:I, s:I, s:b, s:s}", "name", sl_json_text(source->name), "vertices",
-                  (json_int_t)source->vertices, "features", (json_int_t)source->features, "classes",
+                  (json_int_t)source->vertices, "features",
+                  (json_int_t)(stored > 0 ? stored : source->features), "classes",
                   (json_int_t)source->classes, IDENTITY,
                   source->feature_form == SL_FEATURES_IDENTITY, ROWS, "sources of edges");
     bool readable, good = dataset && check_names(source->targets.class_names, &readable);
@@ -64,6 +66,8 @@ json_t *sl_meaning_describe(const struct sl_source *source)
         good = json_object_set_new(dataset, RELATIONS, json_integer(source->relations.count)) == 0;
     if (good && source->feature_names)
         good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
+    if (good && stored > 0)
+        good = json_object_set_new(dataset, PROJECTED, json_integer(source->features)) == 0;
     if (good && source->moments.mean)
         good = json_object_set_new(dataset, MEANS,
                                    list_numbers(source->moments.mean, source->features)) == 0 &&
@@ -171,18 +175,30 @@ static int adopt_classes(struct sl_source *source, const json_t *list, const cha
     return code;
 }
 
+static int refuse_columns(const struct sl_source *source, int64_t count, const char *model)
+{
+    return sl_error(SL_ERR_DATA,
+                    "%s: the model was trained with %" PRId64 " columns of features, and %s has "
+                    "%" PRId64 " (expected the same columns)",
+                    model, count, source->path, source->features);
+}
+
 static int check_features(const struct sl_source *source, const json_t *dataset, const char *model)
 {
     const json_t *said = json_object_get(dataset, IDENTITY);
     const bool identity = source->feature_form == SL_FEATURES_IDENTITY;
-    if (!said || json_is_true(said) == identity)
-        return SL_OK;
-    return sl_error(SL_ERR_DATA,
-                    identity ? "%s: the model was trained with columns of features, and %s has "
-                               "none (expected the same columns)"
-                             : "%s: the model was trained without features, one vertex by one, "
-                               "and %s has features (expected the graph of the training)",
-                    model, source->path);
+    const json_int_t columns = json_integer_value(json_object_get(dataset, "features"));
+    if (said && json_is_true(said) != identity)
+        return sl_error(SL_ERR_DATA,
+                        identity ? "%s: the model was trained with columns of features, and %s has "
+                                   "none (expected the same columns)"
+                                 : "%s: the model was trained without features, one vertex by one, "
+                                   "and %s has features (expected the graph of the training)",
+                        model, source->path);
+    /* other columns of plain features do not fit the first layer's parameters */
+    return json_object_get(dataset, PROJECTED) && columns != source->features
+               ? refuse_columns(source, columns, model)
+               : SL_OK;
 }
 
 /* Check that columns have the model's names in the model's order. Columns are not sorted by name.
@@ -230,10 +246,7 @@ static int read_moments(struct sl_source *source, const json_t *dataset, const c
             return refuse_moments(model, list);
     }
     if (count != source->features)
-        return sl_error(SL_ERR_DATA,
-                        "%s: the model was trained with %" PRId64 " columns of features, and %s "
-                        "has %" PRId64 " (expected the same columns)",
-                        model, count, source->path, source->features);
+        return refuse_columns(source, count, model);
     return SL_OK;
 }
 

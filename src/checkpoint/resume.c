@@ -202,6 +202,25 @@ static int check_norm(const struct sl_config *config, const bool *given, const j
                     sl_config_word(config, name).text, config->files.resume, before);
 }
 
+/* Refuse another projection than the one of the features that the weights were trained on. Programs
+ * without the option had none. */
+static int check_projection(const struct sl_config *config, const bool *given, const json_t *saved)
+{
+    static const char name[] = "project-features";
+    const json_int_t before = json_integer_value(json_object_get(saved, name)),
+                     seed = json_integer_value(json_object_get(saved, "seed"));
+    if (sl_config_is_given(given, name) && before != config->features.project_features)
+        return sl_error(SL_ERR_USAGE, "--%s %lld: %s has %lld (expected the same)", name,
+                        (long long)config->features.project_features, config->files.resume,
+                        (long long)before);
+    if (before > 0 && sl_config_is_given(given, "seed") && seed != config->training.seed)
+        return sl_error(SL_ERR_USAGE,
+                        "--seed %lld: the features of %s were projected with seed %lld (expected "
+                        "the same)",
+                        (long long)config->training.seed, config->files.resume, (long long)seed);
+    return 0;
+}
+
 /* Refuse another task, another decoder, whose parameters may fit all the same, and other links than
  * those that training has not seen. Programs without these options had labels of vertices. */
 static int check_links(const struct sl_config *config, const bool *given, const json_t *saved)
@@ -241,7 +260,8 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = given[o] || !is_kept(&sl_config_options[o]);
     if (check_heads(config, given, saved) || check_layers(config, given, saved) ||
-        check_norm(config, given, saved) || check_links(config, given, saved))
+        check_norm(config, given, saved) || check_projection(config, given, saved) ||
+        check_links(config, given, saved))
         return SL_ERR_USAGE;
     leave_others(config, given, saved, skip);
     code = sl_options_from_json(sl_config_options, config, saved, skip, config->files.resume);

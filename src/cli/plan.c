@@ -121,6 +121,8 @@ static int open_graph(struct planning *p, const char *path, int positionals)
         const int like = sl_like_source(p->config.like, &p->source);
         if (sl_config_links(&p->options))
             p->source.classes = sl_links_width(&p->options);
+        if (p->options.features.project_features > 0)
+            p->source.features = p->options.features.project_features;
         return like ? like : sl_edges_settle(&p->options, &p->source);
     }
     int code = sl_source_open(&p->rt, path, &p->source);

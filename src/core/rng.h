@@ -5,6 +5,7 @@
 #ifndef SL_CORE_RNG_H
 #define SL_CORE_RNG_H
 
+#include <math.h>
 #include <stdint.h>
 
 #if defined(__CUDACC__)
@@ -27,6 +28,7 @@ enum sl_rng_purpose {
     SL_RNG_UNITS = 9,     /* units of sub-models; epoch = the round, layer = the axis and head */
     SL_RNG_LINKS =
         10, /* links; layer = a stream below; epoch = the step, of those drawn in training */
+    SL_RNG_PROJECTION = 11, /* the random matrix that features are multiplied by */
 };
 
 /* Streams of SL_RNG_LINKS: which links validate and test, directions of undirected links, negatives
@@ -93,6 +95,16 @@ SL_RNG_INLINE uint64_t sl_rng_bits(uint64_t key, uint32_t a, uint32_t b)
 SL_RNG_INLINE double sl_rng_uniform(uint64_t key, uint32_t a, uint32_t b)
 {
     return (double)(sl_rng_bits(key, a, b) >> 11) * 0x1p-53;
+}
+
+/* Return a standard normal number for the counter (a, b), by Box and Muller. */
+static inline double sl_rng_normal(uint64_t key, uint32_t a, uint32_t b)
+{
+    static const double TURN = 6.283185307179586;
+    uint32_t x, y;
+    sl_rng_block(key, a, b, &x, &y);
+    const double radius = sqrt(-2.0 * log(((double)x + 1.0) * 0x1p-32));
+    return radius * cos(TURN * ((double)y * 0x1p-32));
 }
 
 /* Mix `x` and `key` into 32 bits by the finaliser of MurmurHash3. */

@@ -204,7 +204,8 @@ enum sl_feature_form sl_features_part_form(const struct sl_source *source)
 
 bool sl_features_made_dense(const struct sl_source *source)
 {
-    return source->feature_form == SL_FEATURES_DENSE && source->features_csr.indptr.data;
+    return source->feature_form == SL_FEATURES_DENSE && source->features_csr.indptr.data &&
+           source->projection.columns == 0;
 }
 
 bool sl_features_lie_dense(const struct sl_source *source)

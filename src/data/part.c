@@ -11,6 +11,7 @@
 #include "data/csr.h"
 #include "data/feature_form.h"
 #include "data/labels.h"
+#include "data/projection.h"
 #include "data/relations.h"
 
 /* Data of the steps of reading. */
@@ -383,11 +384,36 @@ static int read_expanded(const struct reading *r)
     return SL_OK;
 }
 
+static struct reading begin(const struct sl_source *source, int64_t first, int64_t rows,
+                            struct sl_part *out);
+static int read_features(const struct reading *r);
+
+/* Read the stored rows, and multiply them by the random matrix. */
+static int read_projected(const struct reading *r)
+{
+    const struct sl_source stored = sl_projection_stored(r->source);
+    struct sl_part part;
+    const struct reading of = begin(&stored, r->part->dense_first, r->part->dense_rows, &part);
+    float *x =
+        sl_block_array(&r->part->data.blocks, of.rows, (size_t)r->source->features * sizeof *x);
+    int rc = x ? read_features(&of) : (int)SL_ERR_SYSTEM;
+    if (!rc)
+        rc = sl_part_check_features(&stored, &part);
+    if (!rc)
+        rc = sl_projection_apply(r->source, &part, x);
+    r->part->data.features_dense = x;
+    r->part->bytes_read += part.bytes_read;
+    sl_part_close(&part);
+    return rc;
+}
+
 static int read_features(const struct reading *r)
 {
     const struct sl_source *source = r->source;
     struct sl_dataset *out = &r->part->data;
     int64_t merged = 0;
+    if (source->projection.columns > 0 && out->feature_form == SL_FEATURES_DENSE)
+        return read_projected(r);
     if (sl_features_lie_dense(source)) {
         count_bytes(r, &source->features_dense, r->rows * source->features);
         return sl_features_read_sparse(source, r->first, r->rows, &out->blocks, &out->features_csr);
@@ -444,11 +470,13 @@ static int read_original(const struct reading *r)
 
 /* ---- All of it ---- */
 
-/* Return the form of a part's features: standardised features have no zeros to leave out. */
+/* Return the form of a part's features: standardised and projected features have no zeros to leave
+ * out. */
 static enum sl_feature_form form_of_rows(const struct sl_source *source)
 {
-    const bool full = source->moments.mean && source->feature_form == SL_FEATURES_DENSE;
-    return full ? SL_FEATURES_DENSE : sl_features_part_form(source);
+    const bool full = source->moments.mean || source->projection.columns > 0;
+    return full && source->feature_form == SL_FEATURES_DENSE ? SL_FEATURES_DENSE
+                                                             : sl_features_part_form(source);
 }
 
 static struct reading begin(const struct sl_source *source, int64_t first, int64_t rows,
@@ -474,10 +502,11 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
 }
 
 /* Unload mapped pages after copying: rows that an order takes from anywhere share pages with rows
- * of other ranks. Dense rows that are read as CSR are copies, too. */
+ * of other ranks. Dense rows that are read as CSR, and projected rows, are copies, too. */
 static void unload(const struct reading *r)
 {
-    if (r->source->order.vertex || sl_features_lie_dense(r->source))
+    if (r->source->order.vertex || sl_features_lie_dense(r->source) ||
+        r->source->projection.columns > 0)
         sl_block_unload(r->source->blocks);
 }
 

@@ -27,10 +27,11 @@ static inline int64_t sl_part_edge(const struct sl_stored_csr *csr, int64_t e)
     return csr->edges.data ? ((const int32_t *)csr->edges.data)[e] : e;
 }
 
-/* Check values in this rank's own rows: finite weights; finite edge features; finite features, and
- * labels in range. */
+/* Check values in this rank's own rows: finite weights; finite edge features; finite features; the
+ * latter, and labels in range. */
 int sl_part_check_weights(const struct sl_source *source, const struct sl_part *part);
 int sl_part_check_edges(const struct sl_source *source, const struct sl_part *part);
+int sl_part_check_features(const struct sl_source *source, const struct sl_part *part);
 int sl_part_check_vertices(const struct sl_source *source, const struct sl_part *part);
 
 /* Settle and check the adjacency of all ranks' rows: weights that are all 1, symmetry, totals.

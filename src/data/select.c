@@ -224,6 +224,7 @@ static int begin(const struct sl_source *source, struct sl_selection *out)
             .feature_form = source->feature_form,
             .bag_of_words = source->bag_of_words,
             .moments = source->moments,
+            .projection = source->projection,
             .targets.label_kind = source->targets.label_kind,
             .targets.class_names = source->targets.class_names,
             .feature_names = source->feature_names,

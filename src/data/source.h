@@ -80,6 +80,20 @@ struct sl_moments {
     const double *mean, *deviation; // (f), not 0; NULL: features stay as they are
 };
 
+/* The divisor of each row of features. */
+enum sl_row_norm {
+    SL_ROW_NORM_NONE,
+    SL_ROW_NORM_L1,
+    SL_ROW_NORM_L2,
+};
+
+/* A random matrix that rows of features are multiplied by, after their norm (data/projection.h). */
+struct sl_projection {
+    int64_t columns;     /* columns of the stored features; 0: features stay as they are */
+    const float *matrix; // (columns, f)
+    enum sl_row_norm norm;
+};
+
 /* The columns of edge_features that are read with an adjacency's entries. */
 enum sl_edge_reading {
     SL_READS_NO_EDGES,
@@ -113,9 +127,10 @@ struct sl_source {
     struct sl_npy edge_features; // (entries of the files, k); absent: entries have no features
     struct sl_source_relations relations;
     enum sl_edge_reading reads_edges;
-    struct sl_npy features_dense;     // (n, f); also for the form CSR (data/feature_form.h)
-    struct sl_column_scales scales;   /* scales of a sample of features that are stored dense */
-    struct sl_moments moments;        /* moments of dense features */
+    struct sl_npy features_dense;   // (n, f); also for the form CSR (data/feature_form.h)
+    struct sl_column_scales scales; /* scales of a sample of features that are stored dense */
+    struct sl_moments moments;      /* moments of dense features */
+    struct sl_projection projection;
     const char *const *feature_names; // see struct sl_dataset
     struct sl_targets targets;
     struct sl_source_splits splits;

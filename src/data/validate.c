@@ -72,7 +72,7 @@ static void find_infinite(void *context, int64_t begin, int64_t end)
         atomic_store(&numbers->infinite, true);
 }
 
-static int check_features(const struct sl_source *source, const struct sl_part *part)
+int sl_part_check_features(const struct sl_source *source, const struct sl_part *part)
 {
     const struct sl_csr *csr = &part->data.features_csr;
     const int64_t width = source->features;
@@ -118,7 +118,7 @@ static int check_labels(const struct sl_source *source, const struct sl_part *pa
 
 int sl_part_check_vertices(const struct sl_source *source, const struct sl_part *part)
 {
-    const int rc = check_features(source, part);
+    const int rc = sl_part_check_features(source, part);
     return rc ? rc : check_labels(source, part);
 }
 

@@ -149,6 +149,11 @@ const struct sl_option sl_config_options[] = {
      "training vertices and are divided by their deviation. auto: l2 for bags of words, standard "
      "for dense columns of scales over tenfold apart, else none",
      MODEL},
+    {"project-features", SL_OPTION_INT, FIELD(features.project_features), "0", 0, 1000000, NULL,
+     "N",
+     "multiply normalised features by a random matrix with N columns, whose Gaussian numbers have "
+     "variance 1/N and depend on --seed. 0: features stay as they are",
+     MODEL},
     {"feature-form", SL_OPTION_CHOICE, FIELD(features.feature_form), "auto", 0, 0,
      SL_CHOICES(SL_FORMS), "FORM",
      "form of the features in memory, whatever form they are stored in. With auto, CSR features "

@@ -145,6 +145,7 @@ struct sl_config_network {
 /* The features, and the order of the products of all layers. */
 struct sl_config_features {
     enum sl_feature_norm normalize_features;
+    int64_t project_features; /* columns; 0: features are not projected */
     enum sl_form feature_form;
     bool cache_aggregate;
     enum sl_first_product product_order;

@@ -326,6 +326,16 @@ int sl_config_check(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--normalize-features standard: columns lose their zeros (expected "
                         "--feature-form dense, or auto)");
+    if (config->features.project_features > 0 && sl_config_standardizes(config))
+        return sl_error(SL_ERR_USAGE,
+                        "--project-features %lld: columns are mixed before they could be "
+                        "standardised (expected --normalize-features none, l1 or l2)",
+                        (long long)config->features.project_features);
+    if (config->features.project_features > 0 && config->features.feature_form == SL_FORM_CSR)
+        return sl_error(SL_ERR_USAGE,
+                        "--project-features %lld: a projection leaves no zeros (expected "
+                        "--feature-form dense, or auto)",
+                        (long long)config->features.project_features);
     enum sl_instructions level;
     const int known = sl_instructions_choose(config->machine.instructions, &level);
     if (known)

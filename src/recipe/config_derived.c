@@ -142,7 +142,8 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .norm = sl_config_norm(config),
         .loops = sl_config_loops(config),
         .own_weight = sl_config_layer(config)->weights > 1,
-        .row_norm = sl_config_row_norm(config),
+        .row_norm =
+            config->features.project_features > 0 ? SL_ROW_NORM_NONE : sl_config_row_norm(config),
         .type = sl_config_type(config),
         .reducer = sl_config_reducer(config),
         .objective = sl_config_objective(config),

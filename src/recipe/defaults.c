@@ -313,6 +313,12 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
             "their zeros as they are standardised (expected --feature-form dense, or "
             "--normalize-features none)",
             source->path);
+    if (standard && source->projection.columns > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--project-features: columns of %s have scales over tenfold apart, and are "
+                        "mixed before they could be standardised (expected --normalize-features "
+                        "none, l1 or l2)",
+                        source->path);
     sl_runtime_broadcast(rt, 0, &rates, sizeof rates);
     if (config->features.feature_form == SL_FORM_AUTO) {
         const bool dense = source->feature_form == SL_FEATURES_DENSE || standard ||

@@ -15,6 +15,7 @@
 #include "recipe/edges.h"
 #include "recipe/link_options.h"
 #include "recipe/objective.h"
+#include "run/open.h"
 
 /* ---- Results ---- */
 
@@ -248,6 +249,8 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
     if (!code)
         code = sl_meaning_adopt(source, json_object_get(checkpoint->description, "dataset"),
                                 sl_config_standardizes(model), name);
+    if (!code)
+        code = sl_run_project(model, source);
     if (!code)
         code = adopt_classes(source, checkpoint, model, name);
     if (!code)

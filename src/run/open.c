@@ -1,10 +1,19 @@
 #include "run/open.h"
 
+#include "data/projection.h"
 #include "recipe/batches_options.h"
 #include "recipe/defaults.h"
 #include "recipe/edges.h"
 #include "recipe/objective.h"
 #include "train/trainer.h"
+
+int sl_run_project(const struct sl_config *config, struct sl_source *source)
+{
+    const int64_t columns = config->features.project_features;
+    return columns > 0 ? sl_projection_open(source, columns, sl_config_row_norm(config),
+                                            (uint64_t)config->training.seed)
+                       : SL_OK;
+}
 
 int sl_run_check(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config)
 {
@@ -12,6 +21,8 @@ int sl_run_check(struct sl_runtime *rt, struct sl_source *source, struct sl_conf
     int code = sl_config_links(config) ? 0 : sl_trainer_check(source);
     if (!code)
         code = sl_edges_settle(config, source);
+    if (!code)
+        code = sl_run_project(config, source);
     return sl_runtime_agree(rt, code ? code : sl_batches_check(config, source));
 }
 
@@ -21,6 +32,7 @@ int sl_run_settle(struct sl_runtime *rt, struct sl_source *source, const struct 
     int code = sl_defaults_form(rt, source, core, config);
     if (!code)
         code = sl_defaults_settle(config, source, given, chosen);
+    source->projection.norm = sl_config_row_norm(config);
     if (!code)
         code = sl_objective_check(config, source);
     return sl_runtime_agree(rt, code);

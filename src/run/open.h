@@ -8,8 +8,13 @@
 #include "data/source.h"
 #include "recipe/config.h"
 
-/* Give the source the options' rule of splits, decide whether edge features are read, and refuse
- * what training refuses: a dataset without labels or training vertices, more batches than vertices.
+/* Project the source's features where the options ask for it. Every rank calls it by itself.
+ * SL_ERR_DATA, SL_ERR_SYSTEM. */
+int sl_run_project(const struct sl_config *config, struct sl_source *source);
+
+/* Give the source the options' rule of splits, decide whether edge features are read, project
+ * its features, and refuse what training refuses: a dataset without labels or training vertices,
+ * more batches than vertices.
  * All ranks return the same code: 0, SL_ERR_DATA, SL_ERR_USAGE. */
 int sl_run_check(struct sl_runtime *rt, struct sl_source *source, struct sl_config *config);
 

@@ -26,15 +26,6 @@ static int64_t draw(uint64_t key, uint32_t a, uint32_t b, int64_t count)
     return (int64_t)(sl_rng_uniform(key, a, b) * (double)count);
 }
 
-/* Return a standard normal number, by Box and Muller. */
-static double draw_normal(uint64_t key, uint32_t a, uint32_t b)
-{
-    uint32_t x, y;
-    sl_rng_block(key, a, b, &x, &y);
-    const double radius = sqrt(-2.0 * log(((double)x + 1.0) * 0x1p-32));
-    return radius * cos(2.0 * M_PI * ((double)y * 0x1p-32));
-}
-
 static int check_options(const struct sl_community_options *o)
 {
     if (o->vertices < 1 || o->vertices > INT32_MAX)
@@ -148,7 +139,7 @@ static int draw_features(const struct sl_community_options *o, struct sl_dataset
     for (int64_t c = 0; c < o->classes; c++)
         for (int64_t j = 0; j < f; j++)
             centres[c * f + j] =
-                (float)(draw_normal(key, (uint32_t)c, (uint32_t)j) / sqrt((double)f));
+                (float)(sl_rng_normal(key, (uint32_t)c, (uint32_t)j) / sqrt((double)f));
     key = stream_key(o, NOISE);
     sl_progress_phase("features");
     sl_progress_count(o->vertices);
@@ -157,7 +148,7 @@ static int draw_features(const struct sl_community_options *o, struct sl_dataset
             sl_progress_set(v);
         for (int64_t j = 0; j < f; j++)
             x[v * f + j] = centres[out->labels[v] * f + j] +
-                           (float)(o->feature_noise * draw_normal(key, (uint32_t)v, (uint32_t)j));
+                           (float)(o->feature_noise * sl_rng_normal(key, (uint32_t)v, (uint32_t)j));
     }
     sl_block_free_all(&scratch);
     out->features_dense = x;
