@@ -7,7 +7,7 @@
  *   argument  struct jump_max_argument
  *   buffers   0    R      row scales (SL_ROW_SCALES, rows), if there is a factor
  *             -3   R      X (rows, cols)
- *             -2   W/RW   CHOSEN (rows, cols) of int32
+ *             -2   W/RW   ARGMAX (rows, cols) of int32
  *             -1   W/RW   M (rows, cols) */
 static void jump_max_cpu(void *buffers[], void *argument)
 {
@@ -22,7 +22,7 @@ static void jump_max_cpu(void *buffers[], void *argument)
 /* jump_max_back
  *   argument  struct jump_max_argument
  *   buffers   0   R      G (rows, cols)
- *             1   R      CHOSEN (rows, cols) of int32
+ *             1   R      ARGMAX (rows, cols) of int32
  *             2   W/RW   D (rows, cols) */
 static void jump_max_back_cpu(void *buffers[], void *argument)
 {
@@ -52,20 +52,20 @@ void sl_submit_jump_max(struct sl_runtime *rt, const struct sl_jump_max_tiles *t
     if (tiles->factor != SL_ROW_NONE)
         task.tiles[task.count++] = tiles->scales;
     task.tiles[task.count++] = tiles->x;
-    task.tiles[task.count++] = tiles->chosen;
+    task.tiles[task.count++] = tiles->argmax;
     task.tiles[task.count++] = tiles->m;
     sl_task_submit(rt, &task);
 }
 
 void sl_submit_jump_max_back(struct sl_runtime *rt, int number, struct sl_tile *g,
-                             struct sl_tile *chosen, bool accumulate, struct sl_tile *d)
+                             struct sl_tile *argmax, bool accumulate, struct sl_tile *d)
 {
     const struct jump_max_argument arg = {.number = number, .accumulate = accumulate};
     sl_expect_one_shape("jump_max_back", g, d);
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &jump_max_back_codelet,
                            .count = 3,
-                           .tiles = {g, chosen, d},
+                           .tiles = {g, argmax, d},
                            .output = accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES,
                            .argument = &arg,
                            .argument_size = sizeof arg,

@@ -11,7 +11,7 @@ struct meeting {
     int32_t number;
     const float *factor;
     sl_rows x, m;
-    int32_t *chosen;
+    int32_t *argmax;
     int64_t ldc;
 
     template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t count) const
@@ -19,7 +19,7 @@ struct meeting {
         const float by = factor ? factor[r] : 1.0f;
         const sl_cuda_vector<V> a = sl_cuda_load<V>(x, r, j, count, true);
         sl_cuda_vector<V> b = sl_cuda_load<V>(m, r, j, number ? count : 0, true);
-        int32_t *names = chosen + r * ldc + j;
+        int32_t *names = argmax + r * ldc + j;
 #pragma unroll
         for (int i = 0; i < V; i++) {
             const float scaled = by * a.at[i];
@@ -36,7 +36,7 @@ struct meeting {
 struct selection {
     int32_t number;
     sl_rows g;
-    const int32_t *chosen;
+    const int32_t *argmax;
     int64_t ldc;
     bool accumulate;
     const float *d;
@@ -46,7 +46,7 @@ struct selection {
     {
         const sl_cuda_vector<V> a = sl_cuda_load<V>(g, r, j, count, true);
         sl_cuda_vector<V> b = sl_cuda_load<V>(d + r * ldd + j, accumulate ? count : 0);
-        const int32_t *names = chosen + r * ldc + j;
+        const int32_t *names = argmax + r * ldc + j;
 #pragma unroll
         for (int i = 0; i < V; i++)
             b.at[i] += i < count && names[i] == number ? a.at[i] : 0.0f;
@@ -57,11 +57,11 @@ struct selection {
 } // namespace
 
 extern "C" void sl_cuda_jump_max(int64_t rows, int64_t cols, int32_t number, const float *factor,
-                                 const struct sl_rows *x, const struct sl_rows *m, int32_t *chosen,
+                                 const struct sl_rows *x, const struct sl_rows *m, int32_t *argmax,
                                  int64_t ldc, struct sl_cuda_queue queue)
 {
     const bool aligned = sl_cuda_aligned(rows, *x) && sl_cuda_aligned(rows, *m);
-    const meeting meet = {number, factor, *x, *m, chosen, ldc};
+    const meeting meet = {number, factor, *x, *m, argmax, ldc};
     if (m->type == SL_BFLOAT16)
         sl_cuda_launch_each("jump_max", rows, cols, aligned, meet, (__nv_bfloat16 *)m->data, m->ld,
                             queue.stream);
@@ -71,12 +71,12 @@ extern "C" void sl_cuda_jump_max(int64_t rows, int64_t cols, int32_t number, con
 }
 
 extern "C" void sl_cuda_jump_max_back(int64_t rows, int64_t cols, int32_t number,
-                                      const struct sl_rows *g, const int32_t *chosen, int64_t ldc,
+                                      const struct sl_rows *g, const int32_t *argmax, int64_t ldc,
                                       bool accumulate, float *d, int64_t ldd,
                                       struct sl_cuda_queue queue)
 {
     const bool aligned = sl_cuda_aligned(rows, *g) && sl_cuda_aligned(rows, d, ldd);
-    const selection select = {number, *g, chosen, ldc, accumulate, d, ldd};
+    const selection select = {number, *g, argmax, ldc, accumulate, d, ldd};
     sl_cuda_launch_each("jump_max_back", rows, cols, aligned, select, d, ldd, queue.stream);
 }
 

@@ -1,6 +1,6 @@
-/* A jump reads the outputs H_1, …, H_L of the L layers before it. It is the last layer, and takes
- * them side by side or, with one weight for all, their sum. Or else it takes the largest of each
- * element, and a linear layer follows:
+/* A jump reads the outputs H_1, …, H_L of the L layers before it. The last layer takes them side by
+ * side or, with one weight for all, their sum. A layer without weights takes the largest, value by
+ * value; a linear layer follows it:
  *
  *   output = [H_1 | … | H_L]·W + b = Σ_l H_l·W_l + b
  *   output = (Σ_l H_l)·W + b
@@ -143,7 +143,7 @@ static void max_forward(struct sl_network *net, struct sl_layer *layer, bool tra
                     .factor = layer->kind->scaled_input ? SL_ROW_INVERSE_RIGHT : SL_ROW_NONE,
                     .x = &input_of(layer, i)->output.tiles[t],
                     .m = &m->tiles[t],
-                    .chosen = &layer->argmax.tiles[t]});
+                    .argmax = &layer->argmax.tiles[t]});
 }
 
 /* Submit D = [D +] the gradient of the input of that number, before the epilogue. */

@@ -1,4 +1,4 @@
-/* Jumps: outputs that the last layer reads, beside the next layer. */
+/* Jumps: outputs that a later layer reads, beside the next layer. */
 #ifndef SL_GRAPHS_LAYER_JUMP_H
 #define SL_GRAPHS_LAYER_JUMP_H
 

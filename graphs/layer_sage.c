@@ -49,7 +49,10 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const enum sl_type type = net->graph->type;
     const int from = layer->input_order, to = layer->output.row_order; /* vertex orders of rows */
-    layer->order = has_argmax(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
+    /* The stream of residual blocks needs G without L. */
+    layer->order = has_argmax(layer) || layer->model->shape.block
+                       ? SL_SPMM_FIRST
+                       : sl_layer_choose_order(net, layer, wanted);
     layer->back.gradient_factor = layer->kind->scaled_input ? SL_ROW_INVERSE_RIGHT : SL_ROW_NONE;
     int code = sl_layer_plan_aggregations(net, layer);
     if (!code && type != SL_FLOAT32 && !layer->last)

@@ -151,7 +151,7 @@ struct sl_model_kind;
     ENTRY(SL_JUMP_NONE, "none")                        \
     ENTRY(SL_JUMP_CONCAT, "concat") /* side by side */ \
     ENTRY(SL_JUMP_SUM, "sum")                          \
-    ENTRY(SL_JUMP_MAX, "max") /* the largest, in each column */
+    ENTRY(SL_JUMP_MAX, "max") /* the largest of all outputs, value by value */
 enum sl_jump { SL_JUMPS(SL_CHOICE_CONSTANT) };
 
 /* The shape from which sl_model_kind.list makes layers. */

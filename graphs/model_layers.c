@@ -1,7 +1,7 @@
 /* Models with layers of one kind. All layers but the last have --hidden columns, the last one a
  * column per class. With a classifier, all have --hidden columns, and a linear layer follows. With
- * a jump, this layer reads the outputs of all layers: side by side, their sum, or the largest of
- * each column (Xu, Li, Tian, Sonobe, Kawarabayashi & Jegelka, ICML 2018). jknet is a GCN with a
+ * a jump, this layer reads the outputs of all layers: side by side, their sum, or the largest,
+ * value by value (Xu, Li, Tian, Sonobe, Kawarabayashi & Jegelka, ICML 2018). jknet is a GCN with a
  * jump. */
 #include "graphs/network.h"
 

@@ -3,6 +3,8 @@
  *   H = X·W + b,   H += GCN(drop(relu(norm(H)))) for each block,   logits = drop(relu(norm(H)))·W +
  * b
  *
+ * In place of GCN, blocks may have GraphSAGE's layer: GraNNDis wraps its mean.
+ *
  * Only norms and sums read the stream H. A norm of columns takes their means out, and with them all
  * biases of the stream. So with --block-norm batch these biases have no gradient, and stay as they
  * are.

@@ -326,8 +326,8 @@ int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
 /* The kinds of layer. Each has an entry, and sl_layer_<name> in a file layer_<name>.c. Some share a
- * file: gcn_residual with sage, gat_residual with gat, all jumps, gatv2 and transformer in
- * layer_pair.c. Models are lists of layers (graphs/model.h). */
+ * file: gcn_residual with sage, gat_residual with gat, all jumps in layer_jump.c, gatv2 and
+ * transformer in layer_pair.c. Models are lists of layers (graphs/model.h). */
 #define SL_LAYERS(ENTRY)        \
     ENTRY(gcn)                  \
     ENTRY(gcn_residual)         \

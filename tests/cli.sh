@@ -398,8 +398,10 @@ attention_refused() {
     refused 2 '--block-norm: --model sgc does not have it' plan "$karate" --ranks 2 --model sgc --block-norm batch
     refused 2 '--norm-layers: --model sgc does not have it (expected --model gcn, sage, gat, gatv2, transformer, gin, gine, jknet or rgcn)' train "$karate" \
         --model sgc --norm-layers row
-    refused 2 '--norm-layers none: --model resgcn has norms row and batch' train "$karate" --model resgcn --norm-layers none
-    refused 2 '--norm-layers row: is --block-norm of --model resgcn' train "$karate" --model resgcn --norm-layers row --block-norm batch
+    refused 2 '--norm-layers none: --model resgcn does not have it (expected row|batch)' train "$karate" --model resgcn --norm-layers none
+    refused 2 '--block-norm batch: --norm-layers is row, and both name one option' train "$karate" --model resgcn --norm-layers row --block-norm batch
+    refused 2 '--aggregator max: --model resgcn does not have it (expected gcn|mean|sum)' train "$karate" --model resgcn --aggregator max
+    refused 2 '--aggregator: --model gin does not have it' train "$karate" --model gin --aggregator sum
     refused 2 "--residual linear: --model sage has a weight for a vertex's own values" train "$karate" --model sage --residual linear
     refused 2 '--residual identity: no hidden layer' train "$karate" --residual identity
     refused 2 '--residual: --model gin does not have it (expected --model gcn, sage, gat, gatv2, transformer, jknet or rgcn)' train "$karate" --model gin --residual identity
@@ -428,6 +430,12 @@ attention_refused() {
         # shellcheck disable=SC2086
         refused 2 "$option: " train "$karate" --resume "$T/layers" --epochs 3 $option
     done
+    refused 2 '--norm-layers row: ' train "$karate" --resume "$T/layers" --epochs 3 --block-norm row
+    exits 0 train "$karate" --model resgcn --aggregator mean --block-norm batch --epochs 2 --checkpoint "$T/blocks" --log "$T/blocks.log"
+    exits 0 train "$karate" --resume "$T/blocks" --epochs 3 --norm-layers batch --block-aggregator mean
+    refused 2 'row: ' train "$karate" --resume "$T/blocks" --epochs 3 --norm-layers row
+    refused 2 'sum: ' train "$karate" --resume "$T/blocks" --epochs 3 --aggregator sum
+    exits 0 train "$karate" --config "$T/blocks.log" --norm-layers row --aggregator sum
     exits 0 train "$karate" --resume "$T/layers" --epochs 3 --activation relu
     exits 0 train "$karate" --resume "$T/layers" --epochs 3 --residual linear --checkpoint "$T/layers"
     exits 0 predict "$T/layers" "$karate"
@@ -962,7 +970,7 @@ from_config() {
     exits 0 train "$karate" --config heads --quiet
     exits 0 train "$karate" --residual linear --norm-layers batch --classifier linear --epochs 2 --log fifth --quiet
     exits 0 train "$karate" --config fifth --model resgcn --log sixth --quiet
-    exits 0 train "$karate" --model resgcn --epochs 2 --lr 0.01 --dropout 0.5 --layers 2 --log seventh --quiet
+    exits 0 train "$karate" --model resgcn --block-norm batch --epochs 2 --lr 0.01 --dropout 0.5 --layers 2 --log seventh --quiet
     for log in sixth seventh; do
         grep -o '"loss":[0-9][^,]*' $log >$log.losses
     done

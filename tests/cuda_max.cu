@@ -148,8 +148,8 @@ static void test_jump_max()
         const device_matrix dm(m.floats);
         const struct sl_rows to = m.rows(), dto = dm.rows();
         const int64_t ldc = cols + 1;
-        std::vector<int32_t> chosen((size_t)(rows * ldc), -5);
-        const array<int32_t> dchosen(chosen);
+        std::vector<int32_t> argmax((size_t)(rows * ldc), -5);
+        const array<int32_t> dargmax(argmax);
         for (int number = 0; number < 3; number++) {
             matrix numbers = random_matrix(rows, cols, how, NONE, INTEGERS);
             for (int64_t r = number; r < rows; r += 5)
@@ -159,11 +159,11 @@ static void test_jump_max()
             const device_matrix dx(x);
             const struct sl_rows from = host.rows(), dfrom = dx.rows();
             sl_cuda_jump_max(rows, cols, number, scaled ? df.at : nullptr, &dfrom, &dto,
-                             dchosen.data, ldc, queue);
+                             dargmax.data, ldc, queue);
             sl_kernel_jump_max(rows, cols, number, scaled ? factor.at() : nullptr, &from, &to,
-                               chosen.data(), ldc);
+                               argmax.data(), ldc);
             expect_equal("jump_max", dm.download(), m.result());
-            expect_equal_vertices(dchosen.download(), chosen);
+            expect_equal_vertices(dargmax.download(), argmax);
         }
         stored g(of_type(type, random_matrix(rows, cols, how, NONE, INTEGERS)));
         const device_matrix dg(g.floats);
@@ -171,9 +171,9 @@ static void test_jump_max()
         const device_matrix dd(d);
         const struct sl_rows from = g.rows(), dfrom = dg.rows();
         for (int number = 2; number >= 0; number--) {
-            sl_cuda_jump_max_back(rows, cols, number, &dfrom, dchosen.data, ldc, number != 1, dd.at,
+            sl_cuda_jump_max_back(rows, cols, number, &dfrom, dargmax.data, ldc, number != 1, dd.at,
                                   dd.ld, queue);
-            sl_kernel_jump_max_back(rows, cols, number, &from, chosen.data(), ldc, number != 1,
+            sl_kernel_jump_max_back(rows, cols, number, &from, argmax.data(), ldc, number != 1,
                                     d.at(), d.ld);
             expect_equal("jump_max_back", dd.download(), d);
         }

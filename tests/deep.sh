@@ -170,6 +170,7 @@ check "... of a halo" again halo 2 --distribution halo
 check "... of a halo, normalised columns, bfloat16" again halo-batch 3 --distribution halo --block-norm batch --precision bf16
 check "... of a 2d grid" again grid 4 --grid 2x2x1
 check "... of a 3d grid, normalised columns, bfloat16" again grid-batch 4 --grid 1x2x2 --block-norm batch --precision bf16
+check "... of means, of a vertex-cut" again means 2 --distribution vertex-cut --aggregator mean
 check "... of a vertex-cut" again cut 2 --distribution vertex-cut
 check "... of a vertex-cut, normalised columns" again cut-batch 3 --distribution vertex-cut --block-norm batch
 check "... of a vertex-cut with late messages" again cut-late 3 --distribution vertex-cut --delay cd-2
@@ -215,13 +216,14 @@ for model in "resgcn --layers 5" "resgcn --layers 5 --block-norm batch" "resgcn 
     # shellcheck disable=SC2086
     check "memory as planned: $model, 2d" memory 4 --grid 2x2x1 --model $model
 done
+check "memory as planned: resgcn of means" memory 1 --model resgcn --layers 5 --aggregator mean --recompute 2
 check "memory as planned: resgcn, one row of ranks" memory 3 --grid 1x3x1 --model resgcn --layers 5
 check "memory as planned: jknet, one row of ranks" memory 3 --grid 1x3x1 --model jknet --layers 8
 for model in "gin --layers 2" "gin --layers 2 --precision bf16" "gin --layers 3 --product-order spmm" "sgc --hops 3" "appnp --hops 4" \
     "jknet --layers 3" "jknet --layers 3 --precision bf16 --product-order spmm" "gcn --layers 3 --residual linear --norm-layers row" \
     "sage --layers 3 --norm-layers batch" "gat --layers 2 --heads 3 --hidden 4 --residual linear --classifier linear" \
     "gcn --layers 2 --encoder linear --activation elu" "gcn --layers 3 --residual identity --jump sum" \
-    "sage --layers 3 --residual identity --jump concat" "sage --layers 3 --jump max" "gat --layers 2 --heads 3 --hidden 4 --residual identity --jump concat"; do
+    "sage --layers 3 --residual identity --jump concat" "sage --layers 3 --jump max" "resgcn --layers 3 --aggregator mean" "gat --layers 2 --heads 3 --hidden 4 --residual identity --jump concat"; do
     # shellcheck disable=SC2086
     check "received as planned: $model" received_as_planned received \
         "2:2x1x1 2:1x2x1 2:1x1x2 3:1x3x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 3:halo 4:cover 2:vertex-cut 4:vertex-cut" \

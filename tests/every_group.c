@@ -42,6 +42,7 @@ static const char *const models[] = {
     "gat --heads 2 --layers 3 --residual identity --jump concat",
     "resgcn --block-norm row",
     "resgcn --block-norm batch",
+    "resgcn --aggregator mean",
     "gin",
     "gat --heads 2 --edge-features auto",
     "gatv2 --heads 2 --classifier linear --edge-features auto",

@@ -121,7 +121,7 @@ distributions() {
 models() {
     need_ranks
     ways='distribution=1d distribution=halo'
-    alike 2 "$community" $split --model sage --decoder mlp
+    alike 2 "$community" $split --model sage --jump max --decoder mlp
     alike 2 "$rmat" $split --model gat --heads 2 --lr 0.05 --decoder distmult
     alike 2 "$rmat" $split --model gin --lr 0.01 --loss bpr
     alike 2 "$community" $split --model gcn --layers 3 --jump concat --norm-layers row --lr 0.03

@@ -26,6 +26,12 @@ static double *doubles(int64_t count)
     return zeros(count, sizeof(double));
 }
 
+/* Whether a layer sums the means of the neighbours, without the vertex. */
+static bool takes_means(const struct sl_parts_model *m)
+{
+    return m->kind == SL_PARTS_SAGE || m->means;
+}
+
 /* ---- The graph ---- */
 
 static double weight_of(const struct sl_csr *a, int64_t entry)
@@ -44,7 +50,7 @@ static void add_loops(struct sl_parts_reference *ref, const struct sl_csr *a, do
             ref->value[ref->entries++] = weight_of(a, e);
             degree[v] += weight_of(a, e);
         }
-        if (ref->model.kind == SL_PARTS_SAGE) {
+        if (takes_means(&ref->model)) {
             degree[v] = (double)(a->indptr[v + 1] - a->indptr[v]);
             continue;
         }
@@ -63,7 +69,7 @@ static void open_graph(struct sl_parts_reference *ref, const struct sl_csr *a)
     ref->value = doubles(most);
     add_loops(ref, a, degree);
     for (int64_t e = 0; ref->model.kind != SL_PARTS_GIN && e < ref->entries; e++)
-        ref->value[e] /= ref->model.row || ref->model.kind == SL_PARTS_SAGE
+        ref->value[e] /= ref->model.row || takes_means(&ref->model)
                              ? degree[ref->row[e]]
                              : sqrt(degree[ref->row[e]]) * sqrt(degree[ref->col[e]]);
     free(degree);
@@ -146,7 +152,7 @@ static void open_parts(struct sl_parts_reference *ref)
         add_linear(ref, ref->features, hidden);
         for (int l = 0; l < m->layers; l++) {
             add_norm(ref);
-            add_linear(ref, hidden, hidden);
+            add_linear(ref, m->means ? 2 * hidden : hidden, hidden);
         }
         add_norm(ref);
         add_linear(ref, hidden, ref->classes);
@@ -350,6 +356,20 @@ static void mix(struct pass *pass, double a, double b, double *earlier)
 
 /* ---- Models ---- */
 
+/* The values of a vertex and the mean of its neighbours, side by side. */
+static void put_beside(struct pass *pass)
+{
+    const int64_t width = pass->width, n = pass->ref->n;
+    double *own = copy_of(pass), *beside = doubles(n * 2 * width);
+    aggregate(pass);
+    for (int64_t k = 0; k < n * width; k++) {
+        beside[k / width * 2 * width + k % width] = own[k];
+        beside[k / width * 2 * width + width + k % width] = pass->h[k];
+    }
+    free(own);
+    take(pass, beside, 2 * width);
+}
+
 static void run_resgcn(struct pass *pass)
 {
     const struct sl_parts_reference *ref = pass->ref;
@@ -360,9 +380,14 @@ static void run_resgcn(struct pass *pass)
         double *skipped = copy_of(pass);
         norm(pass, part++);
         drop(pass, part);
-        multiply(pass, part, false);
-        aggregate(pass);
-        add_bias(pass, part++);
+        if (ref->model.means) {
+            put_beside(pass);
+            multiply(pass, part++, ref->model.bias);
+        } else {
+            multiply(pass, part, false);
+            aggregate(pass);
+            add_bias(pass, part++);
+        }
         mix(pass, 1.0, 1.0, skipped);
     }
     norm(pass, part++);
@@ -402,20 +427,6 @@ static void run_gin(struct pass *pass)
         if (l + 1 < ref->model.layers)
             activate(pass, &part);
     }
-}
-
-/* The values of a vertex and the mean of its neighbours, side by side. */
-static void put_beside(struct pass *pass)
-{
-    const int64_t width = pass->width, n = pass->ref->n;
-    double *own = copy_of(pass), *beside = doubles(n * 2 * width);
-    aggregate(pass);
-    for (int64_t k = 0; k < n * width; k++) {
-        beside[k / width * 2 * width + k % width] = own[k];
-        beside[k / width * 2 * width + width + k % width] = pass->h[k];
-    }
-    free(own);
-    take(pass, beside, 2 * width);
 }
 
 /* One layer of H after dropout; a last one has no activation. */

@@ -45,6 +45,7 @@ struct sl_parts_model {
     int64_t hidden;
     bool batch, bias, row;     /* row: Â = D^-1 (A + I) */
     bool normed;               /* gcn, sage, gin: has norms */
+    bool means;                /* resgcn: GraphSAGE's layer with the mean */
     bool residual, classifier; /* gcn: a linear residual; gcn, sage: a classifier */
     bool encoder, elu;         /* gcn, sage, gin; encoder: jknet, too */
     bool identity, jump;       /* gcn, sage */

@@ -98,7 +98,7 @@ def draw_graph(r, starling, folder):
 MODELS = ("gcn", "gcn", "gcn", "gcn --norm row", "sage", "sage", "sage --aggregator gcn", "sage --aggregator sum",
           "sage --aggregator max", "sage --aggregator min", "gat --heads 2", "gat --heads 2", "gat --heads 4 --out-heads 2", "gatv2 --heads 2",
           "gatv2 --heads 3 --out-heads 2", "transformer --heads 2", "transformer --heads 4 --residual none", "resgcn",
-          "resgcn --block-norm batch", "gin", "gine", "gine", "rgcn", "rgcn", "rgcn --bases 2", "sgc --hops 2", "appnp --hops 3", "jknet")
+          "resgcn --block-norm batch", "resgcn --aggregator mean", "resgcn --block-aggregator sum", "gin", "gine", "gine", "rgcn", "rgcn", "rgcn --bases 2", "sgc --hops 2", "appnp --hops 3", "jknet")
 MODELS_OF = {"gine": "edged", "rgcn": "related"}  # and the graphs that they want
 ANY = ((0.3, "--input-dropout 0"), (0.2, "--no-bias"), (0.2, "--clip-norm 0.1"), (0.2, "--no-cache-aggregate"), (0.1, "--schedule cosine"),
        (0.4, "--product-order gemm", "--product-order spmm"), (0.2, "--feature-form csr", "--feature-form dense"),

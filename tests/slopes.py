@@ -14,7 +14,7 @@ import array, itertools, json, math, os, random, shutil, struct, subprocess, sys
 MODELS = ("gcn", "gcn --residual linear --classifier linear --norm-layers row", "sage", "sage --aggregator sum --lr 1e-3", "gat --heads 3 --hidden 5",
           "gat --heads 2 --hidden 4 --out-heads 3 --norm-layers row", "gatv2 --heads 3 --hidden 5", "gatv2 --heads 2 --hidden 8 --out-heads 3 --layers 3",
           "gatv2 --heads 2 --hidden 6 --residual linear --classifier linear", "transformer --heads 3 --hidden 5", "transformer --heads 2 --hidden 4 --layers 3 --norm-layers row",
-          "transformer --heads 2 --hidden 8 --residual none --jump sum", "gcn --layers 3 --jump max", "gin --lr 1e-3", "resgcn --hidden 8", "jknet --hidden 8", "appnp --hops 2 --hidden 8", "sgc")
+          "transformer --heads 2 --hidden 8 --residual none --jump sum", "gcn --layers 3 --jump max", "gin --lr 1e-3", "resgcn --hidden 8", "resgcn --hidden 8 --aggregator mean", "jknet --hidden 8", "appnp --hops 2 --hidden 8", "sgc")
 EPOCHS, LEARNING_RATE, STEP, CHANGE, TOLERANCE, LEAST = 15, 0.1, 1e-3, 1e-4, 5e-2, 5e-3
 DRAWN_TOLERANCE = 0.35
 # Sparse features, which most vertices lack: whole tiles have none.
@@ -36,7 +36,8 @@ RELATIONS = 4
 LINKS = "--task links --embedding 8"
 LINK_MODELS = (f"gcn {LINKS} --loss bce", f"gcn {LINKS} --decoder distmult --loss bpr --negatives 3 --tiles 3", f"gcn {LINKS} --decoder distmult --loss bce --tiles 9 --order none",
                f"sage {LINKS} --decoder mlp --loss bce --tiles 3", f"gcn {LINKS} --decoder mlp --loss bpr --negatives 2 --tiles 9 --residual linear",
-               f"gat --heads 2 --hidden 4 {LINKS} --loss bce --tiles 3 --lr 1e-2", f"gcn {LINKS} --loss bpr --tiles 9 --activation elu --norm-layers row")
+               f"gat --heads 2 --hidden 4 {LINKS} --loss bce --tiles 3 --lr 1e-2", f"gcn {LINKS} --loss bpr --tiles 9 --activation elu --norm-layers row",
+               f"gcn {LINKS} --decoder distmult --loss bce --layers 3 --jump max --tiles 3", f"sage {LINKS} --decoder mlp --loss bpr --jump max")
 DIRECTED_LINK_MODELS = (f"gcn {LINKS} --loss bce --negatives 2 --tiles 3", f"sage {LINKS} --decoder distmult --loss bpr --tiles 9", f"gatv2 --heads 2 --hidden 4 {LINKS} --decoder mlp --loss bce --negatives 3 --lr 3e-2")
 USER_LINK_MODELS = (f"sage {LINKS} --decoder distmult --loss bce --tiles 6 --order none",)  # tiles of items are sources of no link
 RELATION_LINK_MODELS = (f"rgcn --hidden 6 {LINKS} --decoder distmult --loss bce --tiles 3", f"rgcn --hidden 5 {LINKS} --decoder mlp --loss bpr --negatives 2 --lr 1e-2")

@@ -148,6 +148,7 @@ static void test_gradients_add_up(void **state)
         "--model sage --aggregator max --layers 3 --dropout 0",
         "--model gat --heads 2 --hidden 4 --layers 2 --dropout 0 --attention-dropout 0",
         "--model resgcn --layers 3 --block-norm row --dropout 0",
+        "--model resgcn --layers 2 --block-aggregator mean --dropout 0",
         "--model jknet --layers 3 --dropout 0",
         "--model gcn --layers 3 --jump max --dropout 0",
     };

@@ -244,6 +244,7 @@ static void test_ranks(void **state)
         "--model resgcn",
         "--model jknet",
         "--model resgcn --block-norm batch",
+        "--model resgcn --block-aggregator sum",
         "--model gcn --norm-layers row",
         "--model gcn --residual linear --classifier linear",
         "--model gcn --encoder linear --activation elu",

@@ -353,12 +353,12 @@ static void check_jump_max(int64_t rows, int64_t cols, enum sl_layout layout)
                       g = sl_guarded_random(rows, cols, layout, NAN, SL_REALS);
     struct sl_narrowed narrow_m = {.cols = 0}, narrow_g = {.cols = 0};
     const int64_t ldc = cols + 3;
-    int32_t *chosen = malloc((size_t)(rows * ldc + 1) * sizeof *chosen);
+    int32_t *argmax = malloc((size_t)(rows * ldc + 1) * sizeof *argmax);
     double *largest = sl_doubles(rows * cols), *want = sl_doubles(rows * cols);
     int *from = calloc((size_t)(rows * cols) + 1, sizeof *from);
-    assert_true(chosen && from);
+    assert_true(argmax && from);
     for (int64_t k = 0; k < rows * ldc; k++)
-        chosen[k] = -7;
+        argmax[k] = -7;
     if (half) {
         narrow_m = sl_narrowed_empty(rows, cols, sl_some_spare());
         narrow_g = sl_narrowed_of(&g, sl_some_spare());
@@ -382,7 +382,7 @@ static void check_jump_max(int64_t rows, int64_t cols, enum sl_layout layout)
             }
         }
         const struct sl_rows meets = half ? narrow.rows : sl_rows_of(&x);
-        sl_kernel_jump_max(rows, cols, i, scaled ? factor.at : NULL, &meets, &to, chosen, ldc);
+        sl_kernel_jump_max(rows, cols, i, scaled ? factor.at : NULL, &meets, &to, argmax, ldc);
         if (half)
             sl_guarded_free(&narrow.words);
         sl_guarded_free(&x);
@@ -393,16 +393,16 @@ static void check_jump_max(int64_t rows, int64_t cols, enum sl_layout layout)
         if (!(isnan(got) && isnan(largest[k])) && (double)got != largest[k])
             fail_msg("the largest of (%d, %d) is %.9g, expected %.9g (%s)", (int)r, (int)j,
                      (double)got, largest[k], sl_level_name());
-        assert_int_equal(chosen[r * ldc + j], from[k]);
+        assert_int_equal(argmax[r * ldc + j], from[k]);
     }
     for (int64_t k = 0; k < rows * ldc; k++)
-        assert_true(k % ldc < cols || chosen[k] == -7);
+        assert_true(k % ldc < cols || argmax[k] == -7);
     for (int number = 0; number < MATRICES; number++) {
         const bool accumulate = number != 1;
         for (int64_t k = 0; k < rows * cols; k++)
             want[k] = (accumulate ? (double)*sl_element(&d, k / cols, k % cols) : 0.0) +
                       (from[k] == number ? (double)*sl_element(&g, k / cols, k % cols) : 0.0);
-        sl_kernel_jump_max_back(rows, cols, number, &gradient, chosen, ldc, accumulate, d.at, d.ld);
+        sl_kernel_jump_max_back(rows, cols, number, &gradient, argmax, ldc, accumulate, d.at, d.ld);
         for (int64_t k = 0; k < rows * cols; k++)
             want[k] = (double)(float)want[k];
         sl_expect("gradient of one of several matrices", &d, want, NULL);
@@ -411,7 +411,7 @@ static void check_jump_max(int64_t rows, int64_t cols, enum sl_layout layout)
         sl_guarded_free(&narrow_m.words);
         sl_guarded_free(&narrow_g.words);
     }
-    free(chosen);
+    free(argmax);
     free(from);
     free(largest);
     free(want);

@@ -93,6 +93,9 @@ static const struct test_case cases[] = {
     {RESGCN(.layers = 3, .bias = true, .batch = true, .dropout = 0.5),
      "--tiles 3 --product-order gemm --recompute 2"},
     {RESGCN(.layers = 5, .bias = true, .batch = true, .row = true), "--tiles 4 --recompute 3"},
+    {RESGCN(.layers = 2, .bias = true, .means = true, .dropout = 0.5), "--tiles 3"},
+    {RESGCN(.layers = 3, .means = true, .batch = true, .dropout = 0.3),
+     "--tiles 2 --product-order gemm --recompute 2"},
     {GIN(.layers = 1, .bias = true), "--tiles 3"},
     {GIN(.layers = 2, .bias = true, .dropout = 0.5), "--tiles 3 --product-order gemm"},
     {GIN(.layers = 3), "--tiles 2 --product-order spmm --no-cache-aggregate"},
@@ -215,6 +218,7 @@ static struct sl_config configure(const struct sl_parts_model *m, const char *wo
                      : "--jump concat",
         m->encoder ? "--encoder linear" : "",
         m->elu ? "--activation elu" : "",
+        m->means ? "--block-aggregator mean" : "",
         words,
     };
     char line[SL_MOST_LINE];
@@ -746,6 +750,8 @@ static void test_again(void **state)
         "--block-norm batch --product-order spmm --no-overlap",
         "--block-norm row --product-order spmm --precision bf16",
         "--block-norm batch --precision bf16 --clip-norm 0.5",
+        "--block-norm row --block-aggregator sum --lr 1e-3",
+        "--block-norm batch --block-aggregator mean --precision bf16",
     };
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);

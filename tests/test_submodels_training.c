@@ -450,6 +450,7 @@ static void test_training(void **state)
            size. */
         "--model resgcn --layers 3 --hidden 10 --block-norm batch --no-bias",
         "--model gcn --layers 3 --hidden 10 --norm-layers row",
+        "--model resgcn --layers 2 --hidden 10 --block-aggregator mean --no-bias",
         "--model gcn --layers 2 --hidden 10 --residual linear --classifier linear",
         "--model sage --layers 3 --hidden 11 --norm-layers batch --no-bias",
         "--model gat --layers 3 --heads 2 --hidden 4 --norm-layers row",

@@ -90,7 +90,7 @@ static void check_jump_max(int64_t rows, int64_t cols)
     enum sl_type type = sl_some_type();
     struct sl_operand scales = sl_operand_scales(rows), x[3],
                       m = sl_operand_blank_of_type(rows, cols, type),
-                      chosen = sl_operand_blank(rows, cols), d = sl_operand_reals(rows, cols);
+                      argmax = sl_operand_blank(rows, cols), d = sl_operand_reals(rows, cols);
     const struct sl_rows to = sl_copied_rows(&m);
     for (int number = 0; number < 3; number++) {
         const enum sl_row_scale factor = number % 2 ? SL_ROW_INVERSE_RIGHT : SL_ROW_NONE;
@@ -101,16 +101,16 @@ static void check_jump_max(int64_t rows, int64_t cols)
                                                                     .factor = factor,
                                                                     .x = &x[number].tile,
                                                                     .m = &m.tile,
-                                                                    .chosen = &chosen.tile});
+                                                                    .argmax = &argmax.tile});
         sl_kernel_jump_max(rows, cols, number, sl_copied_scale(&scales, factor), &from, &to,
-                           (int32_t *)(void *)chosen.copy, chosen.tile.ld);
+                           (int32_t *)(void *)argmax.copy, argmax.tile.ld);
     }
     for (int number = 0; number < 3; number++) {
-        sl_submit_jump_max_back(&sl_running, number, &m.tile, &chosen.tile, number > 0, &d.tile);
-        sl_kernel_jump_max_back(rows, cols, number, &to, (int32_t *)(void *)chosen.copy,
-                                chosen.tile.ld, number > 0, d.copy, d.tile.ld);
+        sl_submit_jump_max_back(&sl_running, number, &m.tile, &argmax.tile, number > 0, &d.tile);
+        sl_kernel_jump_max_back(rows, cols, number, &to, (int32_t *)(void *)argmax.copy,
+                                argmax.tile.ld, number > 0, d.copy, d.tile.ld);
     }
-    sl_settle("largest of several", &scales, &x[0], &x[1], &x[2], &m, &chosen, &d, NULL);
+    sl_settle("largest of several", &scales, &x[0], &x[1], &x[2], &m, &argmax, &d, NULL);
 }
 
 static void check_fill(int64_t rows, int64_t cols)

@@ -5,7 +5,7 @@
 
 /* Compare a row with the largest so far. Where X is bfloat16, its scaled value is rounded first. */
 SL_INLINE void meet_row(int64_t cols, int32_t number, float factor, const void *x, bool half,
-                        void *m, int32_t *restrict chosen)
+                        void *m, int32_t *restrict argmax)
 {
     const float *restrict from = x;
     const uint16_t *restrict half_from = x;
@@ -20,14 +20,14 @@ SL_INLINE void meet_row(int64_t cols, int32_t number, float factor, const void *
             half_to[j] = wins ? rounded : half_to[j];
         else
             to[j] = wins ? value : largest;
-        chosen[j] = wins ? number : chosen[j];
+        argmax[j] = wins ? number : argmax[j];
     }
 }
 
 SL_KERNEL(sl_kernel_jump_max,
           (int64_t rows, int64_t cols, int32_t number, const float *factor, const struct sl_rows *x,
-           const struct sl_rows *m, int32_t *chosen, int64_t ldc),
-          (rows, cols, number, factor, x, m, chosen, ldc))
+           const struct sl_rows *m, int32_t *argmax, int64_t ldc),
+          (rows, cols, number, factor, x, m, argmax, ldc))
 {
     const bool half = m->type == SL_BFLOAT16;
     for (int64_t r = 0; r < rows; r++) {
@@ -35,34 +35,34 @@ SL_KERNEL(sl_kernel_jump_max,
         const void *from = sl_rows_at(x, r, 0).data;
         void *to = sl_rows_at(m, r, 0).data;
         if (half)
-            meet_row(cols, number, by, from, true, to, chosen + r * ldc);
+            meet_row(cols, number, by, from, true, to, argmax + r * ldc);
         else
-            meet_row(cols, number, by, from, false, to, chosen + r * ldc);
+            meet_row(cols, number, by, from, false, to, argmax + r * ldc);
     }
 }
 
 SL_INLINE void select_row(int64_t cols, int32_t number, const void *g, bool half,
-                          const int32_t *restrict chosen, bool accumulate, float *restrict d)
+                          const int32_t *restrict argmax, bool accumulate, float *restrict d)
 {
     const float *restrict from = g;
     const uint16_t *restrict half_from = g;
     for (int64_t j = 0; j < cols; j++) {
         const float term = half ? sl_widen(half_from[j]) : from[j];
-        d[j] = (accumulate ? d[j] : 0.0f) + (chosen[j] == number ? term : 0.0f);
+        d[j] = (accumulate ? d[j] : 0.0f) + (argmax[j] == number ? term : 0.0f);
     }
 }
 
 SL_KERNEL(sl_kernel_jump_max_back,
           (int64_t rows, int64_t cols, int32_t number, const struct sl_rows *g,
-           const int32_t *chosen, int64_t ldc, bool accumulate, float *d, int64_t ldd),
-          (rows, cols, number, g, chosen, ldc, accumulate, d, ldd))
+           const int32_t *argmax, int64_t ldc, bool accumulate, float *d, int64_t ldd),
+          (rows, cols, number, g, argmax, ldc, accumulate, d, ldd))
 {
     const bool half = g->type == SL_BFLOAT16;
     for (int64_t r = 0; r < rows; r++) {
         const void *from = sl_rows_at(g, r, 0).data;
         if (half)
-            select_row(cols, number, from, true, chosen + r * ldc, accumulate, d + r * ldd);
+            select_row(cols, number, from, true, argmax + r * ldc, accumulate, d + r * ldd);
         else
-            select_row(cols, number, from, false, chosen + r * ldc, accumulate, d + r * ldd);
+            select_row(cols, number, from, false, argmax + r * ldc, accumulate, d + r * ldd);
     }
 }

@@ -175,13 +175,19 @@ static int check_layers(const struct sl_config *config, const bool *given, const
 {
     static const struct {
         const char *name, *before;
-    } of[] = {{"encoder", "none"},  {"activation", "auto"}, {"norm-layers", "none"},
-              {"residual", "none"}, {"jump", "none"},       {"classifier", "none"}};
+    } of[] = {{"encoder", "none"},     {"activation", "auto"},
+              {"norm-layers", "none"}, {"residual", "none"},
+              {"jump", "none"},        {"classifier", "none"},
+              {"block-norm", "row"},   {"block-aggregator", "gcn"},
+              {"aggregator", "mean"}};
+    struct sl_config before_it = *config; /* of the checkpoint's model */
+    const char *model = json_string_value(json_object_get(saved, "model"));
+    before_it.network.model = model ? sl_model_find(model) : NULL;
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         const char *text = json_string_value(json_object_get(saved, of[k].name));
         const char *before = text ? text : of[k].before;
         const char *now = sl_config_word(config, of[k].name).text;
-        if (sl_config_is_given(given, of[k].name) &&
+        if (sl_config_is_given_either(given, of[k].name) && sl_config_has(&before_it, of[k].name) &&
             strcmp(meaning_of(of[k].name, before, saved), meaning_of(of[k].name, now, saved)) != 0)
             return sl_error(SL_ERR_USAGE, "--%s %s: %s has %s (expected the same)", of[k].name, now,
                             config->files.resume, before);

@@ -610,8 +610,6 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
     if (!code)
         code = sl_defaults_preset(&p->options, p->given);
     if (!code)
-        code = sl_config_settle_norm(&p->options, p->given);
-    if (!code)
         code = sl_config_check_given(&p->options, p->given);
     if (!code)
         code = take_cut_options(p, given);

@@ -89,6 +89,11 @@ const struct sl_option sl_config_options[] = {
      "mean, "
      "sum, maximum or minimum of the neighbours, with a weight for them and one for the vertex",
      MODEL, find_aggregator},
+    {"block-aggregator", SL_OPTION_KIND, FIELD(network.block_aggregator), "gcn", 0, 0,
+     "gcn|mean|sum", "NAME",
+     "--aggregator of the blocks of --model resgcn: gcn, its graph convolution; mean or sum of the "
+     "neighbours, with a weight for them and one for the vertex",
+     MODEL, find_aggregator},
     {"layers", SL_OPTION_INT, FIELD(network.layers), "2", 1, 1000, NULL, "N",
      "number of layers; with --model resgcn of blocks; sgc has one", MODEL},
     {"hidden", SL_OPTION_INT, FIELD(network.hidden), "64", 1, 1 << 20, NULL, "N",
@@ -101,8 +106,9 @@ const struct sl_option sl_config_options[] = {
     {"teleport", SL_OPTION_REAL, FIELD(network.teleport), "0.1", 0, 1, NULL, "A",
      "with --model appnp: the share of its own values that a vertex keeps in each hop", MODEL},
     {"block-norm", SL_OPTION_KIND, FIELD(network.block_norm), "row", 0, 0, sl_block_names, "KIND",
-     "another name of --norm-layers; blocks of --model resgcn have a norm always", MODEL,
-     find_block},
+     "another name of --norm-layers. Blocks of --model resgcn always have a norm, and take a "
+     "program's, too",
+     MODEL, find_block},
     {"encoder", SL_OPTION_CHOICE, FIELD(network.encoder), "none", 0, 0, SL_CHOICES(SL_ENCODERS),
      "KIND",
      "linear: a linear layer without activation turns features into hidden values before the "
@@ -127,9 +133,8 @@ const struct sl_option sl_config_options[] = {
      "the first. linear: a product of these values in every layer; sage does not take it",
      MODEL},
     {"jump", SL_OPTION_CHOICE, FIELD(network.jump), "none", 0, 0, SL_CHOICES(SL_JUMPS), "KIND",
-     "a linear layer reads the outputs of all --layers layers: side by side (concat), their sum, "
-     "or "
-     "the largest in each column (jumping knowledge)",
+     "a linear layer reads all --layers outputs: side by side (concat), their sum, or, for each "
+     "value of a vertex, the largest of them (max; jumping knowledge)",
      MODEL},
     {"classifier", SL_OPTION_CHOICE, FIELD(network.classifier), "none", 0, 0,
      SL_CHOICES(SL_CLASSIFIERS), "KIND",

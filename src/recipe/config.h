@@ -128,7 +128,7 @@ extern const struct sl_order sl_order_double;
 struct sl_config_network {
     enum sl_preset preset;
     const struct sl_model_kind *model;
-    const struct sl_aggregator *aggregator;
+    const struct sl_aggregator *aggregator, *block_aggregator;
     const struct sl_block_norm *block_norm, *norm_layers; /* norm_layers NULL: none */
     enum sl_encoder encoder;
     enum sl_edges edges;
@@ -408,9 +408,13 @@ const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config
  * sums: with --delay 0c a fifth of all, with cd-R a tenth, rounded down; else 0. */
 int64_t sl_config_exact_epochs(const struct sl_config *config);
 
-/* Take --norm-layers as --block-norm of resgcn, and --block-norm as --norm-layers of all other
- * models that have norms. Return 0, or SL_ERR_USAGE where the model has no such norm. */
-int sl_config_settle_norm(struct sl_config *config, const bool *given);
+/* Set --norm-layers where --block-norm is given, --aggregator where --block-aggregator is, and the
+ * other way round, as far as both options have the value: a model has one of the two. Return 0, or
+ * SL_ERR_USAGE where both are given and differ. */
+int sl_config_pair_names(struct sl_config *config, const bool *given);
+
+/* Return whether the option is given by one of its names. */
+bool sl_config_is_given_either(const bool *given, const char *option);
 
 /* SL_ERR_USAGE: an option is given (`given` as above) that the model does not have. */
 int sl_config_check_given(const struct sl_config *config, const bool *given);

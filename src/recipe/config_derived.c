@@ -47,11 +47,21 @@ static bool is_sage(const struct sl_config *config)
     return config->network.model == &sl_model_sage;
 }
 
+/* Return the aggregator of layers of GraphSAGE; NULL: the model has none. */
+static const struct sl_aggregator *aggregator_of(const struct sl_config *config)
+{
+    const struct sl_aggregator *blocks = config->network.block_aggregator;
+    if (sl_config_has(config, "block-aggregator"))
+        return blocks == &sl_aggregator_gcn ? NULL : blocks;
+    return is_sage(config) ? config->network.aggregator : NULL;
+}
+
 /* GraphSAGE with the aggregator gcn is a graph convolution with another norm. */
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
 {
-    const bool means = is_sage(config) && config->network.aggregator == &sl_aggregator_gcn;
-    return means                                              ? &sl_layer_gcn
+    const struct sl_aggregator *aggregator = aggregator_of(config);
+    return aggregator == &sl_aggregator_gcn                   ? &sl_layer_gcn
+           : aggregator                                       ? &sl_layer_sage
            : sl_config_residual(config) == SL_RESIDUAL_LINEAR ? config->network.model->residual
                                                               : config->network.model->neighbours;
 }
@@ -79,17 +89,18 @@ bool sl_config_loops(const struct sl_config *config)
 
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 {
-    const struct sl_reducer *named = is_sage(config) ? config->network.aggregator->reducer : NULL;
+    const struct sl_aggregator *aggregator = aggregator_of(config);
     if (has_heads(config))
         return config->network.model->attention;
     if (config->network.model->reducer)
         return config->network.model->reducer;
-    return named ? named : &sl_reduce_sum;
+    return aggregator && aggregator->reducer ? aggregator->reducer : &sl_reduce_sum;
 }
 
 enum sl_norm sl_config_norm(const struct sl_config *config)
 {
-    if (is_sage(config) && !config->network.aggregator->reducer) /* gcn and mean */
+    const struct sl_aggregator *aggregator = aggregator_of(config);
+    if (aggregator && !aggregator->reducer) /* gcn and mean */
         return SL_NORM_COUNT;
     if (!sl_config_layer(config)->normalized || config->network.model->unscaled)
         return SL_NORM_NONE;

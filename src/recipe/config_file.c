@@ -160,8 +160,8 @@ static int take_options(struct sl_config *config, const json_t *file, const json
     for (int o = 0; sl_config_options[o].name; o++) {
         const struct sl_option *option = &sl_config_options[o];
         typed[o] = given[o];
-        skip[o] =
-            typed[o] || strcmp(option->name, "config") == 0 || (log && sl_config_is_file(option));
+        skip[o] = sl_config_is_given_either(given, option->name) ||
+                  strcmp(option->name, "config") == 0 || (log && sl_config_is_file(option));
     }
     for (int o = 0; log && sl_config_options[o].name; o++)
         skip[o] = skip[o] || follows(config, typed, sl_config_options[o].name, log);
@@ -186,13 +186,16 @@ static int take_options(struct sl_config *config, const json_t *file, const json
 
 int sl_config_read_file(struct sl_config *config, bool *given)
 {
-    if (!config->files.config)
-        return 0;
+    int code = sl_config_pair_names(config, given);
+    if (code || !config->files.config)
+        return code;
     json_t *lines, *file = read_object(config->files.config, &lines);
     if (!file)
         return SL_ERR_DATA;
     const json_t *log = is_log(file) ? json_object_get(file, "configuration") : NULL;
-    const int code = take_options(config, file, log, lines, given);
+    code = take_options(config, file, log, lines, given);
+    if (!code && !log) /* a log has the values of both names */
+        code = sl_config_pair_names(config, given);
     json_decref(file);
     json_decref(lines);
     return code;

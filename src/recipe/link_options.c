@@ -42,6 +42,12 @@ static const char *refused(const struct sl_config *config)
                                                      : NULL;
 }
 
+/* Whether the product of the last layer reads the outputs of all others. */
+static bool joins_last(const struct sl_config *config)
+{
+    return sl_config_jump(config) == SL_JUMP_CONCAT || sl_config_jump(config) == SL_JUMP_SUM;
+}
+
 int sl_links_check_options(const struct sl_config *config)
 {
     const struct sl_loss *loss = config->training.loss;
@@ -68,17 +74,17 @@ int sl_links_check_options(const struct sl_config *config)
                         "--decoder mlp: --model %s cannot have a linear layer behind it (expected "
                         "dot or distmult, or a model that takes --classifier linear)",
                         config->network.model->name);
-    if (config->links.decoder == SL_DECODER_MLP && config->network.jump != SL_JUMP_NONE)
+    if (config->links.decoder == SL_DECODER_MLP && joins_last(config))
         return sl_error(SL_ERR_USAGE,
                         "--decoder mlp: its product and that of --jump %s would be one (expected "
-                        "--jump none)",
+                        "--jump none or max)",
                         sl_config_word(config, "jump").text);
     if (config->links.decoder == SL_DECODER_DISTMULT &&
-        (sl_config_jump(config) || config->network.model == &sl_model_jknet))
+        (joins_last(config) || config->network.model == &sl_model_jknet))
         return sl_error(
             SL_ERR_USAGE,
             "--decoder distmult: does not go with a last layer that reads all others, as "
-            "of --jump or --model jknet (expected dot, or another model)");
+            "of --jump concat or sum and --model jknet (expected dot, or another model)");
     if (config->training.class_weights != SL_CLASS_WEIGHTS_NONE)
         return sl_error(SL_ERR_USAGE, "--class-weights balanced: links have no classes (expected "
                                       "none)");

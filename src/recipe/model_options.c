@@ -9,7 +9,7 @@
 enum { MODELS_OF_OPTION = 9 };
 
 static const char OUT_HEADS[] = "out-heads", BLOCK_NORM[] = "block-norm",
-                  NORM_LAYERS[] = "norm-layers";
+                  NORM_LAYERS[] = "norm-layers", BLOCK_AGGREGATOR[] = "block-aggregator";
 
 static const struct {
     const char *option;
@@ -20,6 +20,7 @@ static const struct {
     {"bases", {&sl_model_rgcn}},
     {"teleport", {&sl_model_appnp}},
     {BLOCK_NORM, {&sl_model_resgcn}},
+    {BLOCK_AGGREGATOR, {&sl_model_resgcn}},
     {"edge-features", {&sl_model_gat, &sl_model_gatv2, &sl_model_transformer, &sl_model_gine}},
     {"encoder",
      {&sl_model_gcn, &sl_model_sage, &sl_model_gat, &sl_model_gatv2, &sl_model_transformer,
@@ -107,35 +108,57 @@ static void describe_models(size_t k, char *to, size_t size)
     }
 }
 
-/* Whether an option is given that stands for the other name of the model's norm. */
-static bool is_other_norm(const struct sl_config *config, const bool *given, const char *option)
+/* Options with two names: one for resgcn's blocks, one for the layers of other models. */
+static const struct {
+    const char *block, *layers;
+} pairs[] = {{BLOCK_NORM, NORM_LAYERS}, {BLOCK_AGGREGATOR, "aggregator"}};
+
+/* Return the other name of an option; NULL: it has one name. */
+static const char *other_name(const char *option)
 {
-    const bool blocks = sl_config_has(config, BLOCK_NORM);
-    return (blocks || sl_config_has(config, NORM_LAYERS)) &&
-           strcmp(option, blocks ? NORM_LAYERS : BLOCK_NORM) == 0 &&
-           sl_config_is_given(given, option);
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
+        if (strcmp(option, pairs[k].block) == 0 || strcmp(option, pairs[k].layers) == 0)
+            return strcmp(option, pairs[k].block) == 0 ? pairs[k].layers : pairs[k].block;
+    return NULL;
 }
 
-int sl_config_settle_norm(struct sl_config *config, const bool *given)
+static const char *values_of(const char *option)
 {
-    const struct sl_block_norm **own = &config->network.norm_layers,
-                               **other = &config->network.block_norm;
-    const char *name = NORM_LAYERS, *typed = BLOCK_NORM;
-    if (sl_config_has(config, BLOCK_NORM)) {
-        own = &config->network.block_norm, other = &config->network.norm_layers;
-        name = BLOCK_NORM, typed = NORM_LAYERS;
+    int o = 0;
+    while (strcmp(sl_config_options[o].name, option) != 0)
+        o++;
+    return sl_config_options[o].choices;
+}
+
+bool sl_config_is_given_either(const bool *given, const char *option)
+{
+    const char *other = other_name(option);
+    return sl_config_is_given(given, option) || (other && sl_config_is_given(given, other));
+}
+
+int sl_config_pair_names(struct sl_config *config, const bool *given)
+{
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        const bool blocks = sl_config_is_given(given, pairs[k].block),
+                   layers = sl_config_is_given(given, pairs[k].layers);
+        const char *name = blocks ? pairs[k].block : pairs[k].layers, *other = other_name(name);
+        const struct sl_word value = sl_config_word(config, name),
+                             second = sl_config_word(config, other);
+        if (blocks && layers && strcmp(value.text, second.text) != 0)
+            return sl_error(SL_ERR_USAGE,
+                            "--%s %s: --%s is %s, and both name one option (expected one of them)",
+                            name, value.text, other, second.text);
+        if (blocks != layers)
+            (void)sl_options_set(sl_config_options, config, other, value.text);
     }
-    if (!is_other_norm(config, given, typed))
-        return 0;
-    if (sl_config_is_given(given, name) && *own != *other)
-        return sl_error(SL_ERR_USAGE, "--%s %s: is --%s of --model %s (expected one of both)",
-                        typed, sl_config_word(config, typed).text, name,
-                        config->network.model->name);
-    if (!*other || (*other)->layer->own)
-        return sl_error(SL_ERR_USAGE, "--%s %s: --model %s has norms row and batch (expected one)",
-                        typed, sl_config_word(config, typed).text, config->network.model->name);
-    *own = *other;
     return 0;
+}
+
+/* Whether the model has the option of row k by its other name, and with the same value. */
+static bool has_pair(const struct sl_config *config, const char *other, size_t k)
+{
+    return strcmp(sl_config_word(config, other).text,
+                  sl_config_word(config, of_models[k].option).text) == 0;
 }
 
 int sl_config_check_given(const struct sl_config *config, const bool *given)
@@ -146,9 +169,16 @@ int sl_config_check_given(const struct sl_config *config, const bool *given)
                         "--out-heads: with --classifier or --jump the last layer has no heads "
                         "(expected one of both)");
     for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++) {
-        if (!sl_config_is_given(given, of_models[k].option) || has_row(config, k) ||
-            is_other_norm(config, given, of_models[k].option))
+        const char *other = other_name(of_models[k].option);
+        if (!sl_config_is_given(given, of_models[k].option) || has_row(config, k))
             continue;
+        if (other && sl_config_has(config, other)) {
+            if (has_pair(config, other, k))
+                continue;
+            return sl_error(SL_ERR_USAGE, "--%s %s: --model %s does not have it (expected %s)",
+                            of_models[k].option, sl_config_word(config, of_models[k].option).text,
+                            config->network.model->name, values_of(other));
+        }
         describe_models(k, models, sizeof models);
         return sl_error(SL_ERR_USAGE, "--%s: --model %s does not have it (expected --model %s)",
                         of_models[k].option, config->network.model->name, models);

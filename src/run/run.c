@@ -56,8 +56,6 @@ static int configure(struct sl_train_run *run, const bool *given)
     if (!code && run->config.files.resume)
         code = sl_resume_read(&run->config, given, run->rt.ranks, &run->resumed);
     if (!code)
-        code = sl_config_settle_norm(&run->config, given);
-    if (!code)
         code = sl_config_check_given(&run->config, given);
     return code ? code : sl_config_check(&run->config);
 }
