@@ -20,9 +20,10 @@ With --clusters PARTS,BATCH an epoch is one step for each batch of BATCH of PART
 Starling's --batches, PyG's ClusterLoader, and slices of SciPy's matrix for torch. Batches lose the
 edges between them. Clusters train sage with means; its features are dense.
 
---model rgcn reads edge_types.npy, or draws --relations R at random; the graph may be directed. All
-take means of each relation, and dense features. "torch" has a CSR product for each relation. "PyG
-fast" is FastRGCNConv. DGL's edges are in the order of relations. --memory prints peaks of processes.
+--model rgcn reads edge_types.npy, or without that file draws --relations R at random; the graph may
+be directed. All take means of each relation, and dense features. "torch" has a CSR product for each
+relation. "PyG fast" is FastRGCNConv. DGL's edges are in the order of relations. --memory prints peaks
+of processes, "-" for one that fails.
 """
 import argparse
 import contextlib
@@ -87,6 +88,10 @@ class Dataset:
         self.directory, self.device = directory, device
         self.name = os.path.basename(directory.rstrip("/"))
         self.classes = meta["classes"]
+        for name in ("indptr", "indices", *(["edge_types"] if typed else [])):
+            if not os.path.exists(os.path.join(directory, name + ".npy")):
+                sys.exit(f"peers.py: {directory} has no {name}.npy (expected a directory that starling "
+                         "convert writes" + (", or --relations)" if name == "edge_types" else ")"))
         indptr, indices = load("indptr"), load("indices")
         self.n = len(indptr) - 1
         self.graph = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr),
@@ -457,6 +462,9 @@ class Peer:
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=0.01)
         forms = {form: value for form, value in data.forms.items()
                  if form == "dense" or options.aggregator != "max" and options.model != "rgcn"}
+        if not forms:
+            sys.exit(f"peers.py: {data.directory}: features take over 1 GB as a dense matrix, which "
+                     "rgcn and maxima need (expected fewer features)")
         times = {}
         for self.form, self.features in forms.items():
             self.epoch()
@@ -594,21 +602,37 @@ class Starling:
 
 
 def peak(command):
-    """GB that a process of its own takes at most."""
-    measure = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=2);"
-               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-    return int(subprocess.check_output([sys.executable, "-c", measure, *command])) * 1024 / 1e9
+    """GB that a process of its own takes at most; "-" where it fails."""
+    measure = ("import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], stdout=2);"
+               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)")
+    done = subprocess.run([sys.executable, "-c", measure, *command], stdout=subprocess.PIPE)
+    return "-" if done.returncode else f"{int(done.stdout) * 1024 / 1e9:.2f} GB"
+
+
+def peak_of(name, contestant, program, directory, options):
+    if name == "Starling":
+        return peak(contestant.command)
+    words = ("model", "aggregator", "hidden", "layers", "heads", "bases", "device")
+    return peak([sys.executable, sys.argv[0], program, directory, "--only", name,
+                 *(f"--{word}={getattr(options, word)}" for word in words)])
 
 
 def draw_relations(directory, count, folder):
     """A dataset of the same files in `folder`, with relations at random."""
+    if os.path.lexists(os.path.join(directory, "edge_types.npy")):
+        sys.exit(f"peers.py: {directory} has edge_types.npy (expected no --relations, or none)")
+    indices = os.path.join(directory, "indices.npy")
+    if not os.path.exists(indices):
+        sys.exit(f"peers.py: {directory} has no indices.npy (expected a directory that starling convert "
+                 "writes)")
     target = os.path.join(folder, os.path.basename(directory.rstrip("/")))
     os.mkdir(target)
     for name in os.listdir(directory):
         os.symlink(os.path.abspath(os.path.join(directory, name)), os.path.join(target, name))
-    entries = len(np.load(os.path.join(directory, "indices.npy"), mmap_mode="r"))
+    entries = len(np.load(indices, mmap_mode="r"))
+    kind = np.uint8 if count <= 256 else np.uint16
     np.save(os.path.join(target, "edge_types.npy"),
-            np.random.default_rng(0).integers(0, count, entries, np.uint8))
+            np.random.default_rng(0).integers(0, count, entries, kind))
     return target
 
 
@@ -637,10 +661,8 @@ def compare(program, directory, options):
         for name, contestant in contestants.items():
             times[name].append(contestant.measure())
     own = statistics.median(times["Starling"])
-    peaks = {name: 0.0 for name in times}
-    if options.memory:
-        peaks = {name: peak(contestants[name].command if name == "Starling" else
-                            [sys.executable, *sys.argv, "--only", name]) for name in times}
+    peaks = {name: ", " + peak_of(name, contestants[name], program, directory, options)
+             if options.memory else "" for name in times}
     words = [options.model, options.aggregator if options.model == "sage" else "",
              f"bases {options.bases}" if options.bases else "",
              "clusters " + options.clusters if options.clusters else "", options.instructions]
@@ -650,8 +672,7 @@ def compare(program, directory, options):
         median = statistics.median(seconds)
         form = getattr(contestants[name], "form", "dense")
         print(f"  {name:9} {median:.4f} s ({median / own:.2f} x), rounds {min(seconds):.4f} to "
-              f"{max(seconds):.4f}, features {form}"
-              + (f", {peaks[name]:.2f} GB" if options.memory else ""), flush=True)
+              f"{max(seconds):.4f}, features {form}{peaks[name]}", flush=True)
 
 
 def main():
@@ -676,6 +697,10 @@ def main():
     parser.add_argument("--instructions", default="")
     parser.add_argument("--starling", metavar="OPTIONS", default="", help="more for starling train")
     options = parser.parse_intermixed_args()
+    if options.memory and options.clusters:
+        parser.error("--memory: expected no --clusters")
+    if not 0 <= options.relations <= 65536:
+        parser.error(f"--relations {options.relations}: expected 0 to 65536")
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     for directory in options.datasets:
         with contextlib.ExitStack() as stack:
