@@ -6,7 +6,7 @@ Usage: tests/edge-types.py convert|refuse|train STARLING FOLDER
 Edges are drawn: several of different relations between the same vertices, some twice with one relation,
 and loops. What convert makes of them is compared with dictionaries of edges.
 """
-import json, os, random, struct, subprocess, sys
+import gzip, json, os, random, struct, subprocess, sys
 
 VERTICES, EDGES, WIDTH, RELATIONS = 23, 110, 2, 5
 KINDS = {"<i8": "q", "<i4": "i", "|u1": "B", "<f4": "f", "<f8": "d"}
@@ -198,6 +198,30 @@ def convert_files(starling, folder, edges):
     both = convert("want-both", want, "--symmetrize")
     expect_same(both, convert("got-both", f"{folder}/arrays", "--symmetrize"))
 
+    # what a line is: an edge, a header, a size; whatever the names of the files
+    def graph(want, note, texts, *options):
+        path = f"{folder}/lines{next(counter)}"
+        for names in ("pqr", "rqp"):
+            path += names
+            os.makedirs(f"{path}/relations")
+            for name, text in zip(names, texts):
+                with (gzip.open(f"{path}/relations/{name}.csv.gz", "wt") if name == "q" else open(f"{path}/relations/{name}.csv", "w")) as file:
+                    file.write(text)
+            told = run(starling, "convert", path, f"{path}-made", *options)
+            indptr = read_npy(f"{path}-made/indptr.npy")
+            if (len(indptr) - 1, indptr[-1]) != want or note not in told:
+                fail(f"{texts}: {len(indptr) - 1} vertices and {indptr[-1]} entries, expected {want}; no \"{note}\": {told}")
+
+    counter = iter(range(1000))
+    graph((3, 2), "line 1 is taken for a header: edges go from 'paper' to 'author'", ["0,1\n1,2\n", "paper,author\n", ""])
+    graph((3, 2), "edges go from 'paper' to 'author'", ["0,1,2.5\n1,2,1\n", "paper,author,weight\n", ""])
+    graph((3, 2), "relations are p, q, r", ["ann,bob\n", "bob,cy\n", ""])
+    graph((4, 4), "edges go from 'paper' to 'author'", ["paper,author\n1,2\n", "2,p3\n4,p3\n", "p3,1\n"])
+    graph((6, 4), "line 1 is no header but an edge", ["paper,author\n1,2\n", "paper,p2\n2,p3\n", ""])
+    graph((6, 4), "line 1 is no header but an edge", ["to,from\nann,bob\n", "from,cy\nbob,dan\n", ""])
+    graph((9, 5), 'the line "9 3" is taken for the size of the graph', ["9 3\n0 1\n1 2\n2 0\n", "3 4\n4 3\n", ""])
+    graph((3, 3), "is KONECT's", ["% sym unweighted\n1 2\n2 3\n", "3 1\n", ""], "--first-vertex", "1")
+
     # beside the arrays or the table of its vertices; a relation without entries, and a vertex without edges
     names = NAMES + ["z"]
     for kind, write in (("arrays", write_arrays), ("text", write_text)):
@@ -272,7 +296,11 @@ def refuse_files(starling, folder):
         wrong(f"as \"{key}\", expected {value} as in meta.json", path, "--quiet")
     wrong("edges.csv: comes beside the folder relations", files(directory=False, edges_csv="0,1\n"))
     wrong("train.csv: comes without a list of the vertices", files(directory=False, train_csv="0\n"))
-    wrong("has numbers, expected text: vertices are called by names", files(directory=False, relations__e_csv="ann,bob\n"))
+    wrong("has numbers, expected text: vertices are called by names", files(directory=False, relations__e_csv="ann,bob\nbob,cy\n"))
+    konect = "% sym unweighted\n1 2\n2 3\n"
+    wrong("line 1 says that vertices count from 1 (KONECT), expected --first-vertex 1", files(directory=False, relations__e_csv=konect))
+    wrong("line 1 says that vertices count from 1 (KONECT), expected numbers from 0", files(relations__e_csv=konect))
+    wrong("e.csv: these are labels, not edges", files(directory=False, relations__e_csv="".join(f"{v},{v % 3 // 2}\n" for v in range(12))))
     wrong("expected no --edge-types", files(write_text, directory=False), "--edge-types", "rel")
     wrong("is an array, expected no --edge-features", files(directory=False), "--edge-features", "a")
     wrong("expected 1 or more (--first-vertex)", files(directory=False), "--first-vertex", "1")

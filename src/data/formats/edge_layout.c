@@ -240,6 +240,8 @@ static void take_columns(struct sl_edge_layout *l, const struct sl_edge_record *
         l->weight = weights == SL_WEIGHTS_THIRD ? 2 : -1;
     const struct sl_edge_record *data = l->header ? second : &l->first;
     l->names = is_name(data, l->source) || is_name(data, l->target);
+    l->words_alone = !follows && !l->header && is_name(data, l->source) &&
+                     is_name(data, l->target) && !has_float(data);
 }
 
 static int check(const struct sl_csv *csv, const struct sl_edge_layout *l,

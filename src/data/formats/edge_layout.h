@@ -20,6 +20,7 @@ struct sl_edge_layout {
     bool header;                    /* the first record names the columns */
     bool ends_named;                /* the header names both ends of an edge */
     bool names;                     /* vertices are names, else numbers */
+    bool words_alone;               /* the only record has words alone: an edge or a header */
     int64_t columns;                /* columns of a record */
     bool more;                      /* further columns may follow */
     int64_t source, target, weight; /* column numbers; weight -1: none */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/log.h"
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -195,12 +196,20 @@ int sl_edge_lines_parse_again(struct sl_csv *csv, struct sl_edge_lines *r, enum 
     return rc ? rc : sl_edge_lines_parse(csv, r);
 }
 
-bool sl_edge_lines_is_edge(const struct sl_edge_lines *r)
+bool sl_edge_lines_is_edge(const struct sl_edge_layout *l, const struct sl_string_ids *names)
 {
-    const struct sl_edge_layout *l = &r->layout;
     return l->header && l->names && l->columns == 2 && l->first.count == 2 &&
-           (sl_string_ids_find(&r->names, l->first.field[0]) >= 0 ||
-            sl_string_ids_find(&r->names, l->first.field[1]) >= 0);
+           (sl_string_ids_find(names, l->first.field[0]) >= 0 ||
+            sl_string_ids_find(names, l->first.field[1]) >= 0);
+}
+
+void sl_edge_lines_take_header(const char *path, struct sl_edge_layout *layout)
+{
+    sl_note("%s: line %" PRId64 " is no header but an edge: others have its vertices", path,
+            layout->first_line);
+    layout->header = false;
+    layout->source = 0;
+    layout->target = 1;
 }
 
 void sl_edge_lines_relate(struct sl_edge_lines *r, int64_t relation)

@@ -18,7 +18,10 @@ enum { SL_EDGES_AGAIN = 1 };
 struct sl_relation_file {
     const char *name, *path; /* of the relation; of the file */
     int64_t relation;
-    bool is_array; /* an array (edges, 2), else text */
+    bool is_array;  /* an array (edges, 2), else text */
+    bool no_header; /* other edges have the vertices of line 1: it is no header, but an edge */
+    struct sl_edge_layout layout;
+    int64_t first, end; /* the edges of the file */
 };
 
 /* How a pass over the file treats edges. */
@@ -39,6 +42,7 @@ struct sl_edge_lines {
     struct sl_edge_layout layout;
     const struct sl_relation_file *file; /* the file of the layout; NULL: the only file */
     bool weighted;                       /* some file of a relation has weights */
+    int64_t stated;                      /* vertices that lines with sizes tell; 0: none does */
     struct sl_string_ids names;
     struct sl_edges edges;
     enum sl_edge_pass pass;
@@ -56,10 +60,19 @@ int sl_edge_lines_parse_again(struct sl_csv *csv, struct sl_edge_lines *r, enum 
 void sl_edge_lines_relate(struct sl_edge_lines *r, int64_t relation);
 
 /* Return whether the record taken for a header is an edge: other edges have its vertices. */
-bool sl_edge_lines_is_edge(const struct sl_edge_lines *r);
+bool sl_edge_lines_is_edge(const struct sl_edge_layout *layout, const struct sl_string_ids *names);
 
-/* Say in a note how a third column was read, of the edges from `first` on that are held. */
-void sl_edge_lines_note_columns(const char *path, const struct sl_edge_lines *r, int64_t first);
+/* Read the record as an edge from now on, which a note says. */
+void sl_edge_lines_take_header(const char *path, struct sl_edge_layout *layout);
+
+/* Say in a note how a third column was read, of the edges from `first` to `end`. */
+void sl_edge_lines_note_columns(const char *path, const struct sl_edge_lines *r, int64_t first,
+                                int64_t end);
+
+/* Drop a line "vertices edges" among the first two lines of a file's edges. Return its number of
+ * vertices, or 0. */
+int64_t sl_edge_lines_drop_size(const char *path, const struct sl_edge_layout *layout,
+                                struct sl_edges *edges);
 
 /* Number the vertices, unless they have numbers, and make the adjacency of the edges that are held.
  * SL_ERR_DATA, SL_ERR_SYSTEM. */

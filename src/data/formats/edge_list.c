@@ -30,11 +30,12 @@ static void note_columns(const char *path, const struct sl_edge_lines *r, float 
                 path, (double)least, (double)most);
 }
 
-void sl_edge_lines_note_columns(const char *path, const struct sl_edge_lines *r, int64_t first)
+void sl_edge_lines_note_columns(const char *path, const struct sl_edge_lines *r, int64_t first,
+                                int64_t end)
 {
     const float *weight = r->edges.weights;
     float least = 1.0f, most = 1.0f;
-    for (int64_t k = first; weight && k < r->edges.count; k++) {
+    for (int64_t k = first; weight && k < end; k++) {
         least = k == first || weight[k] < least ? weight[k] : least;
         most = k == first || weight[k] > most ? weight[k] : most;
     }
@@ -57,15 +58,14 @@ static int64_t smallest_vertex(const struct sl_edges *edges)
     return min;
 }
 
-/* Drop a line "vertices edges" among the first two lines, which looks like an edge. Take a line for
- * the size if its second number counts the lines after it, and its first number exceeds every
- * vertex in them. An edge passes only by a strange chance. Vertices count from `base`. Return the
- * line's number of vertices, or 0. */
-static int64_t drop_size_line(const char *path, const struct sl_edge_layout *layout,
-                              struct sl_edges *edges)
+/* A line with the size of the graph looks like an edge. Take a line for it if its second number
+ * counts the lines after it, and its first number exceeds every vertex in them. An edge passes only
+ * by a strange chance. */
+int64_t sl_edge_lines_drop_size(const char *path, const struct sl_edge_layout *layout,
+                                struct sl_edges *edges)
 {
     const int64_t base = layout->first_vertex;
-    const bool plain = layout->weight < 0 && edges->columns == 0;
+    const bool plain = layout->weight < 0 && layout->features == 0;
     for (int64_t lines = 1; lines <= 2 && lines < edges->count && plain; lines++) {
         const struct sl_edges rest = {.ends = edges->ends + 2 * lines,
                                       .count = edges->count - lines};
@@ -95,10 +95,10 @@ static int64_t dense_limit(int64_t edges)
 }
 
 /* Settle vertex numbers 0 … out->vertices - 1. */
-static int number_vertices(const char *path, const struct sl_edge_layout *layout,
-                           struct sl_edges *edges, struct sl_dataset *out)
+static int number_vertices(const char *path, struct sl_edge_lines *r, struct sl_dataset *out)
 {
-    const int64_t base = layout->first_vertex, stated = drop_size_line(path, layout, edges);
+    struct sl_edges *const edges = &r->edges;
+    const int64_t base = r->layout.first_vertex, stated = r->stated;
     const int64_t max = largest_vertex(edges) - base, dense = dense_limit(edges->count);
     if (max >= dense) {
         const int rc = sl_edges_compact(edges, out);
@@ -226,15 +226,10 @@ static int hold(struct sl_csv *csv, struct sl_edge_lines *r)
 {
     for (;;) {
         const int rc = sl_edge_lines_parse_again(csv, r, SL_EDGES_HOLD);
-        if (rc < 0 || (rc == SL_OK && !sl_edge_lines_is_edge(r)))
+        if (rc < 0 || (rc == SL_OK && !sl_edge_lines_is_edge(&r->layout, &r->names)))
             return rc;
-        if (rc == SL_OK) {
-            sl_note("%s: line %" PRId64 " is no header but an edge: others have its vertices",
-                    csv->text.path, r->layout.first_line);
-            r->layout.header = false;
-            r->layout.source = 0;
-            r->layout.target = 1;
-        }
+        if (rc == SL_OK)
+            sl_edge_lines_take_header(csv->text.path, &r->layout);
         r->layout.names = true;
         r->edges.count = 0;
         sl_string_ids_free(&r->names);
@@ -265,8 +260,8 @@ int sl_edge_lines_build(const char *path, struct sl_edge_lines *r, struct sl_dat
         return build(path, r->options, &r->edges, out);
     if (r->layout.names)
         note_names(path, &r->names);
-    const int rc = r->layout.names ? sl_edges_keep_names(path, &r->names, out)
-                                   : number_vertices(path, &r->layout, &r->edges, out);
+    const int rc =
+        r->layout.names ? sl_edges_keep_names(path, &r->names, out) : number_vertices(path, r, out);
     return rc ? rc : build(path, r->options, &r->edges, out);
 }
 
@@ -286,7 +281,9 @@ static int read_edges(struct sl_csv *csv, struct sl_edge_lines *r, struct sl_dat
     if (rc)
         return rc;
     sl_edge_layout_note(path, &r->layout, r->map != NULL);
-    sl_edge_lines_note_columns(path, r, 0);
+    sl_edge_lines_note_columns(path, r, 0, r->edges.count);
+    if (!r->map && !r->layout.names)
+        r->stated = sl_edge_lines_drop_size(path, &r->layout, &r->edges);
     return sl_edge_lines_build(path, r, out);
 }
 

@@ -89,7 +89,9 @@ static int compare_names(const void *a, const void *b)
 static int find_files(const char *path, struct files *files)
 {
     const char *folder = sl_block_print(&files->blocks, "%s/relations", path);
-    DIR *dir = folder ? opendir(folder) : NULL;
+    if (!folder)
+        return SL_ERR_SYSTEM;
+    DIR *dir = opendir(folder);
     int rc = SL_OK;
     if (!dir)
         return sl_error(SL_ERR_DATA, "%s/relations: cannot open: %s", path, strerror(errno));
@@ -151,74 +153,140 @@ static int hold_array(struct sl_edge_lines *r)
     return rc;
 }
 
+/* Refuse edges of KONECT's that count from 1 where vertices count from 0. */
+static int check_konect(const struct sl_edge_lines *r)
+{
+    if (!r->layout.konect || (r->map ? r->map->renamed : r->options->first_vertex == 1))
+        return SL_OK;
+    return sl_error(SL_ERR_DATA, "%s: line 1 says that vertices count from 1 (KONECT), expected %s",
+                    r->file->path,
+                    r->map ? "numbers from 0, and no such line" : "--first-vertex 1");
+}
+
+/* Hold the edges of the text file whose layout is found. Lines with sizes and labels are those of
+ * an edge list by itself. */
+static int hold_lines(struct sl_csv *csv, struct sl_edge_lines *r)
+{
+    const int64_t first = r->edges.count;
+    const bool numbers = !r->map && !r->layout.names;
+    const int rc = sl_edge_lines_parse(csv, r);
+    struct sl_edges own = {.count = r->edges.count - first};
+    if (rc || !numbers || own.count == 0)
+        return rc;
+    own.ends = r->edges.ends + 2 * first;
+    own.weights = r->layout.weight >= 0 ? r->edges.weights + first : NULL;
+    const int64_t stated = sl_edge_lines_drop_size(r->file->path, &r->layout, &own);
+    r->stated = stated > r->stated ? stated : r->stated;
+    r->edges.count = first + own.count;
+    return sl_edges_check(r->file->path, &own, 0);
+}
+
 /* Hold the edges of a text file of one relation, behind the edges of the relations before. */
 static int hold_text(struct sl_edge_lines *r, bool names)
 {
     struct sl_csv csv;
-    const int64_t first = r->edges.count;
     int rc = sl_csv_open(&csv, r->file->path);
     csv.comments = "#%";
     if (!rc)
         rc = sl_edge_layout_find(&csv, r->options, r->map, &r->layout);
-    r->layout.names = (r->layout.names || names) && !r->map;
-    r->layout.konect = false;
-    r->layout.first_vertex = r->options->first_vertex;
-    if (r->edges.columns < r->layout.features + 1)
-        r->edges.columns = r->layout.features + 1;
-    r->weighted = r->weighted || r->layout.weight >= 0;
     if (!rc)
-        rc = r->layout.names && !names && first > 0 ? (int)SL_EDGES_AGAIN
-                                                    : sl_edge_lines_parse(&csv, r);
-    if (!rc && sl_edge_lines_is_edge(r)) {
-        r->edges.count = first;
+        rc = check_konect(r);
+    if (r->file->no_header) {
         r->layout.header = false;
         r->layout.source = 0;
         r->layout.target = 1;
-        rc = sl_edge_lines_parse_again(&csv, r, SL_EDGES_HOLD);
     }
-    if (!rc) {
-        sl_edge_layout_note(r->file->path, &r->layout, r->map != NULL);
-        sl_edge_lines_note_columns(r->file->path, r, first);
+    const bool header_alone = r->layout.words_alone && !names && !r->map;
+    const bool named = r->layout.names && !header_alone;
+    r->layout.names = (named || names) && !r->map;
+    r->layout.first_vertex = r->options->first_vertex;
+    if (r->edges.columns < r->layout.features + 1)
+        r->edges.columns = r->layout.features + 1;
+    if (!rc && !header_alone) {
+        r->weighted = r->weighted || r->layout.weight >= 0;
+        rc = r->layout.names && !names ? (int)SL_EDGES_AGAIN : hold_lines(&csv, r);
     }
     sl_csv_close(&csv);
     return rc;
 }
 
-/* Hold the edges of all files; begin anew where a file turns out to have names of vertices. */
-static int hold_files(const struct sl_relation_file *file, int64_t count, struct sl_edge_lines *r)
+/* Hold the edges of all files. Return SL_EDGES_AGAIN where one has names of vertices, unless they
+ * are expected. */
+static int hold_files(struct files *files, bool names, struct sl_edge_lines *r)
 {
-    bool names = false;
-    for (int64_t f = 0; f < count;) {
-        sl_edge_layout_free(&r->layout);
-        r->file = &file[f++];
-        r->layout.names = names;
-        const int rc = r->file->is_array ? hold_array(r) : hold_text(r, names);
-        names = names || r->layout.names || rc == SL_EDGES_AGAIN;
-        if (rc < 0)
-            return rc;
-        if (rc == SL_EDGES_AGAIN) {
-            f = r->edges.count = 0;
-            sl_string_ids_free(&r->names);
-        }
+    int rc = SL_OK;
+    r->edges.count = r->stated = 0;
+    r->weighted = false;
+    sl_string_ids_free(&r->names);
+    for (int64_t f = 0; !rc && f < files->count; f++) {
+        struct sl_relation_file *const file = &files->file[f];
+        sl_edge_layout_free(&file->layout);
+        r->file = file;
+        r->layout = (struct sl_edge_layout){.names = names};
+        file->first = r->edges.count;
+        rc = file->is_array ? hold_array(r) : hold_text(r, names);
+        file->end = r->edges.count;
+        file->layout = r->layout;
     }
-    r->layout.names = names;
-    return SL_OK;
+    r->layout = (struct sl_edge_layout){.names = names, .first_vertex = r->options->first_vertex};
+    return rc;
 }
 
-static int read_files(const char *path, const struct sl_relation_file *file, int64_t count,
-                      const struct sl_read_options *options, const struct sl_vertex_map *map,
-                      struct sl_dataset *out)
+/* Find headers that are edges, by the names in all files. Return whether there is another one. */
+static bool find_edges(struct files *files, const struct sl_string_ids *names)
+{
+    bool found = false;
+    for (int64_t f = 0; f < files->count; f++)
+        if (sl_edge_lines_is_edge(&files->file[f].layout, names))
+            found = files->file[f].no_header = true;
+    return found;
+}
+
+/* Hold the edges of all files; begin anew where vertices turn out to be names. */
+static int hold_again(struct files *files, struct sl_edge_lines *r)
+{
+    bool alone = false;
+    int rc = hold_files(files, false, r);
+    for (int64_t f = 0; f < files->count; f++)
+        alone = alone || files->file[f].layout.words_alone;
+    if (rc == SL_EDGES_AGAIN || (rc == SL_OK && !r->map && alone && r->edges.count == 0))
+        do
+            rc = hold_files(files, true, r);
+        while (rc == SL_OK && find_edges(files, &r->names));
+    return rc;
+}
+
+static void note_layouts(struct files *files, struct sl_edge_lines *r)
+{
+    const struct sl_edge_layout all = r->layout;
+    for (int64_t f = 0; f < files->count; f++) {
+        struct sl_relation_file *const file = &files->file[f];
+        if (file->no_header)
+            sl_edge_lines_take_header(file->path, &file->layout);
+        r->layout = file->layout;
+        r->layout.header = r->layout.header || (r->layout.words_alone && !all.names && !r->map);
+        sl_edge_layout_note(file->path, &r->layout, r->map != NULL);
+        sl_edge_lines_note_columns(file->path, r, file->first, file->end);
+    }
+    r->layout = all;
+}
+
+static int read_files(const char *path, struct files *files, const struct sl_read_options *options,
+                      const struct sl_vertex_map *map, struct sl_dataset *out)
 {
     struct sl_edge_lines r = {.options = options, .map = map, .edges = {.columns = 1}};
-    int rc = hold_files(file, count, &r);
+    int rc = hold_again(files, &r);
     if (!r.weighted) {
         free(r.edges.weights);
         r.edges.weights = NULL;
     }
-    r.edges.relations = count;
-    r.layout.first_vertex = options->first_vertex;
-    if (!rc)
+    r.edges.relations = files->count;
+    if (!rc) {
+        note_layouts(files, &r);
         rc = sl_edge_lines_build(path, &r, out);
+    }
+    for (int64_t f = 0; f < files->count; f++)
+        sl_edge_layout_free(&files->file[f].layout);
     sl_edge_lines_free(&r);
     return rc;
 }
@@ -244,7 +312,7 @@ int sl_relation_files_read(const char *path, const struct sl_read_options *optio
                        "%s: each file of relations/ is a relation, expected no --edge-types", path)
             : find_files(path, &files);
     if (!rc)
-        rc = read_files(path, files.file, files.count, options, map, out);
+        rc = read_files(path, &files, options, map, out);
     if (!rc)
         note_names(path, &files);
     free(files.file);
