@@ -141,12 +141,14 @@ int sl_source_take_numbers(struct sl_runtime *rt, struct sl_source *source)
 
 /* ---- Datasets in memory ---- */
 
-/* Return the name of an array in messages: DIR/labels.npy, or FILE: labels. */
+/* Return the name of an array in messages: DIR/labels.npy, or FILE: labels. A directory has edges
+ * in relations/ alone. */
 static const char *name_array(struct sl_source *source, const char *array)
 {
-    return sl_block_print(&source->blocks,
-                          sl_is_directory_layout(source->path) ? "%s/%s.npy" : "%s: %s",
-                          source->path, array);
+    const bool directory = sl_is_directory_layout(source->path);
+    if (directory && source->of_edges)
+        return sl_block_print(&source->blocks, "%s/relations", source->path);
+    return sl_block_print(&source->blocks, directory ? "%s/%s.npy" : "%s: %s", source->path, array);
 }
 
 /* Copy names, which live as long as the source. */

@@ -225,25 +225,38 @@ static int open_csr(const struct directory *dir, const char *indptr, const char 
     return rc ? rc : sl_arrays_check_csr(&out->indptr, &out->indices, values ? &out->values : NULL);
 }
 
-/* Take the rows of an array with a row for each vertex for the names of the vertices. Leave the
- * map's path NULL without such an array. */
-static int number_vertices(const struct directory *dir, struct sl_vertex_map *vertices)
+/* Tell how many vertices there are: by the rows of an array with a row for each vertex, else by
+ * meta.json; count -1: by their edges. Vertices are called by numbers in each case. */
+static int number_vertices(const struct directory *dir, struct sl_vertex_map *vertices,
+                           int64_t *count)
 {
-    static const char *const arrays[] = {"labels", "features", "features_indptr"};
-    for (int k = 0; k < 3 && !vertices->path; k++) {
+    static const char *const arrays[] = {"features_indptr", "labels",     "features", "vertex_ids",
+                                         "original_ids",    "train_mask", "val_mask", "test_mask",
+                                         "train_idx",       "val_idx",    "test_idx"};
+    enum { ARRAYS = sizeof arrays / sizeof *arrays, LISTS = 3 };
+    struct sl_block **const blocks = &dir->out->blocks;
+    *count = -1;
+    for (int k = 0; k < ARRAYS && *count < 0; k++) {
         struct sl_npy npy;
         if (!has(dir, arrays[k]))
             continue;
         const int rc = map(dir, arrays[k], &npy);
         if (rc)
             return rc;
-        vertices->ids.count = npy.count > 0 && npy.dims > 0 ? npy.shape[0] - (k == 2) : 0;
-        vertices->path = sl_block_print(&dir->out->blocks, "0 to %" PRId64 ", the rows of %s",
-                                        vertices->ids.count - 1, npy.name);
-        if (!vertices->path)
-            return SL_ERR_SYSTEM;
+        if (k >= ARRAYS - LISTS && npy.kind != 'b')
+            continue;
+        *count = npy.count > 0 && npy.dims > 0 ? npy.shape[0] - (k == 0) : 0;
+        vertices->path =
+            sl_block_print(blocks, "0 to %" PRId64 ", the rows of %s", *count - 1, npy.name);
     }
-    return SL_OK;
+    if (*count < 0 && dir->meta.nodes >= 0) {
+        *count = dir->meta.nodes;
+        vertices->path = sl_block_print(blocks, "0 to %" PRId64 ", the \"nodes\" of %s/meta.json",
+                                        *count - 1, dir->path);
+    } else if (*count < 0)
+        vertices->path = "the numbers of vertices, from 0 on";
+    vertices->ids.count = *count < 0 ? INT32_MAX : *count;
+    return vertices->path ? SL_OK : SL_ERR_SYSTEM;
 }
 
 /* Read a file of edges for each relation. */
@@ -259,16 +272,13 @@ static int open_relations(const struct directory *dir)
             return sl_error(SL_ERR_DATA,
                             "%s/%s.npy: comes beside the folder relations, expected one of them",
                             dir->path, others[k]);
-    int rc = number_vertices(dir, &vertices);
-    graph.vertices = vertices.ids.count;
+    int rc = number_vertices(dir, &vertices, &graph.vertices);
     if (!rc)
-        rc = sl_relation_files_read(dir->path, dir->options, vertices.path ? &vertices : NULL,
-                                    &graph);
+        rc = sl_relation_files_read(dir->path, dir->options, &vertices, &graph);
     sl_block_move(&out->blocks, &graph.blocks);
+    out->of_edges = true;
     if (!rc)
         rc = sl_source_take_graph(out, &graph);
-    out->vertex_ids = graph.vertex_ids;
-    out->of_edges = true;
     out->undirected = dir->meta.directed == 0;
     if (!rc)
         rc = check_count(dir, "nodes", dir->meta.nodes, out->vertices, "relations");

@@ -256,6 +256,14 @@ static void note_names(const char *path, const struct sl_string_ids *names)
 
 int sl_edge_lines_build(const char *path, struct sl_edge_lines *r, struct sl_dataset *out)
 {
+    if (r->map && out->vertices < 0) {
+        out->vertices = largest_vertex(&r->edges) + 1;
+        if (out->vertices > dense_limit(r->edges.count))
+            return sl_error(SL_ERR_DATA,
+                            "%s: %" PRId64 " edges have vertices up to %" PRId64
+                            ", expected \"nodes\" in meta.json: how many vertices there are",
+                            path, r->edges.count, out->vertices - 1);
+    }
     if (r->map)
         return build(path, r->options, &r->edges, out);
     if (r->layout.names)
