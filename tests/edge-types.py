@@ -319,6 +319,9 @@ def refuse_files(starling, folder):
     wrong("edges.csv: comes beside the folder relations", files(directory=False, edges_csv="0,1\n"))
     wrong("train.csv: comes without a list of the vertices", files(directory=False, train_csv="0\n"))
     wrong("has numbers, expected text: vertices are called by names", files(directory=False, relations__e_csv="ann,bob\nbob,cy\n"))
+    path = files(**{"meta.json": '{"nodes": 2000000000}'})
+    os.remove(f"{path}/labels.npy")
+    wrong("has 2000000000 vertices and 1", path)
     for line, word in (("ann,bob\nbob,cy\n", "e.csv: line 2: 'bob' is no vertex, expected one of the numbers of vertices, from 0 on"),
                        ("3,80000\n", "vertices up to 80000, expected \"nodes\" in meta.json")):
         path = files(relations__e_csv=line)

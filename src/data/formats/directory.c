@@ -249,6 +249,7 @@ static int number_vertices(const struct directory *dir, struct sl_vertex_map *ve
         vertices->path =
             sl_block_print(blocks, "0 to %" PRId64 ", the rows of %s", *count - 1, npy.name);
     }
+    vertices->no_rows = *count < 0;
     if (*count < 0 && dir->meta.nodes >= 0) {
         *count = dir->meta.nodes;
         vertices->path = sl_block_print(blocks, "0 to %" PRId64 ", the \"nodes\" of %s/meta.json",

@@ -254,18 +254,33 @@ static void note_names(const char *path, const struct sl_string_ids *names)
                 path, numbers, names->count, word);
 }
 
+/* Settle the number of vertices that no array has: the one that is said, or -1: the edges tell. A
+ * wrong number would use up the memory. */
+static int settle_count(const char *path, const struct sl_edges *edges, struct sl_dataset *out)
+{
+    enum { FEW = 1 << 20, MOST_PER_EDGE = 1000 };
+    const bool said = out->vertices >= 0;
+    if (!said)
+        out->vertices = largest_vertex(edges) + 1;
+    if (!said && out->vertices > dense_limit(edges->count))
+        return sl_error(SL_ERR_DATA,
+                        "%s: %" PRId64 " edges have vertices up to %" PRId64
+                        ", expected \"nodes\" in meta.json: how many vertices there are",
+                        path, edges->count, out->vertices - 1);
+    if (out->vertices > FEW && out->vertices / MOST_PER_EDGE > edges->count)
+        return sl_error(SL_ERR_DATA,
+                        "%s: has %" PRId64 " vertices and %" PRId64
+                        " edges, expected at least one for every %d vertices, or labels.npy",
+                        path, out->vertices, edges->count, MOST_PER_EDGE);
+    return SL_OK;
+}
+
 int sl_edge_lines_build(const char *path, struct sl_edge_lines *r, struct sl_dataset *out)
 {
-    if (r->map && out->vertices < 0) {
-        out->vertices = largest_vertex(&r->edges) + 1;
-        if (out->vertices > dense_limit(r->edges.count))
-            return sl_error(SL_ERR_DATA,
-                            "%s: %" PRId64 " edges have vertices up to %" PRId64
-                            ", expected \"nodes\" in meta.json: how many vertices there are",
-                            path, r->edges.count, out->vertices - 1);
+    if (r->map) {
+        const int rc = r->map->no_rows ? settle_count(path, &r->edges, out) : SL_OK;
+        return rc ? rc : build(path, r->options, &r->edges, out);
     }
-    if (r->map)
-        return build(path, r->options, &r->edges, out);
     if (r->layout.names)
         note_names(path, &r->names);
     const int rc =

@@ -10,6 +10,7 @@
 struct sl_vertex_map {
     struct sl_string_ids ids;
     bool renamed;     /* the name of some vertex is not its row number */
+    bool no_rows;     /* no array or table has the vertices: their number is said, or unknown */
     const char *path; /* path of the table, for messages */
 };
 
