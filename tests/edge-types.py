@@ -554,9 +554,9 @@ def train_all(starling, folder):
             write_npy(f"{path}/weights.npy", "<f4", weights)
         return path
 
-    def train(path, *options):
+    def train(path, *options, launcher=()):
         log = f"{folder}/log{next(counter)}"
-        run(starling, "train", path, "--hidden", "4", "--epochs", "5", "--patience", "0", "--dropout", "0.2", "--quiet", "--log", log, *options)
+        run(*launcher, starling, "train", path, "--hidden", "4", "--epochs", "5", "--patience", "0", "--dropout", "0.2", "--quiet", "--log", log, *options)
         found = losses(log)
         if len(found) < 5 or any(not (isinstance(x, float) and 0 < x < 100) for x in found):
             fail(f"{path} {options}: losses {found}")
@@ -578,6 +578,12 @@ def train_all(starling, folder):
     write_arrays(files, [(c, r, t) for r, c, t in edges])
     if train(files, *rgcn) != want:
         fail("a file for each relation: other losses of --model rgcn")
+    if os.environ.get("MPIRUN"):
+        found = train(files, *rgcn, "--workers", "1", launcher=(os.environ["MPIRUN"], "-n", "2"))
+        if len(found) != len(want) or any(abs(a - b) > 1e-4 * b for a, b in zip(found, want)):
+            fail(f"a file for each relation, on 2 ranks: losses {found}, expected {want}")
+    else:
+        print("skip  2 ranks: no MPI")
     refused("do not ascend", starling, "train", dataset("shuffled", edges, shuffled=draw), *rgcn)
     # entries of one column may have any order
     falling = train(dataset("falling", edges, order=lambda key: (key[0], key[1], -key[2])), *rgcn)
