@@ -1,5 +1,5 @@
 #!/bin/sh
-# Grids of 1, 2, 3, 4, 6 and 8 ranks give the results of one rank (tests/every_grid.c). $SL_GRID_RANKS: others.
+# Grids of 1, 2, 3, 4, 6 and 8 ranks give the results of one rank (tests/every_grid.c). $SL_GRID_RANKS: all grids of others.
 # Some cases, and on 6 and 8 ranks some grids; with SL_EVERY=all (make check-every) every case and grid, and 9 ranks.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 

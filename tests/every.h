@@ -25,7 +25,8 @@ struct sl_every_case {
 struct sl_every {
     struct sl_runtime *rt;
     const struct sl_every_case *c;
-    int layers;
+    int number, layers;
+    bool all; /* ways: for a case on the command line, SL_GRID_RANKS or SL_EVERY=all */
     struct sl_dataset data; /* of a fixture */
     struct sl_source source;
     struct sl_trained expected; /* on rank 0: what one rank gets */
@@ -56,7 +57,8 @@ void sl_every_judge(struct sl_every *every, const char *how, bool apart, int cod
 bool sl_every_all(void);
 
 /* Whether so many ranks check the case with this number. Of five cases, up to 2 ranks check three,
- * 3 and 4 ranks two, and more ranks one. Other numbers of ranks check other cases. */
+ * 3 and 4 ranks two, and more ranks one. Other numbers of ranks check other cases, and of the next
+ * five cases others have their turn. */
 bool sl_every_wants(int number, int ranks);
 
 /* Check the case that the command line names, or those that are wanted. Return the exit status. */
