@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "core/memory.h"
+#include "tests/every.h"
 #include "tests/fixtures.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
@@ -230,7 +231,7 @@ static void test_store(void **state)
 }
 
 /* Grids have columns of ranks, and blocks fewer units than these divide. Each model takes every
- * second distribution. */
+ * second distribution; with SL_EVERY=all (make check-every), all. */
 static void test_ranks(void **state)
 {
     (void)state;
@@ -259,7 +260,7 @@ static void test_ranks(void **state)
             const bool gat = strstr(models[m], "gat");
             snprintf(line, sizeof line, "--layers 3 --hidden 19 --tiles 5 %s --distribution %s",
                      models[m], distributions[d]);
-            if (sl_running.ranks == ranks && (d + m) % 2 == 0)
+            if (sl_running.ranks == ranks && ((d + m) % 2 == 0 || sl_every_all()))
                 check("undirected", line, gat ? 16 : 6, gat ? 2 : 4, 1e-5);
         }
 }
