@@ -136,19 +136,19 @@ continued() {
     tensors ck | cmp - "$T/one" || die "other tensors"
 }
 
-# exact_end NAME OPTION ...: the last 4 epochs of 12, exact, are those of a run that goes on with cd-0 after 8.
+# exact_end NAME RANKS OPTION ...: the last 4 epochs of 12, exact, are those of a run that goes on with cd-0 after 8.
 exact_end() {
-    name=$1
-    shift
-    train "$name-first" 2 train "$T/directed" --epochs 8 --distribution vertex-cut --exact-epochs 0 "$@"
+    name=$1 ranks=$2
+    shift 2
+    train "$name-first" "$ranks" train "$T/directed" --epochs 8 --distribution vertex-cut --exact-epochs 0 "$@"
     losses "$name-first" >"$T/one"
-    run 2 train "$T/directed" --epochs 12 --resume ck --delay cd-0 --exact-epochs 0 --log rest || die "$(cat err)"
+    run "$ranks" train "$T/directed" --epochs 12 --resume ck --delay cd-0 --exact-epochs 0 --log rest || die "$(cat err)"
     sed -n 's/.*"epoch",.*"loss":\([^",}][^",}]*\).*/\1/p' rest >>"$T/one"
-    train "$name" 2 train "$T/directed" --epochs 12 --distribution vertex-cut --exact-epochs 4 "$@"
+    train "$name" "$ranks" train "$T/directed" --epochs 12 --distribution vertex-cut --exact-epochs 4 "$@"
     losses "$name" >"$T/two"
     [ "$(wc -l <"$T/two")" -eq 12 ] || die "not 12 epochs"
     diff "$T/one" "$T/two" || die "other losses"
-    train "$name-never" 2 train "$T/directed" --epochs 12 --distribution vertex-cut --exact-epochs 0 "$@"
+    train "$name-never" "$ranks" train "$T/directed" --epochs 12 --distribution vertex-cut --exact-epochs 0 "$@"
     losses "$name-never" | diff - "$T/two" >diff && die "the last epochs are not exact"
     [ "$(sed -n '1s/^\([0-9]*\).*/\1/p' diff)" -gt 8 ] || die "other losses before: $(cat diff)"
 }
@@ -258,10 +258,10 @@ check "continued: cd-2, unscaled sums" continued unscaled 8 --delay cd-2 --parti
 check "continued: cd-5, before all bins had their turn" continued young 3 --delay cd-5 --partition hdrf
 check "continued: cd-2, bfloat16, SpMM first" within 1e-3 continued narrow 6 --delay cd-2 --precision bf16 --hidden 20 --product-order spmm
 check "continued: cd-0, random parts" continued exact 6 --partition random
-check "0c, then exact" exact_end end-0c --delay 0c
-check "cd-3, then exact, GraphSAGE" exact_end end-late --delay cd-3 --model sage --aggregator mean
-check "0c, then exact, maxima" exact_end end-max --delay 0c --model sage --aggregator max
-check "cd-2, unscaled, then exact, SpMM first" exact_end end-unscaled --delay cd-2 --partial-sums unscaled \
+check "0c, then exact" exact_end end-0c 2 --delay 0c
+check "cd-3, then exact, GraphSAGE" exact_end end-late 3 --delay cd-3 --model sage --aggregator mean
+check "0c, then exact, maxima" exact_end end-max 2 --delay 0c --model sage --aggregator max
+check "cd-2, unscaled, then exact, SpMM first" exact_end end-unscaled 2 --delay cd-2 --partial-sums unscaled \
     --product-order spmm
 check "a share of the epochs is exact" exact_share
 check "an exact epoch before all bins had their turn" exact_before_all_bins
@@ -269,7 +269,7 @@ check "... unscaled" exact_before_all_bins --partial-sums unscaled
 check "exact: graph attention" cuts attention "2 4" "$T/directed" --tiles 7 --model gat --layers 3 --hidden 5 --heads 3
 check "continued: 0c, graph attention" continued attention-0c 6 --delay 0c --exact-epochs 0 --model gat --hidden 4 --heads 2
 check "continued: cd-2, graph attention" continued attention-late 6 --delay cd-2 --model gat --hidden 4 --heads 2
-check "cd-2, then exact, graph attention" exact_end end-attention --delay cd-2 --model gat --hidden 4 --heads 2
+check "cd-2, then exact, graph attention" exact_end end-attention 2 --delay cd-2 --model gat --hidden 4 --heads 2
 check "continued: ended early" continued_early
 check "continued: from a checkpoint on the way" continued_on_the_way
 check "continued otherwise: what is dropped is said" dropped
