@@ -46,7 +46,9 @@ same_results() { # FOLDER FOLDER
 again() {
     name=$1 ranks=$2
     shift 2
-    for blocks in none 1 $(case " $* " in *" --delay cd-"*) ;; *) long=2 && some 2 3 4 ;; esac); do
+    all='' long=2
+    case " $* " in *" --delay cd-"*) ;; *) some 2 3 4 ;; esac
+    for blocks in none 1 $all; do
         train "$name-$blocks" "$ranks" train "$T/small" --model resgcn --layers 7 --hidden 12 --epochs 8 --dropout 0.3 \
             --recompute $blocks "$@"
         same_results "$name-none" "$name-$blocks"
@@ -81,7 +83,9 @@ memory() { # RANKS OPTION ...
 
 # memories OPTION ...: on a distribution of three, at which models take turns.
 memories() {
-    for kind in $(long=2 && some 1d halo vertex-cut); do
+    long=2
+    some 1d halo vertex-cut
+    for kind in $all; do
         memory 3 --distribution "$kind" "$@"
     done
 }
@@ -203,7 +207,7 @@ check "memory as planned: gat, normalised rows, 3 ranks" memories --model gat --
 check "memory as planned: gat, linear residual, 3 ranks" memories --model gat --layers 3 --residual linear --classifier linear
 check "memory as planned: gatv2, 3 ranks" memories --model gatv2 --layers 3
 check "memory as planned: transformer, 3 ranks" memories --model transformer --layers 3
-least= of=5 # of all ways to share; models take turns
+least= one_of=5 # of all ways to share; models take turns
 for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn --layers 7 --recompute 3" \
     "resgcn --layers 4 --block-norm batch --recompute 2" "resgcn --layers 3 --precision bf16 --recompute 2"; do
     # shellcheck disable=SC2086
@@ -229,7 +233,7 @@ for model in "gin --layers 2" "gin --layers 2 --precision bf16" "gin --layers 3 
         "2:2x1x1 2:1x2x1 2:1x1x2 3:1x3x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 3:halo 4:cover 2:vertex-cut 4:vertex-cut" \
         "$T/directed" --tiles 9 --hidden 7 --model $model
 done
-of=
+one_of=
 check "received as planned: resgcn, normalised columns, where outputs share places" received_as_planned shared \
     "2:2x1x1 4:2x2x1 3:halo 3:vertex-cut" "$T/large" --tiles 6 --hidden 96 --workers 1 --model resgcn --block-norm batch --layers 5 \
     --recompute 2

@@ -47,14 +47,15 @@ validated() { # FOLDER
     sed -n 's/.*"epoch",.*"val_accuracy":\([-0-9.e]*\).*/\1/p' "$T/$1/log"
 }
 
-# alike_some NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: likewise, with every second of these ($of: of how many one is taken).
+# alike_some NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: likewise, with every second of these ($one_of: of how many one is taken).
 # Calls in a case take turns.
 alike_some() {
-    name=$1 epochs=$2 all=$3
-    shift 3
+    name=$1 epochs=$2 long=1 one_of=${one_of:-2}
     place=$((place + 1))
     # shellcheck disable=SC2086
-    alike "$name" "$epochs" "$(long=1 of=${of:-2} && some $all)" "$@"
+    some $3
+    shift 3
+    alike "$name" "$epochs" "$all" "$@"
 }
 
 # Where evaluations have a graph of their own, and where they have the whole one.
@@ -62,7 +63,7 @@ layers() {
     for model in "gcn" "sage --aggregator mean" "sage --aggregator max" "gat --heads 2" "gin"; do
         for rule in 5/4/rest 5/250/rest; do
             # shellcheck disable=SC2086
-            alike_some "layers-$(echo "$model-$rule" | tr ' /' __)" 6 "1: 2:--distribution_1d 2:--distribution_halo" "$T/few" \
+            one_of=3 alike_some "layers-$(echo "$model-$rule" | tr ' /' __)" 6 "1: 2:--distribution_1d 2:--distribution_halo" "$T/few" \
                 --split $rule --hidden 8 --eval-every 2 --model $model
         done
     done
@@ -74,7 +75,7 @@ models() {
         "gat --heads 2 --residual linear --classifier linear" "gcn --encoder linear --activation elu" \
         "gcn --layers 3 --residual identity --jump sum" "gat --heads 2 --residual identity --jump concat" "gcn --layers 3 --jump max" "sgc --hops 2" "appnp --hops 3" "jknet --layers 3" "gin"; do
         # shellcheck disable=SC2086
-        of=4 alike_some "models-$(echo "$model" | tr ' ' _)" 6 "1: 1:--tiles_5 2:--distribution_1d 3:--distribution_halo
+        one_of=4 alike_some "models-$(echo "$model" | tr ' ' _)" 6 "1: 1:--tiles_5 2:--distribution_1d 3:--distribution_halo
             4:--distribution_halo 2:--distribution_cover 4:--grid_2x2x1 4:--grid_2x1x2" "$T/few" $few --model $model
     done
 }

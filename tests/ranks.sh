@@ -150,7 +150,8 @@ planned_of() {
 
 # received_as_planned NAME "RANKS:GRID-OR-DISTRIBUTION ..." OPTION ...: every rank receives what was planned, to the byte.
 received_as_planned() {
-    name=$1 all=$(some $2)
+    name=$1
+    some $2
     shift 2
     for grid in $all; do
         folder=$name-$grid

@@ -52,15 +52,17 @@ check() {
     esac
 }
 
-# some ITEM ...: print the items of a case. Of six and more ($long: of more than it says), print every third ($of: one of so
-# many), and in the next case others, unless SL_EVERY is all (make check-every).
+# some ITEM ...: the items of a case are in $all. Of six and more ($long: of more than it says), take every third ($one_of: one
+# of so many), and in the next case others, unless SL_EVERY is all (make check-every).
 some() {
-    [ "$SL_EVERY" != all ] && [ $# -gt "${long:-5}" ] || { echo "$*"; return; }
-    turn=$place
+    all=$*
+    [ "$SL_EVERY" != all ] && [ $# -gt "${long:-5}" ] || return 0
+    all='' turn=$place
     for item; do
-        [ $((turn % ${of:-3})) -ne 0 ] || printf '%s ' "$item"
+        [ $((turn % ${one_of:-3})) -ne 0 ] || all="$all $item"
         turn=$((turn + 1))
     done
+    [ -n "$all" ] || die "no way is left of: $*"
 }
 
 # End a case that cannot run here: it counts as skipped.
