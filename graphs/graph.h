@@ -17,6 +17,13 @@ struct sl_input {
 
 struct sl_links;
 
+/* The links of a planned network, which has no struct sl_links. */
+struct sl_planned_links {
+    int64_t negatives; /* of each training link; 0: labels of vertices are trained on */
+    int64_t measured;  /* links and negatives of validation and test */
+    int64_t numbered;  /* vertices whose rows each rank lists; 0: rows are their numbers */
+};
+
 struct sl_graph {
     /* With two vertex orders, each aggregation goes from one order to the other. Members
      * (row_orders) have an entry for each order. `distribution` without an index is the first
@@ -38,8 +45,8 @@ struct sl_graph {
     enum sl_type type;       /* type of the features, of layers' outputs and of their gradients */
     int64_t vertices;
     int64_t train_count;
-    struct sl_links *links;    /* links to train on (graphs/links.h); NULL: labels of vertices */
-    int64_t planned_negatives; /* of a planned network: negatives of each link; 0: no links */
+    struct sl_links *links; /* links to train on (graphs/links.h); NULL: labels of vertices */
+    struct sl_planned_links planned_links;
 };
 
 #endif

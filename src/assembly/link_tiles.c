@@ -276,10 +276,7 @@ static int list_links(struct making *m)
 
 /* ---- Tiles ---- */
 
-/* Return the room for negatives of `count` links in a block whose targets have the share `share` of
- * all. The number that is drawn is further from its mean once in 1e13 blocks, where links are left
- * out. */
-static int64_t negatives_room(double count, double share)
+int64_t sl_links_room(double count, double share)
 {
     const double mean = count * share, most = mean + 8.0 * sqrt(mean) + 32.0;
     return (int64_t)(share >= 1.0 || most > count ? count : most);
@@ -352,7 +349,7 @@ static int create_blocks(struct making *m)
     for (int i = 0; !code && i < tiles; i++) {
         const double drawn = (double)(links_of(m, i) * links->negatives);
         for (int k = 0; k < tiles; k++)
-            room[k] = m->expected[i * tiles + k] + negatives_room(drawn, share[k]);
+            room[k] = m->expected[i * tiles + k] + sl_links_room(drawn, share[k]);
         code = create_row_of_blocks(m, i, room, &links->segment[i * tiles],
                                     &links->block[i * links->parts]);
     }

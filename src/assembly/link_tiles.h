@@ -22,4 +22,9 @@ struct sl_link_choice {
 int sl_links_make(struct sl_links *links, struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_operands *operands, const struct sl_link_choice *choice);
 
+/* Return the room for negatives of `count` links in a block whose targets have the share `share` of
+ * all. The number that is drawn is further from its mean once in 1e13 blocks, where links are left
+ * out. */
+int64_t sl_links_room(double count, double share);
+
 #endif

@@ -112,6 +112,16 @@ struct planning {
 
 /* ---- What is planned ---- */
 
+/* Let the edges of --like be those that --split-edges leaves to train on. */
+static void expect_links(struct planning *p)
+{
+    const struct sl_link_rule *rule = &p->options.links.split;
+    int64_t *entries = &p->source.adjacency.indices.count;
+    p->source.classes = sl_links_width(&p->options);
+    if (rule->given)
+        *entries = (int64_t)((double)*entries * rule->shares[0] / 100.0);
+}
+
 static int open_graph(struct planning *p, const char *path, int positionals)
 {
     const bool named = positionals > 0;
@@ -120,7 +130,7 @@ static int open_graph(struct planning *p, const char *path, int positionals)
     if (!named) {
         const int like = sl_like_source(p->config.like, &p->source);
         if (sl_config_links(&p->options))
-            p->source.classes = sl_links_width(&p->options);
+            expect_links(p);
         if (p->options.features.project_features > 0)
             p->source.features = p->options.features.project_features;
         return like ? like : sl_edges_settle(&p->options, &p->source);

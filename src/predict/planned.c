@@ -78,7 +78,7 @@ int sl_planned_create(struct sl_planned *g, const struct sl_scenario *scenario, 
         .adjacency_transposed = &g->adjacency,
         .scales = &g->scales,
         .objective = scenario->training->assembly.objective,
-        .planned_negatives = scenario->training->negatives,
+        .planned_links = scenario->training->links,
         .target = &g->target,
         .type = scenario->training->assembly.type,
         .input = input_of(scenario),
@@ -90,6 +90,7 @@ int sl_planned_create(struct sl_planned *g, const struct sl_scenario *scenario, 
         .model = &g->model,
         .rates = scenario->core,
     };
+    g->graph.planned_links.numbered = scenario->numbered;
     int code = cut_group(g, scenario->partition, first, columns);
     g->scales = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->scales);
     g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);

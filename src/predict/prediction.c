@@ -15,6 +15,7 @@
 #include "graphs/layer.h"
 #include "graphs/product.h"
 #include "graphs/reach.h"
+#include "predict/link_costs.h"
 
 /* A walk and its counts (ranks). */
 struct walk {
@@ -30,6 +31,7 @@ struct predicting {
     struct sl_grid grid;
     struct walk *walk; // (walks): all that differ
     int walks;
+    struct sl_link_costs *links; // (ranks); NULL: there are no links
 };
 
 static int owner_of(const struct predicting *f, int i)
@@ -93,11 +95,22 @@ static int count_walks(struct predicting *f)
     return code;
 }
 
-static void free_walks(struct predicting *f)
+static int count_links(struct predicting *f)
+{
+    if (f->net->graph->planned_links.negatives == 0)
+        return 0;
+    f->links = calloc((size_t)f->d->ranks, sizeof *f->links);
+    return f->links
+               ? sl_link_costs_count(f->net, f->d, f->counts, f->links)
+               : sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d ranks", f->d->ranks);
+}
+
+static void free_counts(struct predicting *f)
 {
     for (int w = 0; w < f->walks; w++)
         free(f->walk[w].met);
     free(f->walk);
+    free(f->links);
 }
 
 /* ---- Traffic ---- */
@@ -328,62 +341,13 @@ static void add_parts(const struct predicting *f, struct sl_rank_prediction *ran
 
 /* ---- Links ---- */
 
-/* Return how many training links and negatives a step has: each edge is a link. */
-static double pairs_of(const struct predicting *f)
-{
-    const struct sl_graph *graph = f->net->graph;
-    double loops = 0.0;
-    for (int l = 0; l < f->net->layers; l++)
-        if (f->net->layer[l].kind->loops)
-            loops = (double)f->d->row_cut[f->d->tiles];
-    const double links = ((double)f->counts->entries - loops) / (f->counts->symmetric ? 2.0 : 1.0);
-    return graph->planned_negatives > 0 ? links * (1.0 + (double)graph->planned_negatives) : 0.0;
-}
-
-/* Return the share of the rows whose tiles a rank owns whole; set *tiles to these tiles. */
-static double share_of(const struct predicting *f, int r, int *tiles)
-{
-    int64_t rows = 0;
-    *tiles = 0;
-    for (int i = 0; i < f->d->tiles; i++)
-        if (owner_of(f, i) == r) {
-            rows += f->d->row_cut[i + 1] - f->d->row_cut[i];
-            ++*tiles;
-        }
-    return (double)rows / fmax((double)f->d->row_cut[f->d->tiles], 1.0);
-}
-
-enum { PAIR = 20 }; /* bytes of a pair in a block */
-
-/* Set the bytes of links on the rank with most: pairs and a list of them, embeddings' gradients and
- * rows of the list; and what it receives. */
-static void set_links(const struct predicting *f, struct sl_plan *memory)
-{
-    enum { LISTED = 4, ROW = 20 };
-    const double n = (double)f->d->row_cut[f->d->tiles], pairs = pairs_of(f),
-                 row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
-    for (int r = 0; r < f->d->ranks; r++) {
-        int tiles;
-        const double share = share_of(f, r, &tiles);
-        const int64_t own = llround(share * (pairs * (PAIR + LISTED) + n * (row + ROW))),
-                      received = llround((1.0 - share) * (n * row + PAIR * pairs * share));
-        int64_t *const bytes = memory->bytes;
-        bytes[SL_PLAN_ROWS] = own > bytes[SL_PLAN_ROWS] ? own : bytes[SL_PLAN_ROWS];
-        bytes[SL_PLAN_RECEIVED] =
-            received > bytes[SL_PLAN_RECEIVED] ? received : bytes[SL_PLAN_RECEIVED];
-    }
-}
-
-/* All rows of embeddings come to each rank, and blocks of pairs to the owners of their targets,
- * which are anywhere. */
+/* All rows of embeddings come to each rank. Blocks of pairs come to the owners of their targets. */
 static void add_links(const struct predicting *f, int r, struct sl_rank_prediction *rank)
 {
-    int tiles;
-    const double share = share_of(f, r, &tiles), n = (double)f->d->row_cut[f->d->tiles];
-    const int others = f->d->tiles - tiles;
+    const int others = f->d->tiles - f->links[r].tiles;
     const double row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
-    add_rows(rank, llround((1.0 - share) * n * row), others);
-    add_rest(rank, llround(PAIR * pairs_of(f) * share * (1.0 - share)), others);
+    add_rows(rank, llround(f->links[r].rows * row), others);
+    add_rest(rank, llround(f->links[r].training), others);
 }
 
 /* Scores, gradients of sources and of targets read a row for each pair, with a task for each row
@@ -391,12 +355,12 @@ static void add_links(const struct predicting *f, int r, struct sl_rank_predicti
 static double links_seconds(const struct predicting *f, int r)
 {
     static const double SECONDS = 1e-7, PASSES = 3.0;
-    int tiles;
-    const double pairs = share_of(f, r, &tiles) * pairs_of(f),
-                 row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
-    return PASSES * sl_rates_gather_seconds(f->rates, pairs, row,
+    const struct sl_link_costs *links = &f->links[r];
+    const double row = 4.0 * (double)f->net->layer[f->net->layers - 1].out;
+    return PASSES * sl_rates_gather_seconds(f->rates, links->pairs, row,
                                             row * (double)f->d->row_cut[f->d->tiles]) +
-           (pairs * SECONDS + PASSES * tiles * f->d->ranks * f->rates->task) / f->rates->cores;
+           (links->pairs * SECONDS + PASSES * links->tiles * f->d->ranks * f->rates->task) /
+               f->rates->cores;
 }
 
 static int add_traffic(const struct predicting *f, struct sl_rank_prediction *rank)
@@ -409,7 +373,7 @@ static int add_traffic(const struct predicting *f, struct sl_rank_prediction *ra
             add_aggregations(f, &f->net->layer[l], r, &rank[r]);
         if (f->grid.columns > 1)
             add_columns(f, r, &rank[r]);
-        if (f->net->graph->planned_negatives > 0)
+        if (f->links)
             add_links(f, r, &rank[r]);
     }
     add_metrics(f, rank);
@@ -566,7 +530,7 @@ static void add_times(const struct predicting *f, struct sl_prediction *out)
             add_aggregation_times(f, &f->net->layer[l], r, &link, rank);
             rank->compute += product_seconds(f, &f->net->layer[l], r);
         }
-        if (f->net->graph->planned_negatives > 0)
+        if (f->links)
             rank->compute += links_seconds(f, r);
         rank->communication = sl_link_seconds(&link, (double)(rank->received - rank->weights),
                                               (double)(rank->messages - rank->weight_messages)) +
@@ -644,6 +608,8 @@ int sl_predict_network(const struct sl_network *net, const struct sl_distributio
     d->kind->describe(d, out->name);
     out->rank = calloc((size_t)d->ranks, sizeof *out->rank);
     int code = count_walks(&f);
+    if (!code)
+        code = count_links(&f);
     if (!code && !out->rank)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d ranks", d->ranks);
     if (!code)
@@ -652,10 +618,10 @@ int sl_predict_network(const struct sl_network *net, const struct sl_distributio
         add_times(&f, out);
         add_mean(out, d->ranks);
         out->adjacency_bytes = adjacency_bytes(&f, net->rt->stages);
-        if (net->graph->planned_negatives > 0)
-            set_links(&f, &out->memory);
+        if (f.links)
+            sl_link_costs_plan(net, f.links, d->ranks, &out->memory);
     }
-    free_walks(&f);
+    free_counts(&f);
     return code;
 }
 

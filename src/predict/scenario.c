@@ -13,6 +13,11 @@
 #include "graphs/product.h"
 #include "predict/planned.h"
 
+static bool is_renumbered(const struct sl_source *source)
+{
+    return source->order.vertex || source->order.original.data;
+}
+
 struct sl_scenario sl_scenario_of(const struct sl_source *source,
                                   const struct sl_training *training,
                                   const struct sl_partition *partition,
@@ -27,6 +32,7 @@ struct sl_scenario sl_scenario_of(const struct sl_source *source,
         .partition = partition,
         .counts = counts,
         .vertices = source->vertices,
+        .numbered = is_renumbered(source) ? source->vertices : 0,
         .features = source->features,
         .classes = source->classes,
         .row_bytes = sl_operands_row_bytes(source, &training->assembly),
@@ -162,7 +168,7 @@ static void add_memory(const struct sl_planned *g, const struct sl_distribution 
 {
     const struct sl_runtime rt = sl_view_planned(first, d->ranks, g->rt.stages);
     struct sl_plan *plan = &out->memory;
-    const int64_t received = plan->bytes[SL_PLAN_RECEIVED]; /* of links */
+    const int64_t received = plan->bytes[SL_PLAN_RECEIVED]; /* links have added theirs */
     sl_plan_add_network(&g->net, plan);
     plan->bytes[SL_PLAN_ADJACENCY] = out->adjacency_bytes;
     plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.graph->input);
@@ -248,6 +254,8 @@ static int predict_halo(const struct sl_scenario *scenario, struct sl_scenario_h
     with_halo.counts = &halo->counts;
     with_halo.kind = &sl_distribution_halo;
     with_halo.own = halo->halo.halo;
+    if (is_renumbered(&halo->ordered))
+        with_halo.numbered = scenario->vertices;
     int code = predict_next(&with_halo, &grid, list, count);
     with_halo.counts = &halo->cover.tiles;
     with_halo.kind = &sl_distribution_cover;
@@ -275,6 +283,7 @@ static int predict_cut(const struct sl_scenario *scenario, struct sl_scenario_cu
     with_cut.counts = &cut->counts;
     with_cut.kind = &sl_distribution_vertex_cut;
     with_cut.own = own;
+    with_cut.numbered = scenario->vertices;
     with_cut.vertices = clones->bounds[clones->ranks];
     with_cut.feature_entries = scenario->feature_entries ? clones->feature_entries : 0;
     return predict_next(&with_cut, &(struct sl_grid){cut->partition.ranks, 1, 1}, list, count);

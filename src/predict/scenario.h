@@ -20,7 +20,7 @@ struct sl_training {
     int stages;                   /* the runtime's (core/message.h) */
     const struct sl_order *order; /* --order; NULL: auto */
     int64_t epochs;
-    int64_t negatives; /* of each training link; 0: labels of vertices are trained on */
+    struct sl_planned_links links; /* `numbered` is the scenario's */
 };
 
 /* Figures that are known before there is a grid. All but the numbers is borrowed. */
@@ -35,6 +35,7 @@ struct sl_scenario {
     int64_t vertices, features, classes; /* vertices: or clones, where rows are these */
     int64_t feature_entries;             /* entries of sparse features; 0: features are dense */
     int64_t row_bytes;                   /* bytes of a row of the widest dense matrix */
+    int64_t numbered;                    /* struct sl_planned_links */
     bool sums_are_read; /* the first layer's sums are made once, from another graph */
     int refresh;        /* layers that aggregate before a group's copies are refreshed; 0: never */
 };

@@ -249,6 +249,26 @@ int sl_config_product_order(const struct sl_config *config)
                                                              : -1;
 }
 
+/* Return the links of the source. Without lists of measured ones, expect what --split-edges takes
+ * out, beside the edges that are left. */
+static struct sl_planned_links links_of(const struct sl_config *config,
+                                        const struct sl_source *source)
+{
+    const struct sl_link_rule *rule = &config->links.split;
+    struct sl_planned_links links = {.negatives = config->links.negatives};
+    if (!sl_config_links(config))
+        return (struct sl_planned_links){0};
+    for (int s = SL_SPLIT_VAL; s < SL_SPLITS; s++)
+        links.measured +=
+            sl_links_count(&source->links, (enum sl_split)s) +
+            (source->links.negatives[s].data ? source->links.negatives[s].shape[0] : 0);
+    if (rule->given && !sl_links_given(&source->links))
+        links.measured = (int64_t)((double)source->adjacency.indices.count / 2.0 *
+                                   (rule->shares[1] + rule->shares[2]) / rule->shares[0] *
+                                   (1.0 + (double)config->links.eval_negatives));
+    return links;
+}
+
 struct sl_training sl_config_training(const struct sl_config *config,
                                       const struct sl_source *source)
 {
@@ -265,7 +285,7 @@ struct sl_training sl_config_training(const struct sl_config *config,
         .stages = sl_config_stages(config),
         .order = config->ranks.order,
         .epochs = config->training.epochs,
-        .negatives = sl_config_links(config) ? config->links.negatives : 0,
+        .links = links_of(config, source),
     };
 }
 
