@@ -369,7 +369,7 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
 static double gat_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk)
 {
     static const struct sl_heads_work work[] = {{32.0, 10.0}, {32.0, 20.0}};
-    return sl_heads_seconds(shape, walk, work[walk->way]);
+    return sl_heads_seconds(shape, walk, work[walk->way == SL_WALK_BACK]);
 }
 
 /* Names of parameters are PyG's. */

@@ -155,7 +155,7 @@ static double gine_seconds(const struct sl_layer_shape *shape, const struct sl_w
 {
     static const double COLUMN = 8.0;
     const double flops = walk->way == SL_WALK_BACK ? 4.0 : 2.0;
-    return walk->entries * (double)shape->in *
+    return walk->entries * (double)shape->in / walk->columns *
            (COLUMN / walk->rates->features +
             flops * (double)shape->edge_features / walk->rates->gemm);
 }

@@ -121,13 +121,14 @@ void sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer,
 /* ---- Prediction ---- */
 
 /* Walks of attention prefetch no rows: a core waits for the row that an entry meets. A score takes
- * exponentials, and sums over columns. */
+ * exponentials, and sums over columns. Columns of a grid share heads, but each of them has all
+ * heads of a mean, and part of their columns. */
 double sl_heads_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk,
                         struct sl_heads_work work)
 {
     static const double WAIT = 30e-9, SCORE = 160.0;
-    const double heads = walk->entries * (double)shape->heads,
-                 columns = walk->entries * (double)sl_layer_shape_columns(shape),
+    const double heads = walk->entries * (double)shape->heads / (shape->mean ? 1 : walk->columns),
+                 columns = walk->entries * (double)sl_layer_shape_columns(shape) / walk->columns,
                  numbers = heads * (double)shape->edge_features;
     return walk->entries * WAIT / walk->rates->cores +
            (heads * SCORE + columns * work.column + numbers * work.number) / walk->rates->features +

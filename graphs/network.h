@@ -71,7 +71,8 @@ enum { SL_AGGREGATIONS = 3 }; /* most aggregations of a layer in a training step
 struct sl_walk_size {
     const struct sl_rates *rates;
     enum sl_walk_way way;
-    bool first; /* of the first layer, whose input may need no gradient */
+    bool first;  /* whether the layer is the first, whose input may need no gradient */
+    int columns; /* columns of the grid, which share the columns of rows */
     double entries, rows;
 };
 

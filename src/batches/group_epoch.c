@@ -95,6 +95,7 @@ static double seconds_of_sums(const struct sl_group_epoch *e, const struct sl_ra
                                                                         : 1.0;
     struct sl_walk_size walk = {.rates = rates,
                                 .first = first,
+                                .columns = 1,
                                 .entries = (double)e->entries[from] / by.ranks,
                                 .rows = (double)e->rows[to] * by.clones / by.ranks};
     double seconds = walks * sl_rates_spmm_seconds(rates, walk.entries, walk.rows, width * e->size,

@@ -468,9 +468,9 @@ static void add_aggregation_times(const struct predicting *f, const struct sl_la
                                                  &(struct sl_walk_size){.rates = f->rates,
                                                                         .way = way_of(&list[a]),
                                                                         .first = layer->index == 0,
+                                                                        .columns = f->grid.columns,
                                                                         .entries = nnz,
-                                                                        .rows = rows}) /
-                               f->grid.columns;
+                                                                        .rows = rows});
         const double passes = passes_of(f, layer, &list[a]);
         rank->compute +=
             passes * (met + aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
