@@ -213,11 +213,13 @@ static void test_walks_of_sums(void **state)
 }
 
 /* A step of a group of two ranks has all walks of a first layer, whose input is narrower than its
- * output. Sums and products take no time here. */
+ * output. A rank has 600 entries. It has 100 rows of the output, and a walk back makes 200 rows of
+ * the input. Relations move 32 columns forward, and 64 back; attention moves 64 in three walks. A
+ * weight has two products with 100 rows, and six passes follow. */
 static void test_walks_of_a_group(void **state)
 {
     struct sl_layer_shape layer[] = {
-        {.kind = &sl_layer_rgcn, .reducer = &sl_reduce_rgcn, .in = 4, .out = 6, .relations = 3}};
+        {.kind = &sl_layer_rgcn, .reducer = &sl_reduce_rgcn, .in = 32, .out = 64, .relations = 3}};
     int64_t rows[] = {200, 400}, entries[] = {0, 1200};
     const struct sl_group_epoch e = {.model = {.count = 1, .layer = layer},
                                      .layers = 1,
@@ -227,19 +229,23 @@ static void test_walks_of_a_group(void **state)
                                      .rows = rows,
                                      .entries = entries};
     const struct sl_group_ranks two = {2.0, 1.0};
+    const double weight = 2.0 * 2.0 * 100.0 * 2048.0 / 2e9, passes = 6.0 * 100.0 * 256.0 / 1e10,
+                 met = 2.0 * 2048.0 / 2e9 + 3.0 * 4.0 * 96.0 / 4e9;
     struct sl_rates rates = walking_rates();
     (void)state;
-    const double others = 2.0 * sl_rates_spmm_seconds(&rates, 600.0, 100.0, 24.0, 400.0) +
-                          2.0 * 2.0 * 100.0 * 24.0 / 2e9 + 6.0 * 100.0 * 24.0 / 1e10;
-    assert_near(sl_group_epoch_computing(&e, &rates, 1, two),
-                others + walked(layer, SL_WALK_FORWARD, true) + walked(layer, SL_WALK_BACK, true));
+    rates.gather[SL_LEVEL_CORE][1] = 4e9;
+    const double forward = 600.0 * 128.0 / 4e9 + (3600.0 + 100.0 * 128.0) / 1e10 +
+                           600.0 * 8.0 / 1e10 + 600.0 * 128.0 / 8e9 +
+                           300.0 * (1.0 - exp(-2.0)) * met,
+                 back = 600.0 * 256.0 / 4e9 + (3600.0 + 200.0 * 256.0) / 1e10 + 600.0 * 8.0 / 1e10 +
+                        600.0 * 256.0 / 8e9 + 600.0 * (1.0 - exp(-1.0)) * met;
+    assert_near(sl_group_epoch_computing(&e, &rates, 1, two), forward + back + weight + passes);
     layer[0] = (struct sl_layer_shape){
-        .kind = &sl_layer_gatv2, .reducer = &sl_reduce_gatv2, .in = 4, .out = 6, .heads = 2};
-    const double two_weights = 2.0 * 2.0 * 2.0 * 100.0 * 24.0 / 2e9 + 6.0 * 100.0 * 24.0 / 1e10;
+        .kind = &sl_layer_gatv2, .reducer = &sl_reduce_gatv2, .in = 32, .out = 64, .heads = 2};
+    const double sums = 3.0 * 600.0 * 256.0 / 4e9 + (3.0 * 3600.0 + 400.0 * 256.0) / 1e10,
+                 scores = 600.0 * (3.0 * (15e-9 + 320e-9) + 64.0 * (48.0 + 72.0 + 64.0) * 1e-9);
     assert_near(sl_group_epoch_computing(&e, &rates, 1, two),
-                3.0 * sl_rates_spmm_seconds(&rates, 600.0, 100.0, 24.0, 400.0) + two_weights +
-                    walked(layer, SL_WALK_FORWARD, true) + walked(layer, SL_WALK_BACK, true) +
-                    walked(layer, SL_WALK_AGAIN, true));
+                sums + scores + 2.0 * weight + passes);
 }
 
 static void test_dropout_halves_a_product(void **state)

@@ -80,29 +80,40 @@ static int hops_after(const struct sl_group_epoch *e, int h, int done)
     return last - done;
 }
 
+/* Return the columns of the rows that a walk of a layer moves. Relations multiply rows that have
+ * been moved. Without work of its own on entries, a layer has the narrower rows moved both ways. */
+static double width_of(const struct sl_layer_shape *layer, bool back)
+{
+    const bool narrow =
+        layer->kind->seconds ? layer->relations > 0 && !back : layer->in < layer->out;
+    return (double)(narrow ? layer->in : layer->out);
+}
+
 /* Return the seconds of a layer's sparse products: two, or three of them. The input needs no
- * gradient, so a product with the input counts once. */
+ * gradient, so a product with the input counts once. A walk back goes from the rows of the output
+ * to those of the input. */
 static double seconds_of_sums(const struct sl_group_epoch *e, const struct sl_rates *rates, int h,
                               int done, const struct sl_layer_shape *layer,
                               struct sl_group_ranks by)
 {
-    const int from = hops_after(e, h, done), to = from - 1;
+    const int reach = hops_after(e, h, done);
     const bool first = layer == e->model.layer;
-    const bool attends = layer->kind->seconds != NULL;
-    const double width = (double)(layer->in < layer->out && !attends ? layer->in : layer->out);
-    const double walks = layer->reducer->again                          ? 3.0
-                         : !first || attends || layer->in >= layer->out ? 2.0
-                                                                        : 1.0;
-    struct sl_walk_size walk = {.rates = rates,
-                                .first = first,
-                                .columns = 1,
-                                .entries = (double)e->entries[from] / by.ranks,
-                                .rows = (double)e->rows[to] * by.clones / by.ranks};
-    double seconds = walks * sl_rates_spmm_seconds(rates, walk.entries, walk.rows, width * e->size,
-                                                   (double)e->rows[from]);
-    for (int w = 0; w < (int)walks; w++) {
-        walk.way = (enum sl_walk_way)w;
-        seconds += sl_layer_walk_seconds(layer, &walk);
+    const int walks = layer->reducer->again                                       ? 3
+                      : !first || layer->kind->seconds || layer->in >= layer->out ? 2
+                                                                                  : 1;
+    double seconds = 0.0;
+    for (int w = 0; w < walks; w++) {
+        const bool back = w == SL_WALK_BACK;
+        const int from = back ? reach - 1 : reach, to = back ? reach : reach - 1;
+        const struct sl_walk_size walk = {.rates = rates,
+                                          .way = (enum sl_walk_way)w,
+                                          .first = first,
+                                          .columns = 1,
+                                          .entries = (double)e->entries[reach] / by.ranks,
+                                          .rows = (double)e->rows[to] * by.clones / by.ranks};
+        seconds += sl_rates_spmm_seconds(rates, walk.entries, walk.rows,
+                                         width_of(layer, back) * e->size, (double)e->rows[from]) +
+                   sl_layer_walk_seconds(layer, &walk);
     }
     return seconds;
 }
