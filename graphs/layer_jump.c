@@ -165,6 +165,22 @@ static struct sl_matrix *max_backward(struct sl_network *net, struct sl_layer *l
     return sl_layer_finish_sums(net, layer, d);
 }
 
+static int largest_of(const struct sl_layer_shape *shape)
+{
+    return shape->inputs > 1 && shape->kind->weights == 0 ? shape->inputs : 0;
+}
+
+int sl_jump_max_tasks(const struct sl_layer_shape *shape)
+{
+    return 2 * largest_of(shape);
+}
+
+double sl_jump_max_bytes(const struct sl_layer_shape *shape)
+{
+    enum { FORWARD = 12, BACK = 16 };
+    return (double)(largest_of(shape) * (FORWARD + BACK));
+}
+
 /* ---- Backward from the next layer ---- */
 
 struct sl_matrix *sl_jump_back(struct sl_network *net, struct sl_layer *layer,

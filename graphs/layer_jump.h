@@ -7,6 +7,11 @@
 /* Return whether a jump reads the output of layer `l`, and the next layer does, too. */
 bool sl_jump_reads(const struct sl_network *net, int l);
 
+/* Return how many tasks of the largest of several inputs (codelets/jump_max.h) a row tile has in a
+ * training step, and the bytes that these read and write for each element; 0 for other layers. */
+int sl_jump_max_tasks(const struct sl_layer_shape *shape);
+double sl_jump_max_bytes(const struct sl_layer_shape *shape);
+
 /* Submit the gradient of the pre-activation of the layer before `layer`, whose output a jump reads,
  * and of the jump's weights for that output. D, float32: the share of `layer` alone, before the
  * epilogue. Return the gradient, in the place of the output. */

@@ -251,6 +251,27 @@ walks() {
     done
 }
 
+# The largest of two layers' outputs has four tasks for each of a rank's 3 row tiles, and another layer's six passes. It
+# reads and writes 56 bytes for each of 17 rows and 5 columns, beside these passes, of 4 bytes.
+largest() {
+    sed 's/"\(gemm_flops\|gather_[0-9]*_bytes\)_per_second": [^,]*/"\1_per_second": 1e24/
+         s/"stream_bytes_per_second": [^,]*/"stream_bytes_per_second": 1e3, "features_flops_per_second": 1e24/
+         s/"task_seconds": .*/"task_seconds": 1/; s/"cores": .*/"cores": 1,/' \
+        "${top_srcdir:-${srcdir:-.}}/examples/machines/cluster-1gbe.json" >"$T/tasks.json"
+    for jump in none max; do
+        plan 0 "$karate" --ranks 2 --tiles 6 --hidden 5 --dropout 0 --classifier linear --jump $jump \
+            --machine "$T/tasks.json" --json plan.json
+        for name in 2x1x1 1x2x1; do
+            mean_of $name compute_seconds >$jump-$name
+        done
+    done
+    for name in 2x1x1:3 1x2x1:6; do
+        paste none-${name%:*} max-${name%:*} | awk -v tiles=${name#*:} '{
+            more = $2 - $1; wanted = 4 * tiles + 6 + (24 + 56) * 17 * 5 / 1e3
+            print more, wanted; exit !(more > 0.999 * wanted && more < 1.001 * wanted) }' || die "$name: other seconds"
+    done
+}
+
 # Two cliques that no edge joins, on two ranks. Only metrics and parameters travel, ten bytes in a second: 16 doubles, the
 # gradients to rank 0 and the values back.
 parameters() {
@@ -396,6 +417,7 @@ check "two cliques, and a machine whose sparse products alone take time" cliques
 check "what is hidden behind messages" overlap
 check "parameters are counted once" parameters
 check "scores of attention take time" walks
+check "the largest of several layers' outputs takes time" largest
 check "own tiles that sums meet last" own_tiles
 check "memory of a halo, a cover and a vertex-cut: as the command plans" memory
 check "memory of links: of a graph that is like another" like

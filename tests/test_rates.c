@@ -86,6 +86,29 @@ static void test_step_of_a_group(void **state)
                 0.5 * (first + second));
 }
 
+/* The largest of 3 inputs: 12 bytes forward and 16 back for each input and element, beside six
+ * passes. Its product with weights is another layer's. */
+static void test_largest_of_inputs(void **state)
+{
+    struct sl_layer_shape layer[] = {
+        {.kind = &sl_layer_jump_max, .reducer = &sl_reduce_sum, .in = 8, .inputs = 3, .out = 8}};
+    int64_t rows[] = {10}, entries[] = {0};
+    const struct sl_group_epoch e = {.model = {.count = 1, .layer = layer},
+                                     .most = 1,
+                                     .size = 4.0,
+                                     .kept = 1.0,
+                                     .rows = rows,
+                                     .entries = entries};
+    struct sl_rates rates = sl_rates_usual;
+    (void)state;
+    rates.stream = 1e9;
+    assert_near(sl_group_epoch_computing(&e, &rates, 1, (struct sl_group_ranks){1.0, 1.0}),
+                80.0 * (6.0 * 4.0 + 3.0 * 28.0) / 1e9);
+    layer[0].kind = &sl_layer_jump_max_plain;
+    assert_near(sl_group_epoch_computing(&e, &rates, 1, (struct sl_group_ranks){1.0, 1.0}),
+                80.0 * (6.0 * 4.0 + 3.0 * 28.0) / 1e9);
+}
+
 /* ---- Walks ---- */
 
 /* All rates differ, so that no formula can take one for another. */
@@ -501,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_gather_grows),
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_step_of_a_group),
+        cmocka_unit_test(test_largest_of_inputs),
         cmocka_unit_test(test_dropout_halves_a_product),
         cmocka_unit_test(test_remembered),
         cmocka_unit_test(test_product_order),

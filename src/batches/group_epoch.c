@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "graphs/layer.h"
+#include "graphs/layer_jump.h"
 
 bool sl_group_epoch_counts(const struct sl_group_epoch *e, const struct sl_layer_shape *layer)
 {
@@ -131,7 +132,8 @@ static double seconds_of_rows(const struct sl_group_epoch *e, const struct sl_ra
     const double product = first && e->features > 0.0 && (e->cached || layer->in >= layer->out)
                                ? sl_rates_features_seconds(rates, rows * e->features, out, e->kept)
                                : 2.0 * rows * in * out / rates->gemm;
-    return products * product + PASSES * rows * out * e->size / rates->stream;
+    return products * product +
+           (PASSES * e->size + sl_jump_max_bytes(layer)) * rows * out / rates->stream;
 }
 
 /* Each layer computes the rows that later layers read. */

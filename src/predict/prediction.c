@@ -13,6 +13,7 @@
 #include "graphs/collective.h"
 #include "graphs/columns.h"
 #include "graphs/layer.h"
+#include "graphs/layer_jump.h"
 #include "graphs/product.h"
 #include "graphs/reach.h"
 #include "predict/link_costs.h"
@@ -490,9 +491,13 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
     const double columns = f->grid.columns, out = (double)layer->columns.product;
     const double share = n / (double)f->net->graph->adjacency->rows / columns;
     const int weights = sl_layer_product_count(layer);
-    const double tasks = (double)(run.to - run.from) * columns * PRODUCTS * weights + PASSES;
+    const struct sl_layer_shape *shape = &layer->model->shape;
+    const double tasks =
+        (double)(run.to - run.from) * (columns * PRODUCTS * weights + sl_jump_max_tasks(shape)) +
+        PASSES;
     double seconds = tasks * f->rates->task / f->rates->cores +
-                     PASSES * n * (double)layer->out / columns * 4.0 / f->rates->stream;
+                     (PASSES * 4.0 + sl_jump_max_bytes(shape)) * n * (double)layer->out / columns /
+                         f->rates->stream;
     for (int w = 0; w < weights; w++) {
         const struct sl_input *input = sl_network_input(f->net, layer, w);
         if (layer->index == 0 && input->sparse && layer->order != SL_SPMM_FIRST)
