@@ -19,7 +19,7 @@ struct sl_links;
 
 /* The links of a planned network, which has no struct sl_links. */
 struct sl_planned_links {
-    int64_t negatives; /* of each training link; 0: labels of vertices are trained on */
+    int64_t negatives; /* negatives of each training link; 0: labels of vertices are trained on */
     int64_t measured;  /* links and negatives of validation and test */
     int64_t numbered;  /* vertices whose rows each rank lists; 0: rows are their numbers */
 };

@@ -316,9 +316,9 @@ static void test_remembered(void **state)
 
 struct graph {
     const char *name;
-    double n, nnz, entries; /* of sparse features; 0: dense ones */
+    double n, nnz, entries; /* `entries`: entries of the features; 0: these are dense */
     int64_t in, out;
-    int index; /* of the layer */
+    int index; /* the index of the layer */
     enum sl_product_order faster;
 };
 

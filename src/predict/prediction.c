@@ -284,7 +284,7 @@ static void add_gradients(const struct predicting *f, const struct sl_layer *lay
         add_weights(&rank[r], layer->model->parameters.rows * layer->model->parameters.cols * 4, 1);
 }
 
-/* Their sums, and then what all ranks are told of them. */
+/* Sums of metrics go to rank 0, which then tells all ranks. */
 static void add_metrics(const struct predicting *f, struct sl_rank_prediction *rank)
 {
     const int64_t bytes = SL_METRICS * (int64_t)sizeof(double);

@@ -1,8 +1,8 @@
 /* The cost of a training step on a distribution, before there is a task of it. Walks are counted
  * beside the code that walks (graphs/counts.h), products and gradients here. Times follow an
  * alpha-beta model of messages (CAGNET, section 4) and rates of kernels. Words and messages are
- * exact, but for the padding and heavy rows of adjacency tiles. Those of delayed vertex-cuts are
- * the mean over a round of bins. */
+ * exact, but for the padding and heavy rows of adjacency tiles. Words and messages of delayed
+ * vertex-cuts are the mean over a round of bins. */
 #ifndef SL_PREDICT_PREDICTION_H
 #define SL_PREDICT_PREDICTION_H
 
@@ -31,7 +31,7 @@ struct sl_prediction {
     struct sl_rank_prediction most;  /* every figure's largest over the ranks */
     struct sl_rank_prediction mean;
     int64_t adjacency_bytes; /* tiles that the rank with most keeps */
-    struct sl_plan memory;   /* on the rank with most; sl_predict_network knows links' alone */
+    struct sl_plan memory;   /* on the rank with most; sl_predict_network counts links alone */
     double seconds;
 };
 
