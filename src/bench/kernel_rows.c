@@ -7,6 +7,7 @@
 #include "codelets/clip.h"
 #include "codelets/features.h"
 #include "codelets/gine.h"
+#include "codelets/jump_max.h"
 #include "codelets/links.h"
 #include "codelets/max.h"
 #include "codelets/norm.h"
@@ -215,6 +216,8 @@ KERNEL(max_back,
 KERNEL(max_merge,
     const struct sl_argmax from = chosen_of(k), to = {k->results.argmax, k->ld, 1.0f};
     sl_kernel_max_merge(SHAPE, k->index, &h, &from, &z, &to))
+KERNEL(jump_max, sl_kernel_jump_max(SHAPE, 1, k->factor, &h, &z, k->results.argmax, k->ld))
+KERNEL(jump_max_back, sl_kernel_jump_max_back(SHAPE, 1, &g, (const int32_t *)k->chosen, k->ld, true, k->results.z, k->ld))
 KERNEL(attention, sl_kernel_attention(&k->gat.attention, &k->a, &k->gat.projected, &k->gat.scores, NULL, false, &k->results.state))
 KERNEL(attention_back,
     sl_kernel_attention_back(&k->gat.attention, &k->at, &k->gat.gradient, &k->gat.scores, &k->gat.projected, NULL, false, &k->results.back, false, NULL))
@@ -363,6 +366,8 @@ const struct sl_kernel_row sl_kernel_rows[] = {
     {"pack", "rows of a list",                 pack,               {8, 0, 0, 0},   {0, 0, 0, 0},    Z, 0, false},
     {"unpack", "rows into places of a list",   unpack,             {8, 0, 0, 0},   {0, 0, 0, 0},    Z, 0, false},
     {"unpack_add", "rows added to them",       unpack_add,         {12, 0, 0, 0},  {1, 0, 0, 0},    Z, 0, false},
+    {"jump_max", "largest of several layers",  jump_max,           {20, 0, 0, 0},  {1, 0, 0, 0},    Z | ARGMAX, 0, false},
+    {"jump_max_back", "gradient of one layer", jump_max_back,      {16, 0, 0, 0},  {1, 0, 0, 0},    Z, 0, false},
     {"accumulate", "sum of two matrices",      accumulate,         {12, 0, 0, 0},  {1, 0, 0, 0},    Z, 0, false},
     {"add_scaled", "plus scaled bfloat16",     add_scaled,         {10, 0, 0, 0},  {2, 0, 0, 0},    Z, 1e-6, true},
     {"bias_gradient", "sums of columns",       bias_gradient,      {4, 0, 0, 0},   {2, 0, 0, 0},    Z, 1e-4, true},

@@ -220,6 +220,14 @@ LOOP(max_merge, ROWS COLUMNS {
     k.results.argmax[to] = wins ? k.chosen[i] : k.results.argmax[to];
 })
 
+LOOP(jump_max, ROWS COLUMNS {
+    const float value = k.factor[r] * k.h[i];
+    const bool wins = value > k.results.z[i];
+    k.results.z[i] = wins ? value : k.results.z[i];
+    k.results.argmax[i] = wins ? 1 : k.results.argmax[i];
+})
+LOOP(jump_max_back, ROWS COLUMNS k.results.z[i] += k.chosen[i] == 1 ? k.g[i] : 0.0f;)
+
 /* Attention: heads h, whose columns begin at j0 */
 #define HEADS for (int64_t h = 0, j0 = 0; h < k.gat.attention.heads; h++, j0 += k.gat.attention.width)
 #define HEAD  for (int64_t j = 0; j < k.gat.attention.width; j++)
@@ -637,7 +645,7 @@ static const struct {
     NAME(unpack_add), NAME(bf16_narrow), NAME(bf16_widen), NAME(square_sum), NAME(bias_gradient), NAME(epilogue),
     NAME(epilogue_dropout), NAME(epilogue_dropout16), NAME(epilogue_mask), NAME(epilogue_elu), NAME(adam), NAME(sgd),
     NAME(gather), NAME(gather_values), NAME(gather_bf16), NAME(features), NAME(features_back), NAME(scatter),
-    NAME(own_reduce), NAME(max), NAME(min), NAME(max_bf16), NAME(max_back), NAME(max_merge), NAME(attention),
+    NAME(own_reduce), NAME(max), NAME(min), NAME(max_bf16), NAME(max_back), NAME(max_merge), NAME(jump_max), NAME(jump_max_back), NAME(attention),
     NAME(attention_back), NAME(attention_edges), NAME(attention_edges_back), NAME(attention_gradient), NAME(attention_own), NAME(pair_sums), NAME(pair_sums_again),
     NAME(pair_sums_back), NAME(pair_products), NAME(pair_products_again), NAME(pair_products_back),
     NAME(pair_edges_sums), NAME(pair_edges_sums_again), NAME(pair_edges_sums_back),
