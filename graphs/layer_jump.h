@@ -7,8 +7,8 @@
 /* Return whether a jump reads the output of layer `l`, and the next layer does, too. */
 bool sl_jump_reads(const struct sl_network *net, int l);
 
-/* Return how many tasks of the largest of several inputs (codelets/jump_max.h) a row tile has in a
- * training step, and the bytes that these read and write for each element; 0 for other layers. */
+/* The work of a maximum over several inputs (codelets/jump_max.h) in a training step: tasks of each
+ * row tile, and bytes that the tasks read and write for each element. 0 for all other layers. */
 int sl_jump_max_tasks(const struct sl_layer_shape *shape);
 double sl_jump_max_bytes(const struct sl_layer_shape *shape);
 

@@ -122,6 +122,7 @@ static const char *other_name(const char *option)
     return NULL;
 }
 
+/* Return the values that an option takes, "a|b|…". */
 static const char *values_of(const char *option)
 {
     int o = 0;
@@ -154,7 +155,7 @@ int sl_config_pair_names(struct sl_config *config, const bool *given)
     return 0;
 }
 
-/* Whether the model has the option of row k by its other name, and with the same value. */
+/* Return whether the option of row k and its other name have one value. */
 static bool has_pair(const struct sl_config *config, const char *other, size_t k)
 {
     return strcmp(sl_config_word(config, other).text,
