@@ -44,6 +44,8 @@ runs() {
     timeout 120 "$root$prefix/bin/starling" train "$root$prefix/share/starling/examples/karate" --epochs 5 >"$T/out" 2>&1 ||
         die "$(cat "$T/out")"
     grep -q 'test accuracy' "$T/out" || die "$(cat "$T/out")"
+    # The program finds machine files beside itself, under whatever prefix.
+    (cd / && timeout 120 "$root$prefix/bin/starling" plan --machine dgx-a100 --like reddit --ranks 2 >"$T/out" 2>&1) || die "$(cat "$T/out")"
 }
 
 library() {

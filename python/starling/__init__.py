@@ -9,10 +9,10 @@ Starling; STARLING_LIBRARY names another one.
 """
 from ._doors import from_dgl, from_networkx, from_ogb, from_pyg, from_scipy
 from ._graph import Graph
-from ._library import Error, rank, ranks, version
+from ._library import Error, example, rank, ranks, version
 from ._loss import register_loss
 from ._model import Epoch, Model, Prediction, Result, load, train
 
-__all__ = ["Epoch", "Error", "Graph", "Model", "Prediction", "Result", "from_dgl",
-           "from_networkx", "from_ogb", "from_pyg", "from_scipy", "load", "rank", "ranks",
+__all__ = ["Epoch", "Error", "Graph", "Model", "Prediction", "Result", "example",
+           "from_dgl", "from_networkx", "from_ogb", "from_pyg", "from_scipy", "load", "rank", "ranks",
            "register_loss", "train", "version"]

@@ -3,6 +3,7 @@ import atexit
 import ctypes
 import ctypes.util
 import os
+import sys
 
 POINTER, INT, INT64, TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_char_p
 OUT = ctypes.POINTER(POINTER)
@@ -99,9 +100,18 @@ def check(code, _function=None, _arguments=None):
     return code
 
 
+# Where a wheel has the C library, the program and the examples (packaging/wheel/make-wheel.sh).
+WHEEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_wheel")
+
+
 def open_library():
     names = [os.environ.get("STARLING_LIBRARY"), "libstarling.so.0",
              ctypes.util.find_library("starling")]
+    inside = os.path.join(WHEEL, "lib", "libstarling.so.0")
+    if os.path.exists(inside):
+        names.insert(1, inside)
+        # Plugins of the system belong to the system's hwloc, and there is another one inside.
+        os.environ.setdefault("HWLOC_PLUGINS_PATH", "/nonexistent")
     reasons = []
     for name in filter(None, names):
         try:
@@ -120,6 +130,20 @@ for _name, (_result, *_arguments) in FUNCTIONS.items():
     if _result is INT:
         _function.errcheck = check
 atexit.register(library.starling_finish)
+
+
+def example(name):
+    """The path of a dataset that comes with Starling: "karate"."""
+    here = os.path.dirname(WHEEL)
+    folders = [os.path.join(WHEEL, "share", "starling", "examples"),
+               os.path.join(here, "..", "..", "examples"),
+               os.path.join(sys.prefix, "share", "starling", "examples"),
+               "/usr/local/share/starling/examples", "/usr/share/starling/examples"]
+    for folder in folders:
+        path = os.path.normpath(os.path.join(folder, name))
+        if os.path.isfile(os.path.join(path, "meta.json")):
+            return path
+    raise FileNotFoundError(f"no example {name!r} in {folders}")
 
 
 def version():

@@ -118,6 +118,13 @@ def test_a_checkpoint_on_the_way_keeps_the_best_weights(tmp_path):
     assert between > 1
 
 
+def test_example():
+    graph = starling.Graph.open(starling.example("karate"))
+    assert starling.train(graph, epochs=2).result.epochs == 2
+    with pytest.raises(FileNotFoundError, match="no example 'nowhere'"):
+        starling.example("nowhere")
+
+
 def test_borrows():
     arrays = make_arrays()
     graph = starling.Graph(*arrays)

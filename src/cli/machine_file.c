@@ -9,21 +9,20 @@
 
 #include "core/error.h"
 
-/* Return the folder of machine files in the sources. A program that is not installed lies in its
- * build tree, which knows the path of the sources. malloc; NULL without memory. */
-static char *name_build_folder(void)
+/* Return `folder` relative to the program's own folder, or as it is where it is absolute. malloc;
+ * NULL without memory. */
+static char *name_folder(const char *folder)
 {
-    char program[PATH_MAX], *folder;
+    char program[PATH_MAX], *path;
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(program, '/');
     if (slash)
         *slash = '\0';
-    const bool absolute = SL_TOP_SRCDIR[0] == '/';
-    return asprintf(&folder, "%s%s%s/examples/machines", absolute ? "" : program,
-                    absolute ? "" : "/", SL_TOP_SRCDIR) < 0
+    const bool absolute = folder[0] == '/';
+    return asprintf(&path, "%s%s%s", absolute ? "" : program, absolute ? "" : "/", folder) < 0
                ? NULL
-               : folder;
+               : path;
 }
 
 /* Write the names of a folder's .json files to `list`, without ".json". */
@@ -56,20 +55,25 @@ static bool read_shipped(const char *folder, const char *name, struct sl_rates *
 
 int sl_machine_file_read(const char *name, struct sl_rates *out)
 {
-    static const char installed[] = SL_PKGDATADIR "/examples/machines";
+    /* of the sources, which the build folder knows; beside a program that was moved or came in a
+     * wheel; of the installation */
+    static const char *const folders[] = {SL_TOP_SRCDIR "/examples/machines",
+                                          "../share/starling/examples/machines",
+                                          SL_PKGDATADIR "/examples/machines"};
     char list[256] = "";
     int code = 0;
     if (access(name, F_OK) == 0 || strchr(name, '/') || strchr(name, '.'))
         return sl_rates_read(name, out);
-    char *built = name_build_folder();
-    if (!read_shipped(built, name, out, &code) && !read_shipped(installed, name, out, &code)) {
-        if (built)
-            list_names(built, list, sizeof list);
-        if (!list[0])
-            list_names(installed, list, sizeof list);
+    bool found = false;
+    for (size_t f = 0; f < sizeof folders / sizeof folders[0] && !found; f++) {
+        char *folder = name_folder(folders[f]);
+        found = read_shipped(folder, name, out, &code);
+        if (folder && !list[0])
+            list_names(folder, list, sizeof list);
+        free(folder);
+    }
+    if (!found)
         code = sl_error(SL_ERR_USAGE, "--machine %s: no such machine (expected a file, or %s)",
                         name, list[0] ? list : "a name of examples/machines");
-    }
-    free(built);
     return code;
 }
