@@ -381,6 +381,73 @@ starling_prediction_result(const starling_prediction *prediction);
 /* Free a prediction; NULL is fine. Its arrays end with it. */
 STARLING_API void starling_prediction_free(starling_prediction *prediction);
 
+/* ---- Kernels ----
+ *
+ * Kernels for a program that has matrices and a training of its own, such as one of PyTorch. These
+ * calls need no rank and no StarPU. Any number of threads may make them at a time. A call shares
+ * its rows out among `threads` threads. Sums of a row are made by one thread, so results have the
+ * same bits whatever the number of threads. Matrices are of another place than their results. */
+
+typedef struct starling_adjacency starling_adjacency; /* a sparse matrix and its transpose */
+typedef struct starling_attention
+    starling_attention; /* what a forward pass keeps for the way back */
+
+/* Make a matrix of edges in any order: row targets[e] has an entry in column sources[e], of value
+ * weights[e], or 1 where `weights` is NULL. Arrays (entries) are copied. An edge may be there
+ * several times. STARLING_ERR_DATA: a vertex out of range. STARLING_ERR_USAGE: a size of 2^31 or
+ * more. STARLING_ERR_SYSTEM. */
+STARLING_API int starling_adjacency_create(int64_t rows, int64_t columns, int64_t entries,
+                                           const int64_t *targets, const int64_t *sources,
+                                           const float *weights, starling_adjacency **adjacency);
+
+/* Free an adjacency; NULL is fine. */
+STARLING_API void starling_adjacency_free(starling_adjacency *adjacency);
+
+/* Make out (rows, width) = A·x, x (columns, width). transposed: out (columns, width) = Aᵀ·x, x
+ * (rows, width). STARLING_ERR_USAGE: a width below 1. */
+STARLING_API int starling_adjacency_sum(const starling_adjacency *adjacency, int transposed,
+                                        int64_t width, const float *x, int threads, float *out);
+
+/* Make out (rows, width) = the largest value of x (columns, width) in the columns of each row's
+ * entries, or the least, and argmax (rows, width) = its column, the least of several. A row without
+ * entries has 0 and -1. Weights do not count. */
+STARLING_API int starling_adjacency_max(const starling_adjacency *adjacency, int minimum,
+                                        int64_t width, const float *x, int threads, float *out,
+                                        int32_t *argmax);
+
+/* Make out (columns, width) = the gradient of x from the gradient (rows, width) of a maximum. Edges
+ * that are there several times count once each: give starling_adjacency_max none. */
+STARLING_API int starling_adjacency_max_back(const starling_adjacency *adjacency, int64_t width,
+                                             const float *gradient, const int32_t *argmax,
+                                             int threads, float *out);
+
+/* Heads of attention. */
+struct starling_heads {
+    int32_t heads;  /* 1 to 256 */
+    int64_t width;  /* columns of a head */
+    float slope;    /* slope of LeakyReLU, 0 to 1 */
+    int training;   /* 0: nothing is dropped, and there is no gradient */
+    double dropout; /* share of the attention that is dropped, 0 to below 1 */
+    uint64_t seed;  /* of what is dropped */
+};
+
+/* Make out (vertices, heads · width): of each head, Σ α·values over the entries of a row, where α
+ * is the softmax of LeakyReLU(source of the column + target of the row), times weights (>= 0)
+ * before it is normalised. values (vertices, heads · width); source, target (vertices, heads). The
+ * adjacency must outlive *attention. STARLING_ERR_USAGE, STARLING_ERR_SYSTEM. */
+STARLING_API int starling_attention_forward(const starling_adjacency *adjacency,
+                                            const struct starling_heads *heads, const float *values,
+                                            const float *source, const float *target, int threads,
+                                            float *out, starling_attention **attention);
+
+/* Make the gradients of values, source and target from the gradient (vertices, heads · width) of
+ * the output. STARLING_ERR_USAGE: the pass did not train. STARLING_ERR_SYSTEM. */
+STARLING_API int starling_attention_back(const starling_attention *attention, const float *gradient,
+                                         int threads, float *values, float *source, float *target);
+
+/* Free what a pass kept; NULL is fine. */
+STARLING_API void starling_attention_free(starling_attention *attention);
+
 #ifdef __cplusplus
 }
 #endif

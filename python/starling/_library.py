@@ -44,6 +44,11 @@ class LossRows(ctypes.Structure):
                 ("gradient", POINTER)]
 
 
+class Heads(ctypes.Structure):
+    _fields_ = [("heads", ctypes.c_int32), ("width", INT64), ("slope", ctypes.c_float),
+                ("training", INT), ("dropout", ctypes.c_double), ("seed", ctypes.c_uint64)]
+
+
 LOSS = ctypes.CFUNCTYPE(None, POINTER, ctypes.POINTER(LossRows))
 CALLBACK = ctypes.CFUNCTYPE(INT, POINTER, ctypes.POINTER(EpochNumbers))
 
@@ -91,6 +96,15 @@ FUNCTIONS = {
     "prediction_classes": (POINTER, POINTER, OUT64, OUT64),
     "prediction_result": (ctypes.POINTER(ResultNumbers), POINTER),
     "prediction_free": (None, POINTER),
+    "adjacency_create": (INT, INT64, INT64, INT64, POINTER, POINTER, POINTER, OUT),
+    "adjacency_free": (None, POINTER),
+    "adjacency_sum": (INT, POINTER, INT, INT64, POINTER, INT, POINTER),
+    "adjacency_max": (INT, POINTER, INT, INT64, POINTER, INT, POINTER, POINTER),
+    "adjacency_max_back": (INT, POINTER, INT64, POINTER, POINTER, INT, POINTER),
+    "attention_forward": (INT, POINTER, ctypes.POINTER(Heads), POINTER, POINTER, POINTER, INT,
+                          POINTER, OUT),
+    "attention_back": (INT, POINTER, POINTER, INT, POINTER, POINTER, POINTER),
+    "attention_free": (None, POINTER),
 }
 
 
