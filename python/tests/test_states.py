@@ -45,12 +45,12 @@ def pyg_models():
                 return self.convs[1](self.convs[0](x, edge_index).relu(), edge_index)
         return Net()
     return {
-        "gcn": (nn.GCN(COLUMNS, 16, 3, CLASSES), {}),
+        "gcn": (nn.GCN(COLUMNS, 16, 12, CLASSES), {}),
         "gcn, no bias": (nn.GCN(COLUMNS, 16, 1, CLASSES, bias=False), {}),
         "sage, mean": (nn.GraphSAGE(COLUMNS, 9, 3, CLASSES), {}),
         "sage, max": (nn.GraphSAGE(COLUMNS, 9, 2, CLASSES, aggr="max", act="elu"),
                       {"aggregator": "max", "activation": "elu"}),
-        "gat": (nn.GAT(COLUMNS, 12, 2, CLASSES, heads=3, act="elu"), {}),
+        "gat": (nn.GAT(COLUMNS, 12, 2, CLASSES, heads=3, act="elu"), {"activation": "elu"}),
         "gat, relu": (nn.GAT(COLUMNS, 12, 3, CLASSES, heads=3), {"activation": "relu"}),
         "gin": (gin(7), {}),
     }
@@ -64,17 +64,20 @@ def test_pyg_states(name, data, tmp_path):
         parameter.data += 0.1 * torch.randn_like(parameter)
     state = {k: v for k, v in theirs.state_dict().items() if not k.endswith("eps")}
     graph, expected = graph_of(*data), theirs.eval()(data[1], data[0])
-    model = starling.from_state_dict(theirs.state_dict(), **options)
+    options["layer"] = type(theirs.convs[0]).__name__
+    model = starling.from_state_dict(theirs, check=(graph, expected), **options)
     same_logits(model, graph, expected)
+    with pytest.raises(ValueError, match="check: logits differ by"):
+        starling.from_state_dict(theirs, check=(graph, expected + 1), **options)
     torch.save(theirs.state_dict(), tmp_path / "state.pt")
     same_logits(starling.from_state_dict(tmp_path / "state.pt", **options), graph, expected)
-    files = pytest.importorskip("safetensors.torch")
+    model.save(tmp_path / "model")
+    same_logits(starling.load(tmp_path / "model"), graph, expected)
+    files = pytest.importorskip("safetensors.torch")  # sorts tensors by name: convs.10 before convs.2
     files.save_file({k: v.contiguous() for k, v in state.items()},
                     tmp_path / "state.safetensors")
     same_logits(starling.from_state_dict(tmp_path / "state.safetensors", **options), graph,
                 expected)
-    model.save(tmp_path / "model")
-    same_logits(starling.load(tmp_path / "model"), graph, expected)
 
 
 class DglNet(torch.nn.Module):
@@ -105,7 +108,8 @@ def dgl_models():
                  {}, False),
         "sage, gcn": (DglNet([nn.SAGEConv(COLUMNS, 8, "gcn"), nn.SAGEConv(8, CLASSES, "gcn")], relu),
                       {}, False),
-        "gat": (DglNet([nn.GATConv(COLUMNS, 5, 3), nn.GATConv(15, CLASSES, 2)], elu), {}, True),
+        "gat": (DglNet([nn.GATConv(COLUMNS, 5, 3), nn.GATConv(15, CLASSES, 2)], elu),
+                {"activation": "elu"}, True),
         "gin": (DglNet([nn.GINConv(mlp(COLUMNS, 6), "sum"), nn.GINConv(mlp(6, CLASSES), "sum")],
                        relu), {}, False),
     }
@@ -123,29 +127,65 @@ def test_dgl_states(name, data):
     g = dgl.graph((edge_index[0], edge_index[1]), num_nodes=N)
     with torch.no_grad():
         expected = theirs.eval()(dgl.add_self_loop(g) if loops else g, x)
+    options["layer"] = "dgl." + type(theirs.layers[0]).__name__
     same_logits(starling.from_state_dict(theirs.state_dict(), **options),
                 graph_of(edge_index, x), expected)
 
 
-def refused(state, sentence):
+def zeros(*names):
+    """A state of matrices of the chain 3, 4, 4, …, 2."""
+    sizes = [3] + [4] * (len(names) - 1) + [2]
+    return {name: torch.zeros(sizes[l + 1], sizes[l]) for l, name in enumerate(names)}
+
+
+TWO = zeros("convs.0.lin.weight", "convs.1.lin.weight")
+
+
+@pytest.mark.parametrize("state, layer, sentence", [
+    (TWO, "Linear", "layer: 'Linear'"),
+    ({}, "GCNConv", "state: no tensors"),
+    (TWO, "SAGEConv", "convs.0.lin.weight is of no such layer"),
+    ({**TWO, "bn.running_mean": torch.zeros(4)}, "GCNConv", "bn.running_mean is of no such layer"),
+    (zeros("a.lin.weight", "b.lin.weight"), "GCNConv", r"expected names that differ in one number"),
+    (zeros("c0.lin.weight", "lin.weight"), "GCNConv", r"expected names that differ in one number"),
+    (zeros("a0.c0.lin.weight", "a1.c1.lin.weight"), "GCNConv", "expected names that differ in one number"),
+    ({"convs.0.lin_l.weight": torch.zeros(2, 3)}, "SAGEConv", "is no SAGEConv that is known"),
+    ({"lin.weight": torch.full((2, 2), float("nan"))}, "GCNConv", "no tensor of finite numbers"),
+    ({"lin.weight": torch.zeros(2, 2, dtype=torch.int32)}, "GCNConv", "no tensor of finite numbers"),
+    ({"lin.weight": {}}, "GCNConv", "no tensor of finite numbers"),
+    ({"weight": torch.zeros(2)}, "dgl.GraphConv", "has 1 dimensions .expected 2"),
+    ({"att_src": torch.zeros(1, 2, 2)}, "GATConv", "is no GATConv that is known"),
+    ({**TWO, "convs.1.lin.weight": torch.zeros(2, 5)}, "GCNConv", r"expected \(4, 2\)"),
+    (zeros("c.0.lin.weight", "c.1.lin.weight", "c.2.lin.weight") | {"c.1.lin.weight": torch.zeros(7, 4)},
+     "GCNConv", "widths of hidden layers"),
+])
+def test_refusals(state, layer, sentence):
     with pytest.raises(ValueError, match=sentence):
-        starling.from_state_dict(state)
+        starling.from_state_dict(state, layer)
 
 
-def test_refusals():
-    one = {"convs.0.lin.weight": torch.zeros(4, 3), "convs.1.lin.weight": torch.zeros(2, 4)}
-    refused({}, "no tensors")
-    refused({"a.b": torch.zeros(2)}, "a.b is of no layer")
-    refused({**one, "convs.2.lin_l.weight": torch.zeros(2, 2)}, "root_weight")
-    refused({**one, "convs.2.weight": torch.zeros(2, 2)}, "several kinds")
-    refused({**one, "convs.1.lin.weight": torch.zeros(2, 5)}, "expected")
-    refused({"lin.weight": torch.full((2, 2), float("nan"))}, "finite")
-    refused({**one, "convs.2.lin.weight": torch.zeros(9, 2)} |
-            {"convs.1.lin.weight": torch.zeros(2, 4)}, "widths of hidden layers")
+def test_given_order(data):
     nn = pytest.importorskip("torch_geometric.nn")
-    refused(nn.GAT(3, 4, 2, 4, heads=2, v2=True).state_dict(), "is of no layer|no counterpart|no layer")
-    refused(nn.GATConv(3, 4, heads=2).state_dict(), "side by side")
-    refused(nn.GIN(3, 4, 2, 2).state_dict(), "expected")
+    net = torch.nn.ModuleDict({"out": nn.GCNConv(8, CLASSES), "inner": nn.GCNConv(COLUMNS, 8)})
+    expected = net["out"](net["inner"](data[1], data[0]).relu(), data[0])
+    model = starling.from_state_dict(net, "GCNConv", layers=["inner", "out"])
+    same_logits(model, graph_of(*data), expected)
+    with pytest.raises(ValueError, match="layers: "):
+        starling.from_state_dict(net, "GCNConv", layers=["inner"])
+
+
+def test_what_a_state_of_pyg_does_not_tell():
+    nn = pytest.importorskip("torch_geometric.nn")
+    for model, layer, sentence in (
+            (nn.GAT(3, 4, 2, 4, heads=2, v2=True), "GATConv", "is of no such layer"),
+            (nn.GATConv(3, 4, heads=2), "GATConv", "side by side"),
+            (nn.GATConv(3, 4, heads=2, bias=False), "GATConv", "side by side"),
+            (nn.GIN(3, 4, 2, 2), "GINConv", "widths of hidden layers")):
+        with pytest.raises(ValueError, match=sentence):
+            starling.from_state_dict(model, layer, activation="relu")
+    with pytest.raises(ValueError, match="activation: missing"):
+        starling.from_state_dict(nn.GATConv(3, 4), "GATConv")
     gin = nn.GIN(3, 4, 1, 4, train_eps=True)
     gin.convs[0].eps.data.fill_(0.5)
-    refused(gin.state_dict(), "eps is 0.5")
+    with pytest.raises(ValueError, match="eps is 0.5"):
+        starling.from_state_dict(gin, "GINConv")

@@ -1,12 +1,18 @@
 """starling.torch against PyTorch Geometric's own layers."""
 import copy
 import gc
+import io
 
+import numpy as np
 import pytest
+
+import starling
 
 torch = pytest.importorskip("torch")
 nn = pytest.importorskip("torch_geometric.nn")
 import starling.torch as st  # noqa: E402
+from starling import _layers as layers  # noqa: E402
+from torch.nn.utils import prune  # noqa: E402
 
 N, COLUMNS, CLASSES = 210, 37, 5
 
@@ -64,17 +70,168 @@ def test_layers(name):
          loss_and_gradients(ours, x, edge_index, labels))
 
 
-def test_the_kernels_are_used(monkeypatch):
+@pytest.fixture(name="used")
+def count_kernels(monkeypatch):
+    """How often layers have called each kernel."""
+    counts = dict.fromkeys(("spmm", "sage_max", "gat"), 0)
+    for name in counts:
+        def counted(*arguments, _name=name, _kernel=getattr(st, name)):
+            counts[_name] += 1
+            return _kernel(*arguments)
+        monkeypatch.setattr(layers, name, counted)
+    return counts
+
+
+@pytest.mark.parametrize("name, kernel", [
+    ("gcn", "spmm"), ("sage", "spmm"), ("sage, max", "sage_max"), ("gin", "spmm"), ("gat", "gat"),
+    ("sage, project", None), ("sage, several", None), ("gat, v2", None)])
+def test_the_kernels_are_used(name, kernel, used):
     edge_index, x, _ = make_graph()
-    model = nn.GAT(COLUMNS, 6, 2, CLASSES, heads=2)
+    model = MODELS[name]()
     st.patch(model)
-    used = []
-    monkeypatch.setattr(st, "gat", lambda *a, _gat=st.gat: used.append(1) or _gat(*a))
     model(x, edge_index)
-    assert len(used) == 2
-    st.unpatch(model)
+    assert used == {k: len(model.convs) if k == kernel else 0 for k in used}
+    assert st.unpatch(model) == (0 if "v2" in name else len(model.convs))
     model(x, edge_index)
-    assert len(used) == 2
+    assert sum(used.values()) == (len(model.convs) if kernel else 0)
+
+
+def pair_of(make):
+    theirs = make()
+    ours = copy.deepcopy(theirs)
+    assert st.patch(ours) == 1
+    return theirs, ours
+
+
+# Calls that go PyTorch Geometric's way: a layer, and what is called with (x, edge_index).
+OTHERS = {
+    **{f"gcn, {aggr}": (lambda aggr=aggr: nn.GCNConv(COLUMNS, 4, aggr=aggr), lambda f, x, e: f(x, e))
+       for aggr in ("max", "mean", "min")},
+    "gat, max": (lambda: nn.GATConv(COLUMNS, 4, aggr="max"), lambda f, x, e: f(x, e)),
+    "gat, 300 heads": (lambda: nn.GATConv(COLUMNS, 1, heads=300), lambda f, x, e: f(x, e)),
+    "gat, attention": (lambda: nn.GATConv(COLUMNS, 2, heads=2), lambda f, x, e: f(x, e, None, None, True)[0]),
+    "gat, edge features": (lambda: nn.GATConv(COLUMNS, 2, edge_dim=3),
+                           lambda f, x, e: f(x, e, torch.ones(e.size(1), 3))),
+    "sage, a pair": (lambda: nn.SAGEConv(COLUMNS, 4), lambda f, x, e: f((x, x), e)),
+    "sage, target to source": (lambda: nn.SAGEConv(COLUMNS, 4, flow="target_to_source"), lambda f, x, e: f(x, e)),
+    "sage, node_dim": (lambda: nn.SAGEConv(N, 4, node_dim=-1), lambda f, x, e: f(x[:, :1].expand(N, N).t(), e)),
+    "sage, lazy": (lambda: nn.SAGEConv(-1, 4), lambda f, x, e: f(x, e)),
+    "gcn, no vertices": (lambda: nn.GCNConv(COLUMNS, 4), lambda f, x, e: f(x[:0], e[:, :0])),
+    "gcn, no edges": (lambda: nn.GCNConv(COLUMNS, 4), lambda f, x, e: f(x, e[:, :0])),
+    "sage, sparse": (lambda: nn.SAGEConv(COLUMNS, 4),
+                     lambda f, x, e: f(x, torch.sparse_coo_tensor(e, torch.ones(e.size(1)), (N, N)).coalesce().to_sparse_csr())),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_calls(name):
+    edge_index, x, _ = make_graph()
+    make, call = OTHERS[name]
+    torch.manual_seed(1)
+    theirs, ours = (make(), None) if "lazy" in name else pair_of(make)
+    if ours is None:
+        ours = make()
+        st.patch(ours)
+        call(ours, x, edge_index)
+        theirs(x, edge_index)
+        theirs.load_state_dict(ours.state_dict())
+    a, b = call(theirs, x, edge_index), call(ours, x, edge_index)
+    assert a.shape == b.shape and torch.allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [lambda: nn.GCNConv(COLUMNS, 4), lambda: nn.SAGEConv(COLUMNS, 4),
+                                  lambda: nn.GATConv(COLUMNS, 4), lambda: nn.SAGEConv(COLUMNS, 64)])
+def test_surroundings(make):
+    edge_index, x, _ = make_graph()
+    theirs, ours = pair_of(make)
+    with torch.autocast("cpu", torch.bfloat16):
+        a, b = theirs(x, edge_index), ours(x, edge_index)
+    assert a.dtype == b.dtype and torch.equal(a, b)
+    with torch.inference_mode():
+        inside = edge_index.clone()
+        for _ in range(2):
+            assert torch.allclose(theirs(x, inside), ours(x, inside), atol=1e-5)
+            inside[0] = (inside[0] + 1) % N
+    torch.set_default_dtype(torch.float64)
+    try:
+        a, b = theirs(x, edge_index), ours(x, edge_index)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert b.dtype == torch.float32 and torch.allclose(a.float(), b, atol=1e-5)
+    x.requires_grad_()
+    torch.func.grad(lambda v: ours(v, edge_index).sum())(x)
+
+
+def test_copies_have_their_own_weights():
+    edge_index, x, _ = make_graph()
+    for make in (lambda: nn.SAGEConv(COLUMNS, 4, project=True), lambda: nn.GCNConv(COLUMNS, 4)):
+        _, ours = pair_of(make)
+        file = io.BytesIO()
+        torch.save(ours, file)
+        file.seek(0)
+        loaded = torch.load(file)
+        for other in copy.deepcopy(ours), loaded:
+            assert st.patch(other) == 1
+            before = ours(x, edge_index)
+            for parameter in other.parameters():
+                parameter.data.zero_()
+            assert other(x, edge_index).abs().max() == 0 and torch.equal(ours(x, edge_index), before)
+
+
+def test_hooks_of_linear_layers():
+    edge_index, x, _ = make_graph()
+    theirs, ours = pair_of(lambda: nn.SAGEConv(COLUMNS, 4))
+    for layer in theirs, ours:
+        torch.manual_seed(1)
+        prune.l1_unstructured(layer.lin_l, "weight", amount=0.5)
+        layer.lin_l.weight_orig.data.mul_(3)
+    assert torch.allclose(theirs(x, edge_index), ours(x, edge_index), atol=1e-5)
+
+
+def test_a_layer_that_caches():
+    """The first edge_index counts, as in PyTorch Geometric, before patching or after."""
+    edge_index, x, _ = make_graph()
+    other = make_graph(seed=5)[0]
+    for first in (lambda model: None, lambda model: model(x, other)):
+        theirs = nn.GCNConv(COLUMNS, 4, cached=True)
+        first(theirs)
+        ours = copy.deepcopy(theirs)
+        st.patch(ours)
+        for e in edge_index, other, edge_index:
+            assert torch.allclose(theirs(x, e), ours(x, e), atol=1e-5)
+
+
+def test_arrays_that_numpy_changes():
+    array = make_graph()[0].numpy().copy()
+    edge_index, x = torch.from_numpy(array), make_graph()[1]
+    for make in (lambda: nn.GCNConv(COLUMNS, 4), lambda: nn.GATConv(COLUMNS, 4)):
+        theirs, ours = pair_of(make)
+        for change in (lambda: None, lambda: array.__setitem__((0, 3), 7),
+                       lambda: np.random.default_rng(0).shuffle(array[0]),
+                       lambda: edge_index.data[1].copy_(edge_index.data[1].flip(0))):
+            change()
+            assert torch.allclose(theirs(x, edge_index), ours(x, edge_index), atol=1e-5)
+
+
+def test_sparse_features():
+    edge_index, x, labels = make_graph()
+    x = torch.nn.functional.one_hot(torch.arange(N) % 300, 300).float() * 1.5
+    for make in (lambda: nn.GCN(300, 16, 2, CLASSES), lambda: nn.GraphSAGE(300, 16, 2, CLASSES),
+                 lambda: nn.GAT(300, 16, 2, CLASSES, heads=2)):
+        theirs = make()
+        ours = copy.deepcopy(theirs)
+        st.patch(ours, features=x)
+        assert layers.named
+        results = []
+        for model in theirs, ours:
+            loss = torch.nn.functional.cross_entropy(model(x, edge_index), labels)
+            loss.backward()
+            results.append([loss.detach()] + [p.grad for p in model.parameters()])
+        same(*results)
+    x.mul_(2)  # a change that PyTorch counts
+    assert torch.allclose(theirs(x, edge_index), ours(x, edge_index), atol=1e-5)
+    with pytest.raises(ValueError, match="features"):
+        st.patch(ours, features=x.double())
 
 
 def test_edge_weights_and_changes():
@@ -113,8 +270,22 @@ def test_dropout_of_attention():
     other = model(x, edge_index)
     torch.manual_seed(3)
     assert (model(x, edge_index) == one).all() and (one != other).any()
-    one.sum().backward()
-    assert torch.isfinite(model.lin.weight.grad).all()
+    # The way back drops what the way forward dropped: the output is linear in the values.
+    adjacency = st.Adjacency(edge_index, N)
+    values, scores = torch.randn(N, 2, 6, requires_grad=True), torch.randn(N, 2, requires_grad=True)
+    gradient = torch.randn(N, 2, 6)
+
+    def run(scores):
+        torch.manual_seed(3)
+        return (st.gat(adjacency, values, scores, scores, dropout=0.5) * gradient).sum()
+    loss = run(scores)
+    loss.backward()
+    assert (values * values.grad).sum().item() == pytest.approx(loss.item(), abs=1e-3)
+    for index in (3, 0), (17, 1):
+        step = torch.zeros(N, 2)
+        step[index] = 1e-2
+        difference = (run(scores + step) - run(scores - step)).item() / 2e-2
+        assert scores.grad[index].item() == pytest.approx(difference, abs=2e-2)
     model.eval()
     assert (model(x, edge_index) == model(x, edge_index)).all()
 
@@ -134,9 +305,28 @@ def test_functions():
     assert torch.allclose(y.grad, 2 * torch.einsum("ij,ikl->jkl", dense, out), atol=1e-4)
     twice = st.Adjacency(torch.cat([edge_index, edge_index], 1), N, unique=True)
     assert twice.entries == edge_index.size(1)
-    for wrong in x.double(), x[:-1]:
-        with pytest.raises(ValueError, match="expected 210 rows of float32"):
+    for wrong in x.double(), x[:-1], x[0]:
+        with pytest.raises(ValueError, match=r"x: .*expected \(210.*of float32"):
             st.spmm(adjacency, wrong)
+    with pytest.raises(ValueError, match="x: .*expected"):
+        st.sage_max(adjacency, y)
+    values, scores = torch.randn(N, 2, 3), torch.randn(N, 2)
+    for wrong in ((values, scores[:, :1], scores), (values, scores, scores[:5]), (scores, scores, scores)):
+        with pytest.raises(ValueError, match="expected"):
+            st.gat(adjacency, *wrong)
+    with pytest.raises(ValueError, match="negative weight"):
+        st.gat(st.Adjacency(edge_index, N, -weights), values, scores, scores)
+    for wrong in (edge_index.t(), edge_index.double(), edge_index[0]):
+        with pytest.raises(ValueError, match="edge_index: .*expected"):
+            st.Adjacency(wrong, N)
+    with pytest.raises(ValueError, match="a vertex is none of"):
+        st.Adjacency(torch.tensor([[N], [0]]), N, unique=True)
+    with pytest.raises(starling.Error, match="sources"):
+        st.Adjacency(torch.tensor([[N], [0]]), N)
+    with pytest.raises(ValueError, match="weights"):
+        st.Adjacency(edge_index, N, weights[:-1])
+    assert torch.equal(st.spmm(adjacency, -y.detach()), -out.detach())
+    assert torch.equal(st.spmm(adjacency, torch._neg_view(y.detach())), -out.detach())
 
 
 def test_memory_of_passes_is_freed():
@@ -147,5 +337,5 @@ def test_memory_of_passes_is_freed():
     for _ in range(3):
         loss_and_gradients(model, x, edge_index, labels)
         gc.collect()
-        counts.append(sum(isinstance(o, st.Handle) for o in gc.get_objects()))
+        counts.append(sum(type(o) is st.Handle for o in gc.get_objects()))
     assert counts[0] == counts[1] == counts[2]

@@ -13,6 +13,7 @@
 #include "core/rng.h"
 
 enum {
+    THREADS = 64,       /* most threads beside the caller's */
     PIECES = 8,         /* pieces of rows for each thread */
     FEW_TERMS = 100000, /* additions that are not worth a thread */
 };
@@ -200,8 +201,8 @@ static void share(const struct sl_sparse *a, int64_t width, int threads, work_on
                   const void *call)
 {
     struct shared s = {work, call, a, 1, 0};
-    pthread_t other[64];
-    int others = 0, most = threads < 65 ? threads : 65;
+    pthread_t other[THREADS];
+    int others = 0, most = threads <= THREADS ? threads : THREADS + 1;
     if ((a->row_ptr[a->rows] + a->rows) * width < FEW_TERMS)
         most = 1;
     s.pieces = most > 1 ? (int64_t)most * PIECES : 1;
@@ -397,7 +398,7 @@ static int check_heads(const starling_adjacency *adjacency, const struct starlin
         return sl_error(SL_ERR_USAGE, "attention: %lld rows and %lld columns (expected as many)",
                         (long long)adjacency->rows, (long long)adjacency->columns);
     if (heads->heads < 1 || heads->heads > SL_ATTENTION_HEADS || heads->width < 1 ||
-        heads->heads * heads->width > SL_ATTENTION_COLUMNS)
+        heads->width > SL_ATTENTION_COLUMNS / heads->heads)
         return sl_error(SL_ERR_USAGE,
                         "attention: %d heads of %lld columns (expected 1 to %d heads, and at most "
                         "%d columns together)",
