@@ -20,15 +20,15 @@ static void glorot_cpu(void *buffers[], void *argument)
 {
     const struct sl_glorot *arg = argument;
     const struct sl_dense w = sl_dense_buffer(buffers[0]);
-    const int64_t edges = sl_glorot_row(arg, arg->rows, w.rows),
-                  others = sl_glorot_row(arg, arg->rows + arg->edges, w.rows),
-                  rest = sl_glorot_row(arg, arg->rows + arg->edges + arg->others, w.rows);
-    sl_kernel_glorot(edges, w.cols, arg->limit, arg->key, (uint32_t)arg->first, 0, w.data, w.ld);
-    sl_kernel_glorot(others - edges, w.cols, arg->edges_limit, arg->key,
-                     (uint32_t)(arg->first + edges), 0, w.data + edges * w.ld, w.ld);
-    sl_kernel_glorot(rest - others, w.cols, arg->others_limit, arg->key,
-                     (uint32_t)(arg->first + others), 0, w.data + others * w.ld, w.ld);
-    sl_kernel_fill(w.rows - rest, w.cols, 0.0f, w.data + rest * w.ld, w.ld);
+    for (int64_t p = 0, at = 0, from, to; p <= SL_GLOROT_PARTS; p++) {
+        sl_glorot_rows(arg, (int)p, w.rows, &at, &from, &to);
+        const float limit = p < SL_GLOROT_PARTS ? arg->part[p].limit : 0.0f;
+        if (limit > 0.0f)
+            sl_kernel_glorot(to - from, w.cols, limit, arg->key, (uint32_t)(arg->first + from), 0,
+                             w.data + from * w.ld, w.ld);
+        else
+            sl_kernel_fill(to - from, w.cols, 0.0f, w.data + from * w.ld, w.ld);
+    }
 }
 
 /* fill

@@ -18,19 +18,31 @@ void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint3
 void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows *w,
                   struct sl_cuda_queue queue);
 
-/* A matrix whose first `rows` rows ~ uniform(-limit, limit) by (key, row, column), the next `edges`
- * and then `others` rows with their own limits, the rest 0. W is its rows from `first` on. */
+/* A matrix of parts, one after the other: rows of part p are uniform(-limit, limit) by (key, row,
+ * column); those of limit 0 and those after the last part are 0. W is its rows from `first` on. */
+enum { SL_GLOROT_PARTS = 6 };
 struct sl_glorot {
     uint64_t key;
-    int64_t rows, edges, others, first;
-    float limit, edges_limit, others_limit;
+    int64_t first;
+    struct {
+        int64_t rows;
+        float limit;
+    } part[SL_GLOROT_PARTS];
 };
 
-/* Return the first of W's `rows` rows that is row `row` of the matrix or a later row. */
-static inline int64_t sl_glorot_row(const struct sl_glorot *glorot, int64_t row, int64_t rows)
+/* Set *from and *to to the rows of W (`rows`) that part p has, in the matrix from *at on; move *at
+ * behind the part. p = SL_GLOROT_PARTS: the rows after all parts. */
+static inline void sl_glorot_rows(const struct sl_glorot *glorot, int p, int64_t rows, int64_t *at,
+                                  int64_t *from, int64_t *to)
 {
-    const int64_t at = row - glorot->first;
-    return at < 0 ? 0 : at < rows ? at : rows;
+    const int64_t begin = *at - glorot->first;
+    *from = begin < 0 ? 0 : begin < rows ? begin : rows;
+    *to = rows;
+    if (p == SL_GLOROT_PARTS)
+        return;
+    *at += glorot->part[p].rows;
+    const int64_t end = *at - glorot->first;
+    *to = end < 0 ? 0 : end < rows ? end : rows;
 }
 void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *glorot, struct sl_tile *w);
 

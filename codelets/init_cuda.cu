@@ -65,18 +65,17 @@ extern "C" void glorot_cuda(void *buffers[], void *argument)
 {
     const sl_glorot *arg = (const sl_glorot *)argument;
     const sl_dense w = sl_dense_buffer(buffers[0]);
-    const int64_t edges = sl_glorot_row(arg, arg->rows, w.rows),
-                  others = sl_glorot_row(arg, arg->rows + arg->edges, w.rows),
-                  rest = sl_glorot_row(arg, arg->rows + arg->edges + arg->others, w.rows);
-    const sl_rows first = sl_float_rows(w.data, w.ld), second = sl_rows_at(&first, edges, 0),
-                  next = sl_rows_at(&first, others, 0), last = sl_rows_at(&first, rest, 0);
     const struct sl_cuda_queue queue = sl_cuda_task_queue();
-    sl_cuda_glorot(edges, w.cols, arg->limit, arg->key, (uint32_t)arg->first, 0, &first, queue);
-    sl_cuda_glorot(others - edges, w.cols, arg->edges_limit, arg->key,
-                   (uint32_t)(arg->first + edges), 0, &second, queue);
-    sl_cuda_glorot(rest - others, w.cols, arg->others_limit, arg->key,
-                   (uint32_t)(arg->first + others), 0, &next, queue);
-    sl_cuda_fill(w.rows - rest, w.cols, 0.0f, &last, queue);
+    for (int64_t p = 0, at = 0, from, to; p <= SL_GLOROT_PARTS; p++) {
+        sl_glorot_rows(arg, (int)p, w.rows, &at, &from, &to);
+        const float limit = p < SL_GLOROT_PARTS ? arg->part[p].limit : 0.0f;
+        const sl_rows all = sl_float_rows(w.data, w.ld), rows = sl_rows_at(&all, from, 0);
+        if (limit > 0.0f)
+            sl_cuda_glorot(to - from, w.cols, limit, arg->key, (uint32_t)(arg->first + from), 0,
+                           &rows, queue);
+        else
+            sl_cuda_fill(to - from, w.cols, 0.0f, &rows, queue);
+    }
 }
 
 extern "C" void fill_cuda(void *buffers[], void *argument)

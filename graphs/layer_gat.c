@@ -390,6 +390,7 @@ const struct sl_layer_kind sl_layer_gat = {
 const struct sl_layer_kind sl_layer_gat_residual = {
     .name = "gat-residual",
     .weights = 2,
+    .linear = 1,
     .weight = {"res.weight", "lin.weight"},
     .splits = true,
     GAT_STEPS,

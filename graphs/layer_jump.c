@@ -207,9 +207,10 @@ struct sl_matrix *sl_jump_back(struct sl_network *net, struct sl_layer *layer,
     return h;
 }
 
-#define STEPS                                                                             \
-    .weights = 1, .weight = {"weight"}, .bias = "bias", .alone = true, .plan = jump_plan, \
-    .forward = jump_forward, .backward = jump_backward, .aggregations = sl_layer_no_aggregations
+#define STEPS                                                                       \
+    .weights = 1, .linear = 1, .weight = {"weight"}, .bias = "bias", .alone = true, \
+    .plan = jump_plan, .forward = jump_forward, .backward = jump_backward,          \
+    .aggregations = sl_layer_no_aggregations
 
 const struct sl_layer_kind sl_layer_jump = {.name = "jump", .scaled_input = true, STEPS};
 const struct sl_layer_kind sl_layer_jump_plain = {.name = "jump-plain", STEPS};

@@ -42,6 +42,7 @@ static struct sl_matrix *linear_backward(struct sl_network *net, struct sl_layer
 const struct sl_layer_kind sl_layer_linear = {
     .name = "linear",
     .weights = 1,
+    .linear = 1,
     .weight = {"weight"},
     .bias = "bias",
     .alone = true,

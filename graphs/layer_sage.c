@@ -271,6 +271,7 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
 const struct sl_layer_kind sl_layer_sage = {
     .name = "sage",
     .weights = 2,
+    .linear = 2,
     .weight = {"lin_r.weight", "lin_l.weight"}, /* names in PyG */
     .bias = "lin_l.bias",
     .leaves_sums = true,
@@ -282,6 +283,7 @@ const struct sl_layer_kind sl_layer_sage = {
 const struct sl_layer_kind sl_layer_gcn_residual = {
     .name = "gcn-residual",
     .weights = 2,
+    .linear = 1,
     .weight = {"residual.weight", "weight"},
     .bias = "bias",
     .loops = true,

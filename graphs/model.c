@@ -317,20 +317,25 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
     const int64_t cols = sl_layer_shape_columns(shape);
     const int64_t in = shape->in * sl_layer_shape_stacked(shape),
                   coefficients = coefficients_of(shape);
+    const int64_t linear =
+                      model->options.linear_init == SL_LINEAR_PYTORCH ? shape->kind->linear : 0,
+                  zero = shape->bias ? biases_of(shape->kind) : 0;
+    const float own = (float)(1.0 / sqrt((double)in));
     const struct sl_glorot glorot = {
         .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
-        .rows = shape->kind->weights * in,
-        .edges = sl_layer_shape_edge_rows(shape) - coefficients,
-        .others = coefficients + sl_layer_shape_vectors(shape) -
-                  (shape->bias ? biases_of(shape->kind) : 0),
         .first = first,
-        .limit = (float)sqrt(6.0 / (double)(in + cols)),
-        .edges_limit = (float)sqrt(
-            6.0 / (double)((shape->relations ? shape->in : shape->edge_features) + cols)),
-        /* a vector turns a head's columns into one number */
-        .others_limit = shape->heads   ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1))
-                        : coefficients ? (float)sqrt(6.0 / (double)(coefficients + shape->bases))
-                                       : 0.0f,
+        .part = {{linear * in, own},
+                 {(shape->kind->weights - linear) * in, (float)sqrt(6.0 / (double)(in + cols))},
+                 {sl_layer_shape_edge_rows(shape) - coefficients,
+                  (float)sqrt(6.0 / (double)((shape->relations ? shape->in : shape->edge_features) +
+                                             cols))},
+                 /* a vector turns a head's columns into one number */
+                 {coefficients + sl_layer_shape_vectors(shape) - zero,
+                  shape->heads   ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1))
+                  : coefficients ? (float)sqrt(6.0 / (double)(coefficients + shape->bases))
+                                 : 0.0f},
+                 {zero, 0.0f},
+                 {shape->bias && linear > 0 && !shape->bias_cancels, own}},
     };
     if (shape->kind->weights || !shape->kind->start)
         sl_submit_glorot(model->rt, &glorot, tile);

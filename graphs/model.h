@@ -113,12 +113,20 @@ struct sl_model_layer {
 enum sl_model_holds { SL_MODEL_HOLDS_ALL, SL_MODEL_HOLDS_COPIES, SL_MODEL_HOLDS_NOTHING };
 
 /* Options that all layers of a model share. */
+/* First values of linear layers: encoders, residuals, jumps, classifiers, products of SAGE and of
+ * transformers, the second of GIN. */
+#define SL_LINEAR_INITS(ENTRY)                                                              \
+    ENTRY(SL_LINEAR_GLOROT, "glorot")   /* uniform(±sqrt(6 / (in + out))); biases are 0 */ \
+    ENTRY(SL_LINEAR_PYTORCH, "pytorch") /* uniform(±1 / sqrt(in)), biases as well */
+enum sl_linear_init { SL_LINEAR_INITS(SL_CHOICE_CONSTANT) };
+
 struct sl_model_options {
     int layers;    /* most layers of the model */
     int recompute; /* 0: all outputs stay in memory; N: going back, normalised rows are made again,
                       and outputs of blocks but that of each N-th; -1, in a plan: as 1 */
     int states;    /* numbers of optimizer state for each parameter */
     uint64_t seed;
+    enum sl_linear_init linear_init;
     bool keep_best;
     enum sl_model_holds holds;
     double clip_norm; /* largest norm of all parameters' gradient together; 0: no limit */

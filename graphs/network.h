@@ -90,6 +90,8 @@ struct sl_layer_kind {
     const char *name;
     int weights; /* weight matrices (in, out). 1: for neighbours and, in a GCN, for the vertex. 2:
                     first for the vertex, then for neighbours */
+    int linear; /* the first of them that PyTorch Geometric has as linear layers of their own, whose
+                   first values --linear-init says */
     const char *weight[SL_WEIGHTS], *bias; /* names of weight matrices and bias row */
     int vectors;                           /* rows of parameters before the bias, and their names */
     const char *vector[SL_VECTORS];

@@ -125,6 +125,7 @@ def draw_blocks(r, model):
     o += maybe(r, 0.4, "--norm-layers row", "--norm-layers batch")
     if (heads or name in ("gcn", "sage", "rgcn")) and "--out-heads" not in model:
         o += maybe(r, 0.3, "--classifier linear") + maybe(r, 0.3, "--jump concat", "--jump sum", "--jump max")
+    o += maybe(r, 0.2, "--linear-init pytorch")
     linear = name in ("gcn", "jknet") or heads and "--out-heads" not in model
     if name not in ("gin", "gine") and "--residual" not in model:
         o += maybe(r, 0.4, "--residual identity", *(["--residual linear"] if linear else []))

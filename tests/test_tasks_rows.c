@@ -126,13 +126,12 @@ static void check_glorot(int64_t rows, int64_t cols)
     const uint64_t key = sl_rng_key(11, SL_RNG_INIT, 0, 2);
     for (int64_t further = 0; further < 3; further++) {
         struct sl_operand w = sl_operand_blank(rows + further, cols);
-        sl_submit_glorot(&sl_running,
-                         &(struct sl_glorot){.key = key,
-                                             .rows = rows - rows / 3,
-                                             .others = rows / 3,
-                                             .limit = 0.37f,
-                                             .others_limit = 0.37f},
-                         &w.tile);
+        sl_submit_glorot(
+            &sl_running,
+            &(struct sl_glorot){
+                .key = key,
+                .part = {{rows - rows / 3, 0.37f}, {0, 0.0f}, {0, 0.5f}, {rows / 3, 0.37f}}},
+            &w.tile);
         sl_kernel_glorot(rows, cols, 0.37f, key, 0, 0, w.copy, w.tile.ld);
         sl_kernel_fill(further, cols, 0.0f, sl_copied_row(&w, rows), w.tile.ld);
         sl_settle("glorot", &w, NULL);

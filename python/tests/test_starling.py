@@ -125,6 +125,36 @@ def test_example():
         starling.example("nowhere")
 
 
+@pytest.mark.parametrize("options, linear", [
+    (dict(model="gcn", encoder="linear", residual="linear", classifier="linear"),
+     {"layer.0.weight", "layer.1.residual.weight", "layer.2.residual.weight", "layer.3.weight"}),
+    (dict(model="sage"), {f"layer.{l}.lin_{end}.weight" for l in range(2) for end in "lr"}),
+    (dict(model="gin"), {"layer.1.weight", "layer.3.weight"}),
+    (dict(model="gat", residual="linear", classifier="linear", heads=2),
+     {"layer.0.res.weight", "layer.1.res.weight", "layer.2.weight"}),
+    (dict(model="gcn", jump="concat"), {"layer.2.weight"})])
+def test_first_values(options, linear):
+    """--linear-init pytorch: uniform(-1 / sqrt(in), 1 / sqrt(in)), and Glorot's for other layers."""
+    indptr, indices, x, labels, masks = make_arrays()
+    graph = starling.Graph(indptr, indices, x, labels, masks)
+
+    def weights(init):
+        return starling.train(graph, epochs=1, lr=1e-20, hidden=40, bias=True, linear_init=init,
+                              weight_decay=0, **options).weights
+    ours, glorot = weights("pytorch"), weights("glorot")
+    for name, w in ours.items():
+        if name in linear:
+            bound = 1 / np.sqrt(w.shape[0])
+            assert 0.8 * bound < np.abs(w).max() <= bound * (1 + 1e-6) and w.min() < 0 < w.max()
+            bias = ours[next(b for b in ours if b.startswith(name[:8]) and b.endswith("bias"))]
+            assert 0 < np.abs(bias).max() <= bound * (1 + 1e-6)
+        elif name.endswith("weight"):
+            assert (w == glorot[name]).all()
+            bound = np.sqrt(6 / sum(w.shape))
+            assert np.abs(w).max() > 0.8 * bound
+    assert all(np.abs(w).max() < 1e-15 for n, w in glorot.items() if n.endswith("bias"))
+
+
 def test_borrows():
     arrays = make_arrays()
     graph = starling.Graph(*arrays)

@@ -136,6 +136,11 @@ const struct sl_option sl_config_options[] = {
      "a linear layer reads all --layers outputs: side by side (concat), their sum, or, for each "
      "value of a vertex, the largest of them (max; jumping knowledge)",
      MODEL},
+    {"linear-init", SL_OPTION_CHOICE, FIELD(network.linear_init), "glorot", 0, 0,
+     SL_CHOICES(SL_LINEAR_INITS), "KIND",
+     "first values of linear layers: encoder, residual, jump, classifier, products of sage and "
+     "transformer, the second of gin. pytorch: those of torch.nn.Linear, biases as well",
+     MODEL},
     {"classifier", SL_OPTION_CHOICE, FIELD(network.classifier), "none", 0, 0,
      SL_CHOICES(SL_CLASSIFIERS), "KIND",
      "linear: all --layers layers are hidden ones, and a linear layer follows", MODEL},

@@ -135,6 +135,7 @@ struct sl_config_network {
     enum sl_residual residual;
     enum sl_hidden_activation activation;
     enum sl_jump jump;
+    enum sl_linear_init linear_init;
     enum sl_classifier classifier;
     int64_t layers, hidden, hops, heads, out_heads, bases;
     double teleport;

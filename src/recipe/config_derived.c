@@ -205,6 +205,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .options = {.recompute = config->machine.recompute,
                     .states = sl_optimizer_states(config->training.optimizer),
                     .seed = (uint64_t)config->training.seed,
+                    .linear_init = config->network.linear_init,
                     .keep_best = sl_config_keeps_best(config),
                     .clip_norm = config->training.clip_norm},
         .model = config->network.model,

@@ -47,6 +47,7 @@ static const struct {
     {SL_PRESET_STRONG, NULL, "norm-layers", "row"},
     {SL_PRESET_STRONG, NULL, "classifier", "linear"},
     {SL_PRESET_STRONG, NULL, "activation", "relu"},
+    {SL_PRESET_STRONG, NULL, "linear-init", "pytorch"},
     {SL_PRESET_STRONG, NULL, "optimizer", "adam"},
     {SL_PRESET_STRONG, NULL, "lr", "0.001"},
     {SL_PRESET_STRONG, NULL, "dropout", "0.5"},
