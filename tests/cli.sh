@@ -153,7 +153,7 @@ preset() {
     configured hidden 8
     configured heads 1
     configured residual '"linear"'
-    exits 0 train "$karate" --model gat --layers 3 --hidden 8 --heads 1 --residual linear --classifier linear --norm-layers row \
+    exits 0 train "$karate" --model gat --layers 3 --hidden 8 --heads 1 --residual linear --classifier linear --linear-init pytorch --norm-layers row \
         --bias --activation relu --lr 0.001 --dropout 0.5 --attention-dropout 0 --input-dropout 0 --weight-decay-all --patience 0 --epochs 3 \
         --log "$T/b"
     values loss "$T/log" >"$T/wanted"
