@@ -1,4 +1,5 @@
 """Graphs from what other packages call a graph."""
+import os
 import warnings
 
 import numpy as np
@@ -130,11 +131,24 @@ def from_pyg(data, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, dupl
                  links=find_links(links))
 
 
+def load_dgl(path):
+    """The graph in a file of dgl.save_graphs."""
+    import dgl
+    with open(path, "rb"):  # DGL's own error does not name the file
+        graphs, _ = dgl.load_graphs(os.fspath(path))
+    if len(graphs) != 1:
+        raise ValueError(f"{os.fspath(path)}: {len(graphs)} graphs (expected one)")
+    return graphs[0]
+
+
 def from_dgl(g, features=AUTO, labels=AUTO, weights=AUTO, numbers=False, duplicates="sum",
              edge_features=None, edge_types=AUTO):
     """A graph of a DGLGraph: edges, the node data that are called so ("feat" and "label"),
     train_mask …, the edge data "weight", "w" or "edge_weight", the edge data edge_features, and
-    the relations that dgl.to_homogeneous leaves in dgl.ETYPE."""
+    the relations that dgl.to_homogeneous leaves in dgl.ETYPE. `g` may be the path of a file of
+    dgl.save_graphs with one graph."""
+    if isinstance(g, (str, os.PathLike)):
+        g = load_dgl(g)
     if not g.is_homogeneous or g.is_block:
         raise ValueError("g: has several kinds of vertices or edges, or is a block, expected a "
                          "homogeneous graph (dgl.to_homogeneous makes one)")

@@ -457,6 +457,27 @@ def test_pyg_refuses():
         starling.from_pyg(data)
 
 
+def test_dgl_files(tmp_path):
+    """A file of dgl.save_graphs is the graph in it."""
+    dgl = pytest.importorskip("dgl")
+    import torch
+    g = dgl.graph((torch.tensor([0, 2, 1, 0]), torch.tensor([1, 1, 3, 2])), num_nodes=4)
+    g.ndata["feat"], g.ndata["label"] = torch.rand(4, 5), torch.tensor([0, 1, 0, 1])
+    g.edata["w"] = torch.rand(4)
+    path = tmp_path / "g.bin"
+    dgl.save_graphs(str(path), [g])
+    for name, given in ("file", path), ("text", str(path)), ("graph", g):
+        starling.from_dgl(given).save(tmp_path / name)
+    for name in "indptr", "indices", "weights", "features", "labels":
+        arrays = [np.load(tmp_path / folder / f"{name}.npy") for folder in ("file", "text", "graph")]
+        assert all((array == arrays[2]).all() for array in arrays)
+    dgl.save_graphs(str(path), [g, g])
+    with pytest.raises(ValueError, match=r"g.bin: 2 graphs \(expected one\)"):
+        starling.from_dgl(path)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        starling.from_dgl(tmp_path / "nowhere")
+
+
 def test_dgl_names():
     data = pyg_data(True)
     import torch
