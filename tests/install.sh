@@ -60,6 +60,28 @@ library() {
     grep -q '^test accuracy' "$T/out" || die "$(cat "$T/out")"
 }
 
+with_cmake() {
+    command -v cmake >/dev/null || skip "no cmake"
+    config=$(find "$root" -name starling-config.cmake)
+    [ -s "$config" ] || die "no starling-config.cmake"
+    mkdir "$T/project"
+    cp "$root$prefix/share/doc/starling/examples/train.c" "$T/project"
+    cat >"$T/project/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.10)
+project(try C)
+find_package(starling 0.1 REQUIRED CONFIG)
+add_executable(try train.c)
+target_link_libraries(try starling::starling)
+END
+    { cmake -S "$T/project" -B "$T/project/build" -Dstarling_DIR="$(dirname "$config")" && cmake --build "$T/project/build"; } \
+        >"$T/words" 2>&1 || die "$(cat "$T/words")"
+    LD_LIBRARY_PATH=$(dirname "$(find "$root" -name libstarling.so)") timeout 120 "$T/project/build/try" "$karate" >"$T/out" ||
+        die "it does not run"
+    grep -q '^test accuracy' "$T/out" || die "$(cat "$T/out")"
+    sed -i 's/starling 0.1/starling 0.2/' "$T/project/CMakeLists.txt"
+    ! cmake -S "$T/project" -B "$T/project/build" >"$T/words" 2>&1 || die "version 0.2 is found"
+}
+
 python() {
     folder=$(packages)
     [ -n "$folder" ] || skip "configured without Python"
@@ -84,6 +106,7 @@ check "make install" install
 check "links of the installed pages" pages
 check "the installed program" runs
 check "a program with the installed library" library
+check "a program with CMake" with_cmake
 check "the installed Python package" python
 check "make uninstall" uninstall
 finish
