@@ -334,7 +334,7 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
                   shape->heads   ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1))
                   : coefficients ? (float)sqrt(6.0 / (double)(coefficients + shape->bases))
                                  : 0.0f},
-                 {zero, 0.0f},
+                 {zero, linear == shape->kind->weights ? own : 0.0f},
                  {shape->bias && linear > 0 && !shape->bias_cancels, own}},
     };
     if (shape->kind->weights || !shape->kind->start)

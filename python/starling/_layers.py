@@ -19,11 +19,13 @@ def checksum(tensor):
     and those through .data. None of None."""
     if tensor is None:
         return None
-    if tensor.dtype == torch.float32:
-        bits = tensor.detach().contiguous().view(torch.int32)
-        return int(bits.sum()), int(bits[::2].sum()), int(bits[::3].sum())
-    return (*map(int, tensor.sum(1)), int(torch.dot(tensor[0], tensor[1])),
-            int(tensor[0, ::2].sum()), int(tensor[1, ::3].sum()))
+    bits = tensor.detach().contiguous().view(-1)
+    bits = bits.view(torch.int32) if bits.dtype == torch.float32 else bits
+    sums = [int(bits.sum())]
+    for period in (997, 1009):  # a swap is seen unless positions differ by a multiple of both
+        whole = len(bits) // period * period
+        sums += bits[:whole].view(-1, period).sum(0).tolist() + bits[whole:].tolist()
+    return None if tensor.is_inference() else tensor._version, hash(tuple(sums))
 
 
 class Made:
@@ -57,7 +59,7 @@ named = []  # (weak reference, adjacency)
 
 
 def name_features(x):
-    if x.dim() != 2 or x.dtype != torch.float32 or x.device.type != "cpu" or x.requires_grad:
+    if x.is_inference() or x.dim() != 2 or x.dtype != torch.float32 or x.device.type != "cpu" or x.requires_grad:
         raise ValueError(f"features: {tuple(x.shape)} {x.dtype} on {x.device}, requires_grad="
                          f"{x.requires_grad} (expected (vertices, columns) of float32 on the CPU)")
     named[:] = [entry for entry in named if entry[0]() is not None and entry[0]() is not x]
@@ -82,7 +84,7 @@ def has_hooks(module):
 def product(weight, x):
     """x @ weight.t(), without the zeros of features that were named."""
     for reference, version, sparse in named:
-        if reference() is x and x._version == version:
+        if reference() is x and x._version == version and not x.requires_grad:
             return spmm(sparse, weight.t())
     return x @ weight.t()
 
@@ -105,24 +107,31 @@ def is_plain(layer, x, edge_index, aggregators):
             x.dim() == 2 and x.numel() > 0 and edge_index.dtype == torch.int64 and
             edge_index.dim() == 2 and edge_index.size(0) == 2 and layer.aggr in aggregators and
             layer.flow == "source_to_target" and layer.node_dim in (-2, 0) and
-            layer.decomposed_layers == 1 and not layer.explain and not has_message_hooks(layer) and
+            layer.decomposed_layers == 1 and not layer.explain and not has_other_steps(layer) and
             not is_watched())
 
 
-def has_message_hooks(layer):
-    names = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
-    return (any(getattr(layer, f"_{name}_forward_{when}hooks", None)
-                for name in names for when in ("", "pre_")) or
-            layer.aggr_module is not None and has_hooks(layer.aggr_module))
+STEPS = ("propagate", "message", "aggregate", "update", "message_and_aggregate", "edge_update",
+         "edge_updater")
+
+
+def has_other_steps(layer):
+    """Whether somebody has changed what a layer does between its vertices."""
+    return (any(step in layer.__dict__ or getattr(layer, f"_{step}_forward_hooks", None) or
+                getattr(layer, f"_{step}_forward_pre_hooks", None) for step in STEPS) or
+            type(layer.aggr_module) is not AGGREGATIONS[layer.aggr] or has_hooks(layer.aggr_module))
 
 
 def is_watched():
-    """Whether PyTorch records or rewrites what is computed, or computes in bfloat16."""
+    """Whether PyTorch records or rewrites what is computed, or computes in bfloat16, or somebody
+    watches all modules."""
     try:
         autocast = torch.is_autocast_enabled("cpu")
     except TypeError:  # before PyTorch 2.4
         autocast = torch.is_autocast_cpu_enabled()
-    return (autocast or torch.jit.is_tracing() or torch.jit.is_scripting() or
+    hooks = torch.nn.modules.module
+    return (autocast or hooks._global_forward_hooks or hooks._global_forward_pre_hooks or
+            hooks._global_backward_hooks or torch.jit.is_tracing() or torch.jit.is_scripting() or
             torch.utils._python_dispatch._get_current_dispatch_mode() is not None or
             torch._C._functorch.peek_interpreter_stack() is not None)
 
@@ -138,7 +147,8 @@ class GCNConv(Patched, nn.GCNConv):
         if not plain or not self.serves(edge_index, edge_weight):
             return super().forward(x, edge_index, edge_weight)
         adjacency = self.adjacency(x.size(0), edge_index, edge_weight)
-        if self.in_channels < self.out_channels:
+        weight = getattr(self.lin, "weight", None)
+        if is_simple(self.lin) and self.lin.bias is None and weight.size(1) < weight.size(0):
             out = linear_of(self.lin, spmm(adjacency, x))
         else:
             out = spmm(adjacency, linear_of(self.lin, x))
@@ -234,6 +244,8 @@ class GATConv(Patched, nn.GATConv):
         return made.get(("gat", n, self.add_self_loops), (edge_index,), make)
 
 
+AGGREGATIONS = {"add": nn.SumAggregation, "sum": nn.SumAggregation, "mean": nn.MeanAggregation,
+                "max": nn.MaxAggregation}
 OURS = {nn.GCNConv: GCNConv, nn.SAGEConv: SAGEConv, nn.GINConv: GINConv, nn.GATConv: GATConv}
 
 
@@ -244,14 +256,14 @@ def patch(model, features):
     for layer in model.modules():
         if type(layer) in OURS and "forward" not in layer.__dict__:
             layer.__class__ = OURS[type(layer)]
-        count += isinstance(layer, Patched)
+        count += type(layer) in OURS.values()
     return count
 
 
 def unpatch(model):
     count = 0
     for layer in model.modules():
-        if isinstance(layer, Patched):
+        if type(layer) in OURS.values():
             layer.__class__ = next(theirs for theirs, ours in OURS.items() if ours is type(layer))
             count += 1
     return count

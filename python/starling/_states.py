@@ -56,6 +56,11 @@ LAYERS = {
                            "res_fc.bias": (0, "bias", ROW), "bias": (0, "bias", ROW)})],
     "dgl.GINConv": [make_gin("apply_func.0", "apply_func.2")],
 }
+# What a layer must have besides its tensors, where a module is given.
+ATTRIBUTES = {"GCNConv": {"improved": False, "normalize": True, "add_self_loops": True},
+              "SAGEConv": {"normalize": False, "project": False},
+              "GATConv": {"negative_slope": 0.2, "add_self_loops": True},
+              "dgl.GraphConv": {"_norm": "both"}}
 SCORES = ("att_src", "att_dst", "attn_l", "attn_r")
 
 
@@ -193,6 +198,21 @@ def fill(weights, converted):
         raise ValueError(f"state: no tensor here for {sorted(wanted)}")
 
 
+def check_module(module, prefixes, name, aggregator):
+    """Refuse layers of a module that are of another class, or do what tensors do not tell."""
+    for prefix in prefixes:
+        layer = module.get_submodule(prefix)
+        called = name.removeprefix("dgl.")
+        if called not in [t.__name__ for t in type(layer).__mro__]:
+            raise ValueError(f"state: {prefix} is a {type(layer).__name__} (expected {name})")
+        wanted = {**ATTRIBUTES.get(name, {}), **({"aggr": aggregator} if name == "SAGEConv" else {})}
+        for attribute, value in wanted.items():
+            there = getattr(layer, attribute)
+            if there != value and not {there, value} <= {"add", "sum"}:
+                raise ValueError(f"state: {prefix} has {attribute.strip('_')}={there!r} (expected "
+                                 f"{value!r})")
+
+
 def check_logits(model, graph, expected):
     expected = np.asarray(expected.detach().cpu() if hasattr(expected, "detach") else expected)
     logits = model.predict(graph).logits
@@ -216,14 +236,21 @@ def from_state_dict(state, layer, layers=None, check=None, **options):
     """
     if layer not in LAYERS:
         raise ValueError(f"layer: {layer!r} (expected one of {list(LAYERS)})")
-    if hasattr(state, "state_dict"):
-        state = state.state_dict()
+    module = state if hasattr(state, "state_dict") else None
+    if module is not None:
+        state = module.state_dict()
     if not hasattr(state, "items"):
         state = read_state(state)
     forms = LAYERS[layer]
     split = split_layers(state, forms)
     order = order_layers(list(split), layers)
+    if module is not None:
+        check_module(module, order, layer, options.get("aggregator", "mean"))
     tensors = [split[prefix] for prefix in order]
+    if layer == "dgl.GraphConv" and module is check is None and all(
+            t["weight"].shape[:1] == t["weight"].shape[1:] for t in tensors):
+        raise ValueError("state: square matrices may be those of linear layers (expected the module, "
+                         "or check=(graph, logits))")
     found_forms = [find_form(layer, forms, p, t) for p, t in zip(order, tensors)]
     form = equal("forms of layers", found_forms)
     converted = [part for p, t in zip(order, tensors) for part in convert(form, p, t)]

@@ -132,6 +132,9 @@ def test_example():
     (dict(model="gin"), {"layer.1.weight", "layer.3.weight"}),
     (dict(model="gat", residual="linear", classifier="linear", heads=2),
      {"layer.0.res.weight", "layer.1.res.weight", "layer.2.weight"}),
+    (dict(model="transformer", heads=2, classifier="linear"),
+     {f"layer.{l}.lin_{m}.weight" for l in range(2) for m in ("key", "value", "query", "skip")} |
+     {"layer.2.weight"}),
     (dict(model="gcn", jump="concat"), {"layer.2.weight"})])
 def test_first_values(options, linear):
     """--linear-init pytorch: uniform(-1 / sqrt(in), 1 / sqrt(in)), and Glorot's for other layers."""
@@ -146,8 +149,10 @@ def test_first_values(options, linear):
         if name in linear:
             bound = 1 / np.sqrt(w.shape[0])
             assert 0.8 * bound < np.abs(w).max() <= bound * (1 + 1e-6) and w.min() < 0 < w.max()
-            bias = ours[next(b for b in ours if b.startswith(name[:8]) and b.endswith("bias"))]
-            assert 0 < np.abs(bias).max() <= bound * (1 + 1e-6)
+            biases = [b for b in ours if b.startswith(name[:8]) and b.endswith("bias")]
+            assert biases
+            for bias in biases:
+                assert 0 < np.abs(ours[bias]).max() <= bound * (1 + 1e-6)
         elif name.endswith("weight"):
             assert (w == glorot[name]).all()
             bound = np.sqrt(6 / sum(w.shape))

@@ -183,6 +183,20 @@ def test_what_a_state_of_pyg_does_not_tell():
             (nn.GIN(3, 4, 2, 2), "GINConv", "widths of hidden layers")):
         with pytest.raises(ValueError, match=sentence):
             starling.from_state_dict(model, layer, activation="relu")
+    for model, sentence in ((nn.GCNConv(3, 4, improved=True), "improved=True"),
+                            (nn.GCNConv(3, 4, add_self_loops=False), "add_self_loops=False"),
+                            (nn.GCNConv(3, 4, normalize=False), "normalize=False")):
+        with pytest.raises(ValueError, match=sentence):
+            starling.from_state_dict(torch.nn.ModuleDict({"conv": model}), "GCNConv")
+    with pytest.raises(ValueError, match="has aggr='max'"):
+        starling.from_state_dict(nn.GraphSAGE(3, 4, 2, 2, aggr="max"), "SAGEConv")
+    with pytest.raises(ValueError, match="has normalize=True"):
+        starling.from_state_dict(nn.GraphSAGE(3, 4, 2, 2, normalize=True), "SAGEConv")
+    square = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    with pytest.raises(ValueError, match="is a Linear"):
+        starling.from_state_dict(square, "dgl.GraphConv")
+    with pytest.raises(ValueError, match="square matrices"):
+        starling.from_state_dict(square.state_dict(), "dgl.GraphConv")
     with pytest.raises(ValueError, match="activation: missing"):
         starling.from_state_dict(nn.GATConv(3, 4), "GATConv")
     gin = nn.GIN(3, 4, 1, 4, train_eps=True)

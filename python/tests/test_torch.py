@@ -188,6 +188,52 @@ def test_hooks_of_linear_layers():
     assert torch.allclose(theirs(x, edge_index), ours(x, edge_index), atol=1e-5)
 
 
+CHANGES = {
+    "a hook": lambda c: c.lin.register_forward_hook(lambda m, i, o: o.relu()),
+    "a bias": lambda c: setattr(c, "lin", torch.nn.Linear(4, 8)),
+    "two layers": lambda c: setattr(c, "lin", torch.nn.Sequential(torch.nn.Linear(4, 8, bias=False), torch.nn.ReLU())),
+    "a message": lambda c: setattr(c, "message", lambda x_j, edge_weight: 2 * x_j),
+    "an aggregation": lambda c: setattr(c, "aggr_module", nn.MaxAggregation()),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changed_layers(name):
+    edge_index, x = make_graph()[0], torch.randn(N, 4)
+    theirs, ours = pair_of(lambda: nn.GCNConv(4, 8))
+    for layer in theirs, ours:
+        torch.manual_seed(1)
+        CHANGES[name](layer)
+    assert torch.allclose(theirs(x, edge_index), ours(x, edge_index), atol=1e-5)
+
+
+def test_hooks_of_all_modules():
+    edge_index, x, _ = make_graph()
+    theirs, ours = pair_of(lambda: nn.GCNConv(COLUMNS, 4))
+    seen = []
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda m, i, o: seen.append(type(m)))
+    try:
+        theirs(x, edge_index)
+        wanted = len(seen)
+        ours(x, edge_index)
+    finally:
+        handle.remove()
+    assert wanted > 1 and len(seen) == 2 * wanted
+
+
+@pytest.mark.parametrize("swap", [(1, 5), (1, 998), (2, 1011), (0, 2999)])
+def test_swaps(swap):
+    """Places of edges and weights that change in place, by PyTorch or behind its back."""
+    edge_index, x, _ = make_graph()
+    weight = torch.rand(edge_index.size(1))
+    theirs, ours = pair_of(lambda: nn.GCNConv(COLUMNS, 4))
+    a, b = swap
+    for tensor, swapped in ((weight, lambda t: t), (weight.numpy(), None), (edge_index[0], lambda t: t), (edge_index[0].numpy(), None)):
+        assert torch.allclose(theirs(x, edge_index, weight), ours(x, edge_index, weight), atol=1e-5)
+        tensor[[a, b]] = tensor[[b, a]]
+        assert torch.allclose(theirs(x, edge_index, weight), ours(x, edge_index, weight), atol=1e-5)
+
+
 def test_a_layer_that_caches():
     """The first edge_index counts, as in PyTorch Geometric, before patching or after."""
     edge_index, x, _ = make_graph()
@@ -228,6 +274,10 @@ def test_sparse_features():
             loss.backward()
             results.append([loss.detach()] + [p.grad for p in model.parameters()])
         same(*results)
+    x.requires_grad_()
+    gradients = [torch.autograd.grad(m(x, edge_index).pow(2).sum(), x)[0] for m in (theirs, ours)]
+    same(*[[g] for g in gradients])
+    x.requires_grad_(False)
     x.mul_(2)  # a change that PyTorch counts
     assert torch.allclose(theirs(x, edge_index), ours(x, edge_index), atol=1e-5)
     with pytest.raises(ValueError, match="features"):
