@@ -383,10 +383,10 @@ STARLING_API void starling_prediction_free(starling_prediction *prediction);
 
 /* ---- Kernels ----
  *
- * Kernels for a program that has matrices and a training of its own, such as one of PyTorch. These
+ * Kernels for a program with matrices and a training of its own, such as a program of PyTorch. The
  * calls need no rank and no StarPU. Any number of threads may make them at a time. A call shares
- * its rows out among `threads` threads. Sums of a row are made by one thread, so results have the
- * same bits whatever the number of threads. Matrices are of another place than their results. */
+ * its rows out among `threads` threads. One thread makes all sums of a row, so results have the
+ * same bits whatever the number of threads. A result does not lie in the place of an operand. */
 
 typedef struct starling_adjacency starling_adjacency; /* a sparse matrix and its transpose */
 typedef struct starling_attention
@@ -408,9 +408,9 @@ STARLING_API void starling_adjacency_free(starling_adjacency *adjacency);
 STARLING_API int starling_adjacency_sum(const starling_adjacency *adjacency, int transposed,
                                         int64_t width, const float *x, int threads, float *out);
 
-/* Make out (rows, width) = the largest value of x (columns, width) in the columns of each row's
- * entries, or the least, and argmax (rows, width) = its column, the least of several. A row without
- * entries has 0 and -1. Weights do not count. */
+/* Make out (rows, width): for each row and element, the largest value of x (columns, width) in the
+ * columns of the row's entries, or the least value. Set argmax (rows, width) to the column of the
+ * value, the least of several. A row without entries has 0 and -1. Weights do not count. */
 STARLING_API int starling_adjacency_max(const starling_adjacency *adjacency, int minimum,
                                         int64_t width, const float *x, int threads, float *out,
                                         int32_t *argmax);
@@ -431,10 +431,10 @@ struct starling_heads {
     uint64_t seed;  /* of what is dropped */
 };
 
-/* Make out (vertices, heads · width): of each head, Σ α·values over the entries of a row, where α
- * is the softmax of LeakyReLU(source of the column + target of the row), times weights (>= 0)
- * before it is normalised. values (vertices, heads · width); source, target (vertices, heads). The
- * adjacency must outlive *attention. STARLING_ERR_USAGE, STARLING_ERR_SYSTEM. */
+/* Make out (vertices, heads · width): for each head, Σ α·values over the entries of a row. α is
+ * w·exp(LeakyReLU(source of the column + target of the row)), divided by its sum over the row, with
+ * weights w >= 0. values (vertices, heads · width); source, target (vertices, heads). The adjacency
+ * must outlive *attention. STARLING_ERR_USAGE, STARLING_ERR_SYSTEM. */
 STARLING_API int starling_attention_forward(const starling_adjacency *adjacency,
                                             const struct starling_heads *heads, const float *values,
                                             const float *source, const float *target, int threads,

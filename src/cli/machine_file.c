@@ -55,8 +55,8 @@ static bool read_shipped(const char *folder, const char *name, struct sl_rates *
 
 int sl_machine_file_read(const char *name, struct sl_rates *out)
 {
-    /* of the sources, which the build folder knows; beside a program that was moved or came in a
-     * wheel; of the installation */
+    /* Folders of machine files: in the sources, which the build folder knows; beside a program that
+     * was moved or came in a wheel; where the program was to be installed. */
     static const char *const folders[] = {SL_TOP_SRCDIR "/examples/machines",
                                           "../share/starling/examples/machines",
                                           SL_PKGDATADIR "/examples/machines"};
