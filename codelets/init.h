@@ -30,8 +30,9 @@ struct sl_glorot {
     } part[SL_GLOROT_PARTS];
 };
 
-/* Set *from and *to to the rows of W (`rows`) that part p has, in the matrix from *at on; move *at
- * behind the part. p = SL_GLOROT_PARTS: the rows after all parts. */
+/* Find the rows *from … *to - 1 of W, which has `rows` rows, that belong to part p. *at is the
+ * part's first row in the matrix, and becomes that of the next part. The part SL_GLOROT_PARTS has
+ * all rows after the last part. */
 static inline void sl_glorot_rows(const struct sl_glorot *glorot, int p, int64_t rows, int64_t *at,
                                   int64_t *from, int64_t *to)
 {

@@ -431,10 +431,11 @@ struct starling_heads {
     uint64_t seed;  /* of what is dropped */
 };
 
-/* Make out (vertices, heads · width): for each head, Σ α·values over the entries of a row. α is
- * w·exp(LeakyReLU(source of the column + target of the row)), divided by its sum over the row, with
- * weights w >= 0. values (vertices, heads · width); source, target (vertices, heads). The adjacency
- * must outlive *attention. STARLING_ERR_USAGE, STARLING_ERR_SYSTEM. */
+/* Make out: for each row and head, the sum of α·values over the row's entries. An entry has the
+ * term w·exp(LeakyReLU(source of its column + target of its row)), of its weight w >= 0. α is the
+ * term, divided by the sum of the row's terms. The adjacency must outlive *attention.
+ * STARLING_ERR_USAGE, STARLING_ERR_SYSTEM. values, out: (vertices, heads · width); source, target:
+ * (vertices, heads) */
 STARLING_API int starling_attention_forward(const starling_adjacency *adjacency,
                                             const struct starling_heads *heads, const float *values,
                                             const float *source, const float *target, int threads,

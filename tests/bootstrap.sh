@@ -149,6 +149,15 @@ offline() {
     built 64
 }
 
+# A wheel has a build of its own, whatever is configured: it takes no option, and loses none.
+wheel_alone() {
+    fresh
+    for option in --with-cuda --own-starpu --distribution-starpu --with-starpu=/elsewhere --build-dir=other --prefix=/elsewhere; do
+        ! env -i HOME="$T" PATH="$T/bin" sh "$tree/bootstrap" "$option" wheel >"$T/words" 2>&1 || die "exit status 0: $option"
+        says "wheel: expected no other option"
+    done
+}
+
 command -v cc >/dev/null || { echo "no cc"; exit 77; }
 check "a tree of its own" made
 check "more cores than workers: a StarPU for all" more_cores
@@ -159,4 +168,5 @@ check "--distribution-starpu, now and later" declined
 check "--with-starpu" given
 check "--own-starpu" asked
 check "no network" offline
+check "a wheel, with other options" wheel_alone
 finish

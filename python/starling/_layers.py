@@ -55,11 +55,12 @@ class Made:
 made = Made()
 
 # Features that a caller has named, and the adjacency of their items that are not 0.
-named = []  # (weak reference, adjacency)
+named = []  # (weak reference, version, adjacency)
 
 
 def name_features(x):
-    if x.is_inference() or x.dim() != 2 or x.dtype != torch.float32 or x.device.type != "cpu" or x.requires_grad:
+    if (x.is_inference() or x.dim() != 2 or x.dtype != torch.float32 or x.device.type != "cpu" or
+            x.requires_grad):
         raise ValueError(f"features: {tuple(x.shape)} {x.dtype} on {x.device}, requires_grad="
                          f"{x.requires_grad} (expected (vertices, columns) of float32 on the CPU)")
     named[:] = [entry for entry in named if entry[0]() is not None and entry[0]() is not x]
@@ -123,8 +124,8 @@ def has_other_steps(layer):
 
 
 def is_watched():
-    """Whether PyTorch records or rewrites what is computed, or computes in bfloat16, or somebody
-    watches all modules."""
+    """Whether PyTorch records, rewrites or narrows what is computed, or a hook watches all
+    modules."""
     try:
         autocast = torch.is_autocast_enabled("cpu")
     except TypeError:  # before PyTorch 2.4

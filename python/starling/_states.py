@@ -252,7 +252,9 @@ def from_state_dict(state, layer, layers=None, check=None, **options):
         raise ValueError("state: square matrices may be those of linear layers (expected the module, "
                          "or check=(graph, logits))")
     found_forms = [find_form(layer, forms, p, t) for p, t in zip(order, tensors)]
-    form = equal("forms of layers", found_forms)
+    form = found_forms[0]
+    if any(other is not form for other in found_forms):
+        raise ValueError(f"state: not all layers have the tensors {form.needed}")
     converted = [part for p, t in zip(order, tensors) for part in convert(form, p, t)]
     inputs, classes = widths_of(converted[0])[0], widths_of(converted[-1])[1]
     found = {"model": form.model, "layers": len(order), "activation": "relu", **form.options}

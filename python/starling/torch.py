@@ -43,9 +43,10 @@ class Adjacency:
     def __init__(self, edge_index, size, weights=None, unique=False):
         rows, columns = size if isinstance(size, tuple) else (size, size)
         integer = not (edge_index.is_floating_point() or edge_index.is_complex())
-        if edge_index.dim() != 2 or edge_index.size(0) != 2 or not integer:
-            raise ValueError(f"edge_index: {tuple(edge_index.shape)} {edge_index.dtype} (expected "
-                             "(2, edges) of integers)")
+        if (edge_index.dim() != 2 or edge_index.size(0) != 2 or not integer or
+                edge_index.device.type != "cpu" or edge_index.layout != torch.strided):
+            raise ValueError(f"edge_index: {tuple(edge_index.shape)} {edge_index.dtype} on "
+                             f"{edge_index.device} (expected (2, edges) of integers on the CPU)")
         edges = edge_index.size(1)
         edge_index = edge_index.detach().to(torch.int64)
         values = None

@@ -129,8 +129,9 @@ const struct sl_option sl_config_options[] = {
      MODEL, find_norm},
     {"residual", SL_OPTION_CHOICE, FIELD(network.residual), "none", 0, 0, SL_CHOICES(SL_RESIDUALS),
      "KIND",
-     "terms that layers add to their sums. identity: a vertex's own values, in hidden layers but "
-     "the first. linear: a product of these values in every layer; sage does not take it",
+     "a term that layers add to their sums. identity: the vertex's own values, in hidden layers "
+     "but "
+     "the first. linear: a product of these values, in every layer; sage does not take it",
      MODEL},
     {"jump", SL_OPTION_CHOICE, FIELD(network.jump), "none", 0, 0, SL_CHOICES(SL_JUMPS), "KIND",
      "a linear layer reads all --layers outputs: side by side (concat), their sum, or, for each "
