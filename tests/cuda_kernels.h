@@ -82,8 +82,9 @@ inline void cuda(cudaError_t code)
 
 /* The software GPU and the CPU's kernels are slow. A loop takes its first case, and then one case
  * in `of`. `of` is a prime number, so every value of every parameter has its turn. SL_ALL_CASES in
- * the environment: all cases. Where cases are made, a static one_in(...) says whether to go on to
- * the next case. */
+ * the environment: all cases. SL_SAMPLE=K/N, there: of the cases that a loop takes, one of N, from
+ * the K-th on. Where cases are made, a static one_in(...) says whether to go on to the next case.
+ */
 struct one_in {
     long of, cases = 0;
 
@@ -93,7 +94,8 @@ struct one_in {
     bool leaves_out()
     {
         static const bool all = getenv("SL_ALL_CASES");
-        return cases++ % of != 0 && !all;
+        static const long samples = sample(1, 1), first = sample(0, 0);
+        return cases++ % (of * samples) != of * first && !all;
     }
     /* Of large cases: all run on a GPU. */
     bool leaves_out_in_software()
@@ -103,6 +105,15 @@ struct one_in {
 #else
         return leaves_out();
 #endif
+    }
+    /* Return K (0) or N (1) of SL_SAMPLE. */
+    static long sample(int which, long otherwise)
+    {
+        const char *const words = getenv("SL_SAMPLE");
+        long part[2];
+        return words && sscanf(words, "%ld/%ld", &part[0], &part[1]) == 2 && part[1] > 0
+                   ? part[which]
+                   : otherwise;
     }
 };
 

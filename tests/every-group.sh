@@ -2,6 +2,7 @@
 # Groups of ranks give the results of one rank: models, layers and distributions inside the groups (tests/every_group.c). Some
 # cases; with SL_EVERY=all (make check-every) every case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+alike=trainings
 
 [ -x "${top_builddir:-.}/tests/every_group" ] || { echo "no tests/every_group"; exit 77; }
 

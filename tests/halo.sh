@@ -1,6 +1,7 @@
 #!/bin/sh
 # Rows that travel as a halo, and results of a cover, do not change results but for rounding; tests/every-cut.sh has more of it. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+alike="halos within"
 
 # parts FILE VERTICES EXPRESSION: the part of vertex v, as awk says it.
 parts() {

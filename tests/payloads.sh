@@ -2,6 +2,7 @@
 # What ranks really send: payloads counted where MPI is given them (tests/count_payloads.c), of every distribution, against
 # the runtime's counters, and of an epoch against the log and the prediction. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+alike="exactly"
 STARLING=${top_builddir:-.}/tests/counted
 case $STARLING in /*) ;; *) STARLING=$PWD/$STARLING ;; esac
 [ -x "$STARLING" ] || { echo "no tests/counted"; exit 77; }
