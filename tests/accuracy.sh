@@ -2,10 +2,10 @@
 # Test accuracy on real data, in $SL_SHARED_DATA; what is absent there is skipped. One line per dataset.
 # Cora and Citeseer: the mean over five seeds (make check-every: ten) with --preset kipf (published: 0.815 and 0.703; Kipf &
 # Welling, ICLR 2017)
-# and with the defaults; the defaults on other datasets: bounds below what docs/DEFAULTS.md has.
+# and with the defaults; the defaults on other datasets: bounds below what docs/measurements/DEFAULTS.md has.
 # Graph attention, with what --model gat alone means: the published settings.
 # Several labels, and ROC-AUC: two seeds (make check-every: five) of the defaults, against the mean of `reference_gcn`.
-# GraphSAGE, with DistGNN's weight decay, learning rate and epochs: bounds below what docs/MODELS.md has.
+# GraphSAGE, with DistGNN's weight decay, learning rate and epochs: bounds below what docs/measurements/MODELS.md has.
 # The others: one seed with the configuration of `reference_gcn` in their meta.json, against its mean over seeds minus
 # its standard deviation minus 0.3 points.
 LC_ALL=C

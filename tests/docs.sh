@@ -160,8 +160,8 @@ $(tail -n 20 "$T/output")"
             exit 1
         }
     done || exit 1
-    [ -z "$SL_DOCS_WHOLE" ] || while read -r line; do
-        case $line in *[0-9]*) has_numbers "$line" "$T/output" || die "$1: other numbers than $line
+    [ -z "$SL_DOCS_WHOLE" ] || while read -r told; do
+        case $told in *[0-9]*) has_numbers "$told" "$T/output" || die "$1: other numbers than $told
 $(cat "$T/output")" ;; esac
     done <"$3"
     : >"$3"
@@ -251,6 +251,7 @@ wrong_pages() {
     wrong 'not in the output of starling version: Sterling N' '```\n$ starling version\nSterling 0.1\n```\n'
     wrong 'other numbers than 12 words and 0.50' '```\n$ echo 12 words and 0.484\n12 words and 0.50\n```\n'
     wrong 'other numbers than 12 words' '```\n$ echo 13 words\n12 words\n```\n'
+    wrong 'exit status 1: false' '```\n$ echo 12 words\n12 words\n$ false\n$ true\n```\n'
     wrong 'commands without "$ "' '```\nstarling version\n```\n'
     wrong 'commands without a block' '\n    starling version\n'
     printf '%b' '<!-- not run: no reason -->\n```\n$ false\n```\n<!-- shortened: long -->\n```\n$ echo 3\n4\n```\n```\n$ echo 12 words and 0.494, then 7\nand 0.50, then\n```\n<!-- file: a/f -->\n```\none\n```\n```\n$ cat a/f &&\\\n  echo 2\none\n2\n```\n' >"$T/wrong/PAGE.md"

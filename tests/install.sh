@@ -30,7 +30,7 @@ install() {
 # Links of the installed pages to one another, to pictures and examples.
 pages() {
     cd "$root$prefix/share/doc/starling" || die "no pages"
-    for page in README.md HACKING.md SECURITY.md docs/*.md; do
+    for page in README.md HACKING.md SECURITY.md docs/*.md docs/measurements/*.md; do
         grep -o ']([^)#]*' "$page" | sed 's/^](//; /^$/d; /^[a-z]*:/d' | while read -r link; do
             [ -e "$(dirname "$page")/$link" ] || echo "$page: $link"
             echo "$link" >>"$T/links"

@@ -2,7 +2,7 @@
 # Two ranks on a slow network: two network namespaces, joined by a pair of virtual devices with a token bucket (tc tbf)
 # at both ends. With and without overlap, losses are the same to the bit; how long an epoch takes is printed, and fails
 # nothing. `tests/slow-link.sh --measure [OPTION of train ...]` (in the build directory) takes a larger graph and prints
-# the table of docs/PERFORMANCE.md. Each `--against 'OPTION ...'` before the other options measures an epoch with its
+# the table of docs/measurements/DISTRIBUTIONS.md. Each `--against 'OPTION ...'` before the other options measures an epoch with its
 # options in place of, or beside, the others on the same link, too. SL_LINK_VERTICES,
 # SL_LINK_DEGREE and SL_LINK_EPOCHS take the place of its own numbers, SL_LINK_DATASET that of its graph, and
 # SL_LINK_KBIT (in a second) that of the rate at which messages take as long as computing; SL_LINK_TIMES multiplies the

@@ -2,6 +2,7 @@
 local function here(target)
   if target:match("^%a+:") or target:match("^#") then return target end
   target = target:gsub("^%./", ""):gsub("^%.%./", ""):gsub("^docs/", "")
+  target = target:gsub("^measurements/", "measurements-")
   return (target:gsub("%.md$", ".html"):gsub("%.md#", ".html#"))
 end
 

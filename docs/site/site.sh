@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes the pages of the source tree a site of HTML, by pandoc: site.sh SOURCE FOLDER [MAN-PAGE ...]. The site has docs/*.md,
-# README.md, HACKING.md, SECURITY.md, NEWS, examples of C and the man pages, and a link to reference/ where that is there. CONTENTS.html is
-# also index.html.
+# docs/measurements/*.md
+# (as measurements-NAME.html), README.md, HACKING.md, SECURITY.md, NEWS, examples of C and the man pages, and a link to reference/
+# where that is there. CONTENTS.html is also index.html.
 set -eu
 source=$1 folder=$2
 shift 2
@@ -28,6 +29,9 @@ mkdir -p "$folder/examples"
 cp "$source"/examples/*.c "$folder/examples"
 for file in "$source/README.md" "$source/HACKING.md" "$source/SECURITY.md" "$source"/docs/*.md; do
     page "$file" gfm "$(basename "$file" .md)" "$(sed -n 's/^# //p' "$file" | head -n 1)" --toc --toc-depth 2
+done
+for file in "$source"/docs/measurements/*.md; do
+    page "$file" gfm "measurements-$(basename "$file" .md)" "$(sed -n 's/^# //p' "$file" | head -n 1)"
 done
 cp "$folder/CONTENTS.html" "$folder/index.html"
 

@@ -60,7 +60,7 @@ bool sl_ranks_use_mpi(void)
 /* Settings that Open MPI reads at its start, unless the user sets others. On TCP, a short message,
  * such as an announcement, must not wait behind megabytes of other messages. So messages travel in
  * pieces of 64 KiB, from a small send buffer. Otherwise two ranks send in turns
- * (docs/PERFORMANCE.md). */
+ * (docs/DISTRIBUTIONS.md). */
 static const char *const settings[][2] = {
     {"OMPI_MCA_mpi_yield_when_idle", "1"}, /* see scheduler.c */
     {"OMPI_MCA_btl_tcp_flags", "1"},       /* send, without put */

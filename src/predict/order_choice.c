@@ -9,7 +9,7 @@
  *
  * Tiles have equal shares of all entries. Where vertices are sorted, one tile has most entries of
  * the adjacency, another most features, and workers wait for each other in each operation. Rabbit
- * Order mixes the vertices. docs/PERFORMANCE.md has the measurements.
+ * Order mixes the vertices. docs/measurements/PERFORMANCE.md has the measurements.
  *
  * On several ranks in 1D, random order makes stages even, and makes all ranks need all rows. It is
  * taken where the predicted epoch is shorter by a tenth (predict/random_order.c).
