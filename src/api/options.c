@@ -34,8 +34,8 @@ static int refuse(const char *name)
  */
 static int check_library(const char *name)
 {
-    static const char *const others[] = {"plan",  "profile",      "dag",
-                                         "trace", "trace-epochs", "report"};
+    static const char *const others[] = {"plan",         "profile", "dag",   "trace",
+                                         "trace-epochs", "report",  "verify"};
     for (size_t o = 0; o < sizeof others / sizeof *others; o++)
         if (strcmp(name, others[o]) == 0)
             return refuse(name);
@@ -49,6 +49,7 @@ int sl_api_check(const struct sl_config *config)
                        : config->files.dag     ? "dag"
                        : config->files.trace   ? "trace"
                        : config->files.report  ? "report"
+                       : config->files.verify  ? "verify"
                                                : NULL;
     return name ? refuse(name) : 0;
 }

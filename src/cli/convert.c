@@ -46,7 +46,7 @@ static const struct sl_option options[] = {
      "turn all edges round: of an edge u -> v of SOURCE, u aggregates from v, instead of v from u",
      "Conversion"},
     {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0,
-     SL_CHOICES(SL_WEIGHT_COLUMNS), "COLUMN",
+     SL_CHOICES(SL_WEIGHT_COLUMNS), "WHICH",
      "column of an edge list that has weights; none: columns after the second are ignored; auto: "
      "the column that the header calls weight, or the third, where there are three",
      "Conversion"},

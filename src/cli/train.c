@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/train_choices.h"
+#include "cli/train_verify.h"
 #include "core/dag.h"
 #include "core/error.h"
 #include "core/profile_view.h"
@@ -205,11 +206,15 @@ static struct sl_overlap_times sum_times(struct sl_runtime *rt,
                                      .between = values[3]};
 }
 
-static int train(struct sl_train_run *run, const bool *given)
+static int train(struct sl_train_run *run, const bool *given, struct sl_verify *verify)
 {
-    int code = sl_train_open(run, given);
+    int code = sl_runtime_agree(&run->rt, sl_verify_open(verify, run));
+    if (!code)
+        code = sl_train_open(run, given);
     if (!code && run->config.files.plan)
         return show_plan(run);
+    if (!code)
+        code = sl_runtime_agree(&run->rt, sl_verify_begin(verify, run));
     if (!code)
         code = sl_train_load(run);
     if (code)
@@ -229,7 +234,7 @@ static int train(struct sl_train_run *run, const bool *given)
     if (run->rt.rank == 0 && !run->config.files.quiet && !run->outcome.broken)
         print_table(run, &all);
     sl_train_report_end(run);
-    return code;
+    return code ? code : sl_runtime_agree(&run->rt, sl_verify_end(verify, run));
 }
 
 /* Name the log if --report needs one and --log names none, since the page is drawn from the log. */
@@ -279,13 +284,19 @@ static int draw_pictures(struct sl_train_run *run)
 static int run_train(int argc, char **argv)
 {
     struct sl_train_run run = {0};
+    struct sl_verify verify = {0};
+    char *logged = NULL;
     int positionals;
     bool given[SL_MOST_OPTIONS];
     int code =
-        sl_command_parse(&sl_command_train, &run.config, argc, argv, 1, 1, &positionals, given);
+        sl_command_parse(&sl_command_train, &run.config, argc, argv, 0, 1, &positionals, given);
     if (!code)
         code = sl_config_read_file(&run.config, given);
-    run.path = argv[0];
+    if (!code && positionals == 0)
+        logged = sl_verify_dataset(run.config.files.verify ? run.config.files.config : NULL);
+    run.path = positionals > 0 ? argv[0] : logged;
+    if (!code && !run.path)
+        code = sl_command_missing(&sl_command_train);
     if (!code)
         code = name_log(&run.config);
     if (!code)
@@ -293,12 +304,14 @@ static int run_train(int argc, char **argv)
     if (!code) {
         code = sl_runtime_agree(&run.rt, probe_pictures(&run));
         if (!code)
-            code = train(&run, given);
+            code = train(&run, given, &verify);
         sl_train_stop(&run);
         if (!code)
             code = draw_pictures(&run);
     }
     const int closed = sl_train_free(&run);
+    sl_verify_close(&verify);
+    free(logged);
     return code ? code : closed;
 }
 

@@ -34,6 +34,12 @@ int sl_command_choose_part(const struct sl_command *command, int argc, char **ar
                     argv[0], list, sl_guess_hint(&guess).text);
 }
 
+int sl_command_missing(const struct sl_command *command)
+{
+    return sl_error(SL_ERR_USAGE, "an argument is missing: usage is starling %s %s", command->name,
+                    command->synopsis);
+}
+
 int sl_command_parse(const struct sl_command *command, void *config, int argc, char **argv,
                      int least, int most, int *positionals, bool *given)
 {
@@ -44,7 +50,6 @@ int sl_command_parse(const struct sl_command *command, void *config, int argc, c
         code = sl_error(SL_ERR_USAGE, "one argument too many, \"%s\": usage is starling %s %s",
                         argv[most], command->name, command->synopsis);
     if (!code && *positionals < least)
-        code = sl_error(SL_ERR_USAGE, "an argument is missing: usage is starling %s %s",
-                        command->name, command->synopsis);
+        code = sl_command_missing(command);
     return code;
 }

@@ -27,6 +27,9 @@ const struct sl_command *sl_command_part(const struct sl_command *command, const
 int sl_command_choose_part(const struct sl_command *command, int argc, char **argv,
                            const struct sl_command **part);
 
+/* Return SL_ERR_USAGE, with a sentence that an argument is missing. */
+int sl_command_missing(const struct sl_command *command);
+
 /* Fill `config` from the command line of `command`. Keep *positionals positional arguments (`least`
  * to `most`) at the front of argv; `given`: see sl_options_parse. Return 0 or a negative code; in
  * either case the caller frees `config` with sl_options_free. */

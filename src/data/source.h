@@ -240,6 +240,10 @@ int sl_source_borrow_alike(struct sl_runtime *rt, const struct sl_source *whole,
  */
 int sl_source_check_alike(struct sl_runtime *rt, const struct sl_source *source);
 
+/* Return the hashes of the dataset's arrays and facts, {"labels": "0123456789abcdef", …}, equal for
+ * equal datasets. Large arrays are sampled (sl_alike_hash). NULL without memory. */
+struct json_t *sl_source_hashes(const struct sl_source *source);
+
 /* Give the rows another order (a name of data/order/order.h). Rank 0 computes it, for most orders
  * from the whole adjacency, and the others get the permutation. Hops are forgotten. Collective.
  * SL_ERR_USAGE: no such order. */

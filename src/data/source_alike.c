@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "core/alike.h"
 #include "core/error.h"
 #include "data/source.h"
@@ -107,6 +109,24 @@ int sl_source_check_alike(struct sl_runtime *rt, const struct sl_source *source)
     sl_block_unload(source->blocks);
     snprintf(expected, sizeof expected, "the same %s on all ranks", source->path);
     return sl_alike_check(rt, &numbers, SL_ERR_DATA, expected);
+}
+
+json_t *sl_source_hashes(const struct sl_source *source)
+{
+    struct sl_alike numbers = {.count = 0};
+    json_t *hashes = json_object();
+    describe(&numbers, source, false);
+    sl_block_unload(source->blocks);
+    for (int t = 0; t < numbers.count; t++) {
+        const struct sl_alike_thing *thing = &numbers.thing[t];
+        char text[20];
+        /* Things of one name have one hash. */
+        const char *before = json_string_value(json_object_get(hashes, thing->name));
+        const uint64_t hash = before ? sl_alike_hash_text(thing->hash, before) : thing->hash;
+        snprintf(text, sizeof text, "%016" PRIx64, hash);
+        json_object_set_new(hashes, thing->name, json_string(text));
+    }
+    return hashes;
 }
 
 int sl_source_borrow_alike(struct sl_runtime *rt, const struct sl_source *whole,

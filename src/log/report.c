@@ -176,7 +176,7 @@ static void set_scores(json_t *object, const struct sl_metric *metric,
         set_number(object, sl_report_key(key, splits[s], metric->name), scores->of[s]);
 }
 
-static void log_epoch(struct sl_report *report, const struct sl_epoch_report *e)
+json_t *sl_report_epoch_members(const struct sl_epoch_report *e)
 {
     json_t *object = json_pack("{s:I}", "epoch", (json_int_t)e->epoch);
     /* A reader must not miss a loss that is not a number. */
@@ -191,6 +191,12 @@ static void log_epoch(struct sl_report *report, const struct sl_epoch_report *e)
         set_scores(object, e->metric, &e->score);
     if (e->shown)
         set_scores(object, e->shown, &e->shown_score);
+    return object;
+}
+
+static void log_epoch(struct sl_report *report, const struct sl_epoch_report *e)
+{
+    json_t *object = sl_report_epoch_members(e);
     set_number(object, "seconds", e->seconds);
     set_number(object, "eval_seconds", e->eval_seconds);
     set_number(object, "compute_seconds", sl_overlap_seconds(e->times.compute));

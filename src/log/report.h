@@ -64,6 +64,10 @@ int sl_report_go_on(struct sl_report *report, int64_t epochs);
  * of the first lost line at once, on stderr. */
 void sl_report_event(struct sl_report *report, const char *name, json_t *object);
 
+/* Return the members of an "epoch" line that a repeated run has alike: the number, the loss and the
+ * scores. */
+json_t *sl_report_epoch_members(const struct sl_epoch_report *epoch);
+
 /* Write an "epoch" line, move the progress bar, and print a line on stdout if lines are wanted. */
 void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *epoch);
 

@@ -498,6 +498,10 @@ const struct sl_option sl_config_options[] = {
      "{\"hidden\": 16, \"bias\": false}, options in TOML (FILE.toml), or a log, whose run is "
      "repeated without its files",
      FILES},
+    {"verify", SL_OPTION_FLAG, FIELD(files.verify), "no", 0, 0, NULL, NULL,
+     "with --config LOG: repeat the run of the log, and compare the data, the loss and scores of "
+     "each epoch and the weights, bit for bit. DATASET may be left out: the log names it",
+     FILES},
     {"log", SL_OPTION_STRING, FIELD(files.log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE; FILE.csv: a table with a row for each epoch", FILES},
     {"dag", SL_OPTION_STRING, FIELD(files.dag), NULL, 0, 0, NULL, "FILE",

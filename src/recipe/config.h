@@ -241,7 +241,7 @@ struct sl_config_files {
     char *config, *log, *dag, *trace, *report, *checkpoint, *resume;
     struct sl_epoch_range trace_epochs;
     int64_t checkpoint_every, stop_after;
-    bool plan, profile, quiet, verbose;
+    bool verify, plan, profile, quiet, verbose;
 };
 
 /* All options of a run. */

@@ -227,6 +227,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = run->graph ? sl_source_borrow_alike(rt, run->graph, &run->source)
                           : sl_source_open(rt, run->path, &run->source);
+    if (!code && rt->rank == 0 && (run->config.files.log || run->config.files.verify))
+        run->hashes = sl_source_hashes(&run->source);
     if (!code)
         code = sl_links_prepare(rt, &run->config, &run->source);
     if (!code && run->graph) /* opened without a word */
@@ -377,6 +379,7 @@ int sl_train_free(struct sl_train_run *run)
     sl_file_unlock(&run->locks[1]);
     json_decref(run->start);
     json_decref(run->class_names);
+    json_decref(run->hashes);
     sl_outcome_free(&run->outcome);
     free(run->groups.group);
     sl_checkpoint_free(&run->resumed);

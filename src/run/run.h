@@ -51,6 +51,7 @@ struct sl_train_run {
     struct sl_train_choice choice;
     struct sl_train_groups groups;
     json_t *class_names; /* a list of at most SL_NAMED_CLASSES; NULL: classes have numbers */
+    json_t *hashes;      /* hashes of the dataset, on rank 0 with a log or --verify; else NULL */
     json_t *start;       /* the event, on rank 0 with a log or --verbose; else NULL */
 };
 

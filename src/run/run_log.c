@@ -1,5 +1,7 @@
 /* The events of starling train in the log: start and end. Epochs are the trainer's. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/error.h"
@@ -113,6 +115,7 @@ static json_t *describe_start(struct sl_train_run *run, json_t *bytes_read)
                             json_integer(run->trainer.start.unfinished.steps + 1));
     if (run->class_names)
         json_object_set(json_object_get(event, "graph"), "class_names", run->class_names);
+    json_object_set(json_object_get(event, "graph"), "hashes", run->hashes);
     if (run->replication > 0.0)
         json_object_set_new(event, "replication_factor", json_real(run->replication));
     sl_train_log_groups(run, event);
@@ -203,6 +206,7 @@ void sl_train_report_end(struct sl_train_run *run)
     int64_t *values = calloc((size_t)rt->ranks, sizeof *values);
     if (!values)
         sl_fatal("no memory for the figures of %d ranks", rt->ranks); /* the others wait for them */
+    char weights[20];
     json_t *event = json_object();
     json_object_set_new(event, "metric", json_string(outcome->metric->name));
     const struct sl_scores accuracies = sl_outcome_accuracies(outcome);
@@ -210,6 +214,9 @@ void sl_train_report_end(struct sl_train_run *run)
     if (outcome->metric != &sl_metric_accuracy)
         set_scores(event, outcome->metric->name, &outcome->score);
     set_finite(event, "loss", outcome->loss);
+    snprintf(weights, sizeof weights, "%016" PRIx64, outcome->weights);
+    if (!outcome->broken)
+        json_object_set_new(event, "weights", json_string(weights));
     set_finite(event, "largest_class", outcome->largest_class);
     json_object_set_new(event, "underfitted", json_boolean(sl_outcome_underfits(outcome)));
     json_object_set_new(event, "best_epoch", json_integer(outcome->best_epoch));

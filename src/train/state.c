@@ -7,6 +7,7 @@
 
 #include "checkpoint/late_messages.h"
 #include "codelets/optimizer.h"
+#include "core/alike.h"
 #include "core/error.h"
 #include "core/json_file.h"
 #include "core/log.h"
@@ -347,6 +348,29 @@ struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
 }
 
 /* ---- Save ---- */
+
+/* Return the hash of a tile's numbers. */
+static uint64_t hash_tile(struct sl_runtime *rt, struct sl_tile *tile, uint64_t hash)
+{
+    const float *numbers = sl_tile_acquire(rt, tile, false);
+    for (int64_t r = 0; r < tile->rows; r++)
+        hash = sl_alike_hash(hash, numbers + r * tile->ld, (size_t)tile->cols * sizeof *numbers);
+    sl_tile_release(tile);
+    return hash;
+}
+
+uint64_t sl_state_hash(struct sl_trainer *trainer)
+{
+    const struct sl_store *store = &trainer->store;
+    int64_t sum = 0;
+    for (int n = 0; n < store->shards; n++)
+        if (store->shard[n].owner == trainer->rt->rank)
+            sum = (int64_t)((uint64_t)sum + hash_tile(trainer->rt,
+                                                      store->shard[n].tile[SL_STORE_PARAMETERS],
+                                                      (uint64_t)n));
+    sl_runtime_sum(trainer->rt, &sum, 1);
+    return (uint64_t)sum;
+}
 
 /* Append a parameter's tensor, with the rows of all shards that hold it. */
 static int save_parameter(const struct sl_store *store, struct sl_saved *saved, int kind,

@@ -19,6 +19,9 @@ struct sl_batches_tiles sl_state_tiles(const struct sl_config *config,
 int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint,
                      int layers);
 
+/* Return a hash of the parameters, after all tasks on them; equal on all ranks. Collective. */
+uint64_t sl_state_hash(struct sl_trainer *trainer);
+
 /* Write the state after the last epoch to a file, on rank 0, with sl_checkpoint_write or
  * (`somewhere`) sl_checkpoint_write_somewhere. Set *epoch on rank 0. Collective. Return the
  * writer's code on rank 0 and 0 on other ranks, or SL_ERR_SYSTEM on all. */

@@ -706,6 +706,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         }
         sl_trainer_use_best(trainer);
         sl_trainer_evaluate(trainer, outcome);
+        outcome->weights = sl_state_hash(trainer);
         const int uncounted =
             sl_confusion_describe(trainer, SL_CONFUSION_CLASSES, &outcome->confusion);
         failure = uncounted ? uncounted : failure;

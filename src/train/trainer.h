@@ -89,6 +89,7 @@ struct sl_outcome {
     struct sl_scores score;     /* the metric's scores */
     struct sl_more_scores more; /* for several labels and numbers */
     double largest_class;       /* share of the training vertices */
+    uint64_t weights;           /* a hash of the kept weights; 0: the run broke down */
     double epoch_seconds_median, seconds;
     struct sl_overlap_times epoch_times; /* this rank's mean over the epochs */
     bool stopped, early;                 /* stopped on request; stopped by --patience */

@@ -49,8 +49,8 @@ static enum role role_of(const char *name)
 {
     static const char *const extensions[] = {".csv",   ".tsv", ".txt",    ".edgelist",
                                              ".edges", ".svm", ".libsvm", NULL};
-    static const char *const words[ROLES][5] = {{"edges", "edge", "edgelist", "net", NULL},
-                                                {"nodes", "node", "target", NULL},
+    static const char *const words[ROLES][6] = {{"edges", "edge", "edgelist", "net", NULL},
+                                                {"nodes", "node", "vertices", "vertex", "target", NULL},
                                                 {"labels", "label", NULL},
                                                 {"features", "feature", "feats", NULL},
                                                 {"train", NULL},
