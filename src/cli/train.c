@@ -55,6 +55,9 @@ static void print_start(const struct sl_train_run *run)
     putchar('\n');
     if (run->replication > 0.0)
         printf("vertex-cut: %.3f clones of a vertex, on average\n", run->replication);
+    if (run->rt.process->crowded)
+        printf("%d ranks share %d core%s: they take turns, so that no epoch is faster\n",
+               run->rt.process->ranks_here, run->rt.all_cores, sl_s(run->rt.all_cores));
     sl_train_print_groups(run);
     if (run->chosen[0])
         printf("chosen for this dataset:%s\n", run->chosen);

@@ -169,7 +169,8 @@ static int bind_process(void)
     sl_ranks_count_sharers(binding.text, &sharers, &index);
     suggest("STARPU_MPI_NOBIND", "1");
     process.own_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
-    if (sharers > binding.cores) {
+    process.crowded = sharers > binding.cores;
+    if (process.crowded) {
         suggest("STARPU_WORKERS_NOBIND", "1");
         process.cores = 1;
     } else {
