@@ -96,6 +96,37 @@ PYTHON
     grep -q 'have no best one' unlike.html || die "no word of it"
 }
 
+# Runs that differ in seeds alone have a row with mean and deviation; a run without a score, and one without a like, have none.
+seeds() {
+    cd "$T" || exit 1
+    mkdir -p seeds
+    python3 - <<'PYTHON' || die "no logs"
+import json
+events = [json.loads(line) for line in open("one/log")]
+for k in range(8):
+    with open(f"seeds/{k}", "w") as log:
+        for e in json.loads(json.dumps(events)):
+            if e["event"] == "start":
+                e["configuration"].update({"hidden": 8 if k < 4 else 16 if k < 7 else 32, "seed": k, "split-seed": k % 2})
+            if e["event"] == "end":
+                e["val_accuracy"], e["test_accuracy"] = 0.5 + k * k / 100, None if k == 3 else 0.25 + k / 64
+            print(json.dumps(e), file=log)
+PYTHON
+    "$STARLING" report seeds/* --output seeds.html --quiet || die "no page"
+    python3 - <<'PYTHON' || die "another table"
+import re, statistics
+page = open("seeds.html").read()
+head, *rows = ([re.sub("<[^>]*>", "", cell) for cell in re.findall("<t[hd].*?</t[hd]>", part)]
+               for part in re.findall("<tr.*?</tr>", re.search('<table id="seeds".*?</table>', page, re.S)[0], re.S))
+assert head == ["runs", "hidden", "validation accuracy", "test accuracy"], head
+told = lambda values: f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
+row = lambda hidden, runs: [str(len(runs)), str(hidden), told([0.5 + k * k / 100 for k in runs]), told([0.25 + k / 64 for k in runs])]
+assert rows == [row(8, [0, 1, 2]), row(16, [4, 5, 6])], rows
+PYTHON
+    "$STARLING" report one/log two/log --output no-seeds.html --quiet || die "no page"
+    ! grep -q 'id="seeds"' no-seeds.html || die "means of unlike runs"
+}
+
 # compared BEST MEMBER VALUE [MEMBER VALUE]...: a run and a copy of its log with these members of `start`, of which a best run
 # is told or not. The table has what differs, also options that one run leaves unset; an option that an older log lacks is none.
 compared() {
@@ -279,6 +310,7 @@ check "two runs" pages
 check "twelve runs" sweep accuracy
 check "... by a falling metric" sweep loss
 check "... by another metric" sweep macro-f1
+check "means over seeds" seeds
 check "an option that one run sets" compared 2 configuration.clip-norm 5 configuration.max-hop '"2"'
 check "... that an older log lacks" compared 2 configuration.split '"absent"' configuration.keep '"absent"'
 check "another split" compared 0 configuration.split '"60/20/20"'

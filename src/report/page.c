@@ -12,6 +12,7 @@
 #include "report/class_scores.h"
 #include "report/figures.h"
 #include "report/plot.h"
+#include "report/seeds.h"
 #include "report/svg.h"
 #include "report/sweep.h"
 
@@ -246,6 +247,63 @@ static void put_compared(FILE *out, const struct sl_sweep *sweep, const struct s
     fputs("</tr>\n", out);
 }
 
+/* Put a row for runs that differ in seeds alone. */
+static void put_seeds(FILE *out, const struct sl_sweep *sweep, const struct sl_logged_run *run,
+                      const struct sl_seeds *seeds)
+{
+    const json_t *configuration = json_object_get(run->start, "configuration");
+    fprintf(out, "<tr><th scope=\"row\">%d</th>", seeds->runs);
+    for (size_t o = 0; o < json_array_size(sweep->options); o++) {
+        const char *name = json_string_value(json_array_get(sweep->options, o));
+        if (sl_seeds_is(name))
+            continue;
+        fputs("<td>", out);
+        put_value(out, json_object_get(configuration, name));
+        fputs("</td>", out);
+    }
+    for (int s = 0; s < 2; s++)
+        fprintf(out, "<td>%.4f ± %.4f</td>", seeds->mean[s], seeds->dev[s]);
+    fputs("</tr>\n", out);
+}
+
+static void begin_seeds(FILE *out, const struct sl_sweep *sweep)
+{
+    begin_scrolling(out, "Means over seeds", NULL);
+    fputs("<table id=\"seeds\"><caption>Runs that differ in seeds alone: mean ± deviation</caption>"
+          "<thead><tr><th scope=\"col\">runs</th>",
+          out);
+    for (size_t o = 0; o < json_array_size(sweep->options); o++) {
+        const char *name = json_string_value(json_array_get(sweep->options, o));
+        if (sl_seeds_is(name))
+            continue;
+        fputs("<th scope=\"col\">", out);
+        put_text(out, name);
+        fputs("</th>", out);
+    }
+    fprintf(
+        out,
+        "<th scope=\"col\">validation %s</th><th scope=\"col\">test %s</th></tr></thead><tbody>\n",
+        sweep->metric, sweep->metric);
+}
+
+/* Put the means of runs that differ in seeds alone, if there are any. */
+static void put_means(FILE *out, const struct sl_sweep *sweep, const struct sl_logged_run *runs,
+                      int count)
+{
+    bool begun = false;
+    for (int r = 0; r < count; r++) {
+        const struct sl_seeds seeds = sl_seeds_of(sweep, runs, count, r);
+        if (seeds.runs < 2)
+            continue;
+        if (!begun)
+            begin_seeds(out, sweep);
+        begun = true;
+        put_seeds(out, sweep, &runs[r], &seeds);
+    }
+    if (begun)
+        fputs("</tbody></table></div>\n", out);
+}
+
 static int put_sweep(FILE *out, const struct sl_logged_run *runs, int count)
 {
     struct sl_sweep sweep;
@@ -256,6 +314,7 @@ static int put_sweep(FILE *out, const struct sl_logged_run *runs, int count)
         for (int place = 0; place < count; place++)
             put_compared(out, &sweep, &runs[sweep.order[place]], place < sweep.best);
         fputs("</tbody></table></div>\n", out);
+        put_means(out, &sweep, runs, count);
     }
     sl_sweep_free(&sweep);
     return code;
