@@ -66,7 +66,8 @@ static void print_start(const struct sl_train_run *run)
     if (run->choice.preload[0])
         printf("preloaded hops %s\n", run->choice.preload);
     if (run->choice.parts[0])
-        printf("parts of vertices: %s\n", run->choice.parts);
+        printf("%sparts of vertices: %s\n", run->config.ranks.distribution ? "" : "compared with ",
+               run->choice.parts);
     fflush(stdout);
 }
 
