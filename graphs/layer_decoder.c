@@ -8,6 +8,7 @@
 
 #include "codelets/record.h"
 #include "core/error.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 #include "graphs/links.h"
 
@@ -73,6 +74,12 @@ static void start_on_both_sides(struct sl_runtime *rt, const struct sl_layer_kin
     sl_tile_release(tile);
 }
 
+/* A forward program ends with the rows that the decoder reads. */
+static int describe(const struct sl_forward *forward)
+{
+    return sl_forward_input(forward);
+}
+
 const struct sl_layer_kind sl_layer_distmult = {
     .name = "distmult",
     .vectors = 1,
@@ -83,6 +90,7 @@ const struct sl_layer_kind sl_layer_distmult = {
     .forward = forward,
     .backward = backward,
     .aggregations = sl_layer_no_aggregations,
+    .describe = describe,
 };
 
 const struct sl_layer_kind sl_layer_link_mlp = {
@@ -95,4 +103,5 @@ const struct sl_layer_kind sl_layer_link_mlp = {
     .forward = forward,
     .backward = backward,
     .aggregations = sl_layer_no_aggregations,
+    .describe = describe,
 };

@@ -18,6 +18,7 @@
 #include "codelets/attention_rows.h"
 #include "codelets/paste.h"
 #include "core/error.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 #include "graphs/layer_heads.h"
 #include "graphs/reach.h"
@@ -372,13 +373,28 @@ static double gat_seconds(const struct sl_layer_shape *shape, const struct sl_wa
     return sl_heads_seconds(shape, walk, work[walk->way == SL_WALK_BACK]);
 }
 
+static int gat_describe(const struct sl_forward *forward)
+{
+    const struct sl_layer_shape *shape = forward->shape;
+    const struct sl_layer_kind *kind = shape->kind;
+    const bool edges = shape->edge_features > 0;
+    const char *const names[SL_STEP_TENSORS] = {kind->vector[0], kind->vector[1],
+                                                edges ? kind->edge : NULL, kind->vector[2]};
+    const struct sl_step step = {.kind = SL_STEP_GAT,
+                                 .heads = shape->heads,
+                                 .slope = (double)shape->slope,
+                                 .loops = kind->loops};
+    const int projected = sl_forward_product(forward, sl_forward_input(forward), kind->splits, 0);
+    return sl_heads_describe(forward, sl_forward_step(forward, projected, step, names));
+}
+
 /* Names of parameters are PyG's. */
 #define GAT_STEPS                                                                                  \
     .vectors = 3, .vector = {"att_src", "att_dst", "att_edge"}, .edge_vectors = 1,                 \
     .edge = "lin_edge.weight", .bias = "bias", .loops = true, .leaves_sums = true, .cut = gat_cut, \
     .plan = gat_plan, .forward = gat_forward, .backward = gat_backward,                            \
     .aggregations = gat_aggregations, .seconds = gat_seconds, .differentiate = gat_differentiate,  \
-    .memory = gat_memory, .destroy = gat_destroy
+    .memory = gat_memory, .destroy = gat_destroy, .describe = gat_describe
 
 const struct sl_layer_kind sl_layer_gat = {
     .name = "gat",

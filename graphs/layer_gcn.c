@@ -23,6 +23,7 @@
  * drops the aggregation from dW where the GEMM comes first; here dW always has the aggregation. */
 /* clang-format on */
 #include "codelets/epilogue.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 #include "graphs/reach.h"
 
@@ -136,6 +137,19 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
     return dh;
 }
 
+/* The narrower of input and output is aggregated. */
+static int gcn_describe(const struct sl_forward *forward)
+{
+    const bool product_first = forward->shape->out <= forward->shape->in;
+    int value = sl_forward_input(forward);
+    if (product_first)
+        value = sl_forward_product(forward, value, 0, 0);
+    value = sl_forward_aggregate(forward, value, SL_REDUCE_SUM);
+    if (!product_first)
+        value = sl_forward_product(forward, value, 0, 0);
+    return sl_forward_finish(forward, value);
+}
+
 const struct sl_layer_kind sl_layer_gcn = {
     .name = "gcn",
     .weights = 1,
@@ -148,4 +162,5 @@ const struct sl_layer_kind sl_layer_gcn = {
     .plan = gcn_plan,
     .forward = gcn_forward,
     .backward = gcn_backward,
+    .describe = gcn_describe,
 };

@@ -11,6 +11,7 @@
 #include "codelets/gine.h"
 #include "codelets/paste.h"
 #include "core/error.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 #include "graphs/reach.h"
 
@@ -160,6 +161,16 @@ static double gine_seconds(const struct sl_layer_shape *shape, const struct sl_w
             flops * (double)shape->edge_features / walk->rates->gemm);
 }
 
+static int gine_describe(const struct sl_forward *forward)
+{
+    const struct sl_layer_kind *kind = forward->shape->kind;
+    const int input = sl_forward_input(forward);
+    const char *const names[SL_STEP_TENSORS] = {kind->edge,
+                                                forward->shape->bias ? kind->bias : NULL};
+    const int sums = sl_forward_step(forward, input, (struct sl_step){.kind = SL_STEP_GINE}, names);
+    return sl_forward_add(forward, 1.0, sums, 1.0, input);
+}
+
 /* Names of parameters are PyG's. */
 const struct sl_layer_kind sl_layer_gine = {
     .name = "gine",
@@ -173,4 +184,5 @@ const struct sl_layer_kind sl_layer_gine = {
     .seconds = gine_seconds,
     .memory = gine_memory,
     .destroy = gine_destroy,
+    .describe = gine_describe,
 };

@@ -118,6 +118,22 @@ void sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer,
                                                  .y = gradient});
 }
 
+/* ---- The forward program ---- */
+
+int sl_heads_describe(const struct sl_forward *forward, int heads)
+{
+    const struct sl_layer_shape *shape = forward->shape;
+    int value = heads;
+    if (shape->mean && shape->heads > 1)
+        value = sl_forward_step(forward, heads,
+                                (struct sl_step){.kind = SL_STEP_MEAN_HEADS, .heads = shape->heads},
+                                NULL);
+    if (shape->kind->splits)
+        value = sl_forward_add(forward, 1.0, value, 1.0,
+                               sl_forward_product(forward, sl_forward_input(forward), 0, 0));
+    return sl_forward_finish(forward, value);
+}
+
 /* ---- Prediction ---- */
 
 /* Walks of attention prefetch no rows: a core waits for the row that an entry meets. A score takes

@@ -3,6 +3,7 @@
 #ifndef SL_GRAPHS_LAYER_HEADS_H
 #define SL_GRAPHS_LAYER_HEADS_H
 
+#include "graphs/forward.h"
 #include "graphs/network.h"
 
 /* Return 0 if attention can work on the network's matrices, and the layers around it allow the
@@ -28,6 +29,10 @@ void sl_heads_add_residual(struct sl_network *net, struct sl_layer *layer, bool 
 struct sl_matrix *sl_heads_products_back(struct sl_network *net, struct sl_layer *layer,
                                          const struct sl_matrix *v, struct sl_matrix *g,
                                          bool after);
+
+/* Append what follows the heads of attention: their mean, the residual, bias and activation. Return
+ * the value of the output. */
+int sl_heads_describe(const struct sl_forward *forward, int heads);
 
 /* Submit dV into the gradient of the parameters. */
 void sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer,

@@ -20,6 +20,7 @@
 
 #include "codelets/jump_max.h"
 #include "core/error.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 #include "graphs/reach.h"
 
@@ -207,17 +208,52 @@ struct sl_matrix *sl_jump_back(struct sl_network *net, struct sl_layer *layer,
     return h;
 }
 
+/* ---- The forward program ---- */
+
+/* Return the value of the input of that number. */
+static int input_value(const struct sl_forward *forward, int number)
+{
+    const int others = forward->shape->inputs - 1 - number;
+    return forward->outputs[forward->index - others * sl_layer_shape_stride(forward->shape)];
+}
+
+/* Inputs side by side times a matrix are a sum of products with its rows. */
+static int jump_describe(const struct sl_forward *forward)
+{
+    const bool shared = forward->shape->shared;
+    int sum = input_value(forward, 0);
+    if (!shared)
+        sum = sl_forward_product(forward, sum, 0, 0);
+    for (int i = 1; i < forward->shape->inputs; i++) {
+        int value = input_value(forward, i);
+        if (!shared)
+            value = sl_forward_product(forward, value, 0, i);
+        sum = sl_forward_add(forward, 1.0, sum, 1.0, value);
+    }
+    return sl_forward_finish(forward, shared ? sl_forward_product(forward, sum, 0, 0) : sum);
+}
+
+static int max_describe(const struct sl_forward *forward)
+{
+    int value = input_value(forward, 0);
+    for (int i = 1; i < forward->shape->inputs; i++)
+        value = sl_forward_step(
+            forward, value,
+            (struct sl_step){.kind = SL_STEP_LARGER, .of = {value, input_value(forward, i)}}, NULL);
+    return value;
+}
+
 #define STEPS                                                                       \
     .weights = 1, .linear = 1, .weight = {"weight"}, .bias = "bias", .alone = true, \
     .plan = jump_plan, .forward = jump_forward, .backward = jump_backward,          \
-    .aggregations = sl_layer_no_aggregations
+    .aggregations = sl_layer_no_aggregations, .describe = jump_describe
 
 const struct sl_layer_kind sl_layer_jump = {.name = "jump", .scaled_input = true, STEPS};
 const struct sl_layer_kind sl_layer_jump_plain = {.name = "jump-plain", STEPS};
 
 #define MAX_STEPS                                                                      \
     .alone = true, .plan = max_plan, .forward = max_forward, .backward = max_backward, \
-    .aggregations = sl_layer_no_aggregations
+    .aggregations = sl_layer_no_aggregations, .describe = max_describe
 
 const struct sl_layer_kind sl_layer_jump_max = {
     .name = "jump-max", .scaled_input = true, MAX_STEPS};

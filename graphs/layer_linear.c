@@ -2,6 +2,7 @@
  *
  *   backward   dW = Hᵀ·G   db = column sums of G   G of the layer before = drop(activation'(G·Wᵀ))
  */
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 
 static int linear_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
@@ -39,6 +40,11 @@ static struct sl_matrix *linear_backward(struct sl_network *net, struct sl_layer
     return back.y;
 }
 
+static int linear_describe(const struct sl_forward *forward)
+{
+    return sl_forward_finish(forward, sl_forward_product(forward, sl_forward_input(forward), 0, 0));
+}
+
 const struct sl_layer_kind sl_layer_linear = {
     .name = "linear",
     .weights = 1,
@@ -50,4 +56,5 @@ const struct sl_layer_kind sl_layer_linear = {
     .forward = linear_forward,
     .backward = linear_backward,
     .aggregations = sl_layer_no_aggregations,
+    .describe = linear_describe,
 };

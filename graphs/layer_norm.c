@@ -21,6 +21,7 @@
 #include "core/error.h"
 #include "graphs/collective.h"
 #include "graphs/columns.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 
 static const float EPSILON = 1e-5f;
@@ -471,6 +472,16 @@ static struct sl_tile *batch_sum(struct sl_network *net, struct sl_layer *layer)
     return ((struct batch *)layer->own)->summed;
 }
 
+/* Steps of kinds without running averages are of rows. */
+static int describe(const struct sl_forward *forward)
+{
+    const struct sl_layer_kind *kind = forward->shape->kind;
+    const struct sl_step step = {.kind = kind->averages ? SL_STEP_BATCH_NORM : SL_STEP_ROW_NORM,
+                                 .epsilon = (double)EPSILON};
+    return sl_forward_finish(
+        forward, sl_forward_step(forward, sl_forward_input(forward), step, kind->vector));
+}
+
 const struct sl_layer_kind sl_layer_row_norm = {
     .name = "row-norm",
     .vectors = 2,
@@ -483,6 +494,7 @@ const struct sl_layer_kind sl_layer_row_norm = {
     .aggregations = sl_layer_no_aggregations,
     .memory = rows_memory,
     .destroy = rows_destroy,
+    .describe = describe,
 };
 
 const struct sl_layer_kind sl_layer_batch_norm = {
@@ -499,4 +511,5 @@ const struct sl_layer_kind sl_layer_batch_norm = {
     .aggregations = sl_layer_no_aggregations,
     .memory = batch_memory,
     .destroy = batch_destroy,
+    .describe = describe,
 };

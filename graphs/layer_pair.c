@@ -23,6 +23,7 @@
 
 #include "codelets/bias.h"
 #include "core/error.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 #include "graphs/layer_heads.h"
 #include "graphs/reach.h"
@@ -464,12 +465,46 @@ static double pair_seconds(const struct sl_layer_shape *shape, const struct sl_w
     return sl_heads_seconds(shape, walk, work);
 }
 
+/* Append a row of each vertex: the product with a weight, and this weight's bias. */
+static int describe_rows(const struct sl_forward *forward, int weight)
+{
+    const struct sl_layer_shape *shape = forward->shape;
+    const struct sl_layer_kind *kind = shape->kind;
+    const int biases = kind->vectors - (kind->weights - kind->splits); /* the first bias */
+    const int value =
+        sl_forward_product(forward, sl_forward_input(forward), kind->splits + weight, 0);
+    return shape->bias ? sl_forward_bias(forward, value, kind->vector[biases + weight]) : value;
+}
+
+static int pair_describe(const struct sl_forward *forward)
+{
+    const struct sl_layer_shape *shape = forward->shape;
+    const char *const edge = shape->edge_features > 0 ? shape->kind->edge : NULL;
+    const char *const gatv2[SL_STEP_TENSORS] = {shape->kind->vector[0], edge},
+                      *const transformer[SL_STEP_TENSORS] = {edge};
+    const int source = describe_rows(forward, 0), second = describe_rows(forward, 1);
+    struct sl_step step = {.kind = SL_STEP_GATV2,
+                           .of = {source, second},
+                           .heads = shape->heads,
+                           .slope = (double)shape->slope,
+                           .loops = shape->kind->loops};
+    if (is_transformer(shape)) {
+        step.kind = SL_STEP_DOT_ATTENTION;
+        step.of[1] = describe_rows(forward, 2);
+        step.of[2] = second;
+    }
+    return sl_heads_describe(
+        forward,
+        sl_forward_step(forward, source, step, step.kind == SL_STEP_GATV2 ? gatv2 : transformer));
+}
+
 /* Names of parameters are PyG's. */
 #define STEPS                                                                               \
     .edge = "lin_edge.weight", .joined = true, .biases = true, .leaves_sums = true,         \
     .cut = pair_cut, .plan = pair_plan, .forward = pair_forward, .backward = pair_backward, \
     .aggregations = pair_aggregations, .seconds = pair_seconds,                             \
-    .differentiate = pair_differentiate, .memory = pair_memory, .destroy = pair_destroy
+    .differentiate = pair_differentiate, .memory = pair_memory, .destroy = pair_destroy,    \
+    .describe = pair_describe
 
 const struct sl_layer_kind sl_layer_gatv2 = {
     .name = "gatv2",

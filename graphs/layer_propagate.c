@@ -4,6 +4,7 @@
  *   forward    Z = (1 - w)·L·(S·R·H)              R is in H already
  *   backward   G of the layer before = (1 - w)·R·(Sᵀ·L·G)     L is in G already */
 #include "core/error.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 
 static int propagate_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
@@ -41,6 +42,16 @@ static struct sl_matrix *propagate_backward(struct sl_network *net, struct sl_la
     return &(layer - 1)->output;
 }
 
+static int propagate_describe(const struct sl_forward *forward)
+{
+    const struct sl_layer_shape *shape = forward->shape;
+    const int value = sl_forward_aggregate(forward, sl_forward_input(forward), SL_REDUCE_SUM);
+    return shape->back
+               ? sl_forward_add(forward, 1.0 - (double)shape->weight, value, (double)shape->weight,
+                                forward->outputs[forward->index + 1 - shape->back])
+               : value;
+}
+
 const struct sl_layer_kind sl_layer_propagate = {
     .name = "propagate",
     .loops = true,
@@ -49,4 +60,5 @@ const struct sl_layer_kind sl_layer_propagate = {
     .plan = propagate_plan,
     .forward = propagate_forward,
     .backward = propagate_backward,
+    .describe = propagate_describe,
 };

@@ -14,6 +14,7 @@
 #include "codelets/paste.h"
 #include "codelets/relations.h"
 #include "core/error.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 #include "graphs/reach.h"
 
@@ -215,6 +216,19 @@ static double rgcn_seconds(const struct sl_layer_shape *shape, const struct sl_w
 }
 
 /* Names of parameters are PyG's. */
+static int rgcn_describe(const struct sl_forward *forward)
+{
+    const struct sl_layer_shape *shape = forward->shape;
+    const int input = sl_forward_input(forward), own = sl_forward_product(forward, input, 0, 0);
+    const char *const names[SL_STEP_TENSORS] = {shape->kind->edge, shape->bases ? "comp" : NULL};
+    const int sums = sl_forward_step(forward, input,
+                                     (struct sl_step){.kind = SL_STEP_RELATIONS,
+                                                      .relations = shape->relations,
+                                                      .bases = shape->bases},
+                                     names);
+    return sl_forward_finish(forward, sl_forward_add(forward, 1.0, own, 1.0, sums));
+}
+
 const struct sl_layer_kind sl_layer_rgcn = {
     .name = "rgcn",
     .weights = 1,
@@ -230,4 +244,5 @@ const struct sl_layer_kind sl_layer_rgcn = {
     .seconds = rgcn_seconds,
     .memory = rgcn_memory,
     .destroy = rgcn_destroy,
+    .describe = rgcn_describe,
 };

@@ -14,6 +14,7 @@
  * A graph convolution with a linear residual, output = drop(relu(H·W + L·S·R·H·N + b)), has the same steps. Its H is stored as H' = R·H, as for graph convolutions, and G as G' = G / R. Y and the sums have the factor R: Y' = R·Y, where L·R takes the place of L, and the output is drop(relu((Y' + H'·W) / R + b)). Going back, D' = D / R, and G of the layer before = drop(relu'(R·(D' + G'·Wᵀ))). */
 /* clang-format on */
 #include "codelets/epilogue.h"
+#include "graphs/forward.h"
 #include "graphs/layer.h"
 #include "graphs/reach.h"
 
@@ -268,6 +269,27 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
     return back.y;
 }
 
+/* The narrower of input and output is summed; maxima and minima are of the input. */
+static int sage_describe(const struct sl_forward *forward)
+{
+    const struct sl_reducer *reducer = forward->shape->reducer;
+    const enum sl_step_reduce reduce = reducer == &sl_reduce_max   ? SL_REDUCE_MAX
+                                       : reducer == &sl_reduce_min ? SL_REDUCE_MIN
+                                                                   : SL_REDUCE_SUM;
+    const bool product_first = reduce == SL_REDUCE_SUM && forward->shape->out <= forward->shape->in;
+    const int input = sl_forward_input(forward);
+    if (reduce == SL_REDUCE_SUM && reducer != &sl_reduce_sum)
+        return -1;
+    int value = input;
+    if (product_first)
+        value = sl_forward_product(forward, value, NEIGHBOURS, 0);
+    value = sl_forward_aggregate(forward, value, reduce);
+    if (!product_first)
+        value = sl_forward_product(forward, value, NEIGHBOURS, 0);
+    const int own = sl_forward_product(forward, input, OWN, 0);
+    return sl_forward_finish(forward, sl_forward_add(forward, 1.0, own, 1.0, value));
+}
+
 const struct sl_layer_kind sl_layer_sage = {
     .name = "sage",
     .weights = 2,
@@ -278,6 +300,7 @@ const struct sl_layer_kind sl_layer_sage = {
     .plan = sage_plan,
     .forward = sage_forward,
     .backward = sage_backward,
+    .describe = sage_describe,
 };
 
 const struct sl_layer_kind sl_layer_gcn_residual = {
@@ -293,4 +316,5 @@ const struct sl_layer_kind sl_layer_gcn_residual = {
     .plan = sage_plan,
     .forward = sage_forward,
     .backward = sage_backward,
+    .describe = sage_describe,
 };

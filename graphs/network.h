@@ -23,6 +23,7 @@
 
 struct sl_network;
 struct sl_layer;
+struct sl_forward;
 
 /* Order of a layer's products. */
 enum sl_product_order {
@@ -149,6 +150,9 @@ struct sl_layer_kind {
     struct sl_layer_memory (*memory)(const struct sl_layer *layer);
     /* Free layer->own. NULL: the kind has no layer->own. */
     void (*destroy)(struct sl_layer *layer);
+    /* Append the steps from the layer's input to its output, without dropout (graphs/forward.h).
+     * Return the value of the output; -1: a reducer has no steps. NULL: the layer has no steps. */
+    int (*describe)(const struct sl_forward *forward);
 };
 
 /* The walks and the exchanged rows of a layer. */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The one direction of dependence: src/core <- codelets <- graphs <- src/assembly <- src/predict <- src/recipe <- src/checkpoint <- src/log
+# The one direction of dependence: src/core <- src/forward, codelets <- graphs <- src/assembly <- src/predict <- src/recipe <- src/checkpoint <- src/log
 # <- src/batches <- src/groups <- src/submodels <- src/train <- src/run <- {src/api, src/bench <- src/cli}, and src/data beside codelets.
 # Usage: check-includes.sh [SOURCE-TREE]. Prints each line that breaks a rule.
 cd "${1:-${top_srcdir:-.}}" || exit 1
@@ -29,8 +29,9 @@ check() {
 only src/core 'core' 'src/core includes src/core only'
 only src/data 'core|data' 'src/data includes src/core and src/data only'
 only codelets 'core|codelets' 'codelets include src/core and codelets only'
-only graphs 'core|codelets|graphs' 'graphs include src/core, codelets and graphs only'
-below='core|data|codelets|graphs'
+only src/forward 'core|forward' 'src/forward includes src/core and src/forward only'
+only graphs 'core|forward|codelets|graphs' 'graphs include src/core, src/forward, codelets and graphs only'
+below='core|forward|data|codelets|graphs'
 for folder in assembly predict recipe checkpoint log batches groups submodels train run; do
     below="$below|$folder"
     only "src/$folder" "$below" "src/$folder includes nothing above it"

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "core/runtime.h"
+struct sl_runtime;
 
 struct sl_tensor {
     char *name;

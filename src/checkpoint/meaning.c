@@ -288,6 +288,14 @@ int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool stand
     return code || !json_is_array(names) ? code : adopt_classes(source, names, model);
 }
 
+struct sl_forward_data sl_meaning_forward(const json_t *dataset)
+{
+    return (struct sl_forward_data){
+        .features = json_integer_value(json_object_get(dataset, "features")),
+        .classes = json_integer_value(json_object_get(dataset, "classes")),
+        .identity = json_is_true(json_object_get(dataset, IDENTITY))};
+}
+
 int64_t sl_meaning_edges(const json_t *dataset)
 {
     return json_integer_value(json_object_get(dataset, EDGES));

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "data/source.h"
+#include "recipe/forward.h"
 
 /* Return the member "dataset" of a checkpoint's description, a new object: name, sizes, and the
  * meaning. Return NULL without memory. */
@@ -20,6 +21,9 @@ json_t *sl_meaning_describe(const struct sl_source *source);
  * model alone has the identity as features. Means or deviations are missing. SL_ERR_SYSTEM. */
 int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool standardizes,
                      const char *model);
+
+/* Return what a forward program depends on. */
+struct sl_forward_data sl_meaning_forward(const json_t *dataset);
 
 /* Return how many edge features, and how many relations of edges, the model reads. */
 int64_t sl_meaning_edges(const json_t *dataset);

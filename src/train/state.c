@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "checkpoint/late_messages.h"
+#include "checkpoint/meaning.h"
 #include "codelets/optimizer.h"
 #include "core/alike.h"
 #include "core/error.h"
@@ -461,6 +462,8 @@ static json_t *describe(struct sl_trainer *trainer, bool best)
         "best_value", trainer->kept.best_value, "best_epoch", (json_int_t)trainer->kept.best_epoch,
         "kept_epoch", (json_int_t)(best ? trainer->kept.best_epoch : trainer->kept.kept_epoch),
         "product_orders", describe_orders(&trainer->whole.network), "dataset", trainer->dataset);
+    const struct sl_forward_data data = sl_meaning_forward(trainer->dataset);
+    json_object_set_new(description, "forward", sl_config_describe_forward(trainer->config, &data));
     if (tiles)
         json_object_set_new(description, "tiles", tiles);
     if (isfinite(trainer->kept.best_loss))
