@@ -1,6 +1,7 @@
 #!/bin/sh
 # The one direction of dependence: src/core <- src/forward, codelets <- graphs <- src/assembly <- src/predict <- src/recipe <- src/checkpoint <- src/log
 # <- src/batches <- src/groups <- src/submodels <- src/train <- src/run <- {src/api, src/bench <- src/cli}, and src/data beside codelets.
+# src/deploy, which src/cli calls, reads programs and checkpoints alone.
 # Usage: check-includes.sh [SOURCE-TREE]. Prints each line that breaks a rule.
 cd "${1:-${top_srcdir:-.}}" || exit 1
 
@@ -31,6 +32,7 @@ only src/data 'core|data' 'src/data includes src/core and src/data only'
 only codelets 'core|codelets' 'codelets include src/core and codelets only'
 only src/forward 'core|forward' 'src/forward includes src/core and src/forward only'
 only graphs 'core|forward|codelets|graphs' 'graphs include src/core, src/forward, codelets and graphs only'
+only src/deploy 'core|forward|checkpoint|deploy' 'src/deploy includes src/core, src/forward and src/checkpoint only'
 below='core|forward|data|codelets|graphs'
 for folder in assembly predict recipe checkpoint log batches groups submodels train run; do
     below="$below|$folder"
@@ -57,7 +59,7 @@ sources src codelets graphs |
 
 # Without memory, jansson's parser and printer fail in silence, or on an assertion.
 sources src | xargs grep -nE '\bjson_(loads|loadb|loadf|load_file|load_callback|dumps|dumpf)\(' /dev/null |
-    grep -v '^src/core/json_file\.c:' | complain 'JSON is parsed and printed by src/core/json_file.h'
+    grep -vE '^src/(core/json_file|deploy/json_alone)\.c:' | complain 'JSON is parsed and printed by src/core/json_file.h'
 
 # Options are typed values: src/recipe alone reads their text.
 # shellcheck disable=SC2086

@@ -1,0 +1,277 @@
+/* Every model, with the options that change its forward pass: trains it on a small graph, and
+ * compares the logits of libstarling-predict with those of starling_predict. Prints a line for each
+ * case, with the largest difference. Usage: predict_models DIRECTORY [NAME]. DIRECTORY gets the
+ * checkpoints. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <starling-predict.h>
+#include <starling.h>
+
+enum { VERTICES = 41, FEATURES = 9, CLASSES = 4, EDGE_FEATURES = 3, RELATIONS = 3, MOST = 512 };
+
+/* ---- Graphs ---- */
+
+/* The kinds of graph: directed, with loops, and vertices without neighbours. `plain` and `weighted`
+ * have duplicates. */
+enum kind { PLAIN, WEIGHTED, EDGES, TYPES, IDENTITY, SPARSE, NUMBERS, SEVERAL, LINKS };
+
+struct graph {
+    int64_t entries;
+    int64_t indptr[VERTICES + 1];
+    int32_t indices[MOST], types[MOST], labels[VERTICES];
+    float weights[MOST], edge_features[MOST * EDGE_FEATURES], features[VERTICES * FEATURES],
+        targets[VERTICES * CLASSES];
+    uint8_t train[VERTICES], val[VERTICES];
+};
+
+static uint32_t state = 1;
+
+static double draw(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return (double)(state >> 8) / (1 << 24);
+}
+
+static void make_graph(enum kind kind, struct graph *g)
+{
+    state = 7;
+    g->entries = 0;
+    for (int v = 0; v < VERTICES; v++) {
+        g->indptr[v] = g->entries;
+        for (int u = 0; u < VERTICES; u++) {
+            const int copies = v % 9 == 4 || u == 20  ? 0 /* without neighbours; nobody's */
+                               : kind == TYPES        ? (draw() < 0.1) + (draw() < 0.05)
+                               : draw() < 0.12        ? 1
+                               : u == v && v % 5 == 1 ? 1
+                                                      : 0;
+            const int again = copies && kind < EDGES && draw() < 0.15 ? 2 : copies;
+            for (int k = 0; k < again && g->entries < MOST; k++) {
+                g->types[g->entries] = kind == TYPES ? k : 0;
+                g->weights[g->entries] = (float)(0.25 + 2.0 * draw());
+                g->indices[g->entries++] = u;
+            }
+        }
+    }
+    g->indptr[VERTICES] = g->entries;
+    for (int k = 0; k < MOST * EDGE_FEATURES; k++)
+        g->edge_features[k] = (float)(2.0 * draw() - 1.0);
+    for (int k = 0; k < VERTICES * FEATURES; k++)
+        g->features[k] = kind == SPARSE && draw() < 0.8 ? 0.0f : (float)(2.0 * draw() - 1.0);
+    for (int v = 0; v < VERTICES; v++) {
+        g->labels[v] = (int32_t)(CLASSES * draw());
+        for (int c = 0; c < CLASSES; c++)
+            g->targets[v * CLASSES + c] = kind == NUMBERS ? (float)draw() : (float)(draw() < 0.4);
+        g->train[v] = v % 3 != 0;
+        g->val[v] = v % 3 == 0;
+    }
+}
+
+static int open_graph(enum kind kind, const struct graph *g, starling_graph **graph)
+{
+    int code = starling_graph_create(VERTICES, g->entries, g->indptr, g->indices, graph);
+    if (!code && kind == WEIGHTED)
+        code = starling_graph_set_weights(*graph, g->weights);
+    if (!code && kind == EDGES)
+        code = starling_graph_set_edge_features(*graph, EDGE_FEATURES, g->edge_features);
+    if (!code && kind == TYPES)
+        code = starling_graph_set_edge_types(*graph, g->types);
+    if (!code && kind != IDENTITY)
+        code = starling_graph_set_features(*graph, FEATURES, g->features);
+    static const int64_t pairs[] = {0, 1, 2, 3, 5, 8}, others[] = {1, 2, 3, 4, 9, 7};
+    for (int split = STARLING_VAL; kind == LINKS && !code && split <= STARLING_TEST; split++)
+        code = starling_graph_set_links(*graph, (enum starling_split)split, 3, pairs, 3, others);
+    if (kind == LINKS)
+        return code;
+    if (!code && kind == NUMBERS)
+        code = starling_graph_set_numbers(*graph, CLASSES, g->targets);
+    else if (!code && kind == SEVERAL)
+        code = starling_graph_set_labels(*graph, CLASSES, g->targets);
+    else if (!code)
+        code = starling_graph_set_classes(*graph, CLASSES, g->labels);
+    if (!code)
+        code = starling_graph_set_mask(*graph, STARLING_TRAIN, g->train);
+    return code ? code : starling_graph_set_mask(*graph, STARLING_VAL, g->val);
+}
+
+/* ---- Cases ---- */
+
+static const struct test_case {
+    const char *name;
+    enum kind kind;
+    const char *options; /* "name value name value …" */
+} cases[] = {
+    {"gcn", PLAIN, "model gcn"},
+    {"gcn-weighted", WEIGHTED, "model gcn"},
+    {"gcn-row", WEIGHTED, "model gcn norm row bias no"},
+    {"gcn-identity", IDENTITY, "model gcn"},
+    {"gcn-sparse-l1", SPARSE, "model gcn normalize-features l1"},
+    {"gcn-l2", PLAIN, "model gcn normalize-features l2 hidden 23"},
+    {"gcn-standard", PLAIN, "model gcn normalize-features standard"},
+    {"gcn-best", PLAIN, "model gcn keep best eval-every 1 epochs 12 lr 0.3"},
+    {"gcn-residuals", WEIGHTED,
+     "model gcn layers 3 residual identity encoder linear classifier linear activation elu"},
+    {"gcn-linear", WEIGHTED, "model gcn layers 3 residual linear norm-layers row jump concat"},
+    {"gcn-numbers", NUMBERS, "model gcn loss mse"},
+    {"gcn-labels", SEVERAL, "model gcn loss sigmoid"},
+    {"sage-mean", PLAIN, "model sage aggregator mean"},
+    {"sage-sum", WEIGHTED, "model sage aggregator sum normalize-features l1 lr 0.001"},
+    {"sage-weighted-mean", WEIGHTED, "model sage aggregator mean norm-layers batch"},
+    {"sage-gcn", WEIGHTED, "model sage aggregator gcn"},
+    {"sage-max", WEIGHTED, "model sage aggregator max jump max"},
+    {"sage-min", PLAIN, "model sage aggregator min hidden 5"},
+    {"sage-max-identity", IDENTITY, "model sage aggregator max"},
+    {"gat", WEIGHTED, "model gat heads 3 out-heads 2 hidden 4"},
+    {"gat-edges", EDGES, "model gat heads 2 hidden 4 residual identity layers 3"},
+    {"gat-options", PLAIN, "model gat heads 2 hidden 4 residual linear norm-layers batch jump sum"},
+    {"gatv2", WEIGHTED, "model gatv2 heads 2 out-heads 3 hidden 4"},
+    {"gatv2-edges", EDGES, "model gatv2 heads 2 hidden 4 bias no residual linear"},
+    {"transformer", WEIGHTED, "model transformer heads 2 out-heads 2 hidden 4 residual none"},
+    {"transformer-edges", EDGES,
+     "model transformer heads 2 hidden 4 residual linear encoder linear"},
+    {"resgcn", WEIGHTED, "model resgcn layers 3 block-norm row"},
+    {"resgcn-batch", PLAIN, "model resgcn layers 2 block-norm batch block-aggregator mean"},
+    {"gin", WEIGHTED, "model gin normalize-features l1 lr 0.001"},
+    {"gin-norm", PLAIN, "model gin norm-layers batch normalize-features l2"},
+    {"gine", EDGES, "model gine normalize-features l1 lr 0.001"},
+    {"gine-bias", EDGES, "model gine bias no encoder linear hidden 5 lr 0.001"},
+    {"rgcn", TYPES, "model rgcn"},
+    {"rgcn-bases", TYPES, "model rgcn bases 2 norm-layers row residual identity layers 3"},
+    {"sgc", WEIGHTED, "model sgc hops 3"},
+    {"appnp", WEIGHTED, "model appnp hops 4 teleport 0.2"},
+    {"jknet", PLAIN, "model jknet layers 3 norm-layers row"},
+    {"links", LINKS, "model gcn task links decoder dot"},
+    {"links-distmult", LINKS, "model gat heads 2 hidden 4 task links decoder distmult"},
+    {"links-mlp", LINKS, "model sage task links decoder mlp"},
+};
+
+static int set_options(const char *text, starling_options *options)
+{
+    char copy[256], *rest, *name;
+    snprintf(copy, sizeof copy, "%s", text);
+    int code = 0;
+    for (name = strtok_r(copy, " ", &rest); !code && name; name = strtok_r(NULL, " ", &rest))
+        code = starling_options_set(options, name, strtok_r(NULL, " ", &rest));
+    return code;
+}
+
+static int train(const struct test_case *test, starling_graph *graph, starling_model **model)
+{
+    starling_options *options = NULL;
+    int code = starling_options_create(&options);
+    const char *epochs = "epochs 6 hidden 6 lr 0.05 seed 3 workers 1 patience 0 dropout 0.1";
+    if (!code)
+        code = set_options(epochs, options);
+    if (!code)
+        code = set_options(test->options, options);
+    if (!code)
+        code = starling_train(graph, options, NULL, NULL, model);
+    starling_options_free(options);
+    return code;
+}
+
+/* ---- Compare ---- */
+
+static int say(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    return 1;
+}
+
+static int fill(enum kind kind, const struct graph *g, struct starling_predictor_graph *out)
+{
+    *out = (struct starling_predictor_graph){
+        .vertices = VERTICES, .entries = g->entries, .indptr = g->indptr, .indices = g->indices};
+    if (kind == WEIGHTED)
+        out->weights = g->weights;
+    if (kind == EDGES) {
+        out->edge_columns = EDGE_FEATURES;
+        out->edge_features = g->edge_features;
+    }
+    if (kind == TYPES)
+        out->edge_types = g->types;
+    if (kind != IDENTITY) {
+        out->feature_columns = FEATURES;
+        out->features = g->features;
+    }
+    return 0;
+}
+
+/* Print the largest difference of logits, as a share of the largest logit where that is over 1. */
+static int compare(const struct test_case *test, const starling_prediction *prediction,
+                   const starling_predictor *predictor,
+                   const struct starling_predictor_graph *graph)
+{
+    struct starling_predictor_error error;
+    int64_t rows, columns, label_rows, label_columns;
+    const float *wanted = starling_prediction_output(prediction, STARLING_LOGITS, &rows, &columns);
+    const int32_t *classes = starling_prediction_classes(prediction, &label_rows, &label_columns);
+    if (columns != starling_predictor_info(predictor)->outputs || rows != VERTICES)
+        return say("another shape");
+    float *logits = malloc((size_t)(rows * columns) * sizeof *logits);
+    int32_t *found = malloc((size_t)(rows * columns) * sizeof *found);
+    if (!logits || !found)
+        return say("no memory");
+    if (starling_predictor_run(predictor, graph, logits, &error))
+        return say(error.text);
+    double largest = 0.0, difference = 0.0;
+    for (int64_t k = 0; k < rows * columns; k++) {
+        largest = fmax(largest, fabs((double)wanted[k]));
+        difference = fmax(difference, fabs((double)wanted[k] - (double)logits[k]));
+    }
+    int wrong = 0;
+    if (starling_predictor_info(predictor)->output <= STARLING_PREDICTOR_LABELS &&
+        starling_predictor_classes(predictor, rows, logits, found, &error))
+        return say(error.text);
+    for (int64_t k = 0; classes && k < label_rows * label_columns; k++)
+        wrong += classes[k] != found[k];
+    const double error_share = difference / fmax(1.0, largest);
+    const int good = error_share <= 1e-6 && wrong == 0 && largest > 0.05;
+    printf("%-20s %.1e of %.2f%s\n", test->name, difference, largest, good ? "" : "  FAIL");
+    free(logits);
+    free(found);
+    return !good;
+}
+
+static int run_case(const struct test_case *test, const char *directory)
+{
+    static struct graph arrays;
+    starling_graph *graph = NULL;
+    starling_model *model = NULL;
+    starling_prediction *prediction = NULL;
+    starling_predictor *predictor = NULL;
+    struct starling_predictor_graph borrowed;
+    struct starling_predictor_error error = {""};
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", directory, test->name);
+    make_graph(test->kind, &arrays);
+    fill(test->kind, &arrays, &borrowed);
+    int failed = open_graph(test->kind, &arrays, &graph) || train(test, graph, &model) ||
+                 starling_model_save(model, path) ||
+                 starling_predict(model, graph, NULL, 0, &prediction);
+    if (failed)
+        fprintf(stderr, "%s: %s\n", test->name, starling_error());
+    else if (starling_predictor_open(path, &predictor, &error))
+        failed = say(error.text);
+    else
+        failed = compare(test, prediction, predictor, &borrowed);
+    starling_predictor_close(predictor);
+    starling_prediction_free(prediction);
+    starling_model_free(model);
+    starling_graph_free(graph);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    if (argc < 2)
+        return say("usage: predict_models DIRECTORY [NAME]");
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        if (argc < 3 || strcmp(argv[2], cases[c].name) == 0)
+            failed += run_case(&cases[c], argv[1]);
+    starling_finish();
+    return failed > 0;
+}
