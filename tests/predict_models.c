@@ -1,7 +1,7 @@
 /* Every model, with the options that change its forward pass: trains it on a small graph, and
  * compares the logits of libstarling-predict with those of starling_predict. Prints a line for each
- * case, with the largest difference. Usage: predict_models DIRECTORY [NAME]. DIRECTORY gets the
- * checkpoints. */
+ * case, with the largest difference. Usage: predict_models DIRECTORY [NAME]. DIRECTORY gets a
+ * checkpoint of each case, and inputs and logits as JSON, for tests/onnx-models.py. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,9 +199,64 @@ static int fill(enum kind kind, const struct graph *g, struct starling_predictor
     return 0;
 }
 
+static void put_list(FILE *file, const char *name, int64_t count, const float *numbers)
+{
+    fprintf(file, ",\n\"%s\": [", name);
+    for (int64_t k = 0; k < count; k++)
+        fprintf(file, "%s%.9g", k ? ", " : "", (double)numbers[k]);
+    fprintf(file, "]");
+}
+
+/* Edges, each once, as numbers of float32. */
+struct edges {
+    int64_t count;
+    float source[MOST], target[MOST], weight[MOST], type[MOST];
+};
+
+static void list_edges(const struct starling_predictor_graph *graph, struct edges *edges)
+{
+    edges->count = 0;
+    for (int64_t v = 0; v < VERTICES; v++)
+        for (int64_t e = graph->indptr[v]; e < graph->indptr[v + 1]; e++) {
+            const int again = !graph->edge_types && e > graph->indptr[v] &&
+                              graph->indices[e] == graph->indices[e - 1];
+            const int64_t at = again ? edges->count - 1 : edges->count++;
+            edges->source[at] = (float)graph->indices[e];
+            edges->target[at] = (float)v;
+            edges->weight[at] =
+                (graph->weights ? graph->weights[e] : 1.0f) + (again ? edges->weight[at] : 0.0f);
+            edges->type[at] = graph->edge_types ? (float)graph->edge_types[e] : 0.0f;
+        }
+}
+
+/* Write inputs and logits. */
+static int dump(const char *path, const struct starling_predictor_graph *graph, int64_t columns,
+                const float *logits)
+{
+    char name[600];
+    static struct edges edges;
+    snprintf(name, sizeof name, "%s.json", path);
+    FILE *file = fopen(name, "w");
+    if (!file)
+        return say("no file");
+    list_edges(graph, &edges);
+    fprintf(file, "{\"vertices\": %d", VERTICES);
+    put_list(file, "edge_source", edges.count, edges.source);
+    put_list(file, "edge_target", edges.count, edges.target);
+    if (graph->weights)
+        put_list(file, "edge_weight", edges.count, edges.weight);
+    if (graph->edge_types)
+        put_list(file, "edge_type", edges.count, edges.type);
+    put_list(file, "edge_features", graph->entries * graph->edge_columns, graph->edge_features);
+    put_list(file, "features", graph->features ? VERTICES * FEATURES : 0, graph->features);
+    put_list(file, "logits", VERTICES * columns, logits);
+    fprintf(file, "}\n");
+    return fclose(file) != 0;
+}
+
 /* Print the largest difference of logits, as a share of the largest logit where that is over 1. */
-static int compare(const struct test_case *test, const starling_prediction *prediction,
-                   const starling_predictor *predictor,
+static int compare(const struct test_case *test, const char *path,
+                   const starling_prediction *prediction, const starling_predictor *predictor,
                    const struct starling_predictor_graph *graph)
 {
     struct starling_predictor_error error;
@@ -232,7 +287,7 @@ static int compare(const struct test_case *test, const starling_prediction *pred
     printf("%-20s %.1e of %.2f%s\n", test->name, difference, largest, good ? "" : "  FAIL");
     free(logits);
     free(found);
-    return !good;
+    return !good || dump(path, graph, columns, wanted);
 }
 
 static int run_case(const struct test_case *test, const char *directory)
@@ -256,7 +311,7 @@ static int run_case(const struct test_case *test, const char *directory)
     else if (starling_predictor_open(path, &predictor, &error))
         failed = say(error.text);
     else
-        failed = compare(test, prediction, predictor, &borrowed);
+        failed = compare(test, path, prediction, predictor, &borrowed);
     starling_predictor_close(predictor);
     starling_prediction_free(prediction);
     starling_model_free(model);

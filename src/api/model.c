@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "core/error.h"
 #include "core/json_file.h"
+#include "run/lowered.h"
 
 static int64_t number_of(const struct starling_model *model, const char *name)
 {
@@ -65,7 +66,14 @@ int starling_model_save(const starling_model *model, const char *path)
 {
     if (!path)
         return sl_error(SL_ERR_USAGE, "a model: the path is NULL (expected a file to write)");
-    return starling_rank() == 0 ? sl_checkpoint_write(&model->checkpoint, path) : 0;
+    if (starling_rank() > 0)
+        return 0;
+    struct sl_checkpoint checkpoint = model->checkpoint; /* borrows the tensors */
+    checkpoint.description = sl_lowered_description(&model->checkpoint, "the model");
+    const int code =
+        checkpoint.description ? sl_checkpoint_write(&checkpoint, path) : SL_ERR_SYSTEM;
+    json_decref(checkpoint.description);
+    return code;
 }
 
 void starling_model_free(starling_model *model)

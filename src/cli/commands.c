@@ -6,17 +6,9 @@
 #include "core/nearest.h"
 
 const struct sl_command *const sl_commands[] = {
-    &sl_command_train,
-    &sl_command_predict,
-    &sl_command_evaluate,
-    &sl_command_generate,
-    &sl_command_convert,
-    &sl_command_partition,
-    &sl_command_info,
-    &sl_command_plan,
-    &sl_command_report,
-    &sl_command_bench,
-    NULL,
+    &sl_command_train,    &sl_command_predict, &sl_command_evaluate,  &sl_command_export,
+    &sl_command_generate, &sl_command_convert, &sl_command_partition, &sl_command_info,
+    &sl_command_plan,     &sl_command_report,  &sl_command_bench,     NULL,
 };
 
 const struct sl_command *sl_command_find(const char *name)

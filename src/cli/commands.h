@@ -6,7 +6,7 @@
 
 extern const struct sl_command sl_command_train, sl_command_predict, sl_command_generate,
     sl_command_convert, sl_command_info, sl_command_bench, sl_command_plan, sl_command_partition,
-    sl_command_report, sl_command_evaluate;
+    sl_command_report, sl_command_evaluate, sl_command_export;
 
 /* All subcommands. NULL ends the list. */
 extern const struct sl_command *const sl_commands[];

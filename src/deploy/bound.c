@@ -17,8 +17,7 @@ static double number(const struct sl_bound *bound, const char *key)
     return json_number_value(json_object_get(bound->checkpoint.description, key));
 }
 
-/* Return whether predictions use the weights of the best epoch. */
-static bool uses_best(const struct sl_bound *bound)
+bool sl_bound_uses_best(const struct sl_bound *bound)
 {
     return number(bound, "best_epoch") > 0.0 &&
            number(bound, "kept_epoch") < number(bound, "epoch");
@@ -29,7 +28,7 @@ static const struct sl_tensor *find_tensor(const struct sl_bound *bound, const c
     char best[256];
     snprintf(best, sizeof best, "%s.best", name);
     const struct sl_tensor *found =
-        uses_best(bound) ? sl_checkpoint_find(&bound->checkpoint, best) : NULL;
+        sl_bound_uses_best(bound) ? sl_checkpoint_find(&bound->checkpoint, best) : NULL;
     return found ? found : sl_checkpoint_find(&bound->checkpoint, name);
 }
 

@@ -26,6 +26,9 @@ static inline const struct sl_tensor *sl_bound_tensor(const struct sl_bound *bou
  * SL_ERR_DATA where a tensor is missing or has another shape, or SL_ERR_SYSTEM. */
 int sl_bound_find(struct sl_bound *bound, const char *name);
 
+/* Return whether predictions use the weights of the best epoch, which are tensors of their own. */
+bool sl_bound_uses_best(const struct sl_bound *bound);
+
 /* Read a checkpoint with a forward program, and find its tensors. Return 0, SL_ERR_DATA, or
  * SL_ERR_SYSTEM; sl_bound_free in either case. */
 int sl_bound_read(struct sl_bound *bound, const char *path);

@@ -36,6 +36,18 @@ const char *sl_step_name(enum sl_step_kind kind)
     return names[kind];
 }
 
+const char *sl_program_output_name(enum sl_program_output output)
+{
+    static const char *const names[] = {SL_PROGRAM_OUTPUTS(NAMED)};
+    return names[output];
+}
+
+bool sl_step_reads_edges(enum sl_step_kind kind)
+{
+    return kind == SL_STEP_AGGREGATE || kind == SL_STEP_GAT || kind == SL_STEP_GATV2 ||
+           kind == SL_STEP_DOT_ATTENTION || kind == SL_STEP_GINE || kind == SL_STEP_RELATIONS;
+}
+
 int sl_step_values(enum sl_step_kind kind)
 {
     return kind == SL_STEP_DOT_ATTENTION                                            ? 3

@@ -97,8 +97,14 @@ int sl_program_add(struct sl_program *program, const struct sl_step *step);
 /* Free the steps. */
 void sl_program_free(struct sl_program *program);
 
+/* Return the name of what the columns of the logits are. */
+const char *sl_program_output_name(enum sl_program_output output);
+
 /* Return the name of a kind of step. */
 const char *sl_step_name(enum sl_step_kind kind);
+
+/* Return whether a kind of step reads the adjacency. */
+bool sl_step_reads_edges(enum sl_step_kind kind);
 
 /* Return how many values a kind of step reads. */
 int sl_step_values(enum sl_step_kind kind);

@@ -1,0 +1,62 @@
+#include "run/lowered.h"
+
+#include "checkpoint/meaning.h"
+#include "core/error.h"
+
+/* Set *config to the checkpoint's configuration, with what the model reads of edges. */
+static int configure(const struct sl_checkpoint *checkpoint, const char *name,
+                     struct sl_config *config)
+{
+    const json_t *dataset = json_object_get(checkpoint->description, "dataset");
+    bool skip[SL_MOST_OPTIONS];
+    for (int o = 0; sl_config_options[o].name; o++)
+        skip[o] = sl_config_is_execution(&sl_config_options[o]);
+    int code = sl_config_defaults(config);
+    if (!code)
+        code = sl_options_from_json(sl_config_options, config,
+                                    json_object_get(checkpoint->description, "configuration"), skip,
+                                    name);
+    config->edge_features = sl_meaning_edges(dataset);
+    config->relations = sl_meaning_relations(dataset);
+    return code;
+}
+
+int sl_lowered(const struct sl_checkpoint *checkpoint, const char *name, struct sl_program *program)
+{
+    const struct sl_forward_data data =
+        sl_meaning_forward(json_object_get(checkpoint->description, "dataset"));
+    struct sl_config config = {0};
+    *program = (struct sl_program){0};
+    int code = configure(checkpoint, name, &config);
+    if (!code && (data.features < 1 || data.classes < 1))
+        code =
+            sl_error(SL_ERR_DATA, "%s: the checkpoint does not say its features and classes", name);
+    if (!code)
+        code = sl_config_forward(&config, &data, program);
+    sl_options_free(sl_config_options, &config);
+    return code;
+}
+
+json_t *sl_lowered_description(const struct sl_checkpoint *checkpoint, const char *name)
+{
+    static const char key[] = "forward";
+    const struct sl_forward_data data =
+        sl_meaning_forward(json_object_get(checkpoint->description, "dataset"));
+    struct sl_config config = {0};
+    if (json_object_get(checkpoint->description, key))
+        return json_incref(checkpoint->description);
+    const int code = configure(checkpoint, name, &config);
+    json_t *forward = code ? NULL : sl_config_describe_forward(&config, &data),
+           *copy = forward ? json_copy(checkpoint->description) : NULL;
+    sl_options_free(sl_config_options, &config);
+    if (code)
+        return json_incref(checkpoint->description);
+    if (!copy || json_object_set_new(copy, key, forward)) {
+        if (!copy)
+            json_decref(forward);
+        json_decref(copy);
+        sl_error(SL_ERR_SYSTEM, "%s: no memory for its description", name);
+        return NULL;
+    }
+    return copy;
+}
