@@ -28,12 +28,12 @@ enum starling_predictor_code {
 
 /* The sentence of an error, in English, without a newline. */
 struct starling_predictor_error {
-    char text[1024];
+    char text[1024]; /* "" after a call without an error */
 };
 
 typedef struct starling_predictor starling_predictor; /* a model that was read */
 
-/* What the columns of the logits are. */
+/* The meaning of the columns of the logits. */
 enum starling_predictor_output {
     STARLING_PREDICTOR_CLASSES,    /* a class each: the largest is the prediction */
     STARLING_PREDICTOR_LABELS,     /* a label each: 1 where the logit is above 0 */
@@ -49,7 +49,7 @@ struct starling_predictor_info {
     int64_t edge_features; /* features of an edge that the model reads; 0: none */
     int64_t relations;     /* relations of edges that the model reads; 0: none */
     int identity;          /* not 0: trained without features, for its own graph alone */
-    enum starling_predictor_output output;
+    enum starling_predictor_output output; /* what the columns of the logits are */
 };
 
 /* A graph: an adjacency in CSR, and features. Row v lists the vertices that v aggregates from, the

@@ -15,7 +15,7 @@ packages() {
 
 install() {
     make -C "$build" install DESTDIR="$root" >"$T/words" 2>&1 </dev/null || die "$(tail -n 20 "$T/words")"
-    for file in bin/starling include/starling.h share/man/man1/starling.1 share/man/man1/starling-train.1 \
+    for file in bin/starling include/starling.h include/starling-predict.h share/man/man1/starling.1 share/man/man1/starling-train.1 \
         share/bash-completion/completions/starling share/zsh/site-functions/_starling \
         share/starling/examples/karate/meta.json share/starling/examples/machines/summit.json \
         share/doc/starling/examples/train.c share/doc/starling/README.md share/doc/starling/docs/FIRST_HOUR.md; do
@@ -82,6 +82,36 @@ END
     ! cmake -S "$T/project" -B "$T/project/build" >"$T/words" 2>&1 || die "version 0.2 is found"
 }
 
+# Predictions without StarPU and MPI, by pkg-config and by CMake.
+predictions() {
+    command -v cc >/dev/null || skip "no cc"
+    command -v pkg-config >/dev/null || skip "no pkg-config"
+    pc=$(find "$root" -name starling-predict.pc)
+    lib=$(dirname "$(dirname "$pc")")
+    data=$T/community
+    timeout 120 "$STARLING" generate community "$data" --vertices 200 --classes 3 --degree 5 --features 8 --seed 1 --quiet >"$T/out" 2>&1 &&
+        timeout 120 "$STARLING" train "$data" --epochs 3 --checkpoint "$T/model" --quiet >>"$T/out" 2>&1 || die "$(cat "$T/out")"
+    flags=$(PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs starling-predict) || die "pkg-config"
+    # shellcheck disable=SC2086
+    cc "$root$prefix/share/doc/starling/examples/predict.c" $flags -o "$T/predict" || die "it does not link: $flags"
+    LD_LIBRARY_PATH=$lib "$T/predict" "$T/model" "$data" >"$T/pkg-config" || die "it does not run"
+    grep -q '^gcn: 8 features, 3 classes$' "$T/pkg-config" || die "$(cat "$T/pkg-config")"
+    command -v cmake >/dev/null || return 0
+    mkdir "$T/predictions"
+    cp "$root$prefix/share/doc/starling/examples/predict.c" "$T/predictions"
+    cat >"$T/predictions/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.10)
+project(try C)
+find_package(starling-predict 0.1 REQUIRED CONFIG)
+add_executable(try predict.c)
+target_link_libraries(try starling::predict)
+END
+    { cmake -S "$T/predictions" -B "$T/predictions/build" -Dstarling-predict_DIR="$lib/cmake/starling-predict" &&
+        cmake --build "$T/predictions/build"; } >"$T/words" 2>&1 || die "$(cat "$T/words")"
+    LD_LIBRARY_PATH=$lib "$T/predictions/build/try" "$T/model" "$data" >"$T/cmake" || die "it does not run"
+    cmp "$T/pkg-config" "$T/cmake" || die "other classes"
+}
+
 python() {
     folder=$(packages)
     [ -n "$folder" ] || skip "configured without Python"
@@ -107,6 +137,7 @@ check "links of the installed pages" pages
 check "the installed program" runs
 check "a program with the installed library" library
 check "a program with CMake" with_cmake
+check "predictions with the installed library" predictions
 check "the installed Python package" python
 check "make uninstall" uninstall
 finish

@@ -1,6 +1,6 @@
-/* Every model, with the options that change its forward pass: trains it on a small graph, and
- * compares the logits of libstarling-predict with those of starling_predict. Prints a line for each
- * case, with the largest difference. Usage: predict_models DIRECTORY [NAME]. DIRECTORY gets a
+/* Trains every model on a small graph, with the options that change its forward pass. Compares the
+ * logits of libstarling-predict with those of starling_predict. Prints a line for each case, with
+ * the largest difference. Usage: predict_models DIRECTORY [NAME]. DIRECTORY gets a
  * checkpoint of each case, and inputs and logits as JSON, for tests/onnx-models.py. */
 #include <math.h>
 #include <stdio.h>

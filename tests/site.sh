@@ -53,6 +53,7 @@ reference_of() {
     mkdir -p "$T/tree/include" "$T/tree/docs"
     ln -sf "$source/docs/site" "$T/tree/docs"
     cp "$1" "$T/tree/include/starling.h"
+    cp "$source/include/starling-predict.h" "$T/tree/include"
     sed "s,@version@,0,; s,@source@,$T/tree,; s,@output@,$T," "$source/docs/site/Doxyfile.in" >"$T/Doxyfile"
     doxygen "$T/Doxyfile" >"$T/words" 2>&1
 }
@@ -61,7 +62,8 @@ reference() {
     command -v doxygen >/dev/null || skip "no doxygen"
     reference_of "$source/include/starling.h" || die "$(cat "$T/words")"
     [ ! -s "$T/words" ] || die "$(cat "$T/words")"
-    grep -q starling_graph_set_mask "$T/reference/starling_8h.html" || die "no functions"
+    grep -q starling_graph_set_mask "$T/reference/starling_8h.html" && grep -q starling_predictor_run "$T/reference/starling-predict_8h.html" ||
+        die "no functions"
     sed 's/^.* ---- Options ---- .*/STARLING_API void starling_unknown(void);/' "$source/include/starling.h" >"$T/wrong.h"
     reference_of "$T/wrong.h" && die "a function without words has no warning"
     grep -q 'starling_unknown' "$T/words" || die "$(cat "$T/words")"

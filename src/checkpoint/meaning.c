@@ -13,7 +13,8 @@
 static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
                   IDENTITY[] = "identity_features", MEANS[] = "feature_means",
                   DEVIATIONS[] = "feature_deviations", ROWS[] = "rows", EDGES[] = "edge_features",
-                  RELATIONS[] = "relations", PROJECTED[] = "projected_features";
+                  RELATIONS[] = "relations", PROJECTED[] = "projected_features",
+                  WEIGHTS[] = "edge_weights";
 
 /* ---- Describe ---- */
 
@@ -50,12 +51,12 @@ json_t *sl_meaning_describe(const struct sl_source *source)
 {
     const long failures = sl_json_failures();
     const int64_t stored = source->projection.columns;
-    json_t *dataset =
-        json_pack("{s:o, s:I, s:I, s:I, s:b, s:s}", "name", sl_json_text(source->name), "vertices",
-                  (json_int_t)source->vertices, "features",
-                  (json_int_t)(stored > 0 ? stored : source->features), "classes",
-                  (json_int_t)source->classes, IDENTITY,
-                  source->feature_form == SL_FEATURES_IDENTITY, ROWS, "sources of edges");
+    json_t *dataset = json_pack(
+        "{s:o, s:I, s:I, s:I, s:b, s:s, s:b}", "name", sl_json_text(source->name), "vertices",
+        (json_int_t)source->vertices, "features",
+        (json_int_t)(stored > 0 ? stored : source->features), "classes",
+        (json_int_t)source->classes, IDENTITY, source->feature_form == SL_FEATURES_IDENTITY, ROWS,
+        "sources of edges", WEIGHTS, source->adjacency.values.data != NULL);
     bool readable, good = dataset && check_names(source->targets.class_names, &readable);
     if (good && readable)
         good = json_object_set_new(dataset, NAMES, sl_json_list(source->targets.class_names)) == 0;
@@ -290,10 +291,14 @@ int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool stand
 
 struct sl_forward_data sl_meaning_forward(const json_t *dataset)
 {
+    const json_t *weights = json_object_get(dataset, WEIGHTS);
     return (struct sl_forward_data){
         .features = json_integer_value(json_object_get(dataset, "features")),
         .classes = json_integer_value(json_object_get(dataset, "classes")),
-        .identity = json_is_true(json_object_get(dataset, IDENTITY))};
+        .identity = json_is_true(json_object_get(dataset, IDENTITY)),
+        .weights = !weights                ? SL_WEIGHTS_UNKNOWN
+                   : json_is_true(weights) ? SL_WEIGHTS_PRESENT
+                                           : SL_WEIGHTS_ABSENT};
 }
 
 int64_t sl_meaning_edges(const json_t *dataset)

@@ -19,9 +19,10 @@ struct config {
 
 static const struct sl_option options[] = {
     {"onnx", SL_OPTION_STRING, FIELD(onnx), NULL, 0, 0, NULL, "FILE",
-     "write the model to FILE as ONNX (opset 18). Inputs: features, edge_source and edge_target "
-     "(int64; u and v of u -> v, without the self-loops that the model adds, each edge once), and, "
-     "where the model reads them, edge_weight, edge_features, edge_type. Output: logits",
+     "write the model to FILE as ONNX (opset 18), with the output logits. Its inputs are features, "
+     "and edge_source and edge_target (int64), u and v of u -> v. Each edge is there once, without "
+     "the self-loops that the model adds. The model may read edge_weight, where edges of the "
+     "training had weights, edge_features or edge_type",
      "Files"},
     {"checkpoint", SL_OPTION_STRING, FIELD(checkpoint), NULL, 0, 0, NULL, "FILE",
      "write a checkpoint to FILE for libstarling-predict: the weights that predictions use, "

@@ -19,7 +19,8 @@ static void add_property(struct sl_message *model, const char *key, const char *
     sl_message_inner(model, 14, &entry);
 }
 
-/* Append the number that edge_weight has by default. */
+/* Append the number that edge_weight has by default, where nobody knows whether the edges of the
+ * training had weights. */
 static void add_default_weight(struct sl_onnx *o)
 {
     const float one = 1.0f;
@@ -49,7 +50,7 @@ static struct sl_message make_model(struct sl_onnx *o)
     for (int s = 0; s < program->count; s++)
         sl_onnx_step(o, s);
     sl_onnx_name_logits(o, o->value[program->count]);
-    if (sl_onnx_has_input(o, SL_ONNX_WEIGHT))
+    if (sl_onnx_has_input(o, SL_ONNX_WEIGHT) && program->weights == SL_WEIGHTS_UNKNOWN)
         add_default_weight(o);
     sl_message_integer(&model, 1, IR_VERSION);
     sl_message_text(&model, 2, "Starling");

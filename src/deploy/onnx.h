@@ -1,8 +1,9 @@
 /* A forward program as an ONNX model, of operators that onnxruntime runs on cores (opset 18).
  *
  * Inputs: features (V, features), edge_source and edge_target (E) of int64, without the loops that
- * the model adds, each edge once. Where steps read them: edge_weight (E), by default 1 for all
- * edges, edge_features (E, features), edge_type (E) of int64. Output: logits (V, outputs). */
+ * the model adds, each edge once. Where steps read them: edge_weight (E), if the edges of the
+ * training had weights, edge_features (E, features), edge_type (E) of int64. Output: logits (V,
+ * outputs). */
 #ifndef SL_DEPLOY_ONNX_H
 #define SL_DEPLOY_ONNX_H
 

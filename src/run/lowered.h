@@ -11,9 +11,9 @@
 int sl_lowered(const struct sl_checkpoint *checkpoint, const char *name,
                struct sl_program *program);
 
-/* Return a description with its member "forward", a new object: the description itself where it has
- * one, or where its configuration cannot be read, else a copy with it. NULL: no memory (sl_error
- * set). */
+/* Return a copy of the description with the member "forward", or the description itself. It stays
+ * as it is where it has the member, or where its configuration cannot be read. The caller drops the
+ * reference. NULL: no memory (sl_error set). */
 json_t *sl_lowered_description(const struct sl_checkpoint *checkpoint, const char *name);
 
 #endif
