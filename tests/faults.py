@@ -32,6 +32,7 @@ COMMANDS = {
     "convert tables": ["convert", "tables", "out"],
     "predict": ["predict", "model", "KARATE", "--workers", "1", "--output", "out.npy", "--table", "out.tsv"],
     "evaluate": ["evaluate", "model", "KARATE", "--workers", "1", "--json", "out.json"],
+    "export": ["export", "model", "--onnx", "out.onnx", "--checkpoint", "out.ckpt"],
     "plan": ["plan", "KARATE", "--ranks", "4", "--json", "out.json"],
     "info": ["info", "KARATE"],
     "partition": ["partition", "KARATE", "--method", "libra", "--parts", "3", "--out", "out.npy"],

@@ -319,6 +319,86 @@ static int run_case(const struct test_case *test, const char *directory)
     return failed;
 }
 
+/* ---- Models without a forward program ---- */
+
+static void forward_rows(void *context, const struct starling_layer_rows *rows)
+{
+    (void)context;
+    for (int64_t k = 0; k < rows->rows * rows->columns; k++)
+        rows->output[k] = 2.0f * rows->input[k];
+}
+
+static void backward_rows(void *context, const struct starling_layer_rows *rows)
+{
+    (void)context;
+    for (int64_t k = 0; k < rows->rows * rows->columns; k++)
+        rows->input_gradient[k] = 2.0f * rows->output_gradient[k];
+}
+
+static void combine(void *context, int64_t n, float weight, const float *neighbour, float *first,
+                    float *second)
+{
+    (void)context;
+    (void)second;
+    for (int64_t j = 0; j < n; j++)
+        first[j] += weight * neighbour[j];
+}
+
+static void merge(void *context, int64_t n, const float *other_first, const float *other_second,
+                  float *first, float *second)
+{
+    (void)other_second;
+    combine(context, n, 1.0f, other_first, first, second);
+}
+
+static void finish(void *context, int64_t n, float *first, float *second)
+{
+    (void)context;
+    (void)n;
+    (void)first;
+    (void)second;
+}
+
+static void differentiate(void *context, int64_t n, float weight, const float *neighbour,
+                          const float *gradient, const float *second, float *neighbour_gradient)
+{
+    (void)neighbour;
+    (void)second;
+    combine(context, n, weight, gradient, neighbour_gradient, NULL);
+}
+
+/* A model with a function of this program is saved, and refused. */
+static int refuse_own(const char *directory)
+{
+    static const struct starling_layer layer = {
+        .vectors = {"weight"}, .forward = forward_rows, .backward = backward_rows};
+    static const struct starling_reducer reducer = {
+        .combine = combine, .merge = merge, .finish = finish, .differentiate = differentiate};
+    static const struct test_case own[] = {{"own-layer", PLAIN, "model resgcn block-norm twice"},
+                                           {"own-reducer", PLAIN, "model sage aggregator total"}};
+    static struct graph arrays;
+    int failed =
+        starling_layer_register("twice", &layer) || starling_reducer_register("total", &reducer);
+    make_graph(PLAIN, &arrays);
+    for (int c = 0; !failed && c < 2; c++) {
+        starling_graph *graph = NULL;
+        starling_model *model = NULL;
+        starling_predictor *predictor = NULL;
+        struct starling_predictor_error error = {""};
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", directory, own[c].name);
+        failed = open_graph(PLAIN, &arrays, &graph) || train(&own[c], graph, &model) ||
+                 starling_model_save(model, path);
+        if (!failed &&
+            (starling_predictor_open(path, &predictor, &error) != STARLING_PREDICTOR_ERR_DATA ||
+             !strstr(error.text, "has a function of the program that trained it")))
+            failed = say(*error.text ? error.text : "not refused");
+        starling_model_free(model);
+        starling_graph_free(graph);
+    }
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
     int failed = 0;
@@ -327,6 +407,8 @@ int main(int argc, char **argv)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         if (argc < 3 || strcmp(argv[2], cases[c].name) == 0)
             failed += run_case(&cases[c], argv[1]);
+    if (argc < 3)
+        failed += refuse_own(argv[1]);
     starling_finish();
     return failed > 0;
 }

@@ -94,24 +94,33 @@ static void set_epoch(json_t *description)
     json_object_del(description, "unfinished");
 }
 
-static int write_checkpoint(const struct sl_bound *bound, const char *name, const char *path)
+/* Return the description of the small checkpoint, a new object. NULL: no memory (sl_error set). */
+static json_t *describe(const struct sl_bound *bound, const char *name)
 {
-    const struct sl_checkpoint *all = &bound->checkpoint;
-    json_t *described = sl_lowered_description(all, name), *description = json_copy(described);
-    struct sl_checkpoint kept = {.description = description};
-    const bool best = sl_bound_uses_best(bound);
+    const long failures = sl_json_failures();
+    json_t *described = sl_lowered_description(&bound->checkpoint, name),
+           *description = described ? json_copy(described) : NULL;
     json_decref(described);
-    if (!description)
-        return described ? sl_error(SL_ERR_SYSTEM, "%s: no memory for its description", name)
-                         : SL_ERR_SYSTEM;
-    if (best)
+    if (description && sl_bound_uses_best(bound))
         set_epoch(description);
     json_object_del(description, "late");
-    int code = keep_weights(all, best, &kept);
+    if (description && sl_json_failures() == failures)
+        return description;
+    json_decref(description);
+    sl_error(SL_ERR_SYSTEM, "%s: no memory for its description", name);
+    return NULL;
+}
+
+static int write_checkpoint(const struct sl_bound *bound, const char *name, const char *path)
+{
+    struct sl_checkpoint kept = {.description = describe(bound, name)};
+    if (!kept.description)
+        return SL_ERR_SYSTEM;
+    int code = keep_weights(&bound->checkpoint, sl_bound_uses_best(bound), &kept);
     if (!code)
         code = sl_checkpoint_write(&kept, path);
     free(kept.tensors);
-    json_decref(description);
+    json_decref(kept.description);
     return code;
 }
 

@@ -2,6 +2,7 @@
 
 #include "checkpoint/meaning.h"
 #include "core/error.h"
+#include "core/json_file.h"
 
 /* Set *config to the checkpoint's configuration, with what the model reads of edges. */
 static int configure(const struct sl_checkpoint *checkpoint, const char *name,
@@ -42,6 +43,7 @@ json_t *sl_lowered_description(const struct sl_checkpoint *checkpoint, const cha
     static const char key[] = "forward";
     const struct sl_forward_data data =
         sl_meaning_forward(json_object_get(checkpoint->description, "dataset"));
+    const long failures = sl_json_failures();
     struct sl_config config = {0};
     if (json_object_get(checkpoint->description, key))
         return json_incref(checkpoint->description);
@@ -51,12 +53,9 @@ json_t *sl_lowered_description(const struct sl_checkpoint *checkpoint, const cha
     sl_options_free(sl_config_options, &config);
     if (code)
         return json_incref(checkpoint->description);
-    if (!copy || json_object_set_new(copy, key, forward)) {
-        if (!copy)
-            json_decref(forward);
-        json_decref(copy);
-        sl_error(SL_ERR_SYSTEM, "%s: no memory for its description", name);
-        return NULL;
-    }
-    return copy;
+    if (json_object_set_new(copy, key, forward) == 0 && sl_json_failures() == failures)
+        return copy;
+    json_decref(copy);
+    sl_error(SL_ERR_SYSTEM, "%s: no memory for its description", name);
+    return NULL;
 }

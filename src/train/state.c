@@ -463,7 +463,8 @@ static json_t *describe(struct sl_trainer *trainer, bool best)
         "kept_epoch", (json_int_t)(best ? trainer->kept.best_epoch : trainer->kept.kept_epoch),
         "product_orders", describe_orders(&trainer->whole.network), "dataset", trainer->dataset);
     const struct sl_forward_data data = sl_meaning_forward(trainer->dataset);
-    json_object_set_new(description, "forward", sl_config_describe_forward(trainer->config, &data));
+    const bool whole = json_object_set_new(description, "forward",
+                                           sl_config_describe_forward(trainer->config, &data)) == 0;
     if (tiles)
         json_object_set_new(description, "tiles", tiles);
     if (isfinite(trainer->kept.best_loss))
@@ -473,7 +474,7 @@ static json_t *describe(struct sl_trainer *trainer, bool best)
                             json_integer(trainer->kept.shown_best_epoch));
     if (end != floor(end))
         json_object_set_new(description, "unfinished", describe_unfinished(trainer, end));
-    if (sl_json_failures() == failures)
+    if (whole && sl_json_failures() == failures)
         return description;
     json_decref(description);
     return NULL;

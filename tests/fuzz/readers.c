@@ -35,6 +35,7 @@
 #include "data/formats/formats.h"
 #include "data/formats/npy.h"
 #include "data/partition/parts.h"
+#include "deploy/bound.h"
 #include "log/epoch_table.h"
 #include "recipe/config.h"
 #include "report/page.h"
@@ -309,6 +310,9 @@ static int read_checkpoint(const char *path)
     }
     sl_options_free(sl_config_options, &config);
     sl_checkpoint_free(&checkpoint);
+    struct sl_bound bound;
+    (void)sl_bound_read(&bound, path); /* a program of every kind of step, or a sentence */
+    sl_bound_free(&bound);
     return rc;
 }
 
