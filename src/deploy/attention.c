@@ -40,14 +40,14 @@ static const struct sl_tensor *edge_weight(const struct sl_computing *c)
 /* Return entry k of row i; the last one is the loop, where the step has loops. */
 static struct met meet(const struct sl_computing *c, int64_t i, int64_t k, float *features)
 {
-    const struct sl_neighbours *a = c->graph;
+    const struct sl_graph_rows *a = c->graph;
     const int64_t e = a->start[i] + k;
     const bool loop = e == a->start[i + 1], reads = edge_weight(c) != NULL;
     if (loop && reads)
-        sl_neighbours_loop(a, i, features);
+        sl_graph_rows_loop(a, i, features);
     return (struct met){.i = i,
                         .j = loop ? i : a->column[e],
-                        .weight = loop ? 1.0 : sl_neighbours_weight(a, e),
+                        .weight = loop ? 1.0 : sl_graph_rows_weight(a, e),
                         .features = !reads ? NULL
                                     : loop ? features
                                            : a->edge + e * a->edge_columns};
@@ -121,7 +121,7 @@ static void add_values(const struct sl_computing *c, const struct met *m, const 
 
 static void compute_row(const struct sl_computing *c, int64_t i, struct work *work)
 {
-    const struct sl_neighbours *a = c->graph;
+    const struct sl_graph_rows *a = c->graph;
     const int64_t heads = c->step->heads, width = c->width / heads,
                   count = a->start[i + 1] - a->start[i] + c->step->loops;
     for (int64_t k = 0; k < count; k++) {

@@ -191,17 +191,17 @@ static int standardize(struct sl_onnx *o, int s, const int *x)
 {
     const struct sl_bound *bound = o->bound;
     const int64_t width = bound->program.features;
-    float *numbers = malloc(2 * (size_t)width * sizeof *numbers), *by = numbers + width;
+    float *numbers = malloc(2 * (size_t)width * sizeof *numbers);
     (void)s;
     o->nodes.failed = o->nodes.failed || !numbers;
     if (!numbers)
         return x[0];
     for (int64_t j = 0; j < width; j++) {
         numbers[j] = (float)bound->mean[j];
-        by[j] = (float)bound->deviation[j];
+        numbers[width + j] = (float)bound->deviation[j];
     }
     const int mean = sl_onnx_floats(o, 1, &width, numbers),
-              deviation = sl_onnx_floats(o, 1, &width, by);
+              deviation = sl_onnx_floats(o, 1, &width, numbers + width);
     free(numbers);
     return two(o, "Div", two(o, "Sub", x[0], mean), deviation);
 }

@@ -129,7 +129,7 @@ static void drop(struct sl_value *value)
 }
 
 /* Compute step s; the last one writes `logits`. */
-static int run_step(const struct sl_bound *bound, const struct sl_neighbours *graph, int s,
+static int run_step(const struct sl_bound *bound, const struct sl_graph_rows *graph, int s,
                     struct sl_value *values, float *logits)
 {
     const struct sl_step *step = &bound->program.step[s];
@@ -164,7 +164,7 @@ static int run_step(const struct sl_bound *bound, const struct sl_neighbours *gr
 }
 
 static int run(const struct sl_bound *bound, const struct starling_predictor_graph *graph,
-               const struct sl_neighbours *neighbours, float *logits)
+               const struct sl_graph_rows *rows, float *logits)
 {
     const int count = bound->program.count;
     struct sl_value *values = calloc((size_t)count + 1, sizeof *values);
@@ -173,7 +173,7 @@ static int run(const struct sl_bound *bound, const struct starling_predictor_gra
     values[0] = (struct sl_value){.data = graph->features, .width = bound->width[0]};
     int code = 0;
     for (int s = 0; !code && s < count; s++)
-        code = run_step(bound, neighbours, s, values, logits);
+        code = run_step(bound, rows, s, values, logits);
     for (int v = 0; v <= count; v++)
         drop(&values[v]);
     free(values);
@@ -184,16 +184,16 @@ int starling_predictor_run(const starling_predictor *predictor,
                            const struct starling_predictor_graph *graph, float *logits,
                            struct starling_predictor_error *error)
 {
-    struct sl_neighbours neighbours;
+    struct sl_graph_rows rows;
     if (!predictor || !graph || !logits)
         return tell(sl_error(SL_ERR_USAGE, "the predictor, the graph or the logits are NULL"),
                     error);
-    int code = sl_neighbours_take(&neighbours, &predictor->bound.program, graph);
+    int code = sl_graph_rows_take(&rows, &predictor->bound.program, graph);
     if (!code)
         code = check_features(&predictor->bound.program, graph);
     if (!code)
-        code = run(&predictor->bound, graph, &neighbours, logits);
-    sl_neighbours_free(&neighbours);
+        code = run(&predictor->bound, graph, &rows, logits);
+    sl_graph_rows_free(&rows);
     return tell(code, error);
 }
 

@@ -91,13 +91,13 @@ static int product(const struct sl_computing *c)
 /* Set left and right (vertices) to the factors of a sum (enum sl_step_norm). */
 static int find_factors(const struct sl_computing *c, double *left, double *right)
 {
-    const struct sl_neighbours *a = c->graph;
+    const struct sl_graph_rows *a = c->graph;
     const enum sl_step_norm norm = c->step->norm;
     for (int64_t i = 0; i < a->vertices; i++) {
         const int64_t count = a->start[i + 1] - a->start[i] + c->step->loops;
         double degree = c->step->loops;
         for (int64_t e = a->start[i]; e < a->start[i + 1]; e++)
-            degree += sl_neighbours_weight(a, e);
+            degree += sl_graph_rows_weight(a, e);
         if (norm == SL_STEP_NORM_NONE)
             degree = 1.0;
         if (norm == SL_STEP_NORM_COUNT)
@@ -122,11 +122,11 @@ static void add_row(double factor, const float *x, int64_t width, double *sum)
 static void sum_rows(const struct sl_computing *c, const double *left, const double *right,
                      double *sum)
 {
-    const struct sl_neighbours *a = c->graph;
+    const struct sl_graph_rows *a = c->graph;
     for (int64_t i = 0; i < a->vertices; i++) {
         memset(sum, 0, (size_t)c->width * sizeof *sum);
         for (int64_t e = a->start[i]; e < a->start[i + 1]; e++)
-            add_row(left[i] * sl_neighbours_weight(a, e) * right[a->column[e]],
+            add_row(left[i] * sl_graph_rows_weight(a, e) * right[a->column[e]],
                     row_of(c->value[0], a->column[e]), c->width, sum);
         if (c->step->loops)
             add_row(left[i] * right[i], row_of(c->value[0], i), c->width, sum);
@@ -138,7 +138,7 @@ static void sum_rows(const struct sl_computing *c, const double *left, const dou
  * neighbours. */
 static void select_rows(const struct sl_computing *c)
 {
-    const struct sl_neighbours *a = c->graph;
+    const struct sl_graph_rows *a = c->graph;
     const float sign = c->step->reduce == SL_REDUCE_MIN ? -1.0f : 1.0f;
     for (int64_t i = 0; i < a->vertices; i++) {
         float *z = c->z + i * c->width;
@@ -179,10 +179,10 @@ void sl_edge_row(const struct sl_tensor *w, const float *features, double *row)
 
 static int gine(const struct sl_computing *c)
 {
-    const struct sl_neighbours *a = c->graph;
+    const struct sl_graph_rows *a = c->graph;
     const struct sl_tensor *bias = c->tensor[1];
-    double *row = numbers_of(2 * c->width), *sum = row + c->width;
-    for (int64_t i = 0; row && i < a->vertices; i++) {
+    double *row = numbers_of(c->width), *sum = numbers_of(c->width);
+    for (int64_t i = 0; row && sum && i < a->vertices; i++) {
         memset(sum, 0, (size_t)c->width * sizeof *sum);
         for (int64_t e = a->start[i]; e < a->start[i + 1]; e++) {
             const float *x = row_of(c->value[0], a->column[e]);
@@ -195,7 +195,8 @@ static int gine(const struct sl_computing *c)
         store(sum, c->width, c->z + i * c->width);
     }
     free(row);
-    return row ? 0 : SL_ERR_SYSTEM;
+    free(sum);
+    return row && sum ? 0 : SL_ERR_SYSTEM;
 }
 
 /* Return the weights of all relations (relations · in, out): the tensor, or sums of bases in *made
@@ -225,7 +226,7 @@ static struct sl_tensor relation_weights(const struct sl_computing *c, float **m
 static void sum_relations(const struct sl_computing *c, const struct sl_tensor *w, int64_t *count,
                           double *sum, float *mean)
 {
-    const struct sl_neighbours *a = c->graph;
+    const struct sl_graph_rows *a = c->graph;
     const int64_t in = c->value[0]->width;
     for (int64_t i = 0; i < a->vertices; i++) {
         memset(sum, 0, (size_t)c->width * sizeof *sum);

@@ -3,7 +3,7 @@
 #define SL_DEPLOY_STEPS_H
 
 #include "deploy/bound.h"
-#include "deploy/neighbours.h"
+#include "deploy/graph_rows.h"
 
 /* A value (vertices, width). */
 struct sl_value {
@@ -15,7 +15,7 @@ struct sl_value {
 /* A step that is computed: z (vertices, width) = kind(x, y, …). */
 struct sl_computing {
     const struct sl_bound *bound;
-    const struct sl_neighbours *graph;
+    const struct sl_graph_rows *graph;
     const struct sl_step *step;
     const struct sl_tensor *const *tensor;        // (SL_STEP_TENSORS)
     const struct sl_value *value[SL_STEP_VALUES]; /* values that the step reads */

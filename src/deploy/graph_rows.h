@@ -1,6 +1,6 @@
 /* The graph of a prediction: rows of neighbours with duplicates merged, as training reads them. */
-#ifndef SL_DEPLOY_NEIGHBOURS_H
-#define SL_DEPLOY_NEIGHBOURS_H
+#ifndef SL_DEPLOY_GRAPH_ROWS_H
+#define SL_DEPLOY_GRAPH_ROWS_H
 
 #include <starling-predict.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include "forward/program.h"
 
 /* An entry e of row i has column column[e], start[i] <= e < start[i + 1]. */
-struct sl_neighbours {
+struct sl_graph_rows {
     int64_t vertices, longest; /* `longest`: most entries of a row */
     const int64_t *start;      // (vertices + 1)
     const int32_t *column;     // (entries)
@@ -24,19 +24,19 @@ struct sl_neighbours {
 
 /* Check a graph against a program, and merge duplicates: weights are summed; entries without
  * weights stay 1. Borrow the arrays. Return 0, SL_ERR_DATA where an array is wrong, SL_ERR_USAGE
- * where one is missing, or SL_ERR_SYSTEM; sl_neighbours_free in either case. */
-int sl_neighbours_take(struct sl_neighbours *neighbours, const struct sl_program *program,
+ * where one is missing, or SL_ERR_SYSTEM; sl_graph_rows_free in either case. */
+int sl_graph_rows_take(struct sl_graph_rows *rows, const struct sl_program *program,
                        const struct starling_predictor_graph *graph);
-void sl_neighbours_free(struct sl_neighbours *neighbours);
+void sl_graph_rows_free(struct sl_graph_rows *rows);
 
 /* Return the weight of entry e. */
-static inline double sl_neighbours_weight(const struct sl_neighbours *a, int64_t e)
+static inline double sl_graph_rows_weight(const struct sl_graph_rows *a, int64_t e)
 {
     return a->weight ? (double)a->weight[e] : 1.0;
 }
 
 /* Set features (edge_columns) to those of the entry of I in row i: the mean of the features of the
  * row's other entries, without loops; 0 without any. */
-void sl_neighbours_loop(const struct sl_neighbours *a, int64_t i, float *features);
+void sl_graph_rows_loop(const struct sl_graph_rows *a, int64_t i, float *features);
 
 #endif

@@ -1,4 +1,4 @@
-#include "deploy/neighbours.h"
+#include "deploy/graph_rows.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -123,7 +123,7 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Refuse an entry whose column and relation an earlier entry of its row has. */
-static int check_relations(const struct sl_neighbours *a)
+static int check_relations(const struct sl_graph_rows *a)
 {
     uint64_t *key = malloc((size_t)(a->longest + 1) * sizeof *key);
     int code = key ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the graph");
@@ -144,7 +144,7 @@ static int check_relations(const struct sl_neighbours *a)
 }
 
 /* Merge entries of one row and column. place[c] is the merged entry that has column c last. */
-static void merge(struct sl_neighbours *a, const struct starling_predictor_graph *graph,
+static void merge(struct sl_graph_rows *a, const struct starling_predictor_graph *graph,
                   int64_t *place)
 {
     int64_t count = 0;
@@ -165,7 +165,7 @@ static void merge(struct sl_neighbours *a, const struct starling_predictor_graph
     a->own_start[graph->vertices] = count;
 }
 
-static int merge_duplicates(struct sl_neighbours *a, const struct starling_predictor_graph *graph,
+static int merge_duplicates(struct sl_graph_rows *a, const struct starling_predictor_graph *graph,
                             int64_t *place)
 {
     const size_t entries = (size_t)graph->entries + 1;
@@ -186,11 +186,11 @@ static int merge_duplicates(struct sl_neighbours *a, const struct starling_predi
 
 /* ---- Take ---- */
 
-static void borrow(struct sl_neighbours *a, const struct sl_program *program,
+static void borrow(struct sl_graph_rows *a, const struct sl_program *program,
                    const struct starling_predictor_graph *graph)
 {
     const bool reads = program->edge_features > 0 || program->relations > 0;
-    *a = (struct sl_neighbours){.vertices = graph->vertices,
+    *a = (struct sl_graph_rows){.vertices = graph->vertices,
                                 .start = graph->indptr,
                                 .column = graph->indices,
                                 .weight = reads ? NULL : graph->weights,
@@ -202,10 +202,10 @@ static void borrow(struct sl_neighbours *a, const struct sl_program *program,
             a->longest = a->start[v + 1] - a->start[v];
 }
 
-int sl_neighbours_take(struct sl_neighbours *neighbours, const struct sl_program *program,
+int sl_graph_rows_take(struct sl_graph_rows *rows, const struct sl_program *program,
                        const struct starling_predictor_graph *graph)
 {
-    *neighbours = (struct sl_neighbours){0};
+    *rows = (struct sl_graph_rows){0};
     int code = check_rows(graph);
     if (!code)
         code = check_edges(program, graph);
@@ -213,27 +213,27 @@ int sl_neighbours_take(struct sl_neighbours *neighbours, const struct sl_program
         code = check_weights(program, graph);
     if (code)
         return code;
-    borrow(neighbours, program, graph);
+    borrow(rows, program, graph);
     if (graph->edge_types)
-        return check_relations(neighbours);
+        return check_relations(rows);
     int64_t *scratch = malloc((size_t)graph->vertices * sizeof *scratch);
     if (!scratch)
         return sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " vertices", graph->vertices);
     if (has_duplicates(graph, scratch))
-        code = merge_duplicates(neighbours, graph, scratch);
+        code = merge_duplicates(rows, graph, scratch);
     free(scratch);
     return code;
 }
 
-void sl_neighbours_free(struct sl_neighbours *neighbours)
+void sl_graph_rows_free(struct sl_graph_rows *rows)
 {
-    free(neighbours->own_start);
-    free(neighbours->own_column);
-    free(neighbours->own_weight);
-    *neighbours = (struct sl_neighbours){0};
+    free(rows->own_start);
+    free(rows->own_column);
+    free(rows->own_weight);
+    *rows = (struct sl_graph_rows){0};
 }
 
-void sl_neighbours_loop(const struct sl_neighbours *a, int64_t i, float *features)
+void sl_graph_rows_loop(const struct sl_graph_rows *a, int64_t i, float *features)
 {
     const int64_t width = a->edge_columns;
     for (int64_t f = 0; f < width; f++) {
