@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the pages of the source tree a site of HTML, by pandoc: site.sh SOURCE FOLDER [MAN-PAGE ...]. The site has docs/*.md,
 # docs/measurements/*.md
-# (as measurements-NAME.html), README.md, HACKING.md, SECURITY.md, NEWS, examples of C and the man pages, and a link to reference/
+# (as measurements-NAME.html), README.md, HACKING.md, SECURITY.md, NEWS, examples and the man pages, and a link to reference/
 # where that is there. CONTENTS.html is also index.html.
 set -eu
 source=$1 folder=$2
@@ -26,7 +26,7 @@ page() {
 nav >"$folder/nav"
 cp "$source/docs/site/style.css" "$source"/docs/*.svg "$source"/docs/*.png "$source/NEWS" "$folder"
 mkdir -p "$folder/examples"
-cp "$source"/examples/*.c "$folder/examples"
+cp "$source"/examples/*.c "$source"/examples/*.ipynb "$folder/examples"
 for file in "$source/README.md" "$source/HACKING.md" "$source/SECURITY.md" "$source"/docs/*.md; do
     page "$file" gfm "$(basename "$file" .md)" "$(sed -n 's/^# //p' "$file" | head -n 1)" --toc --toc-depth 2
 done
