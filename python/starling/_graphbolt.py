@@ -38,7 +38,8 @@ class Kinds:
         count = need(entry, "num", int, place) if found is self.counts else 0
         if count < 0:
             raise ValueError(f"{place}: num is {count}, expected how many vertices there are")
-        kind = need(entry, "type", str, place) if self.several or "type" in entry else None
+        named = self.several or not isinstance(entry, dict) or entry.get("type") is not None
+        kind = need(entry, "type", str, place) if named else None
         if kind in found:
             raise ValueError(f"{place}: type {kind!r} is there twice, expected it once")
         found[kind] = count if found is self.counts else (place, entry)

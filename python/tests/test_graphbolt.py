@@ -200,6 +200,13 @@ def test_labels(tmp_path):
     graph = starling.from_graphbolt(tmp_path, 1)
     assert losses(graph) == losses(expected(labels=none))
     assert np.isnan(starling.train(graph, epochs=1).result.test_accuracy)
+    for part in "seeds", "labels":
+        np.save(tmp_path / f"set/val-{part}.npy", np.zeros(0, int))
+    metadata["graph"]["nodes"][0]["type"] = metadata["graph"]["edges"][0]["type"] = None  # as DGL's pages say
+    describe(tmp_path, metadata)
+    few = np.where(masks["train"], labels, -1)
+    assert losses(starling.from_graphbolt(tmp_path, 1)) == losses(
+        expected(labels=few, masks={**masks, "val": np.zeros(N, bool)}))
     metadata["tasks"][1]["num_classes"] = 2
     describe(tmp_path, metadata)
     with pytest.raises(starling.Error, match="label 2 of vertex .* expected -1"):
@@ -471,6 +478,8 @@ def test_other_files_than_arrays(tmp_path):
     ("graph: {nodes: [{}], edges: [{}]}", "graph: nodes, item 0: num is None, expected a whole number"),
     ("graph: {nodes: [{num: -1}], edges: [{}]}", "num is -1, expected how many"),
     ("graph: {nodes: [3], edges: [{}]}", "nodes, item 0: is 3, expected a mapping with num"),
+    ("graph: {nodes: [{num: 3}], edges: [3]}", "edges, item 0: is 3, expected a mapping"),
+    ("graph: {nodes: [{num: 3, type: 4}], edges: [{}]}", "nodes, item 0: type is 4, expected text"),
     ("graph: {nodes: [{num: 3}], edges: [{format: csv}]}", "edges, item 0: path is None, expected text"),
     ("graph: {nodes: [{num: 3}], edges: [{format: torch, path: metadata.yaml}]}",
      "edges, item 0: format is 'torch', expected 'csv' or 'numpy'")])
