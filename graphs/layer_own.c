@@ -164,6 +164,8 @@ int sl_layer_add(const char *name, const struct starling_layer *layer)
                      : take_names(shown, layer->vectors, SL_OWN_VECTORS, new.parameter + matrices);
     if (vectors < 0 || check_twins(&new, shown, matrices + vectors))
         return SL_ERR_USAGE;
+    if (matrices + vectors == 0)
+        return sl_error(SL_ERR_USAGE, "layer %s has no parameters (expected one at least)", shown);
     if (!entry && sl_names_add(sl_block_names, &count, "a layer", name))
         return SL_ERR_USAGE;
     if (!entry)

@@ -215,7 +215,8 @@ static void test_layer_refusals(void **state)
                              *const cut[] = {"model",     "resgcn", "block-norm", "fine",
                                              "submodels", "2",      NULL};
     const struct starling_layer
-        fine = {.forward = forward, .backward = backward},
+        fine = {.vectors = {"a"}, .forward = forward, .backward = backward},
+        bare = {.forward = forward, .backward = backward},
         half = {.forward = forward},
         twins = {.matrices = {"a", "a"}, .forward = forward, .backward = backward},
         spaced = {.vectors = {"a b"}, .forward = forward, .backward = backward},
@@ -224,6 +225,7 @@ static void test_layer_refusals(void **state)
     starling_graph *graph = make_graph(STARLING_CLASSES);
     refuse(starling_layer_register("half", &half), "NULL");
     refuse(starling_layer_register("none", NULL), "NULL");
+    refuse(starling_layer_register("bare", &bare), "has no parameters");
     refuse(starling_layer_register("batch", &fine), "taken");
     refuse(starling_layer_register("twins", &twins), "two parameters are \"a\"");
     refuse(starling_layer_register("spaced", &spaced), "\"a b\"");

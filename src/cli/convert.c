@@ -102,7 +102,7 @@ static const struct sl_option options[] = {
      "take edges out of the adjacency that become links of validation and test, pairs of vertices "
      "that a model is to predict: 85/5/10 per cent train, validate and test",
      "Conversion"},
-    {"eval-negatives", SL_OPTION_INT, offsetof(struct config, negatives), "1", 1, 1e6, NULL, "N",
+    {"eval-negatives", SL_OPTION_INT, offsetof(struct config, negatives), "1", 1, 10000, NULL, "N",
      "pairs that are no links, drawn by --split-edges for each link of validation and test",
      "Conversion"},
     SL_TALK_OPTIONS(config, "print nothing", "Conversion"),

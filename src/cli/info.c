@@ -28,7 +28,7 @@ struct config {
 };
 
 static const struct sl_option options[] = {
-    {"layers", SL_OPTION_INT, offsetof(struct config, layers), "2", 1, 1024, NULL, "N",
+    {"layers", SL_OPTION_INT, offsetof(struct config, layers), "2", 1, 1000, NULL, "N",
      "layers of the network whose memory is planned", "Memory"},
     {"hidden", SL_OPTION_INT, offsetof(struct config, hidden), "64", 1, INT32_MAX, NULL, "N",
      "width of its hidden layers", "Memory"},

@@ -49,13 +49,14 @@ static enum role role_of(const char *name)
 {
     static const char *const extensions[] = {".csv",   ".tsv", ".txt",    ".edgelist",
                                              ".edges", ".svm", ".libsvm", NULL};
-    static const char *const words[ROLES][6] = {{"edges", "edge", "edgelist", "net", NULL},
-                                                {"nodes", "node", "vertices", "vertex", "target", NULL},
-                                                {"labels", "label", NULL},
-                                                {"features", "feature", "feats", NULL},
-                                                {"train", NULL},
-                                                {"val", "valid", "validation", NULL},
-                                                {"test", NULL}};
+    static const char *const words[ROLES][6] = {
+        {"edges", "edge", "edgelist", "net", NULL},
+        {"nodes", "node", "vertices", "vertex", "target", NULL},
+        {"labels", "label", NULL},
+        {"features", "feature", "feats", NULL},
+        {"train", NULL},
+        {"val", "valid", "validation", NULL},
+        {"test", NULL}};
     size_t length = sl_text_plain_length(name);
     const char *const *extension = extensions;
     while (*extension &&
