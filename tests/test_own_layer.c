@@ -216,8 +216,7 @@ static void test_layer_refusals(void **state)
                                              "submodels", "2",      NULL};
     const struct starling_layer
         fine = {.vectors = {"a"}, .forward = forward, .backward = backward},
-        bare = {.forward = forward, .backward = backward},
-        half = {.forward = forward},
+        bare = {.forward = forward, .backward = backward}, half = {.forward = forward},
         twins = {.matrices = {"a", "a"}, .forward = forward, .backward = backward},
         spaced = {.vectors = {"a b"}, .forward = forward, .backward = backward},
         many = {.matrices = {"a", "b", "c"}, .forward = forward, .backward = backward};
