@@ -82,9 +82,9 @@ inline void cuda(cudaError_t code)
 
 /* The software GPU and the CPU's kernels are slow. A loop takes its first case, and then one case
  * in `of`. `of` is a prime number, so every value of every parameter has its turn. SL_ALL_CASES in
- * the environment: all cases. SL_SAMPLE=K/N, there: of the cases that a loop takes, one of N, from
- * the K-th on. Where cases are made, a static one_in(...) says whether to go on to the next case.
- */
+ * the environment: all cases. SL_SAMPLE=K/N, there: of the cases that a loop would take, the first
+ * one, and those whose place modulo N is K. Where cases are made, a static one_in(...) says whether
+ * to go on to the next case. */
 struct one_in {
     long of, cases = 0;
 
@@ -94,8 +94,9 @@ struct one_in {
     bool leaves_out()
     {
         static const bool all = getenv("SL_ALL_CASES");
-        static const long samples = sample(1, 1), first = sample(0, 0);
-        return cases++ % (of * samples) != of * first && !all;
+        static const long samples = sample(1, 1), own = sample(0, 0) % samples;
+        const long at = cases++, place = at / of;
+        return at > 0 && (at % of != 0 || place % samples != own) && !all;
     }
     /* Of large cases: all run on a GPU. */
     bool leaves_out_in_software()

@@ -19,18 +19,21 @@ alike='' # functions of cases
 # check NAME FUNCTION [ARGUMENT ...]: run a case and print one line, ok, FAIL or skip, which tests/summary.awk counts. A
 # part that a case leaves out is a line of its own: what the case said in lines that begin with "skip  ".
 #
-# Cases whose functions $alike lists differ in options alone. SL_SAMPLE=K/N (.ci/run) takes one of N of them, and those from the
-# K-th on: N commits in a row run them all.
+# SL_CASES=K/N runs the cases whose place modulo N is K, for N parts of a test side by side. Cases whose functions $alike lists
+# differ in options alone: of them, SL_SAMPLE=K/N (.ci/run) runs those whose place among them modulo N is K.
 place=0 turn=0 left=0
-sample=${SL_SAMPLE:-0/1}
-[ "${sample%/*}" -lt "${sample#*/}" ] 2>/dev/null || {
-    echo "SL_SAMPLE $SL_SAMPLE: expected K/N, K < N"
-    exit 2
-}
+part=${SL_CASES:-0/1} sample=${SL_SAMPLE:-0/1}
+for share in "$part" "$sample"; do
+    [ "${share%/*}" -lt "${share#*/}" ] 2>/dev/null || {
+        echo "SL_CASES or SL_SAMPLE is $share: expected K/N, K < N"
+        exit 2
+    }
+done
 check() {
     name=$1
     shift
     place=$((place + 1))
+    [ $((place % ${part#*/})) -eq "${part%/*}" ] || return 0
     case " $alike " in
     *" $1 "*)
         turn=$((turn + 1))

@@ -55,9 +55,10 @@ static void print_start(const struct sl_train_run *run)
     putchar('\n');
     if (run->replication > 0.0)
         printf("vertex-cut: %.3f clones of a vertex, on average\n", run->replication);
-    if (run->rt.process->crowded)
+    if (run->rt.process->scarce_cores)
         printf("%d ranks share %d core%s: they take turns, so that no epoch is faster\n",
-               run->rt.process->ranks_here, run->rt.all_cores, sl_s(run->rt.all_cores));
+               run->rt.process->ranks_here, run->rt.process->scarce_cores,
+               sl_s(run->rt.process->scarce_cores));
     sl_train_print_groups(run);
     if (run->chosen[0])
         printf("chosen for this dataset:%s\n", run->chosen);
@@ -212,13 +213,13 @@ static struct sl_overlap_times sum_times(struct sl_runtime *rt,
 
 static int train(struct sl_train_run *run, const bool *given, struct sl_verify *verify)
 {
-    int code = sl_runtime_agree(&run->rt, sl_verify_open(verify, run));
+    int code = sl_verify_open(verify, run);
     if (!code)
         code = sl_train_open(run, given);
     if (!code && run->config.files.plan)
         return show_plan(run);
     if (!code)
-        code = sl_runtime_agree(&run->rt, sl_verify_begin(verify, run));
+        code = sl_verify_begin(verify, run);
     if (!code)
         code = sl_train_load(run);
     if (code)
@@ -238,7 +239,10 @@ static int train(struct sl_train_run *run, const bool *given, struct sl_verify *
     if (run->rt.rank == 0 && !run->config.files.quiet && !run->outcome.broken)
         print_table(run, &all);
     sl_train_report_end(run);
-    return code ? code : sl_runtime_agree(&run->rt, sl_verify_end(verify, run));
+    if (!run->config.files.verify)
+        return code; /* of this rank: a file could not be written */
+    code = sl_runtime_agree(&run->rt, code);
+    return code ? code : sl_verify_end(verify, run);
 }
 
 /* Name the log if --report needs one and --log names none, since the page is drawn from the log. */
@@ -294,6 +298,8 @@ static int run_train(int argc, char **argv)
     bool given[SL_MOST_OPTIONS];
     int code =
         sl_command_parse(&sl_command_train, &run.config, argc, argv, 0, 1, &positionals, given);
+    if (!code)
+        code = sl_verify_check(&run.config, given);
     if (!code)
         code = sl_config_read_file(&run.config, given);
     if (!code && positionals == 0)

@@ -4,18 +4,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/json_file.h"
 #include "core/words.h"
 #include "log/environment.h"
 #include "run/run.h"
 
-/* Return the next event of the log; NULL: there is none. A kill may have left half a line. */
-static json_t *next_event(struct sl_verify *v)
-{
-    const ssize_t length = getline(&v->line, &v->room, v->log);
-    return length > 0 ? json_loadb(v->line, (size_t)length, 0, NULL) : NULL;
-}
+/* ---- Read ---- */
 
 static bool is_event(const json_t *event, const char *name)
 {
@@ -23,21 +20,44 @@ static bool is_event(const json_t *event, const char *name)
     return own && strcmp(own, name) == 0;
 }
 
-/* Return the next event of an epoch; NULL: there is none. */
-static json_t *next_epoch(struct sl_verify *v)
+/* Set *event to the next event of the log; NULL: there is none. A kill may have left half a line at
+ * the end. */
+static int next_event(struct sl_verify *v, json_t **event)
 {
-    json_t *event = next_event(v);
-    while (event && !is_event(event, "epoch")) {
-        json_decref(event);
-        event = next_event(v);
+    json_error_t error;
+    const ssize_t length = getline(&v->line, &v->room, v->log);
+    *event = NULL;
+    if (length < 0)
+        return feof(v->log) ? 0 : sl_error(SL_ERR_SYSTEM, "%s: %s", v->path, strerror(errno));
+    v->number++;
+    *event = sl_json_parse(v->line, (size_t)length, 0, &error);
+    if (json_is_object(*event) || (!*event && v->line[length - 1] != '\n'))
+        return 0;
+    json_decref(*event);
+    *event = NULL;
+    if (json_error_code(&error) == json_error_out_of_memory)
+        return sl_error(SL_ERR_SYSTEM, "%s: no memory for line %" PRId64, v->path, v->number);
+    return sl_error(SL_ERR_DATA, "%s: line %" PRId64 " is damaged (expected an event of a log)",
+                    v->path, v->number);
+}
+
+/* Set *event to the next event of an epoch; NULL: there is none. */
+static int next_epoch(struct sl_verify *v, json_t **event)
+{
+    int code = next_event(v, event);
+    while (!code && *event && !is_event(*event, "epoch")) {
+        json_decref(*event);
+        code = next_event(v, event);
     }
-    return event;
+    return code;
 }
 
 char *sl_verify_dataset(const char *path)
 {
-    struct sl_verify v = {.log = path ? fopen(path, "r") : NULL};
-    json_t *start = v.log ? next_event(&v) : NULL;
+    struct sl_verify v = {.path = path, .log = path ? fopen(path, "r") : NULL};
+    json_t *start = NULL;
+    if (v.log)
+        next_event(&v, &start);
     const char *dataset = json_string_value(json_object_get(start, "dataset"));
     char *copy = is_event(start, "start") && dataset ? strdup(dataset) : NULL;
     json_decref(start);
@@ -45,46 +65,78 @@ char *sl_verify_dataset(const char *path)
     return copy;
 }
 
-/* Read the log once, from its first event to its last. */
-static int read_log(struct sl_verify *v, const char *path)
+int sl_verify_check(const struct sl_config *config, const bool *given)
 {
-    v->start = next_event(v);
-    if (!is_event(v->start, "start"))
-        return sl_error(SL_ERR_DATA, "--verify: %s is no log (expected one of --log FILE.jsonl)",
-                        path);
-    for (json_t *event = next_event(v); event; event = next_event(v)) {
+    struct stat status;
+    if (!config->files.verify)
+        return 0;
+    if (!config->files.config)
+        return sl_error(SL_ERR_USAGE, "--verify: expected --config LOG with it");
+    if (stat(config->files.config, &status) == 0 && !S_ISREG(status.st_mode))
+        return sl_error(SL_ERR_USAGE,
+                        "--config %s: is no regular file (expected one with --verify)",
+                        config->files.config);
+    if (config->files.resume || config->files.plan)
+        return sl_error(SL_ERR_USAGE, "--verify: expected no --%s with it",
+                        config->files.plan ? "plan" : "resume");
+    for (int o = 0; sl_config_options[o].name; o++)
+        if (given[o] && !sl_config_is_execution(&sl_config_options[o]))
+            return sl_error(SL_ERR_USAGE,
+                            "--%s: the log says it (expected no option with --verify "
+                            "that changes the run)",
+                            sl_config_options[o].name);
+    return 0;
+}
+
+/* Read the log once, from its first event to its last. */
+static int read_log(struct sl_verify *v)
+{
+    json_t *event;
+    int code = next_event(v, &v->start);
+    if (!code && !is_event(v->start, "start"))
+        code = sl_error(SL_ERR_DATA, "--verify: %s is no log (expected one of --log FILE.jsonl)",
+                        v->path);
+    for (bool more = !code; more; json_decref(event)) {
+        code = next_event(v, &event);
+        more = event != NULL;
         v->epochs += is_event(event, "epoch");
-        if (is_event(event, "end"))
+        if (is_event(event, "end") && !v->end)
             v->end = json_incref(event);
-        json_decref(event);
     }
-    if (json_integer_value(json_object_get(v->start, "first_epoch")) != 1)
-        return sl_error(SL_ERR_DATA,
+    if (!code && (json_integer_value(json_object_get(v->start, "first_epoch")) != 1 ||
+                  json_object_get(v->start, "first_step")))
+        code = sl_error(SL_ERR_DATA,
                         "--verify: the run of %s goes on after another one (expected a log that "
                         "begins with epoch 1)",
-                        path);
-    if (v->epochs == 0)
-        return sl_error(SL_ERR_DATA, "--verify: %s has no epoch", path);
+                        v->path);
+    if (!code && v->epochs == 0)
+        code = sl_error(SL_ERR_DATA, "--verify: %s has no epoch", v->path);
     rewind(v->log);
-    return 0;
+    v->number = 0;
+    return code;
 }
 
 int sl_verify_open(struct sl_verify *v, struct sl_train_run *run)
 {
-    const char *path = run->config.files.config;
+    int64_t last = 0;
+    int code = 0;
     if (!run->config.files.verify)
         return 0;
-    if (!path)
-        return sl_error(SL_ERR_USAGE, "--verify: expected --config LOG with it");
-    if (run->config.files.resume)
-        return sl_error(SL_ERR_USAGE, "--verify: expected no --resume with it");
-    v->log = fopen(path, "r");
-    if (!v->log)
-        return sl_error(SL_ERR_DATA, "--config %s: %s", path, strerror(errno));
-    const int code = read_log(v, path);
-    if (!code && !json_is_false(json_object_get(v->end, "stopped")))
-        run->config.files.stop_after = v->epochs;
-    return code;
+    v->path = run->config.files.config;
+    if (run->rt.rank == 0) {
+        v->log = fopen(v->path, "r");
+        code = v->log ? read_log(v)
+                      : sl_error(SL_ERR_DATA, "--config %s: %s", v->path, strerror(errno));
+        if (!code && !json_is_false(json_object_get(v->end, "stopped")))
+            last = v->epochs;
+    }
+    code = sl_runtime_agree(&run->rt, code);
+    if (code)
+        return code;
+    sl_runtime_sum(&run->rt, &last, 1);
+    if (last > 0)
+        run->config.files.stop_after = last;
+    return 0;
 }
 
 /* ---- Compare ---- */
@@ -93,7 +145,8 @@ int sl_verify_open(struct sl_verify *v, struct sl_train_run *run)
 static void note(struct sl_verify *v, const char *where, const char *what, const json_t *logged,
                  const json_t *own)
 {
-    char *before = json_dumps(logged, JSON_ENCODE_ANY), *now = json_dumps(own, JSON_ENCODE_ANY);
+    char *before = sl_json_print(logged, JSON_ENCODE_ANY),
+         *now = sl_json_print(own, JSON_ENCODE_ANY);
     if (!v->difference[0])
         snprintf(v->difference, sizeof v->difference, "%s: %s %.40s, in the log %.40s", where, what,
                  now ? now : "none", before ? before : "none");
@@ -101,55 +154,90 @@ static void note(struct sl_verify *v, const char *where, const char *what, const
     free(now);
 }
 
-/* Compare the members of `own` with the log's. */
-static void compare(struct sl_verify *v, const char *where, const json_t *logged, json_t *own)
+/* Whether a repeated run has the same value of that name: a loss, a score, an epoch, the weights.
+ */
+static bool repeats(const char *name)
+{
+    static const char *const names[] = {"loss",   "weights",    "metric",     "epoch",
+                                        "epochs", "best_epoch", "kept_epoch", "at_best"};
+    bool found = strncmp(name, "train_", 6) == 0 || strncmp(name, "val_", 4) == 0 ||
+                 strncmp(name, "test_", 5) == 0;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        found = found || strcmp(name, names[n]) == 0;
+    return found;
+}
+
+/* Compare what repeats in one object with the other one. */
+static void compare_members(struct sl_verify *v, const char *where, const json_t *logged,
+                            const json_t *own, const json_t *names)
 {
     const char *name;
     json_t *value;
-    json_object_foreach(own, name, value)
+    json_object_foreach((json_t *)names, name, value)
     {
-        const json_t *before = json_object_get(logged, name);
-        if (!before || !json_equal(before, value))
-            note(v, where, name, before, value);
+        const json_t *before = json_object_get(logged, name), *now = json_object_get(own, name);
+        if (repeats(name) && before != now && !json_equal(before, now))
+            note(v, where, name, before, now);
     }
+}
+
+/* Compare what repeats, in either of two events. */
+static void compare(struct sl_verify *v, const char *where, const json_t *logged, const json_t *own)
+{
+    compare_members(v, where, logged, own, own);
+    compare_members(v, where, logged, own, logged);
 }
 
 static void compare_epoch(void *context, const struct sl_epoch_report *epoch)
 {
     struct sl_verify *v = context;
     char where[40];
-    json_t *logged = next_epoch(v), *own = sl_report_epoch_members(epoch);
+    json_t *logged, *own = sl_report_epoch_members(epoch);
     snprintf(where, sizeof where, "epoch %" PRId64, epoch->epoch);
+    if (next_epoch(v, &logged) && !v->difference[0])
+        snprintf(v->difference, sizeof v->difference, "%s: the log cannot be read", where);
     compare(v, where, logged, own);
     v->equal += !v->difference[0];
     json_decref(logged);
     json_decref(own);
 }
 
-int sl_verify_begin(struct sl_verify *v, struct sl_train_run *run)
+static int compare_data(const struct sl_verify *v, const struct sl_train_run *run)
 {
     const char *name;
     json_t *value;
     const json_t *logged = json_object_get(json_object_get(v->start, "graph"), "hashes");
-    if (!v->log || run->rt.rank != 0)
-        return 0;
+    if (!run->hashes)
+        return sl_error(SL_ERR_SYSTEM, "%s: no memory for hashes of the data", run->path);
     json_object_foreach((json_t *)logged, name, value)
     {
         if (!json_equal(value, json_object_get(run->hashes, name)))
             return sl_error(SL_ERR_DATA, "%s: the %s are not those of the run of %s", run->path,
-                            name, run->config.files.config);
+                            name, v->path);
     }
-    run->report.listener = compare_epoch;
-    run->report.context = v;
     return 0;
 }
+
+int sl_verify_begin(struct sl_verify *v, struct sl_train_run *run)
+{
+    if (!run->config.files.verify)
+        return 0;
+    if (run->rt.rank == 0) {
+        run->report.listener = compare_epoch;
+        run->report.context = v;
+    }
+    return sl_runtime_agree(&run->rt, run->rt.rank == 0 ? compare_data(v, run) : 0);
+}
+
+/* ---- End ---- */
 
 /* Append "NAME here, NAME in the log" of a fact of the machine or the program that differs. */
 static void append_other(char text[256], const char *name, const json_t *logged, const json_t *own)
 {
     if (!logged || json_equal(logged, own))
         return;
-    char *before = json_dumps(logged, JSON_ENCODE_ANY), *now = json_dumps(own, JSON_ENCODE_ANY);
+    char *before = sl_json_print(logged, JSON_ENCODE_ANY),
+         *now = sl_json_print(own, JSON_ENCODE_ANY);
     const size_t length = strlen(text);
     snprintf(text + length, 256 - length, "%s%s %s, in the log %s", length ? "; " : "", name,
              now ? now : "none", before ? before : "none");
@@ -179,35 +267,42 @@ static void describe_others(const struct sl_verify *v, const struct sl_train_run
     json_decref(machine);
 }
 
-int sl_verify_end(struct sl_verify *v, const struct sl_train_run *run)
+/* Compare the ends, unless the logged run has none, or was stopped in the middle of an epoch. */
+static void compare_end(struct sl_verify *v, const struct sl_train_run *run)
 {
-    const char *path = run->config.files.config;
-    char others[256], weights[20];
-    if (!v->log || run->rt.rank != 0)
-        return 0;
-    json_t *more = v->difference[0] ? NULL : next_epoch(v);
-    if (more)
+    json_t *more;
+    if (next_epoch(v, &more) || more)
         snprintf(v->difference, sizeof v->difference, "the run ends after epoch %" PRId64,
                  v->equal);
     json_decref(more);
-    snprintf(weights, sizeof weights, "%016" PRIx64, run->outcome.weights);
-    /* Steps of an unfinished epoch have changed the logged weights. */
-    const json_t *logged =
-        json_object_get(v->end, "unfinished") ? NULL : json_object_get(v->end, "weights");
-    json_t *own = json_string(weights);
-    if (logged && !json_equal(logged, own))
-        note(v, "after the last epoch", "weights", logged, own);
-    json_decref(own);
-    if (!v->difference[0] && run->config.files.quiet)
-        return 0;
-    if (!v->difference[0]) {
-        printf("verified: %" PRId64 " epoch%s%s as in %s, bit for bit\n", v->equal, sl_s(v->equal),
-               logged ? " and the weights" : "", path);
-        return 0;
+    if (v->end && !json_object_get(v->end, "unfinished"))
+        compare(v, "the end", v->end, run->end);
+}
+
+static int end_of(struct sl_verify *v, const struct sl_train_run *run)
+{
+    const bool hashes = json_object_get(json_object_get(v->start, "graph"), "hashes"),
+               weights = v->end && json_object_get(v->end, "weights") &&
+                         !json_object_get(v->end, "unfinished");
+    char others[256];
+    if (!v->difference[0])
+        compare_end(v, run);
+    if (v->difference[0]) {
+        describe_others(v, run, others);
+        return sl_error(SL_ERR_DATA, "--verify: other than in %s, %s%s%s%s", v->path, v->difference,
+                        others[0] ? " (" : "", others, others[0] ? ")" : "");
     }
-    describe_others(v, run, others);
-    return sl_error(SL_ERR_DATA, "--verify: other than in %s, %s%s%s%s", path, v->difference,
-                    others[0] ? " (" : "", others, others[0] ? ")" : "");
+    if (!run->config.files.quiet)
+        printf("verified: %" PRId64 " epoch%s%s as in %s, bit for bit%s%s\n", v->equal,
+               sl_s(v->equal), weights ? " and the weights" : "", v->path,
+               hashes ? "" : "; the log has no hashes of the data",
+               weights ? "" : "; the log has no weights");
+    return 0;
+}
+
+int sl_verify_end(struct sl_verify *v, struct sl_train_run *run)
+{
+    return sl_runtime_agree(&run->rt, run->rt.rank == 0 ? end_of(v, run) : 0);
 }
 
 void sl_verify_close(struct sl_verify *v)

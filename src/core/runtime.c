@@ -169,8 +169,8 @@ static int bind_process(void)
     sl_ranks_count_sharers(binding.text, &sharers, &index);
     suggest("STARPU_MPI_NOBIND", "1");
     process.own_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
-    process.crowded = sharers > binding.cores;
-    if (process.crowded) {
+    process.scarce_cores = sharers > binding.cores ? binding.cores : 0;
+    if (process.scarce_cores) {
         suggest("STARPU_WORKERS_NOBIND", "1");
         process.cores = 1;
     } else {

@@ -59,7 +59,7 @@ struct sl_process {
     int own_cores;       /* cores that this process adds to sums: shared cores count once */
     int64_t cache_bytes; /* bytes of a core's last-level cache */
     int64_t own_cache_bytes; /* bytes of a core's largest private cache */
-    bool crowded;            /* fewer cores than processes: the processes take turns */
+    int scarce_cores;        /* cores that more processes share, in turns; 0: there are enough */
     int ranks_here;          /* processes of this node, this process among them */
     int64_t link_bytes;      /* remembered bytes per second of messages; 0: not measured */
     char scheduler[32];      /* name of the policy in force */

@@ -378,6 +378,7 @@ int sl_train_free(struct sl_train_run *run)
     sl_file_unlock(&run->locks[0]);
     sl_file_unlock(&run->locks[1]);
     json_decref(run->start);
+    json_decref(run->end);
     json_decref(run->class_names);
     json_decref(run->hashes);
     sl_outcome_free(&run->outcome);

@@ -53,6 +53,7 @@ struct sl_train_run {
     json_t *class_names; /* a list of at most SL_NAMED_CLASSES; NULL: classes have numbers */
     json_t *hashes;      /* hashes of the dataset, on rank 0 with a log or --verify; else NULL */
     json_t *start;       /* the event, on rank 0 with a log or --verbose; else NULL */
+    json_t *end;         /* the event, on rank 0; NULL: the run has not ended */
 };
 
 /* The steps of a run, in this order. All ranks call them, and all get the same code.

@@ -260,5 +260,6 @@ void sl_train_report_end(struct sl_train_run *run)
     if (outcome->profile)
         json_object_set(event, "profile", outcome->profile);
     free(values);
+    run->end = json_incref(event);
     sl_report_event(&run->report, "end", event);
 }
