@@ -135,6 +135,9 @@ other_compiler() {
     edited compiler '6s/"loss":0\./"loss":1./; 1s/"compiler":"[^"]*"/"compiler":"1.0"/'
     differs 'in the log "1.0")' "$T/compiler"
 }
+other_tiles() {
+    differs "(tiles 3, in the log " "$log" --tiles 3
+}
 other_data() {
     cp -r "$karate" "$T/other"
     printf '\001' | dd of="$T/other/labels.npy" bs=1 seek=128 conv=notrunc 2>/dev/null
@@ -173,6 +176,7 @@ check "options that the log says" other_options
 check "runs of other kinds" kinds
 check "two ranks" on_ranks
 check "another compiler" other_compiler
+check "other tiles" other_tiles
 check "other data" other_data
 check "a run that went on" goes_on
 echo '{"hidden": 8}' >"$T/options.json"

@@ -245,6 +245,19 @@ static void append_other(char text[256], const char *name, const json_t *logged,
     free(now);
 }
 
+/* Append the options of the machine that are not as logged, but for files. */
+static void append_options(const struct sl_verify *v, const struct sl_train_run *run,
+                           char text[256])
+{
+    const json_t *logged = json_object_get(v->start, "configuration");
+    json_t *own = sl_options_to_json(sl_config_options, &run->config);
+    for (const struct sl_option *o = sl_config_options; o->name; o++)
+        if (!sl_config_is_file(o) && strcmp(o->name, "stop-after") != 0)
+            append_other(text, o->name, json_object_get(logged, o->name),
+                         json_object_get(own, o->name));
+    json_decref(own);
+}
+
 /* Say which of the things that results may depend on are not as logged. */
 static void describe_others(const struct sl_verify *v, const struct sl_train_run *run,
                             char text[256])
@@ -255,6 +268,7 @@ static void describe_others(const struct sl_verify *v, const struct sl_train_run
     const char *name;
     json_t *value;
     text[0] = '\0';
+    append_options(v, run, text);
     for (size_t f = 0; f < sizeof facts / sizeof *facts; f++)
         append_other(text, facts[f],
                      json_object_get(json_object_get(v->start, "machine"), facts[f]),
