@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "checkpoint/checkpoint.h"
+#include "core/error.h"
 #include "core/json_file.h"
 
 static long calls, fails_at; /* 0: no call fails */
@@ -156,12 +159,44 @@ static void test_put(void **state)
     json_decref(value);
 }
 
+/* A checkpoint that cannot be read without memory is not wrong. */
+static void test_checkpoint(void **state)
+{
+    (void)state;
+    struct sl_checkpoint checkpoint = {.description = json_pack("{s:i, s:s}", "a", 1, "b", "c")},
+                         got;
+    const char *tmp = getenv("TMPDIR");
+    char path[256];
+    snprintf(path, sizeof path, "%.200s/starling-json-XXXXXX", tmp ? tmp : "/tmp");
+    const int file = mkstemp(path);
+    assert_true(file >= 0 && close(file) == 0);
+    float *weight = sl_checkpoint_add(&checkpoint, "layer.0.weight", 1, 2);
+    assert_non_null(weight);
+    weight[0] = weight[1] = 0.5f;
+    assert_int_equal(sl_checkpoint_write(&checkpoint, path), 0);
+    long at = 0, failed = 0;
+    for (int done = 0; !done;) {
+        fail_at(++at, 0);
+        const int code = sl_checkpoint_read(path, &got);
+        done = calls < at;
+        fail_at(0, 0);
+        failed += code == SL_ERR_SYSTEM;
+        if (code && code != SL_ERR_SYSTEM)
+            fail_msg("allocation %ld: %s", at, sl_error_message());
+        sl_checkpoint_free(&got);
+    }
+    assert_true(failed > 30);
+    unlink(path);
+    sl_checkpoint_free(&checkpoint);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_put),
+        cmocka_unit_test(test_checkpoint),
     };
     json_set_alloc_funcs(take, give);
     return cmocka_run_group_tests(tests, NULL, give_all);

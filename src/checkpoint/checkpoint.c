@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,34 @@ static uint32_t checksum(const struct sl_checkpoint *checkpoint, const char *des
 
 /* ---- The layout of a file ---- */
 
+/* Return the code of JSON that is wrong, or for which there was no memory. */
+static int code_of(const char *path, const json_error_t *error)
+{
+    return json_error_code(error) == json_error_out_of_memory
+               ? sl_error(SL_ERR_SYSTEM, "%s: no memory for its description", path)
+               : SL_ERR_DATA;
+}
+
+/* Parse a JSON object. Return 0, SL_ERR_DATA for another text (no sentence yet), or SL_ERR_SYSTEM.
+ */
+static int parse(const char *path, const char *text, size_t bytes, json_t **object)
+{
+    json_error_t error = {0};
+    *object = sl_json_parse(text, bytes, 0, &error);
+    return json_is_object(*object) ? 0 : *object ? SL_ERR_DATA : code_of(path, &error);
+}
+
+/* Do json_unpack's work. Return what parse returns. */
+static int unpack(const char *path, json_t *value, const char *format, ...)
+{
+    json_error_t error = {0};
+    va_list out;
+    va_start(out, format);
+    const int wrong = json_vunpack_ex(value, &error, 0, format, out);
+    va_end(out);
+    return wrong ? code_of(path, &error) : 0;
+}
+
 int sl_layout_map(const char *path, struct sl_layout_file *file)
 {
     *file = (struct sl_layout_file){.path = path};
@@ -109,17 +138,20 @@ int sl_layout_map(const char *path, struct sl_layout_file *file)
     uint64_t length = 0;
     for (int b = 0; b < SL_LAYOUT_PREFIX && file->all_bytes >= SL_LAYOUT_PREFIX; b++)
         length |= (uint64_t)bytes[b] << (8 * b);
+    int wrong = SL_ERR_DATA;
     if (file->all_bytes >= SL_LAYOUT_PREFIX && length <= MOST_HEADER &&
         length <= file->all_bytes - SL_LAYOUT_PREFIX)
-        file->header =
-            sl_json_parse((const char *)bytes + SL_LAYOUT_PREFIX, (size_t)length, 0, NULL);
-    if (file->header) {
+        wrong = parse(path, (const char *)bytes + SL_LAYOUT_PREFIX, (size_t)length, &file->header);
+    if (!wrong) {
         file->data = bytes + SL_LAYOUT_PREFIX + length;
         file->size = file->all_bytes - SL_LAYOUT_PREFIX - (size_t)length;
         return 0;
     }
     if (file->all_bytes)
         munmap(file->all, file->all_bytes);
+    json_decref(file->header);
+    if (wrong == SL_ERR_SYSTEM)
+        return wrong;
     return sl_error(SL_ERR_DATA,
                     "%s: not a checkpoint (expected a safetensors file), or a truncated one", path);
 }
@@ -135,9 +167,11 @@ int sl_layout_find(const struct sl_layout_file *file, const char *name, json_t *
 {
     const char *dtype;
     json_int_t rows, cols, begin, end;
-    if (json_unpack(entry, "{s:s, s:[I, I!], s:[I, I!]}", "dtype", &dtype, "shape", &rows, &cols,
-                    "data_offsets", &begin, &end) != 0 ||
-        strcmp(dtype, "F32") != 0)
+    const int wrong = unpack(file->path, entry, "{s:s, s:[I, I!], s:[I, I!]}", "dtype", &dtype,
+                             "shape", &rows, &cols, "data_offsets", &begin, &end);
+    if (wrong == SL_ERR_SYSTEM)
+        return wrong;
+    if (wrong || strcmp(dtype, "F32") != 0)
         return sl_error(SL_ERR_DATA, "%s: tensor %s is not a float32 matrix", file->path, name);
     if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || begin < 0 || end < begin ||
         (size_t)end > file->size ||
@@ -171,9 +205,11 @@ static int read_mapped(const struct sl_layout_file *file, struct sl_checkpoint *
 {
     const char *format, *description, *crc = NULL, *name, *path = file->path;
     json_t *entry;
-    if (json_unpack(file->header, "{s:{s:s, s:s, s?s}}", sl_layout_metadata, "format", &format,
-                    "description", &description, "crc32", &crc) != 0 ||
-        strcmp(format, sl_layout_format) != 0)
+    const int foreign = unpack(path, file->header, "{s:{s:s, s:s, s?s}}", sl_layout_metadata,
+                               "format", &format, "description", &description, "crc32", &crc);
+    if (foreign == SL_ERR_SYSTEM)
+        return foreign;
+    if (foreign || strcmp(format, sl_layout_format) != 0)
         return sl_error(
             SL_ERR_DATA,
             "%s: a safetensors file, but not a checkpoint of this program (expected format %s)",
@@ -199,10 +235,10 @@ static int read_mapped(const struct sl_layout_file *file, struct sl_checkpoint *
         return sl_error(SL_ERR_DATA,
                         "%s: the checksum is %s where %s was written: the file is damaged", path,
                         sum, crc);
-    out->description = sl_json_parse(description, strlen(description), 0, NULL);
-    if (!json_is_object(out->description))
-        return sl_error(SL_ERR_DATA, "%s: the description is not a JSON object", path);
-    return 0;
+    const int wrong = parse(path, description, strlen(description), &out->description);
+    return wrong == SL_ERR_DATA
+               ? sl_error(SL_ERR_DATA, "%s: the description is not a JSON object", path)
+               : wrong;
 }
 
 int sl_checkpoint_read(const char *path, struct sl_checkpoint *out)
