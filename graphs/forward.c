@@ -85,6 +85,20 @@ int sl_forward_finish(const struct sl_forward *forward, int value)
     return value;
 }
 
+/* Refuse layer l, which has no steps. */
+static int refuse(const struct sl_layer_shape *shape, int l)
+{
+    if (shape->kind->own || (shape->reducer && shape->reducer->own))
+        return sl_error(SL_ERR_USAGE,
+                        "layer %d of the model, %s, has a function of the program that trained it "
+                        "(expected a model whose layers and reducers are Starling's own)",
+                        l, shape->kind->name);
+    return sl_error(SL_ERR_USAGE,
+                    "layer %d of the model, %s, has no forward program yet (expected a model of "
+                    "other layers)",
+                    l, shape->kind->name);
+}
+
 int sl_forward_layers(struct sl_program *program, enum sl_step_norm norm, int value,
                       const struct sl_layer_list *list)
 {
@@ -97,10 +111,7 @@ int sl_forward_layers(struct sl_program *program, enum sl_step_norm norm, int va
         const struct sl_forward forward = {program, norm, shape, l, outputs};
         outputs[l + 1] = shape->kind->describe ? shape->kind->describe(&forward) : -1;
         if (outputs[l + 1] < 0)
-            code = sl_error(SL_ERR_USAGE,
-                            "layer %d of the model, %s, has a function of the program that trained "
-                            "it (expected a model whose layers and reducers are Starling's own)",
-                            l, shape->kind->name);
+            code = refuse(shape, l);
     }
     free(outputs);
     return code || !program->failed ? code

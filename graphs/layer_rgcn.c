@@ -215,7 +215,6 @@ static double rgcn_seconds(const struct sl_layer_shape *shape, const struct sl_w
                   COPIES * 4.0 * (in + out) / walk->rates->gather[SL_LEVEL_CORE][0]);
 }
 
-/* Names of parameters are PyG's. */
 static int rgcn_describe(const struct sl_forward *forward)
 {
     const struct sl_layer_shape *shape = forward->shape;
@@ -229,6 +228,7 @@ static int rgcn_describe(const struct sl_forward *forward)
     return sl_forward_finish(forward, sl_forward_add(forward, 1.0, own, 1.0, sums));
 }
 
+/* Names of parameters are PyG's. */
 const struct sl_layer_kind sl_layer_rgcn = {
     .name = "rgcn",
     .weights = 1,

@@ -20,6 +20,7 @@
 
 #include "codelets/optimizer.h"
 #include "core/error.h"
+#include "graphs/forward.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
@@ -271,8 +272,29 @@ static void test_gradients(void **state)
     sl_fixture_close(&data);
 }
 
+/* A built-in layer without steps, and a program's own layer or reducer, have a sentence each. */
+static void test_layers_without_steps(void **unused)
+{
+    static const struct sl_own_layer own;
+    static const struct sl_own_reducer own_reducer;
+    const struct sl_reducer reducer = {.own = &own_reducer};
+    const struct sl_layer_kind new = {.name = "new"}, owned = {.name = "owned", .own = &own};
+    struct sl_layer_shape shape[] = {{.kind = &new}, {.kind = &owned}, {.kind = &new}};
+    (void)unused;
+    shape[2].reducer = &reducer;
+    for (int l = 0; l < 3; l++) {
+        struct sl_program program = {.count = 0};
+        const struct sl_layer_list list = {.layer = &shape[l], .count = 1};
+        assert_int_equal(sl_forward_layers(&program, SL_STEP_NORM_SYM, 0, &list), SL_ERR_USAGE);
+        assert_non_null(strstr(sl_error_message(), l ? "has a function of the program"
+                                                     : "new, has no forward program yet"));
+        sl_program_free(&program);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients),
+                                       cmocka_unit_test(test_layers_without_steps)};
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }
