@@ -13,7 +13,7 @@ onnx() {
     timeout 300 "$build/tests/predict_models" "$T/models" >"$T/out" 2>"$T/err" || die "$(cat "$T/err")"
     OMP_NUM_THREADS=1 timeout 300 "$python" "$source/tests/onnx-models.py" "$STARLING" "$T/models" >"$T/out" 2>"$T/err" ||
         die "$(cat "$T/out" "$T/err")"
-    [ "$(wc -l <"$T/out")" -ge 39 ] || die "few models: $(cat "$T/out")"
+    [ "$(wc -l <"$T/out")" -eq 40 ] || die "other models: $(cat "$T/out")"
 }
 
 model() {
@@ -32,26 +32,49 @@ checkpoint() {
     cmp "$T/model.npy" "$T/small.npy" || die "other logits"
 }
 
-# Without a forward program, as an older version wrote it: same length, another member.
-older() {
-    model
+# edited FROM TO STATEMENT: a copy of a checkpoint whose description the statement of Python changes.
+edited() {
     command -v python3 >/dev/null || skip "no python3"
-    python3 - "$T/model" "$T/old" <<'END'
+    python3 - "$@" <<'END'
 import json, struct, sys
 bytes = open(sys.argv[1], "rb").read()
 size = struct.unpack("<Q", bytes[:8])[0]
 header = json.loads(bytes[8:8 + size])
 description = json.loads(header["__metadata__"]["description"])
-del description["forward"], header["__metadata__"]["crc32"]
+exec(sys.argv[3])
+del header["__metadata__"]["crc32"]
 header["__metadata__"]["description"] = json.dumps(description)
 text = json.dumps(header).encode()
 open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + bytes[8 + size:])
 END
+}
+
+# Without a forward program, as an older version wrote it.
+older() {
+    model
+    edited "$T/model" "$T/old" 'del description["forward"]'
     exits 0 export "$T/old" --onnx "$T/old.onnx" --checkpoint "$T/new" --quiet
     silent
     exits 0 export "$T/model" --onnx "$T/model.onnx" --quiet
     cmp "$T/old.onnx" "$T/model.onnx" || die "other models"
     grep -q 'forward' "$T/new" || die "no forward program"
+    edited "$T/model" "$T/yet" 'description["forward"] = {"refused": "no steps yet"}'
+    exits 0 export "$T/yet" --onnx "$T/yet.onnx" --checkpoint "$T/new" --quiet
+    cmp "$T/yet.onnx" "$T/model.onnx" || die "other models"
+    ! grep -q 'refused' "$T/new" || die "no forward program"
+}
+
+# The program that training stored is exported, also where another version would make another one.
+stored() {
+    model
+    edited "$T/model" "$T/stored" 'description["forward"]["model"] = "another"'
+    exits 0 export "$T/stored" --onnx "$T/stored.onnx"
+    grep -q "^$T/stored: another of " "$T/out" || die "$(cat "$T/out")"
+    edited "$T/model" "$T/stored" 'description["forward"]["steps"][1]["of"] = [9]'
+    refused 1 "$T/stored: step 1 of its forward program has a value" export "$T/stored" --onnx "$T/y"
+    edited "$T/model" "$T/stored" 'description["forward"] = {"refused": "a layer of its own"}; description["configuration"]["model"] = "own"'
+    refused 2 "$T/stored: a layer of its own" export "$T/stored" --onnx "$T/y"
+    [ ! -e "$T/y" ] || die "something was written"
 }
 
 # refused STATUS TEXT ARGUMENT ...
@@ -71,6 +94,8 @@ refusals() {
     refused 2 "expected --onnx FILE or --checkpoint FILE" export "$T/model"
     refused 2 "is the file that is read" export "$T/model" --onnx "$T/model"
     refused 2 "is the file that is read" export "$T/model" --checkpoint "$T/model"
+    refused 2 "--onnx is empty" export "$T/model" --onnx ""
+    refused 2 "--checkpoint is empty" export "$T/model" --onnx "$T/x" --checkpoint ""
     refused 2 "name one file" export "$T/model" --checkpoint "$T/x" --onnx "$T/x"
     refused 1 "$T/none: " export "$T/none" --onnx "$T/x"
     refused 1 "$T/none/x: " export "$T/model" --onnx "$T/none/x"
@@ -85,5 +110,6 @@ refusals() {
 check "ONNX models of every model" onnx
 check "a checkpoint without state" checkpoint
 check "a checkpoint of an older version" older
+check "the stored program" stored
 check "refused" refusals
 finish

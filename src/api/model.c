@@ -6,7 +6,7 @@
 #include "api/api.h"
 #include "core/error.h"
 #include "core/json_file.h"
-#include "run/lowered.h"
+#include "run/checkpoint_program.h"
 
 static int64_t number_of(const struct starling_model *model, const char *name)
 {
@@ -69,7 +69,7 @@ int starling_model_save(const starling_model *model, const char *path)
     if (starling_rank() > 0)
         return 0;
     struct sl_checkpoint checkpoint = model->checkpoint; /* borrows the tensors */
-    checkpoint.description = sl_lowered_description(&model->checkpoint, "the model");
+    checkpoint.description = sl_checkpoint_describe_program(&model->checkpoint, "the model");
     const int code =
         checkpoint.description ? sl_checkpoint_write(&checkpoint, path) : SL_ERR_SYSTEM;
     json_decref(checkpoint.description);

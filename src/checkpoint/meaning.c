@@ -13,8 +13,7 @@
 static const char NAMES[] = "class_names", COLUMNS[] = "feature_names",
                   IDENTITY[] = "identity_features", MEANS[] = "feature_means",
                   DEVIATIONS[] = "feature_deviations", ROWS[] = "rows", EDGES[] = "edge_features",
-                  RELATIONS[] = "relations", PROJECTED[] = "projected_features",
-                  WEIGHTS[] = "edge_weights";
+                  RELATIONS[] = "relations", PROJECTED[] = "projected_features";
 
 /* ---- Describe ---- */
 
@@ -56,7 +55,7 @@ json_t *sl_meaning_describe(const struct sl_source *source)
         (json_int_t)source->vertices, "features",
         (json_int_t)(stored > 0 ? stored : source->features), "classes",
         (json_int_t)source->classes, IDENTITY, source->feature_form == SL_FEATURES_IDENTITY, ROWS,
-        "sources of edges", WEIGHTS, source->adjacency.values.data != NULL);
+        "sources of edges", "edge_weights", source->adjacency.values.data != NULL);
     bool readable, good = dataset && check_names(source->targets.class_names, &readable);
     if (good && readable)
         good = json_object_set_new(dataset, NAMES, sl_json_list(source->targets.class_names)) == 0;
@@ -291,14 +290,10 @@ int sl_meaning_adopt(struct sl_source *source, const json_t *dataset, bool stand
 
 struct sl_forward_data sl_meaning_forward(const json_t *dataset)
 {
-    const json_t *weights = json_object_get(dataset, WEIGHTS);
     return (struct sl_forward_data){
         .features = json_integer_value(json_object_get(dataset, "features")),
         .classes = json_integer_value(json_object_get(dataset, "classes")),
-        .identity = json_is_true(json_object_get(dataset, IDENTITY)),
-        .weights = !weights                ? SL_WEIGHTS_UNKNOWN
-                   : json_is_true(weights) ? SL_WEIGHTS_PRESENT
-                                           : SL_WEIGHTS_ABSENT};
+        .identity = json_is_true(json_object_get(dataset, IDENTITY))};
 }
 
 int64_t sl_meaning_edges(const json_t *dataset)

@@ -8,7 +8,7 @@
 #include "core/file.h"
 #include "core/json_file.h"
 #include "deploy/onnx.h"
-#include "run/lowered.h"
+#include "run/checkpoint_program.h"
 
 struct config {
     char *onnx, *checkpoint;
@@ -40,6 +40,10 @@ static int check(const struct config *config, const char *path)
     const char *const files[] = {config->onnx, config->checkpoint};
     if (!config->onnx && !config->checkpoint)
         return sl_error(SL_ERR_USAGE, "expected --onnx FILE or --checkpoint FILE");
+    for (int f = 0; f < 2; f++)
+        if (files[f] && !*files[f])
+            return sl_error(SL_ERR_USAGE, "--%s is empty (expected a file to write)",
+                            f ? "checkpoint" : "onnx");
     for (int f = 0; f < 2; f++)
         if (sl_file_same(files[f], path))
             return sl_error(SL_ERR_USAGE,
@@ -98,7 +102,7 @@ static void set_epoch(json_t *description)
 static json_t *describe(const struct sl_bound *bound, const char *name)
 {
     const long failures = sl_json_failures();
-    json_t *described = sl_lowered_description(&bound->checkpoint, name),
+    json_t *described = sl_checkpoint_describe_program(&bound->checkpoint, name),
            *description = described ? json_copy(described) : NULL;
     json_decref(described);
     if (description && sl_bound_uses_best(bound))
@@ -133,7 +137,7 @@ static int export_model(const struct config *config, const char *path)
     if (!code)
         code = sl_checkpoint_read(path, &bound.checkpoint);
     if (!code)
-        code = sl_error_about(sl_lowered(&bound.checkpoint, path, &bound.program), path);
+        code = sl_error_about(sl_checkpoint_program(&bound.checkpoint, path, &bound.program), path);
     if (!code)
         code = sl_bound_find(&bound, path);
     if (!code && config->onnx)

@@ -260,6 +260,16 @@ static int read_moments(struct sl_bound *bound, const char *name)
     return code;
 }
 
+/* Return whether the edges of the training had weights. */
+static enum sl_bound_weights find_weights(const struct sl_bound *bound)
+{
+    const json_t *dataset = json_object_get(bound->checkpoint.description, "dataset"),
+                 *weights = json_object_get(dataset, "edge_weights");
+    return !json_is_boolean(weights) ? SL_WEIGHTS_UNKNOWN
+           : json_is_true(weights)   ? SL_WEIGHTS_PRESENT
+                                     : SL_WEIGHTS_ABSENT;
+}
+
 int sl_bound_find(struct sl_bound *bound, const char *name)
 {
     const struct sl_program *program = &bound->program;
@@ -270,6 +280,7 @@ int sl_bound_find(struct sl_bound *bound, const char *name)
     if (!bound->width || !bound->last || !bound->tensor)
         return sl_error(SL_ERR_SYSTEM, "%s: no memory for %zu steps", name, count);
     bound->width[0] = program->features;
+    bound->weights = find_weights(bound);
     int code = read_moments(bound, name);
     for (int s = 0; !code && s < program->count; s++)
         code = find_step(bound, name, s);

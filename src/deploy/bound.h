@@ -6,13 +6,17 @@
 #include "checkpoint/checkpoint.h"
 #include "forward/program.h"
 
+/* Weights of the edges that a model was trained on. */
+enum sl_bound_weights { SL_WEIGHTS_UNKNOWN, SL_WEIGHTS_ABSENT, SL_WEIGHTS_PRESENT };
+
 struct sl_bound {
     struct sl_checkpoint checkpoint; /* owned */
     struct sl_program program;       /* owned */
     int64_t *width;                  // (steps + 1): columns of each value
     int *last;                       // (steps + 1): the last step that reads each value
     const struct sl_tensor **tensor; // (steps, SL_STEP_TENSORS): NULL: the step has none
-    double *mean, *deviation;        // (features): moments of columns; NULL: there are none
+    enum sl_bound_weights weights;
+    double *mean, *deviation; // (features): moments of columns; NULL: there are none
 };
 
 /* Return the tensor of step s of that number; NULL: none. */

@@ -50,7 +50,7 @@ static struct sl_message make_model(struct sl_onnx *o)
     for (int s = 0; s < program->count; s++)
         sl_onnx_step(o, s);
     sl_onnx_name_logits(o, o->value[program->count]);
-    if (sl_onnx_has_input(o, SL_ONNX_WEIGHT) && program->weights == SL_WEIGHTS_UNKNOWN)
+    if (sl_onnx_has_input(o, SL_ONNX_WEIGHT) && o->bound->weights == SL_WEIGHTS_UNKNOWN)
         add_default_weight(o);
     sl_message_integer(&model, 1, IR_VERSION);
     sl_message_text(&model, 2, "Starling");

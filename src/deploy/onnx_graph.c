@@ -138,7 +138,7 @@ bool sl_onnx_has_input(const struct sl_onnx *o, enum sl_onnx_input input)
         return true;
     case SL_ONNX_WEIGHT:
         return edges && !program->edge_features && !program->relations &&
-               program->weights != SL_WEIGHTS_ABSENT;
+               o->bound->weights != SL_WEIGHTS_ABSENT;
     case SL_ONNX_EDGE_FEATURES:
         return program->edge_features > 0;
     case SL_ONNX_EDGE_TYPE:
@@ -185,7 +185,8 @@ void sl_onnx_describe(const struct sl_onnx *o, struct sl_message *graph)
         [SL_ONNX_FEATURES] = {FLOAT, "vertices", program->features},
         [SL_ONNX_SOURCE] = {INT64, "edges", 0},
         [SL_ONNX_TARGET] = {INT64, "edges", 0},
-        [SL_ONNX_WEIGHT] = {FLOAT, program->weights == SL_WEIGHTS_UNKNOWN ? "weights" : "edges", 0},
+        [SL_ONNX_WEIGHT] = {FLOAT, o->bound->weights == SL_WEIGHTS_UNKNOWN ? "weights" : "edges",
+                            0},
         [SL_ONNX_EDGE_FEATURES] = {FLOAT, "edges", program->edge_features},
         [SL_ONNX_EDGE_TYPE] = {INT64, "edges", 0},
     };

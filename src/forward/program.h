@@ -78,17 +78,13 @@ struct sl_step {
 enum sl_program_output { SL_PROGRAM_OUTPUTS(SL_OUTPUT_CONSTANT) SL_PROGRAM_KINDS };
 #undef SL_OUTPUT_CONSTANT
 
-/* Weights of the edges that a model was trained on. */
-enum sl_program_weights { SL_WEIGHTS_UNKNOWN, SL_WEIGHTS_ABSENT, SL_WEIGHTS_PRESENT };
-
 struct sl_program {
-    char model[32];                  /* the name of the model */
-    int64_t features, outputs;       /* columns of value 0, and of the logits */
-    enum sl_program_output output;   /* what the logits mean */
-    bool identity;                   /* value 0 is the identity: a column for each vertex */
-    int64_t edge_features;           /* features of edges that steps read; 0: none */
-    int64_t relations;               /* relations of edges that steps read; 0: none */
-    enum sl_program_weights weights; /* not part of the JSON */
+    char model[32];                /* the name of the model */
+    int64_t features, outputs;     /* columns of value 0, and of the logits */
+    enum sl_program_output output; /* what the logits mean */
+    bool identity;                 /* value 0 is the identity: a column for each vertex */
+    int64_t edge_features;         /* features of edges that steps read; 0: none */
+    int64_t relations;             /* relations of edges that steps read; 0: none */
     int count, room;
     struct sl_step *step; // (count)
     bool failed;          /* memory ran out, or a layer has no steps */

@@ -63,7 +63,6 @@ int sl_config_forward(const struct sl_config *config, const struct sl_forward_da
                                    .outputs = data->classes,
                                    .output = output_of(config),
                                    .identity = data->identity,
-                                   .weights = data->weights,
                                    .edge_features = config->edge_features,
                                    .relations = config->relations};
     snprintf(program->model, sizeof program->model, "%s", config->network.model->name);

@@ -9,7 +9,6 @@
 struct sl_forward_data {
     int64_t features, classes; /* stored columns of features; columns of the logits */
     bool identity;             /* there were no features: value 0 is the identity */
-    enum sl_program_weights weights;
 };
 
 /* Set *program to the steps of a trained model of this configuration. A program of links ends with

@@ -1,8 +1,17 @@
-#include "run/lowered.h"
+#include "run/checkpoint_program.h"
 
 #include "checkpoint/meaning.h"
 #include "core/error.h"
 #include "core/json_file.h"
+
+static const char KEY[] = "forward";
+
+/* Return why training stored no program; NULL: it stored one, or says nothing. */
+static const char *refusal(const struct sl_checkpoint *checkpoint)
+{
+    return json_string_value(
+        json_object_get(json_object_get(checkpoint->description, KEY), "refused"));
+}
 
 /* Set *config to the checkpoint's configuration, with what the model reads of edges. */
 static int configure(const struct sl_checkpoint *checkpoint, const char *name,
@@ -22,12 +31,13 @@ static int configure(const struct sl_checkpoint *checkpoint, const char *name,
     return code;
 }
 
-int sl_lowered(const struct sl_checkpoint *checkpoint, const char *name, struct sl_program *program)
+/* Make the program from the configuration. */
+static int make(const struct sl_checkpoint *checkpoint, const char *name,
+                struct sl_program *program)
 {
     const struct sl_forward_data data =
         sl_meaning_forward(json_object_get(checkpoint->description, "dataset"));
     struct sl_config config = {0};
-    *program = (struct sl_program){0};
     int code = configure(checkpoint, name, &config);
     if (!code && (data.features < 1 || data.classes < 1))
         code =
@@ -38,14 +48,27 @@ int sl_lowered(const struct sl_checkpoint *checkpoint, const char *name, struct 
     return code;
 }
 
-json_t *sl_lowered_description(const struct sl_checkpoint *checkpoint, const char *name)
+int sl_checkpoint_program(const struct sl_checkpoint *checkpoint, const char *name,
+                          struct sl_program *program)
 {
-    static const char key[] = "forward";
+    const json_t *forward = json_object_get(checkpoint->description, KEY);
+    const char *refused = refusal(checkpoint);
+    *program = (struct sl_program){0};
+    if (forward && !refused)
+        return sl_program_from_json(forward, name, program);
+    const int code = make(checkpoint, name, program);
+    return code && code != SL_ERR_SYSTEM && refused
+               ? sl_error(SL_ERR_USAGE, "%s: %s", name, refused)
+               : code;
+}
+
+json_t *sl_checkpoint_describe_program(const struct sl_checkpoint *checkpoint, const char *name)
+{
     const struct sl_forward_data data =
         sl_meaning_forward(json_object_get(checkpoint->description, "dataset"));
     const long failures = sl_json_failures();
     struct sl_config config = {0};
-    if (json_object_get(checkpoint->description, key))
+    if (json_object_get(checkpoint->description, KEY) && !refusal(checkpoint))
         return json_incref(checkpoint->description);
     const int code = configure(checkpoint, name, &config);
     json_t *forward = code ? NULL : sl_config_describe_forward(&config, &data),
@@ -53,7 +76,7 @@ json_t *sl_lowered_description(const struct sl_checkpoint *checkpoint, const cha
     sl_options_free(sl_config_options, &config);
     if (code)
         return json_incref(checkpoint->description);
-    if (json_object_set_new(copy, key, forward) == 0 && sl_json_failures() == failures)
+    if (json_object_set_new(copy, KEY, forward) == 0 && sl_json_failures() == failures)
         return copy;
     json_decref(copy);
     sl_error(SL_ERR_SYSTEM, "%s: no memory for its description", name);
