@@ -15,8 +15,8 @@ enum { VERTICES = 41, FEATURES = 9, CLASSES = 4, EDGE_FEATURES = 3, RELATIONS = 
 /* ---- Graphs ---- */
 
 /* The kinds of graph: directed, with loops, and vertices without neighbours. `plain` and `weighted`
- * have duplicates. */
-enum kind { PLAIN, WEIGHTED, EDGES, TYPES, IDENTITY, SPARSE, NUMBERS, SEVERAL, LINKS };
+ * have duplicates; columns of `far` are a million from 0. */
+enum kind { PLAIN, WEIGHTED, EDGES, TYPES, IDENTITY, SPARSE, NUMBERS, SEVERAL, LINKS, FAR };
 
 struct graph {
     int64_t entries;
@@ -60,6 +60,8 @@ static void make_graph(enum kind kind, struct graph *g)
         g->edge_features[k] = (float)(2.0 * draw() - 1.0);
     for (int k = 0; k < VERTICES * FEATURES; k++)
         g->features[k] = kind == SPARSE && draw() < 0.8 ? 0.0f : (float)(2.0 * draw() - 1.0);
+    for (int k = 0; kind == FAR && k < VERTICES * FEATURES; k++)
+        g->features[k] = (float)(1e6 + k % FEATURES / 3.0 + 4.0 * draw());
     for (int v = 0; v < VERTICES; v++) {
         g->labels[v] = (int32_t)(CLASSES * draw());
         for (int c = 0; c < CLASSES; c++)
@@ -110,6 +112,7 @@ static const struct test_case {
     {"gcn-sparse-l1", SPARSE, "model gcn normalize-features l1"},
     {"gcn-l2", PLAIN, "model gcn normalize-features l2 hidden 23"},
     {"gcn-standard", PLAIN, "model gcn normalize-features standard"},
+    {"gcn-far", FAR, "model gcn normalize-features standard"},
     {"gcn-best", PLAIN, "model gcn keep best eval-every 1 epochs 12 lr 0.3"},
     {"gcn-residuals", WEIGHTED,
      "model gcn layers 3 residual identity encoder linear classifier linear activation elu"},
@@ -319,6 +322,75 @@ static int run_case(const struct test_case *test, const char *directory)
     return failed;
 }
 
+/* ---- A vertex of very many neighbours ---- */
+
+enum { HUB = 60000 };
+
+/* A star: row 0 has all other vertices, and each of them has vertex 0. */
+struct star {
+    int64_t indptr[HUB + 2];
+    int32_t indices[2 * HUB], labels[HUB + 1];
+    float features[HUB + 1], logits[(HUB + 1) * CLASSES];
+    uint8_t train[HUB + 1];
+};
+
+static void make_star(struct star *star)
+{
+    state = 3;
+    for (int v = 0; v <= HUB; v++) {
+        star->indptr[v + 1] = HUB + v;
+        star->features[v] = (float)draw();
+        star->labels[v] = v % CLASSES;
+        star->train[v] = 1;
+        if (v > 0)
+            star->indices[v - 1] = v;
+    }
+}
+
+/* Training sums the neighbours of vertex 0 in float32. */
+static int run_star(const char *directory)
+{
+    static struct star star;
+    static const struct test_case test = {"gcn-star", PLAIN, "model gcn epochs 2"};
+    starling_graph *graph = NULL;
+    starling_model *model = NULL;
+    starling_prediction *prediction = NULL;
+    starling_predictor *predictor = NULL;
+    struct starling_predictor_error error = {""};
+    int64_t rows, columns;
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", directory, test.name);
+    make_star(&star);
+    if (starling_graph_create(HUB + 1, 2 * HUB, star.indptr, star.indices, &graph) ||
+        starling_graph_set_features(graph, 1, star.features) ||
+        starling_graph_set_classes(graph, CLASSES, star.labels) ||
+        starling_graph_set_mask(graph, STARLING_TRAIN, star.train) || train(&test, graph, &model) ||
+        starling_model_save(model, path) || starling_predict(model, graph, NULL, 0, &prediction))
+        return say(starling_error());
+    const struct starling_predictor_graph borrowed = {.vertices = HUB + 1,
+                                                      .entries = 2 * HUB,
+                                                      .indptr = star.indptr,
+                                                      .indices = star.indices,
+                                                      .feature_columns = 1,
+                                                      .features = star.features};
+    if (starling_predictor_open(path, &predictor, &error) ||
+        starling_predictor_run(predictor, &borrowed, star.logits, &error))
+        return say(error.text);
+    const float *wanted = starling_prediction_output(prediction, STARLING_LOGITS, &rows, &columns);
+    double largest = 1.0, difference = 0.0;
+    for (int64_t k = 0; k < rows * columns; k++) {
+        largest = fmax(largest, fabs((double)wanted[k]));
+        difference = fmax(difference, fabs((double)wanted[k] - (double)star.logits[k]));
+    }
+    const int good = difference <= 1e-5 * largest && columns == CLASSES;
+    printf("%-20s %.1e of %.2f%s\n", test.name, difference, largest, good ? "" : "  FAIL");
+    starling_predictor_close(predictor);
+    starling_prediction_free(prediction);
+    starling_model_free(model);
+    starling_graph_free(graph);
+    return !good;
+}
+
 /* ---- Models without a forward program ---- */
 
 static void forward_rows(void *context, const struct starling_layer_rows *rows)
@@ -408,7 +480,7 @@ int main(int argc, char **argv)
         if (argc < 3 || strcmp(argv[2], cases[c].name) == 0)
             failed += run_case(&cases[c], argv[1]);
     if (argc < 3)
-        failed += refuse_own(argv[1]);
+        failed += run_star(argv[1]) + refuse_own(argv[1]);
     starling_finish();
     return failed > 0;
 }

@@ -21,6 +21,9 @@ enum sl_onnx_input {
 struct sl_onnx_edges {
     int source, target, weight; /* (E) each, with the loops where the set has loops */
     int features;               /* (E, edge features) */
+    int column;                 /* (E, 1): the weights */
+    int sum, count;             /* (V, 1): of the weights, and how many there are */
+    int factors[SL_STEP_NORMS]; /* (E, 1): of a sum */
 };
 
 struct sl_onnx {

@@ -137,7 +137,7 @@ static int loop_features(struct sl_onnx *o, int64_t width)
 }
 
 /* Return the edges as the inputs have them. */
-static const struct sl_onnx_edges *plain_edges(struct sl_onnx *o)
+static struct sl_onnx_edges *plain_edges(struct sl_onnx *o)
 {
     struct sl_onnx_edges *edges = &o->edges[0];
     if (edges->source)
@@ -152,9 +152,9 @@ static const struct sl_onnx_edges *plain_edges(struct sl_onnx *o)
 }
 
 /* Return the edges, with a loop at each vertex behind them where the step has loops. */
-static const struct sl_onnx_edges *edges_of(struct sl_onnx *o, const struct sl_step *step)
+static struct sl_onnx_edges *edges_of(struct sl_onnx *o, const struct sl_step *step)
 {
-    const struct sl_onnx_edges *plain = plain_edges(o);
+    struct sl_onnx_edges *plain = plain_edges(o);
     struct sl_onnx_edges *edges = &o->edges[1];
     const int64_t width = o->bound->program.edge_features;
     if (!step->loops)
@@ -174,9 +174,11 @@ static const struct sl_onnx_edges *edges_of(struct sl_onnx *o, const struct sl_s
 }
 
 /* Return the weights of edges as (E, 1). */
-static int weights_of(struct sl_onnx *o, const struct sl_onnx_edges *edges)
+static int weights_of(struct sl_onnx *o, struct sl_onnx_edges *edges)
 {
-    return two(o, "Unsqueeze", edges->weight, integer(o, 1));
+    if (!edges->column)
+        edges->column = two(o, "Unsqueeze", edges->weight, integer(o, 1));
+    return edges->column;
 }
 
 /* ---- Features ---- */
@@ -187,23 +189,26 @@ static int unit_rows(struct sl_onnx *o, int s, const int *x)
     return two(o, "Div", x[0], divisor(o, reduce(o, norm, x[0], 1, true)));
 }
 
+/* The mean is a float32 and the rest of it: columns may be far from 0. */
 static int standardize(struct sl_onnx *o, int s, const int *x)
 {
     const struct sl_bound *bound = o->bound;
     const int64_t width = bound->program.features;
-    float *numbers = malloc(2 * (size_t)width * sizeof *numbers);
+    float *numbers = malloc(3 * (size_t)width * sizeof *numbers);
     (void)s;
     o->nodes.failed = o->nodes.failed || !numbers;
     if (!numbers)
         return x[0];
     for (int64_t j = 0; j < width; j++) {
         numbers[j] = (float)bound->mean[j];
-        numbers[width + j] = (float)bound->deviation[j];
+        numbers[width + j] = (float)(bound->mean[j] - (double)numbers[j]);
+        numbers[2 * width + j] = (float)bound->deviation[j];
     }
     const int mean = sl_onnx_floats(o, 1, &width, numbers),
-              deviation = sl_onnx_floats(o, 1, &width, numbers + width);
+              rest = sl_onnx_floats(o, 1, &width, numbers + width),
+              deviation = sl_onnx_floats(o, 1, &width, numbers + 2 * width);
     free(numbers);
-    return two(o, "Div", two(o, "Sub", x[0], mean), deviation);
+    return two(o, "Div", two(o, "Sub", two(o, "Sub", x[0], mean), rest), deviation);
 }
 
 /* ---- Products, sums ---- */
@@ -216,39 +221,56 @@ static int product(struct sl_onnx *o, int s, const int *x)
     return two(o, "MatMul", x[0], sl_onnx_floats(o, 2, dim, w->data + step->row * w->cols));
 }
 
-/* Return the sum of weights (or of ones) at each vertex, (V, 1). */
-static int degree(struct sl_onnx *o, const struct sl_onnx_edges *edges, bool counts)
+/* Return the sum of weights at each vertex, (V, 1). */
+static int weight_sums(struct sl_onnx *o, struct sl_onnx_edges *edges)
+{
+    if (!edges->sum)
+        edges->sum = sum_at(o, edges, weights_of(o, edges), 1);
+    return edges->sum;
+}
+
+/* Return how many edges each vertex has, (V, 1). */
+static int edge_counts(struct sl_onnx *o, struct sl_onnx_edges *edges)
+{
+    if (!edges->count)
+        edges->count = sum_at(o, edges, filled(o, 1.0, one(o, "Shape", weights_of(o, edges))), 1);
+    return edges->count;
+}
+
+static int make_factors(struct sl_onnx *o, enum sl_step_norm norm, struct sl_onnx_edges *edges)
 {
     const int weights = weights_of(o, edges);
-    return sum_at(o, edges, counts ? filled(o, 1.0, one(o, "Shape", weights)) : weights, 1);
+    if (norm == SL_STEP_NORM_NONE)
+        return weights;
+    if (norm == SL_STEP_NORM_COUNT)
+        return two(o, "Div", weights, gather(o, edge_counts(o, edges), edges->target));
+    if (norm == SL_STEP_NORM_ROW)
+        return two(o, "Div", weights, gather(o, weight_sums(o, edges), edges->target));
+    const int root = one(o, "Sqrt", weight_sums(o, edges));
+    return two(o, "Div", two(o, "Div", weights, gather(o, root, edges->target)),
+               gather(o, root, edges->source));
 }
 
 /* Return the factors of edges of a sum, (E, 1). */
-static int factors(struct sl_onnx *o, const struct sl_step *step, const struct sl_onnx_edges *edges)
+static int factors(struct sl_onnx *o, enum sl_step_norm norm, struct sl_onnx_edges *edges)
 {
-    const int weights = weights_of(o, edges);
-    if (step->norm == SL_STEP_NORM_NONE)
-        return weights;
-    const int d = degree(o, edges, step->norm == SL_STEP_NORM_COUNT);
-    if (step->norm != SL_STEP_NORM_SYM)
-        return two(o, "Div", weights, gather(o, d, edges->target));
-    const int root = one(o, "Sqrt", d);
-    return two(o, "Div", two(o, "Div", weights, gather(o, root, edges->target)),
-               gather(o, root, edges->source));
+    if (!edges->factors[norm])
+        edges->factors[norm] = make_factors(o, norm, edges);
+    return edges->factors[norm];
 }
 
 static int aggregate(struct sl_onnx *o, int s, const int *x)
 {
     const struct sl_step *step = &o->bound->program.step[s];
-    const struct sl_onnx_edges *edges = edges_of(o, step);
+    struct sl_onnx_edges *edges = edges_of(o, step);
     const int64_t width = o->bound->width[s + 1];
     const int rows = gather(o, x[0], edges->source);
     if (step->reduce == SL_REDUCE_SUM)
-        return sum_at(o, edges, two(o, "Mul", rows, factors(o, step, edges)), width);
+        return sum_at(o, edges, two(o, "Mul", rows, factors(o, step->norm, edges)), width);
     const bool max = step->reduce == SL_REDUCE_MAX;
     const int met = scatter(o, max ? "max" : "min", max ? -INFINITY : INFINITY, edges->target,
                             two(o, "Mul", rows, weights_of(o, edges)), vertices(o), width),
-              some = two(o, "Greater", degree(o, edges, true), sl_onnx_number(o, 0.0));
+              some = two(o, "Greater", edge_counts(o, edges), sl_onnx_number(o, 0.0));
     return where(o, some, met, 0.0);
 }
 
@@ -338,8 +360,7 @@ static int leaky(struct sl_onnx *o, int x, double slope)
 }
 
 /* Return the sums of values (E, width) at their targets, with factors from scores (E, heads). */
-static int attend(struct sl_onnx *o, int s, const struct sl_onnx_edges *edges, int scores,
-                  int values)
+static int attend(struct sl_onnx *o, int s, struct sl_onnx_edges *edges, int scores, int values)
 {
     const int64_t heads = o->bound->program.step[s].heads, width = o->bound->width[s + 1];
     const int most = scatter(o, "max", -INFINITY, edges->target, scores, vertices(o), heads),
@@ -355,7 +376,7 @@ static int attend(struct sl_onnx *o, int s, const struct sl_onnx_edges *edges, i
 static int gat(struct sl_onnx *o, int s, const int *x)
 {
     const struct sl_step *step = &o->bound->program.step[s];
-    const struct sl_onnx_edges *edges = edges_of(o, step);
+    struct sl_onnx_edges *edges = edges_of(o, step);
     const int source = dots(o, s, x[0], row(o, sl_bound_tensor(o->bound, s, 0))),
               target = dots(o, s, x[0], row(o, sl_bound_tensor(o->bound, s, 1))),
               edge = edge_rows(o, s, edges, 2);
@@ -368,7 +389,7 @@ static int gat(struct sl_onnx *o, int s, const int *x)
 static int gatv2(struct sl_onnx *o, int s, const int *x)
 {
     const struct sl_step *step = &o->bound->program.step[s];
-    const struct sl_onnx_edges *edges = edges_of(o, step);
+    struct sl_onnx_edges *edges = edges_of(o, step);
     const int source = gather(o, x[0], edges->source), edge = edge_rows(o, s, edges, 1);
     int sum = two(o, "Add", source, gather(o, x[1], edges->target));
     if (edge >= 0)
@@ -381,7 +402,7 @@ static int gatv2(struct sl_onnx *o, int s, const int *x)
 static int dot_attention(struct sl_onnx *o, int s, const int *x)
 {
     const struct sl_step *step = &o->bound->program.step[s];
-    const struct sl_onnx_edges *edges = edges_of(o, step);
+    struct sl_onnx_edges *edges = edges_of(o, step);
     const double width = (double)(o->bound->width[s + 1] / step->heads);
     const int edge = edge_rows(o, s, edges, 0);
     int key = gather(o, x[0], edges->source), value = gather(o, x[2], edges->source);
@@ -397,7 +418,7 @@ static int dot_attention(struct sl_onnx *o, int s, const int *x)
 
 static int gine(struct sl_onnx *o, int s, const int *x)
 {
-    const struct sl_onnx_edges *edges = plain_edges(o);
+    struct sl_onnx_edges *edges = plain_edges(o);
     const struct sl_tensor *shift = sl_bound_tensor(o->bound, s, 1);
     int met = two(o, "Add", gather(o, x[0], edges->source), edge_rows(o, s, edges, 0));
     if (shift)
@@ -422,7 +443,7 @@ static int relation_weights(struct sl_onnx *o, int s, int64_t in)
 static int relations(struct sl_onnx *o, int s, const int *x)
 {
     const struct sl_step *step = &o->bound->program.step[s];
-    const struct sl_onnx_edges *edges = plain_edges(o);
+    struct sl_onnx_edges *edges = plain_edges(o);
     const int64_t in = o->bound->width[step->of[0]], all = step->relations * in;
     const int many = integer(o, step->relations), rows = two(o, "Mul", vertices(o), many),
               place = two(o, "Add", two(o, "Mul", edges->target, many), SL_ONNX_EDGE_TYPE),
