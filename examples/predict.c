@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <starling-predict.h>
 
@@ -43,19 +44,37 @@ static void print_classes(const starling_predictor *predictor, int64_t rows, con
     }
 }
 
+/* Return whether a folder has something that this program does not read, and say so. */
+static int has_more(const char *folder)
+{
+    static const char *const names[] = {"edge_types.npy", "edge_features.npy", "relations"};
+    for (int n = 0; n < 3; n++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", folder, names[n]);
+        if (access(path, F_OK) == 0) {
+            fprintf(stderr, "predict: %s: this program does not read it\n", path);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int predict(const starling_predictor *predictor, const char *folder)
 {
     const struct starling_predictor_info *info = starling_predictor_info(predictor);
     struct starling_predictor_error error;
-    int64_t rows = 0, entries = 0, numbers = 0;
+    int64_t rows = 0, entries = 0, weighted = 0, numbers = 0;
     int64_t *indptr = read_npy(folder, "indptr.npy", sizeof *indptr, &rows);
     int32_t *indices = read_npy(folder, "indices.npy", sizeof *indices, &entries);
+    float *weights = read_npy(folder, "weights.npy", sizeof *weights, &weighted);
     float *features = read_npy(folder, "features.npy", sizeof *features, &numbers);
     const struct starling_predictor_graph graph = {
+        .size = sizeof graph,
         .vertices = rows - 1,
         .entries = entries,
         .indptr = indptr,
         .indices = indices,
+        .weights = weights,
         .feature_columns = rows > 1 ? numbers / (rows - 1) : 0,
         .features = features,
     };
@@ -63,6 +82,10 @@ static int predict(const starling_predictor *predictor, const char *folder)
     int32_t *classes = malloc((size_t)(rows * info->outputs) * sizeof *classes + 1);
     int code = logits && classes ? 0 : STARLING_PREDICTOR_ERR_SYSTEM;
     strcpy(error.text, "no memory");
+    if (!code && weights && weighted != entries) {
+        code = STARLING_PREDICTOR_ERR_DATA;
+        strcpy(error.text, "weights.npy has other entries than indices.npy");
+    }
     if (!code)
         code = starling_predictor_run(predictor, &graph, logits, &error);
     if (!code)
@@ -73,6 +96,7 @@ static int predict(const starling_predictor *predictor, const char *folder)
         fprintf(stderr, "predict: %s\n", error.text);
     free(indptr);
     free(indices);
+    free(weights);
     free(features);
     free(logits);
     free(classes);
@@ -87,6 +111,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: predict CHECKPOINT FOLDER\n");
         return 2;
     }
+    if (has_more(argv[2]))
+        return 1;
     if (starling_predictor_open(argv[1], &predictor, &error)) {
         fprintf(stderr, "predict: %s\n", error.text);
         return 1;

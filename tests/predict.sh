@@ -4,6 +4,7 @@
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 build=$(cd "$(dirname "$STARLING")" && pwd)
 source=$(cd "${karate%/examples/karate}" && pwd)
+python=${SL_PYTHON:-${SL_PEER_PYTHON:-python3}}
 library=$build/.libs/libstarling-predict.so
 
 models() {
@@ -16,7 +17,9 @@ models() {
 alone() {
     [ -e "$library" ] || skip "no shared library"
     [ -z "$SL_SANITIZED" ] || skip "the sanitizers' libraries"
-    ldd "$library" | awk '{ print $1 }' | grep -vE '^(linux-vdso\.|/lib|lib(jansson|z|m|c|pthread)\.so)' >"$T/out" && die "$(cat "$T/out")"
+    ldd "$library" >"$T/needed" 2>&1 || die "$(cat "$T/needed")"
+    grep -q libjansson "$T/needed" || die "no libraries: $(cat "$T/needed")"
+    awk '{ print $1 }' "$T/needed" | grep -vE '^(linux-vdso\.|/lib|lib(jansson|z|m|c|pthread)\.so)' >"$T/out" && die "$(cat "$T/out")"
     command -v strip >/dev/null || skip "no strip"
     strip -o "$T/stripped" "$library" || die "strip"
     size=$(wc -c <"$T/stripped")
@@ -42,7 +45,34 @@ cpp() {
     LD_LIBRARY_PATH=$build/.libs "$T/try" || die "another version"
 }
 
+# The example reads weights, and refuses what it does not read.
+example() {
+    data=$T/data
+    cp -r "$karate" "$data"
+    chmod -R u+w "$data"
+    "$python" -c 'import numpy' 2>/dev/null || skip "no NumPy in $python"
+    "$python" -c 'import numpy, sys
+indptr, to = (numpy.load(f"{sys.argv[1]}/{name}.npy") for name in ("indptr", "indices"))
+of = numpy.repeat(numpy.arange(len(indptr) - 1), numpy.diff(indptr))
+numpy.save(sys.argv[1] + "/weights.npy", (0.01 + (of + to) % 5 * 3).astype(numpy.float32))' "$data"
+    exits 0 train "$data" --epochs 20 --hidden 4 --checkpoint "$T/model" --quiet
+    exits 0 predict "$T/model" "$data" --output "$T/classes.npy" --quiet
+    "$python" -c 'import numpy, sys
+for v, c in enumerate(numpy.load(sys.argv[1])[:5]):
+    print(f"vertex {v}: class {c}")' "$T/classes.npy" >"$T/wanted"
+    "$build/examples/predict" "$T/model" "$data" >"$T/out" || die "it fails"
+    grep '^vertex' "$T/out" | cut -d ' ' -f 1-4 >"$T/found"
+    cmp "$T/wanted" "$T/found" || die "$(diff "$T/wanted" "$T/found")"
+    for name in edge_types.npy edge_features.npy relations; do
+        mkdir "$data/$name"
+        ! "$build/examples/predict" "$T/model" "$data" >"$T/out" 2>"$T/err" || die "$name is not refused"
+        grep -q "^predict: $data/$name: this program does not read it$" "$T/err" || die "$(cat "$T/err")"
+        rmdir "$data/$name"
+    done
+}
+
 check "logits of every model" models
+check "the example" example
 check "libraries and size" alone
 check "names" names
 check "a program of C++" cpp

@@ -185,8 +185,11 @@ static int say(const char *what)
 
 static int fill(enum kind kind, const struct graph *g, struct starling_predictor_graph *out)
 {
-    *out = (struct starling_predictor_graph){
-        .vertices = VERTICES, .entries = g->entries, .indptr = g->indptr, .indices = g->indices};
+    *out = (struct starling_predictor_graph){.size = sizeof *out,
+                                             .vertices = VERTICES,
+                                             .entries = g->entries,
+                                             .indptr = g->indptr,
+                                             .indices = g->indices};
     if (kind == WEIGHTED)
         out->weights = g->weights;
     if (kind == EDGES) {
@@ -367,7 +370,8 @@ static int run_star(const char *directory)
         starling_graph_set_mask(graph, STARLING_TRAIN, star.train) || train(&test, graph, &model) ||
         starling_model_save(model, path) || starling_predict(model, graph, NULL, 0, &prediction))
         return say(starling_error());
-    const struct starling_predictor_graph borrowed = {.vertices = HUB + 1,
+    const struct starling_predictor_graph borrowed = {.size = sizeof borrowed,
+                                                      .vertices = HUB + 1,
                                                       .entries = 2 * HUB,
                                                       .indptr = star.indptr,
                                                       .indices = star.indices,

@@ -1,5 +1,6 @@
 /* libstarling-predict on checkpoints that are made here: every kind of step counts; damaged files
  * and wrong graphs are refused, with one sentence. tests/predict.sh compares trained models. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +34,8 @@ static float draw(void)
 
 static struct starling_predictor_graph graph(void)
 {
-    return (struct starling_predictor_graph){.vertices = VERTICES,
+    return (struct starling_predictor_graph){.size = sizeof(struct starling_predictor_graph),
+                                             .vertices = VERTICES,
                                              .entries = ENTRIES,
                                              .indptr = indptr,
                                              .indices = indices,
@@ -363,6 +365,8 @@ static void test_wrong_graphs(void **unused)
         g.member = value;                   \
         refuse_graph(p, code, &g, words);   \
     } while (0)
+    REFUSED(size, 0, usage, "the graph's size is 0");
+    REFUSED(size, sizeof g - 1, usage, "the graph's size is");
     REFUSED(vertices, 0, usage, "0 vertices");
     REFUSED(vertices, (int64_t)1 << 31, usage, "2147483648 vertices");
     REFUSED(entries, -1, usage, "-1 entries");
@@ -394,6 +398,74 @@ static void test_wrong_graphs(void **unused)
     starling_predictor_close(NULL);
 }
 
+/* A caller of a later version has members that this one does not know. */
+static void test_larger_graph(void **unused)
+{
+    struct {
+        struct starling_predictor_graph graph;
+        int64_t later[4];
+    } larger = {graph(), {7, 7, 7, 7}};
+    struct sl_checkpoint checkpoint = make(parse(steps));
+    float wanted[VERTICES * WIDTH], found[VERTICES * WIDTH];
+    (void)unused;
+    write_and_free(&checkpoint);
+    run(wanted);
+    starling_predictor *p = open_predictor();
+    larger.graph.size = sizeof larger;
+    assert_int_equal(starling_predictor_run(p, &larger.graph, found, NULL), 0);
+    assert_memory_equal(found, wanted, sizeof found);
+    starling_predictor_close(p);
+}
+
+/* ---- Threads ---- */
+
+enum { THREADS = 4, RUNS = 25 };
+
+struct caller {
+    const starling_predictor *predictor;
+    float wanted[VERTICES * WIDTH];
+    int wrong;
+};
+
+/* Run, and fail, by turns: a sentence is the caller's own. */
+static void *call(void *argument)
+{
+    struct caller *c = argument;
+    for (int r = 0; r < RUNS; r++) {
+        struct starling_predictor_graph g = graph();
+        struct starling_predictor_error error;
+        float logits[VERTICES * WIDTH];
+        const int code = starling_predictor_run(c->predictor, &g, logits, &error);
+        c->wrong += code != 0 || error.text[0] || memcmp(logits, c->wanted, sizeof logits) != 0;
+        g.vertices = 0;
+        c->wrong += starling_predictor_run(c->predictor, &g, logits, &error) !=
+                        STARLING_PREDICTOR_ERR_USAGE ||
+                    !strstr(error.text, "0 vertices");
+    }
+    return NULL;
+}
+
+static void test_threads(void **unused)
+{
+    struct sl_checkpoint checkpoint = make(parse(steps));
+    struct caller callers[THREADS];
+    pthread_t thread[THREADS];
+    (void)unused;
+    write_and_free(&checkpoint);
+    starling_predictor *p = open_predictor();
+    for (int t = 0; t < THREADS; t++) {
+        callers[t] = (struct caller){.predictor = p};
+        run(callers[t].wanted);
+    }
+    for (int t = 0; t < THREADS; t++)
+        assert_int_equal(pthread_create(&thread[t], NULL, call, &callers[t]), 0);
+    for (int t = 0; t < THREADS; t++)
+        assert_int_equal(pthread_join(thread[t], NULL), 0);
+    for (int t = 0; t < THREADS; t++)
+        assert_int_equal(callers[t].wrong, 0);
+    starling_predictor_close(p);
+}
+
 /* Weights: duplicates are summed, and some sums cannot be normalised. */
 static void test_weights(void **unused)
 {
@@ -412,9 +484,11 @@ static void test_weights(void **unused)
     json_object_set_new(forward, "relations", json_integer(0));
     write_and_free(&checkpoint);
     starling_predictor *p = open_predictor();
-    struct starling_predictor_graph g = {VERTICES, 9, rows, columns, values, WIDTH, features};
+    struct starling_predictor_graph g = {sizeof g, VERTICES, 9,     rows,
+                                         columns,  values,   WIDTH, features};
     assert_int_equal(starling_predictor_run(p, &g, a, NULL), 0);
-    g = (struct starling_predictor_graph){VERTICES, 8, merged_rows, merged, sums, WIDTH, features};
+    g = (struct starling_predictor_graph){sizeof g, VERTICES, 8,     merged_rows,
+                                          merged,   sums,     WIDTH, features};
     assert_int_equal(starling_predictor_run(p, &g, b, NULL), 0);
     assert_memory_equal(a, b, sizeof a);
     sums[0] = -0.75f;
@@ -444,21 +518,65 @@ static void test_properties(void **unused)
     assert_string_equal(starling_predictor_class_name(p, 2), "three");
     assert_null(starling_predictor_class_name(p, 4));
     assert_null(starling_predictor_class_name(p, -1));
+    assert_int_equal(info->edge_weights, -1);
     const float logits[2 * WIDTH] = {0, 3, 3, 1, -4, -3, -2, -1};
     assert_int_equal(starling_predictor_classes(p, 2, logits, classes, NULL), 0);
     assert_true(classes[0] == 1 && classes[1] == 3);
     starling_predictor_close(p);
     assert_int_equal(starling_predictor_open(NULL, &p, &error), STARLING_PREDICTOR_ERR_USAGE);
+    for (int with = 0; with < 2; with++) {
+        checkpoint = make(parse(steps));
+        json_object_set_new(json_object_get(checkpoint.description, "dataset"), "edge_weights",
+                            json_boolean(with));
+        write_and_free(&checkpoint);
+        p = open_predictor();
+        assert_int_equal(starling_predictor_info(p)->edge_weights, with);
+        starling_predictor_close(p);
+    }
     assert_string_equal(starling_predictor_version(), "0.1.0");
+}
+
+/* Arguments that are missing, and names with control characters. */
+static void test_arguments(void **unused)
+{
+    const int usage = STARLING_PREDICTOR_ERR_USAGE;
+    struct sl_checkpoint checkpoint = make(parse(steps));
+    struct starling_predictor_error error;
+    const float logits[WIDTH] = {0};
+    int32_t classes[1] = {-1};
+    starling_predictor *p;
+    (void)unused;
+    write_and_free(&checkpoint);
+    p = open_predictor();
+    assert_int_equal(starling_predictor_open(path, NULL, &error), usage);
+    assert_non_null(strstr(error.text, "the predictor is NULL"));
+    assert_null(starling_predictor_info(NULL));
+    assert_null(starling_predictor_class_name(NULL, 0));
+    assert_int_equal(starling_predictor_classes(NULL, 1, logits, classes, &error), usage);
+    assert_int_equal(starling_predictor_classes(p, 1, NULL, classes, &error), usage);
+    assert_int_equal(starling_predictor_classes(p, 1, logits, NULL, &error), usage);
+    assert_int_equal(starling_predictor_classes(p, -1, logits, classes, &error), usage);
+    assert_non_null(strstr(error.text, "fewer rows than 0"));
+    assert_int_equal(starling_predictor_classes(p, 0, NULL, NULL, &error), 0);
+    starling_predictor_close(p);
+    assert_int_not_equal(starling_predictor_open("none\n\033[2J", &p, &error), 0);
+    if (!strstr(error.text, "none\\x0a\\x1b[2J: "))
+        fail_msg("%s", error.text);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps_count),        cmocka_unit_test(test_wrong_programs),
-        cmocka_unit_test(test_wrong_descriptions), cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_wrong_graphs),       cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_steps_count),
+        cmocka_unit_test(test_wrong_programs),
+        cmocka_unit_test(test_wrong_descriptions),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_wrong_graphs),
+        cmocka_unit_test(test_weights),
         cmocka_unit_test(test_properties),
+        cmocka_unit_test(test_larger_graph),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_arguments),
     };
     const char *tmp = getenv("TMPDIR");
     snprintf(path, sizeof path, "%.32s/starling-predict-XXXXXX", tmp ? tmp : "/tmp");

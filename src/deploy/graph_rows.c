@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +10,18 @@
 
 /* ---- Check ---- */
 
+/* Bytes of the first version's structure. Members that later versions add are 0 where a caller's
+ * structure ends before them. */
+static const size_t FIRST = offsetof(struct starling_predictor_graph, edge_types) +
+                            sizeof((struct starling_predictor_graph *)0)->edge_types;
+
 static int check_rows(const struct starling_predictor_graph *graph)
 {
+    if (graph->size < FIRST)
+        return sl_error(SL_ERR_USAGE,
+                        "the graph's size is %zu (expected sizeof (struct "
+                        "starling_predictor_graph))",
+                        graph->size);
     if (graph->vertices < 1 || graph->vertices > INT32_MAX || graph->entries < 0)
         return sl_error(SL_ERR_USAGE,
                         "the graph has %" PRId64 " vertices and %" PRId64

@@ -1,12 +1,12 @@
 /* The functions of include/starling-predict.h. Errors below keep their sentence for the thread;
  * each function copies it to its caller. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
 #include "core/error.h"
+#include "core/plain.h"
 #include "deploy/steps.h"
 
 struct starling_predictor {
@@ -17,7 +17,7 @@ struct starling_predictor {
 static int tell(int code, struct starling_predictor_error *error)
 {
     if (error)
-        snprintf(error->text, sizeof error->text, "%s", code ? sl_error_message() : "");
+        sl_plain_copy(error->text, sizeof error->text, code ? sl_error_message() : "");
     return code;
 }
 
@@ -28,34 +28,41 @@ const char *starling_predictor_version(void)
 
 /* ---- Open ---- */
 
-static struct starling_predictor_info info_of(const struct sl_program *program)
+static struct starling_predictor_info info_of(const struct sl_bound *bound)
 {
+    const struct sl_program *program = &bound->program;
     static const enum starling_predictor_output outputs[] = {
         [SL_OUTPUT_CLASSES] = STARLING_PREDICTOR_CLASSES,
         [SL_OUTPUT_LABELS] = STARLING_PREDICTOR_LABELS,
         [SL_OUTPUT_NUMBERS] = STARLING_PREDICTOR_NUMBERS,
         [SL_OUTPUT_EMBEDDINGS] = STARLING_PREDICTOR_EMBEDDINGS,
     };
-    return (struct starling_predictor_info){.model = program->model,
-                                            .features = program->features,
-                                            .outputs = program->outputs,
-                                            .edge_features = program->edge_features,
-                                            .relations = program->relations,
-                                            .identity = program->identity,
-                                            .output = outputs[program->output]};
+    return (struct starling_predictor_info){
+        .model = program->model,
+        .features = program->features,
+        .outputs = program->outputs,
+        .edge_features = program->edge_features,
+        .relations = program->relations,
+        .identity = program->identity,
+        .output = outputs[program->output],
+        .edge_weights =
+            bound->weights == SL_WEIGHTS_UNKNOWN ? -1 : bound->weights == SL_WEIGHTS_PRESENT};
 }
 
 int starling_predictor_open(const char *path, starling_predictor **predictor,
                             struct starling_predictor_error *error)
 {
-    *predictor = NULL;
-    if (!path)
-        return tell(sl_error(SL_ERR_USAGE, "the path is NULL (expected a checkpoint)"), error);
+    if (predictor)
+        *predictor = NULL;
+    if (!path || !predictor)
+        return tell(sl_error(SL_ERR_USAGE, path ? "the predictor is NULL (expected a place for it)"
+                                                : "the path is NULL (expected a checkpoint)"),
+                    error);
     struct starling_predictor *new = calloc(1, sizeof *new);
     if (!new)
         return tell(sl_error(SL_ERR_SYSTEM, "%s: no memory for a predictor", path), error);
     const int code = sl_bound_read(&new->bound, path);
-    new->info = info_of(&new->bound.program);
+    new->info = info_of(&new->bound);
     if (code)
         starling_predictor_close(new);
     else
@@ -73,13 +80,13 @@ void starling_predictor_close(starling_predictor *predictor)
 
 const struct starling_predictor_info *starling_predictor_info(const starling_predictor *predictor)
 {
-    return &predictor->info;
+    return predictor ? &predictor->info : NULL;
 }
 
 const char *starling_predictor_class_name(const starling_predictor *predictor, int64_t output)
 {
-    const json_t *dataset = json_object_get(predictor->bound.checkpoint.description, "dataset"),
-                 *names = json_object_get(dataset, "class_names");
+    const json_t *description = predictor ? predictor->bound.checkpoint.description : NULL,
+                 *names = json_object_get(json_object_get(description, "dataset"), "class_names");
     return output < 0 ? NULL : json_string_value(json_array_get(names, (size_t)output));
 }
 
@@ -201,6 +208,10 @@ int starling_predictor_classes(const starling_predictor *predictor, int64_t rows
                                const float *logits, int32_t *classes,
                                struct starling_predictor_error *error)
 {
+    if (!predictor || rows < 0 || (rows > 0 && (!logits || !classes)))
+        return tell(sl_error(SL_ERR_USAGE, "the predictor, the logits or the classes are NULL, or "
+                                           "there are fewer rows than 0"),
+                    error);
     const struct sl_program *program = &predictor->bound.program;
     const int64_t columns = program->outputs;
     if (program->output != SL_OUTPUT_CLASSES && program->output != SL_OUTPUT_LABELS)
