@@ -92,6 +92,16 @@ def mask_of(array, name):
     return array
 
 
+def check_ends(path, edges, most, what="edge"):
+    """Refuse edges (2, count) whose sources and targets are not below most[0] and most[1]."""
+    below = np.asarray(most)[:, None]
+    wrong = ((edges < 0) | (edges >= below)).any(0)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ValueError(f"{path}: {what} {k} is {edges[0, k]} -> {edges[1, k]}, expected "
+                         f"0 to {most[0] - 1} -> 0 to {most[1] - 1}")
+
+
 def csr_of_edges(n, source, target, weights=None, features=None, types=None):
     """CSR in which row v has the sources of the edges that end at v, each as often as it is given.
     Edges with features are there once, and edges with types once of each type: features and weights

@@ -6,9 +6,9 @@ import numpy as np
 from ._arrays import check_shape, csr_of_edges, take
 from ._doors import AUTO, find, find_weights
 from ._graph import Graph
-from ._graphbolt_files import check_ends, listed, need, read_array, read_edges, read_metadata
+from ._graphbolt_files import listed, need, read_array, read_edges, read_metadata
 from ._graphbolt_tasks import are_links, find_task, labels_and_masks, links_of, read_items
-from ._hetero import Blocks
+from ._hetero import Blocks, join_edges
 
 
 class Kinds:
@@ -132,18 +132,6 @@ def edge_data(by_kind, weights, edge_features, several):
     return None, None
 
 
-def join_edges(folder, kinds):
-    """Return an array (2, edges) of sources and targets, and the number of edges of each type."""
-    parts, rows = [], {}
-    for kind, (place, entry) in kinds.edges.items():
-        path, edges = read_edges(folder, entry, place)
-        first, counts = kinds.ends(kind, place)
-        check_ends(path, edges, counts)
-        parts.append(edges + np.array(first)[:, None])
-        rows[kind] = edges.shape[1]
-    return np.concatenate(parts, 1), rows
-
-
 def from_graphbolt(folder, task=0, features=AUTO, weights=AUTO, numbers=False, duplicates="sum",
                    edge_features=None):
     """A graph of a dataset folder of DGL's GraphBolt (OnDiskDataset), which metadata.yaml describes.
@@ -164,7 +152,9 @@ def from_graphbolt(folder, task=0, features=AUTO, weights=AUTO, numbers=False, d
     folder = os.fspath(folder)
     where, metadata = read_metadata(folder)
     kinds = Kinds(need(metadata, "graph", dict, where), f"{where}: graph")
-    edges, rows = join_edges(folder, kinds)
+    edges, lengths = join_edges((*read_edges(folder, entry, place), *kinds.ends(kind, place))
+                                for kind, (place, entry) in kinds.edges.items())
+    rows = dict(zip(kinds.edges, lengths))
     of_vertices, of_edges = find_features(folder, metadata, kinds, rows, where)
     where, chosen = find_task(metadata, task, where)
     items = read_items(folder, chosen, where)

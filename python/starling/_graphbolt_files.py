@@ -154,13 +154,3 @@ def refuse_line(path):
     except (OSError, EOFError):
         pass  # a broken .gz
     raise ValueError(f"{path}: is no text of edges, {expected}")
-
-
-def check_ends(path, edges, most, what="edge"):
-    """Refuse edges (2, count) whose sources and targets are not below most[0] and most[1]."""
-    below = np.asarray(most)[:, None]
-    wrong = ((edges < 0) | (edges >= below)).any(0)
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        raise ValueError(f"{path}: {what} {k} is {edges[0, k]} -> {edges[1, k]}, expected "
-                         f"0 to {most[0] - 1} -> 0 to {most[1] - 1}")

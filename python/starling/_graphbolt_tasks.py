@@ -3,8 +3,8 @@ import collections
 
 import numpy as np
 
-from ._arrays import check_shape, refuse, take
-from ._graphbolt_files import check_ends, listed, need, read_array
+from ._arrays import check_ends, check_shape, refuse, take
+from ._graphbolt_files import listed, need, read_array
 from ._hetero import labels_of
 
 SETS = {"train_set": "train", "validation_set": "val", "test_set": "test"}

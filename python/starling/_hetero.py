@@ -1,7 +1,7 @@
 """Graphs of several types of vertices and edges."""
 import numpy as np
 
-from ._arrays import check_shape, csr_of_edges, host, mask_of, take
+from ._arrays import check_ends, csr_of_edges, host, mask_of, take
 from ._graph import SPLITS, Graph
 
 
@@ -39,23 +39,25 @@ def spread(own, n, first, missing):
     return everywhere
 
 
-def join_edges(data, links, counts, first):
-    """The sources, the targets and the relations of all edges."""
-    ends = ([], [])
-    for link in links:
-        name = f"edge_index of {link}"
-        extra = sorted({"edge_weight", "edge_attr"} & set(data[link].keys()))
-        if extra:
-            raise ValueError(f"{link}: has {extra}, expected edge_index alone (del takes them out)")
-        edges = host(data[link].edge_index, name)
-        check_shape(edges, name, 2, None)
-        for end, kind, of in zip(ends, (link[0], link[2]), take(edges, np.int64, name, 2, None)):
-            if len(of) and not 0 <= of.min() <= of.max() < counts[kind]:
-                raise ValueError(f"{name}: {of.min()} to {of.max()}, expected 0 to "
-                                 f"{counts[kind] - 1}")
-            end.append(of + first[kind])
-    relations = np.repeat(np.arange(len(links), dtype=np.int32), [len(of) for of in ends[0]])
-    return np.concatenate(ends[0]), np.concatenate(ends[1]), relations
+def join_edges(types):
+    """Return an array (2, edges) of sources and targets, and the number of edges of each type. For each
+    type of edges, `types` has its name, an array (2, edges), and the first vertices and the numbers of
+    vertices of both ends."""
+    parts = []
+    for name, edges, first, counts in types:
+        check_ends(name, edges, counts)
+        parts.append(edges + np.array(first)[:, None])
+    return np.concatenate(parts, 1), [edges.shape[1] for edges in parts]
+
+
+def edges_of(data, link, first, counts):
+    """Return what join_edges takes of a type of edges."""
+    name, ends = f"edge_index of {link}", (link[0], link[2])
+    extra = sorted({"edge_weight", "edge_attr"} & set(data[link].keys()))
+    if extra:
+        raise ValueError(f"{link}: has {extra}, expected edge_index alone (del takes them out)")
+    edges = take(host(data[link].edge_index, name), np.int64, name, 2, None)
+    return name, edges, [first[kind] for kind in ends], [counts[kind] for kind in ends]
 
 
 def labels_of(y, numbers):
@@ -81,8 +83,9 @@ def from_hetero(data, numbers=False):
             raise ValueError(f"data: num_nodes of {kind!r} is None, expected x or num_nodes")
     first = dict(zip(kinds, np.cumsum([0, *counts.values()]).tolist()))
     n = sum(counts.values())
-    *ends, relations = join_edges(data, links, counts, first)
-    indptr, indices, _, _, relations = csr_of_edges(n, *ends, types=relations)
+    edges, lengths = join_edges(edges_of(data, link, first, counts) for link in links)
+    relations = np.repeat(np.arange(len(links), dtype=np.int32), lengths)
+    indptr, indices, _, _, relations = csr_of_edges(n, *edges, types=relations)
     features = [take(host(data[kind].x, "x"), np.float32, f"x of {kind}", counts[kind], None)
                 if "x" in data[kind] else None for kind in kinds]
     labelled = [kind for kind in kinds if "y" in data[kind]]

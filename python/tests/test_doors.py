@@ -410,7 +410,7 @@ def test_pyg_hetero(tmp_path):
         starling.from_pyg(data)
     del data["paper", "cites", "paper"].edge_weight
     data["author", "writes", "paper"].edge_index[0, 0] = 3
-    with pytest.raises(ValueError, match="writes.*expected 0 to 2"):
+    with pytest.raises(ValueError, match="writes.*edge 0 is 3 -> 1, expected 0 to 2 -> 0 to 1"):
         starling.from_pyg(data)
     data["author", "writes", "paper"].edge_index[0, 0] = 0
     data["author"].y = torch.zeros(3)
