@@ -1,8 +1,10 @@
 /* libstarling-predict on checkpoints that are made here: every kind of step counts; damaged files
  * and wrong graphs are refused, with one sentence. tests/predict.sh compares trained models. */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -331,6 +333,48 @@ static void test_truncated(void **unused)
     refuse("");
 }
 
+/* ---- Memory ---- */
+
+static long calls, fails_at;
+
+static void *take(size_t bytes)
+{
+    if (++calls < fails_at)
+        return malloc(bytes);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* From one allocation on, jansson has no memory: the file is not damaged. */
+static void test_no_memory(void **unused)
+{
+    struct sl_checkpoint checkpoint = make(parse(steps));
+    json_malloc_t malloc_before;
+    json_free_t free_before;
+    long failed = 0;
+    (void)unused;
+    write_and_free(&checkpoint);
+    json_get_alloc_funcs(&malloc_before, &free_before);
+    json_set_alloc_funcs(take, free);
+    for (bool done = false; !done;) {
+        struct starling_predictor_error error;
+        starling_predictor *p;
+        calls = 0;
+        fails_at++;
+        const int code = starling_predictor_open(path, &p, &error);
+        done = calls < fails_at;
+        failed += code != 0;
+        starling_predictor_close(p);
+        if (code && code != STARLING_PREDICTOR_ERR_SYSTEM) {
+            json_set_alloc_funcs(malloc_before, free_before);
+            fail_msg("allocation %ld: %s", fails_at, error.text);
+        }
+    }
+    json_set_alloc_funcs(malloc_before, free_before);
+    assert_int_equal(failed, fails_at - 1);
+    assert_true(failed > 100);
+}
+
 /* ---- Graphs ---- */
 
 static void refuse_graph(const starling_predictor *predictor, int wanted,
@@ -577,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_larger_graph),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_no_memory),
     };
     const char *tmp = getenv("TMPDIR");
     snprintf(path, sizeof path, "%.32s/starling-predict-XXXXXX", tmp ? tmp : "/tmp");
