@@ -14,6 +14,7 @@ src/bench/train.c own
 src/checkpoint/checkpoint.c checkpoint
 src/checkpoint/saved.c own
 src/cli/signals.c own
+src/cli/train_verify.c log
 src/core/file.c own
 src/core/free_memory.c own
 src/core/json_file.c own
@@ -32,6 +33,7 @@ src/data/formats/npz_archive.c archive
 src/data/formats/npz_write.c own
 src/data/formats/text.c edge_list
 src/data/partition/parts_file.c parts
+src/deploy/json_alone.c checkpoint
 src/log/epoch_table.c epoch_table
 src/log/report.c own
 src/recipe/config_file.c json

@@ -89,7 +89,7 @@ int sl_verify_check(const struct sl_config *config, const bool *given)
 }
 
 /* Read the log once, from its first event to its last. */
-static int read_log(struct sl_verify *v)
+static int read_events(struct sl_verify *v)
 {
     json_t *event;
     int code = next_event(v, &v->start);
@@ -116,17 +116,21 @@ static int read_log(struct sl_verify *v)
     return code;
 }
 
+int sl_verify_read(struct sl_verify *v, const char *path)
+{
+    *v = (struct sl_verify){.path = path, .log = fopen(path, "r")};
+    return v->log ? read_events(v)
+                  : sl_error(SL_ERR_DATA, "--config %s: %s", path, strerror(errno));
+}
+
 int sl_verify_open(struct sl_verify *v, struct sl_train_run *run)
 {
     int64_t last = 0;
     int code = 0;
     if (!run->config.files.verify)
         return 0;
-    v->path = run->config.files.config;
     if (run->rt.rank == 0) {
-        v->log = fopen(v->path, "r");
-        code = v->log ? read_log(v)
-                      : sl_error(SL_ERR_DATA, "--config %s: %s", v->path, strerror(errno));
+        code = sl_verify_read(v, run->config.files.config);
         if (!code && !json_is_false(json_object_get(v->end, "stopped")))
             last = v->epochs;
     }

@@ -31,6 +31,10 @@ int sl_verify_check(const struct sl_config *config, const bool *given);
  */
 char *sl_verify_dataset(const char *path);
 
+/* Read the whole log of a run; sl_verify_close in either case. Return 0, SL_ERR_DATA or
+ * SL_ERR_SYSTEM. */
+int sl_verify_read(struct sl_verify *verify, const char *path);
+
 /* Read the log of --config, if --verify asks for it. End the run where the logged run was stopped.
  * Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM. */
 int sl_verify_open(struct sl_verify *verify, struct sl_train_run *run);

@@ -25,6 +25,7 @@
 #include <zip.h>
 
 #include "checkpoint/checkpoint.h"
+#include "cli/train_verify.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/options.h"
@@ -309,10 +310,13 @@ static int read_checkpoint(const char *path)
             rc = sl_config_check(&config);
     }
     sl_options_free(sl_config_options, &config);
+    const bool has_program = json_object_get(checkpoint.description, "forward");
     sl_checkpoint_free(&checkpoint);
-    struct sl_bound bound;
-    (void)sl_bound_read(&bound, path); /* a program of every kind of step, or a sentence */
-    sl_bound_free(&bound);
+    if (!rc && has_program) {
+        struct sl_bound bound;
+        rc = sl_bound_read(&bound, path);
+        sl_bound_free(&bound);
+    }
     return rc;
 }
 
@@ -338,6 +342,7 @@ static int read_log(const char *path)
 {
     char log[96], trace[96], page[96];
     struct sl_logged_run run;
+    struct sl_verify verify;
     snprintf(log, sizeof log, "%s/f.jsonl", path);
     snprintf(trace, sizeof trace, "%s/f.trace", path);
     snprintf(page, sizeof page, "%s/page", path);
@@ -347,6 +352,10 @@ static int read_log(const char *path)
         rc = sl_page_write(&run, 1, page);
     sl_logged_run_free(&run);
     unlink(page);
+    if (!rc) {
+        rc = sl_verify_read(&verify, log);
+        sl_verify_close(&verify);
+    }
     return rc;
 }
 
