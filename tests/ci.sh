@@ -50,6 +50,12 @@ closes() {
 nowhere() {
     closes 0 "5 passed, 0 failed, 4 skipped" "$T/none"
     grep -q "^no nvcc .*$T/none/bin" "$T/words" || die "$(cat "$T/words")"
+    grep -q "SL_SAMPLE=0/1;" "$T/words" || die "not all cases: $(cat "$T/words")"
+    grep -q "^no Python packages for tests: " "$T/words" || die "no word of Python: $(cat "$T/words")"
+    echo 'echo 1234567890' | program git
+    closes 0 "5 passed, 0 failed, 4 skipped" "$T/none"
+    grep -q "SL_SAMPLE=$((0x123456 % 3))/3;" "$T/words" || die "another sample: $(cat "$T/words")"
+    rm "$T/bin/git"
 }
 
 in_its_folder() {
