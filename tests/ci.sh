@@ -81,7 +81,7 @@ END
     sed -n 's/ *\([0-9.]*\) s of processor time  /\1 /p' "$T/words" >"$T/named"
     [ "$(wc -l <"$T/named")" -eq 11 ] && [ "$(head -n 1 "$T/named")" = "71.8 test_11" ] &&
         [ "$(sed -n 10p "$T/named")" = "62.8 test_2" ] && [ "$(tail -n 1 "$T/named")" = "734.2 all tests" ] || die "$(cat "$T/words")"
-    grep -q '[0-9]* s of ./bootstrap check, [0-9]* s of the other' "$T/words" || die "$(cat "$T/words")"
+    grep -q '/[13]; [0-9][0-9]* s of ./bootstrap check, [0-9]* s of the other' "$T/words" || die "$(cat "$T/words")"
 }
 
 # A test that fails does so under tests/timed.sh, too.
