@@ -98,7 +98,7 @@ struct one_in {
         const long at = cases++, place = at / of;
         return at > 0 && (at % of != 0 || place % samples != own) && !all;
     }
-    /* Of large cases: all run on a GPU. */
+    /* Whether to leave out a large case. A GPU runs all of them. */
     bool leaves_out_in_software()
     {
 #ifdef __CUDACC__

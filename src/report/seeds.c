@@ -17,7 +17,8 @@ static bool same(const json_t *a, const json_t *b, const char *name)
     return one == two || json_equal(one, two);
 }
 
-/* As `same`, of options: the log of an older program lacks some, and differs from none. */
+/* Whether two logs have the same option. The log of an older program lacks options, and differs in
+ * none of them. */
 static bool same_option(const json_t *a, const json_t *b, const char *name)
 {
     return !json_object_get(a, name) || !json_object_get(b, name) || same(a, b, name);
