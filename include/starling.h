@@ -233,9 +233,10 @@ struct starling_layer {
  * then is H += GCN(dropout(relu(layer(H)))), and so is the layer before the decoder; `columns` is
  * the option `hidden`. Not with sub-models, nor with a grid of several columns. The same name again
  * replaces the layer. *layer and its names are copied, `context` is not. It runs on cores, and
- * predictions need the name, as of a loss. STARLING_ERR_USAGE: a name is none as of
- * starling_loss_register (of a parameter: a-z, 0-9 and _), or there twice, or there is no
- * parameter; a function is NULL; there are 16 layers; a training is on its way. */
+ * predictions need the name, as of a loss. STARLING_ERR_USAGE: the layer has a name that
+ * starling_loss_register would refuse; a parameter has other characters than a-z, 0-9 and _, or
+ * the name of another one; there is no parameter; a function is NULL; there are 16 layers; a
+ * training is on its way. */
 STARLING_API int starling_layer_register(const char *name, const struct starling_layer *layer);
 
 /* ---- A reducer of one's own ---- */

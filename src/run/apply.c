@@ -15,6 +15,7 @@
 #include "recipe/edges.h"
 #include "recipe/link_options.h"
 #include "recipe/objective.h"
+#include "run/checkpoint_program.h"
 #include "run/open.h"
 
 /* ---- Results ---- */
@@ -116,14 +117,7 @@ static int model_configuration(const struct sl_apply_options *options,
                                const struct sl_checkpoint *checkpoint, const char *path,
                                struct sl_config *model)
 {
-    bool skip[SL_MOST_OPTIONS];
-    for (int o = 0; sl_config_options[o].name; o++)
-        skip[o] = sl_config_is_execution(&sl_config_options[o]);
-    int code = sl_config_defaults(model);
-    if (!code)
-        code = sl_options_from_json(sl_config_options, model,
-                                    json_object_get(checkpoint->description, "configuration"), skip,
-                                    path);
+    int code = sl_checkpoint_configuration(checkpoint, path, model);
     if (code)
         return code;
     const bool ensemble = sl_config_is_ensemble(model);

@@ -13,11 +13,9 @@ static const char *refusal(const struct sl_checkpoint *checkpoint)
         json_object_get(json_object_get(checkpoint->description, KEY), "refused"));
 }
 
-/* Set *config to the checkpoint's configuration, with what the model reads of edges. */
-static int configure(const struct sl_checkpoint *checkpoint, const char *name,
-                     struct sl_config *config)
+int sl_checkpoint_configuration(const struct sl_checkpoint *checkpoint, const char *name,
+                                struct sl_config *config)
 {
-    const json_t *dataset = json_object_get(checkpoint->description, "dataset");
     bool skip[SL_MOST_OPTIONS];
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = sl_config_is_execution(&sl_config_options[o]);
@@ -26,6 +24,15 @@ static int configure(const struct sl_checkpoint *checkpoint, const char *name,
         code = sl_options_from_json(sl_config_options, config,
                                     json_object_get(checkpoint->description, "configuration"), skip,
                                     name);
+    return code;
+}
+
+/* Set *config to the checkpoint's configuration, with what the model reads of edges. */
+static int configure(const struct sl_checkpoint *checkpoint, const char *name,
+                     struct sl_config *config)
+{
+    const json_t *dataset = json_object_get(checkpoint->description, "dataset");
+    const int code = sl_checkpoint_configuration(checkpoint, name, config);
     config->edge_features = sl_meaning_edges(dataset);
     config->relations = sl_meaning_relations(dataset);
     return code;

@@ -5,6 +5,13 @@
 
 #include "checkpoint/checkpoint.h"
 #include "forward/program.h"
+#include "recipe/config.h"
+
+/* Set *config to the options of a checkpoint that belong to the model; all others have their
+ * defaults. `name`: of the checkpoint, for errors. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM; the
+ * caller frees *config with sl_options_free in either case. */
+int sl_checkpoint_configuration(const struct sl_checkpoint *checkpoint, const char *name,
+                                struct sl_config *config);
 
 /* Set *program to the forward program of a checkpoint. Where an older version stored none, or why
  * there is none, make it from the configuration. `name`: of the checkpoint, for errors. Return 0;
