@@ -92,7 +92,7 @@ no_hashes() {
     repeats "verified: 12 epochs and the weights" "$T/hashes"
 }
 other_options() {
-    for option in "--seed 1" "--keep last" "--eval-every -1" "--epochs 20"; do
+    for option in "--seed 1" "--keep last" "--eval-every -1" "--epochs 20" "--checkpoint-every 3"; do
         # shellcheck disable=SC2086
         exits 2 train --config "$log" --verify $option
         sentence "${option%% *}: the log says it" "$T/err"
@@ -160,7 +160,23 @@ goes_on() {
     differs "the run of $T/later goes on after another one" "$T/later"
 }
 
+saved_often() { # checkpoints add evaluations
+    "$STARLING" train "$T/data" --epochs 9 --eval-every 4 --checkpoint-every 3 --checkpoint "$T/often.ck" --log "$T/often" --quiet ||
+        exit 1
+    [ "$(grep -c '"val_accuracy"' "$T/often")" -eq 6 ] || die "not 5 evaluations and the end: $(cat "$T/often")"
+    rm "$T/often.ck"
+    repeats "verified: 9 epochs and the weights" "$T/often"
+    [ ! -e "$T/often.ck" ] || die "a checkpoint was written"
+}
+continued() { # a log of two runs
+    "$STARLING" train "$T/data" --epochs 4 --checkpoint "$T/ck" --log "$T/twice" --quiet || exit 1
+    "$STARLING" train "$T/data" --resume "$T/ck" --epochs 6 --log "$T/twice" --quiet || exit 1
+    differs "line 7 of $T/twice begins another run (expected a log of one run, without --resume)" "$T/twice"
+}
+
 check "a run repeats its log" whole
+check "a run with checkpoints on the way" saved_often
+check "a log of two runs" continued
 check "the log of a killed run" killed
 check "the log of a stopped run" stopped
 check "the log of a run that stopped early" early

@@ -80,7 +80,8 @@ int sl_verify_check(const struct sl_config *config, const bool *given)
         return sl_error(SL_ERR_USAGE, "--verify: expected no --%s with it",
                         config->files.plan ? "plan" : "resume");
     for (int o = 0; sl_config_options[o].name; o++)
-        if (given[o] && !sl_config_is_execution(&sl_config_options[o]))
+        if (given[o] && (!sl_config_is_execution(&sl_config_options[o]) ||
+                         strcmp(sl_config_options[o].name, "checkpoint-every") == 0))
             return sl_error(SL_ERR_USAGE,
                             "--%s: the log says it (expected no option with --verify "
                             "that changes the run)",
@@ -98,10 +99,15 @@ static int read_events(struct sl_verify *v)
                         v->path);
     for (bool more = !code; more; json_decref(event)) {
         code = next_event(v, &event);
-        more = event != NULL;
         v->epochs += is_event(event, "epoch");
         if (is_event(event, "end") && !v->end)
             v->end = json_incref(event);
+        if (!code && is_event(event, "start"))
+            code = sl_error(SL_ERR_DATA,
+                            "--verify: line %" PRId64 " of %s begins another run (expected a log "
+                            "of one run, without --resume)",
+                            v->number, v->path);
+        more = event && !code;
     }
     if (!code && (json_integer_value(json_object_get(v->start, "first_epoch")) != 1 ||
                   json_object_get(v->start, "first_step")))
@@ -125,21 +131,24 @@ int sl_verify_read(struct sl_verify *v, const char *path)
 
 int sl_verify_open(struct sl_verify *v, struct sl_train_run *run)
 {
-    int64_t last = 0;
+    int64_t numbers[2] = {0}; /* the last epoch; epochs between checkpoints */
     int code = 0;
     if (!run->config.files.verify)
         return 0;
     if (run->rt.rank == 0) {
         code = sl_verify_read(v, run->config.files.config);
         if (!code && !json_is_false(json_object_get(v->end, "stopped")))
-            last = v->epochs;
+            numbers[0] = v->epochs;
+        numbers[1] = json_integer_value(
+            json_object_get(json_object_get(v->start, "configuration"), "checkpoint-every"));
     }
     code = sl_runtime_agree(&run->rt, code);
     if (code)
         return code;
-    sl_runtime_sum(&run->rt, &last, 1);
-    if (last > 0)
-        run->config.files.stop_after = last;
+    sl_runtime_sum(&run->rt, numbers, 2);
+    if (numbers[0] > 0)
+        run->config.files.stop_after = numbers[0];
+    run->config.files.checkpoint_every = numbers[1] > 0 ? numbers[1] : 0;
     return 0;
 }
 

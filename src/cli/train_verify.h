@@ -35,8 +35,9 @@ char *sl_verify_dataset(const char *path);
  * SL_ERR_SYSTEM. */
 int sl_verify_read(struct sl_verify *verify, const char *path);
 
-/* Read the log of --config, if --verify asks for it. End the run where the logged run was stopped.
- * Collective. Return 0, SL_ERR_DATA or SL_ERR_SYSTEM. */
+/* Read the log of --config, if --verify asks for it. End the run where the logged run was stopped,
+ * and evaluate the epochs whose checkpoints the logged run wrote. Collective. Return 0, SL_ERR_DATA
+ * or SL_ERR_SYSTEM. */
 int sl_verify_open(struct sl_verify *verify, struct sl_train_run *run);
 
 /* Compare the dataset now, and each epoch when it ends. Collective. Return 0 or SL_ERR_DATA. */

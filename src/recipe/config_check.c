@@ -364,7 +364,7 @@ int sl_config_check(const struct sl_config *config)
     const int code = check_vertex_cut(config);
     if (code)
         return code;
-    if (config->files.checkpoint_every && !config->files.checkpoint)
+    if (config->files.checkpoint_every && !config->files.checkpoint && !config->files.verify)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;
 }

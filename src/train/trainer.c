@@ -536,7 +536,8 @@ static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
                            struct progress *progress)
 {
     const int64_t epoch = trainer->epoch;
-    if (!is_saved(trainer->config, epoch) || epoch >= progress->last)
+    if (!trainer->config->files.checkpoint || !is_saved(trainer->config, epoch) ||
+        epoch >= progress->last)
         return 0;
     read_until(trainer, report, progress, epoch);
     if (epoch >= progress->last)

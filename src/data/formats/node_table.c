@@ -208,8 +208,8 @@ static int decide(struct table *t, int64_t c)
         return SL_OK;
     if (sl_text_has_decimal_comma(field))
         return refuse(t, c, "number, expected a decimal point");
-    sl_note("%s: column '%.40s' is ignored: '%.40s' is no number (starling convert --categorical "
-            "makes features of words)",
+    sl_note("%s: column '%.40s' is ignored: '%.40s' is no number (starling convert: --categorical "
+            "makes features of words, --label classes)",
             t->csv.text.path, column->name, field);
     column->kind = IGNORED;
     return SL_OK;
