@@ -1151,6 +1151,11 @@ partitions() {
     ls | cmp -s - "$T/before" || die "something was written into a dataset: $(ls)"
     refused 2 '--method is missing' partition "$karate" --parts 2
     refused 2 '--parts is missing' partition "$karate" --method libra
+    refused 2 '--partition metsi: expected one of: libra hdrf metis random, or a .npy file; the nearest is metis' \
+        train "$karate" --distribution vertex-cut --partition metsi
+    refused 2 '--partition libra: expected one of: metis ptscotch, or a .npy file' train "$karate" --distribution halo --partition libra
+    refused 2 '--partition metsi: expected one of: libra hdrf metis random ptscotch' plan "$karate" --ranks 2 --partition metsi
+    exits 0 train "$karate" --epochs 2 --distribution halo --partition metis --quiet
     refused 2 '--parts: expected a whole number, 1 to 16384' partition "$karate" --method libra --parts 0
     refused 2 'has 34 vertices (expected no more parts)' partition "$karate" --method metis --parts 35 --out "$T/parts.npy"
     refused 2 'has 156 adjacency entries (expected no more parts)' partition "$karate" --method hdrf --parts 157 --out "$T/parts.npy"

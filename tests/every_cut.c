@@ -365,7 +365,7 @@ static void cut_entry(void *cutting, int64_t entry, int64_t row, int64_t col)
 static void cut_edges(const struct checking *k, enum edge_parts kind, int32_t *part)
 {
     struct sl_parts parts;
-    const struct sl_parts_options options = {"libra", sl_cut_ranks(k), 0, 1.0};
+    const struct sl_parts_options options = {&sl_parts_libra, sl_cut_ranks(k), 0, 1.0};
     const int64_t entries = k->data->adjacency.indptr[k->data->vertices];
     if (sl_parts_make(k->data, &options, &parts))
         sl_fatal("%s", sl_error_message());

@@ -64,7 +64,7 @@ static struct cut cut_open(const struct sl_dataset *data, enum sl_reference_norm
     const int64_t n = data->vertices;
     struct sl_parts parts;
     struct cut c = {.ranks = ranks, .n = n, .left = doubles(n), .right = doubles(n)};
-    const struct sl_parts_options options = {"libra", ranks, seed, 1.0};
+    const struct sl_parts_options options = {&sl_parts_libra, ranks, seed, 1.0};
     if (sl_parts_make(data, &options, &parts))
         abort();
     for (int p = 0; p < ranks; p++) {

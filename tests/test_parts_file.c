@@ -8,7 +8,7 @@
 static struct sl_parts make(const struct sl_dataset *data, const char *method, int parts)
 {
     struct sl_parts out;
-    const struct sl_parts_options options = {method, parts, 5, 1.0};
+    const struct sl_parts_options options = {sl_parts_find_method(method), parts, 5, 1.0};
     assert_int_equal(sl_parts_make(data, &options, &out), SL_OK);
     return out;
 }

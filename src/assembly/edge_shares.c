@@ -10,17 +10,12 @@
 #include "data/partition/edge_parts.h"
 #include "data/partition/parts.h"
 
-static const char DEFAULT_METHOD[] = "metis";
-
 /* ---- Cut here ---- */
 
-bool sl_edge_shares_is_method(const char *partition)
+/* Return the method that --partition names: by default METIS; NULL: it names a file. */
+static const struct sl_parts_method *method_of(const char *partition)
 {
-    static const char *const methods[] = {"libra", "hdrf", "metis", "random"};
-    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
-        if (strcmp(methods[m], partition) == 0)
-            return true;
-    return false;
+    return partition ? sl_parts_find_method(partition) : &sl_parts_metis;
 }
 
 int sl_edge_shares_follow(const struct sl_dataset *graph, int parts, uint64_t seed,
@@ -80,10 +75,9 @@ static int open_parts(const struct sl_source *source, const struct sl_dataset *g
 int sl_edge_shares_cut(const struct sl_source *source, const struct sl_dataset *graph,
                        const char *partition, int parts, uint64_t seed, struct sl_parts *out)
 {
-    const char *wanted = partition ? partition : DEFAULT_METHOD;
-    const struct sl_parts_options options = {wanted, parts, seed, 1.0};
-    const int rc = sl_edge_shares_is_method(wanted) ? sl_parts_make(graph, &options, out)
-                                                    : open_parts(source, graph, wanted, parts, out);
+    const struct sl_parts_options options = {method_of(partition), parts, seed, 1.0};
+    const int rc = options.method ? sl_parts_make(graph, &options, out)
+                                  : open_parts(source, graph, partition, parts, out);
     return rc || out->of_edges ? rc
                                : sl_edge_shares_follow(graph, out->parts, seed, out->part, out);
 }
@@ -112,7 +106,7 @@ static int cut(const struct sl_source *source, const char *partition, int ranks,
     int rc = sl_source_read_adjacency(&alone, source, 0, source->vertices, &whole);
     whole.data.vertices = source->vertices;
     if (!rc)
-        rc = source->selection.hop_cut && strcmp(partition, DEFAULT_METHOD) == 0
+        rc = source->selection.hop_cut && method_of(partition) == &sl_parts_metis
                  ? cut_hops(source, &whole.data, ranks, seed, parts)
                  : sl_edge_shares_cut(source, &whole.data, partition, ranks, seed, parts);
     sl_part_close(&whole);
@@ -215,7 +209,6 @@ int sl_edge_shares_find(struct sl_runtime *rt, const struct sl_source *source,
                         const struct sl_part *home, const char *partition, uint64_t seed,
                         int32_t *share)
 {
-    const char *wanted = partition ? partition : DEFAULT_METHOD;
     const struct sl_csr *a = &home->data.adjacency;
     int64_t *count = malloc((size_t)rt->ranks * sizeof *count);
     int code = sl_runtime_agree(
@@ -224,9 +217,9 @@ int sl_edge_shares_find(struct sl_runtime *rt, const struct sl_source *source,
         sl_runtime_gather(rt, a->indptr[a->rows], count);
         const struct sl_parts known = {.part = source->order.edge_part};
         code = source->order.edge_parts == rt->ranks ? hand_out(rt, &known, count, share)
-               : sl_edge_shares_is_method(wanted)
-                   ? cut_and_hand_out(rt, source, wanted, seed, count, share)
-                   : read_shares(rt, source, home, wanted, seed, count, share);
+               : method_of(partition)
+                   ? cut_and_hand_out(rt, source, partition, seed, count, share)
+                   : read_shares(rt, source, home, partition, seed, count, share);
     }
     free(count);
     return code;

@@ -16,9 +16,6 @@ int sl_edge_shares_cut(const struct sl_source *source, const struct sl_dataset *
 int sl_edge_shares_follow(const struct sl_dataset *graph, int parts, uint64_t seed,
                           const int32_t *vertex_part, struct sl_parts *out);
 
-/* Whether `partition` names a method rather than a file. */
-bool sl_edge_shares_is_method(const char *partition);
-
 /* Set share[e], for each entry e of this rank's rows `home`, to the rank that gets the entry. The
  * source is in the order of its files. Rank 0 cuts, and holds the whole adjacency meanwhile, unless
  * `partition` is a file of edges or the source has the parts already. Collective. Return 0,

@@ -115,7 +115,7 @@ static int write_parts(const struct config *config, const struct sl_dataset *dat
 static int check_parts(const struct config *config, const struct sl_dataset *data,
                        const char *dataset)
 {
-    const bool of_edges = sl_parts_of_edges(config->method);
+    const bool of_edges = sl_parts_find_method(config->method)->of_edges;
     const int64_t most = of_edges ? data->adjacency.indptr[data->vertices] : data->vertices;
     return config->parts <= most || config->parts == 1
                ? 0
@@ -126,7 +126,7 @@ static int check_parts(const struct config *config, const struct sl_dataset *dat
 
 static int partition(const struct config *config, const char *dataset)
 {
-    const struct sl_parts_options cut = {.method = config->method,
+    const struct sl_parts_options cut = {.method = sl_parts_find_method(config->method),
                                          .parts = (int)config->parts,
                                          .seed = (uint64_t)config->seed,
                                          .lambda = config->lambda};

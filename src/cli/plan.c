@@ -19,6 +19,7 @@
 #include "core/table.h"
 #include "core/words.h"
 #include "data/generate/generate_like.h"
+#include "data/partition/parts.h"
 #include "groups/group_plan.h"
 #include "predict/prediction_view.h"
 #include "predict/scenario.h"
@@ -596,9 +597,12 @@ static int take_cut_options(struct planning *p, const bool *given)
             sl_config_set_text(&p->options.ranks.partition, p->config.partition))
             return SL_ERR_SYSTEM;
     }
+    const char *partition = p->options.ranks.partition;
     int code = sl_config_check_delay(&p->options);
     if (!code)
         code = sl_config_check_rows(&p->options);
+    if (!code && partition)
+        code = sl_parts_check_name(partition, SL_PARTS_METHODS "|ptscotch");
     return code ? code : sl_config_check_attention(&p->options);
 }
 

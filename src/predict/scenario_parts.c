@@ -55,7 +55,7 @@ static enum partition kind_of(const char *partition)
     struct sl_parts parts = {0};
     if (!partition)
         return NONE;
-    if (sl_edge_shares_is_method(partition))
+    if (sl_parts_find_method(partition))
         return METHOD;
     const bool opens = sl_parts_open(partition, &parts) == 0, of_edges = parts.of_edges;
     sl_parts_close(&parts);
@@ -171,7 +171,8 @@ static int count(const struct sl_source *source, const struct sl_training *train
     const enum partition given = kind_of(training->assembly.owners.partition);
     const bool same =
         given == NONE || given == OF_VERTICES ||
-        (given == METHOD && strcmp(training->assembly.owners.partition, "metis") == 0);
+        (given == METHOD &&
+         sl_parts_find_method(training->assembly.owners.partition) == &sl_parts_metis);
     const uint64_t seed = training->assembly.seed;
     struct sl_runtime alone = {.ranks = 1};
     struct sl_part whole = {0};

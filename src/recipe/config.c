@@ -386,7 +386,7 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(ranks.partition), NULL, 0, 0, NULL, "NAME",
      "with --distribution halo or cover, or --groups: a file of starling partition, the rank (the "
-     "group) of every vertex, instead of METIS' parts; or ptscotch, whose parts all ranks find "
+     "group) of every vertex, instead of parts by metis; or ptscotch, whose parts all ranks find "
      "together. With vertex-cut: edges follow metis (the default) or random parts "
      "of the vertices; or libra, hdrf, or a file",
      EXECUTION},

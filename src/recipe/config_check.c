@@ -6,6 +6,7 @@
 #include "codelets/attention.h"
 #include "codelets/instructions.h"
 #include "core/error.h"
+#include "data/partition/parts.h"
 #include "graphs/vertex_cut.h"
 #include "recipe/batches_options.h"
 #include "recipe/config.h"
@@ -282,6 +283,22 @@ static int check_trace(const struct sl_config *config)
                           sl_config_text(config, "trace-epochs").text);
 }
 
+/* Vertex-cuts take all methods, parts of vertices METIS and PT-Scotch. */
+static int check_partition(const struct sl_config *config)
+{
+    const struct sl_distribution_kind *kind = sl_config_kind(config);
+    const char *partition = config->ranks.partition;
+    const bool groups = config->steps.groups.given;
+    if (!partition)
+        return 0;
+    if (!groups && !kind->parts && !kind->clones)
+        return sl_error(SL_ERR_USAGE,
+                        "--partition %s: expected --distribution halo, cover or vertex-cut with it",
+                        partition);
+    return sl_parts_check_name(partition,
+                               kind->clones && !groups ? SL_PARTS_METHODS : "metis|ptscotch");
+}
+
 int sl_config_check(const struct sl_config *config)
 {
     if (!is_probability(config->training.attention_dropout))
@@ -348,10 +365,8 @@ int sl_config_check(const struct sl_config *config)
     const struct sl_distribution_kind *kind = sl_config_kind(config);
     if (sl_config_check_batches(config) || check_submodels(config))
         return SL_ERR_USAGE;
-    if (config->ranks.partition && !config->steps.groups.given && !kind->parts && !kind->clones)
-        return sl_error(SL_ERR_USAGE,
-                        "--partition %s: expected --distribution halo, cover or vertex-cut with it",
-                        config->ranks.partition);
+    if (check_partition(config))
+        return SL_ERR_USAGE;
     if (config->ranks.grid.rows > 0 && config->ranks.distribution &&
         config->ranks.distribution->kind != &sl_distribution_block)
         return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution %s with it",

@@ -7,6 +7,7 @@
 #include "core/words.h"
 #include "data/csr.h"
 #include "data/partition/parallel_parts.h"
+#include "data/partition/parts.h"
 #include "data/partition/scotch.h"
 #include "data/partition/vertex_parts.h"
 #include "data/source.h"
@@ -109,8 +110,8 @@ int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, 
     const bool named = file && strcmp(file, "ptscotch") == 0;
     if (rt->ranks > 1 && (named || (!file && sl_scotch_exists() && is_too_large(rt, source))))
         return sl_parallel_parts(rt, source, parts, seed, part);
-    if (named)
-        file = NULL; /* one rank has the whole graph: use METIS */
+    if (named || (file && sl_parts_find_method(file) == &sl_parts_metis))
+        file = NULL; /* rank 0 has the whole graph for METIS */
     if (parts == 1 && !file)
         memset(part, 0, (size_t)source->vertices * sizeof *part);
     else if (rt->rank == 0)

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/names.h"
+#include "core/nearest.h"
 #include "core/progress.h"
 #include "data/block.h"
 #include "data/csr.h"
@@ -28,7 +30,23 @@ uint64_t sl_parts_checksum(const int32_t *part, int64_t first, int64_t count)
     return sum;
 }
 
-/* Cut by METIS, which takes undirected graphs: it gets the union with the transpose. */
+/* ---- Methods ---- */
+
+static int cut_by_libra(const struct sl_dataset *data, const struct sl_parts_options *options,
+                        int32_t *part)
+{
+    return sl_edge_parts_libra(&data->adjacency, data->symmetric, options->parts, options->seed,
+                               part);
+}
+
+static int cut_by_hdrf(const struct sl_dataset *data, const struct sl_parts_options *options,
+                       int32_t *part)
+{
+    return sl_edge_parts_hdrf(&data->adjacency, data->symmetric, options->parts, options->seed,
+                              options->lambda, part);
+}
+
+/* METIS takes undirected graphs: it gets the union with the transpose. */
 static int cut_by_metis(const struct sl_dataset *data, const struct sl_parts_options *options,
                         int32_t *part)
 {
@@ -42,42 +60,64 @@ static int cut_by_metis(const struct sl_dataset *data, const struct sl_parts_opt
     return rc;
 }
 
-static int cut(const struct sl_dataset *data, const struct sl_parts_options *options, int32_t *part)
+static int cut_at_random(const struct sl_dataset *data, const struct sl_parts_options *options,
+                         int32_t *part)
 {
-    if (strcmp(options->method, "libra") == 0)
-        return sl_edge_parts_libra(&data->adjacency, data->symmetric, options->parts, options->seed,
-                                   part);
-    if (strcmp(options->method, "hdrf") == 0)
-        return sl_edge_parts_hdrf(&data->adjacency, data->symmetric, options->parts, options->seed,
-                                  options->lambda, part);
-    if (strcmp(options->method, "metis") == 0)
-        return cut_by_metis(data, options, part);
     sl_vertex_parts_random(data->vertices, options->parts, options->seed, part);
     return SL_OK;
 }
 
-bool sl_parts_of_edges(const char *method)
+const struct sl_parts_method sl_parts_libra = {"libra", true, cut_by_libra},
+                             sl_parts_hdrf = {"hdrf", true, cut_by_hdrf},
+                             sl_parts_metis = {"metis", false, cut_by_metis},
+                             sl_parts_random = {"random", false, cut_at_random};
+
+const struct sl_parts_method *sl_parts_find_method(const char *name)
 {
-    return strcmp(method, "libra") == 0 || strcmp(method, "hdrf") == 0;
+    static const struct sl_parts_method *const methods[] = {&sl_parts_libra, &sl_parts_hdrf,
+                                                            &sl_parts_metis, &sl_parts_random};
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
+        if (strcmp(methods[m]->name, name) == 0)
+            return methods[m];
+    return NULL;
 }
+
+int sl_parts_check_name(const char *partition, const char *names)
+{
+    const size_t length = strlen(partition);
+    if (sl_choice_find(names, partition) != SL_NO_CHOICE ||
+        (length > 4 && strcmp(partition + length - 4, ".npy") == 0))
+        return SL_OK;
+    struct sl_guess guess = sl_guess_begin(partition);
+    char list[64];
+    sl_guess_consider_list(&guess, names, "|");
+    snprintf(list, sizeof list, "%s", names);
+    for (char *c = list; *c; c++)
+        *c = *c == '|' ? ' ' : *c;
+    return sl_error(SL_ERR_USAGE, "--partition %s: expected one of: %s, or a .npy file%s",
+                    partition, list, sl_guess_hint(&guess).text);
+}
+
+/* ---- Parts ---- */
 
 int sl_parts_make(const struct sl_dataset *data, const struct sl_parts_options *options,
                   struct sl_parts *out)
 {
     const int64_t n = data->vertices, nnz = data->adjacency.indptr[n];
     *out = (struct sl_parts){
-        .of_edges = sl_parts_of_edges(options->method),
+        .of_edges = options->method->of_edges,
         .parts = options->parts,
         .seed = options->seed,
         .vertices = n,
         .entries = nnz,
         .fingerprint = fingerprint_of(&data->adjacency),
     };
-    snprintf(out->method, sizeof out->method, "%s", options->method);
+    snprintf(out->method, sizeof out->method, "%s", options->method->name);
     const int64_t count = out->of_edges ? nnz : n;
     int32_t *part = sl_block_array(&out->blocks, count, sizeof *part);
-    sl_progress_begin("cutting into %d parts, %s", options->parts, options->method);
-    const int rc = sl_progress_end_with(part ? cut(data, options, part) : SL_ERR_SYSTEM);
+    sl_progress_begin("cutting into %d parts, %s", options->parts, options->method->name);
+    const int rc =
+        sl_progress_end_with(part ? options->method->cut(data, options, part) : SL_ERR_SYSTEM);
     if (rc)
         return rc;
     out->part = part;

@@ -22,14 +22,27 @@ struct sl_parts {
 };
 
 struct sl_parts_options {
-    const char *method; /* one of SL_PARTS_METHODS */
+    const struct sl_parts_method *method;
     int parts;
     uint64_t seed;
     double lambda; /* HDRF's weight of even loads */
 };
 
-/* Return whether a method partitions edges, else vertices. */
-bool sl_parts_of_edges(const char *method);
+/* A way to cut a graph into parts. `cut` sets the part of each entry or vertex. */
+struct sl_parts_method {
+    const char *name;
+    bool of_edges; /* cuts edges, else vertices */
+    int (*cut)(const struct sl_dataset *data, const struct sl_parts_options *options,
+               int32_t *part);
+};
+extern const struct sl_parts_method sl_parts_libra, sl_parts_hdrf, sl_parts_metis, sl_parts_random;
+
+/* Return the method of that name, one of SL_PARTS_METHODS; NULL: there is none. */
+const struct sl_parts_method *sl_parts_find_method(const char *name);
+
+/* Check what --partition names: one of `names`, as of SL_PARTS_METHODS, or a .npy file. Return 0 or
+ * SL_ERR_USAGE. */
+int sl_parts_check_name(const char *partition, const char *names);
 
 /* Partition a dataset. SL_ERR_DATA: the method cannot take this graph. Call sl_parts_close in any
  * case. */
