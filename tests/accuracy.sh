@@ -14,7 +14,8 @@ STARLING=${STARLING:-./starling}
 out=$(mktemp "${TMPDIR:-/tmp}/starling-accuracy-XXXXXX") || exit 1
 trap 'rm -f "$out"' EXIT
 trap 'exit 1' HUP INT TERM
-failures=0 done=0
+failures=0 done=0 turn=0
+sample=${SL_SAMPLE:-0/1} # tests/shell.sh
 
 # The test accuracy of a run, or its --metric; nothing if it fails. Of several labels, the table ends with another score.
 accuracy() { # DATASET OPTION ...
@@ -28,6 +29,8 @@ accuracy() { # DATASET OPTION ...
 at_least() {
     bound=$1 name=$2 seeds=$3
     shift 3
+    turn=$((turn + 1))
+    [ $((turn % ${sample#*/})) -eq "${sample%/*}" ] || return 0
     [ -d "$SL_SHARED_DATA/$name" ] || { echo "skip  $name: not in ${SL_SHARED_DATA:-\$SL_SHARED_DATA}"; return; }
     done=$((done + 1)) all=
     for seed in $seeds; do

@@ -9,6 +9,7 @@
 #
 # same-as-before.sh --record FILE writes FILE instead; $SL_SAME: only configurations that match this pattern of grep -E.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+alike=as_before # configurations differ in options alone
 known=${top_srcdir:-${srcdir:-.}}/tests/same-as-before.txt
 case $known in /*) ;; *) known=$PWD/$known ;; esac
 record=
@@ -19,7 +20,7 @@ export OPENBLAS_CORETYPE DNNL_MAX_CPU_ISA
 command -v perl >/dev/null || { echo "no perl"; exit 77; }
 
 # Two graphs: `words`, 61 vertices, both directions of each edge, sparse features of words, 5 classes; `dense`, 47
-# vertices, one direction, weights, dense features, 4 classes. Both have vertices without neighbours.
+# vertices, one direction, weights, dense features, 4 classes. Both have vertices without neighbours. `typed` has three relations.
 make_data() {
     perl -e '
 use strict; use warnings;
@@ -53,6 +54,7 @@ sub graph {
     npy("$name/indices.npy", "<i4", scalar(@columns) . ",", pack("l<*", @columns));
     npy("$name/weights.npy", "<f4", scalar(@weights) . ",", pack("f<*", @weights)) unless $both;
     npy("$name/labels.npy", "<i4", "$n,", pack("l<*", map { draw($classes) } 1 .. $n));
+    npy("$name/edge_types.npy", "<i4", scalar(@columns) . ",", pack("l<*", map { $_ % 3 } 0 .. $#columns)) if $name eq "typed";
     my @split = ([], [], []);
     push @{$split[$_ % 3]}, $_ for 0 .. $n - 2;
     my @names = ("train", "val", "test");
@@ -79,12 +81,16 @@ sub graph {
 chdir shift or die;
 graph("words", 61, 180, 23, 5, 1);
 graph("dense", 47, 200, 13, 4, 0);
+graph("typed", 53, 190, 11, 4, 1);
 ' "$T"
 }
 
 # configuration RANKS DATASET OPTION ...: a line of the file. The name is what was asked for.
+at=0
 configuration() {
     name=$(echo "$*" | tr -s ' -' '_-')
+    at=$((at + 1))
+    [ -n "$record" ] || [ $((at % ${sample#*/})) -eq "${sample%/*}" ] || return 0
     ! [ -n "$SL_SAME" ] || echo "$name" | grep -Eq "$SL_SAME" || return 0
     ranks=$1 data=$T/$2
     [ "$2" != karate ] || data=$karate
@@ -170,6 +176,40 @@ all() {
     configuration 3 words resumed --distribution vertex-cut --delay cd-2 --partial-sums unscaled
     configuration 4 dense resumed --distribution 2d --precision bf16
     configuration 2 words resumed --distribution halo --model sage
+    # Attention, lists of layers, blocks.
+    for model in "gat --heads 2" "gatv2 --heads 2" "transformer --heads 2"; do
+        configuration 1 dense --model $model --layers 3
+        configuration 3 words --model $model --distribution halo
+        configuration 2 words --model $model --distribution vertex-cut --attention-dropout 0.3
+    done
+    for model in "gin" "sgc --hops 2" "appnp --hops 3" "jknet --layers 3" "resgcn --layers 3" \
+        "resgcn --layers 5 --block-norm batch --recompute 2" "gcn --encoder linear --residual linear --classifier linear" \
+        "sage --layers 3 --norm-layers row --jump max"; do
+        configuration 1 words --model $model
+        configuration 2 dense --model $model --distribution 1d
+    done
+    configuration 2 words resumed --model gat --heads 2 --distribution 1d
+    configuration 1 typed --model rgcn --bases 2
+    configuration 2 typed --model rgcn --distribution halo
+    # Batches, groups, sub-models, links.
+    for batches in "clusters:6,2" "co:3" "co:3 --max-hop 1 --fanout 3" "co:3 --max-hop 1 --resample 2"; do
+        configuration 1 words --batches $batches
+        configuration 2 dense --batches $batches --distribution 1d
+    done
+    configuration 2 words resumed --batches clusters:6,2 --distribution halo
+    for groups in "2x1" "2x1 --preload-hops 1" "1x2 --max-hop 1"; do
+        configuration 2 words --groups $groups
+    done
+    configuration 4 dense --groups 2x2 --model sage
+    configuration 4 words --groups 2x2 --batches co:2
+    for units in "--submodels 3 --local-steps 2" "--submodels 2 --split-layers 0,1 --unit-sums scaled" "--submodels 2 --share copies" \
+        "--submodels 2 --share none"; do
+        configuration 1 words --layers 3 $units --epochs 60
+    done
+    configuration 2 dense --layers 3 --submodels 2 --groups 2x1 --epochs 60
+    configuration 1 words resumed --layers 3 --submodels 3 --local-steps 2 --epochs 60
+    configuration 1 words --task links --split-edges 80/10/10
+    configuration 2 words --task links --split-edges 80/10/10 --decoder distmult --loss bpr --distribution 1d
 }
 
 # The first line of the file.
