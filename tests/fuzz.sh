@@ -42,7 +42,7 @@ END
 }
 
 every_opening() {
-    (cd "$source" && grep -lE '\<(fopen|gzopen|sl_file_map|sl_json_(parse|read|read_file)|zip_open|open)\(' src/*/*.c src/*/*/*.c) |
+    (cd "$source" && grep -lE '\<(fopen|gzopen|sl_file_(open|stream|append|map)|sl_text_open_file|sl_json_(parse|read|read_file)|zip_open|open)\(' src/*/*.c src/*/*/*.c) |
         sort >"$T/there"
     openings | cut -d ' ' -f 1 | diff "$T/there" - || die "files that are opened, and the list of this test"
     openings | cut -d ' ' -f 2 | grep -v '^own$' | sort -u >"$T/named"

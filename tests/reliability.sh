@@ -163,6 +163,43 @@ pipes() {
     done
 }
 
+# refuses_pipe FILE ARGUMENT ...: a pipe without an end on the other side is refused at once.
+refuses_pipe() {
+    rm -f "$1"
+    mkfifo "$1"
+    pipe=$1
+    shift
+    timeout 10 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
+    status=$?
+    [ $status -eq 1 ] || die "$*: exit status $status: $(cat "$T/err")"
+    sentence "${pipe##*/}: ${wanted:-is no regular file}" "$T/err"
+    [ -p "$pipe" ] || die "$*: the pipe is gone"
+}
+
+named_pipes() {
+    mkdir "$T/tables" "$T/named"
+    printf 'a,b\nb,c\n' >"$T/tables/edges.csv"
+    "$STARLING" train "$karate" --epochs 2 --log "$T/good" --checkpoint "$T/ck" --quiet || die "no log"
+    refuses_pipe "$T/tables/nodes.csv" info "$T/tables"
+    rm "$T/tables/nodes.csv"
+    refuses_pipe "$T/tables/edges.csv" info "$T/tables"
+    for file in graph.txt graph.mtx graph.graph graph.mat graph.npz graph; do
+        refuses_pipe "$T/named/$file" info "$T/named/$file"
+    done
+    refuses_pipe "$T/named/machine" plan "$karate" --machine "$T/named/machine"
+    refuses_pipe "$T/named/log" report "$T/named/log"
+    refuses_pipe "$T/named/trace" report "$T/good" --trace "$T/named/trace"
+    refuses_pipe "$T/named/parts.npy" train "$karate" --epochs 2 --order parts:"$T/named/parts.npy"
+    refuses_pipe "$T/named/ck" predict "$T/named/ck" "$karate"
+    wanted="nobody reads this pipe"
+    refuses_pipe "$T/named/log" train "$karate" --epochs 2 --log "$T/named/log"
+    cat "$T/named/log" >"$T/copy" &
+    background=$!
+    "$STARLING" train "$karate" --epochs 2 --quiet --log "$T/named/log" || die "a pipe with a reader"
+    wait "$background"
+    grep -q '"event":"end"' "$T/copy" || die "no log in the pipe"
+}
+
 # The same bytes from the same dataset, whenever they are written.
 same_archive() {
     "$STARLING" convert "$karate" "$T/one.npz" --quiet >"$T/out" || die "$(cat "$T/out")"
@@ -200,6 +237,7 @@ check "a second run on the same files" second_run
 check "a held start of StarPU" held_start
 check "a file that becomes shorter" lost_pages
 check "pipes in a dataset" pipes
+check "pipes that a user names" named_pipes
 check "archives with the same bytes" same_archive
 check "a folder of somebody else" planted_home
 finish

@@ -352,18 +352,50 @@ void sl_folder_discard(struct sl_new_folder *out)
 
 /* ---- Files to read ---- */
 
+/* Return "cannot open: " and what an errno means, until the thread's next call. */
+static const char *name_failure(int reason)
+{
+    static _Thread_local char text[128];
+    snprintf(text, sizeof text, "cannot open: %s", strerror(reason));
+    return text;
+}
+
+int sl_file_open(const char *path, const char **why)
+{
+    struct stat status;
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* waits for no pipe */
+    if (file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode))
+        return file;
+    *why = file < 0 ? name_failure(errno) : "is no regular file";
+    if (file >= 0)
+        close(file);
+    return -1;
+}
+
+FILE *sl_file_stream(const char *path, const char **why)
+{
+    const int file = sl_file_open(path, why);
+    FILE *stream = file >= 0 ? fdopen(file, "rb") : NULL;
+    if (file >= 0 && !stream) {
+        *why = name_failure(errno);
+        close(file);
+    }
+    return stream;
+}
+
 int sl_file_map(const char *path, const char *expected, void **bytes, size_t *size,
                 struct stat *status)
 {
     struct stat own;
+    const char *why;
     status = status ? status : &own;
-    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* waits for no pipe */
+    const int file = sl_file_open(path, &why);
     if (file < 0)
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s (expected %s)", path, strerror(errno),
-                        expected);
-    if (fstat(file, status) || !S_ISREG(status->st_mode)) {
+        return sl_error(SL_ERR_DATA, "%s: %s (expected %s)", path, why, expected);
+    if (fstat(file, status)) {
+        const int reason = errno;
         close(file);
-        return sl_error(SL_ERR_DATA, "%s: is no regular file (expected %s)", path, expected);
+        return sl_error(SL_ERR_SYSTEM, "%s: cannot read its size: %s", path, strerror(reason));
     }
     *size = (size_t)status->st_size;
     *bytes = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
@@ -372,6 +404,21 @@ int sl_file_map(const char *path, const char *expected, void **bytes, size_t *si
     return *bytes != MAP_FAILED
                ? 0
                : sl_error(SL_ERR_SYSTEM, "%s: cannot map: %s", path, strerror(reason));
+}
+
+/* ---- Files and pipes to write to ---- */
+
+FILE *sl_file_append(const char *path, bool append)
+{
+    const int flags = O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC);
+    const int file = open(path, flags | O_NONBLOCK | O_CLOEXEC, 0666);
+    const bool waits = file >= 0 && fcntl(file, F_SETFL, append ? O_APPEND : 0) == 0;
+    FILE *stream = waits ? fdopen(file, append ? "a" : "w") : NULL;
+    const int reason = errno;
+    if (file >= 0 && !stream)
+        close(file);
+    errno = reason;
+    return stream;
 }
 
 /* ---- One writer at a time ---- */

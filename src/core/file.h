@@ -66,6 +66,17 @@ int sl_file_lock(struct sl_file_lock *lock, const char *path);
 /* Remove the lock; do nothing where it is not held. */
 void sl_file_unlock(struct sl_file_lock *lock);
 
+/* Open a regular file for reading, and wait for no pipe. Return a descriptor; or -1, and set *why
+ * to the end of a sentence that begins with the file's name. */
+int sl_file_open(const char *path, const char **why);
+
+/* Open a regular file for reading as a stream, as sl_file_open does; NULL: *why says why. */
+FILE *sl_file_stream(const char *path, const char **why);
+
+/* Open a file or pipe for writing line by line: at its end if `append`, else emptied. Return NULL
+ * and set errno: to ENXIO where nobody reads the pipe. */
+FILE *sl_file_append(const char *path, bool append);
+
 /* Map a whole regular file for reading: its pages do not count as memory of the process. Set *bytes
  * to NULL where the file is empty. `expected` tells the user what kind of file is wanted; `status`
  * may be NULL. SL_ERR_DATA and SL_ERR_SYSTEM name `path`. The caller unmaps. */
