@@ -22,7 +22,6 @@ src/core/machine.c own
 src/core/mapped.c own
 src/core/rates.c machine
 src/core/remembered.c remembered
-src/core/runtime.c own
 src/data/formats/directory.c directory
 src/data/formats/directory_write.c own
 src/data/formats/formats.c unnamed

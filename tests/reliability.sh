@@ -122,6 +122,34 @@ second_run() {
     return 0
 }
 
+# What stands in the place of a lock: a link would have its target emptied, and nothing may run without the lock.
+planted_locks() {
+    mkdir "$T/cache"
+    for how in -s ''; do
+        echo precious >"$T/victim"
+        for lock in cache/.starpu-start.lock .ck.starling-lock; do
+            rm -rf "$T/cache/.starpu-start.lock" "$T/.ck.starling-lock"
+            # shellcheck disable=SC2086
+            ln $how "$T/victim" "$T/$lock"
+            XDG_CACHE_HOME=$T/cache "$STARLING" train "$karate" --epochs 2 --quiet --checkpoint "$T/ck" 2>"$T/err" </dev/null
+            status=$?
+            [ "$(cat "$T/victim")" = precious ] || die "$lock: another file was emptied"
+            case $lock in cache/*) [ $status -eq 0 ] && continue ;; esac
+            [ $status -eq 2 ] || die "$lock: exit status $status: $(cat "$T/err")"
+            sentence "ck: its lock $T/$lock cannot be opened as one" "$T/err"
+        done
+    done
+    rm -f "$T/.ck.starling-lock"
+    for what in "mkdir -p" mkfifo; do
+        $what "$T/.ck.starling-lock"
+        timeout 10 "$STARLING" train "$karate" --epochs 2 --quiet --checkpoint "$T/ck" 2>"$T/err" </dev/null
+        status=$?
+        [ $status -eq 2 ] || die "$what: exit status $status: $(cat "$T/err")"
+        sentence "ck: its lock $T/.ck.starling-lock cannot be opened as one" "$T/err"
+        rm -r "$T/.ck.starling-lock"
+    done
+}
+
 # A stopped process that holds the lock of StarPU's start: ten seconds at most.
 held_start() {
     command -v flock >/dev/null || { echo "no flock"; exit 77; }
@@ -234,6 +262,7 @@ check "a broken pipe" broken_pipe
 check "a file larger than allowed" too_large
 check "a lost checkpoint on the way" lost_checkpoint
 check "a second run on the same files" second_run
+check "links and folders in the place of locks" planted_locks
 check "a held start of StarPU" held_start
 check "a file that becomes shorter" lost_pages
 check "pipes in a dataset" pipes

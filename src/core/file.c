@@ -443,15 +443,32 @@ static int refuse_second(int file, const char *path)
                     path, process, host);
 }
 
-/* Return a descriptor of the lock's file, made if missing; -1: it cannot be opened. Open a file of
- * another user for reading. */
-static int open_lock(const char *path)
+int sl_file_open_lock(const char *path, mode_t mode)
 {
-    const int flags = O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    int file = open(path, O_RDWR | flags, 0666);
-    if (file < 0 && errno == EACCES)
-        file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    return file;
+    const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    struct stat status;
+    int file = open(path, O_RDWR | O_CREAT | flags, mode);
+    if (file < 0 && (errno == EACCES || errno == EROFS))
+        file = open(path, O_RDONLY | flags);
+    if (file < 0)
+        return -1;
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink <= 1)
+        return file;
+    close(file);
+    return -1;
+}
+
+/* Refuse to write `path` without a lock where something else stands in the lock's place. Without
+ * it, no lock can be made there (a read-only disk, no right, no folder): go on. */
+static int refuse_planted(const char *path, const char *lock)
+{
+    struct stat status;
+    return lstat(lock, &status)
+               ? 0
+               : sl_error(SL_ERR_USAGE,
+                          "%s: its lock %s cannot be opened as one (expected no link, folder or "
+                          "unreadable file there: remove it)",
+                          path, lock);
 }
 
 int sl_file_lock(struct sl_file_lock *lock, const char *path)
@@ -465,14 +482,14 @@ int sl_file_lock(struct sl_file_lock *lock, const char *path)
                     target + folder_length(target)) ||
         (stat(target, &status) == 0 && !S_ISREG(status.st_mode)))
         return 0;
-    while ((file = open_lock(lock->path)) >= 0 && !keep(file, lock->path)) {
+    while ((file = sl_file_open_lock(lock->path, 0666)) >= 0 && !keep(file, lock->path)) {
         if (flock(file, LOCK_SH | LOCK_NB)) /* somebody holds the lock; else its last holder has
                                                just removed it */
             return refuse_second(file, path);
         close(file);
     }
     if (file < 0)
-        return 0;
+        return refuse_planted(path, lock->path);
     gethostname(host, sizeof host - 1);
     if (ftruncate(file, 0) == 0)
         dprintf(file, "process %ld on host %s", (long)getpid(), host);

@@ -52,6 +52,11 @@ int sl_folder_commit_file(struct sl_new_folder *out, const char *name);
 /* Remove the temporary folder and its files. */
 void sl_folder_discard(struct sl_new_folder *out);
 
+/* Open or make a file for locks, empty if new. Open no link, no pipe and no second name of another
+ * file: whoever planted it would have the other file emptied. Return a descriptor, which may be for
+ * reading alone where the file is another user's; -1: none. */
+int sl_file_open_lock(const char *path, mode_t mode);
+
 struct sl_file_lock {
     bool held; /* this process holds the lock */
     int file;
@@ -59,8 +64,9 @@ struct sl_file_lock {
 };
 
 /* Keep other runs from writing `path` by a lock on .NAME.starling-lock beside it. The lock file
- * says who holds it. NULL, devices, and disks without locks are not locked. SL_ERR_USAGE names
- * `path` and the process that writes it. */
+ * says who holds it. NULL, devices, and disks without locks are not locked; nor are files beside
+ * which no file can be made. SL_ERR_USAGE names `path` and the process that writes it, or what
+ * stands in the place of the lock. */
 int sl_file_lock(struct sl_file_lock *lock, const char *path);
 
 /* Remove the lock; do nothing where it is not held. */
