@@ -150,14 +150,14 @@ planted_locks() {
     done
 }
 
-# A stopped process that holds the lock of StarPU's start: ten seconds at most.
+# A stopped process that holds the lock of StarPU's start: ten seconds at most, of which quiet runs tell, too.
 held_start() {
     command -v flock >/dev/null || { echo "no flock"; exit 77; }
     mkdir "$T/home"
     sh -c 'echo $$ >"$1"; exec flock "$1" sleep 60' sh "$T/home/.starpu-start.lock" &
     background=$!
     sleep 0.2
-    (XDG_CACHE_HOME=$T/home && export XDG_CACHE_HOME && exec timeout -k 1 30 "$STARLING" train "$karate" --epochs 3 --workers 1) \
+    (XDG_CACHE_HOME=$T/home && export XDG_CACHE_HOME && exec timeout -k 1 30 "$STARLING" train "$karate" --epochs 3 --workers 1 --quiet) \
         >"$T/out" 2>"$T/err" </dev/null || die "$(cat "$T/err")"
     sentence "process $background has been starting StarPU for 10 seconds" "$T/err"
 }

@@ -92,7 +92,7 @@ static bool wait_for_turn(int lock)
             turn = 0;
         holder = now;
         if (turn == TURNS) {
-            sl_note("process %ld has been starting StarPU for %d seconds (is it stopped?): going "
+            sl_warn("process %ld has been starting StarPU for %d seconds (is it stopped?): going "
                     "on beside it",
                     holder, TURNS / 10);
             return false;
