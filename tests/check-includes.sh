@@ -61,6 +61,11 @@ sources src codelets graphs |
 sources src | xargs grep -nE '\bjson_(loads|loadb|loadf|load_file|load_callback|dumps|dumpf)\(' /dev/null |
     grep -vE '^src/(core/json_file|deploy/json_alone)\.c:' | complain 'JSON is parsed and printed by src/core/json_file.h'
 
+# A pipe in place of a file must not be waited for. The others open files of the system or of their own, or read a pipe for --config.
+sources src graphs codelets | xargs grep -nE '(^|[^a-z_>.])(fopen|freopen|gzopen|zip_open|open)\("?[a-z]' /dev/null |
+    grep -vE '^src/(core/(file|free_memory|machine|mapped)|recipe/config_file|cli/signals|bench/train|data/formats/(directory|npz)_write)\.c:|^codelets/(norm_cuda\.cu|kernels/max\.c):' |
+    complain 'files that a user names are opened by src/core/file.h'
+
 # Options are typed values: src/recipe alone reads their text.
 # shellcheck disable=SC2086
 sources src graphs codelets | grep -v '^src/recipe/' | xargs grep -nE 'str(n|case)*cmp\(.*\b(config|options)(\.|->)|str(n|case)*cmp\(.*sl_config_(text|word)' /dev/null |

@@ -122,31 +122,60 @@ second_run() {
     return 0
 }
 
-# A stopped process that holds the lock of StarPU's start: ten seconds at most.
+# What stands in the place of a lock: a link would have its target emptied, and nothing may run without the lock.
+planted_locks() {
+    mkdir "$T/cache"
+    for how in -s ''; do
+        echo precious >"$T/victim"
+        for lock in cache/.starpu-start.lock .ck.starling-lock; do
+            rm -rf "$T/cache/.starpu-start.lock" "$T/.ck.starling-lock"
+            # shellcheck disable=SC2086
+            ln $how "$T/victim" "$T/$lock"
+            XDG_CACHE_HOME=$T/cache "$STARLING" train "$karate" --epochs 2 --quiet --checkpoint "$T/ck" 2>"$T/err" </dev/null
+            status=$?
+            [ "$(cat "$T/victim")" = precious ] || die "$lock: another file was emptied"
+            case $lock in cache/*) [ $status -eq 0 ] && continue ;; esac
+            [ $status -eq 2 ] || die "$lock: exit status $status: $(cat "$T/err")"
+            sentence "ck: its lock $T/$lock cannot be opened as one" "$T/err"
+        done
+    done
+    rm -f "$T/.ck.starling-lock"
+    for what in "mkdir -p" mkfifo; do
+        $what "$T/.ck.starling-lock"
+        timeout 10 "$STARLING" train "$karate" --epochs 2 --quiet --checkpoint "$T/ck" 2>"$T/err" </dev/null
+        status=$?
+        [ $status -eq 2 ] || die "$what: exit status $status: $(cat "$T/err")"
+        sentence "ck: its lock $T/.ck.starling-lock cannot be opened as one" "$T/err"
+        rm -r "$T/.ck.starling-lock"
+    done
+}
+
+# A stopped process that holds the lock of StarPU's start: ten seconds at most, of which quiet runs tell, too.
 held_start() {
     command -v flock >/dev/null || { echo "no flock"; exit 77; }
     mkdir "$T/home"
     sh -c 'echo $$ >"$1"; exec flock "$1" sleep 60' sh "$T/home/.starpu-start.lock" &
     background=$!
     sleep 0.2
-    (XDG_CACHE_HOME=$T/home && export XDG_CACHE_HOME && exec timeout -k 1 30 "$STARLING" train "$karate" --epochs 3 --workers 1) \
+    (XDG_CACHE_HOME=$T/home && export XDG_CACHE_HOME && exec timeout -k 1 30 "$STARLING" train "$karate" --epochs 3 --workers 1 --quiet) \
         >"$T/out" 2>"$T/err" </dev/null || die "$(cat "$T/err")"
     sentence "process $background has been starting StarPU for 10 seconds" "$T/err"
 }
 
-# A file that becomes shorter while it is mapped, and files that are none.
+# A file that becomes shorter while it is mapped. Its name turns no terminal red.
 lost_pages() {
-    "$STARLING" generate community "$T/graph" --vertices 200000 --classes 4 --degree 4 --features 64 >"$T/out" || die "no graph"
-    "$STARLING" train "$T/graph" --epochs 1 --batches co:4 --quiet 2>"$T/err" </dev/null &
+    graph=$T/graph$(printf '\033[31m')
+    "$STARLING" generate community "$graph" --vertices 200000 --classes 4 --degree 4 --features 64 >"$T/out" || die "no graph"
+    "$STARLING" train "$graph" --epochs 1 --batches co:4 --quiet 2>"$T/err" </dev/null &
     background=$!
     until grep -q features.npy "/proc/$background/maps" 2>/dev/null; do
         kill -0 "$background" || die "$(cat "$T/err")"
     done
-    : >"$T/graph/features.npy"
+    : >"$graph/features.npy"
     wait "$background"
     status=$?
     [ $status -eq 1 ] || die "exit status $status: $(cat "$T/err")"
-    sentence "graph/features.npy: a page is gone" "$T/err"
+    sentence 'graph\x1b[31m/features.npy: a page is gone' "$T/err"
 }
 
 pipes() {
@@ -163,12 +192,53 @@ pipes() {
     done
 }
 
+# refuses_pipe FILE ARGUMENT ...: a pipe without an end on the other side is refused at once.
+refuses_pipe() {
+    rm -f "$1"
+    mkfifo "$1"
+    pipe=$1
+    shift
+    timeout 10 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
+    status=$?
+    [ $status -eq 1 ] || die "$*: exit status $status: $(cat "$T/err")"
+    sentence "${pipe##*/}: ${wanted:-is no regular file}" "$T/err"
+    [ -p "$pipe" ] || die "$*: the pipe is gone"
+}
+
+named_pipes() {
+    mkdir "$T/tables" "$T/named"
+    printf 'a,b\nb,c\n' >"$T/tables/edges.csv"
+    "$STARLING" train "$karate" --epochs 2 --log "$T/good" --checkpoint "$T/ck" --quiet || die "no log"
+    refuses_pipe "$T/tables/nodes.csv" info "$T/tables"
+    rm "$T/tables/nodes.csv"
+    refuses_pipe "$T/tables/edges.csv" info "$T/tables"
+    for file in graph.txt graph.mtx graph.graph graph.mat graph.npz graph; do
+        refuses_pipe "$T/named/$file" info "$T/named/$file"
+    done
+    refuses_pipe "$T/named/machine" plan "$karate" --machine "$T/named/machine"
+    refuses_pipe "$T/named/log" report "$T/named/log"
+    refuses_pipe "$T/named/trace" report "$T/good" --trace "$T/named/trace"
+    refuses_pipe "$T/named/parts.npy" train "$karate" --epochs 2 --order parts:"$T/named/parts.npy"
+    refuses_pipe "$T/named/ck" predict "$T/named/ck" "$karate"
+    wanted="nobody reads this pipe"
+    refuses_pipe "$T/named/log" train "$karate" --epochs 2 --log "$T/named/log"
+    cat "$T/named/log" >"$T/copy" &
+    background=$!
+    "$STARLING" train "$karate" --epochs 2 --quiet --log "$T/named/log" || die "a pipe with a reader"
+    wait "$background"
+    grep -q '"event":"end"' "$T/copy" || die "no log in the pipe"
+}
+
 # The same bytes from the same dataset, whenever they are written.
 same_archive() {
     "$STARLING" convert "$karate" "$T/one.npz" --quiet >"$T/out" || die "$(cat "$T/out")"
     sleep 2
     "$STARLING" convert "$karate" "$T/two.npz" --quiet >"$T/out" || die "$(cat "$T/out")"
     cmp "$T/one.npz" "$T/two.npz" || die "other bytes"
+    for zone in Asia/Tokyo UTC-14 UTC+12; do # names of zones may not be there
+        TZ=$zone "$STARLING" convert "$karate" "$T/${zone##*/}.npz" --quiet >"$T/out" || die "$(cat "$T/out")"
+        cmp "$T/one.npz" "$T/${zone##*/}.npz" || die "other bytes in $zone"
+    done
 }
 
 # The home of StarPU's files without a home: not somebody else's folder.
@@ -197,9 +267,11 @@ check "a broken pipe" broken_pipe
 check "a file larger than allowed" too_large
 check "a lost checkpoint on the way" lost_checkpoint
 check "a second run on the same files" second_run
+check "links and folders in the place of locks" planted_locks
 check "a held start of StarPU" held_start
 check "a file that becomes shorter" lost_pages
 check "pipes in a dataset" pipes
+check "pipes that a user names" named_pipes
 check "archives with the same bytes" same_archive
 check "a folder of somebody else" planted_home
 finish

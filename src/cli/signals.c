@@ -6,12 +6,26 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/plain.h"
+
 /* The functions run in a signal handler: they allocate nothing and take no locks. */
 
 static void say(const char *text)
 {
     const ssize_t said = write(STDERR_FILENO, text, strlen(text));
     (void)said; /* a failure cannot be told */
+}
+
+/* Say a file's name, whose control characters must not reach the terminal. */
+static void say_name(const char *name)
+{
+    char piece[SL_PLAIN_PIECE];
+    for (size_t left = strlen(name); left > 0;) {
+        const size_t taken = sl_plain_next(name, left, piece);
+        say(piece);
+        name += taken;
+        left -= taken;
+    }
 }
 
 /* Read a hexadecimal number. Return the text behind the next character. */
@@ -61,7 +75,7 @@ static void tell_bus_error(int number, siginfo_t *info, void *context)
     (void)number, (void)context;
     const char *file = find_file((uintptr_t)info->si_addr, line, sizeof line);
     say("starling: ");
-    say(file ? file : "memory");
+    say_name(file ? file : "memory");
     say(": a page is gone (SIGBUS): the file became shorter, or its disk is full or failed\n");
     _exit(1);
 }

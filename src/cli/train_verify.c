@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json_file.h"
 #include "core/words.h"
 #include "log/environment.h"
@@ -54,7 +55,8 @@ static int next_epoch(struct sl_verify *v, json_t **event)
 
 char *sl_verify_dataset(const char *path)
 {
-    struct sl_verify v = {.path = path, .log = path ? fopen(path, "r") : NULL};
+    const char *why;
+    struct sl_verify v = {.path = path, .log = path ? sl_file_stream(path, &why) : NULL};
     json_t *start = NULL;
     if (v.log)
         next_event(&v, &start);
@@ -124,9 +126,9 @@ static int read_events(struct sl_verify *v)
 
 int sl_verify_read(struct sl_verify *v, const char *path)
 {
-    *v = (struct sl_verify){.path = path, .log = fopen(path, "r")};
-    return v->log ? read_events(v)
-                  : sl_error(SL_ERR_DATA, "--config %s: %s", path, strerror(errno));
+    const char *why;
+    *v = (struct sl_verify){.path = path, .log = sl_file_stream(path, &why)};
+    return v->log ? read_events(v) : sl_error(SL_ERR_DATA, "--config %s: %s", path, why);
 }
 
 int sl_verify_open(struct sl_verify *v, struct sl_train_run *run)

@@ -352,18 +352,50 @@ void sl_folder_discard(struct sl_new_folder *out)
 
 /* ---- Files to read ---- */
 
+/* Return "cannot open: " and what an errno means, until the thread's next call. */
+static const char *name_failure(int reason)
+{
+    static _Thread_local char text[128];
+    snprintf(text, sizeof text, "cannot open: %s", strerror(reason));
+    return text;
+}
+
+int sl_file_open(const char *path, const char **why)
+{
+    struct stat status;
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* waits for no pipe */
+    if (file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode))
+        return file;
+    *why = file < 0 ? name_failure(errno) : "is no regular file";
+    if (file >= 0)
+        close(file);
+    return -1;
+}
+
+FILE *sl_file_stream(const char *path, const char **why)
+{
+    const int file = sl_file_open(path, why);
+    FILE *stream = file >= 0 ? fdopen(file, "rb") : NULL;
+    if (file >= 0 && !stream) {
+        *why = name_failure(errno);
+        close(file);
+    }
+    return stream;
+}
+
 int sl_file_map(const char *path, const char *expected, void **bytes, size_t *size,
                 struct stat *status)
 {
     struct stat own;
+    const char *why;
     status = status ? status : &own;
-    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* waits for no pipe */
+    const int file = sl_file_open(path, &why);
     if (file < 0)
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s (expected %s)", path, strerror(errno),
-                        expected);
-    if (fstat(file, status) || !S_ISREG(status->st_mode)) {
+        return sl_error(SL_ERR_DATA, "%s: %s (expected %s)", path, why, expected);
+    if (fstat(file, status)) {
+        const int reason = errno;
         close(file);
-        return sl_error(SL_ERR_DATA, "%s: is no regular file (expected %s)", path, expected);
+        return sl_error(SL_ERR_SYSTEM, "%s: cannot read its size: %s", path, strerror(reason));
     }
     *size = (size_t)status->st_size;
     *bytes = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
@@ -372,6 +404,21 @@ int sl_file_map(const char *path, const char *expected, void **bytes, size_t *si
     return *bytes != MAP_FAILED
                ? 0
                : sl_error(SL_ERR_SYSTEM, "%s: cannot map: %s", path, strerror(reason));
+}
+
+/* ---- Files and pipes to write to ---- */
+
+FILE *sl_file_append(const char *path, bool append)
+{
+    const int flags = O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC);
+    const int file = open(path, flags | O_NONBLOCK | O_CLOEXEC, 0666);
+    const bool waits = file >= 0 && fcntl(file, F_SETFL, append ? O_APPEND : 0) == 0;
+    FILE *stream = waits ? fdopen(file, append ? "a" : "w") : NULL;
+    const int reason = errno;
+    if (file >= 0 && !stream)
+        close(file);
+    errno = reason;
+    return stream;
 }
 
 /* ---- One writer at a time ---- */
@@ -396,15 +443,32 @@ static int refuse_second(int file, const char *path)
                     path, process, host);
 }
 
-/* Return a descriptor of the lock's file, made if missing; -1: it cannot be opened. Open a file of
- * another user for reading. */
-static int open_lock(const char *path)
+int sl_file_open_lock(const char *path, mode_t mode)
 {
-    const int flags = O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    int file = open(path, O_RDWR | flags, 0666);
-    if (file < 0 && errno == EACCES)
-        file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    return file;
+    const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    struct stat status;
+    int file = open(path, O_RDWR | O_CREAT | flags, mode);
+    if (file < 0 && (errno == EACCES || errno == EROFS))
+        file = open(path, O_RDONLY | flags);
+    if (file < 0)
+        return -1;
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink <= 1)
+        return file;
+    close(file);
+    return -1;
+}
+
+/* Refuse to write `path` without a lock where something else stands in the lock's place. Without
+ * it, no lock can be made there (a read-only disk, no right, no folder): go on. */
+static int refuse_planted(const char *path, const char *lock)
+{
+    struct stat status;
+    return lstat(lock, &status)
+               ? 0
+               : sl_error(SL_ERR_USAGE,
+                          "%s: its lock %s cannot be opened as one (expected no link, folder or "
+                          "unreadable file there: remove it)",
+                          path, lock);
 }
 
 int sl_file_lock(struct sl_file_lock *lock, const char *path)
@@ -418,14 +482,14 @@ int sl_file_lock(struct sl_file_lock *lock, const char *path)
                     target + folder_length(target)) ||
         (stat(target, &status) == 0 && !S_ISREG(status.st_mode)))
         return 0;
-    while ((file = open_lock(lock->path)) >= 0 && !keep(file, lock->path)) {
+    while ((file = sl_file_open_lock(lock->path, 0666)) >= 0 && !keep(file, lock->path)) {
         if (flock(file, LOCK_SH | LOCK_NB)) /* somebody holds the lock; else its last holder has
                                                just removed it */
             return refuse_second(file, path);
         close(file);
     }
     if (file < 0)
-        return 0;
+        return refuse_planted(path, lock->path);
     gethostname(host, sizeof host - 1);
     if (ftruncate(file, 0) == 0)
         dprintf(file, "process %ld on host %s", (long)getpid(), host);

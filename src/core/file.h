@@ -52,6 +52,11 @@ int sl_folder_commit_file(struct sl_new_folder *out, const char *name);
 /* Remove the temporary folder and its files. */
 void sl_folder_discard(struct sl_new_folder *out);
 
+/* Open or make a file for locks, empty if new. Open no link, no pipe and no second name of another
+ * file: whoever planted it would have the other file emptied. Return a descriptor, which may be for
+ * reading alone where the file is another user's; -1: none. */
+int sl_file_open_lock(const char *path, mode_t mode);
+
 struct sl_file_lock {
     bool held; /* this process holds the lock */
     int file;
@@ -59,12 +64,24 @@ struct sl_file_lock {
 };
 
 /* Keep other runs from writing `path` by a lock on .NAME.starling-lock beside it. The lock file
- * says who holds it. NULL, devices, and disks without locks are not locked. SL_ERR_USAGE names
- * `path` and the process that writes it. */
+ * says who holds it. NULL, devices, and disks without locks are not locked; nor are files beside
+ * which no file can be made. SL_ERR_USAGE names `path` and the process that writes it, or what
+ * stands in the place of the lock. */
 int sl_file_lock(struct sl_file_lock *lock, const char *path);
 
 /* Remove the lock; do nothing where it is not held. */
 void sl_file_unlock(struct sl_file_lock *lock);
+
+/* Open a regular file for reading, and wait for no pipe. Return a descriptor; or -1, and set *why
+ * to the end of a sentence that begins with the file's name. */
+int sl_file_open(const char *path, const char **why);
+
+/* Open a regular file for reading as a stream, as sl_file_open does; NULL: *why says why. */
+FILE *sl_file_stream(const char *path, const char **why);
+
+/* Open a file or pipe for writing line by line: at its end if `append`, else emptied. Return NULL
+ * and set errno: to ENXIO where nobody reads the pipe. */
+FILE *sl_file_append(const char *path, bool append);
 
 /* Map a whole regular file for reading: its pages do not count as memory of the process. Set *bytes
  * to NULL where the file is empty. `expected` tells the user what kind of file is wanted; `status`

@@ -54,6 +54,14 @@ static json_t *parse(const struct reading *r)
                    : json_loadf(r->file, r->flags, r->error);
 }
 
+/* Set an error without a line. Its last byte is its code. */
+static void fail(json_error_t *error, enum json_error_code code, const char *text)
+{
+    *error = (json_error_t){.line = -1};
+    snprintf(error->text, sizeof error->text - 1, "%s", text);
+    error->text[sizeof error->text - 1] = (char)code;
+}
+
 /* Parse. The memory of a parser that stops half-way is lost. */
 static json_t *parse_guarded(const struct reading *r)
 {
@@ -64,9 +72,7 @@ static json_t *parse_guarded(const struct reading *r)
     if (!setjmp(here)) {
         value = parse(r);
     } else if (r->error) {
-        *r->error = (json_error_t){.line = -1};
-        snprintf(r->error->text, sizeof r->error->text, "no memory");
-        r->error->text[sizeof r->error->text - 1] = json_error_out_of_memory;
+        fail(r->error, json_error_out_of_memory, "no memory");
     }
     reader = NULL;
     return value;
@@ -85,9 +91,13 @@ json_t *sl_json_read(FILE *file, size_t flags, json_error_t *error)
 
 json_t *sl_json_read_file(const char *path, json_error_t *error)
 {
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return json_load_file(path, 0, error); /* says why */
+    const char *why;
+    FILE *file = sl_file_stream(path, &why);
+    if (!file) {
+        if (error)
+            fail(error, json_error_cannot_open_file, why);
+        return NULL;
+    }
     json_t *value = sl_json_read(file, 0, error);
     fclose(file);
     return value;

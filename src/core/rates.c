@@ -203,6 +203,8 @@ int sl_rates_read(const char *path, struct sl_rates *out)
     *out = (struct sl_rates){.link_measured = true};
     if (!file && json_error_code(&why) == json_error_out_of_memory)
         return sl_error(SL_ERR_SYSTEM, "%s: %s (expected a machine file)", path, why.text);
+    if (!file && why.line < 1)
+        return sl_error(SL_ERR_DATA, "%s: %s (expected a machine file)", path, why.text);
     if (!file)
         return sl_error(SL_ERR_DATA, "%s: line %d: %s (expected a machine file)", path, why.line,
                         why.text);

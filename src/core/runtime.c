@@ -20,6 +20,7 @@
 #include "core/binding.h"
 #include "core/blas.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/free_memory.h"
 #include "core/gpus.h"
 #include "core/handle.h"
@@ -91,7 +92,7 @@ static bool wait_for_turn(int lock)
             turn = 0;
         holder = now;
         if (turn == TURNS) {
-            sl_note("process %ld has been starting StarPU for %d seconds (is it stopped?): going "
+            sl_warn("process %ld has been starting StarPU for %d seconds (is it stopped?): going "
                     "on beside it",
                     holder, TURNS / 10);
             return false;
@@ -112,7 +113,7 @@ static int start_starpu(struct starpu_conf *conf, int gpus)
     char path[PATH_MAX];
     const char *home = sl_starpu_files_home();
     snprintf(path, sizeof path, "%s/.starpu-start.lock", home ? home : "/tmp");
-    const int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    const int lock = sl_file_open_lock(path, 0600);
     if (lock >= 0 && wait_for_turn(lock))
         sl_starpu_files_remove_empty(); /* a full disk leaves empty files; without the lock, a file
                                            may be another process's, not yet written */

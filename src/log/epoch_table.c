@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/number.h"
 #include "log/report.h"
 
@@ -23,7 +24,8 @@ bool sl_epoch_table_is(const char *path)
 int sl_epoch_table_check(const char *path)
 {
     char line[sizeof header + 1] = "";
-    FILE *file = fopen(path, "r");
+    const char *why;
+    FILE *file = sl_file_stream(path, &why);
     const bool empty = !file || !fgets(line, sizeof line, file);
     if (file)
         fclose(file);
@@ -40,7 +42,8 @@ int sl_epoch_table_cut(FILE *file, const char *path, long long epochs)
 {
     char line[1024];
     long kept = 0;
-    FILE *rows = fopen(path, "r");
+    const char *why;
+    FILE *rows = sl_file_stream(path, &why);
     if (!rows)
         return -1;
     while (fgets(line, sizeof line, rows) && strchr(line, '\n') &&

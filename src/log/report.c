@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json_file.h"
 #include "core/log.h"
 #include "core/progress.h"
@@ -38,7 +39,10 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
     report->table = sl_epoch_table_is(log_path);
     if (report->table && goes_on && sl_epoch_table_check(log_path))
         return SL_ERR_DATA;
-    report->log = fopen(log_path, append ? "a" : "w");
+    report->log = sl_file_append(log_path, append);
+    if (!report->log && errno == ENXIO)
+        return sl_error(SL_ERR_SYSTEM, "--log %s: nobody reads this pipe (expected a reader)",
+                        log_path);
     if (!report->log)
         return sl_error(SL_ERR_SYSTEM, "--log %s: %s (expected a file that can be written)",
                         log_path, strerror(errno));

@@ -1,6 +1,5 @@
 #include "report/runs.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json_file.h"
 
 static json_int_t epoch_of(const json_t *event)
@@ -101,10 +101,10 @@ static int read_trace(struct sl_logged_run *run, const char *asked)
 int sl_logged_run_read(const char *path, const char *trace, struct sl_logged_run *run)
 {
     *run = (struct sl_logged_run){.path = path, .epochs = json_array()};
-    FILE *file = fopen(path, "r");
+    const char *why;
+    FILE *file = sl_file_stream(path, &why);
     if (!file)
-        return sl_error(SL_ERR_DATA, "%s: %s (expected a log of starling train --log)", path,
-                        strerror(errno));
+        return sl_error(SL_ERR_DATA, "%s: %s (expected a log of starling train --log)", path, why);
     int code = take_lines(run, file);
     fclose(file);
     return code ? code : read_trace(run, trace);

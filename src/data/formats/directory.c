@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json_file.h"
 #include "core/log.h"
 #include "data/arrays.h"
@@ -139,7 +140,8 @@ static int get_all_names(struct directory *dir, const json_t *root)
 static json_t *load_json(const char *file, json_error_t *error)
 {
     char head[3] = "";
-    FILE *stream = fopen(file, "rbe");
+    const char *why;
+    FILE *stream = sl_file_stream(file, &why);
     if (!stream)
         return sl_json_read_file(file, error); /* fails, and says why */
     if (fread(head, 1, 3, stream) != 3 || memcmp(head, "\xEF\xBB\xBF", 3) != 0)

@@ -43,10 +43,10 @@ static bool has_extension(const char *path, const struct sl_format *format)
 
 static int read_head(const char *path, char *head, size_t size, size_t *bytes)
 {
-    errno = 0;
-    gzFile file = gzopen(path, "rbe");
-    if (!file)
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
+    gzFile file;
+    const int rc = sl_text_open_file(path, &file);
+    if (rc)
+        return rc;
     const int got = gzread(file, head, (unsigned)size);
     gzclose(file);
     if (got < 0)

@@ -1,7 +1,6 @@
 /* Read variables of MATLAB files of level 5 ("MAT-File Format", MathWorks). A file is a list of
  * arrays, each of elements with a type and a size. An array may be compressed. A size in the file
  * never decides how much memory is taken: it is compared with the file's bytes before. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <zlib.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "data/formats/matlab.h"
 
 /* ---- The header ---- */
@@ -439,9 +439,10 @@ static int list_variables(struct sl_matlab *file)
 int sl_matlab_open(struct sl_matlab *file, const char *path)
 {
     unsigned char header[HEADER];
-    *file = (struct sl_matlab){.path = path, .file = fopen(path, "rbe")};
+    const char *why;
+    *file = (struct sl_matlab){.path = path, .file = sl_file_stream(path, &why)};
     if (!file->file)
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
+        return sl_error(SL_ERR_DATA, "%s: %s", path, why);
     const size_t got = fread(header, 1, HEADER, file->file);
     const int rc = check_header(path, header, got, &file->little);
     if (rc)

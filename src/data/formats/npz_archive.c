@@ -4,28 +4,36 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <zip.h>
 
 #include "core/error.h"
+#include "core/file.h"
 
 enum { NAME_BYTES = 64 };
 
 int sl_npz_open(struct sl_npz *npz, const char *path, struct sl_block **blocks)
 {
-    int code;
+    const char *why;
     struct stat info;
-    *npz =
-        (struct sl_npz){.path = path, .blocks = blocks, .zip = zip_open(path, ZIP_RDONLY, &code)};
+    int code;
+    *npz = (struct sl_npz){.path = path, .blocks = blocks};
+    const int file = sl_file_open(path, &why);
+    if (file < 0)
+        return sl_error(SL_ERR_DATA, "%s: %s (expected a .npz archive)", path, why);
+    npz->bytes = fstat(file, &info) == 0 ? (uint64_t)info.st_size : 0;
+    npz->zip =
+        zip_fdopen(file, ZIP_RDONLY, &code); /* takes the file where it can open the archive */
     if (!npz->zip) {
         zip_error_t error;
+        close(file);
         zip_error_init_with_code(&error, code);
         const int rc =
             sl_error(SL_ERR_DATA, "%s: is no .npz archive: %s", path, zip_error_strerror(&error));
         zip_error_fini(&error);
         return rc;
     }
-    npz->bytes = stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
     return SL_OK;
 }
 

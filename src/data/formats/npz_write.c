@@ -1,7 +1,6 @@
 /* NumPy archives, in the form of gnn-benchmark (adj_*, attr_*, labels), with splits as masks. */
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <zip.h>
 
@@ -11,7 +10,7 @@
 #include "data/formats/formats.h"
 #include "data/formats/npy.h"
 
-static const time_t FIRST_DAY = 315619200; /* 1980-01-02: the format knows no earlier years */
+static const zip_uint16_t SECOND_DAY = 1 << 5 | 2; /* 1980-01-02: month and day; years from 1980 */
 
 struct archive {
     const char *path;
@@ -37,8 +36,9 @@ static int add(struct archive *archive, const char *array, const char *descr, si
     zip_source_t *source = zip_source_buffer_fragment(archive->zip, parts, 2, 0);
     const zip_int64_t index =
         source ? zip_file_add(archive->zip, member, source, ZIP_FL_ENC_UTF_8) : -1;
-    /* A fixed time makes equal datasets equal files. */
-    if (index >= 0 && zip_file_set_mtime(archive->zip, (zip_uint64_t)index, FIRST_DAY, 0) == 0)
+    /* A fixed time in the archive's own form makes equal datasets equal files in all time zones. */
+    if (index >= 0 &&
+        zip_file_set_dostime(archive->zip, (zip_uint64_t)index, 0, SECOND_DAY, 0) == 0)
         return SL_OK;
     if (index < 0)
         zip_source_free(source);

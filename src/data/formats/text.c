@@ -7,8 +7,10 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/number.h"
 #include "core/progress.h"
 
@@ -25,16 +27,26 @@ static void tell_size(const char *path)
     sl_progress_count(stat(path, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0);
 }
 
+int sl_text_open_file(const char *path, gzFile *file)
+{
+    const char *why;
+    const int descriptor = sl_file_open(path, &why);
+    *file = descriptor >= 0 ? gzdopen(descriptor, "rb") : NULL;
+    if (*file)
+        return SL_OK;
+    if (descriptor < 0)
+        return sl_error(SL_ERR_DATA, "%s: %s", path, why);
+    close(descriptor);
+    return sl_error(SL_ERR_SYSTEM, "%s: cannot open: out of memory", path);
+}
+
 int sl_text_open(struct sl_text *text, const char *path)
 {
     *text = (struct sl_text){.path = path};
-    errno = 0;
-    text->file = gzopen(path, "rbe");
-    if (!text->file)
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path,
-                        errno ? strerror(errno) : "out of memory");
-    tell_size(path);
-    return SL_OK;
+    const int rc = sl_text_open_file(path, &text->file);
+    if (!rc)
+        tell_size(path);
+    return rc;
 }
 
 int sl_text_rewind(struct sl_text *text)

@@ -17,6 +17,10 @@ struct sl_text {
     int64_t line_number; /* number of the last line handed out; the first is 1 */
 };
 
+/* Open a regular file, compressed by gzip or not. The caller closes it. SL_ERR_DATA and
+ * SL_ERR_SYSTEM name `path`. */
+int sl_text_open_file(const char *path, gzFile *file);
+
 int sl_text_open(struct sl_text *text, const char *path);
 int sl_text_rewind(struct sl_text *text);
 void sl_text_close(struct sl_text *text);

@@ -134,6 +134,10 @@ static int read_description(const char *path, struct sl_parts *out)
     json_t *root = sl_json_read_file(path, &error);
     if (!root && json_error_code(&error) == json_error_out_of_memory)
         return sl_error(SL_ERR_SYSTEM, "%s: %s", path, error.text);
+    if (!root && error.line < 1)
+        return sl_error(SL_ERR_DATA,
+                        "%s: %s; expected what starling partition writes beside the parts", path,
+                        error.text);
     const int rc = root ? get_description(path, root, out)
                         : sl_error(SL_ERR_DATA,
                                    "%s: line %d: %s; expected what starling "
