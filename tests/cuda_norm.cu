@@ -381,7 +381,7 @@ static void test_norm()
 {
     each_shape([](int64_t rows, int64_t cols, layout how) {
         for (int option = 0; option < FORMS * NUMBERS; option++) {
-            static one_in sample(7);
+            static one_in sample(13);
             if (!sample.leaves_out())
                 check_norm(rows, cols, how, (form)(option % FORMS), (numbers)(option / FORMS));
         }

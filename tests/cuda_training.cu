@@ -468,7 +468,7 @@ static void test_values()
     random_state = 12;
     each_shape([](int64_t rows, int64_t cols, layout how) {
         for (const kind k : {INTEGERS, REALS}) {
-            static one_in sample(7);
+            static one_in sample(13);
             if (sample.leaves_out())
                 continue;
             const matrix z = random_matrix(rows, cols, how, NONE, k);
@@ -522,7 +522,7 @@ static void test_weighted_softmax()
 {
     random_state = 13;
     each_shape([](int64_t rows, int64_t cols, layout how) {
-        static one_in sample(7);
+        static one_in sample(13);
         if (sample.leaves_out())
             return;
         const matrix z = random_matrix(rows, cols, how, NONE, INTEGERS);
@@ -629,7 +629,7 @@ static void test_labels()
     random_state = 14;
     each_shape([](int64_t rows, int64_t labels, layout how) {
         for (const kind k : {INTEGERS, REALS}) {
-            static one_in sample(7), large(5);
+            static one_in sample(19), large(5);
             if (sample.leaves_out() || (rows * labels > 3000 && large.leaves_out_in_software()))
                 continue;
             const matrix z = random_matrix(rows, labels, how, NONE, k);
