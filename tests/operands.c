@@ -15,6 +15,7 @@
 #include "codelets/bfloat16.h"
 #include "codelets/metrics.h"
 #include "tests/running.h"
+#include "tests/sample.h"
 
 /* The operand of each task that is held; the number of those made for the next task. */
 enum { NONE = -1 };
@@ -340,7 +341,8 @@ void sl_operation_run(void **state)
     to_hold = NONE, made = 0;
     for (size_t i = 0; i < SL_COUNT(rows); i++)
         for (size_t j = 0; j < SL_COUNT(cols); j++)
-            operation->check(rows[i], cols[j]);
+            if (sl_in_sample((int64_t)(i * SL_COUNT(cols) + j)))
+                operation->check(rows[i], cols[j]);
     for (to_hold = 0; to_hold < SL_MOST_OPERANDS; to_hold++)
         operation->check(5, 7);
 }
