@@ -219,7 +219,7 @@ static int count_names(void)
     return names - 2; /* "." and ".." */
 }
 
-/* Of two files that belong together, both are new or neither is. */
+/* Both files of a pair are new, or neither is. */
 static void test_both(void **state)
 {
     (void)state;
