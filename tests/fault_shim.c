@@ -202,10 +202,20 @@ DIR *opendir(const char *path)
     return FAILS("open", EMFILE) ? NULL : next(path);
 }
 
+/* The stream is in error from now on, as after a real failure: the GNU C library's mark. */
+static void mark(FILE *file)
+{
+    enum { ERR_SEEN = 0x20 };
+    file->_flags |= ERR_SEEN;
+}
+
 size_t fwrite(const void *bytes, size_t size, size_t count, FILE *file)
 {
     NEXT(fwrite);
-    return FAILS("write", ENOSPC) ? 0 : next(bytes, size, count, file);
+    if (!FAILS("write", ENOSPC))
+        return next(bytes, size, count, file);
+    mark(file);
+    return 0;
 }
 
 ssize_t write(int file, const void *bytes, size_t count)
@@ -217,7 +227,11 @@ ssize_t write(int file, const void *bytes, size_t count)
 int fflush(FILE *file)
 {
     NEXT(fflush);
-    return FAILS("write", ENOSPC) ? EOF : next(file);
+    if (!FAILS("write", ENOSPC))
+        return next(file);
+    if (file)
+        mark(file);
+    return EOF;
 }
 
 int fclose(FILE *file)

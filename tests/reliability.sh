@@ -241,6 +241,15 @@ same_archive() {
     done
 }
 
+# A partition is two files: both are new, or both are the old ones.
+half_partition() {
+    exits 0 partition "$karate" --method libra --parts 2 --out "$T/half.npy" --quiet
+    cp "$T/half.npy" "$T/before.npy" && rm "$T/half.json" && mkdir "$T/half.json" || exit 1
+    exits 1 partition "$karate" --method libra --parts 3 --out "$T/half.npy" --quiet
+    sentence "half.json: cannot write: Is a directory" "$T/err"
+    cmp "$T/half.npy" "$T/before.npy" || die "half of another partition"
+}
+
 # The home of StarPU's files without a home: not somebody else's folder.
 planted_home() {
     [ "$(id -u)" = 0 ] || { echo "not root: no folder of somebody else"; exit 77; }
@@ -273,5 +282,6 @@ check "a file that becomes shorter" lost_pages
 check "pipes in a dataset" pipes
 check "pipes that a user names" named_pipes
 check "archives with the same bytes" same_archive
+check "half of a partition" half_partition
 check "a folder of somebody else" planted_home
 finish

@@ -1,4 +1,5 @@
 /* Files that appear whole or not at all, whatever their names lead to. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -194,6 +195,47 @@ static mode_t mode_of(const char *path)
     return status.st_mode & 0777;
 }
 
+static int write_both(const char *text, bool blocked)
+{
+    struct sl_new_file first, second;
+    assert_int_equal(sl_file_create(&first, "a"), 0);
+    assert_int_equal(sl_file_create(&second, "b"), 0);
+    assert_true(fputs(text, first.file) >= 0 && fputs(text, second.file) >= 0);
+    if (blocked) { /* no file is renamed over a folder */
+        unlink("b");
+        assert_int_equal(mkdir("b", 0777), 0);
+    }
+    return sl_file_commit_both(&first, &second);
+}
+
+static int count_names(void)
+{
+    int names = 0;
+    DIR *folder = opendir(".");
+    assert_non_null(folder);
+    while (readdir(folder))
+        names++;
+    closedir(folder);
+    return names - 2; /* "." and ".." */
+}
+
+/* Both files of a pair are new, or neither is. */
+static void test_both(void **state)
+{
+    (void)state;
+    assert_int_equal(write_both("1", true), SL_ERR_SYSTEM);
+    assert_int_not_equal(access("a", F_OK), 0);
+    assert_int_equal(rmdir("b"), 0);
+    assert_int_equal(write_both("2", false), 0);
+    assert_holds("a", "2");
+    assert_holds("b", "2");
+    assert_int_equal(write_both("3", false), 0);
+    assert_holds("b", "3");
+    assert_int_equal(write_both("4", true), SL_ERR_SYSTEM);
+    assert_holds("a", "3");
+    assert_int_equal(count_names(), 2); /* no temporary file is left */
+}
+
 /* A file keeps its mode; a new one has the usual mode. */
 static void test_mode(void **state)
 {
@@ -282,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_same, enter, leave),
         cmocka_unit_test_setup_teardown(test_stale, enter, leave),
         cmocka_unit_test_setup_teardown(test_two_writers, enter, leave),
+        cmocka_unit_test_setup_teardown(test_both, enter, leave),
         cmocka_unit_test_setup_teardown(test_mode, enter, leave),
         cmocka_unit_test_setup_teardown(test_folder, enter, leave),
         cmocka_unit_test_setup_teardown(test_lock, enter, leave),

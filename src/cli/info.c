@@ -97,38 +97,43 @@ static void print_graph(const struct sl_dataset *data, const struct sl_graph_sta
            percent(s->largest_component, s->vertices));
 }
 
-/* Print a vertex's name, or its number if it has none. */
-static void print_vertex(const struct sl_dataset *data, int64_t v)
+/* Print a vertex's name, or its number if it has none. SL_ERR_SYSTEM: no memory for the name. */
+static int print_vertex(const struct sl_dataset *data, int64_t v)
 {
     const struct sl_npy *ids = &data->vertex_ids;
-    char *text = ids->data && sl_npy_is_text(ids) ? malloc(ids->item_bytes + 1) : NULL;
+    const bool is_text = ids->data && sl_npy_is_text(ids);
+    char *text = is_text ? malloc(ids->item_bytes + 1) : NULL;
+    if (is_text && !text)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the name of vertex %" PRId64, v);
     if (text && sl_npy_text(ids, v, text) > 0)
         printf("%s", text);
     else
         printf("%" PRId64, ids->data && !text ? sl_npy_integer(ids, v) : v);
     free(text);
+    return SL_OK;
 }
 
 /* Print the direction of edges of a directed graph. The first vertex with neighbours is the
  * example. */
-static void print_direction(const struct sl_dataset *data)
+static int print_direction(const struct sl_dataset *data)
 {
     const struct sl_csr *a = &data->adjacency;
     int64_t v = 0;
     while (v < data->vertices && a->indptr[v] == a->indptr[v + 1])
         v++;
     if (data->symmetric || v == data->vertices)
-        return;
+        return SL_OK;
     enum { SHOWN = 3 };
     const int64_t degree = a->indptr[v + 1] - a->indptr[v];
     printf("direction      a vertex aggregates from the sources of the edges that end at it: ");
-    print_vertex(data, v);
+    int code = print_vertex(data, v);
     printf(" from ");
-    for (int64_t k = 0; k < degree && k < SHOWN; k++) {
+    for (int64_t k = 0; k < degree && k < SHOWN && !code; k++) {
         printf("%s", k ? ", " : "");
-        print_vertex(data, a->indices[a->indptr[v] + k]);
+        code = print_vertex(data, a->indices[a->indptr[v] + k]);
     }
     printf("%s\n", degree > SHOWN ? ", ..." : "");
+    return code;
 }
 
 /* Print how many vertices have a degree of 0, 1, 2 to 3, 4 to 7, … */
@@ -259,25 +264,30 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     return code;
 }
 
-static void print_memory(const struct sl_dataset *data, const struct config *config)
+/* Print the memory plan, or why there is none. SL_ERR_SYSTEM: no memory to make it. */
+static int print_memory(const struct sl_dataset *data, const struct config *config)
 {
     struct sl_plan plan;
     char text[32];
-    if (plan_training(data, config, &plan))
+    const int code = plan_training(data, config, &plan);
+    if (code == SL_ERR_SYSTEM)
+        return code;
+    if (code)
         printf("memory         not planned: %s\n", sl_error_message());
     else
         printf("memory         %s for matrices to train %" PRId64 " layers, hidden %" PRId64
                ", on one rank (train --plan tells more)\n",
                size_text((double)plan.total, text), config->layers, config->hidden);
+    return SL_OK;
 }
 
-static void print_dataset(const struct sl_dataset *data, const struct sl_graph_statistics *s,
-                          const struct config *config)
+static int print_dataset(const struct sl_dataset *data, const struct sl_graph_statistics *s,
+                         const struct config *config)
 {
     printf("%s (%s)\n", data->name ? data->name : "dataset", data->path ? data->path : "");
     print_graph(data, s);
     print_degrees(data);
-    print_direction(data);
+    const int code = print_direction(data);
     print_features(data);
     print_classes(data, s);
     printf("splits         train %" PRId64 ", validation %" PRId64 ", test %" PRId64 "\n",
@@ -286,7 +296,7 @@ static void print_dataset(const struct sl_dataset *data, const struct sl_graph_s
     if (data->original)
         printf(
             "order          not the original one (original_ids.npy); predictions come in that\n");
-    print_memory(data, config);
+    return code ? code : print_memory(data, config);
 }
 
 static int info_dataset(const char *path, const struct config *config)
@@ -300,7 +310,7 @@ static int info_dataset(const char *path, const struct config *config)
     sl_progress_begin("measuring the graph");
     code = sl_progress_end_with(sl_graph_statistics_compute(&data, &statistics));
     if (!code) {
-        print_dataset(&data, &statistics, config);
+        code = print_dataset(&data, &statistics, config);
         sl_graph_statistics_free(&statistics);
     }
     sl_dataset_close(&data);

@@ -88,6 +88,8 @@ int main(int argc, char **argv)
     sl_blas_choose_kernels();
     sl_runtime_keep_mpi();
     int code = run_command(argc, argv);
+    if (!code && sl_json_failures())
+        code = sl_error(SL_ERR_SYSTEM, "no memory for a part of the results");
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
     /* Usually rank 0 fails, too. Let it speak first; the launcher ends this rank meanwhile. */

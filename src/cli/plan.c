@@ -1,5 +1,4 @@
-/* starling plan: the predicted costs of training on every distribution of any number of ranks. No
- * rank runs. */
+/* starling plan: the predicted costs of training on every distribution of ranks. No rank runs. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include "cli/machine_file.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_file.h"
 #include "core/log.h"
 #include "core/machine.h"
 #include "core/progress.h"
@@ -574,7 +574,7 @@ static int report(const struct planning *p)
     json_t *document = document_of(p);
     if (p->groups > 0)
         json_object_set_new(document, "groups", describe_groups(p));
-    if (!p->config.quiet)
+    if (!p->config.quiet && !sl_json_failures())
         print(p, document);
     return sl_bench_write(document, p->config.json);
 }

@@ -264,31 +264,101 @@ int sl_file_probe(const char *path)
     return 0;
 }
 
-int sl_file_commit(struct sl_new_file *out, bool good)
+/* Bring all bytes to the disk and close the stream. *held keeps the lock until the file has its
+ * name. Return 0 or an errno, which the caller has set if not `good`. */
+static int finish(struct sl_new_file *out, bool good, int *held)
 {
-    int reason = good ? 0 : errno;
-    if (good) {
-        errno = 0;
-        good = !ferror(out->file) && fflush(out->file) == 0 && fsync(fileno(out->file)) == 0;
-        reason = errno;
-    }
-    const int held = dup(fileno(out->file)); /* keeps the lock until the file has its name */
-    if (fclose(out->file) && good) {
-        good = false;
-        reason = errno;
-    }
+    int reason = good ? 0 : errno ? errno : ENOSPC;
+    errno = 0;
+    if (good && (ferror(out->file) || fflush(out->file) || fsync(fileno(out->file))))
+        reason = errno ? errno : ENOSPC;
+    *held = dup(fileno(out->file));
+    if (fclose(out->file) && !reason)
+        reason = errno ? errno : ENOSPC;
     out->file = NULL;
-    if (good && rename(out->temporary, out->target)) {
-        good = false;
-        reason = errno;
-    }
-    if (!good)
+    return reason;
+}
+
+/* Remove the temporary file if there is a reason, and give its lock up. */
+static void let_go(struct sl_new_file *out, int reason, int held)
+{
+    if (reason)
         unlink(out->temporary);
     if (held >= 0)
         close(held);
-    if (!good)
-        return refuse(out->path, reason ? reason : ENOSPC);
+}
+
+int sl_file_commit(struct sl_new_file *out, bool good)
+{
+    int held, reason = finish(out, good, &held);
+    if (!reason && rename(out->temporary, out->target))
+        reason = errno;
+    let_go(out, reason, held);
+    if (reason)
+        return refuse(out->path, reason);
     sl_file_sync_directory(out->target);
+    return 0;
+}
+
+/* Give the file at `path` a second, temporary name. Return false where it gets none. */
+static bool keep_old(const char *path, char old[PATH_MAX])
+{
+    uint32_t number;
+    return getrandom(&number, sizeof number, 0) == sizeof number &&
+           print_path(old, "%s.%08" PRIx32 ".tmp", path, number) && link(path, old) == 0;
+}
+
+/* Give `path` its old file back, or remove the new file if no file was there. */
+static void restore(const char *path, const char *old, bool kept, bool replaces)
+{
+    if (kept && rename(old, path) && unlink(path) == 0 && link(old, path) == 0)
+        unlink(old);
+    if (!replaces)
+        unlink(path);
+}
+
+/* Rename both finished files or none. Set *failed to the file that cannot be renamed. Return 0 or
+ * an errno. */
+static int rename_both(struct sl_new_file *first, struct sl_new_file *second,
+                       struct sl_new_file **failed)
+{
+    struct stat status;
+    char old[PATH_MAX];
+    const bool replaces = stat(first->target, &status) == 0,
+               kept = replaces && keep_old(first->target, old);
+    int reason = 0;
+    *failed = first;
+    if (rename(first->temporary, first->target)) {
+        reason = errno;
+    } else if (rename(second->temporary, second->target)) {
+        reason = errno;
+        *failed = second;
+        restore(first->target, old, kept, replaces);
+        return reason;
+    }
+    if (kept)
+        unlink(old);
+    return reason;
+}
+
+int sl_file_commit_both(struct sl_new_file *first, struct sl_new_file *second)
+{
+    int held[2];
+    struct sl_new_file *failed = first;
+    int reason = finish(first, true, &held[0]);
+    const int other = finish(second, true, &held[1]);
+    if (!reason && other) {
+        reason = other;
+        failed = second;
+    }
+    if (!reason)
+        reason = rename_both(first, second, &failed);
+    let_go(first, reason, held[0]);
+    let_go(second, reason, held[1]);
+    if (reason)
+        return refuse(failed->path, reason);
+    sl_file_sync_directory(first->target);
+    sl_file_sync_directory(second->target);
     return 0;
 }
 

@@ -146,18 +146,20 @@ static char *read_all(int reads, long long deadline, bool *late)
     size_t size = 0;
     ssize_t count = 1;
     FILE *out = open_memstream(&text, &size);
+    bool whole = true;
     *late = false;
     while (out && count > 0) {
         *late = !wait_for(reads, deadline);
         count = *late ? 0 : read(reads, part, sizeof part);
         if (count > 0)
-            fwrite(part, 1, (size_t)count, out);
+            whole = fwrite(part, 1, (size_t)count, out) == (size_t)count && whole;
         else if (count < 0 && errno == EINTR)
             count = 1;
     }
-    if (out)
-        fclose(out);
-    return text;
+    if (out && fclose(out) == 0 && whole)
+        return text;
+    free(text);
+    return NULL;
 }
 
 /* Wait for the program to end (kill it if `late`), kill the rest of its group, and return its

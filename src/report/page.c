@@ -7,6 +7,7 @@
 #include "config.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_file.h"
 #include "core/plain.h"
 #include "log/report.h"
 #include "report/class_scores.h"
@@ -519,6 +520,7 @@ static int put_run(FILE *out, const struct sl_logged_run *run, int *number)
 int sl_page_write(const struct sl_logged_run *runs, int count, const char *path)
 {
     struct sl_new_file out;
+    const long failures = sl_json_failures();
     int number = 0;
     int code = sl_file_create(&out, path);
     if (code)
@@ -540,6 +542,8 @@ int sl_page_write(const struct sl_logged_run *runs, int count, const char *path)
     for (int r = 0; !code && r < count; r++)
         code = put_run(out.file, &runs[r], &number);
     fprintf(out.file, "</main><footer><p>Starling %s</p></footer></body></html>\n", SL_VERSION);
+    if (!code && sl_json_failures() != failures)
+        code = sl_error(SL_ERR_SYSTEM, "%s: no memory for a part of the page", path);
     if (code) {
         sl_file_discard(&out);
         return code;

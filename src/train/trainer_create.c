@@ -133,7 +133,8 @@ static void end_spmm(const struct sl_trainer *trainer)
     sl_spmm_choice_reset(&rt->spmm);
 }
 
-/* Submit the first parameters, or spread the checkpoint's and load its late messages. */
+/* Submit the first parameters, or spread the checkpoint's and load its late messages. Collective.
+ */
 static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     if (!checkpoint) {
@@ -264,9 +265,11 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     trainer->epoch = trainer->start.first_epoch - 1;
     if (!rt->plans) {
         trainer->dataset = sl_meaning_describe(source);
-        code = trainer->dataset ? fill_model(trainer, checkpoint)
-                                : sl_error(SL_ERR_SYSTEM, "no memory to describe the dataset");
-        code = sl_runtime_agree(rt, code);
+        if (!trainer->dataset)
+            code = sl_error(SL_ERR_SYSTEM, "no memory to describe the dataset");
+        code = sl_runtime_agree(rt, code); /* all ranks fill the model together */
+        if (!code)
+            code = fill_model(trainer, checkpoint);
     }
     if (!code)
         code = create_batches(trainer, checkpoint);

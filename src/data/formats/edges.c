@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -223,9 +224,19 @@ static size_t count_characters(const char *name)
     return count;
 }
 
+/* Return the most bytes that names of equal lengths may take: a long name makes all names long. */
+static int64_t most_bytes(const char *path, const struct sl_string_ids *names)
+{
+    enum { TIMES = 512, FREE = 32 << 20 };
+    static const int64_t MOST = (int64_t)1 << 32;
+    struct stat status;
+    const bool is_file = stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    const int64_t bytes = is_file ? (int64_t)status.st_size : (int64_t)names->text_bytes;
+    return bytes < (MOST - FREE) / TIMES ? TIMES * bytes + FREE : MOST;
+}
+
 int sl_edges_keep_names(const char *path, const struct sl_string_ids *names, struct sl_dataset *out)
 {
-    static const int64_t MOST_BYTES = (int64_t)1 << 32;
     size_t longest = 1;
     const char *text = names->text; /* NULL: no names */
     out->vertices = names->count;
@@ -233,7 +244,7 @@ int sl_edges_keep_names(const char *path, const struct sl_string_ids *names, str
         const size_t length = count_characters(text + k);
         longest = length > longest ? length : longest;
     }
-    if ((int64_t)(longest * sizeof(uint32_t)) > MOST_BYTES / (names->count + 1)) {
+    if ((int64_t)(longest * sizeof(uint32_t)) > most_bytes(path, names) / (names->count + 1)) {
         sl_note("%s: names have up to %zu characters, too many to be kept", path, longest);
         return SL_OK;
     }

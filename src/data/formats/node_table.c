@@ -487,6 +487,7 @@ int sl_node_table_read(const char *path, const struct sl_read_options *options,
                       .labels = {.separator = options->label_separator}};
     map->path = path;
     int rc = sl_csv_open(&t.csv, path);
+    t.csv.text.cost = SL_TEXT_COST_CELLS;
     if (!rc)
         rc = read_header(&t);
     if (!rc)

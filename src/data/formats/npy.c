@@ -532,18 +532,24 @@ size_t sl_npy_header(char *header, size_t size, const char *descr, int dims, con
     return total;
 }
 
-int sl_npy_write(const char *path, const char *descr, size_t item_bytes, int dims,
-                 const int64_t *shape, const void *data)
+bool sl_npy_put(FILE *file, const char *descr, size_t item_bytes, int dims, const int64_t *shape,
+                const void *data)
 {
     char header[512];
     const size_t header_bytes = sl_npy_header(header, sizeof header, descr, dims, shape);
     size_t count = 1;
     for (int d = 0; d < dims; d++)
         count *= (size_t)shape[d];
+    return fwrite(header, 1, header_bytes, file) == header_bytes &&
+           (count == 0 || fwrite(data, item_bytes, count, file) == count);
+}
+
+int sl_npy_write(const char *path, const char *descr, size_t item_bytes, int dims,
+                 const int64_t *shape, const void *data)
+{
     struct sl_new_file new_file;
     if (sl_file_create(&new_file, path))
         return SL_ERR_SYSTEM;
-    const bool good = fwrite(header, 1, header_bytes, new_file.file) == header_bytes &&
-                      (count == 0 || fwrite(data, item_bytes, count, new_file.file) == count);
+    const bool good = sl_npy_put(new_file.file, descr, item_bytes, dims, shape, data);
     return sl_file_commit(&new_file, good);
 }

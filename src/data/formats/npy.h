@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "data/block.h"
 
@@ -86,6 +87,10 @@ struct sl_npy sl_npy_view(const char *name, enum sl_npy_type type, int dims, int
 /* Write the header of version 1.0, C order, padded to a multiple of 64 bytes, to `header` (size;
  * 512 are enough). Return its length. */
 size_t sl_npy_header(char *header, size_t size, const char *descr, int dims, const int64_t *shape);
+
+/* Put such a header and the items into a stream. Return whether the stream took all. */
+bool sl_npy_put(FILE *file, const char *descr, size_t item_bytes, int dims, const int64_t *shape,
+                const void *data);
 
 /* Write a file of version 1.0, C order, the header padded to 64 bytes, and sync it. `descr` is
  * NumPy's name of the type ("<i8"), with `item_bytes` per element. SL_ERR_SYSTEM names the file,

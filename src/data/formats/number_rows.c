@@ -122,6 +122,7 @@ int sl_number_rows_read(const char *path, int64_t rows, bool nan, struct sl_bloc
 {
     struct matrix m = {.nan = nan};
     int rc = sl_text_open(&m.text, path);
+    m.text.cost = SL_TEXT_COST_CELLS;
     if (!rc)
         rc = read_rows(&m, rows);
     if (m.item && sl_block_adopt(blocks, m.item, (size_t)(m.capacity * m.columns) * sizeof *m.item,

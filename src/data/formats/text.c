@@ -20,11 +20,11 @@
 
 enum { HEAD = 8 }; /* bytes that tell the kind of a file */
 
-/* Set the progress's total to the bytes of the file, compressed or not. */
-static void tell_size(const char *path)
+/* Return the bytes of the file, compressed or not; 0: it is no regular file. */
+static int64_t size_of(const char *path)
 {
     struct stat status;
-    sl_progress_count(stat(path, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0);
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0;
 }
 
 int sl_text_open_file(const char *path, gzFile *file)
@@ -44,9 +44,12 @@ int sl_text_open(struct sl_text *text, const char *path)
 {
     *text = (struct sl_text){.path = path};
     const int rc = sl_text_open_file(path, &text->file);
-    if (!rc)
-        tell_size(path);
-    return rc;
+    if (rc)
+        return rc;
+    text->packed = size_of(path);
+    text->cost = SL_TEXT_COST_EDGES;
+    sl_progress_count(text->packed);
+    return SL_OK;
 }
 
 int sl_text_rewind(struct sl_text *text)
@@ -56,7 +59,7 @@ int sl_text_rewind(struct sl_text *text)
     text->line_number = 0;
     if (gzrewind(text->file) != 0)
         return sl_error(SL_ERR_DATA, "%s: cannot read a second time", text->path);
-    tell_size(text->path);
+    sl_progress_count(text->packed);
     return SL_OK;
 }
 
@@ -153,6 +156,20 @@ static int make_room(struct sl_text *text)
     return SL_OK;
 }
 
+/* Refuse compressed text that may take more memory than the size of its file allows. */
+static int check_cost(const struct sl_text *text)
+{
+    enum { TIMES = 1100, FREE = 16 << 20 }; /* several files of a folder are free */
+    const int64_t most = (TIMES * text->packed + FREE) / text->cost;
+    if (gzdirect(text->file) || gztell(text->file) <= most)
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    "%s: its %" PRId64 " compressed bytes are more than %" PRId64
+                    " bytes of text, too many to read safely (expected a file that gunzip has "
+                    "unpacked)",
+                    text->path, text->packed, most);
+}
+
 static int fill(struct sl_text *text)
 {
     int rc = make_room(text);
@@ -169,7 +186,7 @@ static int fill(struct sl_text *text)
     text->at_end = got == 0;
     sl_progress_set(gzoffset(text->file));
     text->end += (size_t)got;
-    return SL_OK;
+    return check_cost(text);
 }
 
 /* Return the end of a line in the bytes from `from` on, and set *next to the start of the next

@@ -15,12 +15,20 @@ struct sl_text {
     size_t capacity, begin, end;
     bool at_end;
     int64_t line_number; /* number of the last line handed out; the first is 1 */
+    int64_t packed;      /* bytes of the file on the disk */
+    int cost;            /* most bytes of memory that a byte of the text takes once it is read */
 };
 
 /* Open a regular file, compressed by gzip or not. The caller closes it. SL_ERR_DATA and
  * SL_ERR_SYSTEM name `path`. */
 int sl_text_open_file(const char *path, gzFile *file);
 
+/* The cost of edges: "0 1\n" becomes two numbers of 8 bytes, which are sorted and copied. A cell of
+ * a table needs a separator alone, and becomes one number of 4 bytes. */
+enum { SL_TEXT_COST_EDGES = 16, SL_TEXT_COST_CELLS = 4 };
+
+/* Open a file whose text costs what edges cost; the caller may set another cost. A compressed file
+ * is refused once its text costs more than docs/RELIABILITY.md promises for the file's size. */
 int sl_text_open(struct sl_text *text, const char *path);
 int sl_text_rewind(struct sl_text *text);
 void sl_text_close(struct sl_text *text);

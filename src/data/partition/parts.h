@@ -57,8 +57,8 @@ json_t *sl_parts_report(const struct sl_dataset *data, const struct sl_parts *pa
 char *sl_parts_path(const char *path, const struct sl_parts *parts, struct sl_block **blocks);
 
 /* Write the parts to PATH, a .npy file of int32, and their description to PATH with .json for .npy.
- * Each file appears whole or not at all; `report` may be NULL. SL_ERR_USAGE: a path without .npy.
- */
+ * Both files appear in one step (sl_file_commit_both), or none does; `report` may be NULL.
+ * SL_ERR_USAGE: a path without .npy. */
 int sl_parts_write(const struct sl_parts *parts, const json_t *report, const char *path);
 
 /* Map the files of sl_parts_write without reading the parts. SL_ERR_DATA names the file and the
