@@ -13,6 +13,8 @@
 #include "core/task.h"
 #include "core/trace.h"
 #include "train/confusion.h"
+#include "train/outcome.h"
+#include "train/scores.h"
 #include "train/state.h"
 #include "train/steps.h"
 
@@ -22,55 +24,6 @@
 enum { MOST_AHEAD = 8, LEAST_AHEAD = 2 };
 _Static_assert(MOST_AHEAD + 2 < SL_EPOCHS_IN_FLIGHT, "tags come round too early");
 static const double MOST_SECONDS_AHEAD = 0.5;
-
-static double mean_of(const struct sl_trainer *trainer, double sum, enum sl_split split)
-{
-    const int64_t count = trainer->whole.operands.split_count[split];
-    return count ? sum / (double)count : NAN;
-}
-
-/* Return the share of correct vertices in a split. Accuracy is NaN for regression targets. */
-static double accuracy(const struct sl_trainer *trainer, double correct, enum sl_split split)
-{
-    return trainer->whole.graph.objective.loss->classes ? mean_of(trainer, correct, split) : NAN;
-}
-
-/* Return a metric of an evaluation, for each split. */
-static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct sl_record *record,
-                                  const struct sl_metric *metric)
-{
-    struct sl_scores scores;
-    for (int s = 0; s < SL_SPLITS; s++) {
-        const double value = record->values[metric->index + s];
-        scores.of[s] =
-            metric->source == SL_METRIC_OF_SUMS ? mean_of(trainer, value, (enum sl_split)s) : value;
-    }
-    if (trainer->whole.graph.links) /* only links of validation and test are measured */
-        scores.of[SL_SPLIT_TRAIN] = NAN;
-    return scores;
-}
-
-static const struct sl_scores unmeasured = {{NAN, NAN, NAN, NAN}};
-
-/* Return the scores of an evaluation between epochs; without a record or a metric, none. Without
- * evaluation of the whole graph, only validation vertices have a score. */
-static struct sl_scores scores_between(struct sl_trainer *trainer, const struct sl_record *record,
-                                       const struct sl_metric *metric)
-{
-    if (!record || !metric)
-        return unmeasured;
-    struct sl_scores scores = scores_of(trainer, record, metric);
-    for (int s = 0; s < SL_SPLITS; s++)
-        if (sl_batches_validation(&trainer->batches) && s != SL_SPLIT_VAL)
-            scores.of[s] = NAN;
-    return scores;
-}
-
-static double accuracy_of(const struct sl_trainer *trainer, const struct sl_record *record,
-                          enum sl_split split)
-{
-    return accuracy(trainer, record->values[SL_METRIC_CORRECT + (int)split], split);
-}
 
 /* ---- Save ---- */
 
@@ -131,16 +84,6 @@ static bool is_evaluated(const struct sl_config *config, int64_t epoch)
            is_saved(config, epoch);
 }
 
-static void evaluate(struct sl_trainer *trainer)
-{
-    if (trainer->blocked.pass)
-        sl_blocked_evaluate(&trainer->blocked);
-    else if (trainer->ensemble.pass)
-        sl_ensemble_evaluate(&trainer->ensemble);
-    else
-        sl_network_evaluate(&trainer->whole.network);
-}
-
 /* Measure the validation vertices after an epoch, with the network for them or with the whole
  * graph's. Return the network. */
 static struct sl_network *validate(struct sl_trainer *trainer)
@@ -149,7 +92,7 @@ static struct sl_network *validate(struct sl_trainer *trainer)
     if (net)
         sl_network_evaluate(net);
     else
-        evaluate(trainer);
+        sl_trainer_evaluate_whole(trainer);
     return net ? net : &trainer->whole.network;
 }
 
@@ -198,31 +141,16 @@ static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t c
                                      sum.between / count};
 }
 
-/* Return the mean loss of the training vertices, over all sub-models. */
-static double loss_of(const struct sl_trainer *trainer, const struct sl_record *record)
-{
-    return mean_of(trainer, record->train_loss / (double)sl_config_work(trainer->config),
-                   SL_SPLIT_TRAIN);
-}
-
-/* Return the validation metric, or its negative if it falls: more is better. */
-static double value_of(const struct sl_trainer *trainer, const struct sl_record *record)
-{
-    const struct sl_metric *metric = trainer->whole.graph.objective.metric;
-    const double seen = record->values[metric->index + SL_SPLIT_VAL];
-    return metric->falls ? -seen : seen;
-}
-
 /* Note a new best epoch, by the same rule as sl_submit_keep_best. */
 static void note_best(struct sl_trainer *trainer, const struct sl_record *record, int64_t epoch)
 {
-    const double value = value_of(trainer, record);
+    const double value = sl_value_of(trainer, record);
     if (!has_validation(trainer) ||
         !sl_is_better(value, trainer->kept.best_value, trainer->kept.best_epoch))
         return;
     trainer->kept.best_value = value;
     trainer->kept.best_epoch = epoch;
-    trainer->kept.best_loss = loss_of(trainer, record);
+    trainer->kept.best_loss = sl_loss_of(trainer, record);
     trainer->kept.best_updates = record->updates;
 }
 
@@ -234,7 +162,7 @@ static void settle_kept(struct sl_trainer *trainer, int64_t epoch, bool whole)
                measured = whole && epoch >= trainer->start.first_epoch &&
                           is_evaluated(trainer->config, epoch);
     const bool last = keeps && measured &&
-                      sl_is_better(value_of(trainer, sl_records_of(&trainer->records, epoch)),
+                      sl_is_better(sl_value_of(trainer, sl_records_of(&trainer->records, epoch)),
                                    trainer->kept.best_value, trainer->kept.best_epoch);
     trainer->kept.kept_epoch =
         keeps && trainer->kept.best_epoch > 0 && !last ? trainer->kept.best_epoch : epoch;
@@ -290,14 +218,14 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     struct sl_epoch_report line = {
         .epoch = epoch,
         .epochs = sl_config_epochs(config),
-        .loss = loss_of(trainer, record),
-        .train_accuracy = accuracy(trainer, record->train_correct / models, SL_SPLIT_TRAIN),
-        .val_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_VAL) : NAN,
-        .test_accuracy = tested ? accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
+        .loss = sl_loss_of(trainer, record),
+        .train_accuracy = sl_accuracy(trainer, record->train_correct / models, SL_SPLIT_TRAIN),
+        .val_accuracy = evaluated ? sl_accuracy_of(trainer, record, SL_SPLIT_VAL) : NAN,
+        .test_accuracy = tested ? sl_accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
         .metric = objective->metric,
         .shown = objective->shown,
-        .score = scores_between(trainer, evaluated ? record : NULL, objective->metric),
-        .shown_score = scores_between(trainer, evaluated ? record : NULL, objective->shown),
+        .score = sl_scores_between(trainer, evaluated ? record : NULL, objective->metric),
+        .shown_score = sl_scores_between(trainer, evaluated ? record : NULL, objective->shown),
         .seconds = sl_overlap_seconds(times.clock),
         .eval_seconds =
             evaluated ? sl_overlap_seconds(record->evaluated_at.clock - record->trained_at.clock)
@@ -381,98 +309,6 @@ static double median(double *values, int64_t count)
         return NAN;
     qsort(values, (size_t)count, sizeof *values, compare_seconds);
     return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
-}
-
-enum { ALL_MEMBERS = -1, OF_MODEL = -2 };
-
-/* Evaluate outside an epoch: the model (OF_MODEL), a member of an ensemble at its best, or all of
- * them (ALL_MEMBERS). Return the record. */
-static const struct sl_record *evaluate_apart(struct sl_trainer *trainer, int member)
-{
-    sl_records_of(&trainer->records, 0)->evaluated = false;
-    sl_records_of(&trainer->records, 0)->broken = SL_SOUND;
-    trainer->whole.network.step.epoch = 0;
-    if (member == OF_MODEL)
-        evaluate(trainer);
-    else
-        sl_ensemble_evaluate_best(&trainer->ensemble, member);
-    sl_network_record(&trainer->whole.network, sl_records_evaluate, &trainer->records);
-    return sl_records_wait(&trainer->records, 0, false, true);
-}
-
-static json_t *describe_best(struct sl_trainer *trainer, int member, int64_t epoch)
-{
-    const struct sl_record *record = evaluate_apart(trainer, member);
-    static const char *const names[] = {[SL_SPLIT_TRAIN] = "train_accuracy",
-                                        [SL_SPLIT_VAL] = "val_accuracy",
-                                        [SL_SPLIT_TEST] = "test_accuracy"};
-    json_t *object = json_object();
-    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++) /* a split without labels has NaN */
-        json_object_set_new(object, names[s],
-                            json_real(accuracy_of(trainer, record, (enum sl_split)s)));
-    if (member >= 0)
-        json_object_set_new(object, "best_epoch", json_integer(epoch));
-    return object;
-}
-
-/* Return the accuracies of each member at its best validation, and of their ensemble; NULL if there
- * is none. */
-static json_t *describe_members(struct sl_trainer *trainer)
-{
-    int64_t epoch[SL_MOST_PARTS];
-    bool kept = true;
-    if (!trainer->ensemble.pass)
-        return NULL;
-    sl_ensemble_best_epochs(&trainer->ensemble, epoch);
-    for (int m = 0; m < trainer->submodels.count; m++)
-        kept = kept && epoch[m] > 0;
-    if (!kept)
-        return NULL;
-    json_t *members = json_array();
-    for (int m = 0; m < trainer->submodels.count; m++)
-        json_array_append_new(members, describe_best(trainer, m, epoch[m]));
-    return json_pack("{s:o, s:o}", "ensemble", describe_best(trainer, ALL_MEMBERS, 0), "members",
-                     members);
-}
-
-void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
-{
-    if (!sl_config_evaluates(trainer->config))
-        return;
-    const struct sl_record *record = evaluate_apart(trainer, OF_MODEL);
-    outcome->train_accuracy = accuracy_of(trainer, record, SL_SPLIT_TRAIN);
-    outcome->val_accuracy = accuracy_of(trainer, record, SL_SPLIT_VAL);
-    outcome->test_accuracy = accuracy_of(trainer, record, SL_SPLIT_TEST);
-    outcome->metric = trainer->whole.graph.objective.metric;
-    outcome->score = scores_of(trainer, record, outcome->metric);
-    sl_more_scores_find(&trainer->whole.network, &outcome->more);
-    const bool classes = trainer->whole.graph.objective.loss->form == SL_TARGET_CLASS;
-    outcome->largest_class =
-        classes ? accuracy(trainer, (double)trainer->whole.operands.largest_class, SL_SPLIT_TRAIN)
-                : NAN;
-}
-
-void sl_outcome_free(struct sl_outcome *outcome)
-{
-    json_decref(outcome->confusion);
-    json_decref(outcome->members);
-    json_decref(outcome->profile);
-}
-
-bool sl_outcome_underfits(const struct sl_outcome *outcome)
-{
-    static const double LEARNT = 0.1; /* share of the vertices outside the largest class */
-    const double rest = 1.0 - outcome->largest_class;
-    return outcome->metric == &sl_metric_accuracy &&
-           outcome->train_accuracy < outcome->largest_class + LEARNT * rest;
-}
-
-struct sl_scores sl_outcome_accuracies(const struct sl_outcome *outcome)
-{
-    return (struct sl_scores){{[SL_SPLIT_NONE] = NAN,
-                               [SL_SPLIT_TRAIN] = outcome->train_accuracy,
-                               [SL_SPLIT_VAL] = outcome->val_accuracy,
-                               [SL_SPLIT_TEST] = outcome->test_accuracy}};
 }
 
 void sl_trainer_use_best(struct sl_trainer *trainer)
@@ -653,7 +489,7 @@ static double loss_shown(const struct sl_trainer *trainer, const struct progress
     if (!outcome->broken && (best || between))
         return best ? trainer->kept.best_loss : NAN;
     return progress->last >= trainer->start.first_epoch
-               ? loss_of(trainer, sl_records_of(&trainer->records, progress->last))
+               ? sl_loss_of(trainer, sl_records_of(&trainer->records, progress->last))
                : NAN;
 }
 
@@ -693,7 +529,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         .val_accuracy = NAN,
         .test_accuracy = NAN,
         .metric = trainer->whole.graph.objective.metric,
-        .score = unmeasured,
+        .score = sl_unmeasured,
         .largest_class = NAN,
     };
     if (is_broken(trainer, &progress)) {
@@ -711,7 +547,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         const int uncounted =
             sl_confusion_describe(trainer, SL_CONFUSION_CLASSES, &outcome->confusion);
         failure = uncounted ? uncounted : failure;
-        outcome->members = describe_members(trainer);
+        outcome->members = sl_members_describe(trainer);
     }
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
     outcome->loss = loss_shown(trainer, &progress, outcome);
