@@ -1,7 +1,6 @@
 /* starling plan: the predicted costs of training on every distribution of ranks. No rank runs. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,18 +9,16 @@
 #include "bench/train.h"
 #include "cli/commands.h"
 #include "cli/machine_file.h"
+#include "cli/planning.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/json_file.h"
 #include "core/log.h"
 #include "core/machine.h"
 #include "core/progress.h"
-#include "core/table.h"
 #include "core/words.h"
 #include "data/generate/generate_like.h"
 #include "data/partition/parts.h"
 #include "groups/group_plan.h"
-#include "predict/prediction_view.h"
 #include "predict/scenario.h"
 #include "recipe/defaults.h"
 #include "recipe/edges.h"
@@ -31,16 +28,7 @@
 
 enum { MOST_RANKS = 16384 };
 
-struct config {
-    int64_t ranks, machine_ranks, rows;
-    int delay;                                       /* see recipe/values.h */
-    const struct sl_distribution_name *distribution; /* NULL: any */
-    char *machine, *partition, *like, *json;
-    enum sl_partial_sums partial_sums;
-    bool quiet;
-};
-
-#define FIELD(name) offsetof(struct config, name)
+#define FIELD(name) offsetof(struct sl_plan_options, name)
 
 static const struct sl_option options[] = {
     {"ranks", SL_OPTION_INT, FIELD(ranks), NULL, 1, MOST_RANKS, NULL, "P", "ranks to plan for",
@@ -83,38 +71,10 @@ static const struct sl_bench_reserved reserved[] = {
 
 static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved = reserved};
 
-struct planning {
-    struct config config;
-    struct sl_config options;    /* options of train */
-    bool given[SL_MOST_OPTIONS]; /* options of train that were given */
-    struct sl_training training;
-    struct sl_process process; /* with --ranks-per-machine ranks */
-    struct sl_runtime rt;
-    struct sl_source source;
-    struct sl_selection needed;       /* a step's graph of needed rows; no rows: the whole graph */
-    struct sl_needed_size validation; /* graph of evaluations between epochs; zero: none */
-    struct sl_source shares;          /* a step's graph, cut into shares of every hop */
-    struct sl_rates rates, core;
-    struct sl_partition partition, vertices; /* cuts of `shares`; of the graph without hops */
-    struct sl_tile_counts counts;
-    struct sl_scenario_halo halo;
-    struct sl_scenario_cut cut;
-    bool has_cut;
-    struct sl_prediction *list;
-    int count;
-    int64_t space;
-    const struct sl_prediction *winner;
-    struct sl_partition_options cuts;
-    struct sl_group_plan *group; // (groups): plans of --groups and --batches
-    int groups;
-    char reason[256]; /* why the winner won */
-    struct sl_needed_choice rows;
-};
-
 /* ---- What is planned ---- */
 
 /* Let the edges of --like be those that --split-edges leaves to train on. */
-static void expect_links(struct planning *p)
+static void expect_links(struct sl_planning *p)
 {
     const struct sl_link_rule *rule = &p->options.links.split;
     int64_t *entries = &p->source.adjacency.indices.count;
@@ -123,7 +83,7 @@ static void expect_links(struct planning *p)
         *entries = (int64_t)((double)*entries * rule->shares[0] / 100.0);
 }
 
-static int open_graph(struct planning *p, const char *path, int positionals)
+static int open_graph(struct sl_planning *p, const char *path, int positionals)
 {
     const bool named = positionals > 0;
     if (named == (p->config.like != NULL))
@@ -150,14 +110,14 @@ static int open_graph(struct planning *p, const char *path, int positionals)
 }
 
 /* Return the graph that a training step takes. */
-static struct sl_source *trained(struct planning *p)
+static struct sl_source *trained(struct sl_planning *p)
 {
     return p->needed.row ? &p->needed.source : &p->source;
 }
 
 /* Choose and select the rows of a training step, as training does. Groups and batches select for
  * themselves. */
-static int select_rows(struct planning *p)
+static int select_rows(struct sl_planning *p)
 {
     if (p->config.like)
         return 0;
@@ -171,7 +131,7 @@ static int select_rows(struct planning *p)
     return code ? code : sl_needed_select(&p->source, &p->options, &p->needed);
 }
 
-static int find_rates(struct planning *p)
+static int find_rates(struct sl_planning *p)
 {
     struct sl_machine machine;
     if (p->config.machine) {
@@ -191,7 +151,7 @@ static int find_rates(struct planning *p)
 }
 
 /* Expect the counts of --like, whose vertices and parts are in random order. */
-static int expect_counts(struct planning *p, const struct sl_partition_options *cuts)
+static int expect_counts(struct sl_planning *p, const struct sl_partition_options *cuts)
 {
     const int64_t entries = p->source.adjacency.indices.count;
     const bool loops = p->training.assembly.loops;
@@ -209,14 +169,14 @@ static int expect_counts(struct planning *p, const struct sl_partition_options *
     return code;
 }
 
-static int count(struct planning *p, const struct sl_partition_options *cuts)
+static int count(struct sl_planning *p, const struct sl_partition_options *cuts)
 {
     int code = sl_tile_counts_read(&p->rt, &p->shares, &p->partition, p->training.assembly.loops,
                                    NULL, NULL, &p->counts);
     return code ? code : sl_scenario_halo_create(&p->rt, trained(p), &p->training, cuts, &p->halo);
 }
 
-static int cut(struct planning *p)
+static int cut(struct sl_planning *p)
 {
     const struct sl_source *graph = trained(p);
     struct sl_source flat = *graph; /* tiles of clones follow from rows, not hops */
@@ -261,7 +221,7 @@ static int compare_seconds(const void *a, const void *b)
 /* Add the graphs that evaluations read to the memory of a step with needed rows: the whole graph,
  * and the graph of validation vertices. Tiles are in proportion to the vertices and the entries.
  * Activations have the memory of the largest graph, since the graphs take turns. */
-static void add_evaluations(const struct planning *p, struct sl_plan *memory)
+static void add_evaluations(const struct sl_planning *p, struct sl_plan *memory)
 {
     const struct sl_source *step = &p->needed.source, *whole = &p->source;
     const struct sl_needed_size *validation = &p->validation;
@@ -286,26 +246,26 @@ static void add_evaluations(const struct planning *p, struct sl_plan *memory)
     }
 }
 
-static int predict(struct planning *p)
+static int predict(struct sl_planning *p)
 {
     const struct sl_scenario scenario =
         sl_scenario_of(trained(p), &p->training, &p->partition, &p->counts, &p->rates, &p->core);
     const int code = sl_scenario_predict_all(&scenario, &p->halo, p->has_cut ? &p->cut : NULL,
-                                             &p->list, &p->count);
+                                             &p->choice.list, &p->choice.count);
     if (code)
         return code;
-    for (int g = 0; p->needed.row && g < p->count; g++)
-        add_evaluations(p, &p->list[g].memory);
-    const struct sl_prediction winner =
-        *sl_scenario_choose(p->list, p->count, p->space, p->training.inexact, p->reason);
-    qsort(p->list, (size_t)p->count, sizeof *p->list, compare_seconds);
-    for (p->winner = p->list; p->winner->rank != winner.rank;)
-        p->winner++;
+    for (int g = 0; p->needed.row && g < p->choice.count; g++)
+        add_evaluations(p, &p->choice.list[g].memory);
+    const struct sl_prediction winner = *sl_scenario_choose(
+        p->choice.list, p->choice.count, p->space, p->training.inexact, p->choice.reason);
+    qsort(p->choice.list, (size_t)p->choice.count, sizeof *p->choice.list, compare_seconds);
+    for (p->choice.winner = p->choice.list; p->choice.winner->rank != winner.rank;)
+        p->choice.winner++;
     return 0;
 }
 
 /* Set the groups and the ranks of each. */
-static int parse_groups(const struct planning *p, struct sl_group_plan_options *groups)
+static int parse_groups(const struct sl_planning *p, struct sl_group_plan_options *groups)
 {
     const struct sl_group_shape *shape = &p->options.steps.groups;
     if (!shape->given)
@@ -321,7 +281,7 @@ static int parse_groups(const struct planning *p, struct sl_group_plan_options *
 }
 
 /* Predict groups and batches: each number of preloaded hops, samples, and batches. */
-static int plan_groups(struct planning *p)
+static int plan_groups(struct sl_planning *p)
 {
     struct sl_group_plan_options groups = {
         .groups = 1,
@@ -358,232 +318,11 @@ static int plan_groups(struct planning *p)
                                         &p->groups);
 }
 
-/* ---- What comes out ---- */
-
-/* Return the name of a plan's graphs: "2 hops", "sample", "co:4", "co:4, sample". */
-static json_t *name_group(const struct planning *p, const struct sl_group_plan *of)
-{
-    struct sl_batches_options batches;
-    if (of->hops > 0)
-        return json_sprintf("%d hop%s", of->hops, sl_s(of->hops));
-    if (sl_batches_parse(&p->options, &batches) || batches.sets == 1)
-        return json_string("sample");
-    return json_sprintf("%s%s", sl_config_text(&p->options, "batches").text,
-                        batches.sampled ? ", sample" : "");
-}
-
-static json_t *describe_groups(const struct planning *p)
-{
-    json_t *rows = json_array();
-    for (int k = 0; k < p->groups; k++) {
-        const struct sl_group_plan *of = &p->group[k];
-        json_array_append_new(
-            rows,
-            json_pack("{s:o, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, "
-                      "s:f}",
-                      "graphs", name_group(p, of), "preload_hops", of->hops, "steps", of->steps,
-                      "preloaded_share", of->share, "redundant_share", of->redundant,
-                      "rows_between", of->rows, "between_bytes", of->between_bytes,
-                      "between_messages", of->between_messages, "inside_distribution",
-                      of->inside.name[0] ? of->inside.name : "-", "inside_bytes", of->inside.bytes,
-                      "inside_messages", of->inside.messages, "compute_seconds", of->computing,
-                      "inside_seconds", of->inside.seconds, "between_seconds", of->messages,
-                      "waiting_seconds", of->waiting, "epoch_seconds", sl_group_plan_seconds(of)));
-    }
-    return rows;
-}
-
-/* Return the fastest plan of exact groups, or NULL if there is none. */
-static const struct sl_group_plan *find_fastest_groups(const struct planning *p)
-{
-    const struct sl_group_plan *best = NULL;
-    for (int g = 0; g < p->groups; g++) {
-        const struct sl_group_plan *of = &p->group[g];
-        if (of->hops > 0 && (!best || sl_group_plan_seconds(of) < sl_group_plan_seconds(best)))
-            best = of;
-    }
-    return best;
-}
-
-/* Print the fastest of the distributions and the groups, all of which are exact. */
-static void print_fastest(const struct planning *p, const struct sl_group_plan *best)
-{
-    const double seconds = sl_group_plan_seconds(best);
-    const struct sl_text groups = sl_config_text(&p->options, "groups");
-    if (seconds < p->winner->seconds)
-        printf(
-            "\n--groups %s --preload-hops %d is predicted to be fastest: %.3g ms per epoch, where "
-            "%s takes %.3g\n",
-            groups.text, best->hops, 1e3 * seconds, p->winner->name, 1e3 * p->winner->seconds);
-    else
-        printf("\n%s is predicted to be fastest: %.3g ms per epoch, where --groups %s "
-               "--preload-hops %d takes %.3g\n",
-               p->winner->name, 1e3 * p->winner->seconds, groups.text, best->hops, 1e3 * seconds);
-}
-
-static void print_groups(const struct planning *p, const json_t *rows)
-{
-    const double MB = 1e6;
-    const struct sl_column columns[] = {
-        {"graphs", "graphs", 0, 0},
-        {"steps", "steps", 1, 0},
-        {"preloaded_share", "outer / inner", 1, 3},
-        {"redundant_share", "redundant", 1, 3},
-        {"rows_between", "rows", 1, 0},
-        {"between_bytes", "MB", MB, 3},
-        {"between_messages", "messages", 1, 0},
-        {"inside_distribution", "inside", 0, 0},
-        {"inside_bytes", "MB", MB, 3},
-        {"inside_messages", "messages", 1, 0},
-        {"compute_seconds", "compute", 1e-3, 3},
-        {"inside_seconds", "inside", 1e-3, 3},
-        {"between_seconds", "between", 1e-3, 3},
-        {"epoch_seconds", "ms/epoch", 1e-3, 3},
-        {"waiting_seconds", "waiting", 1e-3, 3},
-        {0},
-    };
-    const struct sl_group_plan *best = find_fastest_groups(p);
-    if (p->options.steps.batches.automatic)
-        printf("\n--batches co:auto: training counts the batches; co:R has a line of its own\n");
-    if (p->groups == 0)
-        return;
-    printf("\n%s%s: shares and ms of the slowest group, and what groups wait for it, in the mean; "
-           "rows, MB and messages of an epoch between all groups, and inside all groups\n\n",
-           p->options.steps.groups.given ? "--groups " : "one group",
-           sl_config_text(&p->options, "groups").text);
-    sl_table_print(rows, columns);
-    if (best)
-        print_fastest(p, best);
-}
-
-static json_t *document_of(const struct planning *p)
-{
-    json_t *grids = json_array();
-    for (int g = 0; g < p->count; g++) {
-        json_t *row = sl_prediction_to_json(&p->list[g]);
-        json_object_set_new(row, "fits",
-                            json_string(p->list[g].memory.total <= p->space ? "yes" : "no"));
-        json_array_append_new(grids, row);
-    }
-    return json_pack(
-        "{s:s, s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s, s:s, s:o}", "graph", p->source.name,
-        "machine", p->rates.name, "ranks", p->partition.ranks, "tiles", p->partition.tiles,
-        "vertices", (json_int_t)p->source.vertices, "entries", (json_int_t)p->counts.entries,
-        "configuration", sl_options_to_json(sl_config_options, &p->options), "winner",
-        sl_prediction_to_json(p->winner), "reason", p->reason, "halo_parts", p->halo.parts,
-        "cut_parts", p->has_cut ? p->cut.parts : "none", "grids", grids);
-}
-
-static void print_memory(const struct sl_plan *plan)
-{
-    static const double MIB = 1 << 20;
-    printf("\nits memory, MiB on a rank:");
-    for (int k = 0; k < SL_PLAN_KINDS; k++)
-        printf("%s %s %.1f", k ? "," : "", sl_plan_names[k], (double)plan->bytes[k] / MIB);
-    putchar('\n');
-}
-
-/* Return the prediction whose order of sums is reported: the winner if its sums meet own tiles
- * last, else 1D. Return NULL if neither has such tiles. */
-static const struct sl_prediction *find_own_last(const struct planning *p)
-{
-    const struct sl_prediction *found = p->winner->most.own_last > 0.0 ? p->winner : NULL;
-    for (int g = 0; !found && g < p->count; g++)
-        if (strcmp(p->list[g].name, "1d") == 0 && p->list[g].most.own_last > 0.0)
-            found = &p->list[g];
-    return found;
-}
-
-/* Print what --sum-order own-first saves, or would save: at most the time of the own tiles, and at
- * most the time of the messages. */
-static void print_sum_order(const struct planning *p)
-{
-    const struct sl_prediction *with = find_own_last(p);
-    const bool taken = p->training.assembly.owners.own_first;
-    if (!with || p->training.stages == 1)
-        return;
-    const double own = with->most.own_last, travel = with->most.communication;
-    printf("\nwith %s, --sum-order own-first %s on %.3g ms of own tiles while messages travel, not "
-           "after them; it saves at most %.3g ms of an epoch\n",
-           with->name, taken ? "works" : "would work", 1e3 * own,
-           1e3 * (own < travel ? own : travel));
-}
-
-static void print_rows(const struct planning *p)
-{
-    if (p->rows.reason[0])
-        printf("\nrows %s\n", p->rows.reason);
-    else if (p->options.steps.rows == SL_ROWS_NEEDED)
-        printf("\nrows needed: %.2g of the rows and %.2g of the adjacency entries, in the mean of "
-               "the layers\n",
-               p->rows.rows, p->rows.entries);
-    if (!p->needed.row)
-        return;
-    printf("figures are of the %" PRId64
-           " vertices of a step; memory, about, is of the whole graph",
-           p->needed.source.vertices);
-    if (p->validation.vertices > 0)
-        printf(", too, and of the %" PRId64 " vertices of evaluations between epochs\n",
-               p->validation.vertices);
-    else
-        printf(", too\n");
-}
-
-static void print(const struct planning *p, const json_t *document)
-{
-    static const double MIB = 1 << 20;
-    const struct sl_column columns[] = {
-        {"distribution", "grid", 0, 0},
-        {"words", "Mwords", 1e6, 3},
-        {"rows_received", "MiB of rows", MIB, 2},
-        {"sums_received", "of sums", MIB, 2},
-        {"messages", "messages", 1, 0},
-        {"compute_seconds", "compute", 1e-3, 3},
-        {"communication_seconds", "messages", 1e-3, 3},
-        {"hidden_seconds", "hidden", 1e-3, 3},
-        {"epoch_seconds", "ms/epoch", 1e-3, 3},
-        {"memory_bytes", "MiB", MIB, 1},
-        {"fits", "fits", 0, 0},
-        {0},
-    };
-    json_t *shown = json_array();
-    for (size_t g = 0; g < (size_t)p->config.rows && g < (size_t)p->count; g++)
-        json_array_append(shown, json_array_get(json_object_get(document, "grids"), g));
-    char cores[48] = ""; /* ranks share this machine, or each has one like it */
-    if (!p->config.machine)
-        snprintf(cores, sizeof cores, " of %d core%s each", p->rates.cores, sl_s(p->rates.cores));
-    printf("%s on %d rank%s%s, %d tile%s; %s\nfigures of a training step, of the rank with most; "
-           "words are those it receives; parts of the halo%s: %s, of the vertex-cut: %s\n\n",
-           p->source.name, p->partition.ranks, sl_s(p->partition.ranks), cores, p->partition.tiles,
-           sl_s(p->partition.tiles), p->rates.name, p->halo.has_cover ? " and the cover" : "",
-           p->halo.parts, p->has_cut ? p->cut.parts : "none");
-    sl_table_print(shown, columns);
-    if (p->count > p->config.rows)
-        printf("and %d slower one%s (--rows, --json)\n", p->count - (int)p->config.rows,
-               sl_s(p->count - p->config.rows));
-    printf("\n%s\n", p->reason);
-    print_rows(p);
-    print_sum_order(p);
-    print_memory(&p->winner->memory);
-    print_groups(p, json_object_get(document, "groups"));
-    json_decref(shown);
-}
-
-static int report(const struct planning *p)
-{
-    json_t *document = document_of(p);
-    if (p->groups > 0)
-        json_object_set_new(document, "groups", describe_groups(p));
-    if (!p->config.quiet && !sl_json_failures())
-        print(p, document);
-    return sl_bench_write(document, p->config.json);
-}
-
 /* ---- The command ---- */
 
 /* Set train's options that plan has, too, except --distribution, which has another meaning there.
  */
-static int take_cut_options(struct planning *p, const bool *given)
+static int take_cut_options(struct sl_planning *p, const bool *given)
 {
     for (int o = 0; options[o].name; o++) {
         const char *name = options[o].name;
@@ -606,7 +345,7 @@ static int take_cut_options(struct planning *p, const bool *given)
     return code ? code : sl_config_check_attention(&p->options);
 }
 
-static int parse(struct planning *p, struct sl_bench_words *words, int *positionals)
+static int parse(struct sl_planning *p, struct sl_bench_words *words, int *positionals)
 {
     bool given[SL_MOST_OPTIONS] = {false};
     int unused, code = sl_command_parse(&sl_command_plan, &p->config, words->own_count, words->own,
@@ -630,7 +369,7 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
     return code ? code : sl_file_probe(p->config.json);
 }
 
-static int foresee(struct planning *p)
+static int foresee(struct sl_planning *p)
 {
     sl_progress_begin("cutting the graph");
     int code = sl_progress_end_with(cut(p));
@@ -644,7 +383,8 @@ static int foresee(struct planning *p)
 
 static int run_plan(int argc, char **argv)
 {
-    struct planning p = {.process = {.ranks_here = 1}, .rt = {.ranks = 1, .process = &p.process}};
+    struct sl_planning p = {.process = {.ranks_here = 1},
+                            .rt = {.ranks = 1, .process = &p.process}};
     struct sl_bench_words words;
     int positionals = 0;
     int code = sl_bench_split(&part, argc, argv, &words);
@@ -660,9 +400,9 @@ static int run_plan(int argc, char **argv)
     if (!code)
         code = foresee(&p);
     if (!code)
-        code = report(&p);
+        code = sl_planning_report(&p);
     free(p.group);
-    sl_scenario_free_all(p.list, p.count);
+    sl_scenario_free_all(p.choice.list, p.choice.count);
     sl_scenario_cut_destroy(&p.cut);
     sl_scenario_halo_destroy(&p.halo);
     sl_tile_counts_destroy(&p.counts);
