@@ -94,5 +94,5 @@ int main(int argc, char **argv)
     if (code && is_other_rank())
         sleep(WAIT_FOR_RANK_0);
     code = sl_runtime_end(code, speak);
-    return code == 0 ? 0 : code == SL_ERR_USAGE ? 2 : 1;
+    return code == 0 || code == SL_ERR_STOPPED ? 0 : code == SL_ERR_USAGE ? 2 : 1;
 }
