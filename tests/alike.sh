@@ -4,6 +4,7 @@
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 cd "$T" || exit 1
 host=$(uname -n)
+source=$(dirname "$karate")/../tests
 
 # two RANK-0 RANK-1: the words of the program on either rank, with blanks between. Words in out and err; returns the exit status.
 two() {
@@ -66,6 +67,19 @@ command_lines() {
     unlike 2 "unknown option --bad" "bench distributions directed --quiet" "bench distributions directed --bad 3"
 }
 
+# A rank that runs another command without MPI: the other one must not wait for it.
+commands() {
+    t="train directed --workers 1 --quiet --epochs 3"
+    unlike 2 "rank 1 on host $host has the command version, and rank 0 on host $host has the command train" "$t" version
+    unlike 2 "rank 1 on host $host has the command train, and rank 0 on host $host has the command help" "train --help" "$t"
+    unlike 2 "has the command info, and" "$t" "info directed"
+    unlike 2 "has the command man, and" "$t" man
+    unlike 2 "has the command completion, and" "$t" "completion bash"
+    unlike 1 "nowhere: " "$t" "info nowhere"
+    unlike 2 "unknown option --bad" "$t" "info directed --bad"
+    accepted version "info directed"
+}
+
 # every STATUS TEXT SCRIPT: each of three ranks runs the script, which has the program as $0, and must end with the status.
 every() {
     rm -f status-*
@@ -100,6 +114,19 @@ fails_alone() {
         [ $status -eq 1 ] || die "$command: exit status $status instead of 1: $(cat err)"
         [ "$(grep -c '^starling: ' err)" -eq 1 ] || die "$command: not one sentence: $(cat err)"
         grep -q '^starling: nowhere: ' err || die "$command: $(cat err)"
+    done
+}
+
+# Memory ends on rank 1, while the options are compared and later: one sentence, which does not blame the options.
+memory() {
+    ${CC:-cc} -O1 -shared -fPIC -o shim.so "$source/fault_shim.c" -ldl 2>err || skip "no shared object: $(head -n 1 err)"
+    for at in 100 250 300 600 700 1000; do
+        # shellcheck disable=SC2016
+        timeout 60 "$MPIRUN" -n 2 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || export LD_PRELOAD='"$T/shim.so FAULT_KIND=memory FAULT_ON=1 FAULT_AT=$at"'
+            exec "$0" train directed --epochs 3 --tiles 2 --workers 1 --quiet' "$STARLING" >out 2>err </dev/null
+        status=$?
+        [ $status -eq 1 ] || die "at $at: exit status $status: $(cat err)"
+        sentence " memory" err
     done
 }
 
@@ -166,8 +193,10 @@ launchers() {
 check "the data" data
 check "options" options
 check "command lines" command_lines
+check "commands without MPI beside a training" commands
 check "the status of each rank" statuses
 check "a rank that fails alone in plan and info" fails_alone
+check "memory that ends on one rank" memory
 check "options of a rank's own" own_options
 check "datasets" datasets 1d "other labels than|labels" "other training vertices|splits" "61 adjacency entries, and|ring" \
     "other features than|values" "no features, and|plain" "validation links, and|links"

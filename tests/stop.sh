@@ -83,6 +83,28 @@ EOF
     tail -c 800 rest | cmp one - || die "other parameters"
 }
 
+# While the graph is read or cut, on any rank: one sentence, and no rank waits for another.
+early() { # SIGNAL RANK
+    [ -d "$T/big" ] || "$STARLING" generate community "$T/big" --vertices 60000 --classes 8 --degree 20 --features 64 --quiet ||
+        die "no graph"
+    env --default-signal "$MPIRUN" --timeout 60 -n 2 "$STARLING" train "$T/big" --order metis --epochs 10000000 --workers 1 \
+        --quiet --checkpoint "$T/never" >"$T/out" 2>"$T/err" </dev/null &
+    launcher=$!
+    tries=0
+    # The bit of SIGUSR2 among the signals that the process catches.
+    until process=$(process_of "$2"); [ -n "$process" ] && grep -q '^SigCgt:.*[89a-f]..$' "/proc/$process/status" 2>/dev/null; do
+        sleep 0.1
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || die "no rank: $(cat "$T/err")"
+    done
+    kill "-$1" "$process"
+    wait "$launcher"
+    status=$?
+    [ $status -eq 0 ] || die "exit status $status: $(cat "$T/err")"
+    sentence "stopped on request before the end of an epoch: nothing to save" "$T/err"
+    [ ! -e "$T/never" ] || die "a checkpoint"
+}
+
 killed() { # RANK
     signalled KILL "$1" 3 "$karate" --distribution 1d
     [ $status -ne 0 ] && [ $status -ne 124 ] || die "exit status $status"
@@ -93,6 +115,8 @@ check "SIGTERM on rank 1" orderly TERM 1
 check "SIGINT on rank 2" orderly INT 2
 check "SIGTERM on rank 0" orderly TERM 0
 check "SIGINT between the steps of an epoch" within_epoch INT 1
+check "SIGTERM on rank 0 before the first epoch" early TERM 0
+check "SIGUSR2 on rank 1 before the first epoch" early USR2 1
 check "rank 1 killed" killed 1
 check "rank 0 killed" killed 0
 finish

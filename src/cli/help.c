@@ -145,8 +145,9 @@ static void print_program_page(void)
         print_summary(*c);
     }
     printf(
-        ".SH EXIT STATUS\n0: done, also where a signal (SIGINT, SIGTERM, SIGHUP, SIGUSR1) ended a "
-        "training. 1: the work failed: a file cannot be read, written or understood, numbers "
+        ".SH EXIT STATUS\n0: done, also where a signal (SIGINT, SIGTERM, SIGHUP, SIGUSR1, "
+        "SIGUSR2, SIGXCPU) ended a training. 1: the work failed: a file cannot be read, written or "
+        "understood, numbers "
         "are not finite, memory, a program or a rank is missing. 2: the usage is wrong: an option "
         "or argument is "
         "unknown, malformed, or does not go with the others, the dataset or the machine. "

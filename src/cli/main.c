@@ -16,6 +16,7 @@
 #include "core/plain.h"
 #include "core/ranks.h"
 #include "core/runtime.h"
+#include "core/stop.h"
 
 static int print_version(int argc, char **argv)
 {
@@ -42,7 +43,7 @@ static int run_command(int argc, char **argv)
         return sl_error(SL_ERR_USAGE, "which command? See starling help");
     for (size_t o = 0; o < sizeof others / sizeof *others; o++)
         if (strcmp(argv[1], others[o].name) == 0)
-            return others[o].run(argc - 2, argv + 2);
+            return sl_runtime_meet(argv[1], others[o].run(argc - 2, argv + 2));
     if (argv[1][0] == '-')
         return sl_error(SL_ERR_USAGE, "%s: options come after a command; see starling help",
                         argv[1]);
@@ -50,9 +51,11 @@ static int run_command(int argc, char **argv)
     if (!command)
         return sl_runtime_refuse(sl_command_refuse(argv[1]));
     if (sl_help_print_asked(command, argc - 2, argv + 2))
-        return 0;
+        return sl_runtime_meet("help", 0);
     const int code = command->run(argc - 2, argv + 2);
-    return code && command->on_ranks ? sl_runtime_refuse(code) : code;
+    if (!command->on_ranks)
+        return sl_runtime_meet(command->name, code);
+    return code ? sl_runtime_refuse(code) : 0;
 }
 
 enum { WAIT_FOR_RANK_0 = 5 }; /* seconds */
@@ -75,6 +78,7 @@ static bool is_other_rank(void)
 /* Exit at once. Tasks still run, and destructors would free what they use. */
 static void end_with_error(void)
 {
+    sl_stop_peers();
     _exit(1);
 }
 
@@ -96,5 +100,5 @@ int main(int argc, char **argv)
     if (code && is_other_rank())
         sleep(WAIT_FOR_RANK_0);
     code = sl_runtime_end(code, speak);
-    return code == 0 ? 0 : code == SL_ERR_USAGE ? 2 : 1;
+    return code == 0 || code == SL_ERR_STOPPED ? 0 : code == SL_ERR_USAGE ? 2 : 1;
 }

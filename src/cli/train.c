@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,9 +223,11 @@ static int train(struct sl_train_run *run, const bool *given, struct sl_verify *
         code = sl_verify_begin(verify, run);
     if (!code)
         code = sl_train_load(run);
+    if (!code)
+        code = sl_stop_check(&run->rt);
     if (code)
         return code;
-    sl_stop_catch(&run->rt);
+    signal(SIGPIPE, SIG_IGN); /* the reader of stdout may end first; the log has all lines */
     run->trainer.records.stop_requested = sl_stop_flag();
     sl_train_measure(run);
     sl_train_report_start(run);
@@ -309,12 +312,15 @@ static int run_train(int argc, char **argv)
         code = sl_command_missing(&sl_command_train);
     if (!code)
         code = name_log(&run.config);
+    sl_stop_catch();
     if (!code)
         code = sl_train_start(&run, given, run.config.files.quiet);
     if (!code) {
+        sl_stop_watch(&run.rt);
         code = sl_runtime_agree(&run.rt, probe_pictures(&run));
         if (!code)
             code = train(&run, given, &verify);
+        sl_stop_release(); /* ranks that end after an error are not gone */
         sl_train_stop(&run);
         if (!code)
             code = draw_pictures(&run);

@@ -81,11 +81,12 @@ static bool is_own(const char *name)
     return false;
 }
 
-static void add_option(struct sl_alike *alike, const struct sl_option *option, const json_t *value)
+static bool add_option(struct sl_alike *alike, const struct sl_option *option, const json_t *value)
 {
     const bool file = option->argument && (strcmp(option->argument, "FILE") == 0 ||
                                            strcmp(option->argument, "DIR") == 0);
     char *text = value ? sl_json_print(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) : NULL;
+    const bool whole = json_is_string(value) || text;
     const char *plain = json_string_value(value) ? json_string_value(value) : text ? text : "";
     if (!value)
         sl_alike_add(alike, option->name, 0, "no --%s", option->name);
@@ -98,18 +99,36 @@ static void add_option(struct sl_alike *alike, const struct sl_option *option, c
         sl_alike_add(alike, option->name, sl_alike_hash_text(0, plain), "--%s %s", option->name,
                      plain);
     free(text);
+    return !value || whole;
+}
+
+static void add_command(struct sl_alike *alike, const char *command)
+{
+    sl_alike_add(alike, "version", 0, "version %s", SL_VERSION);
+    sl_alike_add(alike, "command", 0, "the command %s", command);
 }
 
 void sl_alike_add_options(struct sl_alike *alike, const char *command,
                           const struct sl_option *table, const void *config, const bool *given)
 {
-    sl_alike_add(alike, "version", 0, "version %s", SL_VERSION);
-    sl_alike_add(alike, "command", 0, "the command %s", command);
+    const long failures = sl_json_failures();
+    bool whole = true;
+    add_command(alike, command);
     json_t *all = sl_options_to_json(table, config);
     for (int o = 0; table[o].name; o++)
-        if (!is_own(table[o].name))
-            add_option(alike, &table[o], given[o] ? json_object_get(all, table[o].name) : NULL);
+        if (!is_own(table[o].name)) {
+            const json_t *value = given[o] ? json_object_get(all, table[o].name) : NULL;
+            whole = add_option(alike, &table[o], value) && whole;
+        }
     json_decref(all);
+    if (!all || !whole || sl_json_failures() > failures)
+        alike->code = sl_error(SL_ERR_SYSTEM, "no memory to compare the options of ranks");
+}
+
+void sl_alike_add_alone(struct sl_alike *alike, const char *command)
+{
+    add_command(alike, command);
+    alike->thing[alike->count - 1].hash = 0; /* ranks may run different commands of this kind */
 }
 
 /* ---- Comparison ---- */

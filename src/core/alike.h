@@ -11,6 +11,7 @@ enum { SL_ALIKE_MOST = 128, SL_ALIKE_WORDS = 48 };
 /* A list of things, in the same order on all ranks. */
 struct sl_alike {
     int count;
+    int code; /* SL_ERR_SYSTEM: memory ended while the list was made; the thread has the sentence */
     struct sl_alike_thing {
         const char *name; /* "labels" */
         uint64_t hash;
@@ -32,6 +33,10 @@ void sl_alike_add(struct sl_alike *alike, const char *name, uint64_t hash, const
  * FILE, append only whether the option has a value: ranks may have different paths. */
 void sl_alike_add_options(struct sl_alike *alike, const char *command,
                           const struct sl_option *table, const void *config, const bool *given);
+
+/* Append the version and a command that ranks run one by one, without MPI: it equals all other
+ * commands of this kind. */
+void sl_alike_add_alone(struct sl_alike *alike, const char *command);
 
 /* Return whether all ranks have equal lists. Collective. */
 bool sl_alike_same(struct sl_runtime *rt, const struct sl_alike *alike);

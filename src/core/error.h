@@ -5,12 +5,14 @@
 
 #include <stdbool.h>
 
-/* The codes; `starling` exits with 2 for SL_ERR_USAGE and 1 for all others. */
+/* The codes; `starling` exits with 2 for SL_ERR_USAGE, 0 for SL_ERR_STOPPED and 1 for all others.
+ */
 enum sl_error_code {
     SL_OK = 0,
-    SL_ERR_DATA = -1,   /* a file or dataset that is wrong */
-    SL_ERR_USAGE = -2,  /* an option or argument that is wrong */
-    SL_ERR_SYSTEM = -3, /* the machine refused: memory, disk, runtime */
+    SL_ERR_DATA = -1,    /* a file or dataset that is wrong */
+    SL_ERR_USAGE = -2,   /* an option or argument that is wrong */
+    SL_ERR_SYSTEM = -3,  /* the machine refused: memory, disk, runtime */
+    SL_ERR_STOPPED = -4, /* a signal asked the run to end before it had anything to save */
 };
 
 /* Keep the sentence (printf-style, no trailing newline) for this thread and return `code`, so that

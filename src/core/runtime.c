@@ -337,7 +337,8 @@ void sl_runtime_share_facts(struct sl_runtime *rt)
  * part, too. */
 static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options, int own_code)
 {
-    int code = sl_runtime_agree(rt, own_code);
+    const int listed = options->alike ? options->alike->code : 0;
+    int code = sl_runtime_agree(rt, own_code ? own_code : listed);
     if (!code)
         code = sl_launcher_check(rt);
     if (!code && options->alike)
@@ -454,6 +455,18 @@ int sl_runtime_refuse(int code)
     if (started || sl_ranks_use_mpi() || !sl_runtime_launched() || sl_ranks_start(&rt))
         return code;
     return sl_runtime_agree(&rt, code);
+}
+
+int sl_runtime_meet(const char *command, int code)
+{
+    struct sl_runtime rt = {.ranks = 1};
+    struct sl_alike alike = {.count = 0};
+    const char *commands = getenv("OMPI_NUM_APP_CTX"); /* mpirun ... : ... */
+    if (!commands || atoi(commands) < 2 || started || sl_ranks_use_mpi() ||
+        !sl_runtime_launched() || sl_ranks_start(&rt))
+        return code;
+    sl_alike_add_alone(&alike, command);
+    return meet(&rt, &(struct sl_runtime_options){.alike = &alike}, code);
 }
 
 int sl_runtime_end(int code, void (*speak)(void))

@@ -118,6 +118,11 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
  * code of all ranks; one rank keeps its sentence. MPI stays up if it is held. */
 int sl_runtime_refuse(int code);
 
+/* End a command that ranks run one by one, without MPI, with `code`. Where the launcher started
+ * more than one command line, another rank may be in sl_runtime_start and wait for this one: return
+ * SL_ERR_USAGE on all ranks then, or the worst code. MPI stays up if it is held. */
+int sl_runtime_meet(const char *command, int code);
+
 /* End a program that holds MPI. Where MPI is up, all ranks agree on the worst code. One rank with
  * this code calls `speak`, and all ranks wait for it: a launcher ends all ranks once one has
  * failed. Release MPI and return the code. */

@@ -48,16 +48,29 @@ static void end_if_alone(void)
     _exit(1);
 }
 
-static void request_stop(int signal_number)
+/* The value of a SIGTERM from a rank that has printed why all ranks end. */
+enum { SAID = 0x5714 };
+
+static void request_stop(int signal_number, siginfo_t *info, void *context)
 {
+    (void)context;
+    if (info->si_code == SI_QUEUE && info->si_value.sival_int == SAID)
+        _exit(1);
     if (signal_number == SIGTERM)
         end_if_alone();
     requested = 1;
 }
 
+void sl_stop_peers(void)
+{
+    const union sigval said = {.sival_int = SAID};
+    for (int p = 0; p < peer_count; p++)
+        sigqueue(peers[p].pid, SIGTERM, said);
+}
+
 /* Find the ranks of this node. Ranks in a container of their own, whose processes cannot be seen
  * from here, are left out. */
-static void find_peers(struct sl_runtime *rt)
+void sl_stop_watch(struct sl_runtime *rt)
 {
     char host[128] = "";
     int64_t *pid = calloc((size_t)rt->ranks, sizeof *pid),
@@ -71,8 +84,8 @@ static void find_peers(struct sl_runtime *rt)
         name = (name * 31 + *c) % 1000000007;
     sl_runtime_gather(rt, getpid(), pid);
     sl_runtime_gather(rt, name, node);
+    int count = 0;
     own_rank = rt->rank;
-    peer_count = 0;
     for (int r = 0; r < rt->ranks; r++) {
         struct peer peer = {.pid = (pid_t)pid[r], .rank = r};
         snprintf(peer.sentence, sizeof peer.sentence,
@@ -80,43 +93,59 @@ static void find_peers(struct sl_runtime *rt)
                  "stop\n",
                  r, host);
         if (r != rt->rank && node[r] == name && is_alive(&peer))
-            peers[peer_count++] = peer;
+            peers[count++] = peer;
     }
+    peer_count = count; /* last: a signal may come at any moment */
     free(pid);
     free(node);
 }
 
-/* Signals of a terminal, of a launcher, and of Slurm before the time is up. */
-static const int requests[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+/* Signals of a terminal, of a launcher, of Slurm and others before the time is up, and of the
+ * system before the processor time is. */
+static const int requests[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 enum { REQUESTS = sizeof requests / sizeof *requests };
 static struct sigaction before[REQUESTS];
 
-void sl_stop_catch(struct sl_runtime *rt)
+void sl_stop_catch(void)
 {
-    struct sigaction action = {.sa_handler = request_stop};
-    find_peers(rt);
+    struct sigaction action = {.sa_sigaction = request_stop};
     for (int r = 0; r < REQUESTS; r++) { /* nohup and "&" of a shell ignore some signals */
         const bool insistent = requests[r] == SIGINT || requests[r] == SIGTERM;
-        action.sa_flags = insistent ? (int)SA_RESETHAND : 0; /* a shell sends SIGHUP twice */
+        action.sa_flags = SA_SIGINFO | SA_RESTART; /* files are read on */
+        if (insistent) /* a shell sends SIGHUP twice, the system SIGXCPU often */
+            action.sa_flags |= (int)SA_RESETHAND;
         sigaction(requests[r], NULL, &before[r]);
         if (before[r].sa_handler != SIG_IGN)
             sigaction(requests[r], &action, NULL);
     }
-    signal(SIGPIPE, SIG_IGN); /* the reader of stdout may end first; the log has all lines */
 }
 
 void sl_stop_release(void)
 {
     for (int r = 0; r < REQUESTS; r++)
         sigaction(requests[r], &before[r], NULL);
-    if (requested)
+    if (requested) {
         signal(SIGHUP, SIG_IGN); /* the second SIGHUP of a shell may come late */
+        signal(SIGXCPU, SIG_IGN);
+    }
+    peer_count = 0;
     free(peers);
     peers = NULL;
-    peer_count = 0;
 }
 
 const volatile sig_atomic_t *sl_stop_flag(void)
 {
     return &requested;
+}
+
+int sl_stop_error(void)
+{
+    return requested ? sl_error(SL_ERR_STOPPED,
+                                "stopped on request before the end of an epoch: nothing to save")
+                     : 0;
+}
+
+int sl_stop_check(struct sl_runtime *rt)
+{
+    return sl_runtime_agree(rt, sl_stop_error());
 }

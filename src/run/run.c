@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "core/profile.h"
 #include "core/progress.h"
+#include "core/stop.h"
 #include "core/trace.h"
 #include "core/words.h"
 #include "data/columns.h"
@@ -227,6 +228,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = run->graph ? sl_source_borrow_alike(rt, run->graph, &run->source)
                           : sl_source_open(rt, run->path, &run->source);
+    if (!code)
+        code = sl_stop_check(rt);
     if (!code && rt->rank == 0 && (run->config.files.log || run->config.files.verify))
         run->hashes = sl_source_hashes(&run->source);
     if (!code)
@@ -252,6 +255,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = order_vertices(run);
     if (!code)
+        code = sl_stop_check(rt);
+    if (!code)
         code = settle(run, given);
     if (!code)
         code = standardize(run, given);
@@ -265,6 +270,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = choose_distribution(run);
     if (!code)
         code = cut_vertices(run);
+    if (!code)
+        code = sl_stop_check(rt);
     return code ? code : plan_memory(run, given);
 }
 

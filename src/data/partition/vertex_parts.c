@@ -1,12 +1,15 @@
 #include "data/partition/vertex_parts.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #include <metis.h>
 
 #include "core/error.h"
 #include "core/rng.h"
+#include "core/stop.h"
 #include "data/block.h"
 
 void sl_vertex_parts_random(int64_t vertices, int parts, uint64_t seed, int32_t *part)
@@ -77,16 +80,39 @@ static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
     return SL_OK;
 }
 
-static int cut_graph(struct graph *g, idx_t parts, uint64_t seed)
+/* Let METIS cut. METIS takes SIGTERM and SIGABRT for errors of its own, and may leave them blocked:
+ * restore how they are handled, and hand on a SIGTERM that METIS took. A program without a handler
+ * gets an error, since METIS raises SIGTERM where it gives up, too. */
+static int call_metis(struct graph *g, idx_t parts, idx_t *options)
 {
-    idx_t options[METIS_NOPTIONS], edges_cut;
-    METIS_SetDefaultOptions(options);
-    options[METIS_OPTION_SEED] = (idx_t)(seed & 0x7FFFFFFF);
+    idx_t edges_cut;
+    struct sigaction term, abortion;
+    sigset_t mask;
+    sigaction(SIGTERM, NULL, &term);
+    sigaction(SIGABRT, NULL, &abortion);
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
     const int status =
         METIS_PartGraphKway(&g->vertices, &g->classes, g->indptr, g->indices, g->weights, NULL,
                             NULL, &parts, NULL, NULL, options, &edges_cut, g->part);
-    return status == METIS_OK
-               ? SL_OK
+    sigaction(SIGTERM, &term, NULL);
+    sigaction(SIGABRT, &abortion, NULL);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (status == METIS_ERROR && term.sa_handler != SIG_DFL)
+        raise(SIGTERM);
+    return status;
+}
+
+static int cut_graph(struct graph *g, idx_t parts, uint64_t seed)
+{
+    idx_t options[METIS_NOPTIONS];
+    METIS_SetDefaultOptions(options);
+    options[METIS_OPTION_SEED] = (idx_t)(seed & 0x7FFFFFFF);
+    const int status = call_metis(g, parts, options);
+    if (status == METIS_OK)
+        return SL_OK;
+    const int stopped = sl_stop_error();
+    return stopped
+               ? stopped
                : sl_error(SL_ERR_SYSTEM, "METIS cannot cut the graph into %" PRId64 " parts: %s",
                           (int64_t)parts,
                           status == METIS_ERROR_MEMORY ? "out of memory"
