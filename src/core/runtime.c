@@ -44,22 +44,24 @@ static void suggest(const char *name, const char *value)
 }
 
 /* End the run where StarPU lacks memory for too long. StarPU asks for it again and again, in case
- * tiles go, and would do so for ever. */
+ * tiles go, and would do so for ever. A pause between requests in vain means that tiles went. */
 static void watch_shortage(size_t bytes, bool got)
 {
-    enum { PATIENCE = 20 };       /* seconds */
-    static atomic_size_t lacking; /* the smallest request in vain; 0: none is open */
-    static _Atomic double since;
+    enum { PATIENCE = 20, PAUSE = 1 }; /* seconds */
+    static atomic_size_t lacking;      /* the smallest request in vain; 0: none is open */
+    static _Atomic double since, last; /* the first and the last request in vain */
     const size_t least = atomic_load(&lacking);
     if (got && least > 0 && bytes >= least)
         atomic_store(&lacking, 0);
     if (got)
         return;
-    if (least == 0)
-        atomic_store(&since, sl_runtime_seconds());
-    else if (sl_runtime_seconds() - atomic_load(&since) > PATIENCE)
+    const double now = sl_runtime_seconds();
+    if (least == 0 || now - atomic_load(&last) > PAUSE)
+        atomic_store(&since, now);
+    else if (now - atomic_load(&since) > PATIENCE)
         sl_fatal("no memory for a tile of %zu bytes in %d seconds (%zu bytes are in use)", bytes,
                  PATIENCE, sl_memory_in_use());
+    atomic_store(&last, now);
     if (least == 0 || bytes < least)
         atomic_store(&lacking, bytes > 0 ? bytes : 1);
 }
