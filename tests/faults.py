@@ -10,7 +10,7 @@ What differs among three runs without a failure, such as a time, is not compared
 command and kind.
 
 With MPIRUN, commands then run on two ranks, of which one has the failures: POINTS_ON_RANKS of each
-command and kind (default 5), in turn on each rank, alone and with all later ones.
+command and kind (default 5, twice as many of memory), in turn alone and with all later ones.
 """
 import hashlib
 import json
@@ -263,7 +263,8 @@ def cases(command, kind, ranks):
         calls = count_calls(command, kind, None)
         return calls, [(at, later, None) for at in points(calls, POINTS) for later in (False, True)]
     calls = [count_calls(command, kind, rank) for rank in (0, 1)]
-    share = [POINTS_ON_RANKS // 2, (POINTS_ON_RANKS + 1) // 2] if min(calls) > 0 else [POINTS_ON_RANKS] * 2
+    most = 2 * POINTS_ON_RANKS if kind == "memory" else POINTS_ON_RANKS  # memory has the most calls
+    share = [most // 2, (most + 1) // 2] if min(calls) > 0 else [most] * 2
     some = [(at, rank) for rank in (0, 1) if share[rank] > 0 for at in points(calls[rank], share[rank])]
     return sum(calls), [(at, k % 2 == 1, rank) for k, (at, rank) in enumerate(some)]
 

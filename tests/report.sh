@@ -220,7 +220,7 @@ unfinished() {
 
 refuses() {
     cd "$T" || exit 1
-    refused "nowhere: No such file" report nowhere
+    refused "nowhere: cannot open: No such file" report nowhere
     printf '{"event":"start"}\n{"event":\n{"event":"end"}\n' >bad
     refused "bad, line 2: expected an event of starling train --log" report bad
     : >empty

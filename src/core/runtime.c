@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,12 +44,36 @@ static void suggest(const char *name, const char *value)
     setenv(name, value, 0);
 }
 
+/* End the run where StarPU lacks memory for too long. StarPU asks for it again and again, in case
+ * tiles go, and would do so for ever. A pause between requests in vain means that tiles went. */
+static void watch_shortage(size_t bytes, bool got)
+{
+    enum { PATIENCE = 20, PAUSE = 1 }; /* seconds */
+    static atomic_size_t lacking;      /* the smallest request in vain; 0: none is open */
+    static _Atomic double since, last; /* the first and the last request in vain */
+    const size_t least = atomic_load(&lacking);
+    if (got && least > 0 && bytes >= least)
+        atomic_store(&lacking, 0);
+    if (got)
+        return;
+    const double now = sl_runtime_seconds();
+    if (least == 0 || now - atomic_load(&last) > PAUSE)
+        atomic_store(&since, now);
+    else if (now - atomic_load(&since) > PATIENCE)
+        sl_fatal("no memory for a tile of %zu bytes in %d seconds (%zu bytes are in use)", bytes,
+                 PATIENCE, sl_memory_in_use());
+    atomic_store(&last, now);
+    if (least == 0 || bytes < least)
+        atomic_store(&lacking, bytes > 0 ? bytes : 1);
+}
+
 /* Allocate StarPU's memory by sl_memory_take, so that received and temporary tiles are counted and
  * their pages are kept. */
 static int take_memory(unsigned node, void **memory, size_t bytes, int flags)
 {
     (void)node, (void)flags;
     *memory = sl_memory_take(bytes);
+    watch_shortage(bytes, *memory != NULL);
     return *memory ? 0 : -ENOMEM;
 }
 
