@@ -97,26 +97,26 @@ SL_INLINE void add_scores(struct chunk *c, int64_t heads, int64_t per, const flo
 
 SL_INLINE void meet_chunk(const struct sl_attention *attention, const struct edges *edges,
                           uint32_t e, struct chunk *c, int64_t per, const float *scores,
-                          int64_t room, bool training, const struct parts *to)
+                          int64_t room, const struct parts *to)
 {
     const int64_t all = sl_attention_all(attention);
     add_scores(c, attention->heads, per, scores, all);
     if (edges)
         add_edges(edges, e, attention->heads, per, c);
     weigh(attention, c, per, to);
-    if (training && attention->drop.threshold) {
+    if (attention->training && attention->drop.threshold) {
         for (int64_t k = 0; k < c->count; k++) {
             c->to[k] = vertex_at(scores + 2 * attention->heads);
             c->from[k] = vertex_at(c->row[k] + all + attention->heads);
         }
         drop_all(attention, per, c);
     }
-    add_rows(attention, c, per, room, training, to->z, to->sloped);
+    add_rows(attention, c, per, room, attention->training, to->z, to->sloped);
 }
 
 SL_INLINE void meet_all(const struct sl_attention *attention, const struct sl_sparse *a,
                         const struct sl_floats_at *projected, const struct sl_floats_at *scores,
-                        const struct edges *edges, bool training, const struct sl_floats_at *state)
+                        const struct edges *edges, const struct sl_floats_at *state)
 {
     const int64_t per = numbers_per_entry(attention->heads), most = chunk_entries(per);
     struct chunk c;
@@ -128,46 +128,36 @@ SL_INLINE void meet_all(const struct sl_attention *attention, const struct sl_sp
                 const int64_t count = end - e < most ? end - e : most;
                 read_entries(a, b, e, count, projected, per, &c);
                 meet_chunk(attention, edges, e, &c, per, scores->data + r * scores->ld,
-                           projected->ld, training, &to);
+                           projected->ld, &to);
                 e += (uint32_t)count;
             }
         }
 }
 
-/* Meet all entries. `heads` equals attention->heads, and may be a constant at compile time. */
-SL_INLINE void meet_heads(const struct sl_attention *attention, int32_t heads,
-                          const struct sl_sparse *a, const struct sl_floats_at *projected,
-                          const struct sl_floats_at *scores, const struct edges *edges,
-                          const struct sl_floats_at *state)
-{
-    struct sl_attention own = *attention;
-    own.heads = heads;
-    if (attention->training)
-        meet_all(&own, a, projected, scores, edges, true, state);
-    else
-        meet_all(&own, a, projected, scores, edges, false, state);
-}
-
 /* Meet all entries; heads of usual layers are constants at compile time. */
 SL_INLINE void meet(const struct sl_attention *attention, const struct sl_sparse *a,
                     const struct sl_floats_at *projected, const struct sl_floats_at *scores,
-                    const struct edges *edges, const struct sl_floats_at *state)
+                    const struct sl_floats_at *state)
 {
-    if (attention->heads == 1)
-        meet_heads(attention, 1, a, projected, scores, edges, state);
-    else if (attention->heads == SL_EIGHT)
-        meet_heads(attention, SL_EIGHT, a, projected, scores, edges, state);
-    else
-        meet_heads(attention, attention->heads, a, projected, scores, edges, state);
+    struct sl_attention own = *attention;
+    if (attention->heads == 1) {
+        own.heads = 1;
+        meet_all(&own, a, projected, scores, NULL, state);
+    } else if (attention->heads == SL_EIGHT) {
+        own.heads = SL_EIGHT;
+        meet_all(&own, a, projected, scores, NULL, state);
+    } else {
+        meet_all(attention, a, projected, scores, NULL, state);
+    }
 }
 
-/* The same without inlining: the walk without features stays as it is. */
+/* Edges with features: one walk for any number of heads, apart from the walk without features. */
 SL_APART void meet_edges(const struct sl_attention *attention, const struct sl_sparse *a,
                          const struct sl_floats_at *projected, const struct sl_floats_at *scores,
                          const struct sl_floats_at *edge, const struct sl_floats_at *state)
 {
     const struct edges edges = {a->edge_features, a->edge, edge, NULL};
-    meet(attention, a, projected, scores, &edges, state);
+    meet_all(attention, a, projected, scores, &edges, state);
 }
 
 SL_KERNEL(sl_kernel_attention,
@@ -182,7 +172,7 @@ SL_KERNEL(sl_kernel_attention,
     if (edge)
         meet_edges(attention, a, projected, scores, edge, state);
     else
-        meet(attention, a, projected, scores, NULL, state);
+        meet(attention, a, projected, scores, state);
 }
 
 /* ---- Merged and closed ---- */
@@ -398,7 +388,8 @@ SL_INLINE void meet_back(const struct sl_attention *attention, const struct sl_s
     }
 }
 
-/* The same without inlining; EDGE_BACK starts at 0 unless it accumulates. */
+/* The walk back with features, whose heads are worth constants (a third faster). EDGE_BACK starts
+ * at 0 unless it accumulates. */
 SL_APART void meet_edges_back(const struct sl_attention *attention, const struct sl_sparse *at,
                               const struct sl_floats_at *gradient,
                               const struct sl_floats_at *scores,
