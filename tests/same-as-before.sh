@@ -89,9 +89,9 @@ graph("typed", 53, 190, 11, 4, 1);
 at=0
 configuration() {
     name=$(echo "$*" | tr -s ' -' '_-')
+    ! [ -n "$SL_SAME" ] || echo "$name" | grep -Eq "$SL_SAME" || return 0
     at=$((at + 1))
     [ -n "$record" ] || [ $((at % ${sample#*/})) -eq "${sample%/*}" ] || return 0
-    ! [ -n "$SL_SAME" ] || echo "$name" | grep -Eq "$SL_SAME" || return 0
     ranks=$1 data=$T/$2
     [ "$2" != karate ] || data=$karate
     shift 2
