@@ -74,6 +74,7 @@ commands() {
     unlike 2 "rank 1 on host $host has the command train, and rank 0 on host $host has the command help" "train --help" "$t"
     unlike 2 "has the command info, and" "$t" "info directed"
     unlike 2 "has the command man, and" "$t" man
+    unlike 2 "has the command info, and" "bench distributions directed --epochs 2 --repetitions 1" "info directed"
     unlike 2 "has the command completion, and" "$t" "completion bash"
     unlike 1 "nowhere: " "$t" "info nowhere"
     unlike 2 "unknown option --bad" "$t" "info directed --bad"

@@ -34,12 +34,20 @@ orderly() { # SIGNAL
 
 # While the graph is read and cut there is nothing to save. METIS takes SIGTERM for an error of its own.
 early() { # SIGNAL
-    [ -d "$T/big" ] || "$STARLING" generate community "$T/big" --vertices 60000 --classes 8 --degree 20 --features 64 --quiet ||
+    [ -d "$T/big" ] || "$STARLING" generate community "$T/big" --vertices 100000 --classes 8 --degree 20 --features 64 --quiet ||
         die "no graph"
-    for seconds in 0.2 0.6; do
+    for seconds in 0 0.5; do
         env --default-signal "$STARLING" train "$T/big" --order metis --epochs 10000000 --workers 1 --quiet --checkpoint "$T/never" \
             >"$T/out" 2>"$T/err" </dev/null &
         background=$!
+        tries=0
+        # The bit of SIGUSR2 among the signals that the program catches, and not the shell that starts it.
+        until grep -qa "^$STARLING" "/proc/$background/cmdline" 2>/dev/null &&
+            grep -q '^SigCgt:.*[89a-f]..$' "/proc/$background/status" 2>/dev/null; do
+            sleep 0.02
+            tries=$((tries + 1))
+            [ $tries -lt 1500 ] || die "no signal is caught: $(cat "$T/err")"
+        done
         sleep $seconds
         kill "-$1" "$background"
         wait "$background"
@@ -154,7 +162,7 @@ planted_locks() {
             [ "$(cat "$T/victim")" = precious ] || die "$lock: another file was emptied"
             case $lock in cache/*) [ $status -eq 0 ] && continue ;; esac
             [ $status -eq 2 ] || die "$lock: exit status $status: $(cat "$T/err")"
-            sentence "ck: its lock $T/$lock cannot be opened as one" "$T/err"
+            sentence "ck: its lock $T/$lock is no file of its own" "$T/err"
         done
     done
     rm -f "$T/.ck.starling-lock"
@@ -163,7 +171,7 @@ planted_locks() {
         timeout 10 "$STARLING" train "$karate" --epochs 2 --quiet --checkpoint "$T/ck" 2>"$T/err" </dev/null
         status=$?
         [ $status -eq 2 ] || die "$what: exit status $status: $(cat "$T/err")"
-        sentence "ck: its lock $T/.ck.starling-lock cannot be opened as one" "$T/err"
+        sentence "ck: its lock $T/.ck.starling-lock is no file of its own" "$T/err"
         rm -r "$T/.ck.starling-lock"
     done
 }

@@ -192,7 +192,7 @@ all() {
     configuration 1 typed --model rgcn --bases 2
     configuration 2 typed --model rgcn --distribution halo
     # Batches, groups, sub-models, links.
-    for batches in "clusters:6,2" "co:3" "co:3 --max-hop 1 --fanout 3" "co:3 --max-hop 1 --resample 2"; do
+    for batches in "clusters:6,2" "co:3" "co:3 --max-hop 1 --fanout 1" "co:3 --max-hop 1 --resample 2"; do
         configuration 1 words --batches $batches
         configuration 2 dense --batches $batches --distribution 1d
     done

@@ -16,8 +16,10 @@ static inline bool sl_in_sample(int64_t place)
     long own, parts;
     if (!text || sscanf(text, "%ld/%ld", &own, &parts) != 2 || parts < 2)
         return true;
-    const uint64_t drawn = (uint64_t)(place + 1) * 0x9E3779B97F4A7C15u >> 32;
-    return drawn % (uint64_t)parts == (uint64_t)own;
+    uint64_t drawn = (uint64_t)(place + 1) * 0x9E3779B97F4A7C15u; /* splitmix64 */
+    drawn = (drawn ^ drawn >> 30) * 0xBF58476D1CE4E5B9u;
+    drawn = (drawn ^ drawn >> 27) * 0x94D049BB133111EBu;
+    return (drawn ^ drawn >> 31) % (uint64_t)parts == (uint64_t)own;
 }
 
 #endif

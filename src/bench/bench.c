@@ -36,7 +36,7 @@ static int meet_ranks(const struct sl_bench_part *part, struct sl_bench_common *
                         part->command->name);
     else if (common->rt.rank == 0)
         code = sl_file_probe(common->json);
-    return sl_runtime_agree(&common->rt, code);
+    return sl_runtime_meet_held(&common->rt, "bench", code);
 }
 
 int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *common,

@@ -102,7 +102,7 @@ static bool add_option(struct sl_alike *alike, const struct sl_option *option, c
     return !value || whole;
 }
 
-static void add_command(struct sl_alike *alike, const char *command)
+void sl_alike_add_command(struct sl_alike *alike, const char *command)
 {
     sl_alike_add(alike, "version", 0, "version %s", SL_VERSION);
     sl_alike_add(alike, "command", 0, "the command %s", command);
@@ -113,7 +113,7 @@ void sl_alike_add_options(struct sl_alike *alike, const char *command,
 {
     const long failures = sl_json_failures();
     bool whole = true;
-    add_command(alike, command);
+    sl_alike_add_command(alike, command);
     json_t *all = sl_options_to_json(table, config);
     for (int o = 0; table[o].name; o++)
         if (!is_own(table[o].name)) {
@@ -127,7 +127,7 @@ void sl_alike_add_options(struct sl_alike *alike, const char *command,
 
 void sl_alike_add_alone(struct sl_alike *alike, const char *command)
 {
-    add_command(alike, command);
+    sl_alike_add_command(alike, command);
     alike->thing[alike->count - 1].hash = 0; /* ranks may run different commands of this kind */
 }
 

@@ -34,6 +34,9 @@ void sl_alike_add(struct sl_alike *alike, const char *name, uint64_t hash, const
 void sl_alike_add_options(struct sl_alike *alike, const char *command,
                           const struct sl_option *table, const void *config, const bool *given);
 
+/* Append the version and a command that ranks run together. */
+void sl_alike_add_command(struct sl_alike *alike, const char *command);
+
 /* Append the version and a command that ranks run one by one, without MPI: it equals all other
  * commands of this kind. */
 void sl_alike_add_alone(struct sl_alike *alike, const char *command);

@@ -300,20 +300,22 @@ int sl_file_commit(struct sl_new_file *out, bool good)
     return 0;
 }
 
-/* Give the file at `path` a second, temporary name. Return false where it gets none. */
+/* Give the file at `path` a second, temporary name; where the disk knows no second names, rename
+ * it. Return false where it gets none. */
 static bool keep_old(const char *path, char old[PATH_MAX])
 {
     uint32_t number;
     return getrandom(&number, sizeof number, 0) == sizeof number &&
-           print_path(old, "%s.%08" PRIx32 ".tmp", path, number) && link(path, old) == 0;
+           print_path(old, "%s.%08" PRIx32 ".tmp", path, number) &&
+           (link(path, old) == 0 || rename(path, old) == 0);
 }
 
 /* Give `path` its old file back, or remove the new file if no file was there. */
 static void restore(const char *path, const char *old, bool kept, bool replaces)
 {
-    if (kept && rename(old, path) && unlink(path) == 0 && link(old, path) == 0)
-        unlink(old);
-    if (!replaces)
+    if (kept && rename(old, path) && access(old, F_OK) == 0 && unlink(path) == 0)
+        link(old, path); /* some disks refuse to rename over a file */
+    if (!kept && !replaces)
         unlink(path);
 }
 
@@ -333,11 +335,11 @@ static int rename_both(struct sl_new_file *first, struct sl_new_file *second,
     } else if (rename(second->temporary, second->target)) {
         reason = errno;
         *failed = second;
-        restore(first->target, old, kept, replaces);
-        return reason;
     }
-    if (kept)
-        unlink(old);
+    if (reason)
+        restore(first->target, old, kept, replaces || *failed == first);
+    if (kept && access(first->target, F_OK) == 0)
+        unlink(old); /* a second name of the old file; gone where it was restored */
     return reason;
 }
 
@@ -533,12 +535,17 @@ int sl_file_open_lock(const char *path, mode_t mode)
 static int refuse_planted(const char *path, const char *lock)
 {
     struct stat status;
-    return lstat(lock, &status)
-               ? 0
-               : sl_error(SL_ERR_USAGE,
-                          "%s: its lock %s cannot be opened as one (expected no link, folder or "
-                          "unreadable file there: remove it)",
-                          path, lock);
+    if (lstat(lock, &status))
+        return 0;
+    if (S_ISREG(status.st_mode) && status.st_nlink <= 1)
+        return sl_error(SL_ERR_USAGE,
+                        "%s: its lock %s cannot be read: another user's run may hold it (expected "
+                        "another file, or this lock gone)",
+                        path, lock);
+    return sl_error(SL_ERR_USAGE,
+                    "%s: its lock %s is no file of its own (expected no link or folder there: "
+                    "remove it)",
+                    path, lock);
 }
 
 int sl_file_lock(struct sl_file_lock *lock, const char *path)

@@ -48,7 +48,7 @@ static void suggest(const char *name, const char *value)
  * tiles go, and would do so for ever. A pause between requests in vain means that tiles went. */
 static void watch_shortage(size_t bytes, bool got)
 {
-    enum { PATIENCE = 20, PAUSE = 1 }; /* seconds */
+    enum { PATIENCE = 60, PAUSE = 1 }; /* seconds */
     static atomic_size_t lacking;      /* the smallest request in vain; 0: none is open */
     static _Atomic double since, last; /* the first and the last request in vain */
     const size_t least = atomic_load(&lacking);
@@ -480,6 +480,13 @@ int sl_runtime_refuse(int code)
     if (started || sl_ranks_use_mpi() || !sl_runtime_launched() || sl_ranks_start(&rt))
         return code;
     return sl_runtime_agree(&rt, code);
+}
+
+int sl_runtime_meet_held(struct sl_runtime *rt, const char *command, int code)
+{
+    struct sl_alike alike = {.count = 0};
+    sl_alike_add_command(&alike, command);
+    return meet(rt, &(struct sl_runtime_options){.alike = &alike}, code);
 }
 
 int sl_runtime_meet(const char *command, int code)

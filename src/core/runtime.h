@@ -118,6 +118,10 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
  * code of all ranks; one rank keeps its sentence. MPI stays up if it is held. */
 int sl_runtime_refuse(int code);
 
+/* Begin a command that ranks run together while MPI is held (sl_runtime_hold_mpi). Return the worst
+ * code of all ranks, or SL_ERR_USAGE where a rank runs another command. Collective. */
+int sl_runtime_meet_held(struct sl_runtime *rt, const char *command, int code);
+
 /* End a command that ranks run one by one, without MPI, with `code`. Where the launcher started
  * more than one command line, another rank may be in sl_runtime_start and wait for this one: return
  * SL_ERR_USAGE on all ranks then, or the worst code. MPI stays up if it is held. */

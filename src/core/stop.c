@@ -21,7 +21,9 @@ struct peer {
 
 static volatile sig_atomic_t requested;
 static struct peer *peers; /* ranks of this node, by rank */
-static int peer_count, own_rank;
+static volatile sig_atomic_t peer_count;
+static int own_rank;
+static bool catching;
 
 static bool is_alive(const struct peer *peer)
 {
@@ -106,9 +108,18 @@ static const int requests[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCP
 enum { REQUESTS = sizeof requests / sizeof *requests };
 static struct sigaction before[REQUESTS];
 
+void sl_stop_request(void)
+{
+    if (!catching)
+        return;
+    end_if_alone();
+    requested = 1;
+}
+
 void sl_stop_catch(void)
 {
     struct sigaction action = {.sa_sigaction = request_stop};
+    catching = true;
     for (int r = 0; r < REQUESTS; r++) { /* nohup and "&" of a shell ignore some signals */
         const bool insistent = requests[r] == SIGINT || requests[r] == SIGTERM;
         action.sa_flags = SA_SIGINFO | SA_RESTART; /* files are read on */
@@ -122,6 +133,9 @@ void sl_stop_catch(void)
 
 void sl_stop_release(void)
 {
+    if (!catching)
+        return;
+    catching = false;
     for (int r = 0; r < REQUESTS; r++)
         sigaction(requests[r], &before[r], NULL);
     if (requested) {

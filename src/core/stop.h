@@ -22,6 +22,9 @@ void sl_stop_peers(void);
  */
 void sl_stop_release(void);
 
+/* Do what a SIGTERM does that a library has caught; nothing where signals are not caught. */
+void sl_stop_request(void);
+
 /* Return the flag, 0 until a signal came. */
 const volatile sig_atomic_t *sl_stop_flag(void);
 

@@ -8,6 +8,7 @@
 #include <metis.h>
 
 #include "core/error.h"
+#include "core/free_memory.h"
 #include "core/rng.h"
 #include "core/stop.h"
 #include "data/block.h"
@@ -81,13 +82,14 @@ static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
 }
 
 /* Let METIS cut. METIS takes SIGTERM and SIGABRT for errors of its own, and may leave them blocked:
- * restore how they are handled, and hand on a SIGTERM that METIS took. A program without a handler
- * gets an error, since METIS raises SIGTERM where it gives up, too. */
+ * restore how they are handled. */
 static int call_metis(struct graph *g, idx_t parts, idx_t *options)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* handlers are the process's */
     idx_t edges_cut;
     struct sigaction term, abortion;
     sigset_t mask;
+    pthread_mutex_lock(&lock);
     sigaction(SIGTERM, NULL, &term);
     sigaction(SIGABRT, NULL, &abortion);
     pthread_sigmask(SIG_BLOCK, NULL, &mask);
@@ -97,11 +99,22 @@ static int call_metis(struct graph *g, idx_t parts, idx_t *options)
     sigaction(SIGTERM, &term, NULL);
     sigaction(SIGABRT, &abortion, NULL);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    if (status == METIS_ERROR && term.sa_handler != SIG_DFL)
-        raise(SIGTERM);
+    pthread_mutex_unlock(&lock);
     return status;
 }
 
+/* Whether METIS had twice the memory that it takes. */
+static bool had_memory(const struct graph *g)
+{
+    int64_t left[SL_MEMORY_BOUNDS], room = INT64_MAX;
+    sl_free_memory("", left);
+    for (int b = 0; b < SL_MEMORY_BOUNDS; b++)
+        room = left[b] < room ? left[b] : room;
+    return room > 2 * sl_vertex_parts_bytes(g->vertices, g->indptr[g->vertices]);
+}
+
+/* METIS gives one status where it gives up, lacks memory inside, or took a SIGTERM. With memory
+ * left, it was a SIGTERM: a checked graph gives METIS no other reason. */
 static int cut_graph(struct graph *g, idx_t parts, uint64_t seed)
 {
     idx_t options[METIS_NOPTIONS];
@@ -110,13 +123,16 @@ static int cut_graph(struct graph *g, idx_t parts, uint64_t seed)
     const int status = call_metis(g, parts, options);
     if (status == METIS_OK)
         return SL_OK;
+    if (status == METIS_ERROR && had_memory(g))
+        sl_stop_request();
     const int stopped = sl_stop_error();
     return stopped
                ? stopped
                : sl_error(SL_ERR_SYSTEM, "METIS cannot cut the graph into %" PRId64 " parts: %s",
                           (int64_t)parts,
                           status == METIS_ERROR_MEMORY ? "out of memory"
-                                                       : "it gave up, or SIGTERM came");
+                                                       : "it gave up, has no memory, or SIGTERM "
+                                                         "came");
 }
 
 static int find_parts(const struct sl_csr *graph, int classes, const int64_t *cut, int parts,
