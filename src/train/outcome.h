@@ -1,4 +1,4 @@
-/* What a run has reached: evaluations outside its epochs. */
+/* Evaluations outside epochs: results of a run. */
 #ifndef SL_TRAIN_OUTCOME_H
 #define SL_TRAIN_OUTCOME_H
 
