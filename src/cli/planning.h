@@ -1,4 +1,4 @@
-/* What `starling plan` is asked, what it works out, and how it tells. */
+/* The options, the state and the report of starling plan. */
 #ifndef SL_CLI_PLANNING_H
 #define SL_CLI_PLANNING_H
 
