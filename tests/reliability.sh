@@ -41,9 +41,7 @@ early() { # SIGNAL
             >"$T/out" 2>"$T/err" </dev/null &
         background=$!
         tries=0
-        # The bit of SIGUSR2 among the signals that the program catches, and not the shell that starts it.
-        until grep -qa "^$STARLING" "/proc/$background/cmdline" 2>/dev/null &&
-            grep -q '^SigCgt:.*[89a-f]..$' "/proc/$background/status" 2>/dev/null; do
+        until catches "$background"; do
             sleep 0.02
             tries=$((tries + 1))
             [ $tries -lt 1500 ] || die "no signal is caught: $(cat "$T/err")"

@@ -129,6 +129,11 @@ sys.exit(run.wait())
 PYTHON
 }
 
+# catches PROCESS: whether the process is the program, and not the shell or launcher that starts it, and catches SIGUSR2.
+catches() {
+    grep -qa "^$STARLING" "/proc/$1/cmdline" 2>/dev/null && grep -q '^SigCgt:.*[89a-f]..$' "/proc/$1/status" 2>/dev/null
+}
+
 # The numbers of a .npy file of float32, a line each.
 numbers() { # FILE
     od -An -v -t f4 -w4 -j128 "$1"

@@ -91,8 +91,7 @@ early() { # SIGNAL RANK
         --quiet --checkpoint "$T/never" >"$T/out" 2>"$T/err" </dev/null &
     launcher=$!
     tries=0
-    # The bit of SIGUSR2 among the signals that the process catches.
-    until process=$(process_of "$2"); [ -n "$process" ] && grep -q '^SigCgt:.*[89a-f]..$' "/proc/$process/status" 2>/dev/null; do
+    until process=$(process_of "$2"); [ -n "$process" ] && catches "$process"; do
         sleep 0.1
         tries=$((tries + 1))
         [ $tries -lt 300 ] || die "no rank: $(cat "$T/err")"

@@ -145,12 +145,11 @@ static void print_program_page(void)
         print_summary(*c);
     }
     printf(
-        ".SH EXIT STATUS\n0: done, also where a signal (SIGINT, SIGTERM, SIGHUP, SIGUSR1, "
-        "SIGUSR2, SIGXCPU) ended a training. 1: the work failed: a file cannot be read, written or "
-        "understood, numbers "
-        "are not finite, memory, a program or a rank is missing. 2: the usage is wrong: an option "
-        "or argument is "
-        "unknown, malformed, or does not go with the others, the dataset or the machine. "
+        ".SH EXIT STATUS\n0: the work is done. It is also done where a signal ended a training: "
+        "SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU.\n.P\n1: the work failed. A file "
+        "cannot be read, written or understood; numbers are not finite; or memory, a program or a "
+        "rank is missing.\n.P\n2: the usage is wrong. An option or argument is unknown or "
+        "malformed, or does not go with the others, the dataset or the machine.\n.P\n"
         "Under a launcher one rank reports, and its status is that of the launcher.\n");
     printf(".SH ENVIRONMENT\n.TP\n.B STARPU_*\nVariables of StarPU win over what the program would "
            "choose, for instance "

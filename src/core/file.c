@@ -530,8 +530,8 @@ int sl_file_open_lock(const char *path, mode_t mode)
     return -1;
 }
 
-/* Refuse to write `path` without a lock where something else stands in the lock's place. Without
- * it, no lock can be made there (a read-only disk, no right, no folder): go on. */
+/* Refuse to write `path` where something else stands in the lock's place. Go on where nothing
+ * stands there, and no lock can be made: the disk is read-only, or the folder is closed. */
 static int refuse_planted(const char *path, const char *lock)
 {
     struct stat status;

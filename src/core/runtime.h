@@ -109,9 +109,9 @@ static inline int sl_runtime_process(const struct sl_runtime *rt, int rank)
 /* Start StarPU, and MPI where an MPI launcher started the process. Bind workers whether a node has
  * one rank, several, or more ranks than cores; set one BLAS thread. Variables that the user set
  * (STARPU_*) win, except STARPU_USE_NUMA: a rank's tiles must stay neighbours in one memory. Return
- * 0, SL_ERR_SYSTEM or SL_ERR_USAGE (unknown scheduler, no GPU or a tiny one, other options on
- * another rank, a launcher that MPI does not know). sl_runtime_stop leaves MPI up if MPI was up
- * before: the caller stops it. */
+ * 0, SL_ERR_SYSTEM or SL_ERR_USAGE. The usage is wrong where the scheduler is unknown, a GPU is
+ * missing or tiny, ranks have other options, or MPI does not know the launcher. sl_runtime_stop
+ * leaves MPI up if MPI was up before: the caller stops it. */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
 /* Tell ranks that may be in sl_runtime_start that this rank has failed before it. Return the worst

@@ -22,7 +22,7 @@ void sl_stop_peers(void);
  */
 void sl_stop_release(void);
 
-/* Do what a SIGTERM does that a library has caught; nothing where signals are not caught. */
+/* Act on a SIGTERM that a library took for itself; do nothing while signals are not caught. */
 void sl_stop_request(void);
 
 /* Return the flag, 0 until a signal came. */
