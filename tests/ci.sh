@@ -50,11 +50,11 @@ closes() {
 nowhere() {
     closes 0 "5 passed, 0 failed, 4 skipped" "$T/none"
     grep -q "^no nvcc .*$T/none/bin" "$T/words" || die "$(cat "$T/words")"
-    grep -q "SL_SAMPLE=0/1;" "$T/words" || die "not all cases: $(cat "$T/words")"
+    grep -q "SL_SAMPLE=0/1, with sanitizers SL_UNITS=0/1 at base;" "$T/words" || die "not all cases: $(cat "$T/words")"
     grep -q "^no Python packages for tests: " "$T/words" || die "no word of Python: $(cat "$T/words")"
-    echo 'echo 1234567890' | program git
+    echo 'echo 1234567890abcdef12' | program git
     closes 0 "5 passed, 0 failed, 4 skipped" "$T/none"
-    grep -q "SL_SAMPLE=$((0x123456 % 3))/3;" "$T/words" || die "another sample: $(cat "$T/words")"
+    grep -q "SL_SAMPLE=$((0x123456 % 3))/3, with sanitizers SL_UNITS=$((0x7890ab % 3))/3 at [bv]" "$T/words" || die "another sample: $(cat "$T/words")"
     rm "$T/bin/git"
 }
 
@@ -81,7 +81,7 @@ END
     sed -n 's/ *\([0-9.]*\) s of processor time  /\1 /p' "$T/words" >"$T/named"
     [ "$(wc -l <"$T/named")" -eq 11 ] && [ "$(head -n 1 "$T/named")" = "71.8 test_11" ] &&
         [ "$(sed -n 10p "$T/named")" = "62.8 test_2" ] && [ "$(tail -n 1 "$T/named")" = "734.2 all tests" ] || die "$(cat "$T/words")"
-    grep -q '/[13]; [0-9][0-9]* s of ./bootstrap check, [0-9]* s of the other' "$T/words" || die "$(cat "$T/words")"
+    grep -q ' at base; [0-9][0-9]* s of ./bootstrap check, [0-9]* s of the other' "$T/words" || die "$(cat "$T/words")"
 }
 
 # A test that fails does so under tests/timed.sh, too.

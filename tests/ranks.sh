@@ -4,10 +4,11 @@
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 # Open MPI looks for networks at each start, and waits a second for ranks that an error ends. hwloc looks for cards in each
-# process. All of it was more than half of the time of a short training.
-OMPI_MCA_pml=ob1 OMPI_MCA_odls_base_sigkill_timeout=0 HWLOC_COMPONENTS=-pci,-linuxio
+# process. All of it was more than half of the time of a short training. Ranks of programs that start MPI themselves yield
+# their core while they wait, as the program's do.
+OMPI_MCA_pml=ob1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_odls_base_sigkill_timeout=0 HWLOC_COMPONENTS=-pci,-linuxio
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
-export PRTE_MCA_rmaps_default_mapping_policy OMPI_MCA_pml OMPI_MCA_odls_base_sigkill_timeout HWLOC_COMPONENTS
+export PRTE_MCA_rmaps_default_mapping_policy OMPI_MCA_pml OMPI_MCA_mpi_yield_when_idle OMPI_MCA_odls_base_sigkill_timeout HWLOC_COMPONENTS
 [ -n "$MPIRUN" ] || [ "$SL_TEST_MPI" != 1 ] || MPIRUN=$(command -v mpirun)
 [ -n "$MPIRUN" ] || { echo "no MPI"; exit 77; }
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1

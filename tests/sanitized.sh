@@ -2,7 +2,8 @@
 # Builds the program and its library in FOLDER by Clang, at -O1, with sanitizers, whatever the build around it is:
 #   address   AddressSanitizer, UndefinedBehaviorSanitizer and the counters of libFuzzer
 #   thread    ThreadSanitizer
-# A line and exit status 77 where Clang lacks them.
+# A line and exit status 77 where Clang lacks them. With SL_SANITIZED_LEVEL=base, v3 or v4 in the environment, kernels are compiled
+# for this level of instructions alone.
 # Usage: sanitized.sh KIND FOLDER
 here=$(cd "${top_srcdir:-$(dirname "$0")/..}" && pwd) || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL # those of a make around this script
@@ -23,6 +24,11 @@ int LLVMFuzzerTestOneInput(const char *data, long size) { return !data && size; 
 #endif
 END
 CC=clang CXX=clang++ CFLAGS="-O1 -g1 $flags" CXXFLAGS="-O1 -g1"
+case $SL_SANITIZED_LEVEL in
+'') ;;
+base) export sl_cv_x86_levels=no ;;
+*) export sl_cv_x86_levels=no && CFLAGS="$CFLAGS -march=x86-64-$SL_SANITIZED_LEVEL" ;;
+esac
 [ "$1" != thread ] || CXXFLAGS=$CFLAGS
 export CC CXX CFLAGS CXXFLAGS
 # shellcheck disable=SC2086

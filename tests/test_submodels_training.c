@@ -346,8 +346,8 @@ static void expect_store(struct case_of_rounds *of, int l, const char *line)
             apart = fmaxf(apart, fabsf(got[i] - s->now[k][i]));
         }
         sl_tile_release(shard->tile[k]);
-        /* A norm multiplies roundings of attention. */
-        const float tolerance = strstr(line, "gat") && strstr(line, "norm") ? 4e-6f : 1e-6f;
+        /* A norm multiplies roundings of attention, most of all without fused products. */
+        const float tolerance = strstr(line, "gat") && strstr(line, "norm") ? 4e-5f : 1e-6f;
         if (!(apart <= tolerance * most))
             fail_msg("%s: layer %d, %s %d: off by %g of %g", line, l, k ? "state" : "parameters", k,
                      (double)apart, (double)most);
