@@ -2,7 +2,7 @@
 # Models that are lists of parts (resgcn, gin, sgc, appnp, jknet), as a user meets them: very deep ones, outputs that are made
 # again, memory, bytes that travel, checkpoints, predictions and refusals. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
-alike="again memory memories predicted continued received_as_planned deepest"
+alike="again memory memories predicted continued received_as_planned deepest less"
 XDG_CACHE_HOME=$T/cache
 export XDG_CACHE_HOME
 

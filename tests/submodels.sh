@@ -2,7 +2,7 @@
 # Sub-models: one is plain training, groups have the bits of one rank, runs that go on have the same bits, and evaluations by
 # blocks are those of starling predict. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
-alike="resumes groups alone wide predicts_ensemble words refuses"
+alike="resumes groups alone wide predicts_ensemble words refuses shards blocks interrupted full_checkpoint"
 XDG_CACHE_HOME=$T/cache
 export XDG_CACHE_HOME
 "$STARLING" generate community "$T/small" --vertices 300 --classes 4 --degree 6 --features 20 --seed 3 >"$T/out" ||
