@@ -10,7 +10,7 @@ What differs among three runs without a failure, such as a time, is not compared
 command and kind.
 
 With MPIRUN, commands then run on two ranks, of which one has the failures: POINTS_ON_RANKS of each
-command and kind (default 5, twice as many of memory), in turn alone and with all later ones.
+command and kind (default 5, twice as many of memory; 0: every one), in turn alone and with all later ones.
 """
 import hashlib
 import json
@@ -45,6 +45,7 @@ COMMANDS = {
     "convert tables": "convert tables out",
     "generate": "generate community out --vertices 60 --classes 3 --degree 4 --features 5 --seed 1",
     "predict": "predict model KARATE --workers 1 --output out.npy --table out.tsv",
+    "predict ids": "predict named tables --workers 1 --output out.npy",
     "evaluate": "evaluate model KARATE --workers 1 --json out.json",
     "export": "export model --onnx out.onnx --checkpoint out.ckpt",
     "plan": "plan KARATE --ranks 4",
@@ -55,7 +56,7 @@ COMMANDS = {
     "report": "report model.jsonl --output out.html",
 }
 NEEDS = {"dag": "dot", "report": "gnuplot"}
-PAIRS = {"partition": ("out.npy", "out.json")}
+PAIRS = {"partition": ("out.npy", "out.json"), "predict ids": ("out.npy", "out.ids.npy")}
 ON_RANKS = ["train", "resume", "convert npz", "predict", "evaluate", "plan json", "partition"]
 
 
@@ -71,6 +72,8 @@ def prepare(folder):
     with open("tables/nodes.csv", "w") as file:
         file.write("id,label,f0\n")
         file.writelines(f"n{v},c{v % 3},{v * 0.5}\n" for v in range(50))
+    subprocess.run([STARLING, "train", "tables", "--split", "60/20/20", "--epochs", "3", "--workers", "1", "--checkpoint", "named",
+                    "--quiet"], check=True)
     with open("rank", "w") as file:  # one rank of two has the failures
         file.write('[ "$OMPI_COMM_WORLD_RANK" = "$FAULT_RANK" ] || unset FAULT_AT FAULT_COUNT\nLD_PRELOAD=$FAULT_SHIM exec "$@"\n')
 
@@ -267,7 +270,7 @@ def cases(command, kind, ranks):
     calls = [count_calls(command, kind, rank) for rank in (0, 1)]
     most = 2 * POINTS_ON_RANKS if kind == "memory" else POINTS_ON_RANKS  # memory has the most calls
     share = [most // 2, (most + 1) // 2] if min(calls) > 0 else [most] * 2
-    some = [(at, rank) for rank in (0, 1) if share[rank] > 0 for at in points(calls[rank], share[rank])]
+    some = [(at, rank) for rank in (0, 1) if share[rank] > 0 or most == 0 for at in points(calls[rank], share[rank])]
     return sum(calls), [(at, k % 2 == 1, rank) for k, (at, rank) in enumerate(some)]
 
 

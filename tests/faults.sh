@@ -10,7 +10,7 @@ ${CC:-cc} -O1 -shared -fPIC -o "$T/shim.so" "$source/fault_shim.c" -ldl 2>"$T/er
 program=$STARLING
 [ -x "$(dirname "$STARLING")/.libs/$(basename "$STARLING")" ] && program=$(dirname "$STARLING")/.libs/$(basename "$STARLING")
 LD_PRELOAD=$T/shim.so "$program" version >"$T/out" 2>&1 || { echo "no LD_PRELOAD here: $(cat "$T/out")"; exit 77; }
-FAULTS_ONLY=${FAULTS_ONLY-train,convert,predict,plan,info,partition,report}
+FAULTS_ONLY=${FAULTS_ONLY-train,convert,predict,predict ids,plan,info,partition,report}
 FAULTS_ON_RANKS=${FAULTS_ON_RANKS-train}
 export FAULTS_ONLY FAULTS_ON_RANKS
 python3 "$source/faults.py" "$program" "$T/shim.so" "$karate" "${SL_FAULTS:-2}" "$MPIRUN" "${SL_FAULTS_ON_RANKS:-1}"

@@ -205,7 +205,7 @@ static int write_both(const char *text, bool blocked)
         unlink("b");
         assert_int_equal(mkdir("b", 0777), 0);
     }
-    return sl_file_commit_both(&first, &second);
+    return sl_file_commit_both(&first, true, &second, true);
 }
 
 static int count_names(void)

@@ -135,9 +135,7 @@ static int write_output(const struct config *config, const struct sl_identities 
 {
     int code = 0;
     if (config->output)
-        code = sl_npy_write(config->output, o->descr, sizeof(int32_t), o->dims, shape, o->data);
-    if (!code && config->output)
-        code = sl_identities_write(identities, config->output);
+        code = sl_identities_write(identities, config->output, o->descr, o->dims, shape, o->data);
     if (!code && config->table)
         code = sl_identities_tabulate(identities, o->print, o->predictions, config->table);
     return code;

@@ -343,12 +343,27 @@ static int rename_both(struct sl_new_file *first, struct sl_new_file *second,
     return reason;
 }
 
-int sl_file_commit_both(struct sl_new_file *first, struct sl_new_file *second)
+int sl_file_create_both(struct sl_new_file *first, const char *path, struct sl_new_file *second,
+                        const char *other)
 {
+    int code = sl_file_create(first, path);
+    if (code)
+        return code;
+    code = sl_file_create(second, other);
+    if (code)
+        sl_file_discard(first);
+    return code;
+}
+
+int sl_file_commit_both(struct sl_new_file *first, bool first_good, struct sl_new_file *second,
+                        bool second_good)
+{
+    const int error = errno; /* of the file that is not good */
     int held[2];
     struct sl_new_file *failed = first;
-    int reason = finish(first, true, &held[0]);
-    const int other = finish(second, true, &held[1]);
+    int reason = finish(first, first_good, &held[0]);
+    errno = error;
+    const int other = finish(second, second_good, &held[1]);
     if (!reason && other) {
         reason = other;
         failed = second;

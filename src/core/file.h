@@ -29,10 +29,16 @@ int sl_file_probe(const char *path);
  * if not `good`. */
 int sl_file_commit(struct sl_new_file *out, bool good);
 
-/* Rename two temporary files to their paths in one step, as far as the disk allows: once both are
- * whole, and both or none. Where the second cannot be renamed, the first path gets its old file
- * back. SL_ERR_SYSTEM names the path that failed; both files are closed in any case. */
-int sl_file_commit_both(struct sl_new_file *first, struct sl_new_file *second);
+/* Open temporary files beside two paths, or neither, as sl_file_create does. */
+int sl_file_create_both(struct sl_new_file *first, const char *path, struct sl_new_file *second,
+                        const char *other);
+
+/* Rename two temporary files to their paths in one step, as far as the disk allows: if both are
+ * good, once both are whole, and both or none. Where the second cannot be renamed, the first path
+ * gets its old file back. SL_ERR_SYSTEM names the path that failed, and the reason, which is in
+ * errno if one file is not good. Both files are closed in any case. */
+int sl_file_commit_both(struct sl_new_file *first, bool first_good, struct sl_new_file *second,
+                        bool second_good);
 
 /* Remove the temporary file and leave `path` as it was. */
 void sl_file_discard(struct sl_new_file *out);

@@ -56,20 +56,27 @@ void sl_identities_free(struct sl_identities *identities)
     *identities = (struct sl_identities){0};
 }
 
-int sl_identities_write(const struct sl_identities *identities, const char *path)
+int sl_identities_write(const struct sl_identities *identities, const char *path, const char *descr,
+                        int dims, const int64_t *shape, const void *predictions)
 {
     const struct sl_npy *ids = &identities->ids;
     struct sl_block *scratch = NULL;
-    char descr[24];
+    struct sl_new_file array, of_ids;
+    char descr_of_ids[24];
     size_t length = strlen(path);
     if (!ids->data)
-        return SL_OK;
+        return sl_npy_write(path, descr, sizeof(int32_t), dims, shape, predictions);
     if (length > 4 && strcmp(path + length - 4, ".npy") == 0)
         length -= 4;
     const char *beside = sl_block_print(&scratch, "%.*s.ids.npy", (int)length, path);
-    sl_npy_descr(ids, descr);
-    const int rc = beside ? sl_npy_write(beside, descr, ids->item_bytes, 1, &ids->count, ids->data)
-                          : (int)SL_ERR_SYSTEM;
+    int rc = beside ? sl_file_create_both(&array, path, &of_ids, beside) : (int)SL_ERR_SYSTEM;
+    if (!rc) {
+        sl_npy_descr(ids, descr_of_ids);
+        const bool good = sl_npy_put(array.file, descr, sizeof(int32_t), dims, shape, predictions);
+        rc = sl_file_commit_both(&array, good, &of_ids,
+                                 good && sl_npy_put(of_ids.file, descr_of_ids, ids->item_bytes, 1,
+                                                    &ids->count, ids->data));
+    }
     sl_block_free_all(&scratch);
     return rc;
 }

@@ -19,9 +19,11 @@ struct sl_identities {
 int sl_identities_take(const struct sl_source *source, struct sl_identities *out);
 void sl_identities_free(struct sl_identities *identities);
 
-/* Write the ids beside the predictions in PATH (.npy): PATH with .ids.npy for .npy. Do nothing
- * where vertices have numbers only. SL_ERR_SYSTEM. */
-int sl_identities_write(const struct sl_identities *identities, const char *path);
+/* Write predictions of four bytes each to PATH (.npy); beside them the ids, to PATH with .ids.npy
+ * for .npy, where vertices have more than numbers. Both files appear in one step, or none does.
+ * SL_ERR_SYSTEM. */
+int sl_identities_write(const struct sl_identities *identities, const char *path, const char *descr,
+                        int dims, const int64_t *shape, const void *predictions);
 
 /* Write what the dataset calls vertex v (original number) to `text` (sl_identities_room). */
 size_t sl_identities_room(const struct sl_identities *identities);

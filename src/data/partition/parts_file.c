@@ -53,22 +53,6 @@ static json_t *describe(const struct sl_parts *parts, const json_t *report)
                      "report", report);
 }
 
-/* Put the parts and their description into new files, and give both files their names. */
-static int write_both(const struct sl_parts *parts, const json_t *description,
-                      struct sl_new_file *array, struct sl_new_file *text)
-{
-    const int64_t count = count_of(parts);
-    int rc = SL_OK;
-    if (!sl_npy_put(array->file, "<i4", sizeof *parts->part, 1, &count, parts->part)) {
-        rc = sl_file_commit(array, false);
-        sl_file_discard(text);
-    } else if (!sl_json_put(description, JSON_INDENT(1), text->file)) {
-        rc = sl_file_commit(text, false);
-        sl_file_discard(array);
-    }
-    return rc ? rc : sl_file_commit_both(array, text);
-}
-
 int sl_parts_write(const struct sl_parts *parts, const json_t *report, const char *path)
 {
     struct sl_block *scratch = NULL;
@@ -79,13 +63,13 @@ int sl_parts_write(const struct sl_parts *parts, const json_t *report, const cha
     if (!rc && (!description || sl_json_failures()))
         rc = sl_error(SL_ERR_SYSTEM, "%s: no memory for what goes into it", other);
     if (!rc)
-        rc = sl_file_create(&array, path);
+        rc = sl_file_create_both(&array, path, &text, other);
     if (!rc) {
-        rc = sl_file_create(&text, other);
-        if (rc)
-            sl_file_discard(&array);
-        else
-            rc = write_both(parts, description, &array, &text);
+        const int64_t count = count_of(parts);
+        const bool good =
+            sl_npy_put(array.file, "<i4", sizeof *parts->part, 1, &count, parts->part);
+        rc = sl_file_commit_both(&array, good, &text,
+                                 good && sl_json_put(description, JSON_INDENT(1), text.file));
     }
     json_decref(description);
     sl_block_free_all(&scratch);
