@@ -45,7 +45,9 @@ struct sl_gather sl_gather_columns(const struct sl_gather *g, int64_t first, int
 
 int64_t sl_gather_slice(enum sl_type type, int64_t width)
 {
-    const int64_t slice = SL_GATHER_SLICE_BYTES / (int64_t)sl_type_size(type);
+    const bool half = type == SL_BFLOAT16 && sl_instructions_get() < SL_INSTRUCTIONS_V4;
+    const int64_t bytes = half ? SL_GATHER_SLICE_BYTES / 2 : SL_GATHER_SLICE_BYTES,
+                  slice = bytes / (int64_t)sl_type_size(type);
     return width >= 2 * slice ? slice : width;
 }
 
