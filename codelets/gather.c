@@ -3,6 +3,16 @@
 
 enum { CACHED_BYTES = 512 * 1024 }; /* dense matrices below this size are in the L2 cache anyway */
 
+/* Return whether kernels have the vectors of AVX-512. */
+static bool is_wide(void)
+{
+#if defined(__AVX512F__) && !defined(SL_X86_LEVELS)
+    return true;
+#else
+    return sl_instructions_get() >= SL_INSTRUCTIONS_V4;
+#endif
+}
+
 int64_t sl_gather_ahead(int64_t row_bytes)
 {
     enum { LEAST = 4, SHORT_BYTES = 6 * 1024, LONG_BYTES = 12 * 1024 };
@@ -45,8 +55,8 @@ struct sl_gather sl_gather_columns(const struct sl_gather *g, int64_t first, int
 
 int64_t sl_gather_slice(enum sl_type type, int64_t width)
 {
-    const bool half = type == SL_BFLOAT16 && sl_instructions_get() < SL_INSTRUCTIONS_V4;
-    const int64_t bytes = half ? SL_GATHER_SLICE_BYTES / 2 : SL_GATHER_SLICE_BYTES,
+    const bool short_sums = type == SL_BFLOAT16 && !is_wide();
+    const int64_t bytes = short_sums ? SL_GATHER_SLICE_BYTES / 2 : SL_GATHER_SLICE_BYTES,
                   slice = bytes / (int64_t)sl_type_size(type);
     return width >= 2 * slice ? slice : width;
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Calls that fail within the program, one by one (tests/faults.py). SL_FAULTS is how many of each command and kind: 2 by default,
 # all with "make check-faults", which takes hours. SL_FAULTS_ON_RANKS is how many of each on two ranks: 1 of a training by
-# default, 5 of seven commands with "make check-faults", about 200 in all, in ten minutes.
+# default, 5 of seven commands with "make check-faults", about 200 in all, in ten minutes; 0: all.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 [ -z "$SL_SANITIZED" ] || { echo "the sanitizer's calls are in the way"; exit 77; }
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }

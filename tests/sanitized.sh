@@ -24,6 +24,11 @@ int LLVMFuzzerTestOneInput(const char *data, long size) { return !data && size; 
 #endif
 END
 CC=clang CXX=clang++ CFLAGS="-O1 -g1 $flags" CXXFLAGS="-O1 -g1"
+# bootstrap does not see that these have changed.
+if [ "$(cat "$2/level" 2>/dev/null)" != "$SL_SANITIZED_LEVEL" ]; then
+    rm -rf "$2"
+    mkdir -p "$2" && echo "$SL_SANITIZED_LEVEL" >"$2/level" || exit 1
+fi
 case $SL_SANITIZED_LEVEL in
 '') ;;
 base) export sl_cv_x86_levels=no ;;

@@ -67,11 +67,12 @@ check() {
 }
 
 # some ITEM ...: the items of a case are in $all. Of six and more ($long: of more than it says), take every third ($one_of: one
-# of so many), and in the next case others, unless SL_EVERY is all (make check-every). SL_SAMPLE takes half of these, one at least.
+# of so many), and in the next case others, unless SL_EVERY is all (make check-every). With SL_SAMPLE, take half as many, one at
+# least; SL_TURN, a number, says which.
 some() {
     all=$*
     [ "$SL_EVERY" != all ] && [ $# -gt "${long:-5}" ] || return 0
-    all='' turn=$((place + ${sample%/*})) of=${one_of:-3}
+    all='' turn=$((place + ${SL_TURN:-0})) of=${one_of:-3}
     [ "$sample" = 0/1 ] || of=$((2 * of))
     for item; do
         [ $((turn % of)) -ne 0 ] || all="$all $item"

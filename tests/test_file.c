@@ -1,5 +1,6 @@
 /* Files that appear whole or not at all, whatever their names lead to. */
 #include <dirent.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -208,6 +209,16 @@ static int write_both(const char *text, bool blocked)
     return sl_file_commit_both(&first, true, &second, true);
 }
 
+/* Begin both files and fail the second for a reason. */
+static int fail_second(int reason)
+{
+    struct sl_new_file first, second;
+    assert_int_equal(sl_file_create_both(&first, "a", &second, "b"), 0);
+    assert_true(fputs("x", first.file) >= 0);
+    errno = reason;
+    return sl_file_commit_both(&first, true, &second, false);
+}
+
 static int count_names(void)
 {
     int names = 0;
@@ -233,6 +244,14 @@ static void test_both(void **state)
     assert_holds("b", "3");
     assert_int_equal(write_both("4", true), SL_ERR_SYSTEM);
     assert_holds("a", "3");
+    assert_int_equal(rmdir("b"), 0);
+    assert_int_equal(write_both("5", false), 0);
+    assert_int_equal(fail_second(EIO), SL_ERR_SYSTEM);
+    assert_non_null(strstr(sl_error_message(), strerror(EIO)));
+    assert_holds("a", "5");
+    assert_holds("b", "5");
+    struct sl_new_file first, second;
+    assert_int_equal(sl_file_create_both(&first, "a", &second, "none/b"), SL_ERR_SYSTEM);
     assert_int_equal(count_names(), 2); /* no temporary file is left */
 }
 

@@ -33,10 +33,10 @@ int sl_file_commit(struct sl_new_file *out, bool good);
 int sl_file_create_both(struct sl_new_file *first, const char *path, struct sl_new_file *second,
                         const char *other);
 
-/* Rename two temporary files to their paths in one step, as far as the disk allows: if both are
- * good, once both are whole, and both or none. Where the second cannot be renamed, the first path
- * gets its old file back. SL_ERR_SYSTEM names the path that failed, and the reason, which is in
- * errno if one file is not good. Both files are closed in any case. */
+/* Rename both temporary files to their paths, or neither. If one is not good, both are removed, and
+ * the caller has set errno to the reason. Where the second cannot be renamed, the first path gets
+ * its old file back. SL_ERR_SYSTEM names the path that failed. Both files are closed in any case.
+ */
 int sl_file_commit_both(struct sl_new_file *first, bool first_good, struct sl_new_file *second,
                         bool second_good);
 

@@ -19,9 +19,8 @@ struct sl_identities {
 int sl_identities_take(const struct sl_source *source, struct sl_identities *out);
 void sl_identities_free(struct sl_identities *identities);
 
-/* Write predictions of four bytes each to PATH (.npy); beside them the ids, to PATH with .ids.npy
- * for .npy, where vertices have more than numbers. Both files appear in one step, or none does.
- * SL_ERR_SYSTEM. */
+/* Write predictions of four bytes each to PATH (.npy). Where the dataset has vertex_ids, write them
+ * to PATH with .ids.npy for .npy: both files appear in one step, or none does. SL_ERR_SYSTEM. */
 int sl_identities_write(const struct sl_identities *identities, const char *path, const char *descr,
                         int dims, const int64_t *shape, const void *predictions);
 
