@@ -39,15 +39,15 @@ static bool is_scaled(const struct sl_layer *layer)
 static void add_earlier(struct sl_network *net, struct sl_layer *layer)
 {
     const struct sl_matrix *y = &layer->output;
-    const bool from = is_scaled(layer->added), to = is_scaled(layer);
+    const bool from = is_scaled(layer->residual.earlier), to = is_scaled(layer);
     for (int t = 0; t < y->tile_rows * y->tile_cols; t++)
         sl_submit_add_scaled(net->rt, &(struct sl_add_scaled){
-                                          .scale = layer->weight,
+                                          .scale = layer->residual.weight,
                                           .scales = &net->graph->scales[0][t / y->tile_cols],
                                           .factor = from == to ? SL_ROW_NONE
                                                     : from     ? SL_ROW_INVERSE_RIGHT
                                                                : SL_ROW_RIGHT,
-                                          .x = &layer->added->output.tiles[t],
+                                          .x = &layer->residual.earlier->output.tiles[t],
                                           .y = &y->tiles[t],
                                       });
 }
@@ -70,9 +70,9 @@ static void compute(struct sl_network *net, struct sl_layer *layer, bool trainin
 {
     sl_network_take(net, &layer->output, layer->rows.hops);
     layer->kind->forward(net, layer, training);
-    if (layer->identity)
+    if (layer->residual.identity)
         add_input(net, layer, training);
-    if (layer->added)
+    if (layer->residual.earlier)
         add_earlier(net, layer);
     if (!layer->rows.refreshed)
         return;
@@ -96,8 +96,8 @@ static void need(struct sl_network *net, struct sl_layer *layer)
     const struct sl_place *dropped = net->layer->dropped.place;
     if (!place || place == dropped || place->apart || place->current == &layer->output)
         return;
-    if (layer->added)
-        need(net, net->layer + layer->added->index);
+    if (layer->residual.earlier)
+        need(net, net->layer + layer->residual.earlier->index);
     if (layer->index > 0)
         need(net, layer - 1);
     const int aggregations = net->step.aggregations;
@@ -124,9 +124,9 @@ static enum sl_row_scale factor_between(const struct sl_layer *from, const struc
 static void add_later(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *g)
 {
     for (struct sl_layer *later = layer + 1; later < net->layer + net->layers; later++)
-        for (int t = 0; later->added == layer && t < g->tile_rows * g->tile_cols; t++)
+        for (int t = 0; later->residual.earlier == layer && t < g->tile_rows * g->tile_cols; t++)
             sl_submit_add_scaled(net->rt, &(struct sl_add_scaled){
-                                              .scale = later->weight,
+                                              .scale = later->residual.weight,
                                               .scales = &net->graph->scales[0][t / g->tile_cols],
                                               .factor = factor_between(later, layer),
                                               .x = &later->back.g->tiles[t],
@@ -156,8 +156,8 @@ static void take_gradients(struct sl_network *net, struct sl_layer *layer)
 static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
                                  struct sl_matrix *g)
 {
-    if (layer->added)
-        need(net, net->layer + layer->added->index);
+    if (layer->residual.earlier)
+        need(net, net->layer + layer->residual.earlier->index);
     if (layer->index > 0)
         need(net, layer - 1);
     const struct sl_place *place = layer->output.place;
@@ -168,7 +168,7 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     struct sl_matrix *before = layer->kind->backward(net, layer, g);
     if (sl_jump_reads(net, layer->index - 1))
         before = sl_jump_back(net, layer, before);
-    else if (layer->identity)
+    else if (layer->residual.identity)
         before = sl_layer_finish_sums(net, layer, before);
     if (layer->index > 0)
         add_later(net, layer - 1, before);
@@ -214,7 +214,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
     sl_submit_optimizer(net->model->rt, &with_decay,
                         &(struct sl_optimizer_tiles){.now = now_of(net),
                                                      .layer = layer->index + 1,
-                                                     .averages = layer->kind->averages,
+                                                     .averages = layer->kind->vectors.averages,
                                                      .end = &net->model->end[0],
                                                      .metrics = sl_network_total(net),
                                                      .counts = counts->rows ? counts : NULL,
@@ -239,15 +239,15 @@ static void clip_gradients(struct sl_network *net)
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
         if (layer->back.summed)
-            sl_submit_square_sum(net->model->rt, add, layer->kind->averages, layer->back.summed,
-                                 &net->model->norm);
+            sl_submit_square_sum(net->model->rt, add, layer->kind->vectors.averages,
+                                 layer->back.summed, &net->model->norm);
         add = add || layer->back.summed;
     }
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
         if (layer->back.summed)
-            sl_submit_clip(net->model->rt, net->model->options.clip_norm, layer->kind->averages,
-                           &net->model->norm, layer->back.summed);
+            sl_submit_clip(net->model->rt, net->model->options.clip_norm,
+                           layer->kind->vectors.averages, &net->model->norm, layer->back.summed);
     }
 }
 

@@ -37,7 +37,7 @@ int sl_forward_product(const struct sl_forward *forward, int value, int weight, 
 {
     const struct sl_layer_shape *shape = forward->shape;
     const bool stacked = sl_layer_shape_stacked(shape) > 1;
-    const char *const names[SL_STEP_TENSORS] = {shape->kind->weight[weight]};
+    const char *const names[SL_STEP_TENSORS] = {shape->kind->weights.name[weight]};
     return sl_forward_step(forward, value,
                            (struct sl_step){.kind = SL_STEP_PRODUCT,
                                             .row = stacked ? part * shape->in : 0,

@@ -72,7 +72,7 @@ enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
         .entries = sl_layer_input_is_sparse(net, layer) ? (double)net->graph->input.csr.nnz : 0.0,
         .in = (double)layer->in,
         .out = (double)layer->out,
-        .weights = (double)layer->kind->weights,
+        .weights = (double)layer->kind->weights.count,
         .kept = 1.0 - layer->dropout,
         .bytes = bytes,
         .back = {logits ? sizeof(float) : bytes, layer->reducer->linear ? bytes : sizeof(float)},
@@ -187,8 +187,8 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer)
 {
     const bool first = layer->order == SL_SPMM_FIRST, edges = first && layer->edge_rows > 0,
-               read = !first || layer->kind->weights != 1 || edges;
-    if (!read || (sl_layer_input_is_sparse(net, layer) && layer->kind->weights > 0 && !edges))
+               read = !first || layer->kind->weights.count != 1 || edges;
+    if (!read || (sl_layer_input_is_sparse(net, layer) && layer->kind->weights.count > 0 && !edges))
         return;
     if (layer->dropped.place && !layer->dropped.place->apart &&
         sl_layer_dense_input(net, layer, true) == &layer->dropped)
@@ -219,7 +219,7 @@ struct sl_product_input sl_layer_product_input(const struct sl_network *net,
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training)
 {
-    return layer->identity ? SL_EPILOGUE_NONE : sl_layer_finish(net, layer, training);
+    return layer->residual.identity ? SL_EPILOGUE_NONE : sl_layer_finish(net, layer, training);
 }
 
 struct sl_epilogue_tiles sl_layer_finish(const struct sl_network *net, struct sl_layer *layer,
@@ -280,7 +280,7 @@ void sl_layer_add_gradient(struct sl_network *net, const struct sl_layer *layer,
 {
     struct sl_epilogue_tiles plain = SL_EPILOGUE_NONE;
     plain.before = SL_ROW_INVERSE_LEFT;
-    if (!layer->identity)
+    if (!layer->residual.identity)
         return;
     if (layer->back.gradient_factor == SL_ROW_INVERSE_RIGHT)
         sl_fatal("a layer that adds its input has a gradient with the factor 1 / R");
@@ -291,7 +291,7 @@ void sl_layer_add_gradient(struct sl_network *net, const struct sl_layer *layer,
 
 bool sl_layer_leaves_sums(const struct sl_network *net, const struct sl_layer *layer)
 {
-    return layer->identity || sl_jump_reads(net, layer->index - 1);
+    return layer->residual.identity || sl_jump_reads(net, layer->index - 1);
 }
 
 struct sl_matrix *sl_layer_mask(const struct sl_layer *layer)

@@ -82,8 +82,7 @@ static int describe(const struct sl_forward *forward)
 
 const struct sl_layer_kind sl_layer_distmult = {
     .name = "distmult",
-    .vectors = 1,
-    .vector = {"weight"},
+    .vectors = {.count = 1, .name = {"weight"}},
     .alone = true,
     .start = start_at_one,
     .plan = plan,
@@ -95,8 +94,7 @@ const struct sl_layer_kind sl_layer_distmult = {
 
 const struct sl_layer_kind sl_layer_link_mlp = {
     .name = "mlp",
-    .vectors = 1,
-    .vector = {"weight"},
+    .vectors = {.count = 1, .name = {"weight"}},
     .alone = true,
     .start = start_on_both_sides,
     .plan = plan,

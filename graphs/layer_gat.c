@@ -104,7 +104,7 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
             {
                 .in = layer->in,
                 .columns = sl_layer_shape_columns(shape),
-                .skipped = layer->kind->splits ? layer->in : 0,
+                .skipped = layer->kind->weights.splits ? layer->in : 0,
                 .bias = layer->bias,
                 .edge_features = layer->edge_features,
                 .head_width = sl_layer_shape_columns(shape) / shape->heads,
@@ -378,19 +378,20 @@ static int gat_describe(const struct sl_forward *forward)
     const struct sl_layer_shape *shape = forward->shape;
     const struct sl_layer_kind *kind = shape->kind;
     const bool edges = shape->edge_features > 0;
-    const char *const names[SL_STEP_TENSORS] = {kind->vector[0], kind->vector[1],
-                                                edges ? kind->edge : NULL, kind->vector[2]};
+    const char *const names[SL_STEP_TENSORS] = {kind->vectors.name[0], kind->vectors.name[1],
+                                                edges ? kind->edge : NULL, kind->vectors.name[2]};
     const struct sl_step step = {.kind = SL_STEP_GAT,
                                  .heads = shape->heads,
                                  .slope = (double)shape->slope,
                                  .loops = kind->loops};
-    const int projected = sl_forward_product(forward, sl_forward_input(forward), kind->splits, 0);
+    const int projected =
+        sl_forward_product(forward, sl_forward_input(forward), kind->weights.splits, 0);
     return sl_heads_describe(forward, sl_forward_step(forward, projected, step, names));
 }
 
 /* Names of parameters are PyG's. */
 #define GAT_STEPS                                                                                  \
-    .vectors = 3, .vector = {"att_src", "att_dst", "att_edge"}, .edge_vectors = 1,                 \
+    .vectors = {.count = 3, .name = {"att_src", "att_dst", "att_edge"}, .of_edges = 1},            \
     .edge = "lin_edge.weight", .bias = "bias", .loops = true, .leaves_sums = true, .cut = gat_cut, \
     .plan = gat_plan, .forward = gat_forward, .backward = gat_backward,                            \
     .aggregations = gat_aggregations, .seconds = gat_seconds, .differentiate = gat_differentiate,  \
@@ -398,16 +399,12 @@ static int gat_describe(const struct sl_forward *forward)
 
 const struct sl_layer_kind sl_layer_gat = {
     .name = "gat",
-    .weights = 1,
-    .weight = {"lin.weight"},
+    .weights = {.count = 1, .name = {"lin.weight"}},
     GAT_STEPS,
 };
 
 const struct sl_layer_kind sl_layer_gat_residual = {
     .name = "gat-residual",
-    .weights = 2,
-    .linear = 1,
-    .weight = {"res.weight", "lin.weight"},
-    .splits = true,
+    .weights = {.count = 2, .linear = 1, .name = {"res.weight", "lin.weight"}, .splits = true},
     GAT_STEPS,
 };

@@ -152,8 +152,7 @@ static int gcn_describe(const struct sl_forward *forward)
 
 const struct sl_layer_kind sl_layer_gcn = {
     .name = "gcn",
-    .weights = 1,
-    .weight = {"weight"},
+    .weights = {.count = 1, .name = {"weight"}},
     .bias = "bias",
     .loops = true,
     .normalized = true,

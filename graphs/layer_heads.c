@@ -14,7 +14,7 @@ int sl_heads_check(const struct sl_network *net, const struct sl_layer *layer)
         return sl_error(SL_ERR_SYSTEM, "attention on bfloat16 or two orders");
     if (!layer->last && net->model->layer[layer->index + 1].shape.kind->scaled_input)
         return sl_error(SL_ERR_SYSTEM, "a layer that scales its input after attention");
-    if (layer->kind->splits && layer->model->shape.mean && layer->model->shape.heads > 1)
+    if (layer->kind->weights.splits && layer->model->shape.mean && layer->model->shape.heads > 1)
         return sl_error(SL_ERR_SYSTEM, "a residual of the mean of several heads");
     return 0;
 }
@@ -64,9 +64,9 @@ static void create_residual(struct sl_layer *layer, struct sl_layer *residual)
 int sl_heads_plan(struct sl_network *net, struct sl_layer *layer, struct sl_layer *residual)
 {
     int code = 0;
-    if (layer->kind->splits)
+    if (layer->kind->weights.splits)
         create_residual(layer, residual);
-    if (layer->index > 0 && (layer->kind->splits || sl_layer_leaves_sums(net, layer)))
+    if (layer->index > 0 && (layer->kind->weights.splits || sl_layer_leaves_sums(net, layer)))
         code = sl_network_plan_scratch_cut(net, 0, layer->columns.in_cut, SL_SLOT_GRADIENT);
     if (!code)
         code = sl_layer_plan_aggregations(net, layer);
@@ -128,7 +128,7 @@ int sl_heads_describe(const struct sl_forward *forward, int heads)
         value = sl_forward_step(forward, heads,
                                 (struct sl_step){.kind = SL_STEP_MEAN_HEADS, .heads = shape->heads},
                                 NULL);
-    if (shape->kind->splits)
+    if (shape->kind->weights.splits)
         value = sl_forward_add(forward, 1.0, value, 1.0,
                                sl_forward_product(forward, sl_forward_input(forward), 0, 0));
     return sl_forward_finish(forward, value);

@@ -168,7 +168,7 @@ static struct sl_matrix *max_backward(struct sl_network *net, struct sl_layer *l
 
 static int largest_of(const struct sl_layer_shape *shape)
 {
-    return shape->inputs > 1 && shape->kind->weights == 0 ? shape->inputs : 0;
+    return shape->inputs > 1 && shape->kind->weights.count == 0 ? shape->inputs : 0;
 }
 
 int sl_jump_max_tasks(const struct sl_layer_shape *shape)
@@ -191,7 +191,7 @@ struct sl_matrix *sl_jump_back(struct sl_network *net, struct sl_layer *layer,
     struct sl_matrix *h = &(layer - 1)->output;
     const int number =
         (int)(layer - 1 - input_of(jump, 0)) / sl_layer_shape_stride(&jump->model->shape);
-    if (jump->kind->weights == 0) {
+    if (jump->kind->weights.count == 0) {
         select_gradient(net, jump, number, true, d);
         return sl_layer_finish_sums(net, layer, d);
     }
@@ -243,9 +243,9 @@ static int max_describe(const struct sl_forward *forward)
     return value;
 }
 
-#define STEPS                                                                       \
-    .weights = 1, .linear = 1, .weight = {"weight"}, .bias = "bias", .alone = true, \
-    .plan = jump_plan, .forward = jump_forward, .backward = jump_backward,          \
+#define STEPS                                                                                \
+    .weights = {.count = 1, .linear = 1, .name = {"weight"}}, .bias = "bias", .alone = true, \
+    .plan = jump_plan, .forward = jump_forward, .backward = jump_backward,                   \
     .aggregations = sl_layer_no_aggregations, .describe = jump_describe
 
 const struct sl_layer_kind sl_layer_jump = {.name = "jump", .scaled_input = true, STEPS};

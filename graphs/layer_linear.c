@@ -47,9 +47,7 @@ static int linear_describe(const struct sl_forward *forward)
 
 const struct sl_layer_kind sl_layer_linear = {
     .name = "linear",
-    .weights = 1,
-    .linear = 1,
-    .weight = {"weight"},
+    .weights = {.count = 1, .linear = 1, .name = {"weight"}},
     .bias = "bias",
     .alone = true,
     .plan = linear_plan,

@@ -162,7 +162,7 @@ static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
                         "layer %d normalises its input (expected a layer of its width without "
                         "activation before it)",
                         layer->index + 1);
-    if (layer->kind->averages)
+    if (layer->kind->vectors.averages)
         return create_batch(net, layer);
     return net->graph->distribution->grid.columns > 1 ? create_rows(net, layer) : 0;
 }
@@ -212,7 +212,7 @@ static void start(struct sl_runtime *rt, const struct sl_layer_kind *kind, struc
     float *w = sl_tile_acquire(rt, tile, true);
     for (int64_t j = 0; j < tile->cols; j++) {
         w[j] = 1.0f;
-        if (kind->averages)
+        if (kind->vectors.averages)
             w[3 * tile->ld + j] = 1.0f;
     }
     sl_tile_release(tile);
@@ -238,8 +238,8 @@ static struct sl_norm_tiles norm_of(const struct sl_network *net, struct sl_laye
                                     bool training)
 {
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
-    struct batch *batch = layer->kind->averages ? layer->own : NULL;
-    struct cut_rows *rows = layer->kind->averages ? NULL : layer->own;
+    struct batch *batch = layer->kind->vectors.averages ? layer->own : NULL;
+    struct cut_rows *rows = layer->kind->vectors.averages ? NULL : layer->own;
     return (struct sl_norm_tiles){
         .scales = &net->graph->scales[0][i],
         .h = sl_matrix_tile(&(layer - 1)->output, i, c),
@@ -315,9 +315,9 @@ static void forward(struct sl_network *net, struct sl_layer *layer, bool trainin
     const struct sl_row_epilogue finish = {sl_layer_activation(net, layer, training),
                                            net->graph->scales[0], NULL};
     const struct own own = own_of(net);
-    if (layer->own && layer->kind->averages && training && !net->step.again)
+    if (layer->own && layer->kind->vectors.averages && training && !net->step.again)
         take_statistics(net, layer);
-    if (layer->own && !layer->kind->averages && !net->step.again)
+    if (layer->own && !layer->kind->vectors.averages && !net->step.again)
         take_moments(net, layer);
     for (int i = own.rows.from; i < own.rows.to; i++) {
         const struct sl_norm_tiles norm = norm_of(net, layer, i, training);
@@ -374,7 +374,7 @@ static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer
     struct sl_matrix *y = &(layer - 1)->output;
     struct sl_tile *summed = NULL, *products = NULL;
     const struct own own = own_of(net);
-    if (layer->own && !layer->kind->averages)
+    if (layer->own && !layer->kind->vectors.averages)
         products = sum_products(net, layer, g);
     const bool along = !layer->own; /* the gradient is made along with that of H */
     for (int i = own.rows.from; !along && i < own.rows.to; i++) {
@@ -382,7 +382,7 @@ static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer
         sl_submit_norm_gradient(net->rt, &norm, sl_matrix_tile(g, i, own.column),
                                 sl_matrix_tile(&layer->back.gradients, i, own.column));
     }
-    if (layer->kind->averages)
+    if (layer->kind->vectors.averages)
         summed = sum_batch(net, layer);
     for (int i = own.rows.from; i < own.rows.to; i++) {
         struct sl_norm_tiles norm = norm_of(net, layer, i, true);
@@ -476,16 +476,16 @@ static struct sl_tile *batch_sum(struct sl_network *net, struct sl_layer *layer)
 static int describe(const struct sl_forward *forward)
 {
     const struct sl_layer_kind *kind = forward->shape->kind;
-    const struct sl_step step = {.kind = kind->averages ? SL_STEP_BATCH_NORM : SL_STEP_ROW_NORM,
+    const struct sl_step step = {.kind =
+                                     kind->vectors.averages ? SL_STEP_BATCH_NORM : SL_STEP_ROW_NORM,
                                  .epsilon = (double)EPSILON};
     return sl_forward_finish(
-        forward, sl_forward_step(forward, sl_forward_input(forward), step, kind->vector));
+        forward, sl_forward_step(forward, sl_forward_input(forward), step, kind->vectors.name));
 }
 
 const struct sl_layer_kind sl_layer_row_norm = {
     .name = "row-norm",
-    .vectors = 2,
-    .vector = {"weight", "bias"},
+    .vectors = {.count = 2, .name = {"weight", "bias"}},
     .alone = true,
     .start = start,
     .plan = plan,
@@ -499,9 +499,9 @@ const struct sl_layer_kind sl_layer_row_norm = {
 
 const struct sl_layer_kind sl_layer_batch_norm = {
     .name = "batch-norm",
-    .vectors = 2 + AVERAGES,
-    .vector = {"weight", "bias", "running_mean", "running_var"}, /* names in PyTorch */
-    .averages = AVERAGES,
+    .vectors = {.count = 2 + AVERAGES,
+                .name = {"weight", "bias", "running_mean", "running_var"},
+                .averages = AVERAGES}, /* names in PyTorch */
     .alone = true,
     .start = start,
     .plan = plan,

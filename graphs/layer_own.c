@@ -37,8 +37,9 @@ static void start(struct sl_runtime *rt, const struct sl_layer_kind *kind, struc
     const struct entry *entry = entry_of(kind);
     if (tile->owner != rt->rank)
         return;
-    float *w = (float *)sl_tile_acquire(rt, tile, true) + kind->weights * tile->cols * tile->ld;
-    for (int v = 0; v < kind->vectors; v++)
+    float *w =
+        (float *)sl_tile_acquire(rt, tile, true) + kind->weights.count * tile->cols * tile->ld;
+    for (int v = 0; v < kind->vectors.count; v++)
         for (int64_t j = 0; j < tile->cols; j++)
             w[v * tile->ld + j] = entry->start[v];
     sl_tile_release(tile);
@@ -181,8 +182,8 @@ int sl_layer_add(const char *name, const struct starling_layer *layer)
                                        .number = (uint32_t)(entry - entries)};
     entry->kind = (struct sl_layer_kind){
         .name = entry->name,
-        .weights = matrices,
-        .vectors = vectors,
+        .weights = {.count = matrices},
+        .vectors = {.count = vectors},
         .alone = true,
         .own = &entry->own,
         .start = start,
@@ -194,7 +195,7 @@ int sl_layer_add(const char *name, const struct starling_layer *layer)
     };
     entry->norm = (struct sl_block_norm){entry->name, &entry->kind};
     for (int p = 0; p < matrices + vectors; p++)
-        *(p < matrices ? &entry->kind.weight[p] : &entry->kind.vector[p - matrices]) =
+        *(p < matrices ? &entry->kind.weights.name[p] : &entry->kind.vectors.name[p - matrices]) =
             entry->parameter[p];
     return 0;
 }

@@ -121,7 +121,7 @@ static void cut_parts(struct sl_layer *layer, struct pairs *p)
             {
                 .in = layer->in,
                 .columns = sl_layer_shape_columns(shape),
-                .skipped = layer->kind->splits ? layer->in : 0,
+                .skipped = layer->kind->weights.splits ? layer->in : 0,
                 .first = pair.attention.first_head * head,
                 .at = layer->columns.product_cut[c],
                 .bias = layer->bias,
@@ -470,17 +470,19 @@ static int describe_rows(const struct sl_forward *forward, int weight)
 {
     const struct sl_layer_shape *shape = forward->shape;
     const struct sl_layer_kind *kind = shape->kind;
-    const int biases = kind->vectors - (kind->weights - kind->splits); /* the first bias */
+    const int biases =
+        kind->vectors.count - (kind->weights.count - kind->weights.splits); /* the first bias */
     const int value =
-        sl_forward_product(forward, sl_forward_input(forward), kind->splits + weight, 0);
-    return shape->bias ? sl_forward_bias(forward, value, kind->vector[biases + weight]) : value;
+        sl_forward_product(forward, sl_forward_input(forward), kind->weights.splits + weight, 0);
+    return shape->bias ? sl_forward_bias(forward, value, kind->vectors.name[biases + weight])
+                       : value;
 }
 
 static int pair_describe(const struct sl_forward *forward)
 {
     const struct sl_layer_shape *shape = forward->shape;
     const char *const edge = shape->edge_features > 0 ? shape->kind->edge : NULL;
-    const char *const gatv2[SL_STEP_TENSORS] = {shape->kind->vector[0], edge},
+    const char *const gatv2[SL_STEP_TENSORS] = {shape->kind->vectors.name[0], edge},
                       *const transformer[SL_STEP_TENSORS] = {edge};
     const int source = describe_rows(forward, 0), second = describe_rows(forward, 1);
     struct sl_step step = {.kind = SL_STEP_GATV2,
@@ -499,20 +501,17 @@ static int pair_describe(const struct sl_forward *forward)
 }
 
 /* Names of parameters are PyG's. */
-#define STEPS                                                                               \
-    .edge = "lin_edge.weight", .joined = true, .biases = true, .leaves_sums = true,         \
-    .cut = pair_cut, .plan = pair_plan, .forward = pair_forward, .backward = pair_backward, \
-    .aggregations = pair_aggregations, .seconds = pair_seconds,                             \
-    .differentiate = pair_differentiate, .memory = pair_memory, .destroy = pair_destroy,    \
-    .describe = pair_describe
+#define STEPS                                                                              \
+    .edge = "lin_edge.weight", .leaves_sums = true, .cut = pair_cut, .plan = pair_plan,    \
+    .forward = pair_forward, .backward = pair_backward, .aggregations = pair_aggregations, \
+    .seconds = pair_seconds, .differentiate = pair_differentiate, .memory = pair_memory,   \
+    .destroy = pair_destroy, .describe = pair_describe
 
 const struct sl_layer_kind sl_layer_gatv2 = {
     .name = "gatv2",
     .loops = true,
-    .weights = 2,
-    .weight = {"lin_l.weight", "lin_r.weight"},
-    .vectors = 3,
-    .vector = {"att", "lin_l.bias", "lin_r.bias"},
+    .weights = {.count = 2, .name = {"lin_l.weight", "lin_r.weight"}, .joined = true},
+    .vectors = {.count = 3, .name = {"att", "lin_l.bias", "lin_r.bias"}, .biases = true},
     .bias = "bias",
     .sums = 1,
     STEPS,
@@ -521,36 +520,41 @@ const struct sl_layer_kind sl_layer_gatv2 = {
 const struct sl_layer_kind sl_layer_gatv2_residual = {
     .name = "gatv2-residual",
     .loops = true,
-    .weights = 3,
-    .linear = 1,
-    .weight = {"res.weight", "lin_l.weight", "lin_r.weight"},
-    .vectors = 3,
-    .vector = {"att", "lin_l.bias", "lin_r.bias"},
+    .weights = {.count = 3,
+                .linear = 1,
+                .name = {"res.weight", "lin_l.weight", "lin_r.weight"},
+                .splits = true,
+                .joined = true},
+    .vectors = {.count = 3, .name = {"att", "lin_l.bias", "lin_r.bias"}, .biases = true},
     .bias = "bias",
     .sums = 1,
-    .splits = true,
     STEPS,
 };
 
 const struct sl_layer_kind sl_layer_transformer = {
     .name = "transformer",
-    .weights = 3,
-    .linear = 3,
-    .weight = {"lin_key.weight", "lin_value.weight", "lin_query.weight"},
-    .vectors = 3,
-    .vector = {"lin_key.bias", "lin_value.bias", "lin_query.bias"},
+    .weights = {.count = 3,
+                .linear = 3,
+                .name = {"lin_key.weight", "lin_value.weight", "lin_query.weight"},
+                .joined = true},
+    .vectors = {.count = 3,
+                .name = {"lin_key.bias", "lin_value.bias", "lin_query.bias"},
+                .biases = true},
     .bias = "lin_skip.bias",
     STEPS,
 };
 
 const struct sl_layer_kind sl_layer_transformer_residual = {
     .name = "transformer-residual",
-    .weights = 4,
-    .linear = 4,
-    .weight = {"lin_skip.weight", "lin_key.weight", "lin_value.weight", "lin_query.weight"},
-    .vectors = 3,
-    .vector = {"lin_key.bias", "lin_value.bias", "lin_query.bias"},
+    .weights = {.count = 4,
+                .linear = 4,
+                .name = {"lin_skip.weight", "lin_key.weight", "lin_value.weight",
+                         "lin_query.weight"},
+                .splits = true,
+                .joined = true},
+    .vectors = {.count = 3,
+                .name = {"lin_key.bias", "lin_value.bias", "lin_query.bias"},
+                .biases = true},
     .bias = "lin_skip.bias",
-    .splits = true,
     STEPS,
 };

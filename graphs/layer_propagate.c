@@ -29,7 +29,7 @@ static void propagate_forward(struct sl_network *net, struct sl_layer *layer, bo
 {
     struct sl_epilogue_tiles finish = sl_layer_activation(net, layer, training);
     finish.before = SL_ROW_LEFT;
-    finish.scale = 1.0f - layer->weight;
+    finish.scale = 1.0f - layer->residual.weight;
     sl_network_aggregate(net, layer, false, &(layer - 1)->output, &finish, NULL, &layer->output);
 }
 
@@ -37,7 +37,7 @@ static struct sl_matrix *propagate_backward(struct sl_network *net, struct sl_la
                                             struct sl_matrix *g)
 {
     struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
-    finish.scale = 1.0f - layer->weight;
+    finish.scale = 1.0f - layer->residual.weight;
     sl_network_aggregate(net, layer, true, g, &finish, NULL, &(layer - 1)->output);
     return &(layer - 1)->output;
 }

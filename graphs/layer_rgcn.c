@@ -231,8 +231,7 @@ static int rgcn_describe(const struct sl_forward *forward)
 /* Names of parameters are PyG's. */
 const struct sl_layer_kind sl_layer_rgcn = {
     .name = "rgcn",
-    .weights = 1,
-    .weight = {"root"},
+    .weights = {.count = 1, .name = {"root"}},
     .edge = "weight",
     .bias = "bias",
     .leaves_sums = true,

@@ -292,9 +292,9 @@ static int sage_describe(const struct sl_forward *forward)
 
 const struct sl_layer_kind sl_layer_sage = {
     .name = "sage",
-    .weights = 2,
-    .linear = 2,
-    .weight = {"lin_r.weight", "lin_l.weight"}, /* names in PyG */
+    .weights = {.count = 2,
+                .linear = 2,
+                .name = {"lin_r.weight", "lin_l.weight"}}, /* names in PyG */
     .bias = "lin_l.bias",
     .leaves_sums = true,
     .plan = sage_plan,
@@ -305,9 +305,7 @@ const struct sl_layer_kind sl_layer_sage = {
 
 const struct sl_layer_kind sl_layer_gcn_residual = {
     .name = "gcn-residual",
-    .weights = 2,
-    .linear = 1,
-    .weight = {"residual.weight", "weight"},
+    .weights = {.count = 2, .linear = 1, .name = {"residual.weight", "weight"}},
     .bias = "bias",
     .loops = true,
     .normalized = true,

@@ -17,7 +17,7 @@ int sl_layer_shape_reach(const struct sl_layer_shape *shape)
 
 int sl_layer_shape_weights(const struct sl_layer_shape *shape)
 {
-    return shape->kind->weights * sl_layer_shape_stacked(shape);
+    return shape->kind->weights.count * sl_layer_shape_stacked(shape);
 }
 
 /* Return how many matrices (in, out) are weights of relations. */
@@ -44,19 +44,19 @@ int64_t sl_layer_shape_edge_rows(const struct sl_layer_shape *shape)
 
 bool sl_layer_shape_whole(const struct sl_layer_shape *shape)
 {
-    return shape->kind->weights == 0 || shape->kind->own;
+    return shape->kind->weights.count == 0 || shape->kind->own;
 }
 
 /* Return how many of the vectors are biases of weights. */
 static int biases_of(const struct sl_layer_kind *kind)
 {
-    return kind->biases ? kind->weights - kind->splits : 0;
+    return kind->vectors.biases ? kind->weights.count - kind->weights.splits : 0;
 }
 
 int sl_layer_shape_vectors(const struct sl_layer_shape *shape)
 {
-    return shape->kind->vectors - (shape->bias ? 0 : biases_of(shape->kind)) -
-           (shape->edge_features > 0 ? 0 : shape->kind->edge_vectors);
+    return shape->kind->vectors.count - (shape->bias ? 0 : biases_of(shape->kind)) -
+           (shape->edge_features > 0 ? 0 : shape->kind->vectors.of_edges);
 }
 
 int64_t sl_model_bias_row(const struct sl_model_layer *layer)
@@ -72,19 +72,20 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     const int64_t cols = sl_layer_shape_columns(shape);
     const int64_t in = shape->in * sl_layer_shape_stacked(shape);
     int count = 0;
-    for (int w = 0; w < kind->weights; w++)
-        list[count++] = (struct sl_parameter){kind->weight[w], w * in, in, cols, true};
+    for (int w = 0; w < kind->weights.count; w++)
+        list[count++] = (struct sl_parameter){kind->weights.name[w], w * in, in, cols, true};
     const int64_t edge_rows = sl_layer_shape_edge_rows(shape),
                   coefficients = coefficients_of(shape);
     if (edge_rows > 0)
-        list[count++] = (struct sl_parameter){kind->edge, kind->weights * in,
+        list[count++] = (struct sl_parameter){kind->edge, kind->weights.count * in,
                                               edge_rows - coefficients, cols, false};
     if (coefficients)
-        list[count++] = (struct sl_parameter){"comp", kind->weights * in + edge_rows - coefficients,
-                                              coefficients, shape->bases, false};
+        list[count++] =
+            (struct sl_parameter){"comp", kind->weights.count * in + edge_rows - coefficients,
+                                  coefficients, shape->bases, false};
     for (int v = 0; v < sl_layer_shape_vectors(shape); v++)
-        list[count++] = (struct sl_parameter){kind->vector[v], kind->weights * in + edge_rows + v,
-                                              1, cols, false};
+        list[count++] = (struct sl_parameter){
+            kind->vectors.name[v], kind->weights.count * in + edge_rows + v, 1, cols, false};
     if (shape->bias)
         list[count++] =
             (struct sl_parameter){kind->bias, sl_model_bias_row(layer), 1, shape->out, false};
@@ -203,7 +204,7 @@ static void add_normalized(const struct sl_model_shape *shape, const struct sl_l
 {
     struct sl_layer_shape sums = *layer;
     sums.activation = SL_ACTIVATION_NONE;
-    sums.bias_cancels = shape->norm->averages > 0;
+    sums.bias_cancels = shape->norm->vectors.averages > 0;
     sl_layer_list_add(list, &sums);
     sl_layer_list_add(list, &(struct sl_layer_shape){
                                 .kind = shape->norm,
@@ -317,15 +318,17 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
     const int64_t cols = sl_layer_shape_columns(shape);
     const int64_t in = shape->in * sl_layer_shape_stacked(shape),
                   coefficients = coefficients_of(shape);
-    const int64_t linear =
-                      model->options.linear_init == SL_LINEAR_PYTORCH ? shape->kind->linear : 0,
+    const int64_t linear = model->options.linear_init == SL_LINEAR_PYTORCH
+                               ? shape->kind->weights.linear
+                               : 0,
                   zero = shape->bias ? biases_of(shape->kind) : 0;
     const float own = (float)(1.0 / sqrt((double)in));
     const struct sl_glorot glorot = {
         .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
         .first = first,
         .part = {{linear * in, own},
-                 {(shape->kind->weights - linear) * in, (float)sqrt(6.0 / (double)(in + cols))},
+                 {(shape->kind->weights.count - linear) * in,
+                  (float)sqrt(6.0 / (double)(in + cols))},
                  {sl_layer_shape_edge_rows(shape) - coefficients,
                   (float)sqrt(6.0 / (double)((shape->relations ? shape->in : shape->edge_features) +
                                              cols))},
@@ -334,10 +337,10 @@ void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct
                   shape->heads   ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1))
                   : coefficients ? (float)sqrt(6.0 / (double)(coefficients + shape->bases))
                                  : 0.0f},
-                 {zero, linear == shape->kind->weights ? own : 0.0f},
+                 {zero, linear == shape->kind->weights.count ? own : 0.0f},
                  {shape->bias && linear > 0 && !shape->bias_cancels, own}},
     };
-    if (shape->kind->weights || !shape->kind->start)
+    if (shape->kind->weights.count || !shape->kind->start)
         sl_submit_glorot(model->rt, &glorot, tile);
     if (shape->kind->start)
         shape->kind->start(model->rt, shape->kind, tile);

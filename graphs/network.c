@@ -196,9 +196,9 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
 {
     const struct sl_layer_shape *shape = &layer->model->shape;
     if (shape->back < 0 || shape->back > layer->index ||
-        (shape->back &&
-         (net->graph->row_orders > 1 || layer->activation != SL_ACTIVATION_NONE ||
-          layer->added->activation != SL_ACTIVATION_NONE || layer->added->out != layer->out)))
+        (shape->back && (net->graph->row_orders > 1 || layer->activation != SL_ACTIVATION_NONE ||
+                         layer->residual.earlier->activation != SL_ACTIVATION_NONE ||
+                         layer->residual.earlier->out != layer->out)))
         return sl_error(SL_ERR_SYSTEM,
                         "layer %d adds the output of the layer %d before (expected one of its "
                         "width, both without activation, and one vertex order)",
@@ -265,9 +265,9 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         .last = l == net->layers - 1,
         .dropout = model->shape.dropout,
         .activation = model->shape.activation,
-        .identity = model->shape.identity,
-        .added = model->shape.back ? layer - model->shape.back : NULL,
-        .weight = model->shape.weight,
+        .residual = {.identity = model->shape.identity,
+                     .earlier = model->shape.back ? layer - model->shape.back : NULL,
+                     .weight = model->shape.weight},
         .inputs = model->shape.inputs > 1 ? model->shape.inputs : 1,
         .model = model,
     };
@@ -350,7 +350,7 @@ static bool fits_first_layer(const struct sl_network *net)
     const struct sl_graph *graph = net->graph;
     const bool own = graph->own.dense.tiles || graph->own.csr.tiles || net->rt->plans;
     return (first->scaled_input || !graph->scaled) &&
-           (first->weights == 1 || !graph->input.aggregated || own);
+           (first->weights.count == 1 || !graph->input.aggregated || own);
 }
 
 int sl_network_create(struct sl_network *net, int order, const int *orders)

@@ -86,34 +86,45 @@ struct sl_layer_memory {
     int64_t received;              /* bytes of other ranks' tiles */
 };
 
+/* Weight matrices (in, out) of a kind of layer. */
+struct sl_kind_weights {
+    int count; /* 1: for neighbours and, in a GCN, for the vertex. 2: first for the vertex, then for
+                  neighbours */
+    int linear; /* how many of the first matrices PyTorch Geometric has as linear layers of their
+                   own; --linear-init says their first values */
+    const char *name[SL_WEIGHTS];
+    bool splits; /* the first matrix belongs to a layer beside it (struct sl_layer.beside) */
+    bool joined; /* the other matrices are one, side by side, for the kind's products */
+};
+
+/* Rows of parameters of a kind of layer, between weights and bias. */
+struct sl_kind_vectors {
+    int count;
+    const char *name[SL_VECTORS];
+    int of_edges; /* how many of the last rows belong to edge features, and are left out without
+                     these */
+    bool biases;  /* the last rows are biases of the weights: they begin at 0, and a layer without
+                     bias has none of them */
+    int averages; /* how many of the last rows are running averages, which are not learned */
+};
+
 /* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */
 struct sl_layer_kind {
     const char *name;
-    int weights; /* weight matrices (in, out). 1: for neighbours and, in a GCN, for the vertex. 2:
-                    first for the vertex, then for neighbours */
-    int linear; /* the first of them that PyTorch Geometric has as linear layers of their own, whose
-                   first values --linear-init says */
-    const char *weight[SL_WEIGHTS], *bias; /* names of weight matrices and bias row */
-    int vectors;                           /* rows of parameters before the bias, and their names */
-    const char *vector[SL_VECTORS];
+    struct sl_kind_weights weights;
+    struct sl_kind_vectors vectors;
+    const char *bias;  /* name of the bias row */
     const char *edge;  /* name of the weight of edge features; NULL: the kind reads none */
-    int edge_vectors;  /* how many of the last vectors belong to edge features, and are left out
-                          without these */
     bool loops;        /* a vertex is its own neighbour: S = A + I */
     bool normalized;   /* aggregates Â as --norm says, not S alone */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     bool alone;        /* works on each vertex alone: does not aggregate */
     bool leaves_sums;  /* going back, can leave the gradient of its input as sums
                           (sl_layer_leaves_sums) */
-    bool splits;       /* its first weight belongs to a layer beside it (struct sl_layer.beside) */
-    bool joined;       /* its other weights are one matrix, side by side, for its products */
-    bool biases;       /* its last vectors are biases of these weights: they begin at 0, and a layer
-                          without bias has none of them */
     int sums; /* rows of the kind's own in the gradient of its products, behind the weights and the
-                 rows of edge features. With a bias, a row for the biases of weights (`biases`) and
-                 a row for the bias follow */
+                 rows of edge features. With a bias, a row for the biases of weights and a row for
+                 the bias follow */
     const struct sl_own_layer *own; /* a program's layer (layer_own.c); NULL: built in */
-    int averages; /* how many of the last vectors are running averages, which are not learned */
     /* Set the first parameters, all rows, on their owner. NULL: Glorot's. */
     void (*start)(struct sl_runtime *rt, const struct sl_layer_kind *kind, struct sl_tile *tile);
     /* Cut the output and the products with weights among the columns of a grid (columns + 1 each).
@@ -186,6 +197,13 @@ struct sl_layer_back {
     struct sl_tile *summed; /* the sum of `gradients` in the step that is being submitted */
 };
 
+/* What is added to the sums of a layer. */
+struct sl_layer_residual {
+    bool identity;                  /* the layer's input */
+    const struct sl_layer *earlier; /* the output of this layer, times `weight`; NULL: none */
+    float weight;
+};
+
 struct sl_layer {
     const struct sl_layer_kind *kind;
     const struct sl_reducer *reducer; /* combines neighbours */
@@ -197,9 +215,7 @@ struct sl_layer {
     bool last;
     double dropout; /* dropout of its input */
     enum sl_activation activation;
-    bool identity;                /* its input is added to its sums */
-    const struct sl_layer *added; /* layer whose output, times `weight`, joins the sums; or NULL */
-    float weight;
+    struct sl_layer_residual residual;
     int inputs; /* number of earlier layers whose outputs it reads (graphs/layer_jump.c) */
     int64_t edge_features; /* features of edges that it reads; 0: none, as of a layer beside */
     int64_t edge_rows;     /* rows of the weights of edges; 0: none, as of a layer beside */
@@ -225,7 +241,7 @@ struct sl_layer {
 /* Return how many matrices of weights the products of a kind of layer read. */
 static inline int sl_layer_kind_products(const struct sl_layer_kind *kind)
 {
-    return kind->joined ? 1 : kind->weights - kind->splits;
+    return kind->weights.joined ? 1 : kind->weights.count - kind->weights.splits;
 }
 
 /* Return how many weight matrices the layer's products read. */
@@ -237,7 +253,8 @@ static inline int sl_layer_weight_count(const struct sl_layer *layer)
 /* Return how many rows the gradient of the layer's products has behind the weights. */
 static inline int sl_layer_further_rows(const struct sl_layer *layer)
 {
-    return (int)layer->edge_rows + layer->kind->sums + layer->bias * (1 + layer->kind->biases);
+    return (int)layer->edge_rows + layer->kind->sums +
+           layer->bias * (1 + layer->kind->vectors.biases);
 }
 
 /* Return how many products with weights the layer has, forward. */

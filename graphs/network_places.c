@@ -34,7 +34,7 @@ static int last_reader(const struct sl_network *net, const struct sl_layer *laye
 {
     int last = layer->index + 1;
     for (int l = last; l < net->layers; l++)
-        if (net->layer[l].added == layer ||
+        if (net->layer[l].residual.earlier == layer ||
             l - sl_layer_shape_reach(&net->layer[l].model->shape) <= layer->index)
             last = l;
     return last;

@@ -146,7 +146,7 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     const int stages = grid->rows * grid->depth > 1 && between < most ? between : most;
     int64_t bytes = stages * sl_distribution_taken(d, run, less);
     for (int w = 0; w < weights && w < SL_TEMPORARY_REST; w++) {
-        const bool other = w >= layer->kind->weights; /* further input of a jump */
+        const bool other = w >= layer->kind->weights.count; /* further input of a jump */
         int64_t terms = other || sl_product_sends_input(net, layer, w) ? 0 : out;
         terms = first || sl_product_sends_gradient(net, layer, w) || in < terms ? terms : in;
         bytes += sl_distribution_taken(d, run, first || out > in ? out : in) +

@@ -43,8 +43,9 @@ static void plan_layers(struct sl_network *net)
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
         layer->rows.hops = layer->rows.refreshed ? 0 : layer->rows.read;
-        if (layer->added && net->layer[layer->added->index].rows.read < layer->rows.hops)
-            net->layer[layer->added->index].rows.read = layer->rows.hops;
+        if (layer->residual.earlier &&
+            net->layer[layer->residual.earlier->index].rows.read < layer->rows.hops)
+            net->layer[layer->residual.earlier->index].rows.read = layer->rows.hops;
         if (l > 0 && (layer - 1)->rows.read < sl_reach_of_input(layer))
             (layer - 1)->rows.read = sl_reach_of_input(layer);
     }
@@ -59,7 +60,7 @@ int sl_reach_of_gradient(const struct sl_layer *layer, int block, int columns)
 {
     const bool edges = layer->edge_rows > 0;
     const int least = sl_layer_weight_count(layer) - 1,
-              most = least + (layer->kind->sums || layer->kind->biases || edges);
+              most = least + (layer->kind->sums || layer->kind->vectors.biases || edges);
     if (edges && sl_layer_shape_whole(&layer->model->shape))
         return sl_reach_of_input(layer);
     return (layer->order == SL_GEMM_FIRST || edges) && block / columns >= least &&

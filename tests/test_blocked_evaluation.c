@@ -35,7 +35,8 @@ static void fill_parameters(struct sl_store *store)
     uint32_t state = 7;
     for (int n = 0; n < store->shards; n++) {
         struct sl_tile *tile = store->shard[n].tile[SL_STORE_PARAMETERS];
-        const bool averages = store->model->layer[store->shard[n].layer].shape.kind->averages;
+        const bool averages =
+            store->model->layer[store->shard[n].layer].shape.kind->vectors.averages;
         const bool own = store->shard[n].owner == sl_running.rank;
         float *w = own ? sl_tile_acquire(&sl_running, tile, true) : NULL;
         for (int64_t r = 0; r < tile->rows; r++)

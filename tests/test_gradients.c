@@ -219,7 +219,7 @@ static void set_layer(const struct sl_reference *net, struct sl_layer *layer)
     assert_int_equal(layer->out, net->widths[l + 1]);
     float *own = sl_tile_acquire(&sl_running, &layer->model->parameters, true);
     const int64_t weights = sl_layer_bias_row(layer) * layer->out;
-    assert_int_equal(layer->kind->weights, sl_reference_weights(net));
+    assert_int_equal(layer->kind->weights.count, sl_reference_weights(net));
     for (int64_t i = 0; i < weights; i++) {
         assert_true(fabs((double)own[i] - w[i]) <= 1e-6 * fabs(w[i]) + 1e-7);
         own[i] = (float)w[i];

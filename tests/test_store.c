@@ -95,7 +95,7 @@ static void check_shards(struct blocks *b, int64_t most_bytes)
             if (shard->layer != l || shard->first != row || shard->rows < 1 || shard->owner < 0 ||
                 shard->owner >= b->rt->ranks)
                 fail(b->line, "the wrong shard", n);
-            if (bytes > most_bytes && shard->rows > 1 && b->list.layer[l].kind->weights > 0)
+            if (bytes > most_bytes && shard->rows > 1 && b->list.layer[l].kind->weights.count > 0)
                 fail(b->line, "a shard is too large", n);
             row += shard->rows;
             all += bytes;

@@ -127,7 +127,7 @@ static double seconds_of_rows(const struct sl_group_epoch *e, const struct sl_ra
     enum { PASSES = 6 };
     const bool first = layer == e->model.layer;
     const double products =
-        (first ? 2.0 : 3.0) * layer->kind->weights * (layer->inputs > 1 ? layer->inputs : 1);
+        (first ? 2.0 : 3.0) * layer->kind->weights.count * (layer->inputs > 1 ? layer->inputs : 1);
     const double in = (double)layer->in, out = (double)layer->out;
     const double product = first && e->features > 0.0 && (e->cached || layer->in >= layer->out)
                                ? sl_rates_features_seconds(rates, rows * e->features, out, e->kept)

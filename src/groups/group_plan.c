@@ -277,7 +277,7 @@ static void add_sums(const struct planning *p, int steps, struct sl_group_plan *
         const double bytes = sl_group_epoch_weight_bytes(layer);
         of->between_bytes += 2.0 * times * bytes;
         of->between_messages += 2.0 * times * (bytes > 0.0);
-        if (layer->kind->averages)
+        if (layer->kind->vectors.averages)
             add_statistics(layer, times, of);
     }
     of->between_bytes += 2.0 * times * SL_METRICS * (double)sizeof(double);

@@ -382,7 +382,7 @@ static int add_traffic(const struct predicting *f, struct sl_rank_prediction *ra
         if (sl_model_learns(f->net->layer[l].model))
             add_gradients(f, &f->net->layer[l], flow, rank);
     for (int l = 0; l < f->net->layers; l++)
-        if (f->net->layer[l].kind->averages)
+        if (f->net->layer[l].kind->vectors.averages)
             add_statistics(f, &f->net->layer[l], rank);
         else if (f->net->layer[l].kind == &sl_layer_row_norm)
             add_parts(f, rank);

@@ -172,7 +172,7 @@ static void add_memory(const struct sl_planned *g, const struct sl_distribution 
     sl_plan_add_network(&g->net, plan);
     plan->bytes[SL_PLAN_ADJACENCY] = out->adjacency_bytes;
     plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.graph->input);
-    if (g->net.graph->input.aggregated && g->net.layer->kind->weights > 1)
+    if (g->net.graph->input.aggregated && g->net.layer->kind->weights.count > 1)
         plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.graph->own);
     plan->bytes[SL_PLAN_RECEIVED] = received + received_bytes(g, &rt, d);
     plan->bytes[SL_PLAN_PARAMETERS] += first_rank_bytes(g);

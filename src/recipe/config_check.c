@@ -129,10 +129,10 @@ const char *sl_config_reads_all(const struct sl_config *config)
 {
     struct sl_batches_options options;
     if (config->network.model == &sl_model_resgcn &&
-        config->network.block_norm->layer->averages > 0)
+        config->network.block_norm->layer->vectors.averages > 0)
         return "--block-norm batch has the statistics of all rows";
     const struct sl_layer_kind *norm = sl_config_norm_layer(config);
-    if (norm && norm->averages > 0)
+    if (norm && norm->vectors.averages > 0)
         return "--norm-layers batch has the statistics of all rows";
     if (sl_config_links(config))
         return "--task links compares pairs of all vertices";
@@ -357,7 +357,7 @@ int sl_config_check(const struct sl_config *config)
     const int known = sl_instructions_choose(config->machine.instructions, &level);
     if (known)
         return known;
-    if (config->ranks.order == &sl_order_double && sl_config_layer(config)->weights > 1)
+    if (config->ranks.order == &sl_order_double && sl_config_layer(config)->weights.count > 1)
         return sl_error(SL_ERR_USAGE,
                         "--order double: --aggregator %s adds a vertex to its neighbours, which "
                         "are in another order then (expected --aggregator gcn, or one order)",

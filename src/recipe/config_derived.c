@@ -152,7 +152,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
     return (struct sl_assembly){
         .norm = sl_config_norm(config),
         .loops = sl_config_loops(config),
-        .own_weight = sl_config_layer(config)->weights > 1,
+        .own_weight = sl_config_layer(config)->weights.count > 1,
         .row_norm =
             config->features.project_features > 0 ? SL_ROW_NORM_NONE : sl_config_row_norm(config),
         .type = sl_config_type(config),

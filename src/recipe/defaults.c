@@ -245,7 +245,7 @@ static struct sl_layer_work first_layer(const struct sl_config *config,
                                 sl_config_encodes(config)
                             ? sl_config_hidden(config)
                             : source->classes),
-        .weights = sl_config_encodes(config) ? 1.0 : sl_config_layer(config)->weights,
+        .weights = sl_config_encodes(config) ? 1.0 : sl_config_layer(config)->weights.count,
         .kept = 1.0,
         .bytes = bytes,
         .back = {bytes, bytes},

@@ -479,7 +479,7 @@ static void activate(struct sl_blocked *blocked, int l, int j, const struct sl_m
     e.after = after->graph.scaled ? SL_ROW_RIGHT : SL_ROW_NONE;
     sl_place_take(whole->rt, output->place, output);
     if (sl_blocked_is_norm(next))
-        sl_norm_block(whole, next->kind->averages ? NULL : &blocked->moments,
+        sl_norm_block(whole, next->kind->vectors.averages ? NULL : &blocked->moments,
                       take(blocked, l + 1, 0, j), &e, sum, output);
     else if (sl_blocked_attends(shape))
         attend(blocked, l, j, e, sum, output);

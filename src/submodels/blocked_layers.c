@@ -67,8 +67,9 @@ static bool is_separable_layer(const struct sl_layer_list *list, int l)
     const bool last = l == list->count - 1;
     if (sl_blocked_is_norm(shape))
         return is_separable_norm(list, l);
-    return shape->kind->weights > 0 && !shape->kind->own && !shape->kind->splits &&
-           sl_layer_shape_edge_rows(shape) == 0 && !shape->kind->joined && !shape->identity &&
+    return shape->kind->weights.count > 0 && !shape->kind->own && !shape->kind->weights.splits &&
+           sl_layer_shape_edge_rows(shape) == 0 && !shape->kind->weights.joined &&
+           !shape->identity &&
            (shape->inputs < 2 ||
             (!shape->shared && sl_layer_shape_reach(shape) == shape->inputs)) &&
            (l == 0 || shape->in == list->layer[0].out) &&
@@ -183,7 +184,7 @@ struct sl_unit_block sl_blocked_block_of(const struct sl_blocked *blocked, int l
     const uint8_t *part = blocked->part + blocked->blocks * blocked->width;
     const int block = l > 0 ? i % blocked->blocks : j;
     return (struct sl_unit_block){
-        .weights = shape->kind->weights,
+        .weights = shape->kind->weights.count,
         .in = {sl_blocked_inputs(shape) * shape->in,
                l > 0 ? blocked->input_part - i / blocked->blocks * shape->in : NULL},
         .out = {shape->out,

@@ -77,7 +77,8 @@ static struct sl_shard next_shard(const struct sl_model_layer *layer, int64_t ro
     return (struct sl_shard){.layer = layer->index,
                              .owner = (int)(before / share),
                              .first = row,
-                             .rows = layer->shape.kind->weights == 0 || left < rows ? left : rows};
+                             .rows = layer->shape.kind->weights.count == 0 || left < rows ? left
+                                                                                          : rows};
 }
 
 static int cut_shards(struct sl_store *store, int64_t most_bytes)
