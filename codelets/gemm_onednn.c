@@ -286,10 +286,13 @@ void sl_gemm_bfloat16(const struct sl_gemm *g)
 /* OpenBLAS 0.3.21 takes 1.05 to 2 times as long as oneDNN for most shapes, with AVX2 and with
  * AVX-512. It is as fast or faster where a transposed A has many columns. It has kernels of AVX-512
  * for products of up to 10^6 terms, which are slow only where B is transposed. Bits of a product
- * with a vector would depend on the distance between its elements. */
+ * with a vector would depend on the distance between its elements. Before its first product, oneDNN
+ * compiles code for 25 ms: a run whose products are all tiny ends sooner without it. */
 bool sl_gemm_float32_is_fast(const struct sl_gemm *g)
 {
-    enum { MANY = 512, SMALL = 1000000 };
+    enum { MANY = 512, SMALL = 1000000, TINY = 100000 };
+    if (g->m * g->n * g->k <= TINY)
+        return false;
     pthread_once(&once, start);
     return able_float32 && g->m > 1 && g->n > 1 && !(g->transpose_a && g->m > MANY) &&
            !(blas_likes_small && !g->transpose_b && g->m * g->n * g->k <= SMALL);
