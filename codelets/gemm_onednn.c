@@ -290,7 +290,7 @@ void sl_gemm_bfloat16(const struct sl_gemm *g)
  * compiles code for 25 ms: a run whose products are all tiny ends sooner without it. */
 bool sl_gemm_float32_is_fast(const struct sl_gemm *g)
 {
-    enum { MANY = 512, SMALL = 1000000, TINY = 100000 };
+    enum { MANY = 512, SMALL = 1000000, TINY = 160000 };
     if (g->m * g->n * g->k <= TINY)
         return false;
     pthread_once(&once, start);
