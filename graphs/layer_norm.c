@@ -500,8 +500,8 @@ const struct sl_layer_kind sl_layer_row_norm = {
 const struct sl_layer_kind sl_layer_batch_norm = {
     .name = "batch-norm",
     .vectors = {.count = 2 + AVERAGES,
-                .name = {"weight", "bias", "running_mean", "running_var"},
-                .averages = AVERAGES}, /* names in PyTorch */
+                .name = {"weight", "bias", "running_mean", "running_var"}, /* names in PyTorch */
+                .averages = AVERAGES},
     .alone = true,
     .start = start,
     .plan = plan,

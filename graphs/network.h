@@ -197,11 +197,11 @@ struct sl_layer_back {
     struct sl_tile *summed; /* the sum of `gradients` in the step that is being submitted */
 };
 
-/* What is added to the sums of a layer. */
+/* A layer adds its own input, or the output of an earlier layer, to its sums. */
 struct sl_layer_residual {
-    bool identity;                  /* the layer's input */
-    const struct sl_layer *earlier; /* the output of this layer, times `weight`; NULL: none */
-    float weight;
+    bool identity;                  /* the layer adds its input */
+    const struct sl_layer *earlier; /* the layer whose output is added; NULL: none */
+    float weight;                   /* factor of this output */
 };
 
 struct sl_layer {

@@ -10,7 +10,8 @@ What differs among three runs without a failure, such as a time, is not compared
 command and kind.
 
 With MPIRUN, commands then run on two ranks, of which one has the failures: POINTS_ON_RANKS of each
-command and kind (default 5, twice as many of memory; 0: every one), in turn alone and with all later ones.
+command and kind (default 5, twice as many of memory; 0: every one), in turn alone and with all
+later ones.
 """
 import hashlib
 import json
