@@ -38,8 +38,8 @@ struct sl_gather sl_gather_columns(const struct sl_gather *g, int64_t first, int
 void sl_gather_slices(const struct sl_gather *g, int64_t rows);
 
 /* Return how many columns to multiply at a time, for all rows of a block: SL_GATHER_SLICE_BYTES of
- * wide rows of H, which stay in the second-level cache. Without AVX-512, slices of bfloat16 are half
- * as wide: fewer registers hold their sums. */
+ * wide rows of H, which stay in the second-level cache. Without AVX-512, slices of bfloat16 are
+ * half as wide: fewer registers hold their sums. */
 int64_t sl_gather_slice(enum sl_type type, int64_t width);
 
 /* Z(r, :) = [Z +] Σ_e value(e) · H(col(e), :) for rows [from, to) of the block. Terms are added one
