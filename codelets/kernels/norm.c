@@ -4,7 +4,9 @@
 
 #include "codelets/kernels/rows_of_norm.h"
 
-enum { AT_ONCE = RUN / SL_ROW_UNIT }; /* rows in a buffer */
+/* Rows go in blocks of 4 KiB. The stores of a block wait in the core's store buffer while the sums
+ * of the next block are found. Sums of sixteen rows overlap. */
+enum { BLOCK = 1024, FEWEST = 16, AT_ONCE = BLOCK / SL_ROW_UNIT };
 
 /* ---- Walks ---- */
 
@@ -19,7 +21,8 @@ struct walk {
 SL_INLINE struct walk walk_of(const struct sl_norm *n)
 {
     const int64_t run = n->cols < RUN ? n->cols : RUN, ld = sl_padded(run > 0 ? run : 1);
-    return (struct walk){n->mean ? RUN : n->cols, RUN / ld, ld};
+    const int64_t most = RUN / ld, rows = BLOCK / ld > FEWEST ? BLOCK / ld : FEWEST;
+    return (struct walk){n->mean ? RUN : n->cols, rows < most ? rows : most, ld};
 }
 
 /* Return whether Z is float32 and another matrix than H, so that no buffer is needed. */

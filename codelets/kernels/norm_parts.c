@@ -10,9 +10,10 @@ SL_KERNEL(sl_kernel_norm_moments,
 {
     for (int64_t r = 0; r < rows; r++) {
         struct moments of;
-        find_spreads(h, r, 1, cols, &of, to + 2 * ld + r);
+        find_spreads(h, r, 1, cols, &of);
         to[r] = of.mean;
         to[ld + r] = of.rest;
+        to[2 * ld + r] = of.inverse;
     }
 }
 

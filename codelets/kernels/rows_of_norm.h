@@ -41,28 +41,46 @@ SL_INLINE int64_t fours_of(int64_t rows, int64_t count)
     return SL_VECTOR_BYTES > 16 && count <= SHORT ? rows / TOGETHER * TOGETHER : 0;
 }
 
-/* Add the lanes of `rows` rows to their sums, lane after lane. Steps of one row wait for each
- * other; steps of several rows overlap. */
+typedef float four_floats __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Add the lanes of `rows` rows to their sums, lane after lane. Four rows are lanes of a vector,
+ * whose steps are sixteen instead of 64. */
 SL_INLINE void add_lanes(int rows, float lanes[TOGETHER][SL_SIXTEEN], float *sum)
 {
-    float of[TOGETHER];
-    SL_UNROLL for (int q = 0; q < rows; q++) of[q] = lanes[q][0];
-    SL_UNROLL for (int i = 1; i < SL_SIXTEEN; i++)
-    {
-        SL_UNROLL for (int q = 0; q < rows; q++) of[q] += lanes[q][i];
+    if (rows < TOGETHER) {
+        for (int q = 0; q < rows; q++) {
+            float of = lanes[q][0];
+            SL_UNROLL for (int i = 1; i < SL_SIXTEEN; i++) of += lanes[q][i];
+            sum[q] += of;
+        }
+        return;
     }
-    SL_UNROLL for (int q = 0; q < rows; q++) sum[q] += of[q];
+    four_floats of = {-0.0f, -0.0f, -0.0f, -0.0f}; /* -0 + x is x */
+    SL_UNROLL for (int i = 0; i < SL_SIXTEEN; i += TOGETHER)
+    {
+        const four_floats a = *(const four_floats *)(lanes[0] + i),
+                          b = *(const four_floats *)(lanes[1] + i),
+                          c = *(const four_floats *)(lanes[2] + i),
+                          d = *(const four_floats *)(lanes[3] + i);
+        const four_floats ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                          cd = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+                          ab_last = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+                          cd_last = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+        of += __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+        of += __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+        of += __builtin_shufflevector(ab_last, cd_last, 0, 1, 4, 5);
+        of += __builtin_shufflevector(ab_last, cd_last, 2, 3, 6, 7);
+    }
+    *(four_floats *)sum += of;
 }
 
-/* Find mean and rest of `rows` rows from row r on, at most TOGETHER, and the variances, which
- * rounding may make negative. */
-SL_INLINE void find_spreads_of(const struct sl_rows *h, bool half, int64_t r, int rows,
-                               int64_t cols, struct moments *to, float *variance)
+/* Find the means of `rows` rows from row r on, at most TOGETHER. */
+SL_INLINE void find_means(const struct sl_rows *h, bool half, int64_t r, int rows, int64_t cols,
+                          struct moments *to)
 {
     const int64_t whole = cols / SL_SIXTEEN * SL_SIXTEEN;
     const float share = 1.0f / (float)cols;
-    float lanes[TOGETHER][SL_SIXTEEN], squares[TOGETHER][SL_SIXTEEN];
-    float sum[TOGETHER] = {0}, square[TOGETHER] = {0};
+    float lanes[TOGETHER][SL_SIXTEEN], sum[TOGETHER] = {0};
     for (int q = 0; q < rows; q++) {
         const void *row = sl_rows_at(h, r + q, 0).data;
         sl_floats sums[SL_SIXTEEN_VECTORS] = {{0}};
@@ -77,12 +95,23 @@ SL_INLINE void find_spreads_of(const struct sl_rows *h, bool half, int64_t r, in
     }
     if (whole > 0)
         add_lanes(rows, lanes, sum);
+    for (int q = 0; q < rows; q++)
+        to[q].mean = sum[q] * share;
+}
+
+/* Find the rests of `rows` rows from row r on, at most TOGETHER, whose means are known, and their
+ * variances, which rounding may make negative: to[q].inverse. */
+SL_INLINE void find_variances(const struct sl_rows *h, bool half, int64_t r, int rows, int64_t cols,
+                              struct moments *to)
+{
+    const int64_t whole = cols / SL_SIXTEEN * SL_SIXTEEN;
+    const float share = 1.0f / (float)cols;
+    float lanes[TOGETHER][SL_SIXTEEN], squares[TOGETHER][SL_SIXTEEN];
+    float sum[TOGETHER] = {0}, square[TOGETHER] = {0};
     for (int q = 0; q < rows; q++) {
         const void *row = sl_rows_at(h, r + q, 0).data;
-        const float mean = sum[q] * share;
+        const float mean = to[q].mean;
         sl_floats offs[SL_SIXTEEN_VECTORS] = {{0}}, powers[SL_SIXTEEN_VECTORS] = {{0}};
-        to[q].mean = mean;
-        sum[q] = 0.0f;
         for (int64_t j = 0; j < whole; j += SL_SIXTEEN)
             SL_UNROLL for (int v = 0; v < SL_SIXTEEN_VECTORS; v++)
             {
@@ -104,49 +133,49 @@ SL_INLINE void find_spreads_of(const struct sl_rows *h, bool half, int64_t r, in
     }
     for (int q = 0; q < rows; q++) {
         to[q].rest = sum[q] * share;
-        variance[q] = square[q] * share - to[q].rest * to[q].rest;
+        to[q].inverse = square[q] * share - to[q].rest * to[q].rest;
     }
 }
 
-SL_INLINE void find_spreads(const struct sl_rows *h, int64_t r, int rows, int64_t cols,
-                            struct moments *to, float *variance)
+/* Find mean, rest and variance (to[q].inverse) of `rows` rows from row r on. All means come first:
+ * sums of rows overlap, where one row's steps wait for each other. */
+SL_INLINE void find_spreads_of(const struct sl_rows *h, bool half, int64_t r, int64_t rows,
+                               int64_t cols, struct moments *to)
+{
+    const int64_t fours = rows / TOGETHER * TOGETHER;
+    for (int64_t q = 0; q < fours; q += TOGETHER)
+        find_means(h, half, r + q, TOGETHER, cols, to + q);
+    for (int64_t q = fours; q < rows; q++)
+        find_means(h, half, r + q, 1, cols, to + q);
+    for (int64_t q = 0; q < fours; q += TOGETHER)
+        find_variances(h, half, r + q, TOGETHER, cols, to + q);
+    for (int64_t q = fours; q < rows; q++)
+        find_variances(h, half, r + q, 1, cols, to + q);
+}
+
+/* A function of its own: inlined into each kernel, it would take half of the time to compile
+ * them. */
+__attribute__((noinline, unused)) static void
+find_spreads(const struct sl_rows *h, int64_t r, int64_t rows, int64_t cols, struct moments *to)
 {
     if (h->type == SL_BFLOAT16)
-        find_spreads_of(h, true, r, rows, cols, to, variance);
+        find_spreads_of(h, true, r, rows, cols, to);
     else
-        find_spreads_of(h, false, r, rows, cols, to, variance);
+        find_spreads_of(h, false, r, rows, cols, to);
 }
 
-/* Take mean and rest of cut row r from n->moments. Return its variance. */
-SL_INLINE float take_spread(const struct sl_norm *n, int64_t r, struct moments *to)
+/* Find the moments of `rows` rows from row r on. Cut rows have theirs in n->moments. */
+SL_INLINE void find_moments(const struct sl_norm *n, int64_t r, int64_t rows, struct moments *to)
 {
-    to->mean = n->moments[r];
-    to->rest = n->moments[n->ldm + r];
-    return n->moments[2 * n->ldm + r];
-}
-
-SL_INLINE void find_moments_of(const struct sl_norm *n, int64_t r, int rows, struct moments *to)
-{
-    float variance[TOGETHER];
-    if (n->moments)
-        for (int q = 0; q < rows; q++)
-            variance[q] = take_spread(n, r + q, to + q);
-    else
-        find_spreads(&n->h, r, rows, n->cols, to, variance);
-    for (int q = 0; q < rows; q++)
-        to[q].inverse = 1.0f / sqrtf((variance[q] < 0.0f ? 0.0f : variance[q]) + n->epsilon);
-}
-
-/* Find the moments of `rows` rows from row r on. A function of its own: inlined into each kernel,
- * it would take half of the time to compile them. */
-__attribute__((noinline, unused)) static void find_moments(const struct sl_norm *n, int64_t r,
-                                                           int64_t rows, struct moments *to)
-{
-    int64_t q = 0;
-    for (; q + TOGETHER <= rows; q += TOGETHER)
-        find_moments_of(n, r + q, TOGETHER, to + q);
-    for (; q < rows; q++)
-        find_moments_of(n, r + q, 1, to + q);
+    for (int64_t q = 0; n->moments && q < rows; q++) {
+        to[q].mean = n->moments[r + q];
+        to[q].rest = n->moments[n->ldm + r + q];
+        to[q].inverse = n->moments[2 * n->ldm + r + q];
+    }
+    if (!n->moments)
+        find_spreads(&n->h, r, rows, n->cols, to);
+    for (int64_t q = 0; q < rows; q++)
+        to[q].inverse = 1.0f / sqrtf((to[q].inverse < 0.0f ? 0.0f : to[q].inverse) + n->epsilon);
 }
 
 /* Set inverse = 1 / sqrt(variance + epsilon) of `count` columns; do nothing in a norm of rows. */
