@@ -15,9 +15,8 @@ static bool is_wide(void)
 
 int64_t sl_gather_ahead(int64_t row_bytes)
 {
-    enum { LEAST = 4, SHORT_BYTES = 6 * 1024, LONG_BYTES = 12 * 1024 };
-    const bool wide = sl_instructions_get() == SL_INSTRUCTIONS_V4;
-    const int64_t rows = (wide ? LONG_BYTES : SHORT_BYTES) / (row_bytes + 1);
+    enum { LEAST = 4, AHEAD_BYTES = 6 * 1024 };
+    const int64_t rows = AHEAD_BYTES / (row_bytes + 1);
     return rows > SL_GATHER_MOST_AHEAD ? SL_GATHER_MOST_AHEAD : rows < LEAST ? LEAST : rows;
 }
 

@@ -23,8 +23,7 @@ struct sl_gather {
 enum { SL_GATHER_MOST_AHEAD = 48, SL_GATHER_SLICE_BYTES = 256 };
 
 /* Return how many rows lie between prefetching a row and using it: enough bytes to hide the
- * memory's latency. The number is twice as large for AVX-512. LEAST and SL_GATHER_MOST_AHEAD bound
- * the number for long and short rows. */
+ * memory's latency. LEAST and SL_GATHER_MOST_AHEAD bound the number for long and short rows. */
 int64_t sl_gather_ahead(int64_t row_bytes);
 
 /* Return the operands for block b of `a` and the rows of `h`. Z is float32. */
