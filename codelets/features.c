@@ -109,21 +109,24 @@ static void multiply_slices(const struct sl_features *f)
 }
 
 /* Multiply by the stored transpose. It adds in the order of the scatter, and writes each row of Z
- * once. */
+ * once a block. */
 static void multiply_mirror(const struct sl_features *f)
 {
     const struct sl_sparse *x = f->x, mirror = {
                                           .rows = x->cols,
                                           .cols = x->rows,
-                                          .block_cols = x->rows,
-                                          .blocks = 1,
+                                          .block_cols = x->mirror.block_rows,
+                                          .blocks = x->mirror.blocks,
                                           .narrow = x->mirror.narrow,
                                           .row_ptr = x->mirror.row_ptr,
                                           .col = x->mirror.col,
                                           .value = x->mirror.value,
                                       };
-    const struct sl_gather g = sl_gather_make(&mirror, 0, f->width, &f->h, f->accumulate, &f->z);
-    sl_gather_slices(&g, mirror.rows);
+    for (int64_t b = 0; b < mirror.blocks; b++) {
+        const struct sl_gather g =
+            sl_gather_make(&mirror, b, f->width, &f->h, f->accumulate || b > 0, &f->z);
+        sl_gather_slices(&g, mirror.rows);
+    }
 }
 
 void sl_kernel_features(const struct sl_features *f)

@@ -73,10 +73,13 @@ static void test_features_mirror(void **state)
         const int64_t width = widths[option % 6];
         const bool values = option / 6 & 1, accumulate = option / 12 & 1, drops = option / 24 & 1;
         struct sl_guarded_sparse whole = sl_guarded_sparse_random(150, 90, 30, 4, values, SL_REALS),
-                                 back = sl_guarded_sparse_transpose(&whole.view, 0),
+                                 back =
+                                     sl_guarded_sparse_transpose(&whole.view, option % 4 ? 40 : 0),
                                  cut = sl_guarded_sparse_cut(&whole.view, 0, 90,
                                                              option & 1 ? 32 : 0, option & 2);
         struct sl_sparse mirrored = cut.view;
+        mirrored.mirror.block_rows = back.view.block_cols;
+        mirrored.mirror.blocks = back.view.blocks;
         mirrored.mirror.narrow = back.view.narrow;
         mirrored.mirror.row_ptr = back.view.row_ptr;
         mirrored.mirror.col = back.view.col;

@@ -186,28 +186,35 @@ static void check_view(const struct sl_sparse_tile *tile, const struct sl_sparse
     assert_int_equal(a->row_ptr[a->blocks * a->rows], shape->nnz);
 }
 
-/* The stored transpose has the tile's entries, in each column by ascending row. */
+/* The stored transpose has the tile's entries, in each block of rows and column by ascending row.
+ */
 static void check_mirror(const struct sl_sparse_tile *tile, const struct sl_sparse *a)
 {
     const struct sl_sparse_shape *shape = &tile->shape;
-    uint32_t *next = calloc((size_t)a->cols + 1, sizeof *next);
+    const int64_t most = shape->block_cols > 1 ? shape->block_cols : 1,
+                  block_rows = most < a->rows ? most : a->rows,
+                  blocks = (a->rows + block_rows - 1) / block_rows, count = blocks * a->cols;
+    uint32_t *next = calloc((size_t)count + 1, sizeof *next);
     assert_non_null(next);
-    memcpy(next, a->mirror.row_ptr, (size_t)a->cols * sizeof *next);
+    assert_int_equal(a->mirror.block_rows, block_rows);
+    assert_int_equal(a->mirror.blocks, blocks);
+    memcpy(next, a->mirror.row_ptr, (size_t)count * sizeof *next);
     for (int64_t b = 0; b < a->blocks; b++)
         for (int64_t r = 0; r < a->rows; r++)
             for (uint32_t e = a->row_ptr[b * a->rows + r]; e < a->row_ptr[b * a->rows + r + 1];
                  e++) {
-                const uint32_t at = next[b * a->block_cols + sl_sparse_col(a, e)]++;
+                const uint32_t at =
+                    next[r / block_rows * a->cols + b * a->block_cols + sl_sparse_col(a, e)]++;
                 assert_int_equal(a->mirror.narrow ? ((const uint16_t *)a->mirror.col)[at]
                                                   : ((const uint32_t *)a->mirror.col)[at],
-                                 r);
+                                 r % block_rows);
                 if (a->value)
                     assert_float_equal(a->mirror.value[at], a->value[e], 0.0f);
             }
-    for (int64_t c = 0; c < a->cols; c++)
+    for (int64_t c = 0; c < count; c++)
         assert_int_equal(next[c], a->mirror.row_ptr[c + 1]);
     assert_int_equal(a->mirror.row_ptr[0], 0);
-    assert_int_equal(a->mirror.row_ptr[a->cols], shape->nnz);
+    assert_int_equal(a->mirror.row_ptr[count], shape->nnz);
     const char *last = a->value ? (const char *)(a->mirror.value + shape->nnz)
                                 : (const char *)a->mirror.col + (size_t)shape->nnz * 2;
     assert_true(last <= (const char *)tile->tile.memory + tile->tile.cols);

@@ -44,16 +44,28 @@ static size_t edge_bytes(const struct sl_sparse_shape *shape)
     return part((size_t)shape->nnz * (size_t)shape->edge_features * sizeof(float));
 }
 
+/* Rows of a block of the stored transpose: as many as a block of the tile has columns. */
+static int64_t mirror_rows(const struct sl_sparse_shape *shape)
+{
+    const int64_t most = shape->block_cols > 1 ? shape->block_cols : 1; /* 0 without columns */
+    return most < shape->rows ? most : shape->rows;
+}
+
+static int64_t mirror_blocks(const struct sl_sparse_shape *shape)
+{
+    return shape->rows ? (shape->rows + mirror_rows(shape) - 1) / mirror_rows(shape) : 0;
+}
+
 static size_t column_ptr_bytes(const struct sl_sparse_shape *shape)
 {
-    return part((size_t)(shape->cols + 1) * sizeof(uint32_t));
+    return part((size_t)(mirror_blocks(shape) * shape->cols + 1) * sizeof(uint32_t));
 }
 
 size_t sl_sparse_bytes(const struct sl_sparse_shape *shape)
 {
     const size_t tile = row_ptr_bytes(shape) + col_bytes(shape) + value_bytes(shape) +
                         edge_bytes(shape),
-                 mirror = column_ptr_bytes(shape) + number_bytes(shape->nnz, shape->rows) +
+                 mirror = column_ptr_bytes(shape) + number_bytes(shape->nnz, mirror_rows(shape)) +
                           value_bytes(shape);
     return tile + (shape->mirrored ? mirror : 0);
 }
@@ -76,11 +88,14 @@ struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *
         .edge = shape->edge_features > 0 ? (const float *)value : NULL,
     };
     if (shape->mirrored) {
-        view.mirror.narrow = shape->rows <= SL_NARROW_COLS;
+        view.mirror.block_rows = mirror_rows(shape);
+        view.mirror.blocks = mirror_blocks(shape);
+        view.mirror.narrow = mirror_rows(shape) <= SL_NARROW_COLS;
         view.mirror.row_ptr = (const uint32_t *)column_ptr;
         view.mirror.col = row;
         view.mirror.value =
-            shape->has_values ? (const float *)(row + number_bytes(shape->nnz, shape->rows)) : NULL;
+            shape->has_values ? (const float *)(row + number_bytes(shape->nnz, mirror_rows(shape)))
+                              : NULL;
     }
     return view;
 }
@@ -255,24 +270,27 @@ static void fill_row_ptr(const struct sl_sparse_tile *tile)
 }
 
 /* Visit the entries of a tile block by block: those of a column come by ascending row. Each entry
- * adds 1 to its column's number, next (cols); `fills`: the entry goes to where the number was. */
+ * adds 1 to the number of its column in its block of rows, next (blocks of rows · cols); `fills`:
+ * the entry goes to where the number was. */
 static void walk_columns(const struct sl_sparse *view, uint32_t *next, bool fills)
 {
     for (int64_t b = 0; b < view->blocks; b++)
-        for (int64_t r = 0; r < view->rows; r++)
+        for (int64_t r = 0; r < view->rows; r++) {
+            const int64_t first = r / view->mirror.block_rows * view->mirror.block_rows;
+            uint32_t *of_block = next + first / view->mirror.block_rows * view->cols;
             for (uint32_t e = view->row_ptr[b * view->rows + r];
                  e < view->row_ptr[b * view->rows + r + 1]; e++) {
-                const int64_t c = b * view->block_cols + sl_sparse_col(view, e);
-                const uint32_t at = next[c]++;
+                const uint32_t at = of_block[b * view->block_cols + sl_sparse_col(view, e)]++;
                 if (!fills)
                     continue;
                 if (view->mirror.narrow)
-                    ((uint16_t *)view->mirror.col)[at] = (uint16_t)r;
+                    ((uint16_t *)view->mirror.col)[at] = (uint16_t)(r - first);
                 else
-                    ((uint32_t *)view->mirror.col)[at] = (uint32_t)r;
+                    ((uint32_t *)view->mirror.col)[at] = (uint32_t)(r - first);
                 if (view->value)
                     ((float *)view->mirror.value)[at] = view->value[e];
             }
+        }
 }
 
 /* Store the transpose of a tile. Each row pointer starts as the end of the column before; the walk
@@ -280,13 +298,14 @@ static void walk_columns(const struct sl_sparse *view, uint32_t *next, bool fill
 static void fill_mirror(const struct sl_sparse_tile *tile)
 {
     const struct sl_sparse view = sl_sparse_view(tile->tile.memory, &tile->shape);
+    const int64_t count = view.mirror.blocks * view.cols;
     uint32_t *ptr = (uint32_t *)view.mirror.row_ptr, sum = 0;
-    memset(ptr, 0, (size_t)(view.cols + 1) * sizeof *ptr);
+    memset(ptr, 0, (size_t)(count + 1) * sizeof *ptr);
     walk_columns(&view, ptr + 1, false);
-    for (int64_t c = 0; c < view.cols; c++) {
-        const uint32_t count = ptr[c + 1];
+    for (int64_t c = 0; c < count; c++) {
+        const uint32_t entries = ptr[c + 1];
         ptr[c + 1] = sum;
-        sum += count;
+        sum += entries;
     }
     walk_columns(&view, ptr + 1, true);
 }

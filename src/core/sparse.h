@@ -30,8 +30,9 @@ struct sl_sparse_shape {
 };
 
 /* A sparse tile as kernels see it: entries of block b and row r are row_ptr[b·rows + r] …
- * row_ptr[b·rows + r + 1] - 1. Entries of column c of the stored transpose are mirror.row_ptr[c] …
- * mirror.row_ptr[c + 1] - 1, by ascending row. */
+ * row_ptr[b·rows + r + 1] - 1. The stored transpose has blocks of the tile's rows: entries of block
+ * b and column c are mirror.row_ptr[b·cols + c] … mirror.row_ptr[b·cols + c + 1] - 1, by ascending
+ * row. */
 struct sl_sparse {
     int64_t rows, cols, block_cols;
     int64_t blocks;
@@ -42,9 +43,10 @@ struct sl_sparse {
     int64_t edge_features;   /* 0: none */
     const float *edge;       // (nnz, edge_features), or NULL
     struct {
+        int64_t block_rows, blocks;
         bool narrow;             /* rows are uint16_t, else uint32_t */
-        const uint32_t *row_ptr; // (cols + 1); NULL: the transpose is not stored
-        const void *col;         // (nnz): rows of the tile
+        const uint32_t *row_ptr; // (blocks · cols + 1); NULL: the transpose is not stored
+        const void *col;         // (nnz): row number from the start of the block
         const float *value;      // (nnz), or NULL: all 1
     } mirror;
 };
