@@ -2,7 +2,7 @@
 # Grids of ranks do not change results but for rounding: losses to 1e-4 of those of one rank. One line per case.
 # More ranks than cores are slow: graphs are tiny and runs are short.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
-alike="grids permuted within"
+alike="grids permuted within memory attention_memory no_more"
 
 # grids NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: the same losses on one rank and on these, and the same bits when the last
 # is run again; _ stands for a space.

@@ -2,7 +2,8 @@
 # Groups of ranks that preload what their vertices depend on, and batches: losses of one rank where training is exact, words
 # that cross between groups, and refusals. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
-alike="exact alike exact_some trains resumes fewer within messages_plan batches_plan planned"
+alike="exact alike exact_some trains resumes fewer within messages_plan batches_plan planned columns_planned empty automatic"
+alike="$alike inside_choice inside_choice_of_many room_for_metis"
 XDG_CACHE_HOME=$T/cache
 export XDG_CACHE_HOME
 

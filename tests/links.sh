@@ -7,6 +7,7 @@ else
     . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 fi
 
+alike="ranks_1d distributions models orders formulas"
 source=${top_srcdir:-${srcdir:-.}}/tests
 case $source in /*) ;; *) source=$PWD/$source ;; esac
 

@@ -2,6 +2,7 @@
 # Ranks do not change results: the same tile grid on 1, 2, 3 and 4 ranks gives the same bits. One line per case.
 # More ranks than cores are slow: graphs are tiny and runs are short.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+alike="memory unlike_widths"
 
 # A vertex with half of the entries: its row is cut along its columns.
 star() {

@@ -2,6 +2,7 @@
 # --rows needed: a training step computes the rows that the loss depends on. Losses and weights are those of all rows, but for
 # rounding; fewer entries are met and fewer words travel. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+alike="models"
 XDG_CACHE_HOME=$T/cache
 export XDG_CACHE_HOME
 

@@ -2,7 +2,7 @@
 # Every rank reads its part of a dataset and no more, and results do not show it. One line per case.
 # Wants what tests/ranks.sh wants, and $top_builddir for the unit tests that run on several ranks, too.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
-alike="grid"
+alike="grid unit forms"
 
 unit() { # RANKS TEST
     timeout 180 "$MPIRUN" -n "$1" "${top_builddir:-.}/tests/$2" >"$T/out" 2>&1 </dev/null || die "$(grep -v RUN "$T/out")"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What is planned for ranks, and what these then send and take. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
-alike="received_as_planned same_plan cut_plan"
+alike="received_as_planned same_plan cut_plan memory"
 XDG_CACHE_HOME=$T/cache
 export XDG_CACHE_HOME
 

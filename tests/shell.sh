@@ -14,13 +14,13 @@ export OMPI_MCA_orte_tmpdir_base PRTE_MCA_prte_tmpdir_base
 trap 'rm -rf "$T"' EXIT
 trap 'exit 1' HUP INT TERM
 failures=0 cases=0 skipped=0
-alike='' # functions of cases
+alike='' # functions of cases that differ in options alone, or are long
 
 # check NAME FUNCTION [ARGUMENT ...]: run a case and print one line, ok, FAIL or skip, which tests/summary.awk counts. A
 # part that a case leaves out is a line of its own: what the case said in lines that begin with "skip  ".
 #
-# SL_CASES=K/N runs the cases whose place modulo N is K, for N parts of a test side by side. Cases whose functions $alike lists
-# differ in options alone: of them, SL_SAMPLE=K/N (.ci/run) runs those whose place among them modulo N is K.
+# SL_CASES=K/N runs the cases whose place modulo N is K, for N parts of a test side by side. Of cases whose
+# functions $alike lists, SL_SAMPLE=K/N (.ci/run) runs those whose place among them modulo N is K.
 place=0 turn=0 left=0
 part=${SL_CASES:-0/1} sample=${SL_SAMPLE:-0/1}
 for share in "$part" "$sample"; do

@@ -2,7 +2,7 @@
 # Vertex-cuts: exact ones do not change results but for rounding (tests/every-cut.sh has more of them); delayed ones are
 # what algorithm 4 of DistGNN says (tests/test_vertex_cut.c). One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
-alike="cuts continued exact_end evaluated exact_before_all_bins simulated within"
+alike="cuts continued exact_end evaluated exact_before_all_bins simulated within memory"
 program=${top_builddir:-.}/tests/test_vertex_cut
 case $program in /*) ;; *) program=$PWD/$program ;; esac
 
