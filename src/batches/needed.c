@@ -143,12 +143,10 @@ static int select_needed(const struct sl_source *source, enum sl_split split,
 int sl_needed_select(const struct sl_source *source, const struct sl_config *config,
                      struct sl_selection *selection)
 {
-    struct sl_batches_options options;
-    struct sl_group_epoch e = {0};
+    const struct sl_batches_options options = sl_config_batches(config);
+    struct sl_group_epoch e;
     int64_t *kept = NULL, left = 0;
-    int code = sl_batches_parse(config, &options);
-    if (!code)
-        code = sl_group_epoch_open(&e, source, config, &options);
+    int code = sl_group_epoch_open(&e, source, config, &options);
     if (!code)
         code = sl_needed_keep(source, SL_SPLIT_TRAIN, NULL, 0, &kept, &left);
     if (!code)
@@ -186,11 +184,9 @@ static int predict(const struct sl_runtime *rt, const struct sl_source *source,
 {
     const double cores = rt->all_gpus > 0 ? GPU_CORES : 1.0;
     static const struct sl_group_ranks one = {1.0, 1.0};
-    struct sl_batches_options options;
-    struct sl_group_epoch e = {0};
-    int code = sl_batches_parse(config, &options);
-    if (!code)
-        code = sl_group_epoch_open(&e, source, config, &options);
+    const struct sl_batches_options options = sl_config_batches(config);
+    struct sl_group_epoch e;
+    int code = sl_group_epoch_open(&e, source, config, &options);
     if (!code)
         code = select_needed(source, split, &e);
     if (!code) {

@@ -293,13 +293,10 @@ static int plan_groups(struct sl_planning *p)
                    .core = &p->core,
                    .parted = p->options.steps.groups.given},
     };
-    struct sl_batches_options batches;
-    int code = sl_batches_parse(&p->options, &batches);
-    if (!code)
-        code = parse_groups(p, &groups);
+    const bool differs = p->options.steps.groups.given || p->options.steps.batches.sets > 1;
+    int code = parse_groups(p, &groups);
     if (code)
         return code;
-    const bool differs = p->options.steps.groups.given || batches.sets > 1;
     if (p->config.like && differs)
         return sl_error(SL_ERR_USAGE, "--batches %s: expected a DATASET, not --like",
                         sl_config_text(&p->options, "batches").text);
@@ -338,6 +335,8 @@ static int take_cut_options(struct sl_planning *p, const bool *given)
     }
     const char *partition = p->options.ranks.partition;
     int code = sl_config_check_delay(&p->options);
+    if (!code)
+        code = sl_config_check_steps(&p->options);
     if (!code)
         code = sl_config_check_rows(&p->options);
     if (!code && partition)

@@ -427,15 +427,15 @@ int sl_group_plan_predict(struct sl_runtime *rt, const struct sl_source *source,
 {
     struct planning p = {.rt = rt, .source = source, .config = config, .options = options};
     const size_t n = (size_t)source->vertices + 1;
-    struct sl_batches_options batches;
+    const struct sl_batches_options batches = sl_config_batches(config);
     int32_t *part = calloc(n, sizeof *part);
     p.inner = malloc(n * sizeof *p.inner);
     p.sizes = malloc((size_t)options->groups * sizeof *p.sizes);
     p.done = malloc((size_t)options->groups * sizeof *p.done);
     *count = 0;
     *list = NULL;
-    int code = sl_batches_parse(config, &batches);
-    if (!code && (!part || !p.inner || !p.sizes || !p.done))
+    int code = 0;
+    if (!part || !p.inner || !p.sizes || !p.done)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
                         (long long)source->vertices);
     if (!code && options->groups > 1)
