@@ -98,9 +98,7 @@ static int open_graph(struct sl_planning *p, const char *path, int positionals)
     }
     int code = sl_source_open(&p->rt, path, &p->source);
     if (!code)
-        code = sl_links_prepare(&p->rt, &p->options, &p->source);
-    if (!code)
-        code = sl_run_check(&p->rt, &p->source, &p->options);
+        code = sl_run_check(&p->rt, &p->source, &p->options, NULL, NULL);
     if (!code)
         code = sl_run_settle(&p->rt, &p->source, &p->core, p->given, &p->options, NULL);
     if (!code && p->options.ranks.order)
