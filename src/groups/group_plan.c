@@ -9,6 +9,7 @@
 #include "batches/sets.h"
 #include "codelets/metrics.h"
 #include "core/error.h"
+#include "graphs/layer.h"
 
 /* Predicted seconds of a step: the slowest group's computing, traffic inside it, and messages;
  * `all`: the sum of all groups. */
@@ -262,8 +263,8 @@ static void add_statistics(const struct sl_layer_shape *layer, double times,
                            struct sl_group_plan *of)
 {
     const double width = (double)layer->out;
-    of->between_bytes += times * (2.0 * width * (sizeof(double) + sizeof(float)) +
-                                  sl_group_epoch_weight_bytes(layer));
+    of->between_bytes +=
+        times * (2.0 * width * (sizeof(double) + sizeof(float)) + sl_layer_parameter_bytes(layer));
     of->between_messages += 3.0 * times;
 }
 
@@ -274,7 +275,7 @@ static void add_sums(const struct planning *p, int steps, struct sl_group_plan *
     const double times = (double)(p->options->groups - 1) * steps;
     for (int l = 0; l < p->epoch.model.count; l++) {
         const struct sl_layer_shape *layer = &p->epoch.model.layer[l];
-        const double bytes = sl_group_epoch_weight_bytes(layer);
+        const double bytes = sl_layer_parameter_bytes(layer);
         of->between_bytes += 2.0 * times * bytes;
         of->between_messages += 2.0 * times * (bytes > 0.0);
         if (layer->kind->vectors.averages)
