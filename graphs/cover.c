@@ -9,7 +9,6 @@
  * Results come first, so that they travel while own rows are worked on. */
 #include "graphs/cover.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/error.h"
@@ -234,57 +233,3 @@ void sl_cover_merge(const struct sl_cover_walk *w, int s, struct sl_states *stat
         }
     }
 }
-
-/* ---- The kind ---- */
-
-static void cover_describe(const struct sl_distribution *d, char text[32])
-{
-    (void)d;
-    snprintf(text, 32, "cover");
-}
-
-/* Make the cover first: a rank receives only the rows that travel by row. */
-static int cover_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
-                                  const struct sl_adjacency_source *source,
-                                  struct sl_sparse_matrix *matrix)
-{
-    struct sl_halo *halo = (struct sl_halo *)d->own + source->transposed;
-    bool *by_row = calloc((size_t)d->row_cut[d->tiles] + 1, sizeof *by_row);
-    struct sl_cover *cover = calloc(1, sizeof *cover);
-    int code = sl_runtime_agree(
-        rt, by_row && cover ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a cover of rows"));
-    if (!code)
-        code = sl_cover_create(rt, d, source, sl_halo_numbers(rt, d, source->row_bytes), cover,
-                               by_row);
-    if (!code)
-        code = sl_halo_create(rt, d, source, by_row, halo, matrix);
-    halo->cover = cover;
-    free(by_row);
-    if (code)
-        return code;
-    int64_t by_result = cover->matrix.nnz;
-    sl_runtime_sum(rt, &by_result, 1);
-    matrix->nnz += by_result;
-    matrix->apart_bytes = cover->matrix.slab_bytes;
-    return 0;
-}
-
-const struct sl_distribution_kind sl_distribution_cover = {
-    .name = "cover",
-    .parts = true,
-    .describe = cover_describe,
-    .exact = sl_distribution_is_exact,
-    .share = sl_distribution_share_all,
-    .whole_owner = sl_grid_whole_owner,
-    .dense_owner = sl_grid_dense_owner,
-    .sparse_owner = sl_halo_sparse_owner,
-    .span = sl_halo_span_of,
-    .walk = sl_halo_walk,
-    .received_bytes = sl_halo_received_bytes,
-    .keeps = sl_grid_keeps,
-    .visits = sl_halo_visits,
-    .count = sl_halo_count,
-    .create_adjacency = cover_create_adjacency,
-    .create = sl_halo_create_both,
-    .destroy = sl_halo_destroy_both,
-};

@@ -345,9 +345,11 @@ static int make(struct finding *f)
     return code;
 }
 
-int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
-                    const struct sl_adjacency_source *source, int numbers, struct sl_cover *cover,
-                    bool *by_row)
+/* Find the cover of this rank's rows, and hand over the entries that others serve by result. Set
+ * by_row (rows of the graph) to which rows of H come to this rank. */
+static int create_cover(struct sl_runtime *rt, const struct sl_distribution *d,
+                        const struct sl_adjacency_source *source, struct sl_cover *cover,
+                        bool *by_row)
 {
     struct finding f = {
         .rt = rt,
@@ -355,7 +357,7 @@ int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
         .source = source,
         .cover = cover,
         .by_row = by_row,
-        .numbers = numbers,
+        .numbers = sl_halo_numbers(rt, d, source->row_bytes),
         .first = d->row_cut[d->rank_cut[rt->rank]],
         .end = d->row_cut[d->rank_cut[rt->rank + 1]],
     };
@@ -371,6 +373,31 @@ int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
     free(f.columns);
     free(f.values);
     return code;
+}
+
+/* Make the cover first: a rank receives only the rows that travel by row. */
+int sl_cover_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
+                              const struct sl_adjacency_source *source,
+                              struct sl_sparse_matrix *matrix)
+{
+    struct sl_halo *halo = (struct sl_halo *)d->own + source->transposed;
+    bool *by_row = calloc((size_t)d->row_cut[d->tiles] + 1, sizeof *by_row);
+    struct sl_cover *cover = calloc(1, sizeof *cover);
+    int code = sl_runtime_agree(
+        rt, by_row && cover ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a cover of rows"));
+    if (!code)
+        code = create_cover(rt, d, source, cover, by_row);
+    if (!code)
+        code = sl_halo_create(rt, d, source, by_row, halo, matrix);
+    halo->cover = cover;
+    free(by_row);
+    if (code)
+        return code;
+    int64_t by_result = cover->matrix.nnz;
+    sl_runtime_sum(rt, &by_result, 1);
+    matrix->nnz += by_result;
+    matrix->apart_bytes = cover->matrix.slab_bytes;
+    return 0;
 }
 
 void sl_cover_destroy(struct sl_cover *cover)

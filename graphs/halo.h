@@ -57,18 +57,4 @@ int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
                    struct sl_halo *halo, struct sl_sparse_matrix *matrix);
 void sl_halo_destroy(struct sl_halo *halo);
 
-/* Functions of sl_distribution_kind for distributions whose `own` are the halos (2) of the
- * adjacency and of its transpose. */
-int sl_halo_span_of(const struct sl_distribution *d, int i, int k);
-int sl_halo_sparse_owner(const struct sl_distribution *d, int i, int k);
-void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                  const struct sl_walk_step *step, const struct sl_reduction *reduction);
-int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
-                               const struct sl_passage *now, const struct sl_passage *before);
-int sl_halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d);
-int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                  const struct sl_counted_walk *walk, struct sl_walk_counts *rank);
-int sl_halo_create_both(struct sl_distribution *d);
-void sl_halo_destroy_both(struct sl_distribution *d);
-
 #endif

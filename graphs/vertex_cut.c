@@ -346,13 +346,6 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
            beyond(&both, rt->stages, all) + (late ? (int64_t)(now->aggregations * (double)all) : 0);
 }
 
-static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
-{
-    (void)rt;
-    (void)d;
-    return 1;
-}
-
 /* ---- Counts ---- */
 
 /* Count a walk. All tiles of a rank are its own. States travel to root and to leaves, after all own
@@ -432,7 +425,6 @@ const struct sl_distribution_kind sl_distribution_vertex_cut = {
     .walk = cut_walk,
     .received_bytes = cut_received_bytes,
     .keeps = sl_grid_keeps,
-    .visits = cut_visits,
     .count = cut_count,
     .create_adjacency = sl_block_create_adjacency,
     .create = cut_create,

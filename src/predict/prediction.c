@@ -573,7 +573,7 @@ static void add_mean(struct sl_prediction *out, int ranks)
 static int64_t adjacency_bytes(const struct predicting *f, int stages)
 {
     const struct sl_runtime rt = sl_view_planned(0, f->d->ranks, stages);
-    const int turns = f->d->drops_adjacency ? f->d->kind->visits(&rt, f->d) : 1;
+    const int turns = sl_distribution_visits(&rt, f->d);
     int64_t most = 0;
     for (int r = 0; r < f->d->ranks; r++) {
         int64_t bytes = 0;
