@@ -133,38 +133,18 @@ static int number_own(struct finding *f)
     return 0;
 }
 
-/* List the messages of results, round over the ranks: forward for own rows, which have places in
- * tiles, backward for others' rows, which have none. */
-static int list_messages(const struct finding *f, bool own, struct sl_exchange_list *list)
-{
-    const int ranks = f->rt->ranks;
-    const int64_t *first = own ? f->own_first : f->result_first;
-    int count = 0;
-    for (int hop = 1; hop < ranks; hop++)
-        for (int s = 0; s < f->numbers; s++) {
-            const int peer = (f->rt->rank + (own ? hop : ranks - hop)) % ranks,
-                      run = peer * f->numbers + s;
-            struct sl_exchange_list *message = &list[count++];
-            *message = (struct sl_exchange_list){
-                .peer = peer, .number = s, .count = first[run + 1] - first[run]};
-            if (own) {
-                const struct sl_tile_run tiles = sl_halo_run(f->d, f->numbers, f->rt->rank, s);
-                message->from = tiles.from;
-                message->to = tiles.to;
-                message->rows = f->own_rows + first[run];
-            }
-        }
-    return count;
-}
-
+/* Results of own rows come round from the next rank; results for others go round backward. */
 static int create_exchanges(struct finding *f)
 {
+    const struct sl_halo_messages come = {f->numbers, true, f->own_first, f->own_rows},
+                                  go = {f->numbers, false, f->result_first, NULL};
     const size_t lists = (size_t)f->rt->ranks * (size_t)f->numbers;
     struct sl_exchange_list *own = calloc(lists, sizeof *own),
                             *other = calloc(lists, sizeof *other);
     int code = own && other ? 0 : no_memory(f, (int64_t)lists);
     if (!code) {
-        const int owns = list_messages(f, true, own), others = list_messages(f, false, other);
+        const int owns = sl_halo_list(f->d, f->rt->rank, &come, own),
+                  others = sl_halo_list(f->d, f->rt->rank, &go, other);
         code = sl_exchange_create(&f->cover->results, f->rt, f->numbers, f->d->row_cut, others,
                                   other, owns, own);
         if (!code)

@@ -47,6 +47,20 @@ int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d
  * rows. */
 struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number);
 
+/* Messages of a rank, `numbers` for each other rank, round from the next rank or backward. Message
+ * s for or from rank r has rows first[r · numbers + s] … of `rows`, in tiles of this rank. `rows`
+ * NULL: the rows are in tiles of the other rank. */
+struct sl_halo_messages {
+    int numbers;
+    bool forward;
+    const int64_t *first; // (ranks · numbers + 1)
+    const int64_t *rows;
+};
+
+/* List the messages of a rank. Return how many. */
+int sl_halo_list(const struct sl_distribution *d, int rank, const struct sl_halo_messages *messages,
+                 struct sl_exchange_list *list);
+
 /* Make the exchange and the sparse matrix. Each rank reads its own rows of the adjacency. The
  * matrix has a column for each own row and for each received row. All columns of a message are in
  * the column tile of the first row tile of its run (sl_halo_run). Other ranks' columns are in the
