@@ -134,25 +134,15 @@ bool sl_cover_merges(const struct sl_cover *cover, int i)
     return merges;
 }
 
-/* Count a message of results that rank `from` makes for rank `to`. */
-static void count_message(const struct sl_cover *cover, int64_t message, int from, int to,
-                          struct sl_walk_counts *rank)
+/* Count `entries` entries, which rank `from` has, of `messages` messages with `rows` results for
+ * rank `to`. */
+static void count_results(struct sl_walk_counts *from, struct sl_walk_counts *to, int64_t rows,
+                          int64_t messages, int64_t entries)
 {
-    const double rows = (double)cover->rows[message];
-    if (!cover->rows[message])
-        return;
-    rank[to].merged.rows += rows;
-    rank[to].merged.messages++;
-    rank[to].packed += rows;
-    rank[from].others.early += cover->entries[message];
-}
-
-static void count_all(const struct sl_cover *cover, int r, struct sl_walk_counts *rank)
-{
-    rank->merged.rows += (double)cover->received[r];
-    rank->merged.messages += (double)cover->messages[r];
-    rank->packed += (double)cover->received[r];
-    rank->others.early += cover->nnz[r];
+    to->merged.rows += (double)rows;
+    to->merged.messages += (double)messages;
+    to->packed += (double)rows;
+    from->others.early += entries;
 }
 
 /* `made` counts all results: row operands travel even for results that a layer does not need. */
@@ -160,14 +150,16 @@ void sl_cover_count(const struct sl_cover *cover, const struct sl_distribution *
                     const struct sl_counted_walk *walk, int numbers, struct sl_walk_counts *rank)
 {
     const int messages = d->ranks * numbers;
+    const bool apart = d->hop && cover->rows;
     for (int r = 0; r < d->ranks; r++) {
-        for (int m = 0; cover->rows && m < messages; m++) {
-            const int first = sl_halo_run(d, numbers, m / numbers, m % numbers).from;
-            if (!d->hop || d->hop[first] <= walk->to)
-                count_message(cover, (int64_t)r * messages + m, r, m / numbers, rank);
+        for (int m = 0; apart && m < messages; m++) {
+            const int64_t at = (int64_t)r * messages + m, rows = cover->rows[at];
+            if (d->hop[sl_halo_run(d, numbers, m / numbers, m % numbers).from] <= walk->to)
+                count_results(&rank[r], &rank[m / numbers], rows, rows > 0, cover->entries[at]);
         }
-        if (!cover->rows)
-            count_all(cover, r, &rank[r]);
+        if (!apart)
+            count_results(&rank[r], &rank[r], cover->received[r], cover->messages[r],
+                          cover->nnz[r]);
         rank[r].made.rows += (double)cover->sent[r];
         rank[r].made.messages += (double)cover->made[r];
         rank[r].tiles += cover->tiles[r];
@@ -212,24 +204,16 @@ void sl_cover_merge(const struct sl_cover_walk *w, int s, struct sl_states *stat
                     struct sl_tile **tiles)
 {
     const struct sl_tile_run run = messages_of(w, s);
-    const struct sl_reducer *reducer = w->reduction->reducer;
     struct sl_tile *other[SL_OUTPUTS];
     int count = 0, at = 0;
     for (int p = run.from; p < run.to; p++)
         count += comes(w, p);
     for (int p = run.from; p < run.to; p++) {
-        struct sl_exchange_part *part = &w->cover->results.receive[p];
         if (!comes(w, p))
             continue;
-        for (int o = 0; o < reducer->outputs; o++)
+        for (int o = 0; o < w->reduction->reducer->outputs; o++)
             other[o] = tiles[o * count + at];
         at++;
-        for (int t = part->from; t < part->to; t++) {
-            const int64_t first = part->first[t - part->from],
-                          rows = part->first[t - part->from + 1] - first;
-            if (rows > 0)
-                reducer->merge(&states->state[t - states->state->i], other,
-                               &(struct sl_listed_rows){&part->index, first, rows});
-        }
+        sl_states_merge(states, &w->cover->results.receive[p], other);
     }
 }

@@ -80,19 +80,10 @@ struct shared {
 static void merge_part(const struct shared *shared, struct sl_exchange *exchange, int part,
                        struct sl_tile *const *arrived)
 {
-    struct sl_states *states = shared->states;
-    struct sl_exchange_part *from = &exchange->receive[part];
-    if (!states) {
+    if (shared->states)
+        sl_states_merge(shared->states, &exchange->receive[part], arrived);
+    else
         sl_exchange_unpack(shared->rt, exchange, part, arrived[0], true, shared->p[0], 0);
-        return;
-    }
-    for (int t = from->from; t < from->to; t++) {
-        const int64_t first = from->first[t - from->from], end = from->first[t - from->from + 1];
-        if (end > first)
-            states->reduction->reducer->merge(
-                &states->state[t - states->state->i], arrived,
-                &(struct sl_listed_rows){&from->index, first, end - first});
-    }
 }
 
 /* Replace leaves by the root's rows. */
