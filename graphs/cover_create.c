@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/temporary.h"
 #include "graphs/cover.h"
 #include "graphs/crossing.h"
@@ -165,18 +164,10 @@ static int list_vertices(struct finding *f)
     for (int p = 0; p < x->sends; p++) {
         const int64_t count = x->send[p].rows,
                       first = f->result_first[x->send[p].peer * f->numbers + x->send[p].number];
-        int32_t *row = sl_memory_alloc((size_t)count * sizeof *row);
-        f->cover->listed[p] = (struct sl_tile){.memory = row,
-                                               .rows = 1,
-                                               .cols = count,
-                                               .ld = count,
-                                               .element_size = sizeof *row,
-                                               .tag = -1,
-                                               .owner = f->rt->rank};
-        if (!row)
+        if (sl_tile_create_own(&f->cover->listed[p], 1, count, sizeof(int32_t), f->rt->rank))
             return no_memory(f, count);
         for (int64_t k = 0; k < count; k++)
-            row[k] = (int32_t)f->rows[first + k];
+            ((int32_t *)f->cover->listed[p].memory)[k] = (int32_t)f->rows[first + k];
     }
     return 0;
 }

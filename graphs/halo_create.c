@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "graphs/distribution.h"
 #include "graphs/halo.h"
 
@@ -297,18 +296,10 @@ static int list_numbers(const struct making *m, struct sl_halo *halo)
         const int64_t count = x->receive[p].rows;
         const struct need *need =
             m->needs + m->run_first[x->receive[p].peer * m->numbers + x->receive[p].number];
-        int32_t *row = sl_memory_alloc((size_t)count * sizeof *row);
-        halo->listed[p] = (struct sl_tile){.memory = row,
-                                           .rows = 1,
-                                           .cols = count,
-                                           .ld = count,
-                                           .element_size = sizeof *row,
-                                           .tag = -1,
-                                           .owner = m->rt->rank};
-        if (!row)
+        if (sl_tile_create_own(&halo->listed[p], 1, count, sizeof(int32_t), m->rt->rank))
             return no_memory(m);
         for (int64_t k = 0; k < count; k++)
-            row[k] = need[k].row;
+            ((int32_t *)halo->listed[p].memory)[k] = need[k].row;
     }
     return 0;
 }
