@@ -374,15 +374,8 @@ static struct sl_tile *zeros_like(struct sl_copies *copies, const struct sl_matr
         sl_fatal("no memory for %d tiles of zeros", copies->zeros + 1);
     copies->zero = longer;
     struct sl_tile *zero = &copies->zero[copies->zeros++];
-    *zero =
-        (struct sl_tile){.rows = rows,
-                         .cols = width,
-                         .ld = width,
-                         .element_size = sl_type_size(g->type),
-                         .tag = -1, /* no tag: ranks may have unlike columns, and so unlike zeros */
-                         .owner = copies->groups->all->rank};
-    zero->memory = sl_memory_alloc((size_t)sl_tile_bytes(zero));
-    if (!zero->memory)
+    /* no tag: ranks may have unlike columns, and so unlike zeros */
+    if (sl_tile_create_own(zero, rows, width, sl_type_size(g->type), copies->groups->all->rank))
         sl_fatal("no memory for %lld zeros", (long long)(rows * width));
     return zero;
 }

@@ -9,7 +9,6 @@
  * Results come first, so that they travel while own rows are worked on. */
 #include "graphs/cover.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/error.h"
@@ -135,25 +134,15 @@ bool sl_cover_merges(const struct sl_cover *cover, int i)
     return merges;
 }
 
-/* Count a message of results that rank `from` makes for rank `to`. */
-static void count_message(const struct sl_cover *cover, int64_t message, int from, int to,
-                          struct sl_walk_counts *rank)
+/* Count `entries` entries, which rank `from` has, of `messages` messages with `rows` results for
+ * rank `to`. */
+static void count_results(struct sl_walk_counts *from, struct sl_walk_counts *to, int64_t rows,
+                          int64_t messages, int64_t entries)
 {
-    const double rows = (double)cover->rows[message];
-    if (!cover->rows[message])
-        return;
-    rank[to].merged.rows += rows;
-    rank[to].merged.messages++;
-    rank[to].packed += rows;
-    rank[from].others.early += cover->entries[message];
-}
-
-static void count_all(const struct sl_cover *cover, int r, struct sl_walk_counts *rank)
-{
-    rank->merged.rows += (double)cover->received[r];
-    rank->merged.messages += (double)cover->messages[r];
-    rank->packed += (double)cover->received[r];
-    rank->others.early += cover->nnz[r];
+    to->merged.rows += (double)rows;
+    to->merged.messages += (double)messages;
+    to->packed += (double)rows;
+    from->others.early += entries;
 }
 
 /* `made` counts all results: row operands travel even for results that a layer does not need. */
@@ -161,14 +150,16 @@ void sl_cover_count(const struct sl_cover *cover, const struct sl_distribution *
                     const struct sl_counted_walk *walk, int numbers, struct sl_walk_counts *rank)
 {
     const int messages = d->ranks * numbers;
+    const bool apart = d->hop && cover->rows;
     for (int r = 0; r < d->ranks; r++) {
-        for (int m = 0; cover->rows && m < messages; m++) {
-            const int first = sl_halo_run(d, numbers, m / numbers, m % numbers).from;
-            if (!d->hop || d->hop[first] <= walk->to)
-                count_message(cover, (int64_t)r * messages + m, r, m / numbers, rank);
+        for (int m = 0; apart && m < messages; m++) {
+            const int64_t at = (int64_t)r * messages + m, rows = cover->rows[at];
+            if (d->hop[sl_halo_run(d, numbers, m / numbers, m % numbers).from] <= walk->to)
+                count_results(&rank[r], &rank[m / numbers], rows, rows > 0, cover->entries[at]);
         }
-        if (!cover->rows)
-            count_all(cover, r, &rank[r]);
+        if (!apart)
+            count_results(&rank[r], &rank[r], cover->received[r], cover->messages[r],
+                          cover->nnz[r]);
         rank[r].made.rows += (double)cover->sent[r];
         rank[r].made.messages += (double)cover->made[r];
         rank[r].tiles += cover->tiles[r];
@@ -213,78 +204,16 @@ void sl_cover_merge(const struct sl_cover_walk *w, int s, struct sl_states *stat
                     struct sl_tile **tiles)
 {
     const struct sl_tile_run run = messages_of(w, s);
-    const struct sl_reducer *reducer = w->reduction->reducer;
     struct sl_tile *other[SL_OUTPUTS];
     int count = 0, at = 0;
     for (int p = run.from; p < run.to; p++)
         count += comes(w, p);
     for (int p = run.from; p < run.to; p++) {
-        struct sl_exchange_part *part = &w->cover->results.receive[p];
         if (!comes(w, p))
             continue;
-        for (int o = 0; o < reducer->outputs; o++)
+        for (int o = 0; o < w->reduction->reducer->outputs; o++)
             other[o] = tiles[o * count + at];
         at++;
-        for (int t = part->from; t < part->to; t++) {
-            const int64_t first = part->first[t - part->from],
-                          rows = part->first[t - part->from + 1] - first;
-            if (rows > 0)
-                reducer->merge(&states->state[t - states->state->i], other,
-                               &(struct sl_listed_rows){&part->index, first, rows});
-        }
+        sl_states_merge(states, &w->cover->results.receive[p], other);
     }
 }
-
-/* ---- The kind ---- */
-
-static void cover_describe(const struct sl_distribution *d, char text[32])
-{
-    (void)d;
-    snprintf(text, 32, "cover");
-}
-
-/* Make the cover first: a rank receives only the rows that travel by row. */
-static int cover_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
-                                  const struct sl_adjacency_source *source,
-                                  struct sl_sparse_matrix *matrix)
-{
-    struct sl_halo *halo = (struct sl_halo *)d->own + source->transposed;
-    bool *by_row = calloc((size_t)d->row_cut[d->tiles] + 1, sizeof *by_row);
-    struct sl_cover *cover = calloc(1, sizeof *cover);
-    int code = sl_runtime_agree(
-        rt, by_row && cover ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a cover of rows"));
-    if (!code)
-        code = sl_cover_create(rt, d, source, sl_halo_numbers(rt, d, source->row_bytes), cover,
-                               by_row);
-    if (!code)
-        code = sl_halo_create(rt, d, source, by_row, halo, matrix);
-    halo->cover = cover;
-    free(by_row);
-    if (code)
-        return code;
-    int64_t by_result = cover->matrix.nnz;
-    sl_runtime_sum(rt, &by_result, 1);
-    matrix->nnz += by_result;
-    matrix->apart_bytes = cover->matrix.slab_bytes;
-    return 0;
-}
-
-const struct sl_distribution_kind sl_distribution_cover = {
-    .name = "cover",
-    .parts = true,
-    .describe = cover_describe,
-    .exact = sl_distribution_is_exact,
-    .share = sl_distribution_share_all,
-    .whole_owner = sl_grid_whole_owner,
-    .dense_owner = sl_grid_dense_owner,
-    .sparse_owner = sl_halo_sparse_owner,
-    .span = sl_halo_span_of,
-    .walk = sl_halo_walk,
-    .received_bytes = sl_halo_received_bytes,
-    .keeps = sl_grid_keeps,
-    .visits = sl_halo_visits,
-    .count = sl_halo_count,
-    .create_adjacency = cover_create_adjacency,
-    .create = sl_halo_create_both,
-    .destroy = sl_halo_destroy_both,
-};

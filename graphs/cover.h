@@ -36,12 +36,10 @@ struct sl_cover {
 /* Make zeroed counts. Return 0 or SL_ERR_SYSTEM; sl_cover_destroy in either case. */
 int sl_cover_allocate(struct sl_cover *cover, int ranks);
 
-/* Find the cover of this rank's rows, and hand over the entries that others serve by result. All
- * ranks call this. `by_row` (rows of the graph) says which rows of H come to this rank. Return 0 or
- * SL_ERR_SYSTEM; sl_cover_destroy in either case. */
-int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
-                    const struct sl_adjacency_source *source, int numbers, struct sl_cover *cover,
-                    bool *by_row);
+/* Make a halo with its cover: create_adjacency of sl_distribution_kind. */
+int sl_cover_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
+                              const struct sl_adjacency_source *source,
+                              struct sl_sparse_matrix *matrix);
 void sl_cover_destroy(struct sl_cover *cover);
 
 /* Add results and their entries to the counts (ranks) of a walk. From one rank to another there are

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/temporary.h"
 #include "graphs/cover.h"
 #include "graphs/crossing.h"
@@ -133,38 +132,18 @@ static int number_own(struct finding *f)
     return 0;
 }
 
-/* List the messages of results, round over the ranks: forward for own rows, which have places in
- * tiles, backward for others' rows, which have none. */
-static int list_messages(const struct finding *f, bool own, struct sl_exchange_list *list)
-{
-    const int ranks = f->rt->ranks;
-    const int64_t *first = own ? f->own_first : f->result_first;
-    int count = 0;
-    for (int hop = 1; hop < ranks; hop++)
-        for (int s = 0; s < f->numbers; s++) {
-            const int peer = (f->rt->rank + (own ? hop : ranks - hop)) % ranks,
-                      run = peer * f->numbers + s;
-            struct sl_exchange_list *message = &list[count++];
-            *message = (struct sl_exchange_list){
-                .peer = peer, .number = s, .count = first[run + 1] - first[run]};
-            if (own) {
-                const struct sl_tile_run tiles = sl_halo_run(f->d, f->numbers, f->rt->rank, s);
-                message->from = tiles.from;
-                message->to = tiles.to;
-                message->rows = f->own_rows + first[run];
-            }
-        }
-    return count;
-}
-
+/* Results of own rows come round from the next rank; results for others go round backward. */
 static int create_exchanges(struct finding *f)
 {
+    const struct sl_halo_messages come = {f->numbers, true, f->own_first, f->own_rows},
+                                  go = {f->numbers, false, f->result_first, NULL};
     const size_t lists = (size_t)f->rt->ranks * (size_t)f->numbers;
     struct sl_exchange_list *own = calloc(lists, sizeof *own),
                             *other = calloc(lists, sizeof *other);
     int code = own && other ? 0 : no_memory(f, (int64_t)lists);
     if (!code) {
-        const int owns = list_messages(f, true, own), others = list_messages(f, false, other);
+        const int owns = sl_halo_list(f->d, f->rt->rank, &come, own),
+                  others = sl_halo_list(f->d, f->rt->rank, &go, other);
         code = sl_exchange_create(&f->cover->results, f->rt, f->numbers, f->d->row_cut, others,
                                   other, owns, own);
         if (!code)
@@ -185,18 +164,10 @@ static int list_vertices(struct finding *f)
     for (int p = 0; p < x->sends; p++) {
         const int64_t count = x->send[p].rows,
                       first = f->result_first[x->send[p].peer * f->numbers + x->send[p].number];
-        int32_t *row = sl_memory_alloc((size_t)count * sizeof *row);
-        f->cover->listed[p] = (struct sl_tile){.memory = row,
-                                               .rows = 1,
-                                               .cols = count,
-                                               .ld = count,
-                                               .element_size = sizeof *row,
-                                               .tag = -1,
-                                               .owner = f->rt->rank};
-        if (!row)
+        if (sl_tile_create_own(&f->cover->listed[p], 1, count, sizeof(int32_t), f->rt->rank))
             return no_memory(f, count);
         for (int64_t k = 0; k < count; k++)
-            row[k] = (int32_t)f->rows[first + k];
+            ((int32_t *)f->cover->listed[p].memory)[k] = (int32_t)f->rows[first + k];
     }
     return 0;
 }
@@ -345,9 +316,11 @@ static int make(struct finding *f)
     return code;
 }
 
-int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
-                    const struct sl_adjacency_source *source, int numbers, struct sl_cover *cover,
-                    bool *by_row)
+/* Find the cover of this rank's rows, and hand over the entries that others serve by result. Set
+ * by_row (rows of the graph) to which rows of H come to this rank. */
+static int create_cover(struct sl_runtime *rt, const struct sl_distribution *d,
+                        const struct sl_adjacency_source *source, struct sl_cover *cover,
+                        bool *by_row)
 {
     struct finding f = {
         .rt = rt,
@@ -355,7 +328,7 @@ int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
         .source = source,
         .cover = cover,
         .by_row = by_row,
-        .numbers = numbers,
+        .numbers = sl_halo_numbers(rt, d, source->row_bytes),
         .first = d->row_cut[d->rank_cut[rt->rank]],
         .end = d->row_cut[d->rank_cut[rt->rank + 1]],
     };
@@ -371,6 +344,31 @@ int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
     free(f.columns);
     free(f.values);
     return code;
+}
+
+/* Make the cover first: a rank receives only the rows that travel by row. */
+int sl_cover_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
+                              const struct sl_adjacency_source *source,
+                              struct sl_sparse_matrix *matrix)
+{
+    struct sl_halo *halo = (struct sl_halo *)d->own + source->transposed;
+    bool *by_row = calloc((size_t)d->row_cut[d->tiles] + 1, sizeof *by_row);
+    struct sl_cover *cover = calloc(1, sizeof *cover);
+    int code = sl_runtime_agree(
+        rt, by_row && cover ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a cover of rows"));
+    if (!code)
+        code = create_cover(rt, d, source, cover, by_row);
+    if (!code)
+        code = sl_halo_create(rt, d, source, by_row, halo, matrix);
+    halo->cover = cover;
+    free(by_row);
+    if (code)
+        return code;
+    int64_t by_result = cover->matrix.nnz;
+    sl_runtime_sum(rt, &by_result, 1);
+    matrix->nnz += by_result;
+    matrix->apart_bytes = cover->matrix.slab_bytes;
+    return 0;
 }
 
 void sl_cover_destroy(struct sl_cover *cover)

@@ -88,7 +88,7 @@ struct sl_distribution_kind {
     /* Return whether rank `rank` keeps a copy of `owner`'s tiles of the adjacency and row scales of
      * rows. */
     bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
-    /* Return in how many rounds copies of a dropped adjacency arrive. */
+    /* Return in how many rounds copies of a dropped adjacency arrive; NULL: in one. */
     int (*visits)(const struct sl_runtime *rt, const struct sl_distribution *d);
     /* Set rank (ranks) to the counts of a walk on each rank. Return 0 or SL_ERR_SYSTEM. A
      * vertex-cut counts all rows, whatever their hops. */
@@ -208,6 +208,13 @@ int sl_block_count(const struct sl_distribution *d, const struct sl_tile_counts 
 int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
                               const struct sl_adjacency_source *source,
                               struct sl_sparse_matrix *matrix);
+
+/* Return in how many rounds copies of the adjacency arrive; 1 where they are kept. */
+static inline int sl_distribution_visits(const struct sl_runtime *rt,
+                                         const struct sl_distribution *d)
+{
+    return d->drops_adjacency && d->kind->visits ? d->kind->visits(rt, d) : 1;
+}
 
 /* Return the bytes of the row tiles of a run where the runtime allocates them. A row has `row`
  * bytes. */

@@ -6,7 +6,8 @@
 #include "codelets/accumulate.h"
 #include "codelets/init.h"
 #include "core/error.h"
-#include "graphs/product.h"
+#include "graphs/layer.h"
+#include "graphs/reach.h"
 
 int sl_edge_sums_create(struct sl_network *net, struct sl_edge_sums *sums, int64_t rows,
                         int64_t cols)
@@ -40,17 +41,6 @@ void sl_edge_sums_destroy(struct sl_edge_sums *sums)
     *sums = (struct sl_edge_sums){0};
 }
 
-int64_t *sl_edge_sums_cut(const struct sl_network *net, const struct sl_layer *layer)
-{
-    const int columns = net->graph->distribution->grid.columns;
-    int64_t *cut = calloc((size_t)columns + 1, sizeof *cut);
-    for (int c = 0; cut && c <= columns; c++)
-        cut[c] = layer->index > 0 ? layer->columns.in_cut[c] : c;
-    if (!cut)
-        sl_error(SL_ERR_SYSTEM, "no memory for a layer");
-    return cut;
-}
-
 void sl_edge_sums_begin(struct sl_edge_sums *sums)
 {
     memset(sums->met, 0, (size_t)sums->count * sizeof *sums->met);
@@ -82,4 +72,61 @@ void sl_edge_sums_end(struct sl_network *net, const struct sl_layer *layer,
         if (sums->met[t] && !stays && t != first)
             sl_submit_accumulate(net->rt, &sums->tile[t], &sums->tile[first]);
     }
+}
+
+/* ---- Layers ---- */
+
+/* Sparse features are expanded, as for a layer whose SpMM comes first. */
+int sl_edge_layer_plan(struct sl_network *net, struct sl_layer *layer, int64_t rows, int64_t cols,
+                       bool weighs)
+{
+    struct sl_edge_layer *own = layer->own;
+    const int columns = net->graph->distribution->grid.columns;
+    layer->order = SL_SPMM_FIRST;
+    layer->back.gradient_factor = SL_ROW_NONE;
+    own->d_cut = calloc((size_t)columns + 1, sizeof *own->d_cut);
+    if (!own->d_cut)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    for (int c = 0; c <= columns; c++)
+        own->d_cut[c] = layer->index > 0 ? layer->columns.in_cut[c] : c;
+    int code = sl_edge_sums_create(net, &own->sums, rows, cols);
+    if (!code && weighs)
+        code = sl_tile_create(net->rt, &own->weight, rows, cols, sizeof(float), net->rt->rank);
+    if (!code)
+        code = sl_network_plan_scratch_cut(net, layer->input_order, own->d_cut, SL_SLOT_SUM);
+    if (!code)
+        code = sl_layer_plan_aggregations(net, layer);
+    return code ? code : sl_layer_plan_dropped(net, layer);
+}
+
+void sl_edge_layer_destroy(struct sl_layer *layer)
+{
+    struct sl_edge_layer *own = layer->own;
+    free(own->d_cut);
+    sl_tile_destroy(&own->weight);
+    sl_edge_sums_destroy(&own->sums);
+    free(own);
+}
+
+struct sl_layer_memory sl_edge_layer_memory(const struct sl_layer *layer)
+{
+    const struct sl_edge_layer *own = layer->own;
+    return (struct sl_layer_memory){
+        .tile = {&own->weight}, .tiles = own->sums.count, .of_rows = own->sums.tile};
+}
+
+struct sl_matrix *sl_edge_layer_back(struct sl_network *net, struct sl_layer *layer,
+                                     const struct sl_matrix *g, const void *pass)
+{
+    struct sl_edge_layer *own = layer->own;
+    struct sl_matrix *const d = sl_network_scratch_cut(net, layer->input_order, own->d_cut,
+                                                       SL_SLOT_SUM, sl_reach_of_input(layer));
+    sl_edge_sums_begin(&own->sums);
+    sl_network_walk(net, layer, SL_WALK_BACK,
+                    &(struct sl_reduction){.moved = {g},
+                                           .row = {sl_layer_dense_input(net, layer, true)},
+                                           .out = {d},
+                                           .parameters = pass});
+    sl_edge_sums_end(net, layer, &own->sums);
+    return d;
 }

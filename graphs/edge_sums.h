@@ -19,11 +19,6 @@ int sl_edge_sums_create(struct sl_network *net, struct sl_edge_sums *sums, int64
                         int64_t cols);
 void sl_edge_sums_destroy(struct sl_edge_sums *sums);
 
-/* Return the cut (columns of the grid + 1) of D, the gradient of the layer's input that a walk
- * leaves: as the input. In a first layer nobody reads D: each column of ranks has one column, which
- * stays 0. The caller frees it; NULL: no memory. */
-int64_t *sl_edge_sums_cut(const struct sl_network *net, const struct sl_layer *layer);
-
 /* Begin a walk. */
 void sl_edge_sums_begin(struct sl_edge_sums *sums);
 
@@ -42,5 +37,24 @@ static inline struct sl_tile *sl_edge_sums_of(const struct sl_edge_sums *sums, i
 {
     return &sums->tile[i - sums->first];
 }
+
+/* The head of what a layer owns (sl_layer.own) whose walks multiply the rows that they move. */
+struct sl_edge_layer {
+    struct sl_tile weight; // (rows, cols), on this rank: it never travels; no rows: there is none
+    struct sl_edge_sums sums; /* its gradient */
+    int64_t *d_cut;           // (columns + 1): the cut of D, the gradient of the layer's input
+};
+
+/* Plan such a layer, and make the weight if `weighs`. D is cut as the input. In a first layer
+ * nobody reads D: each column of ranks has one column, which stays 0. Return 0 or SL_ERR_SYSTEM;
+ * sl_edge_layer_destroy in either case. */
+int sl_edge_layer_plan(struct sl_network *net, struct sl_layer *layer, int64_t rows, int64_t cols,
+                       bool weighs);
+void sl_edge_layer_destroy(struct sl_layer *layer);
+struct sl_layer_memory sl_edge_layer_memory(const struct sl_layer *layer);
+
+/* Submit the walk back from G, whose reducer has the parameters `pass`. Return D. */
+struct sl_matrix *sl_edge_layer_back(struct sl_network *net, struct sl_layer *layer,
+                                     const struct sl_matrix *g, const void *pass);
 
 #endif

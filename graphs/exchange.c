@@ -5,7 +5,6 @@
 
 #include "codelets/pack_rows.h"
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/temporary.h"
 
 /* Buffers, one for each message. They stay from exchange to exchange: a message is packed after the
@@ -30,20 +29,15 @@ static int no_memory(int64_t rows)
 }
 
 /* Index the rows of a message in their tiles. Only packing and unpacking need the index. */
-static int index_rows(const struct sl_exchange_list *list, const int64_t *row_cut,
+static int index_rows(int rank, const struct sl_exchange_list *list, const int64_t *row_cut,
                       struct sl_exchange_part *part)
 {
     const int tiles = list->to - list->from;
     part->first = malloc((size_t)(tiles + 1) * sizeof *part->first);
-    uint32_t *index = sl_memory_alloc((size_t)list->count * sizeof *index);
-    part->index = (struct sl_tile){.memory = index,
-                                   .rows = 1,
-                                   .cols = list->count,
-                                   .ld = list->count,
-                                   .element_size = sizeof *index,
-                                   .tag = -1};
-    if (!part->first || !index)
+    const int code = sl_tile_create_own(&part->index, 1, list->count, sizeof(uint32_t), rank);
+    if (!part->first || code)
         return no_memory(list->count);
+    uint32_t *const index = part->index.memory;
     int64_t k = 0;
     for (int t = 0; t < tiles; t++) {
         const int64_t begin = row_cut[list->from + t], end = row_cut[list->from + t + 1];
@@ -72,8 +66,7 @@ static int create_parts(int rank, int lists, const struct sl_exchange_list *list
                                           .to = list[l].to,
                                           .rows = list[l].count};
         if (list[l].rows)
-            code = index_rows(&list[l], row_cut, part);
-        part->index.owner = rank;
+            code = index_rows(rank, &list[l], row_cut, part);
     }
     return code;
 }

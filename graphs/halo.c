@@ -29,13 +29,13 @@
 
 /* Return the first joined tile. All own column tiles are joined: own tiles of H are neighbours in
  * memory. */
-int sl_halo_span_of(const struct sl_distribution *d, int i, int k)
+static int halo_span(const struct sl_distribution *d, int i, int k)
 {
     const int rank = sl_grid_whole_owner(d, k);
     return sl_grid_whole_owner(d, i) == rank ? d->rank_cut[rank] : k;
 }
 
-int sl_halo_sparse_owner(const struct sl_distribution *d, int i, int k)
+static int halo_sparse_owner(const struct sl_distribution *d, int i, int k)
 {
     (void)k;
     return sl_grid_whole_owner(d, i);
@@ -229,8 +229,8 @@ static void add_row(struct walk *w, int i)
     sl_states_add(&w->rows, &state);
 }
 
-void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                  const struct sl_walk_step *step, const struct sl_reduction *reduction)
+static void halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
+                      const struct sl_walk_step *step, const struct sl_reduction *reduction)
 {
     (void)step;
     struct sl_halo *halo = halo_of(d, reduction->a);
@@ -330,8 +330,8 @@ static void add_received(struct messages *m, const struct sl_halo *halo, int ran
 /* Return the bytes of received and packed rows during one aggregation. With one stage, a message
  * goes before the next one comes. Packed rows of the previous aggregation count where this one has
  * other buffers: other ranks may not have received them yet. */
-int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
-                               const struct sl_passage *now, const struct sl_passage *before)
+static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
+                                   const struct sl_passage *now, const struct sl_passage *before)
 {
     const struct sl_halo *halos = halos_of(d);
     const bool two = halos[1].received && (halos[1].messages[rt->rank] > 0 || halos[1].cover);
@@ -358,13 +358,6 @@ int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_dist
     return (rt->stages > 1 ? come.all : come.largest) + go.all + gone.all + results;
 }
 
-int sl_halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
-{
-    (void)rt;
-    (void)d;
-    return 1;
-}
-
 /* ---- Counts ---- */
 
 /* Return the rows and messages that rank `to` receives, and add their rows to each sender's
@@ -387,8 +380,8 @@ static struct sl_flow flow_to(const struct sl_halo *halo, const struct sl_distri
 }
 
 /* Count a walk as in 1D, with messages in place of whole tiles. */
-int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                  const struct sl_counted_walk *walk, struct sl_walk_counts *rank)
+static int halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
+                      const struct sl_counted_walk *walk, struct sl_walk_counts *rank)
 {
     const struct sl_halo *halo = &halos_of(d)[walk->transposed];
     const bool apart = d->hop && halo->rows;
@@ -409,12 +402,11 @@ int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *
     return code;
 }
 
-/* ---- The kind ---- */
+/* ---- The kinds ---- */
 
 static void halo_describe(const struct sl_distribution *d, char text[32])
 {
-    (void)d;
-    snprintf(text, 32, "halo");
+    snprintf(text, 32, "%s", d->kind->name);
 }
 
 static int halo_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
@@ -424,13 +416,13 @@ static int halo_create_adjacency(struct sl_runtime *rt, struct sl_distribution *
     return sl_halo_create(rt, d, source, NULL, &halos_of(d)[source->transposed], matrix);
 }
 
-int sl_halo_create_both(struct sl_distribution *d)
+static int halo_create(struct sl_distribution *d)
 {
     d->own = calloc(2, sizeof(struct sl_halo));
     return d->own ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a halo");
 }
 
-void sl_halo_destroy_both(struct sl_distribution *d)
+static void halo_destroy(struct sl_distribution *d)
 {
     for (int t = 0; d->own && t < 2; t++)
         sl_halo_destroy(&halos_of(d)[t]);
@@ -438,22 +430,22 @@ void sl_halo_destroy_both(struct sl_distribution *d)
     d->own = NULL;
 }
 
+/* A cover is a halo, but for what travels. */
+#define HALO                                                                                  \
+    .parts = true, .describe = halo_describe, .exact = sl_distribution_is_exact,              \
+    .share = sl_distribution_share_all, .whole_owner = sl_grid_whole_owner,                   \
+    .dense_owner = sl_grid_dense_owner, .sparse_owner = halo_sparse_owner, .span = halo_span, \
+    .walk = halo_walk, .received_bytes = halo_received_bytes, .keeps = sl_grid_keeps,         \
+    .count = halo_count, .create = halo_create, .destroy = halo_destroy
+
 const struct sl_distribution_kind sl_distribution_halo = {
     .name = "halo",
-    .parts = true,
-    .describe = halo_describe,
-    .exact = sl_distribution_is_exact,
-    .share = sl_distribution_share_all,
-    .whole_owner = sl_grid_whole_owner,
-    .dense_owner = sl_grid_dense_owner,
-    .sparse_owner = sl_halo_sparse_owner,
-    .span = sl_halo_span_of,
-    .walk = sl_halo_walk,
-    .received_bytes = sl_halo_received_bytes,
-    .keeps = sl_grid_keeps,
-    .visits = sl_halo_visits,
-    .count = sl_halo_count,
     .create_adjacency = halo_create_adjacency,
-    .create = sl_halo_create_both,
-    .destroy = sl_halo_destroy_both,
+    HALO,
+};
+
+const struct sl_distribution_kind sl_distribution_cover = {
+    .name = "cover",
+    .create_adjacency = sl_cover_create_adjacency,
+    HALO,
 };

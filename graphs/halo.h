@@ -47,6 +47,20 @@ int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d
  * rows. */
 struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number);
 
+/* Messages of a rank, `numbers` for each other rank, round from the next rank or backward. Message
+ * s for or from rank r has rows first[r · numbers + s] … of `rows`, in tiles of this rank. `rows`
+ * NULL: the rows are in tiles of the other rank. */
+struct sl_halo_messages {
+    int numbers;
+    bool forward;
+    const int64_t *first; // (ranks · numbers + 1)
+    const int64_t *rows;
+};
+
+/* List the messages of a rank. Return how many. */
+int sl_halo_list(const struct sl_distribution *d, int rank, const struct sl_halo_messages *messages,
+                 struct sl_exchange_list *list);
+
 /* Make the exchange and the sparse matrix. Each rank reads its own rows of the adjacency. The
  * matrix has a column for each own row and for each received row. All columns of a message are in
  * the column tile of the first row tile of its run (sl_halo_run). Other ranks' columns are in the
@@ -56,19 +70,5 @@ int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
                    const struct sl_adjacency_source *source, const bool *by_row,
                    struct sl_halo *halo, struct sl_sparse_matrix *matrix);
 void sl_halo_destroy(struct sl_halo *halo);
-
-/* Functions of sl_distribution_kind for distributions whose `own` are the halos (2) of the
- * adjacency and of its transpose. */
-int sl_halo_span_of(const struct sl_distribution *d, int i, int k);
-int sl_halo_sparse_owner(const struct sl_distribution *d, int i, int k);
-void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                  const struct sl_walk_step *step, const struct sl_reduction *reduction);
-int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
-                               const struct sl_passage *now, const struct sl_passage *before);
-int sl_halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d);
-int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                  const struct sl_counted_walk *walk, struct sl_walk_counts *rank);
-int sl_halo_create_both(struct sl_distribution *d);
-void sl_halo_destroy_both(struct sl_distribution *d);
 
 #endif

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "graphs/distribution.h"
 #include "graphs/halo.h"
 
@@ -193,62 +192,56 @@ static int number_columns(struct making *m)
 
 /* ---- Lists ---- */
 
-/* List the messages that this rank receives, round from the next rank. */
-static int list_receives(const struct making *m, struct sl_exchange_list *list)
+int sl_halo_list(const struct sl_distribution *d, int rank, const struct sl_halo_messages *m,
+                 struct sl_exchange_list *list)
 {
     int count = 0;
-    for (int hop = 1; hop < m->d->ranks; hop++)
+    for (int hop = 1; hop < d->ranks; hop++)
         for (int s = 0; s < m->numbers; s++) {
-            const int rank = (m->rt->rank + hop) % m->d->ranks, run = rank * m->numbers + s;
-            const struct sl_tile_run tiles = sl_halo_run(m->d, m->numbers, rank, s);
-            list[count++] = (struct sl_exchange_list){
-                rank, s, tiles.from, tiles.to, NULL, m->run_first[run + 1] - m->run_first[run]};
+            const int peer = (rank + (m->forward ? hop : d->ranks - hop)) % d->ranks;
+            const int64_t *first = m->first + peer * m->numbers + s;
+            const struct sl_tile_run tiles = sl_halo_run(d, m->numbers, m->rows ? rank : peer, s);
+            const int64_t *rows = m->rows ? m->rows + first[0] : NULL;
+            list[count++] =
+                (struct sl_exchange_list){peer, s, tiles.from, tiles.to, rows, first[1] - first[0]};
         }
     return count;
 }
 
-/* List the messages of this rank: the rows of each run that another rank needs. Ranks that ask
- * early come first. */
-static int list_sends(const struct making *m, const int64_t *rows, const int64_t *first,
-                      struct sl_exchange_list *list)
+/* Find the rows (count) that other ranks need, and the first row (ranks · numbers + 1) of each
+ * message. */
+static void cut_needs(const struct making *m, const struct need *came, int64_t *rows,
+                      int64_t *first, int64_t count)
 {
-    int count = 0;
-    for (int hop = 1; hop < m->d->ranks; hop++) {
-        const int rank = (m->rt->rank + m->d->ranks - hop) % m->d->ranks;
-        int64_t at = first[rank];
+    int64_t k = 0;
+    for (int r = 0; r < m->d->ranks; r++)
         for (int s = 0; s < m->numbers; s++) {
-            const struct sl_tile_run tiles = sl_halo_run(m->d, m->numbers, m->rt->rank, s);
-            const int64_t start = at;
-            while (at < first[rank + 1] && rows[at] < m->d->row_cut[tiles.to])
-                at++;
-            list[count++] =
-                (struct sl_exchange_list){rank, s, tiles.from, tiles.to, rows + start, at - start};
+            const int to = sl_halo_run(m->d, m->numbers, m->rt->rank, s).to;
+            for (; k < count && came[k].rank == r && came[k].row < m->d->row_cut[to]; k++)
+                rows[k] = came[k].row;
+            first[r * m->numbers + s + 1] = k;
         }
-    }
-    return count;
 }
 
 /* Make the exchange from the received needs: rows that rank 0, rank 1, … need, each in ascending
- * order. */
+ * order. Ranks that ask early are sent to first. */
 static int create_exchange(const struct making *m, const struct need *came, int64_t count,
                            struct sl_halo *halo)
 {
     const size_t lists = (size_t)m->d->ranks * (size_t)m->numbers;
     int64_t *rows = malloc((size_t)(count + 1) * sizeof *rows);
-    int64_t *first = calloc((size_t)m->d->ranks + 1, sizeof *first);
+    int64_t *first = calloc(lists + 1, sizeof *first);
     struct sl_exchange_list *send = malloc(lists * sizeof *send),
                             *receive = malloc(lists * sizeof *receive);
     int code = rows && first && send && receive ? 0 : no_memory(m);
-    for (int64_t k = 0; !code && k < count; k++) {
-        rows[k] = came[k].row;
-        first[came[k].rank + 1]++;
-    }
-    for (int r = 0; !code && r < m->d->ranks; r++)
-        first[r + 1] += first[r];
-    if (!code)
+    if (!code) {
+        const struct sl_halo_messages sent = {m->numbers, false, first, rows},
+                                      received = {m->numbers, true, m->run_first, NULL};
+        cut_needs(m, came, rows, first, count);
         code = sl_exchange_create(&halo->exchange, m->rt, m->numbers, m->d->row_cut,
-                                  list_sends(m, rows, first, send), send, list_receives(m, receive),
-                                  receive);
+                                  sl_halo_list(m->d, m->rt->rank, &sent, send), send,
+                                  sl_halo_list(m->d, m->rt->rank, &received, receive), receive);
+    }
     free(rows);
     free(first);
     free(send);
@@ -303,18 +296,10 @@ static int list_numbers(const struct making *m, struct sl_halo *halo)
         const int64_t count = x->receive[p].rows;
         const struct need *need =
             m->needs + m->run_first[x->receive[p].peer * m->numbers + x->receive[p].number];
-        int32_t *row = sl_memory_alloc((size_t)count * sizeof *row);
-        halo->listed[p] = (struct sl_tile){.memory = row,
-                                           .rows = 1,
-                                           .cols = count,
-                                           .ld = count,
-                                           .element_size = sizeof *row,
-                                           .tag = -1,
-                                           .owner = m->rt->rank};
-        if (!row)
+        if (sl_tile_create_own(&halo->listed[p], 1, count, sizeof(int32_t), m->rt->rank))
             return no_memory(m);
         for (int64_t k = 0; k < count; k++)
-            row[k] = need[k].row;
+            ((int32_t *)halo->listed[p].memory)[k] = need[k].row;
     }
     return 0;
 }

@@ -52,6 +52,18 @@ double sl_layer_dense_seconds(const struct sl_layer_work *w, enum sl_product_ord
            sl_rates_dropout_seconds(w->rates, w->n * w->in, w->bytes, w->kept);
 }
 
+double sl_layer_parameter_bytes(const struct sl_layer_shape *shape)
+{
+    return 4.0 * (double)(sl_layer_shape_rows(shape) * sl_layer_shape_columns(shape));
+}
+
+double sl_layer_tree_seconds(const struct sl_layer_shape *shape, const struct sl_link *link,
+                             double ranks)
+{
+    const double bytes = sl_layer_parameter_bytes(shape);
+    return bytes > 0.0 ? sl_link_tree_seconds(link, bytes, ranks) : 0.0;
+}
+
 double sl_layer_walk_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk)
 {
     const double numbers =

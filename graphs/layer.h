@@ -35,6 +35,11 @@ double sl_layer_dense_seconds(const struct sl_layer_work *work, enum sl_product_
  * reading what entries have. All columns of the layer are on one rank. */
 double sl_layer_walk_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk);
 
+/* Return the bytes of a layer's parameters, and the seconds of their trees (core/rates.h). */
+double sl_layer_parameter_bytes(const struct sl_layer_shape *shape);
+double sl_layer_tree_seconds(const struct sl_layer_shape *shape, const struct sl_link *link,
+                             double ranks);
+
 /* Return the wanted order of products (struct sl_layer_kind), or else the order that takes fewer
  * seconds. */
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,

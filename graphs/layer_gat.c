@@ -36,16 +36,12 @@ struct cuts {
 };
 
 struct gat {
+    struct sl_heads heads; /* vectors (K, heads): factors of edge features */
     int parts;
     struct part *part;             // (parts): the columns of the grid
     struct sl_attention attention; /* attention of this rank's part */
     struct cuts cut;
     struct sl_matrix projected, scores, state; /* rows as in codelets/attention.h */
-    struct sl_tile weights;                    // (in, projected), on this rank: it never travels
-    struct sl_tile gradient;                   /* gradient of the parameters, on rank 0 */
-    struct sl_layer residual;                  /* with a residual, the layer of V */
-    struct sl_tile edge;      // (K, heads), on this rank: factors of edge features; no rows: none
-    struct sl_edge_sums sums; /* sums of the gradient of `edge` */
 };
 
 /* Return the attention of a part. A part has some heads or, where the output is the mean of the
@@ -122,84 +118,45 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
     return 0;
 }
 
-static int create_matrices(struct sl_network *net, struct sl_layer *layer, struct gat *gat)
-{
-    const struct sl_distribution *d = &net->graph->distribution[layer->output.row_order];
-    struct sl_matrix *const kept[] = {&gat->projected, &gat->scores, &gat->state};
-    const int64_t *const cut[] = {layer->columns.product_cut, gat->cut.scores, gat->cut.state};
-    int code = 0;
-    for (int k = 0; !code && k < 3; k++) {
-        code = sl_distribution_describe_cut(net->rt, d, kept[k], SL_FLOAT32, cut[k]);
-        if (!code)
-            code = sl_network_keep(net, layer, layer->index, kept[k]);
-    }
-    if (!code)
-        code = sl_network_plan_scratch_cut(net, d->row_order, gat->cut.gradient, SL_SLOT_WORK);
-    if (!code)
-        code =
-            sl_network_plan_scratch_cut(net, d->row_order, layer->columns.product_cut, SL_SLOT_SUM);
-    return code;
-}
-
 /* Make the factors of edge features and the sums of their gradient, if there are edge features. */
 static int create_edges(struct sl_network *net, const struct sl_layer *layer, struct gat *gat)
 {
     const int64_t features = layer->edge_features;
     if (features == 0)
         return 0;
-    const int code = sl_tile_create(net->rt, &gat->edge, features, gat->attention.heads,
+    const int code = sl_tile_create(net->rt, &gat->heads.vectors, features, gat->attention.heads,
                                     sizeof(float), net->rt->rank);
-    return code ? code : sl_edge_sums_create(net, &gat->sums, features, gat->attention.heads);
+    return code ? code : sl_edge_sums_create(net, &gat->heads.sums, features, gat->attention.heads);
 }
 
 static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const struct sl_grid *grid = &net->graph->distribution->grid;
-    struct gat *gat = calloc(1, sizeof *gat);
+    const int order = layer->output.row_order;
+    struct gat *gat = layer->own = calloc(1, sizeof *gat);
     (void)wanted;
-    layer->own = gat;
     if (!gat)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
-    int code = sl_heads_check(net, layer);
-    layer->order = SL_GEMM_FIRST;
-    layer->back.gradient_factor = SL_ROW_NONE;
+    int code = create_parts(layer, gat, grid->columns, sl_grid_column(grid, net->rt->rank));
     if (!code)
-        code = create_parts(layer, gat, grid->columns, sl_grid_column(grid, net->rt->rank));
-    if (!code)
-        code = sl_heads_create_weights(net, layer, &gat->weights);
-    layer->columns.weights = &gat->weights;
-    if (!code)
-        code = sl_tile_create(net->rt, &gat->gradient, layer->model->parameters.rows,
-                              layer->model->parameters.cols, sizeof(float), 0);
+        code = sl_heads_create(
+            net, layer, (struct sl_matrix *const[]){&gat->projected, &gat->scores, &gat->state},
+            (const int64_t *const[]){layer->columns.product_cut, gat->cut.scores, gat->cut.state});
     if (!code)
         code = create_edges(net, layer, gat);
     if (!code)
-        code = create_matrices(net, layer, gat);
-    return code ? code : sl_heads_plan(net, layer, &gat->residual);
+        code = sl_network_plan_scratch_cut(net, order, gat->cut.gradient, SL_SLOT_WORK);
+    if (!code)
+        code = sl_network_plan_scratch_cut(net, order, layer->columns.product_cut, SL_SLOT_SUM);
+    return code ? code : sl_heads_plan(net, layer);
 }
 
 static void gat_destroy(struct sl_layer *layer)
 {
     struct gat *gat = layer->own;
-    sl_matrix_destroy(&gat->projected);
-    sl_matrix_destroy(&gat->scores);
-    sl_matrix_destroy(&gat->state);
-    sl_tile_destroy(&gat->weights);
-    sl_tile_destroy(&gat->gradient);
-    sl_tile_destroy(&gat->edge);
-    sl_edge_sums_destroy(&gat->sums);
     free(gat->cut.scores);
     free(gat->part);
-    free(gat);
-}
-
-static struct sl_layer_memory gat_memory(const struct sl_layer *layer)
-{
-    const struct gat *gat = layer->own;
-    return (struct sl_layer_memory){.matrix = {&gat->projected, &gat->scores, &gat->state},
-                                    .tile = {&gat->weights, &gat->gradient, &gat->edge},
-                                    .tiles = gat->sums.count,
-                                    .of_rows = gat->sums.tile};
+    sl_heads_destroy(layer);
 }
 
 static int gat_aggregations(const struct sl_network *net, const struct sl_layer *layer,
@@ -235,7 +192,8 @@ static struct sl_gat_pass pass_of(const struct sl_network *net, const struct sl_
                                   bool training)
 {
     struct gat *gat = layer->own;
-    struct sl_gat_pass pass = {gat->attention, gat->edge.rows > 0 ? &gat->edge : NULL, &gat->sums};
+    struct sl_gat_pass pass = {
+        gat->attention, gat->heads.vectors.rows > 0 ? &gat->heads.vectors : NULL, &gat->heads.sums};
     pass.attention.training = training;
     pass.attention.drop = (struct sl_dropout){.scale = 1.0f};
     if (training && layer->model->shape.attention_dropout > 0.0)
@@ -252,7 +210,7 @@ void sl_gat_project(struct sl_network *net, struct sl_layer *layer, bool trainin
     const struct sl_product_input input = sl_layer_product_input(net, layer, training);
     for (int p = 0; p < gat->parts; p++)
         sl_submit_attention_weights(net->rt, &gat->part[p].attention, &gat->part[p].shape, p > 0,
-                                    &layer->model->parameters, &gat->weights);
+                                    &layer->model->parameters, &gat->heads.weights);
     sl_product(net, layer, &input, add ? projected : NULL, NULL, projected);
 }
 
@@ -271,7 +229,7 @@ void sl_gat_attend(struct sl_network *net, struct sl_layer *layer, bool training
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     if (pass.edge)
         sl_submit_attention_edge(net->rt, &gat->attention, &gat->part[c].shape,
-                                 &layer->model->parameters, &gat->edge);
+                                 &layer->model->parameters, &gat->heads.vectors);
     sl_network_take(net, &gat->scores, sl_reach_of_input(layer));
     sl_network_take(net, &gat->state, layer->rows.hops);
     for (int i = own.from; i < own.to; i++)
@@ -324,14 +282,14 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
                                      sl_matrix_tile(&gat->state, i, c),
                                      sl_matrix_tile(gradient, i, c));
     if (pass.edge)
-        sl_edge_sums_begin(&gat->sums);
+        sl_edge_sums_begin(&gat->heads.sums);
     sl_network_walk(net, layer, SL_WALK_BACK,
                     &(struct sl_reduction){.moved = {gradient, &gat->scores},
                                            .row = {&gat->projected},
                                            .out = {to},
                                            .parameters = &pass});
     if (pass.edge)
-        sl_edge_sums_end(net, layer, &gat->sums);
+        sl_edge_sums_end(net, layer, &gat->heads.sums);
     for (int i = own.from; i < own.to; i++)
         sl_submit_attention_own(net->rt, &pass.attention, sl_matrix_tile(gradient, i, c),
                                 sl_matrix_tile(&gat->state, i, c), sl_matrix_tile(to, i, c));
@@ -345,14 +303,14 @@ static struct sl_matrix *gat_backward(struct sl_network *net, struct sl_layer *l
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     sl_layer_drop_again(net, layer);
     const struct sl_matrix *const v = walk_back(net, layer, g);
-    for (int i = own.from; gat->edge.rows > 0 && i < own.to; i++) {
+    for (int i = own.from; gat->heads.vectors.rows > 0 && i < own.to; i++) {
         struct sl_tile *const further = sl_product_further(net, layer, i);
-        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = sl_edge_sums_of(&gat->sums, i),
+        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = sl_edge_sums_of(&gat->heads.sums, i),
                                                           .y = further,
                                                           .y_row = further->rows -
                                                                    sl_layer_further_rows(layer)});
     }
-    return sl_heads_products_back(net, layer, v, g, gat->edge.rows > 0);
+    return sl_heads_products_back(net, layer, v, g, gat->heads.vectors.rows > 0);
 }
 
 static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer *layer,
@@ -361,9 +319,9 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
     struct gat *gat = layer->own;
     for (int p = 0; p < gat->parts; p++)
         sl_submit_attention_weights_back(net->rt, &gat->part[p].attention, &gat->part[p].shape,
-                                         p > 0, &layer->model->parameters, summed, &gat->gradient);
-    sl_heads_residual_back(net, layer, &gat->gradient);
-    return &gat->gradient;
+                                         p > 0, &layer->model->parameters, summed,
+                                         &gat->heads.gradient);
+    return sl_heads_residual_back(net, layer);
 }
 
 /* Features join scores; going back, their gradients are sums as well. */
@@ -395,7 +353,7 @@ static int gat_describe(const struct sl_forward *forward)
     .edge = "lin_edge.weight", .bias = "bias", .loops = true, .leaves_sums = true, .cut = gat_cut, \
     .plan = gat_plan, .forward = gat_forward, .backward = gat_backward,                            \
     .aggregations = gat_aggregations, .seconds = gat_seconds, .differentiate = gat_differentiate,  \
-    .memory = gat_memory, .destroy = gat_destroy, .describe = gat_describe
+    .memory = sl_heads_memory, .destroy = gat_destroy, .describe = gat_describe
 
 const struct sl_layer_kind sl_layer_gat = {
     .name = "gat",

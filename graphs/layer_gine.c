@@ -13,13 +13,6 @@
 #include "core/error.h"
 #include "graphs/forward.h"
 #include "graphs/layer.h"
-#include "graphs/reach.h"
-
-struct gine {
-    struct sl_tile edge; // (K + 1, own columns), on this rank: it never travels
-    struct sl_edge_sums sums;
-    int64_t *d_cut; // (columns + 1): the cut of D (sl_edge_sums_cut)
-};
 
 /* ---- Plan ---- */
 
@@ -28,17 +21,11 @@ static int own_column(const struct sl_network *net)
     return sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
 }
 
-/* Sparse features are expanded, as for a layer whose SpMM comes first. */
 static int gine_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
-    const int64_t rows = layer->edge_features + 1,
-                  cols = sl_cut_width(layer->columns.in_cut, own_column(net));
-    struct gine *gine = calloc(1, sizeof *gine);
     (void)wanted;
-    layer->own = gine;
-    layer->order = SL_SPMM_FIRST;
-    layer->back.gradient_factor = SL_ROW_NONE;
-    if (!gine)
+    layer->own = calloc(1, sizeof(struct sl_edge_layer));
+    if (!layer->own)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1 || layer->in != layer->out ||
         layer->edge_features < 1)
@@ -50,39 +37,14 @@ static int gine_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
             "--model gine: a layer of %lld columns (expected at most %d: --encoder linear, "
             "or a smaller --hidden)",
             (long long)layer->in, SL_GINE_COLUMNS);
-    int code = sl_tile_create(net->rt, &gine->edge, rows, cols, sizeof(float), net->rt->rank);
-    if (!code)
-        code = sl_edge_sums_create(net, &gine->sums, rows, cols);
-    gine->d_cut = sl_edge_sums_cut(net, layer);
-    if (!code)
-        code = gine->d_cut ? 0 : SL_ERR_SYSTEM;
-    if (!code)
-        code = sl_network_plan_scratch_cut(net, layer->input_order, gine->d_cut, SL_SLOT_SUM);
-    if (!code)
-        code = sl_layer_plan_aggregations(net, layer);
-    return code ? code : sl_layer_plan_dropped(net, layer);
-}
-
-static void gine_destroy(struct sl_layer *layer)
-{
-    struct gine *gine = layer->own;
-    free(gine->d_cut);
-    sl_tile_destroy(&gine->edge);
-    sl_edge_sums_destroy(&gine->sums);
-    free(gine);
-}
-
-static struct sl_layer_memory gine_memory(const struct sl_layer *layer)
-{
-    const struct gine *gine = layer->own;
-    return (struct sl_layer_memory){
-        .tile = {&gine->edge}, .tiles = gine->sums.count, .of_rows = gine->sums.tile};
+    return sl_edge_layer_plan(net, layer, layer->edge_features + 1,
+                              sl_cut_width(layer->columns.in_cut, own_column(net)), true);
 }
 
 static int gine_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                              struct sl_aggregation list[SL_AGGREGATIONS])
 {
-    const struct gine *gine = layer->own;
+    const struct sl_edge_layer *own = layer->own;
     (void)net;
     list[0] = (struct sl_aggregation){.width = layer->in,
                                       .cut = layer->columns.in_cut,
@@ -93,7 +55,7 @@ static int gine_aggregations(const struct sl_network *net, const struct sl_layer
                                       .cut = layer->columns.in_cut,
                                       .type = SL_FLOAT32,
                                       .reducer = layer->reducer->back,
-                                      .state = gine->d_cut,
+                                      .state = own->d_cut,
                                       .operands = layer->columns.in_cut};
     return 2;
 }
@@ -102,8 +64,8 @@ static int gine_aggregations(const struct sl_network *net, const struct sl_layer
 
 static void gine_forward(struct sl_network *net, struct sl_layer *layer, bool training)
 {
-    struct gine *gine = layer->own;
-    const struct sl_gine_pass pass = {.edge = &gine->edge};
+    struct sl_edge_layer *own = layer->own;
+    const struct sl_gine_pass pass = {.edge = &own->weight};
     struct sl_epilogue_tiles finish = sl_layer_finish(net, layer, training);
     if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
@@ -111,7 +73,7 @@ static void gine_forward(struct sl_network *net, struct sl_layer *layer, bool tr
     sl_submit_paste(net->rt,
                     &(struct sl_paste_tiles){.x = &layer->model->parameters,
                                              .x_col = layer->columns.in_cut[own_column(net)],
-                                             .y = &gine->edge});
+                                             .y = &own->weight});
     sl_network_walk(
         net, layer, SL_WALK_FORWARD,
         &(struct sl_reduction){.moved = {h}, .out = {&layer->output}, .parameters = &pass});
@@ -124,21 +86,13 @@ static void gine_forward(struct sl_network *net, struct sl_layer *layer, bool tr
 static struct sl_matrix *gine_backward(struct sl_network *net, struct sl_layer *layer,
                                        struct sl_matrix *g)
 {
-    struct gine *gine = layer->own;
-    const struct sl_gine_pass pass = {&gine->edge, &gine->sums, layer->index == 0};
-    const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
+    struct sl_edge_layer *own = layer->own;
+    const struct sl_gine_pass pass = {&own->weight, &own->sums, layer->index == 0};
+    const struct sl_tile_run run = sl_grid_group(net->graph->distribution, net->rt->rank);
     sl_layer_drop_again(net, layer);
-    struct sl_matrix *const d = sl_network_scratch_cut(net, layer->input_order, gine->d_cut,
-                                                       SL_SLOT_SUM, sl_reach_of_input(layer));
-    sl_edge_sums_begin(&gine->sums);
-    sl_network_walk(net, layer, SL_WALK_BACK,
-                    &(struct sl_reduction){.moved = {g},
-                                           .row = {sl_layer_dense_input(net, layer, true)},
-                                           .out = {d},
-                                           .parameters = &pass});
-    sl_edge_sums_end(net, layer, &gine->sums);
-    for (int i = own.from; i < own.to; i++)
-        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = sl_edge_sums_of(&gine->sums, i),
+    struct sl_matrix *const d = sl_edge_layer_back(net, layer, g, &pass);
+    for (int i = run.from; i < run.to; i++)
+        sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = sl_edge_sums_of(&own->sums, i),
                                                           .y = sl_product_further(net, layer, i)});
     if (layer->index == 0)
         return NULL;
@@ -182,7 +136,7 @@ const struct sl_layer_kind sl_layer_gine = {
     .backward = gine_backward,
     .aggregations = gine_aggregations,
     .seconds = gine_seconds,
-    .memory = gine_memory,
-    .destroy = gine_destroy,
+    .memory = sl_edge_layer_memory,
+    .destroy = sl_edge_layer_destroy,
     .describe = gine_describe,
 };

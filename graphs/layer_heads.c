@@ -1,5 +1,7 @@
 #include "graphs/layer_heads.h"
 
+#include <stdlib.h>
+
 #include "codelets/paste.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -8,7 +10,9 @@
 
 /* ---- Plan ---- */
 
-int sl_heads_check(const struct sl_network *net, const struct sl_layer *layer)
+/* Return 0 if attention can work on the network's matrices, and the layers around it allow the
+ * layer; else SL_ERR_SYSTEM. */
+static int check(const struct sl_network *net, const struct sl_layer *layer)
 {
     if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1)
         return sl_error(SL_ERR_SYSTEM, "attention on bfloat16 or two orders");
@@ -19,8 +23,9 @@ int sl_heads_check(const struct sl_network *net, const struct sl_layer *layer)
     return 0;
 }
 
-int sl_heads_create_weights(const struct sl_network *net, const struct sl_layer *layer,
-                            struct sl_tile *weights)
+/* Describe WEIGHTS. */
+static int create_weights(const struct sl_network *net, const struct sl_layer *layer,
+                          struct sl_tile *weights)
 {
     const int64_t count = layer->in * layer->columns.product;
     float *memory = net->rt->plans ? NULL : sl_memory_alloc((size_t)count * sizeof *memory);
@@ -37,9 +42,56 @@ int sl_heads_create_weights(const struct sl_network *net, const struct sl_layer 
                : sl_error(SL_ERR_SYSTEM, "no memory for %lld weights", (long long)count);
 }
 
-/* Make the layer of V. */
-static void create_residual(struct sl_layer *layer, struct sl_layer *residual)
+int sl_heads_create(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *const *kept,
+                    const int64_t *const *cut)
 {
+    struct sl_heads *heads = layer->own;
+    const struct sl_tile *parameters = &layer->model->parameters;
+    int code = check(net, layer);
+    layer->order = SL_GEMM_FIRST;
+    layer->back.gradient_factor = SL_ROW_NONE;
+    layer->columns.weights = &heads->weights;
+    if (!code)
+        code = create_weights(net, layer, &heads->weights);
+    if (!code)
+        code = sl_tile_create(net->rt, &heads->gradient, parameters->rows, parameters->cols,
+                              sizeof(float), 0);
+    for (int k = 0; !code && k < 3; k++) {
+        heads->kept[k] = kept[k];
+        code = sl_distribution_describe_cut(net->rt,
+                                            &net->graph->distribution[layer->output.row_order],
+                                            kept[k], SL_FLOAT32, cut[k]);
+        if (!code)
+            code = sl_network_keep(net, layer, layer->index, kept[k]);
+    }
+    return code;
+}
+
+void sl_heads_destroy(struct sl_layer *layer)
+{
+    struct sl_heads *heads = layer->own;
+    for (int k = 0; k < 3 && heads->kept[k]; k++)
+        sl_matrix_destroy(heads->kept[k]);
+    sl_tile_destroy(&heads->weights);
+    sl_tile_destroy(&heads->vectors);
+    sl_tile_destroy(&heads->gradient);
+    sl_edge_sums_destroy(&heads->sums);
+    free(heads);
+}
+
+struct sl_layer_memory sl_heads_memory(const struct sl_layer *layer)
+{
+    const struct sl_heads *heads = layer->own;
+    return (struct sl_layer_memory){.matrix = {heads->kept[0], heads->kept[1], heads->kept[2]},
+                                    .tile = {&heads->weights, &heads->vectors, &heads->gradient},
+                                    .tiles = heads->sums.count,
+                                    .of_rows = heads->sums.tile};
+}
+
+/* Make the layer of V. */
+static void create_residual(struct sl_layer *layer)
+{
+    struct sl_layer *residual = &((struct sl_heads *)layer->own)->residual;
     *residual = (struct sl_layer){
         .kind = &sl_layer_linear,
         .reducer = layer->reducer,
@@ -61,11 +113,11 @@ static void create_residual(struct sl_layer *layer, struct sl_layer *residual)
     layer->beside = residual;
 }
 
-int sl_heads_plan(struct sl_network *net, struct sl_layer *layer, struct sl_layer *residual)
+int sl_heads_plan(struct sl_network *net, struct sl_layer *layer)
 {
     int code = 0;
     if (layer->kind->weights.splits)
-        create_residual(layer, residual);
+        create_residual(layer);
     if (layer->index > 0 && (layer->kind->weights.splits || sl_layer_leaves_sums(net, layer)))
         code = sl_network_plan_scratch_cut(net, 0, layer->columns.in_cut, SL_SLOT_GRADIENT);
     if (!code)
@@ -109,13 +161,14 @@ struct sl_matrix *sl_heads_products_back(struct sl_network *net, struct sl_layer
     return back.y;
 }
 
-void sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer,
-                            struct sl_tile *gradient)
+struct sl_tile *sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer)
 {
+    struct sl_tile *gradient = &((struct sl_heads *)layer->own)->gradient;
     if (layer->beside)
         sl_submit_paste(net->rt,
                         &(struct sl_paste_tiles){.x = sl_product_sum_gradients(net, layer->beside),
                                                  .y = gradient});
+    return gradient;
 }
 
 /* ---- The forward program ---- */

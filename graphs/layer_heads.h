@@ -3,20 +3,30 @@
 #ifndef SL_GRAPHS_LAYER_HEADS_H
 #define SL_GRAPHS_LAYER_HEADS_H
 
+#include "graphs/edge_sums.h"
 #include "graphs/forward.h"
-#include "graphs/network.h"
 
-/* Return 0 if attention can work on the network's matrices, and the layers around it allow the
- * layer; else SL_ERR_SYSTEM. */
-int sl_heads_check(const struct sl_network *net, const struct sl_layer *layer);
+/* The head of what such a layer owns (sl_layer.own). */
+struct sl_heads {
+    struct sl_matrix *kept[3]; /* rows that the layer keeps from its forward pass, in its own */
+    struct sl_tile weights;    // (in, product), on this rank: it never travels
+    struct sl_tile vectors;    /* other parameters of walks, likewise; no rows: there are none */
+    struct sl_tile gradient;   /* gradient of the parameters, on rank 0 */
+    struct sl_edge_sums sums;  /* sums of the gradient of the weight of edge features */
+    struct sl_layer residual;  /* with a residual, the layer of V */
+};
 
-/* Describe WEIGHTS (in, product), on this rank. Return 0 or SL_ERR_SYSTEM. */
-int sl_heads_create_weights(const struct sl_network *net, const struct sl_layer *layer,
-                            struct sl_tile *weights);
+/* Make the weights, the gradient and the kept matrices (3), which are cut at `cut` (3). Return 0,
+ * or SL_ERR_SYSTEM, also if attention cannot work on the network's matrices, or the layers around
+ * it do not allow the layer; sl_heads_destroy in either case. */
+int sl_heads_create(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *const *kept,
+                    const int64_t *const *cut);
+void sl_heads_destroy(struct sl_layer *layer);
+struct sl_layer_memory sl_heads_memory(const struct sl_layer *layer);
 
 /* Plan the gradient of the input, where terms join it, and the rest of a layer's work matrices;
- * with a residual, make `residual` the layer of V. Return 0 or SL_ERR_SYSTEM. */
-int sl_heads_plan(struct sl_network *net, struct sl_layer *layer, struct sl_layer *residual);
+ * with a residual, make the layer of V. Return 0 or SL_ERR_SYSTEM. */
+int sl_heads_plan(struct sl_network *net, struct sl_layer *layer);
 
 /* Submit OUTPUT = epilogue(OUTPUT + H·V): the residual, where the layer has one. */
 void sl_heads_add_residual(struct sl_network *net, struct sl_layer *layer, bool training,
@@ -34,9 +44,8 @@ struct sl_matrix *sl_heads_products_back(struct sl_network *net, struct sl_layer
  * the value of the output. */
 int sl_heads_describe(const struct sl_forward *forward, int heads);
 
-/* Submit dV into the gradient of the parameters. */
-void sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer,
-                            struct sl_tile *gradient);
+/* Submit dV into the gradient of the parameters, which is returned. */
+struct sl_tile *sl_heads_residual_back(struct sl_network *net, struct sl_layer *layer);
 
 /* Work of a walk of attention, in flops at the rate of products with sparse features: of a column
  * of an entry, and of a feature of an entry and head. Measured: docs/DISTRIBUTIONS.md. */

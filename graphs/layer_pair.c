@@ -43,16 +43,13 @@ struct cuts {
 enum { CUTS = sizeof(struct cuts) / sizeof(int64_t *) };
 
 struct pairs {
+    struct sl_heads heads; /* vectors and sums, M, as in codelets/pair.h */
     int parts;
     struct part *part;   // (parts): the columns of the grid
     struct sl_pair pair; /* this rank's part */
     struct sl_pair_shape shape;
     struct cuts cut;
     struct sl_matrix source, target, state; /* rows as in codelets/pair.h */
-    struct sl_tile weights, vectors;        /* on this rank: they never travel */
-    struct sl_tile gradient;                /* gradient of the parameters, on rank 0 */
-    struct sl_edge_sums sums;               /* of GATv2 with edge features, M */
-    struct sl_layer residual;               /* with a residual, the layer of V */
 };
 
 static bool is_transformer(const struct sl_layer_shape *shape)
@@ -168,20 +165,10 @@ static enum sl_slot slot_of_projected(const struct pairs *p)
 }
 
 /* Going back, the gradient of the input takes the place of C. */
-static int create_matrices(struct sl_network *net, struct sl_layer *layer, struct pairs *p)
+static int plan_scratch(struct sl_network *net, struct sl_layer *layer, struct pairs *p)
 {
-    const struct sl_distribution *d = &net->graph->distribution[layer->output.row_order];
-    struct sl_matrix *const kept[] = {&p->source, &p->target, &p->state};
-    const int64_t *const cut[] = {p->cut.source, p->cut.target, p->cut.state};
-    int code = 0;
-    for (int k = 0; !code && k < 3; k++) {
-        code = sl_distribution_describe_cut(net->rt, d, kept[k], SL_FLOAT32, cut[k]);
-        if (!code)
-            code = sl_network_keep(net, layer, layer->index, kept[k]);
-    }
-    if (!code)
-        code =
-            sl_network_plan_scratch_cut(net, 0, layer->columns.product_cut, slot_of_projected(p));
+    int code =
+        sl_network_plan_scratch_cut(net, 0, layer->columns.product_cut, slot_of_projected(p));
     if (!code)
         code = sl_network_plan_scratch_cut(net, 0, p->cut.gradient, SL_SLOT_WORK);
     if (!code)
@@ -198,55 +185,32 @@ static bool has_edge_sums(const struct pairs *p)
 static int pair_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const struct sl_grid *grid = &net->graph->distribution->grid;
-    struct pairs *p = calloc(1, sizeof *p);
+    struct pairs *p = layer->own = calloc(1, sizeof *p);
     (void)wanted;
-    layer->own = p;
     if (!p)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
-    int code = sl_heads_check(net, layer);
-    layer->order = SL_GEMM_FIRST;
-    layer->back.gradient_factor = SL_ROW_NONE;
+    int code = create_parts(layer, p, grid->columns, sl_grid_column(grid, net->rt->rank));
     if (!code)
-        code = create_parts(layer, p, grid->columns, sl_grid_column(grid, net->rt->rank));
-    if (!code)
-        code = sl_heads_create_weights(net, layer, &p->weights);
-    layer->columns.weights = &p->weights;
+        code = sl_heads_create(
+            net, layer, (struct sl_matrix *const[]){&p->source, &p->target, &p->state},
+            (const int64_t *const[]){p->cut.source, p->cut.target, p->cut.state});
     if (!code)
         code =
-            sl_tile_create(net->rt, &p->vectors, sl_pair_vector_rows(&p->pair),
+            sl_tile_create(net->rt, &p->heads.vectors, sl_pair_vector_rows(&p->pair),
                            sl_pair_all(&p->part[p->parts - 1].pair), sizeof(float), net->rt->rank);
-    if (!code)
-        code = sl_tile_create(net->rt, &p->gradient, layer->model->parameters.rows,
-                              layer->model->parameters.cols, sizeof(float), 0);
     if (!code && has_edge_sums(p))
-        code = sl_edge_sums_create(net, &p->sums, p->pair.edges, sl_pair_all(&p->pair));
+        code = sl_edge_sums_create(net, &p->heads.sums, p->pair.edges, sl_pair_all(&p->pair));
     if (!code)
-        code = create_matrices(net, layer, p);
-    return code ? code : sl_heads_plan(net, layer, &p->residual);
+        code = plan_scratch(net, layer, p);
+    return code ? code : sl_heads_plan(net, layer);
 }
 
 static void pair_destroy(struct sl_layer *layer)
 {
     struct pairs *p = layer->own;
-    sl_matrix_destroy(&p->source);
-    sl_matrix_destroy(&p->target);
-    sl_matrix_destroy(&p->state);
-    sl_tile_destroy(&p->weights);
-    sl_tile_destroy(&p->vectors);
-    sl_tile_destroy(&p->gradient);
-    sl_edge_sums_destroy(&p->sums);
     free(p->cut.source);
     free(p->part);
-    free(p);
-}
-
-static struct sl_layer_memory pair_memory(const struct sl_layer *layer)
-{
-    const struct pairs *p = layer->own;
-    return (struct sl_layer_memory){.matrix = {&p->source, &p->target, &p->state},
-                                    .tile = {&p->weights, &p->vectors, &p->gradient},
-                                    .tiles = p->sums.count,
-                                    .of_rows = p->sums.tile};
+    sl_heads_destroy(layer);
 }
 
 static int pair_aggregations(const struct sl_network *net, const struct sl_layer *layer,
@@ -291,7 +255,8 @@ static struct sl_pair_pass pass_of(const struct sl_network *net, const struct sl
                                    bool training)
 {
     struct pairs *p = layer->own;
-    struct sl_pair_pass pass = {p->pair, &p->vectors, has_edge_sums(p) ? &p->sums : NULL};
+    struct sl_pair_pass pass = {p->pair, &p->heads.vectors,
+                                has_edge_sums(p) ? &p->heads.sums : NULL};
     if (training && layer->model->shape.attention_dropout > 0.0)
         pass.pair.attention.drop =
             sl_dropout_make(layer->model->shape.attention_dropout,
@@ -313,16 +278,16 @@ static void project(struct sl_network *net, struct sl_layer *layer, bool trainin
         sl_network_scratch_cut(net, 0, layer->columns.product_cut, slot_of_projected(p), hops);
     for (int k = 1; k <= p->parts; k++) { /* the own part comes last, and leaves its vectors */
         const struct part *part = &p->part[(c + k) % p->parts];
-        sl_submit_pair_weights(net->rt, &part->pair, &part->shape, parameters, &p->weights,
-                               &p->vectors);
+        sl_submit_pair_weights(net->rt, &part->pair, &part->shape, parameters, &p->heads.weights,
+                               &p->heads.vectors);
     }
     sl_product(net, layer, &input, NULL, NULL, x);
     sl_network_take(net, &p->source, hops);
     sl_network_take(net, &p->target, hops);
     for (int i = own.from; i < own.to; i++)
         sl_submit_pair_ends(net->rt, &p->pair, &p->shape, &net->graph->scales[0][i], parameters,
-                            &p->vectors, sl_matrix_tile(x, i, c), sl_matrix_tile(&p->source, i, c),
-                            sl_matrix_tile(&p->target, i, c));
+                            &p->heads.vectors, sl_matrix_tile(x, i, c),
+                            sl_matrix_tile(&p->source, i, c), sl_matrix_tile(&p->target, i, c));
 }
 
 static void pair_forward(struct sl_network *net, struct sl_layer *layer, bool training)
@@ -376,7 +341,8 @@ static void differentiate_vectors(struct sl_network *net, struct sl_layer *layer
                                    target_back, sl_matrix_tile(back->source, i, c),
                                    row + p->pair.edges, further);
     if (has_edge_sums(p))
-        sl_submit_pair_edges_paste(net->rt, &p->pair, sl_edge_sums_of(&p->sums, i), row, further);
+        sl_submit_pair_edges_paste(net->rt, &p->pair, sl_edge_sums_of(&p->heads.sums, i), row,
+                                   further);
     else if (p->pair.edges > 0)
         sl_submit_pair_edges_back(net->rt, &p->pair, target, sl_matrix_tile(back->gradient, i, c),
                                   target_back, sl_matrix_tile(&p->state, i, c), row, further);
@@ -398,7 +364,7 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
                      *target = sl_network_scratch_cut(net, 0, p->cut.target_back, SL_SLOT_GRADIENT,
                                                       layer->rows.hops);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_pair_gradient(net->rt, &p->pair, layer->model->shape.mean, &p->vectors,
+        sl_submit_pair_gradient(net->rt, &p->pair, layer->model->shape.mean, &p->heads.vectors,
                                 sl_matrix_tile(g, i, c), sl_matrix_tile(&p->state, i, c),
                                 sl_matrix_tile(gradient, i, c));
     sl_network_walk(net, layer, SL_WALK_BACK,
@@ -420,7 +386,7 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
     struct sl_matrix *const v =
         sl_network_scratch_cut(net, 0, layer->columns.product_cut, slot_of_projected(p), hops);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_pair_join(net->rt, &pass.pair, &p->vectors, sl_matrix_tile(target, i, c),
+        sl_submit_pair_join(net->rt, &pass.pair, &p->heads.vectors, sl_matrix_tile(target, i, c),
                             sl_matrix_tile(source, i, c), sl_matrix_tile(v, i, c));
     return v;
 }
@@ -448,9 +414,8 @@ static struct sl_tile *pair_differentiate(struct sl_network *net, struct sl_laye
     struct pairs *p = layer->own;
     for (int c = 0; c < p->parts; c++)
         sl_submit_pair_weights_back(net->rt, &p->part[c].pair, &p->part[c].shape, c > 0,
-                                    &layer->model->parameters, summed, &p->gradient);
-    sl_heads_residual_back(net, layer, &p->gradient);
-    return &p->gradient;
+                                    &layer->model->parameters, summed, &p->heads.gradient);
+    return sl_heads_residual_back(net, layer);
 }
 
 /* Features of GATv2 make a row of each entry, and the second walk sums products with them. A
@@ -501,10 +466,10 @@ static int pair_describe(const struct sl_forward *forward)
 }
 
 /* Names of parameters are PyG's. */
-#define STEPS                                                                              \
-    .edge = "lin_edge.weight", .leaves_sums = true, .cut = pair_cut, .plan = pair_plan,    \
-    .forward = pair_forward, .backward = pair_backward, .aggregations = pair_aggregations, \
-    .seconds = pair_seconds, .differentiate = pair_differentiate, .memory = pair_memory,   \
+#define STEPS                                                                                \
+    .edge = "lin_edge.weight", .leaves_sums = true, .cut = pair_cut, .plan = pair_plan,      \
+    .forward = pair_forward, .backward = pair_backward, .aggregations = pair_aggregations,   \
+    .seconds = pair_seconds, .differentiate = pair_differentiate, .memory = sl_heads_memory, \
     .destroy = pair_destroy, .describe = pair_describe
 
 const struct sl_layer_kind sl_layer_gatv2 = {

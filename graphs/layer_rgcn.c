@@ -16,14 +16,11 @@
 #include "core/error.h"
 #include "graphs/forward.h"
 #include "graphs/layer.h"
-#include "graphs/reach.h"
 
+/* `edge` has the weights (relations · in, out) that bases make; without bases, parameters do. */
 struct rgcn {
+    struct sl_edge_layer edge;
     struct sl_bases bases;
-    struct sl_tile weight; // (relations · in, out), on this rank, made of bases; no rows: W_r are
-                           // parameters
-    struct sl_edge_sums sums;
-    int64_t *d_cut; // (columns + 1): the cut of D (sl_edge_sums_cut)
 };
 
 /* ---- Plan ---- */
@@ -54,49 +51,18 @@ static int rgcn_cut(const struct sl_layer_shape *shape, const struct sl_grid *gr
                           grid->columns);
 }
 
-/* Sparse features are expanded, as for a layer whose SpMM comes first. */
 static int rgcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
-    struct rgcn *rgcn = calloc(1, sizeof *rgcn);
+    struct rgcn *rgcn = layer->own = calloc(1, sizeof *rgcn);
+    const struct sl_layer_shape *const shape = &layer->model->shape;
     (void)wanted;
-    layer->own = rgcn;
-    layer->order = SL_SPMM_FIRST;
-    layer->back.gradient_factor = SL_ROW_NONE;
     if (!rgcn)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1)
         return sl_error(SL_ERR_SYSTEM, "a sum over relations on bfloat16, or on two orders");
-    const struct sl_layer_shape *const shape = &layer->model->shape;
-    const int64_t rows = shape->relations * layer->in;
     rgcn->bases = (struct sl_bases){shape->relations, shape->bases, layer->in, layer->out};
-    int code = sl_edge_sums_create(net, &rgcn->sums, rows, layer->out);
-    if (!code && shape->bases)
-        code =
-            sl_tile_create(net->rt, &rgcn->weight, rows, layer->out, sizeof(float), net->rt->rank);
-    rgcn->d_cut = sl_edge_sums_cut(net, layer);
-    if (!code)
-        code = rgcn->d_cut ? 0 : SL_ERR_SYSTEM;
-    if (!code)
-        code = sl_network_plan_scratch_cut(net, layer->input_order, rgcn->d_cut, SL_SLOT_SUM);
-    if (!code)
-        code = sl_layer_plan_aggregations(net, layer);
-    return code ? code : sl_layer_plan_dropped(net, layer);
-}
-
-static void rgcn_destroy(struct sl_layer *layer)
-{
-    struct rgcn *rgcn = layer->own;
-    free(rgcn->d_cut);
-    sl_tile_destroy(&rgcn->weight);
-    sl_edge_sums_destroy(&rgcn->sums);
-    free(rgcn);
-}
-
-static struct sl_layer_memory rgcn_memory(const struct sl_layer *layer)
-{
-    const struct rgcn *rgcn = layer->own;
-    return (struct sl_layer_memory){
-        .tile = {&rgcn->weight}, .tiles = rgcn->sums.count, .of_rows = rgcn->sums.tile};
+    return sl_edge_layer_plan(net, layer, shape->relations * layer->in, layer->out,
+                              shape->bases > 0);
 }
 
 static int rgcn_aggregations(const struct sl_network *net, const struct sl_layer *layer,
@@ -114,7 +80,7 @@ static int rgcn_aggregations(const struct sl_network *net, const struct sl_layer
                                       .cut = layer->columns.out_cut,
                                       .type = SL_FLOAT32,
                                       .reducer = layer->reducer->back,
-                                      .state = rgcn->d_cut,
+                                      .state = rgcn->edge.d_cut,
                                       .operands = layer->columns.in_cut};
     return 2;
 }
@@ -124,11 +90,11 @@ static int rgcn_aggregations(const struct sl_network *net, const struct sl_layer
 static struct sl_rgcn_pass pass_of(struct sl_layer *layer)
 {
     struct rgcn *rgcn = layer->own;
-    const bool bases = rgcn->weight.rows > 0;
+    const bool bases = rgcn->edge.weight.rows > 0;
     return (struct sl_rgcn_pass){.relations = rgcn->bases.relations,
-                                 .weight = bases ? &rgcn->weight : &layer->model->parameters,
+                                 .weight = bases ? &rgcn->edge.weight : &layer->model->parameters,
                                  .weight_row = bases ? 0 : layer->in,
-                                 .sums = &rgcn->sums,
+                                 .sums = &rgcn->edge.sums,
                                  .first = layer->index == 0};
 }
 
@@ -143,7 +109,7 @@ static void rgcn_forward(struct sl_network *net, struct sl_layer *layer, bool tr
     const struct rgcn *rgcn = layer->own;
     const struct sl_rgcn_pass pass = pass_of(layer);
     const struct sl_epilogue_tiles finish = sl_layer_activation(net, layer, training);
-    if (rgcn->weight.rows > 0)
+    if (rgcn->edge.weight.rows > 0)
         sl_submit_bases(net->rt, &rgcn->bases, &layer->model->parameters, layer->in, pass.weight);
     if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
@@ -160,7 +126,7 @@ static void give_sums(struct sl_network *net, struct sl_layer *layer, struct sl_
 {
     const struct rgcn *rgcn = layer->own;
     const int64_t row = further->rows - sl_layer_further_rows(layer);
-    if (rgcn->weight.rows > 0)
+    if (rgcn->edge.weight.rows > 0)
         sl_submit_bases_back(net->rt, &rgcn->bases, &layer->model->parameters, layer->in, sums,
                              further, row);
     else
@@ -178,13 +144,7 @@ static struct sl_matrix *rgcn_backward(struct sl_network *net, struct sl_layer *
         first || sums ? SL_EPILOGUE_NONE : sl_layer_activation_back(net, layer);
     sl_layer_drop_again(net, layer);
     const struct sl_product_input own = own_input(net, layer, true);
-    struct sl_matrix *const d = sl_network_scratch_cut(net, layer->input_order, rgcn->d_cut,
-                                                       SL_SLOT_SUM, sl_reach_of_input(layer));
-    sl_edge_sums_begin(&rgcn->sums);
-    sl_network_walk(
-        net, layer, SL_WALK_BACK,
-        &(struct sl_reduction){.moved = {g}, .row = {own.dense}, .out = {d}, .parameters = &pass});
-    sl_edge_sums_end(net, layer, &rgcn->sums);
+    struct sl_matrix *const d = sl_edge_layer_back(net, layer, g, &pass);
     struct sl_product_gradient back = {.h = &own, .v = g, .g = g};
     if (!first) {
         back.added = d;
@@ -194,7 +154,8 @@ static struct sl_matrix *rgcn_backward(struct sl_network *net, struct sl_layer *
     }
     sl_product_back(net, layer, &back);
     for (int i = run.from; i < run.to; i++)
-        give_sums(net, layer, sl_edge_sums_of(&rgcn->sums, i), sl_product_further(net, layer, i));
+        give_sums(net, layer, sl_edge_sums_of(&rgcn->edge.sums, i),
+                  sl_product_further(net, layer, i));
     if (!first)
         sl_layer_add_gradient(net, layer, g, back.y);
     return back.y;
@@ -241,7 +202,7 @@ const struct sl_layer_kind sl_layer_rgcn = {
     .backward = rgcn_backward,
     .aggregations = rgcn_aggregations,
     .seconds = rgcn_seconds,
-    .memory = rgcn_memory,
-    .destroy = rgcn_destroy,
+    .memory = sl_edge_layer_memory,
+    .destroy = sl_edge_layer_destroy,
     .describe = rgcn_describe,
 };

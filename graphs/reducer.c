@@ -7,6 +7,7 @@
 #include "codelets/init.h"
 #include "codelets/pack_rows.h"
 #include "core/error.h"
+#include "graphs/exchange.h"
 
 const struct sl_aggregator sl_aggregator_gcn = {"gcn", NULL};
 static const struct sl_aggregator mean = {"mean", NULL};
@@ -131,4 +132,16 @@ struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *
     states->reduction->reducer->open(added);
     states->held[states->count++] = added->held;
     return added;
+}
+
+void sl_states_merge(struct sl_states *states, struct sl_exchange_part *part,
+                     struct sl_tile *const *other)
+{
+    for (int t = part->from; t < part->to; t++) {
+        const int64_t first = part->first[t - part->from],
+                      rows = part->first[t - part->from + 1] - first;
+        if (rows > 0)
+            states->reduction->reducer->merge(&states->state[t - states->state->i], other,
+                                              &(struct sl_listed_rows){&part->index, first, rows});
+    }
 }

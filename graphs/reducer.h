@@ -51,6 +51,7 @@ struct sl_listed_rows {
 };
 
 struct sl_states;
+struct sl_exchange_part;
 
 /* The state of a row tile on this rank, while tiles meet. */
 struct sl_state {
@@ -206,5 +207,10 @@ void sl_states_free(struct sl_states *states);
 
 /* Append a copy of `state`, whose `states` need not be set, and open it. Return the copy. */
 struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *state);
+
+/* Merge the rows of a message, in `other` (outputs), into complete states of successive row tiles.
+ */
+void sl_states_merge(struct sl_states *states, struct sl_exchange_part *part,
+                     struct sl_tile *const *other);
 
 #endif

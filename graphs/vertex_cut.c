@@ -80,19 +80,10 @@ struct shared {
 static void merge_part(const struct shared *shared, struct sl_exchange *exchange, int part,
                        struct sl_tile *const *arrived)
 {
-    struct sl_states *states = shared->states;
-    struct sl_exchange_part *from = &exchange->receive[part];
-    if (!states) {
+    if (shared->states)
+        sl_states_merge(shared->states, &exchange->receive[part], arrived);
+    else
         sl_exchange_unpack(shared->rt, exchange, part, arrived[0], true, shared->p[0], 0);
-        return;
-    }
-    for (int t = from->from; t < from->to; t++) {
-        const int64_t first = from->first[t - from->from], end = from->first[t - from->from + 1];
-        if (end > first)
-            states->reduction->reducer->merge(
-                &states->state[t - states->state->i], arrived,
-                &(struct sl_listed_rows){&from->index, first, end - first});
-    }
 }
 
 /* Replace leaves by the root's rows. */
@@ -346,13 +337,6 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
            beyond(&both, rt->stages, all) + (late ? (int64_t)(now->aggregations * (double)all) : 0);
 }
 
-static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
-{
-    (void)rt;
-    (void)d;
-    return 1;
-}
-
 /* ---- Counts ---- */
 
 /* Count a walk. All tiles of a rank are its own. States travel to root and to leaves, after all own
@@ -432,7 +416,6 @@ const struct sl_distribution_kind sl_distribution_vertex_cut = {
     .walk = cut_walk,
     .received_bytes = cut_received_bytes,
     .keeps = sl_grid_keeps,
-    .visits = cut_visits,
     .count = cut_count,
     .create_adjacency = sl_block_create_adjacency,
     .create = cut_create,

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "graphs/vertex_cut.h"
 
 /* ---- Lists ---- */
@@ -214,18 +213,9 @@ static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
 
 /* ---- Factors of partial sums ---- */
 
-/* Make a column tile of this rank alone, which never travels. */
 static int create_column(const struct sl_runtime *rt, int64_t rows, struct sl_tile *column)
 {
-    float *value = sl_memory_alloc((size_t)rows * sizeof *value);
-    *column = (struct sl_tile){.memory = value,
-                               .rows = rows,
-                               .cols = 1,
-                               .ld = 1,
-                               .element_size = sizeof *value,
-                               .tag = -1,
-                               .owner = rt->rank};
-    return value ? 0 : SL_ERR_SYSTEM;
+    return sl_tile_create_own(column, rows, 1, sizeof(float), rt->rank);
 }
 
 static int64_t most_rows(const struct sl_exchange *x, int64_t most)

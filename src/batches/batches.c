@@ -279,12 +279,12 @@ int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl
                              .rt = rt,
                              .whole = whole,
                              .core = core,
+                             .options = sl_config_batches(config),
                              .steps = 1,
                              .tiles = sl_batches_tiles(config),
                              .drawn.agreed = -1,
                              .places = {.shared = true}};
-    const int code = sl_batches_parse(config, &b->options);
-    return code ? code : sl_batches_group(b);
+    return sl_batches_group(b);
 }
 
 /* Make the networks of the models that train on the whole graph. */

@@ -157,23 +157,6 @@ double sl_group_epoch_computing(const struct sl_group_epoch *e, const struct sl_
     return seconds;
 }
 
-double sl_group_epoch_weight_bytes(const struct sl_layer_shape *layer)
-{
-    return 4.0 * (double)(sl_layer_shape_rows(layer) * sl_layer_shape_columns(layer));
-}
-
-/* Return the seconds of two trees between groups: gradients to the first group, weights back. */
-static double seconds_of_weights(const struct sl_group_epoch *e, const struct sl_link *link,
-                                 double groups)
-{
-    double seconds = 0.0;
-    for (int l = 0; l < e->model.count; l++) {
-        const double bytes = sl_group_epoch_weight_bytes(&e->model.layer[l]);
-        seconds += bytes > 0.0 ? sl_link_tree_seconds(link, bytes, groups) : 0.0;
-    }
-    return seconds;
-}
-
 /* Return 2 (rows, and their gradients) for every h-th layer that aggregates, except the last one.
  * The next layer waits, so nothing overlaps these messages. */
 int sl_group_epoch_times(const struct sl_group_epoch *e, int h)
@@ -190,8 +173,10 @@ double sl_group_epoch_messages(const struct sl_group_epoch *e, const struct sl_l
                                const struct sl_group_among *among)
 {
     const double peers = (among->groups - 1.0) * among->ranks / among->columns;
-    double seconds = seconds_of_weights(e, link, among->groups);
+    double seconds = 0.0;
     int done = 0;
+    for (int l = 0; l < e->model.count; l++)
+        seconds += sl_layer_tree_seconds(&e->model.layer[l], link, among->groups);
     for (int l = 0; among->outer > 0.0 && l < e->model.count; l++) {
         const double row = (double)e->model.layer[l].out * e->size;
         done += sl_group_epoch_counts(e, &e->model.layer[l]);

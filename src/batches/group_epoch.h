@@ -42,9 +42,6 @@ int sl_group_epoch_times(const struct sl_group_epoch *e, int h);
 
 int64_t sl_group_epoch_outer(const struct sl_group_epoch *e, int h);
 
-/* Return the bytes of a layer's parameters. */
-double sl_group_epoch_weight_bytes(const struct sl_layer_shape *layer);
-
 /* The ranks of a group, and how many ranks hold a vertex's row on average. */
 struct sl_group_ranks {
     double ranks, clones;

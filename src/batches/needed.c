@@ -8,6 +8,7 @@
 #include "batches/group_epoch.h"
 #include "core/error.h"
 #include "data/vertex_set.h"
+#include "graphs/layer.h"
 #include "graphs/vertex_cut.h"
 
 /* ---- Vertices of a split ---- */
@@ -143,12 +144,10 @@ static int select_needed(const struct sl_source *source, enum sl_split split,
 int sl_needed_select(const struct sl_source *source, const struct sl_config *config,
                      struct sl_selection *selection)
 {
-    struct sl_batches_options options;
-    struct sl_group_epoch e = {0};
+    const struct sl_batches_options options = sl_config_batches(config);
+    struct sl_group_epoch e;
     int64_t *kept = NULL, left = 0;
-    int code = sl_batches_parse(config, &options);
-    if (!code)
-        code = sl_group_epoch_open(&e, source, config, &options);
+    int code = sl_group_epoch_open(&e, source, config, &options);
     if (!code)
         code = sl_needed_keep(source, SL_SPLIT_TRAIN, NULL, 0, &kept, &left);
     if (!code)
@@ -176,7 +175,7 @@ static double seconds_of_hops(const struct sl_group_epoch *e, const struct sl_ra
 {
     double bytes = 0.0;
     for (int l = 0; l < e->model.count; l++)
-        bytes += sl_group_epoch_weight_bytes(&e->model.layer[l]);
+        bytes += sl_layer_parameter_bytes(&e->model.layer[l]);
     return e->most * (GRADIENT_PASSES * bytes / (rates->stream * cores) + e->layers * rates->task);
 }
 
@@ -186,11 +185,9 @@ static int predict(const struct sl_runtime *rt, const struct sl_source *source,
 {
     const double cores = rt->all_gpus > 0 ? GPU_CORES : 1.0;
     static const struct sl_group_ranks one = {1.0, 1.0};
-    struct sl_batches_options options;
-    struct sl_group_epoch e = {0};
-    int code = sl_batches_parse(config, &options);
-    if (!code)
-        code = sl_group_epoch_open(&e, source, config, &options);
+    const struct sl_batches_options options = sl_config_batches(config);
+    struct sl_group_epoch e;
+    int code = sl_group_epoch_open(&e, source, config, &options);
     if (!code)
         code = select_needed(source, split, &e);
     if (!code) {

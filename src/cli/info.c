@@ -246,7 +246,7 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     if (!code)
         code = sl_source_of(data, &source);
     if (!code)
-        code = sl_run_check(&alone, &source, &training);
+        code = sl_run_check(&alone, &source, &training, NULL, NULL);
     if (!code)
         code = sl_run_settle(&alone, &source, &core, NULL, &training, NULL);
     if (!code) {

@@ -98,9 +98,7 @@ static int open_graph(struct sl_planning *p, const char *path, int positionals)
     }
     int code = sl_source_open(&p->rt, path, &p->source);
     if (!code)
-        code = sl_links_prepare(&p->rt, &p->options, &p->source);
-    if (!code)
-        code = sl_run_check(&p->rt, &p->source, &p->options);
+        code = sl_run_check(&p->rt, &p->source, &p->options, NULL, NULL);
     if (!code)
         code = sl_run_settle(&p->rt, &p->source, &p->core, p->given, &p->options, NULL);
     if (!code && p->options.ranks.order)
@@ -293,13 +291,10 @@ static int plan_groups(struct sl_planning *p)
                    .core = &p->core,
                    .parted = p->options.steps.groups.given},
     };
-    struct sl_batches_options batches;
-    int code = sl_batches_parse(&p->options, &batches);
-    if (!code)
-        code = parse_groups(p, &groups);
+    const bool differs = p->options.steps.groups.given || p->options.steps.batches.sets > 1;
+    int code = parse_groups(p, &groups);
     if (code)
         return code;
-    const bool differs = p->options.steps.groups.given || batches.sets > 1;
     if (p->config.like && differs)
         return sl_error(SL_ERR_USAGE, "--batches %s: expected a DATASET, not --like",
                         sl_config_text(&p->options, "batches").text);
@@ -338,6 +333,8 @@ static int take_cut_options(struct sl_planning *p, const bool *given)
     }
     const char *partition = p->options.ranks.partition;
     int code = sl_config_check_delay(&p->options);
+    if (!code)
+        code = sl_config_check_steps(&p->options);
     if (!code)
         code = sl_config_check_rows(&p->options);
     if (!code && partition)

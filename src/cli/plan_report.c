@@ -14,10 +14,10 @@
 /* Return the name of a plan's graphs: "2 hops", "sample", "co:4", "co:4, sample". */
 static json_t *name_group(const struct sl_planning *p, const struct sl_group_plan *of)
 {
-    struct sl_batches_options batches;
+    const struct sl_batches_options batches = sl_config_batches(&p->options);
     if (of->hops > 0)
         return json_sprintf("%d hop%s", of->hops, sl_s(of->hops));
-    if (sl_batches_parse(&p->options, &batches) || batches.sets == 1)
+    if (batches.sets == 1)
         return json_string("sample");
     return json_sprintf("%s%s", sl_config_text(&p->options, "batches").text,
                         batches.sampled ? ", sample" : "");

@@ -38,6 +38,22 @@ int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, in
     return 0;
 }
 
+int sl_tile_create_own(struct sl_tile *tile, int64_t rows, int64_t cols, size_t element_size,
+                       int rank)
+{
+    *tile = (struct sl_tile){
+        .memory = sl_memory_alloc((size_t)(rows * cols) * element_size),
+        .rows = rows,
+        .cols = cols,
+        .ld = cols,
+        .element_size = element_size,
+        .tag = -1,
+        .owner = rank,
+        .place = -1.0f,
+    };
+    return tile->memory ? 0 : SL_ERR_SYSTEM;
+}
+
 void sl_tile_forget(struct sl_tile *tile)
 {
     if (tile->handle)

@@ -120,6 +120,11 @@ int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, in
                    size_t element_size, int owner);
 void sl_tile_destroy(struct sl_tile *tile);
 
+/* Make such a tile of this rank, `rank`, alone: it never travels and has no tag. Plans have its
+ * memory, too. */
+int sl_tile_create_own(struct sl_tile *tile, int64_t rows, int64_t cols, size_t element_size,
+                       int rank);
+
 /* Describe a tile without allocating memory. `memory` stays the caller's; NULL where this rank is
  * not the owner. */
 void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,

@@ -9,6 +9,7 @@
 #include "batches/sets.h"
 #include "codelets/metrics.h"
 #include "core/error.h"
+#include "graphs/layer.h"
 
 /* Predicted seconds of a step: the slowest group's computing, traffic inside it, and messages;
  * `all`: the sum of all groups. */
@@ -262,8 +263,8 @@ static void add_statistics(const struct sl_layer_shape *layer, double times,
                            struct sl_group_plan *of)
 {
     const double width = (double)layer->out;
-    of->between_bytes += times * (2.0 * width * (sizeof(double) + sizeof(float)) +
-                                  sl_group_epoch_weight_bytes(layer));
+    of->between_bytes +=
+        times * (2.0 * width * (sizeof(double) + sizeof(float)) + sl_layer_parameter_bytes(layer));
     of->between_messages += 3.0 * times;
 }
 
@@ -274,7 +275,7 @@ static void add_sums(const struct planning *p, int steps, struct sl_group_plan *
     const double times = (double)(p->options->groups - 1) * steps;
     for (int l = 0; l < p->epoch.model.count; l++) {
         const struct sl_layer_shape *layer = &p->epoch.model.layer[l];
-        const double bytes = sl_group_epoch_weight_bytes(layer);
+        const double bytes = sl_layer_parameter_bytes(layer);
         of->between_bytes += 2.0 * times * bytes;
         of->between_messages += 2.0 * times * (bytes > 0.0);
         if (layer->kind->vectors.averages)
@@ -427,15 +428,15 @@ int sl_group_plan_predict(struct sl_runtime *rt, const struct sl_source *source,
 {
     struct planning p = {.rt = rt, .source = source, .config = config, .options = options};
     const size_t n = (size_t)source->vertices + 1;
-    struct sl_batches_options batches;
+    const struct sl_batches_options batches = sl_config_batches(config);
     int32_t *part = calloc(n, sizeof *part);
     p.inner = malloc(n * sizeof *p.inner);
     p.sizes = malloc((size_t)options->groups * sizeof *p.sizes);
     p.done = malloc((size_t)options->groups * sizeof *p.done);
     *count = 0;
     *list = NULL;
-    int code = sl_batches_parse(config, &batches);
-    if (!code && (!part || !p.inner || !p.sizes || !p.done))
+    int code = 0;
+    if (!part || !p.inner || !p.sizes || !p.done)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
                         (long long)source->vertices);
     if (!code && options->groups > 1)

@@ -135,11 +135,11 @@ static bool may_refresh(const struct sl_batches *b)
 int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
                       struct sl_config *config, char *reason)
 {
-    struct sl_batches b = {.config = config, .source = source, .rt = rt};
-    int code = sl_batches_parse(config, &b.options);
-    if (code || !b.options.chooses_preload)
-        return code;
-    code = sl_batches_group(&b);
+    struct sl_batches b = {
+        .config = config, .source = source, .rt = rt, .options = sl_config_batches(config)};
+    if (!b.options.chooses_preload)
+        return 0;
+    int code = sl_batches_group(&b);
     if (!code && b.groups.count > 1 && may_refresh(&b))
         code = choose(&b, config, reason);
     else if (!code)

@@ -116,8 +116,7 @@ static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_spa
     for (int64_t t = 0; a->tiles && t < (int64_t)a->tile_rows * a->tile_cols; t++)
         kept += a->tiles[t].shape.nnz ? kept_bytes(net, &a->tiles[t].tile) : 0;
     const int64_t own = (int64_t)a->slab_bytes;
-    return (int64_t)a->apart_bytes + own +
-           (kept - own) / (d->drops_adjacency ? d->kind->visits(net->rt, d) : 1);
+    return (int64_t)a->apart_bytes + own + (kept - own) / sl_distribution_visits(net->rt, d);
 }
 
 void sl_plan_add_places(const struct sl_places *places, struct sl_plan *plan)

@@ -510,25 +510,13 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
     return seconds + (layer->beside ? product_seconds(f, layer->beside, r) : 0.0);
 }
 
-/* Gradients go to rank 0 along one tree, parameters come back along another. All ranks wait for
- * both. */
-static double tree_seconds(const struct predicting *f, const struct sl_link *link)
-{
-    double seconds = 0.0;
-    for (int l = 0; l < f->net->layers; l++) {
-        const struct sl_layer *layer = &f->net->layer[l];
-        const struct sl_tile *weights = &layer->model->parameters;
-        if (sl_model_learns(layer->model))
-            seconds += sl_link_tree_seconds(link, 4.0 * (double)(weights->rows * weights->cols),
-                                            f->d->ranks);
-    }
-    return seconds;
-}
-
+/* All ranks wait for the trees of gradients and parameters. */
 static void add_times(const struct predicting *f, struct sl_prediction *out)
 {
     const struct sl_link link = sl_rates_link(f->rates, f->d->ranks);
-    const double trees = tree_seconds(f, &link);
+    double trees = 0.0;
+    for (int l = 0; l < f->net->layers; l++)
+        trees += sl_layer_tree_seconds(&f->net->layer[l].model->shape, &link, f->d->ranks);
     for (int r = 0; r < f->d->ranks; r++) {
         struct sl_rank_prediction *rank = &out->rank[r];
         for (int l = 0; l < f->net->layers; l++) {
@@ -585,7 +573,7 @@ static void add_mean(struct sl_prediction *out, int ranks)
 static int64_t adjacency_bytes(const struct predicting *f, int stages)
 {
     const struct sl_runtime rt = sl_view_planned(0, f->d->ranks, stages);
-    const int turns = f->d->drops_adjacency ? f->d->kind->visits(&rt, f->d) : 1;
+    const int turns = sl_distribution_visits(&rt, f->d);
     int64_t most = 0;
     for (int r = 0; r < f->d->ranks; r++) {
         int64_t bytes = 0;

@@ -5,31 +5,45 @@
 #include "core/error.h"
 #include "graphs/vertex_cut.h"
 
-/* --fanout alone samples, too. Earlier programs had the usual one with all hops. */
-static int read_hops(const struct sl_config *config, struct sl_batches_options *o)
+enum { USUAL_FANOUT = 15 };
+
+/* --fanout alone samples one hop. */
+struct sl_batches_options sl_config_batches(const struct sl_config *config)
 {
-    enum { USUAL_FANOUT = 15 };
-    const bool usual = config->steps.fanout < 0 || config->steps.fanout == USUAL_FANOUT;
-    const int hops = config->steps.max_hop;
-    if (hops == SL_NO_HOPS && config->steps.fanout < 0)
-        return 0;
-    if (hops == SL_ALL_HOPS)
-        return usual ? 0
-                     : sl_error(SL_ERR_USAGE, "--fanout %lld: expected no --max-hop all with it",
-                                (long long)config->steps.fanout);
-    o->sampled = true;
-    o->hops = hops == SL_NO_HOPS ? 1 : hops;
-    o->fanout = config->steps.fanout < 0 ? USUAL_FANOUT : config->steps.fanout;
-    return 0;
+    const struct sl_config_steps *steps = &config->steps;
+    const bool sampled =
+        steps->max_hop == SL_NO_HOPS ? steps->fanout >= 0 : steps->max_hop != SL_ALL_HOPS;
+    const bool chooses = steps->preload_hops == SL_PRELOAD_AUTO;
+    return (struct sl_batches_options){
+        .kind = steps->batches.kind,
+        .sets = steps->batches.sets,
+        .each = steps->batches.each,
+        .automatic = steps->batches.automatic,
+        .sampled = sampled,
+        .hops = !sampled                       ? SL_ALL_HOPS
+                : steps->max_hop == SL_NO_HOPS ? 1
+                                               : steps->max_hop,
+        .fanout = !sampled            ? 0
+                  : steps->fanout < 0 ? USUAL_FANOUT
+                                      : steps->fanout,
+        .chooses_preload = chooses,
+        .preload = chooses ? 1 : steps->preload_hops,
+        .needed = steps->rows == SL_ROWS_NEEDED,
+    };
 }
 
-static int read_preload(const struct sl_config *config, struct sl_batches_options *o)
+/* Earlier programs had the usual fanout with all hops. */
+int sl_config_check_steps(const struct sl_config *config)
 {
-    if (config->steps.preload_hops == SL_PRELOAD_ALL)
-        return 0;
-    o->chooses_preload = config->steps.preload_hops == SL_PRELOAD_AUTO;
-    o->preload = o->chooses_preload ? 1 : config->steps.preload_hops;
-    if (!config->steps.groups.given || o->sampled || o->kind->numbers > 0)
+    const struct sl_config_steps *steps = &config->steps;
+    const struct sl_batches_options o = sl_config_batches(config);
+    if (o.each > o.sets)
+        return sl_error(SL_ERR_USAGE, "--batches %s: expected at most as many clusters in a batch",
+                        sl_config_text(config, "batches").text);
+    if (steps->max_hop == SL_ALL_HOPS && steps->fanout >= 0 && steps->fanout != USUAL_FANOUT)
+        return sl_error(SL_ERR_USAGE, "--fanout %lld: expected no --max-hop all with it",
+                        (long long)steps->fanout);
+    if (o.preload > 0 && (!steps->groups.given || o.sampled || o.kind->numbers > 0))
         return sl_error(SL_ERR_USAGE,
                         "--preload-hops %s: expected --groups GxP with it, --max-hop all and "
                         "--batches full",
@@ -37,26 +51,9 @@ static int read_preload(const struct sl_config *config, struct sl_batches_option
     return 0;
 }
 
-int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *o)
-{
-    *o = (struct sl_batches_options){.kind = config->steps.batches.kind,
-                                     .sets = config->steps.batches.sets,
-                                     .each = config->steps.batches.each,
-                                     .automatic = config->steps.batches.automatic,
-                                     .hops = SL_ALL_HOPS,
-                                     .needed = config->steps.rows == SL_ROWS_NEEDED};
-    if (o->each > o->sets)
-        return sl_error(SL_ERR_USAGE, "--batches %s: expected at most as many clusters in a batch",
-                        sl_config_text(config, "batches").text);
-    const int code = read_hops(config, o);
-    return code ? code : read_preload(config, o);
-}
-
 int sl_batches_check(const struct sl_config *config, const struct sl_source *source)
 {
-    struct sl_batches_options options;
-    if (sl_batches_parse(config, &options))
-        return SL_ERR_USAGE;
+    const struct sl_batches_options options = sl_config_batches(config);
     return options.sets <= source->vertices || options.sets == 1
                ? 0
                : sl_error(SL_ERR_USAGE,

@@ -23,8 +23,8 @@ struct sl_batches_options {
 /* Whether the run trains on other graphs than the whole one: several groups, or batches. */
 bool sl_batches_differ(const struct sl_config *config);
 
-/* Read the options. SL_ERR_USAGE: they are none, or do not fit. Part of sl_config_check. */
-int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *options);
+/* Return the graphs of a configuration that sl_config_check_steps takes. */
+struct sl_batches_options sl_config_batches(const struct sl_config *config);
 
 /* Refuse more sets than the graph has vertices. Return 0 or SL_ERR_USAGE. */
 int sl_batches_check(const struct sl_config *config, const struct sl_source *source);

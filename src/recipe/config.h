@@ -293,6 +293,10 @@ int sl_config_set_text(char **option, const char *text);
 /* Checks what no single row can (dependences between options). Returns 0 or SL_ERR_USAGE. */
 int sl_config_check(const struct sl_config *config);
 
+/* Refuse --batches, --max-hop, --fanout and --preload-hops that do not go together. Part of
+ * sl_config_check. Return 0 or SL_ERR_USAGE. */
+int sl_config_check_steps(const struct sl_config *config);
+
 /* Check what other graphs than the whole one are for: --groups, --batches, --rows needed. Part of
  * sl_config_check. Return 0 or SL_ERR_USAGE. */
 int sl_config_check_batches(const struct sl_config *config);

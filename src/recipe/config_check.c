@@ -127,7 +127,7 @@ int sl_config_check_attention(const struct sl_config *config)
 
 const char *sl_config_reads_all(const struct sl_config *config)
 {
-    struct sl_batches_options options;
+    const struct sl_batches_options options = sl_config_batches(config);
     if (config->network.model == &sl_model_resgcn &&
         config->network.block_norm->layer->vectors.averages > 0)
         return "--block-norm batch has the statistics of all rows";
@@ -136,8 +136,6 @@ const char *sl_config_reads_all(const struct sl_config *config)
         return "--norm-layers batch has the statistics of all rows";
     if (sl_config_links(config))
         return "--task links compares pairs of all vertices";
-    if (sl_batches_parse(config, &options))
-        return NULL; /* sl_config_check says so */
     if (options.sets > 1 || options.automatic)
         return "--batches has sets of all vertices";
     return sl_config_kind(config)->clones ? "clones of few vertices have other gradients"
@@ -156,8 +154,8 @@ int sl_config_check_rows(const struct sl_config *config)
 
 int sl_config_check_batches(const struct sl_config *config)
 {
-    struct sl_batches_options options;
-    if (sl_batches_parse(config, &options))
+    const struct sl_batches_options options = sl_config_batches(config);
+    if (sl_config_check_steps(config))
         return SL_ERR_USAGE;
     if (config->steps.groups.given && config->ranks.allow_inexact)
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected no --groups with it");
@@ -262,9 +260,8 @@ static int check_submodels(const struct sl_config *config)
     if (config->units.share == SL_SHARE_NONE && config->training.keep == SL_KEEP_BEST)
         return sl_error(SL_ERR_USAGE,
                         "--share none: an ensemble keeps its last weights (expected --keep last)");
-    struct sl_batches_options options;
-    if (sl_batches_parse(config, &options) || options.sampled ||
-        config->steps.preload_hops != SL_PRELOAD_ALL)
+    const struct sl_batches_options options = sl_config_batches(config);
+    if (options.sampled || options.preload > 0)
         return sl_error(SL_ERR_USAGE,
                         "--submodels %lld: each group has the whole graph (expected no "
                         "--preload-hops, no --max-hop and no --fanout)",

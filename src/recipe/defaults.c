@@ -356,16 +356,15 @@ static void settle_loss(struct sl_config *config, const struct sl_source *source
 /* Epochs of work in --rounds rounds. */
 static int settle_rounds(struct sl_config *config, bool epochs, char *chosen)
 {
-    struct sl_batches_options options;
     char text[32];
     if (epochs)
         return sl_error(SL_ERR_USAGE, "--rounds %lld: expected no --epochs with it",
                         (long long)config->units.rounds);
-    const int code = sl_batches_parse(config, &options);
+    const struct sl_batches_options options = sl_config_batches(config);
     const int64_t steps = sl_batches_options_steps(&options);
     const int64_t local = (config->units.rounds * config->units.local_steps + steps - 1) / steps;
     snprintf(text, sizeof text, "%lld", (long long)(local * config->units.submodels));
-    return code ? code : choose(config, "epochs", text, chosen);
+    return choose(config, "epochs", text, chosen);
 }
 
 /* Whether the last epochs are others than those before, so that a run must not end early. */

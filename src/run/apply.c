@@ -12,8 +12,6 @@
 #include "core/message.h"
 #include "core/progress.h"
 #include "data/feature_form.h"
-#include "recipe/edges.h"
-#include "recipe/link_options.h"
 #include "recipe/objective.h"
 #include "run/checkpoint_program.h"
 #include "run/open.h"
@@ -121,7 +119,6 @@ static int model_configuration(const struct sl_apply_options *options,
     if (code)
         return code;
     const bool ensemble = sl_config_is_ensemble(model);
-    const int64_t updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
     if (ensemble && options->embeddings)
         return sl_error(SL_ERR_USAGE,
                         "--embeddings: %s has an ensemble (--share none), whose members have "
@@ -129,8 +126,6 @@ static int model_configuration(const struct sl_apply_options *options,
                         path);
     model->machine.tiles = options->tiles;
     model->ranks.replication = options->replication;
-    /* Nothing is trained. The round of an ensemble goes on after its steps. */
-    model->training.epochs = ensemble ? (updates + 1) * model->units.submodels : 1;
     model->units.submodels = ensemble ? model->units.submodels : 0;
     model->training.eval_every = 0;
     model->predicts = true;
@@ -216,14 +211,6 @@ static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *c
     return 0;
 }
 
-static int follow_edges(struct sl_config *model, struct sl_source *source,
-                        const struct sl_checkpoint *checkpoint, const char *name)
-{
-    const json_t *const dataset = json_object_get(checkpoint->description, "dataset");
-    return sl_edges_follow(model, source, sl_meaning_edges(dataset), sl_meaning_relations(dataset),
-                           name);
-}
-
 /* Everything that can be wrong before the network is made. */
 static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_source *source,
                   const struct sl_checkpoint *checkpoint, const char *name,
@@ -231,26 +218,18 @@ static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sourc
 {
     struct sl_config *model = &apply->config;
     int code = model_configuration(options, checkpoint, name, model);
+    code = sl_runtime_agree(rt, code);
     if (!code)
-        code = sl_links_prepare(rt, model, source);
-    if (!code)
-        source->splits.split_rule = sl_config_split(model);
-    if (!code)
-        code = sl_objective_take_labels(
-            rt, model, json_object_get(checkpoint->description, "dataset"), source);
+        code = sl_run_follow(rt, source, model, json_object_get(checkpoint->description, "dataset"),
+                             name);
     if (!code)
         code = check_kind(source, model, name);
-    if (!code)
-        code = sl_meaning_adopt(source, json_object_get(checkpoint->description, "dataset"),
-                                sl_config_standardizes(model), name);
     if (!code)
         code = sl_run_project(model, source);
     if (!code)
         code = adopt_classes(source, checkpoint, model, name);
     if (!code)
         code = sl_objective_check(model, source);
-    if (!code)
-        code = follow_edges(model, source, checkpoint, name);
     if (!code && options->named && rt->rank == 0)
         code = sl_identities_take(source, options->named);
     return sl_runtime_agree(rt, code);
@@ -288,7 +267,7 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
     if (!code)
         code = sl_operands_order(rt, source, &assembly);
     if (!code)
-        code = sl_trainer_create(&apply->trainer, rt, source, &apply->config, checkpoint);
+        code = sl_trainer_open(&apply->trainer, rt, source, &apply->config, checkpoint);
     if (!code)
         code =
             sl_meaning_check_direction(source, apply->trainer.whole.operands.symmetric,

@@ -58,8 +58,8 @@ static void count_layers(const struct sl_source *source, const struct sl_config 
  * need all vertices. */
 static double more_graphs(const struct sl_runtime *rt, const struct sl_config *config)
 {
-    struct sl_batches_options options;
-    if (!sl_batches_differ(config) || sl_batches_parse(config, &options))
+    const struct sl_batches_options options = sl_config_batches(config);
+    if (!sl_batches_differ(config))
         return 1.0;
     const int64_t steps = sl_batches_options_steps(&options);
     const int groups = config->steps.groups.given ? rt->ranks : 1;
@@ -224,14 +224,12 @@ static int find_batches(struct sl_runtime *rt, const struct sl_source *source,
 int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
                     char *chosen)
 {
-    struct sl_batches_options options;
-    int code = sl_batches_parse(config, &options);
-    if (code || !options.automatic)
-        return code;
     const bool recomputes = may_recompute(config);
+    if (!config->steps.batches.automatic)
+        return 0;
     if (recomputes)
         config->machine.recompute = (int)most_blocks(config);
-    code = find_batches(rt, source, config);
+    const int code = find_batches(rt, source, config);
     if (recomputes)
         config->machine.recompute = SL_RECOMPUTE_AUTO;
     if (!code)

@@ -21,9 +21,6 @@
 #include "data/columns.h"
 #include "data/feature_form.h"
 #include "groups/preload.h"
-#include "recipe/edges.h"
-#include "recipe/link_options.h"
-#include "recipe/objective.h"
 #include "run/fits.h"
 #include "run/open.h"
 #include "run/share_choice.h"
@@ -211,11 +208,6 @@ static int standardize(struct sl_train_run *run, const bool *given)
     return code;
 }
 
-static const json_t *trained_on(const struct sl_train_run *run)
-{
-    return run->config.files.resume ? json_object_get(run->resumed.description, "dataset") : NULL;
-}
-
 int sl_train_open(struct sl_train_run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -232,22 +224,12 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = sl_stop_check(rt);
     if (!code && rt->rank == 0 && (run->config.files.log || run->config.files.verify))
         run->hashes = sl_source_hashes(&run->source);
-    if (!code)
-        code = sl_links_prepare(rt, &run->config, &run->source);
     if (!code && run->graph) /* opened without a word */
         sl_features_note(&run->source, run->path);
-    if (!code && run->config.files.resume)
-        code = sl_runtime_agree(rt, sl_meaning_adopt(&run->source, trained_on(run),
-                                                     sl_config_standardizes(&run->config),
-                                                     run->config.files.resume));
-    if (!code && run->config.files.resume)
-        code = sl_runtime_agree(
-            rt, sl_edges_follow(&run->config, &run->source, sl_meaning_edges(trained_on(run)),
-                                sl_meaning_relations(trained_on(run)), run->config.files.resume));
-    if (!code && run->config.training.loss)
-        code = sl_objective_take_labels(rt, &run->config, trained_on(run), &run->source);
     if (!code)
-        code = sl_run_check(rt, &run->source, &run->config);
+        code = sl_run_check(rt, &run->source, &run->config,
+                            json_object_get(run->resumed.description, "dataset"),
+                            run->config.files.resume);
     if (!code)
         code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
     if (!code)

@@ -124,6 +124,12 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
+/* As sl_trainer_create, but make only what sl_trainer_evaluate needs of a checkpoint's model: no
+ * batches, no gradients, no state of an optimizer. */
+int sl_trainer_open(struct sl_trainer *trainer, struct sl_runtime *rt,
+                    const struct sl_source *source, const struct sl_config *config,
+                    const struct sl_checkpoint *checkpoint);
+
 /* Train up to config->training.epochs, log to `report`, and write config->checkpoint. With --keep
  * best, make the best parameters the current ones; then evaluate. Return 0, or the error of a
  * checkpoint that could not be written; training still goes on to the end. If the last checkpoint

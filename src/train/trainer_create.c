@@ -85,13 +85,14 @@ static bool shares_places(const struct sl_trainer *trainer)
     return b->options.needed && b->groups.count == 1 && !trainer->whole.network.logits_only;
 }
 
-static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint,
+                          bool trains)
 {
     struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
     const bool trains_others =
         sl_batches_differ(trainer->config) || sl_config_has_submodels(trainer->config);
-    trainer->whole.network.evaluates = trains_others || trainer->config->predicts;
+    trainer->whole.network.evaluates = trains_others || !trains;
     trainer->whole.network.logits_only =
         trains_others && (!sl_config_evaluates(trainer->config) ||
                           sl_config_is_ensemble(trainer->config) || is_wide(trainer, &shape));
@@ -146,12 +147,10 @@ static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *ch
                                                                trainer->config->files.resume));
 }
 
-/* Make the evaluation of sub-models: an ensemble or a wide network. With one group, it uses the
- * memory of training steps. */
-static int create_evaluation(struct sl_trainer *trainer, const struct sl_model_shape *shape)
+/* Make the evaluation of sub-models: an ensemble or a wide network. */
+static int create_evaluation(struct sl_trainer *trainer, const struct sl_model_shape *shape,
+                             struct sl_places *places)
 {
-    struct sl_batches *b = &trainer->batches;
-    struct sl_places *places = b->groups.count > 1 ? NULL : &b->places;
     if (sl_config_is_ensemble(trainer->config))
         return sl_ensemble_create(&trainer->ensemble, &trainer->whole, places, &trainer->submodels,
                                   trainer->config);
@@ -161,33 +160,21 @@ static int create_evaluation(struct sl_trainer *trainer, const struct sl_model_s
                : 0;
 }
 
-/* Make the sub-models. Those of this rank's group are the models of its batches. */
-static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+/* Make the sub-models and their evaluation. `steps`: the most steps that the optimizer takes;
+ * `places`: memory of the evaluation, or NULL: it has its own. */
+static int create_submodels(struct sl_trainer *trainer, int64_t steps, struct sl_places *places)
 {
     struct sl_batches *b = &trainer->batches;
-    struct sl_submodels *s = &trainer->submodels;
     const struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
-    const int64_t most = sl_config_epochs(trainer->config) * sl_batches_options_steps(&b->options);
-    int code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
+    int code = sl_submodels_create(&trainer->submodels, trainer->rt, sl_batches_own(b),
                                    b->groups.count > 1 ? &b->groups : NULL, &trainer->store, &shape,
-                                   trainer->config, most);
+                                   trainer->config, steps);
     if (!code && sl_config_is_ensemble(trainer->config))
         code = sl_runtime_agree(trainer->rt, sl_ensemble_check(&trainer->whole.network));
     if (!code && sl_config_evaluates(trainer->config))
-        code = create_evaluation(trainer, &shape);
-    code = sl_runtime_agree(trainer->rt, code);
-    if (code)
-        return code;
-    struct sl_model **model = calloc((size_t)s->own_slots, sizeof *model);
-    for (int k = 0; model && k < s->own_slots; k++)
-        model[k] = &s->slot[s->first_slot + k].model;
-    code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d models", s->own_slots);
-    code = sl_runtime_agree(trainer->rt, code);
-    if (!code)
-        code = sl_batches_create(b, model, s->own_slots, true);
-    return code || !checkpoint ? code
-                               : sl_submodels_load(s, trainer->start.first_updates, checkpoint);
+        code = create_evaluation(trainer, &shape, places);
+    return sl_runtime_agree(trainer->rt, code);
 }
 
 /* Forget the checkpoint's steps of an unfinished epoch, if the epoch has other batches now. */
@@ -205,26 +192,29 @@ static void settle_unfinished(struct sl_trainer *trainer)
     *u = (struct sl_unfinished){0};
 }
 
-static int create_batches(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+/* Make the batches of the model, or of the sub-models of this rank's group. */
+static int create_batches(struct sl_trainer *trainer)
 {
-    if (sl_config_has_submodels(trainer->config))
-        return create_submodels(trainer, checkpoint);
-    if (trainer->config->predicts)
-        return 0;
-    struct sl_model **model = calloc(1, sizeof *model);
-    int code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a list of one model");
+    const struct sl_submodels *s = &trainer->submodels;
+    const bool parts = sl_config_has_submodels(trainer->config);
+    const int count = parts ? s->own_slots : 1;
+    struct sl_model **model = calloc((size_t)count, sizeof *model);
+    int code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a list of %d models", count);
     code = sl_runtime_agree(trainer->rt, code);
     if (code) {
         free(model);
         return code;
     }
-    *model = &trainer->model;
-    return sl_batches_create(&trainer->batches, model, 1, false);
+    for (int k = 0; k < count; k++)
+        model[k] = parts ? &s->slot[s->first_slot + k].model : &trainer->model;
+    return sl_batches_create(&trainer->batches, model, count, parts);
 }
 
-int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
+/* Make the model, with its first parameters or the checkpoint's, and its network on the whole
+ * graph. */
+static int open_model(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_source *source, const struct sl_config *config,
-                      const struct sl_checkpoint *checkpoint)
+                      const struct sl_checkpoint *checkpoint, bool trains)
 {
     *trainer = (struct sl_trainer){.rt = rt,
                                    .config = config,
@@ -235,7 +225,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     struct sl_assembly assembly = sl_batches_whole(config);
     const struct sl_batches_tiles tiles = sl_state_tiles(config, checkpoint, rt->ranks);
     assembly.tiles = tiles.whole;
-    assembly.forward_only = config->predicts && !sl_config_has_submodels(config);
+    assembly.forward_only = !trains;
     int code = sl_records_create(&trainer->records, rt);
     enum sl_instructions level;
     if (!code)
@@ -258,7 +248,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
             sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
     trainer->batches.tiles = tiles;
     if (!code)
-        code = create_network(trainer, checkpoint);
+        code = create_network(trainer, checkpoint, trains);
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
@@ -271,8 +261,37 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
         if (!code)
             code = fill_model(trainer, checkpoint);
     }
+    return code;
+}
+
+int sl_trainer_open(struct sl_trainer *trainer, struct sl_runtime *rt,
+                    const struct sl_source *source, const struct sl_config *config,
+                    const struct sl_checkpoint *checkpoint)
+{
+    const int code = open_model(trainer, rt, source, config, checkpoint, false);
+    const int64_t steps = trainer->start.first_updates;
+    if (code || !sl_config_has_submodels(config))
+        return code;
+    const int made = create_submodels(trainer, steps, NULL);
+    return made ? made : sl_submodels_load(&trainer->submodels, steps, checkpoint);
+}
+
+/* With one group, evaluations of sub-models use the memory of training steps. */
+int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
+                      const struct sl_source *source, const struct sl_config *config,
+                      const struct sl_checkpoint *checkpoint)
+{
+    const bool parts = sl_config_has_submodels(config);
+    struct sl_batches *b = &trainer->batches;
+    int code = open_model(trainer, rt, source, config, checkpoint, true);
+    if (!code && parts)
+        code = create_submodels(trainer,
+                                sl_config_epochs(config) * sl_batches_options_steps(&b->options),
+                                b->groups.count > 1 ? NULL : &b->places);
     if (!code)
-        code = create_batches(trainer, checkpoint);
+        code = create_batches(trainer);
+    if (!code && parts && checkpoint)
+        code = sl_submodels_load(&trainer->submodels, trainer->start.first_updates, checkpoint);
     if (!code)
         settle_unfinished(trainer);
     return code;
