@@ -118,6 +118,13 @@ fails_alone() {
     done
 }
 
+# Ranks cut one by one, too, and all write the same: no rank's lock refuses another rank.
+cut_alike() {
+    run 3 partition directed --method libra --parts 2 --out cut.npy --quiet || die "exit status $?: $(cat err)"
+    [ ! -s err ] || die "$(cat err)"
+    [ -s cut.npy ] && [ -s cut.json ] && [ ! -e .cut.npy.starling-lock ] || die "$(ls -A)"
+}
+
 # Memory ends on rank 1, while the options are compared and later: one sentence, which does not blame the options.
 memory() {
     ${CC:-cc} -O1 -shared -fPIC -o shim.so "$source/fault_shim.c" -ldl 2>err || skip "no shared object: $(head -n 1 err)"
@@ -197,6 +204,7 @@ check "command lines" command_lines
 check "commands without MPI beside a training" commands
 check "the status of each rank" statuses
 check "a rank that fails alone in plan and info" fails_alone
+check "a partition on ranks" cut_alike
 check "memory that ends on one rank" memory
 check "options of a rank's own" own_options
 check "datasets" datasets 1d "other labels than|labels" "other training vertices|splits" "61 adjacency entries, and|ring" \
