@@ -47,9 +47,9 @@ int sl_gpus_choose(struct sl_process *process, struct starpu_conf *conf);
 int sl_gpus_check_bytes(int64_t bytes);
 
 /* Make a cuBLAS handle and a workspace for every GPU worker, and pin the mappings of
- * sl_memory_alloc: pinned memory is copied while kernels run. Call start after StarPU's start, stop
- * before its end. */
-void sl_gpus_start(void);
+ * sl_memory_alloc: pinned memory is copied while kernels run. Call start after StarPU's start, and
+ * stop before its end, also after SL_ERR_SYSTEM: a GPU has no memory for a workspace. */
+int sl_gpus_start(void);
 void sl_gpus_stop(void);
 
 #endif

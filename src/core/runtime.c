@@ -429,7 +429,6 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
         return code;
     if (sl_ranks_start_messages()) /* an error ends all ranks, since some may wait inside */
         sl_fatal("StarPU's messages do not start on rank %d", rt->rank);
-    sl_gpus_start();
     sl_home_start();
     process.workers = (int)starpu_cpu_worker_get_count();
     process.gpus = (int)starpu_cuda_worker_get_count();
@@ -450,10 +449,16 @@ static void stop_starpu(struct sl_runtime *rt)
     sl_memory_return_all();
 }
 
+static int start_gpus(struct sl_runtime *rt)
+{
+    const int code = sl_runtime_agree(rt, sl_gpus_start());
+    return code ? code : sl_gpus_check_bytes(rt->gpu_bytes);
+}
+
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     int code = start(rt, options);
-    if (!code && (code = sl_gpus_check_bytes(rt->gpu_bytes)))
+    if (!code && (code = start_gpus(rt)))
         stop_starpu(rt);
     if (code)
         sl_ranks_stop();
