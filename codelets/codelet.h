@@ -15,8 +15,13 @@ uint32_t sl_codelet_footprint(struct starpu_task *task);
 
 #ifdef SL_HAVE_CUDA
 #define SL_CODELET_CUDA(operation) \
-    .cuda_funcs = {operation##_cuda}, .cuda_flags = {STARPU_CUDA_ASYNC},
-#define SL_DECLARE_CUDA(operation) void operation##_cuda(void *buffers[], void *argument);
+    .cuda_funcs = {operation##_guarded_cuda}, .cuda_flags = {STARPU_CUDA_ASYNC},
+#define SL_DECLARE_CUDA(operation)                                        \
+    void operation##_cuda(void *buffers[], void *argument);               \
+    static void operation##_guarded_cuda(void *buffers[], void *argument) \
+    {                                                                     \
+        sl_guard_task(operation##_cuda, buffers, argument);               \
+    }
 #else
 #define SL_CODELET_CUDA(operation)
 #define SL_DECLARE_CUDA(operation)

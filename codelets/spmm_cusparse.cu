@@ -1,6 +1,7 @@
 #include "codelets/spmm_cusparse.h"
 
 #include <map>
+#include <new>
 #include <utility>
 
 #include <cusparse.h>
@@ -199,6 +200,17 @@ product *product_of(struct sl_cusparse *c, const struct sl_cuda_part &part, int6
     return p;
 }
 
+/* A task leaves by sl_fatal: its caller, in C, knows no exceptions. */
+const product *find_product(struct sl_cusparse *c, const struct sl_cuda_part &part, int64_t key,
+                            int64_t width, const sl_rows &z)
+{
+    try {
+        return product_of(c, part, key, width, z);
+    } catch (const std::bad_alloc &) {
+    }
+    sl_fatal("no memory for the products of cuSPARSE");
+}
+
 } // namespace
 
 extern "C" struct sl_cusparse *sl_cusparse_create(struct sl_cuda_queue queue,
@@ -207,7 +219,9 @@ extern "C" struct sl_cusparse *sl_cusparse_create(struct sl_cuda_queue queue,
 {
     static const cusparseSpMMAlg_t algorithms[] = {CUSPARSE_SPMM_ALG_DEFAULT,
                                                    CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3};
-    struct sl_cusparse *c = new sl_cusparse();
+    struct sl_cusparse *c = new (std::nothrow) sl_cusparse();
+    if (!c)
+        sl_fatal("no memory for cuSPARSE");
     c->queue = queue;
     c->most_ones = most_ones;
     c->algorithm = algorithms[algorithm];
@@ -241,7 +255,7 @@ extern "C" void sl_cusparse_spmm(struct sl_cusparse *c, int64_t parts,
 {
     const int64_t rows = part[0].a.rows;
     for (int64_t p = 0; p < parts; p++) {
-        const product *next = product_of(c, part[p], key[p], width, *z);
+        const product *next = find_product(c, part[p], key[p], width, *z);
         check("cusparseSpMM", cusparseSpMM(c->handle, CUSPARSE_OPERATION_NON_TRANSPOSE,
                                            CUSPARSE_OPERATION_NON_TRANSPOSE, &one, next->a, next->h,
                                            accumulate || p > 0 ? &one : &zero, next->z, CUDA_R_32F,

@@ -81,6 +81,38 @@ commands() {
     accepted version "info directed"
 }
 
+# alone RANKS SCRIPT [SCRIPT]: the last rank runs the script, with the program as $0, and the others a training. No MPI tells them
+# of it. All begin with the second script.
+# The job must end soon, with words of the program or of the launcher.
+alone() {
+    begun=$(date +%s)
+    timeout 60 "$MPIRUN" -n "$1" sh -c "$3"'
+        [ $OMPI_COMM_WORLD_RANK -lt '$(($1 - 1))' ] || { '"$2"'; }
+        exec "$0" train directed --workers 1 --quiet --epochs 3' "$STARLING" >out 2>err </dev/null
+    status=$?
+    [ $status -ne 0 ] && [ $status -ne 124 ] || die "$2: exit status $status: $(cat err)"
+    [ $(($(date +%s) - begun)) -lt 30 ] || die "$2: $(($(date +%s) - begun)) s"
+    grep -q 'exiting improperly' err ||
+        sentence "the launcher started $1 processes on host $host, and $(($1 - 1)) $([ "$1" -gt 2 ] && echo are || echo is) left while MPI starts" err
+}
+
+# In one script for all ranks, no rank can be asked what it runs.
+other_programs() {
+    # shellcheck disable=SC2016
+    for script in 'exec "$0" version' 'exit 0' 'exec "$0" plan directed --ranks 2'; do
+        alone 2 "$script"
+    done
+    alone 3 'exec true'
+    alone 2 'exec "$0" version' 'unset OMPI_COMM_WORLD_LOCAL_SIZE; export SLURM_GTIDS=0,1' # as srun --multi-prog
+    # shellcheck disable=SC2016
+    timeout 60 "$MPIRUN" -n 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || sleep 8; exec "$0" train directed --workers 1 --quiet --epochs 3' \
+        "$STARLING" >out 2>err </dev/null || die "a late rank: exit status $?: $(cat err)"
+    [ ! -s err ] || die "a late rank: $(cat err)"
+    timeout 60 "$MPIRUN" -n 1 "$STARLING" train directed --quiet : -n 1 "$T/nowhere" >out 2>err </dev/null
+    status=$?
+    [ $status -ne 0 ] && [ $status -ne 124 ] || die "a program that is not there: exit status $status: $(cat err)"
+}
+
 # every STATUS TEXT SCRIPT: each of three ranks runs the script, which has the program as $0, and must end with the status.
 every() {
     rm -f status-*
@@ -116,6 +148,13 @@ fails_alone() {
         [ "$(grep -c '^starling: ' err)" -eq 1 ] || die "$command: not one sentence: $(cat err)"
         grep -q '^starling: nowhere: ' err || die "$command: $(cat err)"
     done
+}
+
+# Ranks cut one by one, too, and all write the same: no rank's lock refuses another rank.
+cut_alike() {
+    run 3 partition directed --method libra --parts 2 --out cut.npy --quiet || die "exit status $?: $(cat err)"
+    [ ! -s err ] || die "$(cat err)"
+    [ -s cut.npy ] && [ -s cut.json ] && [ ! -e .cut.npy.starling-lock ] || die "$(ls -A)"
 }
 
 # Memory ends on rank 1, while the options are compared and later: one sentence, which does not blame the options.
@@ -195,8 +234,10 @@ check "the data" data
 check "options" options
 check "command lines" command_lines
 check "commands without MPI beside a training" commands
+check "other programs beside a training" other_programs
 check "the status of each rank" statuses
 check "a rank that fails alone in plan and info" fails_alone
+check "a partition on ranks" cut_alike
 check "memory that ends on one rank" memory
 check "options of a rank's own" own_options
 check "datasets" datasets 1d "other labels than|labels" "other training vertices|splits" "61 adjacency entries, and|ring" \

@@ -6,8 +6,8 @@ Of each command and kind, POINTS calls fail (default 12; 0: every one), once alo
 later ones. Each time the command must end with status 1 or 2 and one sentence, or with status 0, the
 files and the words of runs without a failure, and leave no temporary file. A file that was there
 before is the old one then, or the new one; two files that belong together are both old or both new.
-What differs among three runs without a failure, such as a time, is not compared. One line per
-command and kind.
+Times are not compared, nor what differs among three runs without a failure; all other numbers are,
+such as losses. One line per command and kind.
 
 With MPIRUN, commands then run on two ranks, of which one has the failures: POINTS_ON_RANKS of each
 command and kind (default 5, twice as many of memory; 0: every one), in turn alone and with all
@@ -32,7 +32,7 @@ OLD = b"an older file"
 ANY = object()  # a value that differs from run to run
 MORE = "..."  # a member of contents whose other members differ from run to run
 RESULTS = re.compile("accuracy|loss|f1|precision|recall|balance|factor")  # the same in each run
-MEASURED = re.compile("second|time|date|memory|bytes_free|process|host|peak|rate|load|idle|handle|usage", re.I)
+MEASURED = re.compile("second|time|date|memory|bytes_free|process|host|peak|rate|load|idle|handle|usage|/(ts|dur)$", re.I)
 
 COMMANDS = {
     "train": "train KARATE --epochs 3 --workers 1 --checkpoint out.ckpt --log out.jsonl",
@@ -98,8 +98,7 @@ def leaves(value, place=""):
         for k, item in enumerate(value):
             found.update(leaves(item, f"{place}/{k}"))
     else:
-        masked = isinstance(value, float) or MEASURED.search(place)
-        found[place] = ANY if masked and not RESULTS.search(place) else value
+        found[place] = ANY if MEASURED.search(place) and not RESULTS.search(place) else value
     return found
 
 
@@ -117,10 +116,24 @@ def contents(path):
     return hashlib.sha1(content).hexdigest()
 
 
+def is_time(lines, number, word):
+    """Whether a word of a line is a time: a number before a unit, in a line of seconds, or below them in a table."""
+    if not re.search("[0-9]", word.group()):
+        return False
+    if "seconds" in lines[number] or re.match(r" (s|ms|us)\b", lines[number][word.end():]):
+        return True
+    while number > 0 and lines[number - 1].strip():
+        number -= 1
+        if re.search(r"\bseconds$", lines[number][:word.end()]) and lines[number][word.end():word.end() + 1] in ("", " "):
+            return True
+    return False
+
+
 def words_of(text):
     """The words that a command printed, by line and place."""
-    return {f"{number}/{k}": ANY if re.search(r"[0-9]\.[0-9]", word) else word
-            for number, line in enumerate(text.splitlines()) for k, word in enumerate(line.split())}
+    lines = text.splitlines()
+    return {f"{number}/{k}": ANY if is_time(lines, number, word) else word.group()
+            for number, line in enumerate(lines) for k, word in enumerate(re.finditer(r"\S+", line))}
 
 
 def results(said):
@@ -159,6 +172,16 @@ def leads(wanted, found):
         return wanted is ANY
     events = 1 + max((int(place.split("/")[1]) for place in found if place), default=-1)
     return alike({place: value for place, value in wanted.items() if not place or int(place.split("/")[1]) < events}, found)
+
+
+def check_comparison():
+    """Ends the script unless another loss is seen, in words and in a log, and another time is not."""
+    said = "3 epochs\n  loss   {0}\n  seconds per epoch  {1} (median)\n\n  parts  factor  seconds\n      3   {0}    {1}\nread in {1} s\n"
+    log = '{{"loss": {0}, "lr": {0}, "epoch_seconds_median": {1}, "traceEvents": [{{"ts": {1}, "dur": {1}}}]}}'
+    good, late, worse = ("0.6720", "0.010"), ("0.6720", "0.025"), ("0.6721", "0.010")
+    for make in (lambda case: words_of(said.format(*case)), lambda case: leaves(json.loads(log.format(*case)))):
+        if not alike(make(good), make(late)) or sum(make(good)[key] != value for key, value in make(worse).items()) != 2:
+            sys.exit("FAIL  the comparison of results: a time counts, or a loss does not")
 
 
 def put_old_files(wanted):
@@ -308,6 +331,7 @@ def asked(name):
     return os.environ[name].split(",") if os.environ.get(name) else []
 
 
+check_comparison()
 with tempfile.TemporaryDirectory(prefix="starling-faults-") as place:
     prepare(place)
     only = asked("FAULTS_ONLY")

@@ -353,6 +353,17 @@ too_small() {
 }
 check "a card with next to no memory" too_small
 
+# The library returns what a card refuses to a program that lives on.
+no_room() {
+    library=${top_builddir:-.}/tests/library
+    [ -x "$library" ] || skip "no tests/library"
+    SOFTWARE_GPU_MEMORY=24 SOFTWARE_GPU_COUNT=1 timeout -k 1 60 "$library" losses "$karate" epochs 2 device cuda >"$T/out" 2>"$T/err" </dev/null
+    status=$?
+    [ $status -eq 1 ] || die "exit status $status: $(cat "$T/err")"
+    grep -q '^library: a GPU has no 32 MiB of memory for its tasks' "$T/err" || die "$(cat "$T/err")"
+}
+[ $software = no ] || check "a card without room to work in" no_room
+
 counted() { # EPOCHS ARGUMENT ...
     epochs=$1
     shift

@@ -146,6 +146,24 @@ second_run() {
     return 0
 }
 
+# Cutting may take hours: a second run to the same file is refused before it begins.
+second_partition() {
+    "$STARLING" generate community "$T/wide" --vertices 200000 --classes 4 --degree 10 --features 2 --quiet || die "no graph"
+    "$STARLING" partition "$T/wide" --method hdrf --parts 4 --out "$T/cut.npy" --quiet 2>"$T/err" </dev/null &
+    background=$!
+    until [ -s "$T/.cut.npy.starling-lock" ]; do
+        kill -0 "$background" 2>/dev/null || die "no lock: $(cat "$T/err")"
+    done
+    kill -STOP "$background"
+    exits 2 partition "$karate" --method random --parts 2 --out "$T/cut.npy" --quiet
+    sentence "cut.npy: process $background on host " "$T/err"
+    exits 0 partition "$karate" --method random --parts 2 --out "$T/other.npy" --quiet
+    kill -CONT "$background"
+    wait "$background" || die "exit status $? of the first run"
+    grep -q '"vertices": 200000' "$T/cut.json" && [ "$(wc -c <"$T/cut.npy")" -gt 7000000 ] || die "the files of another run"
+    [ ! -e "$T/.cut.npy.starling-lock" ] || die "a lock is left"
+}
+
 # What stands in the place of a lock: a link would have its target emptied, and nothing may run without the lock.
 planted_locks() {
     mkdir "$T/cache"
@@ -302,6 +320,7 @@ check "a broken pipe" broken_pipe
 check "a file larger than allowed" too_large
 check "a lost checkpoint on the way" lost_checkpoint
 check "a second run on the same files" second_run
+check "a second partition to the same file" second_partition
 check "links and folders in the place of locks" planted_locks
 check "a held start of StarPU" held_start
 check "a file that becomes shorter" lost_pages

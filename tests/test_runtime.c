@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 
 #include "core/alike.h"
 #include "core/binding.h"
+#include "core/error.h"
 #include "core/gpus.h"
 #include "core/home.h"
 #include "core/memory.h"
@@ -64,6 +66,24 @@ static void test_shares_of_gpus(void **state)
             assert_true(devices == 0 || (least >= 1 && most - least <= 1));
             assert_true(ranks > devices || most <= 1);
         }
+}
+
+/* With less than two of StarPU's pieces of 32 MiB, a task would wait for ever. */
+static void test_bytes_of_gpus(void **state)
+{
+    enum { MIB = 1 << 20 };
+    static const int64_t good[] = {0, 64 * MIB, 64 * MIB + 1, INT64_MAX},
+                         bad[] = {1, 20 * MIB, 63 * MIB, 64 * MIB - 1};
+    (void)state;
+    for (size_t g = 0; g < sizeof good / sizeof *good; g++)
+        assert_int_equal(sl_gpus_check_bytes(good[g]), 0);
+    for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+        char words[64];
+        snprintf(words, sizeof words, "a GPU has %d MiB for tiles of a rank (expected at least 64",
+                 (int)(bad[b] / MIB));
+        assert_int_equal(sl_gpus_check_bytes(bad[b]), SL_ERR_USAGE);
+        assert_non_null(strstr(sl_error_message(), words));
+    }
 }
 
 /* A watcher is told of mappings that are made and removed, and of nothing else. */
@@ -463,6 +483,7 @@ int main(void)
 {
     const struct CMUnitTest running[] = {cmocka_unit_test(test_environment),
                                          cmocka_unit_test(test_shares_of_gpus),
+                                         cmocka_unit_test(test_bytes_of_gpus),
                                          cmocka_unit_test(test_watched_memory),
                                          cmocka_unit_test(test_places),
                                          cmocka_unit_test(test_distance_between_rows),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "codelets/bases.h"
+#include "codelets/codelet.h"
 #include "codelets/epilogue.h"
 #include "codelets/expand.h"
 #include "codelets/features.h"
@@ -647,6 +648,43 @@ static void check_gemm(int64_t m, int64_t n)
     }
 }
 
+/* ---- A task that fails ---- */
+
+static void failing_cpu(void *buffers[], void *argument)
+{
+    (void)buffers, (void)argument;
+    sl_fatal("no memory for a task");
+}
+
+void failing_cuda(void *buffers[], void *argument);
+void failing_cuda(void *buffers[], void *argument)
+{
+    failing_cpu(buffers, argument);
+}
+
+SL_CODELET(failing, 0, 1, STARPU_W);
+
+static int submit_failing(void *argument)
+{
+    struct sl_operand *out = argument;
+    sl_task_submit(
+        &sl_running,
+        &(struct sl_task){.codelet = &failing_codelet, .count = 1, .tiles = {&out->tile}});
+    sl_runtime_wait(&sl_running);
+    return 0;
+}
+
+/* On a core and on a GPU, the task ends the work of sl_runtime_guard, not the process. */
+static void test_failing(void **state)
+{
+    struct sl_operand out = sl_operand_reals(1, 1);
+    (void)state;
+    out.free_rows = 1;
+    assert_int_equal(sl_runtime_guard(&sl_running, submit_failing, &out), SL_ERR_SYSTEM);
+    assert_string_equal(sl_error_message(), "no memory for a task");
+    sl_settle("failing", &out, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -656,7 +694,7 @@ int main(void)
         SL_OPERATION(check_max_back),  SL_OPERATION(check_max_merge),
         SL_OPERATION(check_gine),      SL_OPERATION(check_gine_back),
         SL_OPERATION(check_relations), SL_OPERATION(check_relations_back),
-        SL_OPERATION(check_bases),
+        SL_OPERATION(check_bases),     cmocka_unit_test(test_failing),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

@@ -1,7 +1,6 @@
 /* starling: runs a subcommand, and turns its error into one line and an exit status. */
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "core/blas.h"
 #include "core/error.h"
 #include "core/json_file.h"
+#include "core/launcher.h"
 #include "core/log.h"
 #include "core/plain.h"
 #include "core/ranks.h"
@@ -68,11 +68,7 @@ static void speak(void)
 /* Whether this process is not rank 0, of a command that ranks run one by one, without MPI. */
 static bool is_other_rank(void)
 {
-    static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-    for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
-        if (sl_runtime_launched() && !sl_ranks_use_mpi() && getenv(marks[m]))
-            return atoi(getenv(marks[m])) != 0;
-    return false;
+    return !sl_ranks_use_mpi() && sl_launcher_rank() != 0;
 }
 
 /* Exit at once. Tasks still run, and destructors would free what they use. */

@@ -9,6 +9,7 @@
 #include "cli/talk.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/launcher.h"
 #include "core/log.h"
 #include "core/runtime.h"
 #include "core/table.h"
@@ -92,14 +93,11 @@ static void print(const struct sl_dataset *data, const struct sl_parts *parts, c
 }
 
 static int write_parts(const struct config *config, const struct sl_dataset *data,
-                       struct sl_parts *parts, const char *dataset, double seconds)
+                       const struct sl_parts *parts, const char *path, double seconds)
 {
-    const char *path = config->out ? config->out : sl_parts_path(dataset, parts, &parts->blocks);
     json_t *report = sl_parts_report(data, parts);
-    if (!path || !report) {
-        json_decref(report);
-        return sl_error(SL_ERR_SYSTEM, "%s: out of memory", dataset);
-    }
+    if (!report)
+        return sl_error(SL_ERR_SYSTEM, "%s: out of memory", data->name);
     json_t *row = row_of(parts, report, seconds);
     int code = sl_parts_write(parts, report, path);
     if (!code && !config->talk.quiet)
@@ -124,7 +122,8 @@ static int check_parts(const struct config *config, const struct sl_dataset *dat
                           of_edges ? "adjacency entries" : "vertices");
 }
 
-static int partition(const struct config *config, const char *dataset)
+/* Cut the dataset and write its parts to `path`. */
+static int partition(const struct config *config, const char *dataset, const char *path)
 {
     const struct sl_parts_options cut = {.method = sl_parts_find_method(config->method),
                                          .parts = (int)config->parts,
@@ -143,9 +142,27 @@ static int partition(const struct config *config, const char *dataset)
     if (!code)
         code = sl_parts_make(&data, &cut, &parts);
     if (!code)
-        code = write_parts(config, &data, &parts, dataset, sl_runtime_seconds() - start);
+        code = write_parts(config, &data, &parts, path, sl_runtime_seconds() - start);
     sl_parts_close(&parts);
     sl_dataset_close(&data);
+    return code;
+}
+
+/* Partition while no other run writes the same files. Ranks of a launcher all write the same, one
+ * by one: the lock is rank 0's. */
+static int partition_alone(const struct config *config, const char *dataset)
+{
+    struct sl_parts named = {.parts = (int)config->parts};
+    struct sl_file_lock lock = {.held = false};
+    snprintf(named.method, sizeof named.method, "%s", config->method);
+    const char *path = config->out ? config->out : sl_parts_path(dataset, &named, &named.blocks);
+    int code = path ? 0 : sl_error(SL_ERR_SYSTEM, "%s: out of memory", dataset);
+    if (!code && sl_launcher_rank() == 0)
+        code = sl_file_lock(&lock, path);
+    if (!code)
+        code = partition(config, dataset, path);
+    sl_file_unlock(&lock);
+    sl_block_free_all(&named.blocks);
     return code;
 }
 
@@ -184,7 +201,7 @@ static int run_partition(int argc, char **argv)
     if (!code)
         code = sl_file_probe(config.json);
     if (!code)
-        code = partition(&config, argv[0]);
+        code = partition_alone(&config, argv[0]);
     sl_options_free(options, &config);
     return code;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/ranks.h"
 
 void sl_gpus_share(int devices, int sharers, int index, int *first, int *count)
@@ -49,4 +50,15 @@ int sl_gpus_choose(struct sl_process *process, struct starpu_conf *conf)
     for (int w = 0; w < STARPU_NMAXWORKERS; w++)
         conf->workers_cuda_gpuid[w] = (unsigned)(first + (count ? w % count : 0));
     return count;
+}
+
+int sl_gpus_check_bytes(int64_t bytes)
+{
+    enum { MIB = 1 << 20, LEAST = 64 * MIB };
+    if (bytes == 0 || bytes >= LEAST)
+        return 0;
+    return sl_error(SL_ERR_USAGE,
+                    "a GPU has %lld MiB for tiles of a rank (expected at least %d: a larger "
+                    "STARPU_LIMIT_CUDA_MEM, fewer ranks, or --device cpu)",
+                    (long long)(bytes / MIB), LEAST / MIB);
 }

@@ -41,10 +41,15 @@ void sl_gpus_share(int devices, int sharers, int index, int *first, int *count);
  * how many devices StarPU is to take. Collective. */
 int sl_gpus_choose(struct sl_process *process, struct starpu_conf *conf);
 
+/* Return SL_ERR_USAGE where GPUs leave a rank less than two pieces of 32 MiB; `bytes`: on the
+ * smallest GPU of all ranks, 0 without one. StarPU takes GPU memory for small tiles in such pieces,
+ * and asks for a missing piece for ever: a task may have half of the memory (sl_task_holds). */
+int sl_gpus_check_bytes(int64_t bytes);
+
 /* Make a cuBLAS handle and a workspace for every GPU worker, and pin the mappings of
- * sl_memory_alloc: pinned memory is copied while kernels run. Call start after StarPU's start, stop
- * before its end. */
-void sl_gpus_start(void);
+ * sl_memory_alloc: pinned memory is copied while kernels run. Call start after StarPU's start, and
+ * stop before its end, also after SL_ERR_SYSTEM: a GPU has no memory for a workspace. */
+int sl_gpus_start(void);
 void sl_gpus_stop(void);
 
 #endif

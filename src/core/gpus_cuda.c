@@ -115,10 +115,20 @@ void sl_runtime_drop_kept(void)
 
 static void create_workspace(void *unused)
 {
+    void **workspace = &workspaces[starpu_worker_get_id()];
     (void)unused;
-    if (cudaMalloc(&workspaces[starpu_worker_get_id()], SL_RUNTIME_WORKSPACE) != cudaSuccess)
-        sl_fatal("a GPU has no %d MiB of memory for its tasks to work in",
-                 SL_RUNTIME_WORKSPACE >> 20);
+    if (cudaMalloc(workspace, SL_RUNTIME_WORKSPACE) != cudaSuccess)
+        *workspace = NULL;
+}
+
+static int check_workspaces(void)
+{
+    const int workers = (int)starpu_cuda_worker_get_count();
+    for (int w = 0; w < workers; w++)
+        if (!workspaces[starpu_worker_get_by_type(STARPU_CUDA_WORKER, w)])
+            return sl_error(SL_ERR_SYSTEM, "a GPU has no %d MiB of memory for its tasks to work in",
+                            SL_RUNTIME_WORKSPACE >> 20);
+    return 0;
 }
 
 static void destroy_workspace(void *unused)
@@ -145,13 +155,14 @@ static void unpin(void *memory, size_t bytes)
     (void)starpu_memory_unpin(memory, bytes);
 }
 
-void sl_gpus_start(void)
+int sl_gpus_start(void)
 {
     if (starpu_cuda_worker_get_count() == 0)
-        return;
+        return 0;
     starpu_cublas_init();
     starpu_execute_on_each_worker(create_workspace, NULL, STARPU_CUDA);
     sl_memory_watch(pin, unpin);
+    return check_workspaces();
 }
 
 void sl_gpus_stop(void)

@@ -38,8 +38,9 @@ void sl_runtime_drop_kept(void)
 {
 }
 
-void sl_gpus_start(void)
+int sl_gpus_start(void)
 {
+    return 0;
 }
 
 void sl_gpus_stop(void)

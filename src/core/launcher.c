@@ -11,6 +11,15 @@ bool sl_launcher_is_off(void)
     return alone && alone[0] != '\0' && strcmp(alone, "0") != 0;
 }
 
+int sl_launcher_rank(void)
+{
+    static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    for (size_t m = 0; sl_runtime_launched() && m < sizeof marks / sizeof *marks; m++)
+        if (getenv(marks[m]))
+            return atoi(getenv(marks[m]));
+    return 0;
+}
+
 /* Variables with the number of processes of the innermost launcher: mpirun may itself be a task of
  * srun. SLURM_NTASKS is not among them: a job has it before it starts any process. */
 static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",

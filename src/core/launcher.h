@@ -1,4 +1,4 @@
-/* Detect a launcher that started several processes without telling MPI. */
+/* What a launcher tells a process, and a launcher that started several without telling MPI. */
 #ifndef SL_CORE_LAUNCHER_H
 #define SL_CORE_LAUNCHER_H
 
@@ -9,6 +9,9 @@
 /* Return whether the user wants every process to run by itself: STARLING_ALONE is set, and not to
  * 0. */
 bool sl_launcher_is_off(void);
+
+/* Return the rank that a launcher gave this process, without asking MPI; 0 without a launcher. */
+int sl_launcher_rank(void);
 
 /* Return SL_ERR_USAGE where the launcher started several processes but MPI has one rank. Each
  * process would do the whole work and write the same files. */

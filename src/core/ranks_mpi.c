@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/handle.h"
 #include "core/launcher.h"
+#include "core/siblings.h"
 
 /* ---- Start and stop ---- */
 
@@ -75,7 +76,10 @@ static int initialize_mpi(void)
         return sl_error(SL_ERR_SYSTEM, "MPI was finalized in this process and cannot start again");
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
         setenv(settings[s][0], settings[s][1], 0);
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
+    sl_siblings_watch();
+    const int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
+    sl_siblings_release();
+    if (code != MPI_SUCCESS)
         return sl_error(SL_ERR_SYSTEM, "MPI does not start");
     if (provided < MPI_THREAD_MULTIPLE)
         return sl_error(SL_ERR_SYSTEM,

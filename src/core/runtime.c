@@ -371,20 +371,6 @@ static int meet(struct sl_runtime *rt, const struct sl_runtime_options *options,
     return code;
 }
 
-/* Refuse a GPU that leaves less than two pieces of 32 MiB, on any rank. StarPU takes GPU memory for
- * small tiles in such pieces. A task may have half of the memory (sl_task_holds), and would wait
- * for ever. */
-static int check_gpu_bytes(const struct sl_runtime *rt)
-{
-    enum { MIB = 1 << 20, LEAST = 64 * MIB };
-    if (rt->gpu_bytes == 0 || rt->gpu_bytes >= LEAST)
-        return 0;
-    return sl_error(SL_ERR_USAGE,
-                    "a GPU has %lld MiB for tiles of a rank (expected at least %d: a larger "
-                    "STARPU_LIMIT_CUDA_MEM, fewer ranks, or --device cpu)",
-                    (long long)(rt->gpu_bytes / MIB), LEAST / MIB);
-}
-
 static int start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     if (starpu_is_initialized())
@@ -443,7 +429,6 @@ static int start(struct sl_runtime *rt, const struct sl_runtime_options *options
         return code;
     if (sl_ranks_start_messages()) /* an error ends all ranks, since some may wait inside */
         sl_fatal("StarPU's messages do not start on rank %d", rt->rank);
-    sl_gpus_start();
     sl_home_start();
     process.workers = (int)starpu_cpu_worker_get_count();
     process.gpus = (int)starpu_cuda_worker_get_count();
@@ -464,10 +449,16 @@ static void stop_starpu(struct sl_runtime *rt)
     sl_memory_return_all();
 }
 
+static int start_gpus(struct sl_runtime *rt)
+{
+    const int code = sl_runtime_agree(rt, sl_gpus_start());
+    return code ? code : sl_gpus_check_bytes(rt->gpu_bytes);
+}
+
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     int code = start(rt, options);
-    if (!code && (code = check_gpu_bytes(rt)))
+    if (!code && (code = start_gpus(rt)))
         stop_starpu(rt);
     if (code)
         sl_ranks_stop();
