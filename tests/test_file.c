@@ -255,41 +255,6 @@ static void test_both(void **state)
     assert_int_equal(count_names(), 2); /* no temporary file is left */
 }
 
-static int write_without(const char *path, const char *text, bool good)
-{
-    struct sl_new_file out;
-    assert_int_equal(sl_file_create(&out, path), 0);
-    assert_true(fputs(text, out.file) >= 0);
-    errno = EIO;
-    return sl_file_commit_without(&out, good, "stale");
-}
-
-/* What belonged to an older file goes with it, and stays with it. */
-static void test_without(void **state)
-{
-    (void)state;
-    assert_int_equal(write_text("stale", "of 1"), 0);
-    assert_int_equal(write_text("x", "1"), 0);
-    assert_int_equal(write_without("x", "2", false), SL_ERR_SYSTEM);
-    assert_holds("x", "1");
-    assert_holds("stale", "of 1");
-    struct sl_new_file out;
-    assert_int_equal(sl_file_create(&out, "y"), 0);
-    assert_int_equal(mkdir("y", 0777), 0); /* no file is renamed over a folder */
-    assert_int_equal(sl_file_commit_without(&out, true, "stale"), SL_ERR_SYSTEM);
-    assert_non_null(strstr(sl_error_message(), "y: cannot write: "));
-    assert_holds("stale", "of 1");
-    assert_int_equal(write_without("x", "3", true), 0);
-    assert_holds("x", "3");
-    assert_false(is_there("stale"));
-    assert_int_equal(write_without("x", "4", true), 0); /* there was none */
-    assert_holds("x", "4");
-    assert_int_equal(mkdir("stale", 0777), 0);
-    assert_int_equal(write_without("x", "5", true), 0);
-    assert_true(is_there("stale"));
-    assert_int_equal(count_names(), 3); /* no temporary file is left */
-}
-
 /* A file keeps its mode; a new one has the usual mode. */
 static void test_mode(void **state)
 {
@@ -379,7 +344,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stale, enter, leave),
         cmocka_unit_test_setup_teardown(test_two_writers, enter, leave),
         cmocka_unit_test_setup_teardown(test_both, enter, leave),
-        cmocka_unit_test_setup_teardown(test_without, enter, leave),
         cmocka_unit_test_setup_teardown(test_mode, enter, leave),
         cmocka_unit_test_setup_teardown(test_folder, enter, leave),
         cmocka_unit_test_setup_teardown(test_lock, enter, leave),

@@ -1,6 +1,5 @@
 /* starling predict: predictions and embeddings of every vertex of a dataset, by a trained model. */
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,6 @@
 #include "cli/commands.h"
 #include "cli/predict_links.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "data/formats/npy.h"
 #include "data/identities.h"
 #include "run/apply.h"
@@ -26,7 +24,7 @@ static const struct sl_option options[] = {
     {"output", SL_OPTION_STRING, FIELD(output), NULL, 0, 0, NULL, "FILE",
      "write the prediction of every vertex to FILE (.npy): its class (int32); of several labels, 1 "
      "for each with a probability over 1/2, else 0 (int32); or its numbers (float32). Where the "
-     "dataset has vertex_ids, write these to FILE.ids.npy, else remove those of an earlier run",
+     "dataset has vertex_ids, write these to FILE.ids.npy",
      "Files"},
     {"table", SL_OPTION_STRING, FIELD(table), NULL, 0, 0, NULL, "FILE",
      "write a line per vertex to FILE: what the dataset calls it, its predicted class or labels "
@@ -194,21 +192,6 @@ static void print_score(const char *name, double value)
         printf("%.4f", value);
 }
 
-/* Refuse pairs that --output would remove as ids of an earlier run. */
-static int check_pairs(const struct config *config)
-{
-    char ids_path[PATH_MAX];
-    if (!config->links || !config->output)
-        return 0;
-    const int code = sl_identities_path(config->output, ids_path);
-    if (!code && sl_file_same(config->links, ids_path))
-        return sl_error(SL_ERR_USAGE,
-                        "--links %s is where --output %s keeps ids of vertices (expected another "
-                        "name)",
-                        config->links, config->output);
-    return code;
-}
-
 /* Refuse files that the model has nothing for. */
 static int check_links(const struct sl_apply *apply, const struct config *config)
 {
@@ -232,7 +215,7 @@ static int check_links(const struct sl_apply *apply, const struct config *config
                         "--%s: the model scores pairs of vertices (expected --links "
                         "FILE with it; --embeddings writes a row for each vertex)",
                         file);
-    return check_pairs(config);
+    return 0;
 }
 
 static int write_all_files(struct sl_apply *apply, const struct config *config,

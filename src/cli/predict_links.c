@@ -77,9 +77,8 @@ static int write_files(const struct sl_predict_links *files, const struct sl_ide
                        const struct sl_pairs *pairs, float *score)
 {
     int code = files->table ? write_table(files->table, identities, pairs, score) : 0;
-    if (!code && files->output) /* scores have no ids: those of an earlier prediction go */
-        code = sl_identities_write(&(struct sl_identities){0}, files->output, "<f4", 1,
-                                   &pairs->count, score);
+    if (!code && files->output)
+        code = sl_npy_write(files->output, "<f4", sizeof *score, 1, &pairs->count, score);
     for (int64_t k = 0; files->probabilities && k < pairs->count; k++)
         score[k] = 1.0f / (1.0f + expf(-score[k]));
     if (!code && files->probabilities)

@@ -300,45 +300,6 @@ int sl_file_commit(struct sl_new_file *out, bool good)
     return 0;
 }
 
-/* Give a file a temporary name. Return 0 or an errno; *moved: there was a file or a link. */
-static int move_away(const char *path, char old[PATH_MAX], bool *moved)
-{
-    struct stat status;
-    uint32_t number;
-    *moved = false;
-    if (lstat(path, &status) || !(S_ISREG(status.st_mode) || S_ISLNK(status.st_mode)))
-        return 0;
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        return errno;
-    if (!print_path(old, "%s.%08" PRIx32 ".tmp", path, number))
-        return ENAMETOOLONG;
-    *moved = rename(path, old) == 0;
-    return *moved ? 0 : errno;
-}
-
-/* The stale file goes first: a killed process leaves the old file by itself, not a new one with
- * what belongs to the old one. */
-int sl_file_commit_without(struct sl_new_file *out, bool good, const char *stale)
-{
-    char old[PATH_MAX];
-    bool moved = false;
-    const char *failed = out->path;
-    int held, reason = finish(out, good, &held);
-    if (!reason && (reason = move_away(stale, old, &moved)) != 0)
-        failed = stale;
-    if (!reason && rename(out->temporary, out->target))
-        reason = errno;
-    if (moved && reason)
-        (void)rename(old, stale);
-    else if (moved)
-        unlink(old);
-    let_go(out, reason, held);
-    if (reason)
-        return refuse(failed, reason);
-    sl_file_sync_directory(out->target);
-    return 0;
-}
-
 /* Give the file at `path` a second, temporary name; where the disk knows no second names, rename
  * it. Return false where it gets none. */
 static bool keep_old(const char *path, char old[PATH_MAX])

@@ -40,11 +40,6 @@ int sl_file_create_both(struct sl_new_file *first, const char *path, struct sl_n
 int sl_file_commit_both(struct sl_new_file *first, bool first_good, struct sl_new_file *second,
                         bool second_good);
 
-/* Rename the temporary file to `path` as sl_file_commit does, and remove `stale`, a file that
- * belonged to an earlier file at `path`; or do neither. A missing file, a folder and a device count
- * as removed. SL_ERR_SYSTEM names the path that failed. */
-int sl_file_commit_without(struct sl_new_file *out, bool good, const char *stale);
-
 /* Remove the temporary file and leave `path` as it was. */
 void sl_file_discard(struct sl_new_file *out);
 

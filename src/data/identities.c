@@ -56,53 +56,29 @@ void sl_identities_free(struct sl_identities *identities)
     *identities = (struct sl_identities){0};
 }
 
-int sl_identities_path(const char *path, char ids_path[PATH_MAX])
-{
-    size_t length = strlen(path);
-    if (length > 4 && strcmp(path + length - 4, ".npy") == 0)
-        length -= 4;
-    if (snprintf(ids_path, PATH_MAX, "%.*s.ids.npy", (int)length, path) < PATH_MAX)
-        return 0;
-    return sl_error(SL_ERR_SYSTEM, "%s: the name is too long for ids beside it", path);
-}
-
-/* Write predictions without ids. */
-static int write_alone(const char *path, const char *ids_path, const char *descr, int dims,
-                       const int64_t *shape, const void *predictions)
-{
-    struct sl_new_file array;
-    const int rc = sl_file_create(&array, path);
-    if (rc)
-        return rc;
-    const bool good = sl_npy_put(array.file, descr, sizeof(int32_t), dims, shape, predictions);
-    return sl_file_commit_without(&array, good, ids_path);
-}
-
-static int write_both(const struct sl_npy *ids, const char *path, const char *ids_path,
-                      const char *descr, int dims, const int64_t *shape, const void *predictions)
-{
-    struct sl_new_file array, of_ids;
-    char descr_of_ids[24];
-    const int rc = sl_file_create_both(&array, path, &of_ids, ids_path);
-    if (rc)
-        return rc;
-    sl_npy_descr(ids, descr_of_ids);
-    const bool good = sl_npy_put(array.file, descr, sizeof(int32_t), dims, shape, predictions);
-    return sl_file_commit_both(
-        &array, good, &of_ids,
-        good && sl_npy_put(of_ids.file, descr_of_ids, ids->item_bytes, 1, &ids->count, ids->data));
-}
-
 int sl_identities_write(const struct sl_identities *identities, const char *path, const char *descr,
                         int dims, const int64_t *shape, const void *predictions)
 {
     const struct sl_npy *ids = &identities->ids;
-    char ids_path[PATH_MAX];
-    const int rc = sl_identities_path(path, ids_path);
-    if (rc)
-        return rc;
-    return ids->data ? write_both(ids, path, ids_path, descr, dims, shape, predictions)
-                     : write_alone(path, ids_path, descr, dims, shape, predictions);
+    struct sl_block *scratch = NULL;
+    struct sl_new_file array, of_ids;
+    char descr_of_ids[24];
+    size_t length = strlen(path);
+    if (!ids->data)
+        return sl_npy_write(path, descr, sizeof(int32_t), dims, shape, predictions);
+    if (length > 4 && strcmp(path + length - 4, ".npy") == 0)
+        length -= 4;
+    const char *beside = sl_block_print(&scratch, "%.*s.ids.npy", (int)length, path);
+    int rc = beside ? sl_file_create_both(&array, path, &of_ids, beside) : (int)SL_ERR_SYSTEM;
+    if (!rc) {
+        sl_npy_descr(ids, descr_of_ids);
+        const bool good = sl_npy_put(array.file, descr, sizeof(int32_t), dims, shape, predictions);
+        rc = sl_file_commit_both(&array, good, &of_ids,
+                                 good && sl_npy_put(of_ids.file, descr_of_ids, ids->item_bytes, 1,
+                                                    &ids->count, ids->data));
+    }
+    sl_block_free_all(&scratch);
+    return rc;
 }
 
 bool sl_identities_print_class(FILE *file, const struct sl_identities *identities, int64_t vertex,

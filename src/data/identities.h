@@ -2,7 +2,6 @@
 #ifndef SL_DATA_IDENTITIES_H
 #define SL_DATA_IDENTITIES_H
 
-#include <limits.h>
 #include <stdio.h>
 
 #include "data/source.h"
@@ -20,13 +19,8 @@ struct sl_identities {
 int sl_identities_take(const struct sl_source *source, struct sl_identities *out);
 void sl_identities_free(struct sl_identities *identities);
 
-/* Write the name of the file of ids beside PATH: .ids.npy for .npy. SL_ERR_SYSTEM: it is too long.
- */
-int sl_identities_path(const char *path, char ids_path[PATH_MAX]);
-
 /* Write predictions of four bytes each to PATH (.npy). Where the dataset has vertex_ids, write them
- * to sl_identities_path: both files appear in one step, or none does. Where it has none,
- * the ids of earlier predictions to PATH go. SL_ERR_SYSTEM. */
+ * to PATH with .ids.npy for .npy: both files appear in one step, or none does. SL_ERR_SYSTEM. */
 int sl_identities_write(const struct sl_identities *identities, const char *path, const char *descr,
                         int dims, const int64_t *shape, const void *predictions);
 
