@@ -2,6 +2,7 @@
 # Ranks with other options, data or checkpoints: a sentence that names rank, host and what differs, and no wait for ever. And a
 # launcher that MPI does not know. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+alike=late_rank
 cd "$T" || exit 1
 host=$(uname -n)
 source=$(dirname "$karate")/../tests
@@ -81,36 +82,12 @@ commands() {
     accepted version "info directed"
 }
 
-# alone RANKS SCRIPT [SCRIPT]: the last rank runs the script, with the program as $0, and the others a training. No MPI tells them
-# of it. All begin with the second script.
-# The job must end soon, with words of the program or of the launcher.
-alone() {
-    begun=$(date +%s)
-    timeout 60 "$MPIRUN" -n "$1" sh -c "$3"'
-        [ $OMPI_COMM_WORLD_RANK -lt '$(($1 - 1))' ] || { '"$2"'; }
-        exec "$0" train directed --workers 1 --quiet --epochs 3' "$STARLING" >out 2>err </dev/null
-    status=$?
-    [ $status -ne 0 ] && [ $status -ne 124 ] || die "$2: exit status $status: $(cat err)"
-    [ $(($(date +%s) - begun)) -lt 30 ] || die "$2: $(($(date +%s) - begun)) s"
-    grep -q 'exiting improperly' err ||
-        sentence "the launcher started $1 processes on host $host, and $(($1 - 1)) $([ "$1" -gt 2 ] && echo are || echo is) left while MPI starts" err
-}
-
-# In one script for all ranks, no rank can be asked what it runs.
-other_programs() {
+# MPI waits for a rank that comes late, and rank 0 says so.
+late_rank() {
     # shellcheck disable=SC2016
-    for script in 'exec "$0" version' 'exit 0' 'exec "$0" plan directed --ranks 2'; do
-        alone 2 "$script"
-    done
-    alone 3 'exec true'
-    alone 2 'exec "$0" version' 'unset OMPI_COMM_WORLD_LOCAL_SIZE; export SLURM_GTIDS=0,1' # as srun --multi-prog
-    # shellcheck disable=SC2016
-    timeout 60 "$MPIRUN" -n 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || sleep 8; exec "$0" train directed --workers 1 --quiet --epochs 3' \
-        "$STARLING" >out 2>err </dev/null || die "a late rank: exit status $?: $(cat err)"
-    [ ! -s err ] || die "a late rank: $(cat err)"
-    timeout 60 "$MPIRUN" -n 1 "$STARLING" train directed --quiet : -n 1 "$T/nowhere" >out 2>err </dev/null
-    status=$?
-    [ $status -ne 0 ] && [ $status -ne 124 ] || die "a program that is not there: exit status $status: $(cat err)"
+    timeout 120 "$MPIRUN" -n 3 sh -c '[ $OMPI_COMM_WORLD_RANK != 1 ] || sleep 33; exec "$0" train directed --workers 1 --quiet --epochs 3' \
+        "$STARLING" >out 2>err </dev/null || die "exit status $?: $(cat err)"
+    sentence "MPI has been starting for 30 seconds: does each rank run this command?" err
 }
 
 # every STATUS TEXT SCRIPT: each of three ranks runs the script, which has the program as $0, and must end with the status.
@@ -234,7 +211,7 @@ check "the data" data
 check "options" options
 check "command lines" command_lines
 check "commands without MPI beside a training" commands
-check "other programs beside a training" other_programs
+check "a rank that comes late" late_rank
 check "the status of each rank" statuses
 check "a rank that fails alone in plan and info" fails_alone
 check "a partition on ranks" cut_alike

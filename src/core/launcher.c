@@ -13,7 +13,8 @@ bool sl_launcher_is_off(void)
 
 int sl_launcher_rank(void)
 {
-    static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK",
+                                        "PMI_RANK", "MPI_LOCALRANKID"};
     for (size_t m = 0; sl_runtime_launched() && m < sizeof marks / sizeof *marks; m++)
         if (getenv(marks[m]))
             return atoi(getenv(marks[m]));

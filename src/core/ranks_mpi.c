@@ -1,6 +1,8 @@
 #include "config.h"
 #include "core/ranks.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,7 @@
 #include "core/error.h"
 #include "core/handle.h"
 #include "core/launcher.h"
-#include "core/siblings.h"
+#include "core/log.h"
 
 /* ---- Start and stop ---- */
 
@@ -69,6 +71,52 @@ static const char *const settings[][2] = {
     {"OMPI_MCA_btl_tcp_sndbuf", "262144"},
 };
 
+/* A note after half a minute in MPI_Init, which waits for all processes of the launcher: for ever
+ * for one that runs another program. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t started;
+    bool over;
+} start = {.lock = PTHREAD_MUTEX_INITIALIZER, .started = PTHREAD_COND_INITIALIZER};
+
+static void *note_long_start(void *unused)
+{
+    enum { SECONDS = 30 };
+    struct timespec until;
+    int code = 0;
+    (void)unused;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += SECONDS;
+    pthread_mutex_lock(&start.lock);
+    while (!start.over && code == 0)
+        code = pthread_cond_timedwait(&start.started, &start.lock, &until);
+    if (!start.over)
+        sl_note("MPI has been starting for %d seconds: does each rank run this command?", SECONDS);
+    pthread_mutex_unlock(&start.lock);
+    return NULL;
+}
+
+/* MPI_Init_thread, with the note on the launcher's rank 0. */
+static int start_mpi(int *provided)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all); /* signals are for other threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    start.over = false;
+    const bool notes =
+        sl_launcher_rank() == 0 && pthread_create(&thread, NULL, note_long_start, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, provided);
+    pthread_mutex_lock(&start.lock);
+    start.over = true;
+    pthread_cond_signal(&start.started);
+    pthread_mutex_unlock(&start.lock);
+    if (notes)
+        pthread_join(thread, NULL);
+    return code;
+}
+
 static int initialize_mpi(void)
 {
     int provided;
@@ -76,10 +124,7 @@ static int initialize_mpi(void)
         return sl_error(SL_ERR_SYSTEM, "MPI was finalized in this process and cannot start again");
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
         setenv(settings[s][0], settings[s][1], 0);
-    sl_siblings_watch();
-    const int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
-    sl_siblings_release();
-    if (code != MPI_SUCCESS)
+    if (start_mpi(&provided) != MPI_SUCCESS)
         return sl_error(SL_ERR_SYSTEM, "MPI does not start");
     if (provided < MPI_THREAD_MULTIPLE)
         return sl_error(SL_ERR_SYSTEM,
