@@ -1116,6 +1116,11 @@ own_names() {
     [ "$(grep -c '	0	new$' "$T/own.tsv")" -eq 30 ] || die "other classes: $(cat "$T/own.tsv")"
     od -An -v -t d8 -w8 -j128 "$T/own.ids.npy" | tr -d ' ' >"$T/own.ids"
     cut -f 1 "$T/own.tsv" | cmp - "$T/own.ids" || die "other ids"
+    cp -r "$T/own" "$T/nameless" && rm "$T/nameless/vertex_ids.npy"
+    exits 2 predict "$T/own.ck" "$T/nameless" --output "$T/own.npy" --quiet
+    sentence "$T/own.ids.npy would be read as the ids of $T/own.npy" "$T/err"
+    exits 0 predict "$T/own.ck" "$T/nameless" --output "$T/nameless.npy" --quiet
+    cmp "$T/own.npy" "$T/nameless.npy" || die "other predictions without ids"
     exits 0 train "$T/own" --resume "$T/own.ck" --epochs 41
     says "validation accuracy    $validated"
     exits 0 convert "$T/own" "$T/own2" --order random --split 5/5/rest --quiet

@@ -268,6 +268,8 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
     int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
+    if (!code && config->output && (config->links || !source.vertex_ids.data))
+        code = sl_runtime_agree(rt, rt->rank == 0 ? sl_identities_check(config->output) : 0);
     if (!code)
         code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &apply_options);
     if (!code)

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -50,6 +51,29 @@ int sl_identities_take(const struct sl_source *source, struct sl_identities *out
     return rc ? rc : take_names(source, out);
 }
 
+/* Return the name of the file of ids beside `path`, from `blocks`, or NULL. */
+static const char *ids_path(const char *path, struct sl_block **blocks)
+{
+    size_t length = strlen(path);
+    if (length > 4 && strcmp(path + length - 4, ".npy") == 0)
+        length -= 4;
+    return sl_block_print(blocks, "%.*s.ids.npy", (int)length, path);
+}
+
+int sl_identities_check(const char *path)
+{
+    struct sl_block *scratch = NULL;
+    const char *ids = ids_path(path, &scratch);
+    const int rc = !ids                     ? (int)SL_ERR_SYSTEM
+                   : access(ids, F_OK) == 0 ? sl_error(SL_ERR_USAGE,
+                                                       "%s would be read as the ids of %s, which "
+                                                       "has none (expected another --output)",
+                                                       ids, path)
+                                            : SL_OK;
+    sl_block_free_all(&scratch);
+    return rc;
+}
+
 void sl_identities_free(struct sl_identities *identities)
 {
     sl_block_free_all(&identities->blocks);
@@ -63,12 +87,9 @@ int sl_identities_write(const struct sl_identities *identities, const char *path
     struct sl_block *scratch = NULL;
     struct sl_new_file array, of_ids;
     char descr_of_ids[24];
-    size_t length = strlen(path);
     if (!ids->data)
         return sl_npy_write(path, descr, sizeof(int32_t), dims, shape, predictions);
-    if (length > 4 && strcmp(path + length - 4, ".npy") == 0)
-        length -= 4;
-    const char *beside = sl_block_print(&scratch, "%.*s.ids.npy", (int)length, path);
+    const char *beside = ids_path(path, &scratch);
     int rc = beside ? sl_file_create_both(&array, path, &of_ids, beside) : (int)SL_ERR_SYSTEM;
     if (!rc) {
         sl_npy_descr(ids, descr_of_ids);

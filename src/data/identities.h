@@ -19,6 +19,10 @@ struct sl_identities {
 int sl_identities_take(const struct sl_source *source, struct sl_identities *out);
 void sl_identities_free(struct sl_identities *identities);
 
+/* Refuse a file of ids beside `path` where the predictions at `path` will have none. SL_ERR_USAGE,
+ * SL_ERR_SYSTEM. */
+int sl_identities_check(const char *path);
+
 /* Write predictions of four bytes each to PATH (.npy). Where the dataset has vertex_ids, write them
  * to PATH with .ids.npy for .npy: both files appear in one step, or none does. SL_ERR_SYSTEM. */
 int sl_identities_write(const struct sl_identities *identities, const char *path, const char *descr,
