@@ -148,6 +148,7 @@ bool describe_dense(cusparseDnMatDescr_t *dense, int64_t *ld, int64_t rows, int6
     }
     if (*dense)
         check("cusparseDestroyDnMat", cusparseDestroyDnMat(*dense));
+    *dense = nullptr;
     check("cusparseCreateDnMat",
           cusparseCreateDnMat(dense, rows, cols, at.ld, at.data, CUDA_R_32F, CUSPARSE_ORDER_ROW));
     *ld = at.ld;
@@ -195,8 +196,9 @@ product *product_of(struct sl_cusparse *c, const struct sl_cuda_part &part, int6
               cusparseCreateCsr(&p->a, a.rows, a.cols, part.nnz, now.row_ptr, now.col, now.value,
                                 CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
                                 CUDA_R_32F));
-    p->prepared = now;
+    p->prepared = {};
     prepare(c, p);
+    p->prepared = now;
     return p;
 }
 

@@ -69,6 +69,8 @@ void sl_guard_task(void (*task)(void *buffers[], void *argument), void *buffers[
         task(buffers, argument);
         return;
     }
+    if (sl_guard_failed()) /* a task that failed may have left its memory half made */
+        return;
     way_out = &place;
     if (setjmp(place) == 0)
         task(buffers, argument);

@@ -36,7 +36,7 @@ const char *sl_error_message(void);
 int sl_guard(int (*work)(void *argument), void *argument);
 
 /* Run a task. Where sl_guard was called in this process, sl_fatal leaves the task, and sl_guard
- * fails. */
+ * fails. Tasks after the one that failed do nothing. */
 void sl_guard_task(void (*task)(void *buffers[], void *argument), void *buffers[], void *argument);
 
 /* Leave the work of sl_guard if a task has failed. Called after waits for tasks. */
