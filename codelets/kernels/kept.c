@@ -4,7 +4,7 @@
 
 #include "codelets/vector.h"
 
-#ifdef __AVX512F__
+#ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
@@ -180,18 +180,61 @@ static void keep(struct entries *all, uint32_t column0, float scale, struct sl_k
     batch->count = kept;
 }
 #else
+enum { FOUR = 4 };
+
+/* Copy the kept ones of the entries from entry e on, four at most, into the batch behind `kept`
+ * others. Return a bit for each entry. */
+static uint32_t keep_one_by_one(const struct entries *all, uint32_t e, uint32_t column0,
+                                float scale, uint32_t kept, struct sl_kept *batch)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < FOUR && e + i < all->count; i++) {
+        batch->col[kept] = all->column[e + i] - column0;
+        batch->value[kept] = scale * (all->value ? all->value[e + i] : 1.0f);
+        kept += all->keep[e + i];
+        bits |= all->keep[e + i] << i;
+    }
+    return bits;
+}
+
+#ifdef __AVX2__
+/* Do the work of keep_one_by_one for four entries that exist: the kept ones become the first lanes
+ * of a vector. */
+static uint32_t keep_four(const struct entries *all, uint32_t e, uint32_t column0, float scale,
+                          uint32_t kept, struct sl_kept *batch)
+{
+    static const int32_t order[1 << FOUR][FOUR] = {
+        {0}, {0},    {1},    {0, 1},    {2},    {0, 2},    {1, 2},    {0, 1, 2},
+        {3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3}};
+    const __m128i keep = _mm_loadu_si128((const __m128i *)(all->keep + e));
+    const int bits = _mm_movemask_ps(_mm_castsi128_ps(_mm_slli_epi32(keep, 31)));
+    const __m128i lanes = _mm_loadu_si128((const __m128i *)order[bits]);
+    const __m128i column = _mm_sub_epi32(_mm_loadu_si128((const __m128i *)(all->column + e)),
+                                         _mm_set1_epi32((int)column0));
+    const __m128 value = all->value ? _mm_loadu_ps(all->value + e) : _mm_set1_ps(1.0f);
+    _mm_storeu_si128((__m128i *)(batch->col + kept),
+                     _mm_castps_si128(_mm_permutevar_ps(_mm_castsi128_ps(column), lanes)));
+    _mm_storeu_ps(batch->value + kept,
+                  _mm_permutevar_ps(_mm_mul_ps(_mm_set1_ps(scale), value), lanes));
+    return (uint32_t)bits;
+}
+#else
+#define keep_four keep_one_by_one
+#endif
+
 static void keep(struct entries *all, uint32_t column0, float scale, struct sl_kept *batch)
 {
     uint32_t kept = 0;
-    for (uint32_t e = 0; e < all->count; e++) {
+    for (uint32_t e = 0; e < all->count; e += FOUR) {
         if (e % GROUP == 0) {
             all->before[e / GROUP] = kept;
             all->kept[e / GROUP] = 0;
         }
-        batch->col[kept] = all->column[e] - column0;
-        batch->value[kept] = scale * (all->value ? all->value[e] : 1.0f);
-        kept += all->keep[e];
-        all->kept[e / GROUP] |= (uint16_t)(all->keep[e] << e % GROUP);
+        const uint32_t bits = all->count - e < FOUR
+                                  ? keep_one_by_one(all, e, column0, scale, kept, batch)
+                                  : keep_four(all, e, column0, scale, kept, batch);
+        all->kept[e / GROUP] |= (uint16_t)(bits << e % GROUP);
+        kept += (uint32_t)__builtin_popcount(bits);
     }
     batch->count = kept;
 }
