@@ -26,8 +26,8 @@ SL_INLINE float element(const void *row, bool half, int64_t j)
 /* Moments of a row: X = ((h - mean) - rest) · inverse. The rest is the part of the mean that a
  * float cannot hold: without it a constant row would not be 0. */
 struct moments {
-    float mean, rest, inverse;
-    float first, second; /* for norm_back: sums of wG and of wG·X */
+    float mean, rest, inverse; /* inverse: the variance, until find_moments ends */
+    float first, second;       /* for norm_back: sums of wG and of wG·X */
 };
 
 enum { TOGETHER = 4 }; /* rows whose sums are found together */

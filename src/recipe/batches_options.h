@@ -23,7 +23,8 @@ struct sl_batches_options {
 /* Whether the run trains on other graphs than the whole one: several groups, or batches. */
 bool sl_batches_differ(const struct sl_config *config);
 
-/* Return the graphs of a configuration that sl_config_check_steps takes. */
+/* Return which graphs a step trains on, by a configuration that sl_config_check_steps has let pass.
+ */
 struct sl_batches_options sl_config_batches(const struct sl_config *config);
 
 /* Refuse more sets than the graph has vertices. Return 0 or SL_ERR_USAGE. */
