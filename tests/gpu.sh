@@ -4,7 +4,7 @@
 # the number of GPUs and their speed. Skipped where the program sees no GPU. A build --with-cuda=software sees those that
 # tests/software_gpu makes, whose streams can be made to lag, and which count what is copied and waited for.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
-alike="like_cores lagging together on_ranks cusparse citations fastest evicted"
+alike="on_gpu like_cores lagging together on_ranks cusparse citations fastest evicted"
 unset STARPU_NCUDA
 SOFTWARE_GPU_COUNT=2
 export SOFTWARE_GPU_COUNT

@@ -351,7 +351,7 @@ static void expect_store(struct case_of_rounds *of, int l, const char *line)
         const bool fused = sl_instructions_get() > SL_INSTRUCTIONS_BASE;
         const float tolerance = !strstr(line, "gat") || !strstr(line, "norm") ? 1e-6f
                                 : fused                                       ? 4e-6f
-                                                                              : 4e-5f;
+                                                                              : 1e-4f;
         if (!(apart <= tolerance * most))
             fail_msg("%s: layer %d, %s %d: off by %g of %g", line, l, k ? "state" : "parameters", k,
                      (double)apart, (double)most);

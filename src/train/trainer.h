@@ -124,8 +124,8 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
-/* As sl_trainer_create, but make only what sl_trainer_evaluate needs of a checkpoint's model: no
- * batches, no gradients, no state of an optimizer. */
+/* Make a trainer for sl_trainer_evaluate alone, with a checkpoint's model: no batches, no
+ * gradients, no state of an optimizer. Errors as of sl_trainer_create. */
 int sl_trainer_open(struct sl_trainer *trainer, struct sl_runtime *rt,
                     const struct sl_source *source, const struct sl_config *config,
                     const struct sl_checkpoint *checkpoint);
