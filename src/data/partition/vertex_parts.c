@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include <metis.h>
 
@@ -81,22 +83,51 @@ static int copy_graph(const struct sl_csr *csr, int classes, const int64_t *cut,
     return SL_OK;
 }
 
+/* The handler of SIGTERM, which METIS replaces, more than once in a cut. */
+struct handler {
+    struct sigaction own;
+    atomic_bool over; /* METIS has returned */
+};
+
+/* Put the handler back whenever METIS has replaced it. */
+static void *put_back(void *argument)
+{
+    struct handler *h = argument;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct sigaction now;
+    while (!atomic_load(&h->over)) {
+        sigaction(SIGTERM, NULL, &now);
+        if (now.sa_handler != h->own.sa_handler)
+            sigaction(SIGTERM, &h->own, NULL);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
 /* Let METIS cut. METIS takes SIGTERM and SIGABRT for errors of its own, and may leave them blocked:
- * restore how they are handled. */
+ * restore how they are handled. METIS' handler jumps out of any function, malloc among them, whose
+ * lists it leaves broken. So another thread puts our handler of SIGTERM back within a millisecond.
+ */
 static int call_metis(struct graph *g, idx_t parts, idx_t *options)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* handlers are the process's */
     idx_t edges_cut;
-    struct sigaction term, abortion;
+    struct handler term = {.over = false};
+    struct sigaction abortion;
     sigset_t mask;
+    pthread_t thread;
     pthread_mutex_lock(&lock);
-    sigaction(SIGTERM, NULL, &term);
+    sigaction(SIGTERM, NULL, &term.own);
     sigaction(SIGABRT, NULL, &abortion);
     pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    const bool watched = pthread_create(&thread, NULL, put_back, &term) == 0;
     const int status =
         METIS_PartGraphKway(&g->vertices, &g->classes, g->indptr, g->indices, g->weights, NULL,
                             NULL, &parts, NULL, NULL, options, &edges_cut, g->part);
-    sigaction(SIGTERM, &term, NULL);
+    atomic_store(&term.over, true);
+    if (watched)
+        pthread_join(thread, NULL);
+    sigaction(SIGTERM, &term.own, NULL);
     sigaction(SIGABRT, &abortion, NULL);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     pthread_mutex_unlock(&lock);
