@@ -38,16 +38,17 @@ static inline struct sl_tile *sl_edge_sums_of(const struct sl_edge_sums *sums, i
     return &sums->tile[i - sums->first];
 }
 
-/* The head of what a layer owns (sl_layer.own) whose walks multiply the rows that they move. */
+/* What GINE and R-GCN layers own first (sl_layer.own). Walks of these layers multiply moved rows by
+ * weights. */
 struct sl_edge_layer {
     struct sl_tile weight; // (rows, cols), on this rank: it never travels; no rows: there is none
     struct sl_edge_sums sums; /* its gradient */
     int64_t *d_cut;           // (columns + 1): the cut of D, the gradient of the layer's input
 };
 
-/* Plan such a layer, and make the weight if `weighs`. D is cut as the input. In a first layer
- * nobody reads D: each column of ranks has one column, which stays 0. Return 0 or SL_ERR_SYSTEM;
- * sl_edge_layer_destroy in either case. */
+/* Plan a layer that owns an edge layer, and make the weight if `weighs`. D is cut as the input. In
+ * a first layer nobody reads D: each column of ranks has one column, which stays 0. Return 0 or
+ * SL_ERR_SYSTEM; sl_edge_layer_destroy in either case. */
 int sl_edge_layer_plan(struct sl_network *net, struct sl_layer *layer, int64_t rows, int64_t cols,
                        bool weighs);
 void sl_edge_layer_destroy(struct sl_layer *layer);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -650,9 +651,12 @@ static void check_gemm(int64_t m, int64_t n)
 
 /* ---- A task that fails ---- */
 
+static atomic_int failing_calls;
+
 static void failing_cpu(void *buffers[], void *argument)
 {
     (void)buffers, (void)argument;
+    atomic_fetch_add(&failing_calls, 1);
     sl_fatal("no memory for a task");
 }
 
@@ -667,14 +671,16 @@ SL_CODELET(failing, 0, 1, STARPU_W);
 static int submit_failing(void *argument)
 {
     struct sl_operand *out = argument;
-    sl_task_submit(
-        &sl_running,
-        &(struct sl_task){.codelet = &failing_codelet, .count = 1, .tiles = {&out->tile}});
+    for (int task = 0; task < 2; task++)
+        sl_task_submit(
+            &sl_running,
+            &(struct sl_task){.codelet = &failing_codelet, .count = 1, .tiles = {&out->tile}});
     sl_runtime_wait(&sl_running);
     return 0;
 }
 
-/* On a core and on a GPU, the task ends the work of sl_runtime_guard, not the process. */
+/* On a core and on a GPU, the first task ends the work of sl_runtime_guard, not the process. The
+ * second task, which writes the same tile, does nothing. */
 static void test_failing(void **state)
 {
     struct sl_operand out = sl_operand_reals(1, 1);
@@ -682,6 +688,7 @@ static void test_failing(void **state)
     out.free_rows = 1;
     assert_int_equal(sl_runtime_guard(&sl_running, submit_failing, &out), SL_ERR_SYSTEM);
     assert_string_equal(sl_error_message(), "no memory for a task");
+    assert_int_equal(atomic_load(&failing_calls), 1);
     sl_settle("failing", &out, NULL);
 }
 

@@ -142,8 +142,8 @@ static int create_stored_input(struct sl_making *m, int64_t width, const struct 
 }
 
 /* Return the form of sparse features. If features are full enough, blocks have as many columns as
- * the first-level cache holds rows of weights; rows of weights may be read in slices. Tiles of such
- * blocks store their transposes for gradients, in blocks of as many rows. A product with the
+ * the first-level cache holds rows of weights; rows of weights may be read in slices. Tiles of full
+ * features store their transposes for gradients, in blocks of as many rows. A product with the
  * transpose takes less than half the time of a scatter. Features that are aggregated first have
  * more entries than are counted here. GPUs have no such cache. */
 static struct sl_sparse_form feature_form(const struct sl_making *m, int64_t width)

@@ -1,4 +1,5 @@
-/* What a launcher tells a process, and a launcher that started several without telling MPI. */
+/* Read what a launcher tells a process. Detect a launcher that started several processes without
+ * telling MPI. */
 #ifndef SL_CORE_LAUNCHER_H
 #define SL_CORE_LAUNCHER_H
 
