@@ -10,12 +10,14 @@
 
 #include "codelets/attention.h"
 #include "codelets/exponential.h"
+#include "codelets/gather.h"
 
 enum {
     ENTRIES = 64,  /* most entries of a chunk */
     LOGITS = 4096, /* most logits of a chunk, over all heads */
     PER_DRAW = 4,  /* heads for which 64 random bits suffice */
     DROPOUT_BITS = 16,
+    MOST_PREFETCHED = 256, /* numbers of a row */
 };
 
 static const float MOST_POWER = 80.0f; /* e to this power is finite */
@@ -54,6 +56,23 @@ SL_INLINE int64_t period_of(int64_t per)
 
 /* ---- Parts of a chunk ---- */
 
+/* Prefetch the rows of DENSE that the entries behind a chunk meet: COUNT entries from e on, as far
+ * as they exist. An entry of the next block is taken for an entry of this block, so another row may
+ * be prefetched. */
+SL_INLINE void prefetch_rows(const struct sl_sparse *a, int64_t block, uint32_t e, int64_t count,
+                             const struct sl_floats_at *dense)
+{
+    const uint32_t last = a->row_ptr[a->blocks * a->rows] - 1;
+    const int64_t numbers = dense->ld < MOST_PREFETCHED ? dense->ld : MOST_PREFETCHED;
+    for (int64_t k = 0; k < count; k++) {
+        const uint32_t coming = e + (uint32_t)k < last ? e + (uint32_t)k : last;
+        const float *const row =
+            dense->data + (block * a->block_cols + sl_sparse_col(a, coming)) * dense->ld;
+        for (int64_t j = 0; j < numbers; j += 16)
+            __builtin_prefetch(row + j);
+    }
+}
+
 /* Read entries e … e + count - 1 of block `block` into a chunk; they meet rows of DENSE. Sums of
  * rows take pairs of entries. */
 SL_INLINE void read_entries(const struct sl_sparse *a, int64_t block, uint32_t e, int64_t count,
@@ -63,6 +82,7 @@ SL_INLINE void read_entries(const struct sl_sparse *a, int64_t block, uint32_t e
     c->count = count;
     c->padded = (count + unit - 1) / unit * unit;
     c->all = c->padded * per;
+    prefetch_rows(a, block, e + (uint32_t)sl_gather_ahead(dense->ld * 4), count, dense);
     for (int64_t k = 0; k < count; k++) {
         const int64_t col = block * a->block_cols + sl_sparse_col(a, e + (uint32_t)k);
         c->row[k] = dense->data + col * dense->ld;

@@ -171,8 +171,11 @@ SL_KERNEL(sl_kernel_attention_own,
         const float *const g = row_at(gradient, r),
                            *const sloped = row_at(state, r) + all + 2 * heads,
                            *const q = sloped + all;
-        float *const ds = row_at(back, r) + all + heads;
+        float *const ds = row_at(back, r) + all + heads, product[SL_ATTENTION_HEADS];
+        /* All loads come before the stores, whose addresses may have the same last 12 bits. */
         for (int64_t h = 0; h < heads; h++)
-            ds[h] += product_of(width, g + h * width, sloped + h * width) - g[all + h] * q[h];
+            product[h] = product_of(width, g + h * width, sloped + h * width) - g[all + h] * q[h];
+        for (int64_t h = 0; h < heads; h++)
+            ds[h] += product[h];
     }
 }
