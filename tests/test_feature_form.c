@@ -3,6 +3,7 @@
 #include "data_files.h"
 
 #include "core/log.h"
+#include "data/aggregated.h"
 #include "data/columns.h"
 #include "data/feature_form.h"
 #include "data/part.h"
@@ -409,6 +410,39 @@ static void test_selection(void **state)
     sl_source_close(&source);
 }
 
+/* Columns of features in rows of Â·X: of the vertex v itself, and of its two neighbours. */
+static int count_columns(int64_t v)
+{
+    int count = 0;
+    for (int64_t j = 0; j < F; j++)
+        count +=
+            item(v, j) != 0.0f || item((v + 1) % N, j) != 0.0f || item((v + N - 1) % N, j) != 0.0f;
+    return count;
+}
+
+static void test_aggregated(void **state)
+{
+    static const int32_t rows[] = {59, 0, 7};
+    struct sl_runtime rt = {.ranks = 1};
+    struct sl_source source;
+    float x[N * F];
+    double all = 0.0;
+    fill(x, item);
+    assert_int_equal(sl_source_open(&rt, store(*state, "aggregated", x, NULL), &source), SL_OK);
+    assert_int_equal(source.feature_form, SL_FEATURES_CSR);
+    for (int64_t v = 0; v < N; v++)
+        all += count_columns(v);
+    assert_true(fabs(sl_aggregated_entries(&source, NULL, 0) - all / N) < 1e-9);
+    assert_true(fabs(sl_aggregated_entries(&source, rows, 3) -
+                     (count_columns(59) + count_columns(0) + count_columns(7)) / 3.0) < 1e-9);
+    assert_true(sl_aggregated_entries(&source, rows, 0) == 0.0);
+    source.feature_form = SL_FEATURES_IDENTITY;
+    assert_true(sl_aggregated_entries(&source, NULL, 0) == 3.0);
+    source.feature_form = SL_FEATURES_DENSE;
+    assert_true(sl_aggregated_entries(&source, NULL, 0) == 0.0);
+    sl_source_close(&source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +456,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nan, files_setup, files_teardown),
         cmocka_unit_test(test_sample),
         cmocka_unit_test(test_selection),
+        cmocka_unit_test_setup_teardown(test_aggregated, files_setup, files_teardown),
     };
     sl_log_enable(false);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "data/aggregated.h"
 #include "graphs/layer.h"
 #include "graphs/layer_jump.h"
 
@@ -23,16 +24,16 @@ static void list_layers(struct sl_group_epoch *e, const struct sl_source *source
     e->most = e->layers > 1 ? e->layers : 1;
 }
 
-/* Return the entries of the features, or of their aggregated sums; 0: the matrix is dense. */
-static double entries_of_features(const struct sl_source *source, bool summed)
+void sl_group_epoch_sum_features(struct sl_group_epoch *e, const struct sl_source *source,
+                                 const int32_t *row, int64_t rows)
 {
-    const double entries = (double)sl_source_feature_entries(source);
-    if (entries == 0.0 || !summed)
-        return entries;
-    const double sums = sl_operands_aggregated_entries((double)source->vertices,
-                                                       (double)source->adjacency.indices.count,
-                                                       (double)source->features, entries);
-    return sl_operands_stay_sparse((int64_t)sums, source->vertices, source->features) ? sums : 0.0;
+    e->features = (double)sl_source_feature_entries(source) / fmax((double)source->vertices, 1.0);
+    if (e->features == 0.0 || !e->cached)
+        return;
+    const double sums = sl_aggregated_entries(source, row, rows);
+    e->features = sl_operands_stay_sparse((int64_t)(sums * (double)rows), rows, source->features)
+                      ? sums
+                      : 0.0;
 }
 
 int sl_group_epoch_open(struct sl_group_epoch *e, const struct sl_source *source,
@@ -42,7 +43,7 @@ int sl_group_epoch_open(struct sl_group_epoch *e, const struct sl_source *source
                                  .read = sl_batches_read_aggregated(config, options)};
     list_layers(e, source, config);
     e->size = (double)sl_type_size(sl_config_assembly(config).type);
-    e->features = entries_of_features(source, e->cached) / fmax((double)source->vertices, 1.0);
+    sl_group_epoch_sum_features(e, source, NULL, source->vertices);
     e->kept = 1.0 - sl_config_input_dropout(config);
     const size_t count = (size_t)e->most + 1;
     e->rows = calloc(count, sizeof *e->rows);

@@ -33,6 +33,11 @@ void sl_group_epoch_close(struct sl_group_epoch *e);
  * layer computes all rows. */
 void sl_group_epoch_count(struct sl_group_epoch *e, const struct sl_selection *all);
 
+/* Set `features` for the rows `row` (rows) of the files, which the first layer computes; NULL: all
+ * rows. */
+void sl_group_epoch_sum_features(struct sl_group_epoch *e, const struct sl_source *source,
+                                 const int32_t *row, int64_t rows);
+
 /* Whether a layer aggregates and counts in hops. */
 bool sl_group_epoch_counts(const struct sl_group_epoch *e, const struct sl_layer_shape *layer);
 

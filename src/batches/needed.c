@@ -83,7 +83,7 @@ static const double GRADIENT_PASSES = 3.0;
 /* The largest time of an evaluation with its own graph, over one of the whole graph. The run keeps
  * one graph more. */
 static const double MOST_OF_EVALUATION = 0.7;
-/* The least seconds that another graph must save. */
+/* The least seconds that another graph, or making Â·X once, must save. */
 static const double LEAST_SAVED = 100e-6;
 
 /* Predicted seconds of a step with all rows, of a step with needed rows, and of their preparation.
@@ -101,7 +101,8 @@ static double entries_of(const struct sl_source *source, int64_t v)
     return (double)(sl_npy_integer(indptr, v + 1) - sl_npy_integer(indptr, v));
 }
 
-/* Set the rows and entries of each hop around the selected vertices. */
+/* Set the rows and entries of each hop around the selected vertices. Rows near them have more
+ * entries than others, so aggregated features have more entries in each row, too. */
 static void count_needed(const struct sl_source *source, const struct sl_selection *selection,
                          struct sl_group_epoch *e)
 {
@@ -113,6 +114,8 @@ static void count_needed(const struct sl_source *source, const struct sl_selecti
         for (; k < e->rows[h]; k++)
             entries += entries_of(source, selection->row[k]);
     }
+    sl_group_epoch_sum_features(e, source, selection->row,
+                                e->rows[e->read ? e->most : e->most - 1]);
 }
 
 static void count_all(const struct sl_source *source, struct sl_group_epoch *e)
@@ -121,6 +124,7 @@ static void count_all(const struct sl_source *source, struct sl_group_epoch *e)
         e->rows[h] = source->vertices;
         e->entries[h] = source->adjacency.indices.count;
     }
+    sl_group_epoch_sum_features(e, source, NULL, source->vertices);
 }
 
 /* Select and count the rows around a split, as many hops away as layers aggregate. */
@@ -193,14 +197,14 @@ static int predict(const struct sl_runtime *rt, const struct sl_source *source,
     if (!code) {
         count_shares(source, &e, out);
         out->size = (struct sl_needed_size){e.rows[e.most], e.entries[e.most]};
-        out->features =
-            (double)source->vertices *
-            (e.features > 0.0 ? e.features * (4.0 + e.size) : (double)source->features * e.size);
         out->needed = sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one) / cores +
                       seconds_of_hops(&e, &sl_rates_usual, cores);
         out->prepare = ENTRY_SECONDS * (double)e.entries[e.most] +
                        LOOK_SECONDS * (double)source->adjacency.indices.count;
         count_all(source, &e);
+        out->features =
+            (double)source->vertices *
+            (e.features > 0.0 ? e.features * (4.0 + e.size) : (double)source->features * e.size);
         out->all = sl_group_epoch_computing(&e, &sl_rates_usual, e.most, one) / cores;
     }
     sl_group_epoch_close(&e);
@@ -286,7 +290,8 @@ static int settle_cache(struct sl_runtime *rt, const struct sl_source *source,
     if (!sl_config_aggregates(&other))
         return 0;
     const int code = predict_together(rt, source, &other, SL_SPLIT_TRAIN, &with);
-    if (code || with.needed > MOST_OF_UNCACHED * fmin(s->needed, s->all) ||
+    const double without = fmin(s->needed, s->all);
+    if (code || with.needed > MOST_OF_UNCACHED * without || without - with.needed < LEAST_SAVED ||
         with.features > fmax(MOST_BYTES, MOST_TIMES * s->features))
         return code;
     config->features.cache_aggregate = true;

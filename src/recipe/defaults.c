@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/rates.h"
+#include "data/aggregated.h"
 #include "data/columns.h"
 #include "data/feature_form.h"
 #include "graphs/layer.h"
@@ -229,7 +230,7 @@ static struct sl_layer_work first_layer(const struct sl_config *config,
     const double nnz = (double)source->adjacency.indices.count + n;
     const double entries =
         source->feature_form == SL_FEATURES_CSR ? (double)source->features_csr.indices.count : n;
-    const double aggregated = sl_operands_aggregated_entries(n, nnz, in, entries);
+    const double aggregated = n * sl_aggregated_entries(source, NULL, source->vertices);
     const double bytes = (double)sl_type_size(sl_config_type(config));
     return (struct sl_layer_work){
         .rates = rates,
