@@ -138,7 +138,7 @@ static int train(struct bench *bench, struct contestant *c, struct sl_bench_run 
     }
     return sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
                                                       .common = &bench->config.common,
-                                                      .more = words,
+                                                      .words = words,
                                                       .limit = 600.0},
                           run);
 }

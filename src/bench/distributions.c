@@ -1,10 +1,8 @@
 /* starling bench distributions: one training on every distribution of the ranks. Compares the
  * words, messages and seconds of each with its plan. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "bench/train.h"
+#include "bench/contest.h"
 #include "core/error.h"
 #include "core/profile_view.h"
 #include "core/table.h"
@@ -24,16 +22,14 @@ static const struct sl_option options[] = {
 
 /* A contestant: a grid, another distribution, or train's choice. */
 struct contestant {
-    bool grid, other;
+    const char *option; /* NULL: train's choice */
     char text[40], name[32];
-    double *seconds;         // (repetitions)
-    struct sl_bench_run run; /* the last one */
 };
 
 struct bench {
     struct config config;
-    const char *dataset;
-    struct contestant contestant[MOST_GRIDS];
+    struct sl_bench_contest contest;
+    struct contestant contestant[MOST_GRIDS]; // (contest.count)
     int count;
 };
 
@@ -42,35 +38,6 @@ static const struct sl_bench_reserved reserved[] = {SL_BENCH_RESERVED,       {"g
                                                     {"allow-inexact", NULL}, {"partition", NULL},
                                                     {"delay", NULL},         {"partial-sums", NULL},
                                                     {"exact-epochs", NULL},  {0}};
-
-/* ---- Runs ---- */
-
-static int train(struct bench *bench, int contestant, int repetition)
-{
-    struct contestant *c = &bench->contestant[contestant];
-    sl_bench_run_free(&c->run);
-    const int code =
-        sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
-                                                   .common = &bench->config.common,
-                                                   .grid = c->grid ? c->text : NULL,
-                                                   .distribution = c->other ? c->text : NULL},
-                       &c->run);
-    c->seconds[repetition] = c->run.end ? sl_number(c->run.end, "epoch_seconds_median") : 0.0;
-    return code;
-}
-
-/* Train on all distributions. A distribution that is refused has the reason in its row. If all are
- * refused, the last reason is the error. */
-static int run_all(struct bench *bench)
-{
-    const struct sl_bench_common *common = &bench->config.common;
-    const int code =
-        sl_bench_take_turns(bench, common, bench->count, (int)common->repetitions, train);
-    int done = 0;
-    for (int c = 0; c < bench->count; c++)
-        done += bench->contestant[c].run.ending == SL_BENCH_DONE;
-    return code || done ? code : sl_bench_check_ending(&bench->contestant[0].run);
-}
 
 /* ---- What comes out ---- */
 
@@ -81,11 +48,6 @@ static double sum(const json_t *list)
     const json_t *value;
     json_array_foreach((json_t *)list, index, value) total += json_number_value(value);
     return total;
-}
-
-static json_t *prediction_of(const struct contestant *c)
-{
-    return json_object_get(c->run.start, "prediction");
 }
 
 /* Set the planned and the measured number, over all ranks, and their quotient. */
@@ -100,47 +62,58 @@ static void set_pair(json_t *row, const char *key, double planned, double measur
     json_object_set_new(row, name, measured > 0.0 ? json_real(planned / measured) : json_null());
 }
 
-static void set_figures(const struct bench *bench, const struct contestant *c, json_t *row)
+static void set_figures(const struct sl_bench_contest *contest, const struct sl_bench_entry *e,
+                        json_t *row)
 {
     static const char *const kinds[] = {"bytes_received", "rows_received", "sums_received",
                                         "adjacency_received", "messages"};
-    const json_t *planned = json_object_get(prediction_of(c), "traffic_per_epoch");
-    const json_t *measured = json_object_get(c->run.end, "traffic_per_epoch");
-    const int repetitions = (int)bench->config.common.repetitions;
-    const struct sl_spread seconds = sl_spread_of(c->seconds, repetitions);
+    const struct sl_bench_run *run = sl_bench_entry_last(e);
+    const json_t *prediction = json_object_get(run->start, "prediction"),
+                 *planned = json_object_get(prediction, "traffic_per_epoch"),
+                 *measured = json_object_get(run->end, "traffic_per_epoch");
+    const struct sl_spread seconds = sl_spread_of(e->seconds, contest->rounds);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         set_pair(row, kinds[k], sum(json_object_get(planned, kinds[k])),
                  sum(json_object_get(measured, kinds[k])));
-    set_pair(row, "memory", sl_number(json_object_get(c->run.start, "planned_bytes"), "total"),
-             sl_number(c->run.end, "tile_bytes"));
-    set_pair(row, "seconds", sl_number(prediction_of(c), "epoch_seconds"), seconds.median);
+    set_pair(row, "memory", sl_number(json_object_get(run->start, "planned_bytes"), "total"),
+             sl_number(run->end, "tile_bytes"));
+    set_pair(row, "seconds", sl_number(prediction, "epoch_seconds"), seconds.median);
     sl_bench_set_spread(row, "epoch_seconds", seconds);
-    json_object_set(row, "loss", json_object_get(c->run.end, "loss"));
-    json_object_set(row, "tiles", json_object_get(c->run.start, "tiles"));
+    json_object_set(row, "loss", json_object_get(run->end, "loss"));
+    json_object_set(row, "tiles", json_object_get(run->start, "tiles"));
 }
 
-static json_t *row_of(const struct bench *bench, const struct contestant *c)
+static json_t *row_of(const struct bench *bench, int c)
 {
-    const bool done = c->run.ending == SL_BENCH_DONE;
-    json_t *row = json_pack("{s:s, s:s, s:s}", "distribution", c->name, "grid", c->text, "ending",
-                            done ? "done" : "refused");
+    const struct sl_bench_entry *e = &bench->contest.entries[c];
+    const struct sl_bench_run *run = sl_bench_entry_last(e);
+    const bool done = run->ending == SL_BENCH_DONE;
+    json_t *row = json_pack("{s:s, s:s, s:s}", "distribution", bench->contestant[c].name, "grid",
+                            bench->contestant[c].text, "ending", done ? "done" : "refused");
     if (done)
-        set_figures(bench, c, row);
+        set_figures(&bench->contest, e, row);
     else
-        json_object_set_new(row, "reason", json_string(c->run.reason));
+        json_object_set_new(row, "reason", json_string(run->reason));
     return row;
 }
 
+/* Train on all distributions. A distribution that is refused has the reason in its row. If all are
+ * refused, the first reason is the error. */
 static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
-    const int code = run_all(bench);
-    if (code || bench->config.common.rt.rank > 0)
+    const struct sl_bench_contest *contest = &bench->contest;
+    int code = sl_bench_contest_run(&bench->contest), done = 0;
+    for (int e = 0; !code && e < contest->count; e++)
+        done += sl_bench_entry_last(&contest->entries[e])->ending == SL_BENCH_DONE;
+    if (!code && !done)
+        code = sl_bench_check_ending(sl_bench_entry_last(&contest->entries[0]));
+    if (code || contest->common->rt.rank > 0)
         return code;
-    const struct contestant *chosen = &bench->contestant[bench->count - 1];
-    for (int c = 0; c < bench->count; c++)
-        json_array_append_new(rows, row_of(bench, &bench->contestant[c]));
-    sl_bench_describe(document, bench->dataset, &chosen->run);
-    json_object_set(document, "grid_reason", json_object_get(chosen->run.start, "grid_reason"));
+    for (int c = 0; c < contest->count; c++)
+        json_array_append_new(rows, row_of(bench, c));
+    const struct sl_bench_run *chosen = sl_bench_entry_last(&contest->entries[contest->count - 1]);
+    sl_bench_describe(document, contest, chosen);
+    json_object_set(document, "grid_reason", json_object_get(chosen->start, "grid_reason"));
     return 0;
 }
 
@@ -165,8 +138,9 @@ static void print(const struct bench *bench, const json_t *document)
     const char *reason = json_string_value(json_object_get(document, "grid_reason"));
     printf("%s on %d rank%s: received by all ranks in a training step, memory of the rank with "
            "most; median epoch of %d run%s\n\n",
-           bench->dataset, bench->config.common.rt.ranks, sl_s(bench->config.common.rt.ranks),
-           (int)bench->config.common.repetitions, sl_s(bench->config.common.repetitions));
+           bench->contest.dataset, bench->config.common.rt.ranks,
+           sl_s(bench->config.common.rt.ranks), (int)bench->config.common.repetitions,
+           sl_s(bench->config.common.repetitions));
     sl_table_print(json_object_get(document, "rows"), columns);
     if (reason)
         printf("\nauto is %s\n", reason);
@@ -174,19 +148,19 @@ static void print(const struct bench *bench, const json_t *document)
 
 /* ---- Who takes part ---- */
 
-static struct contestant *add(struct bench *bench, const char *text, const char *name)
+static void add(struct bench *bench, const char *option, const char *text, const char *name)
 {
     struct contestant *c = &bench->contestant[bench->count++];
+    c->option = option;
     snprintf(c->text, sizeof c->text, "%s", text);
     snprintf(c->name, sizeof c->name, "%s", name);
-    return c;
 }
 
 static void add_grid(struct bench *bench, const struct sl_grid *grid)
 {
     char text[40], name[32];
     snprintf(text, sizeof text, "%dx%dx%d", grid->rows, grid->columns, grid->depth);
-    add(bench, text, sl_grid_name(grid, name))->grid = true;
+    add(bench, "--grid", text, sl_grid_name(grid, name));
 }
 
 static int choose_grids(struct bench *bench)
@@ -202,37 +176,34 @@ static int choose_grids(struct bench *bench)
             }
     for (const struct sl_distribution_name *row = sl_distribution_names; row->name; row++)
         if (row->kind != &sl_distribution_block)
-            add(bench, row->name, row->name)->other = true;
-    add(bench, "auto", "auto");
+            add(bench, "--distribution", row->name, row->name);
+    add(bench, NULL, "auto", "auto");
     return 0;
 }
 
 static int create_distributions(struct bench *bench)
 {
-    const size_t repetitions = (size_t)bench->config.common.repetitions;
-    if (bench->config.common.rt.ranks < 2)
+    struct sl_bench_common *common = &bench->config.common;
+    if (common->rt.ranks < 2)
         return sl_error(SL_ERR_USAGE, "bench distributions: expected several ranks: mpirun -n 4 "
                                       "starling bench distributions DATASET");
-    if (bench->config.common.positionals < 1)
+    if (common->positionals < 1)
         return sl_error(SL_ERR_USAGE, "bench distributions: expected a DATASET");
-    const int code = choose_grids(bench);
-    if (code)
-        return code;
-    for (int c = 0; c < bench->count; c++) {
-        bench->contestant[c].seconds = calloc(repetitions, sizeof(double));
-        if (!bench->contestant[c].seconds)
-            return sl_error(SL_ERR_SYSTEM, "no memory for the times of %zu runs", repetitions);
+    int code = choose_grids(bench);
+    if (!code)
+        code = sl_bench_contest_create(&bench->contest, common, bench->count, common->repetitions);
+    for (int c = 0; !code && c < bench->count; c++) {
+        bench->contest.entries[c].words[0] = bench->contestant[c].option;
+        bench->contest.entries[c].words[1] = bench->contestant[c].text;
     }
-    bench->dataset = bench->config.common.words.own[0];
-    return 0;
+    bench->contest.tolerant = true;
+    bench->contest.dataset = common->words.own[0];
+    return code;
 }
 
 static void destroy(struct bench *bench)
 {
-    for (int c = 0; c < bench->count; c++) {
-        sl_bench_run_free(&bench->contestant[c].run);
-        free(bench->contestant[c].seconds);
-    }
+    sl_bench_contest_destroy(&bench->contest);
 }
 
 static int run_distributions(int argc, char **argv)

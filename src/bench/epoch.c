@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/measure.h"
-#include "bench/train.h"
+#include "bench/contest.h"
 #include "core/error.h"
 #include "core/profile_view.h"
 #include "core/table.h"
@@ -36,39 +35,14 @@ static const struct sl_bench_reserved reserved[] = {SL_BENCH_RESERVED, {0}};
 
 enum { MOST_DEVICES = 4 };
 
-struct contestant {
-    const char *device;            /* NULL: as the words of train say */
-    struct sl_bench_run *plain;    // (repetitions)
-    struct sl_bench_run *profiled; // (repetitions)
-    double *seconds[2];            // (repetitions): median epoch, plain and profiled
-};
-
+/* Each device has two entries, without and with a profile. The two show what profiling itself
+ * costs. */
 struct bench {
     struct sl_bench_epoch config;
-    const char *dataset;
-    struct contestant contestant[MOST_DEVICES];
+    const char *device[MOST_DEVICES]; // (count); NULL: as the words of train say
     int count;
+    struct sl_bench_contest contest; /* of 2 count entries */
 };
-
-/* Train a contestant without (even turn) or with (odd turn) a profile. The turns show what
- * profiling itself costs. */
-static int train(struct bench *bench, int turn, int repetition)
-{
-    struct contestant *c = &bench->contestant[turn / 2];
-    const int profile = turn % 2;
-    struct sl_bench_run *run = &(profile ? c->profiled : c->plain)[repetition];
-    int code = sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
-                                                          .common = &bench->config.common,
-                                                          .device = c->device,
-                                                          .profile = profile,
-                                                          .limit = bench->config.limit},
-                              run);
-    if (!code)
-        code = sl_bench_check_ending(run);
-    if (!code)
-        c->seconds[profile][repetition] = sl_number(run->end, "epoch_seconds_median");
-    return code;
-}
 
 /* Return the mean seconds of an epoch in a profile. */
 static double mean_epoch(const json_t *profile)
@@ -77,39 +51,41 @@ static double mean_epoch(const json_t *profile)
 }
 
 /* Return the profile with the median epoch. Parts of several profiles would not add up. */
-static const json_t *middle_profile(const struct contestant *c, int repetitions)
+static const json_t *middle_profile(const struct sl_bench_entry *profiled, int rounds)
 {
     const json_t *best = NULL;
-    double *means = calloc((size_t)repetitions, sizeof *means);
-    for (int r = 0; means && r < repetitions; r++)
-        means[r] = mean_epoch(json_object_get(c->profiled[r].end, "profile"));
-    const double median = sl_spread_of(means, means ? repetitions : 0).median;
-    for (int r = 0; r < repetitions; r++) {
-        const json_t *profile = json_object_get(c->profiled[r].end, "profile");
-        if (!best || fabs(mean_epoch(profile) - median) < fabs(mean_epoch(best) - median))
+    double means[SL_BENCH_MOST_REPETITIONS] = {0};
+    for (int r = 0; r < rounds; r++)
+        means[r] = mean_epoch(json_object_get(profiled->runs[r].end, "profile"));
+    const double median = sl_spread_of(means, rounds).median;
+    for (int r = 0; r < rounds; r++) {
+        const json_t *profile = json_object_get(profiled->runs[r].end, "profile");
+        if (!best || fabs(means[r] - median) < fabs(mean_epoch(best) - median))
             best = profile;
     }
-    free(means);
     return best;
 }
 
-/* Add the contestant's breakdown to the rows, and set its figures in `object`. */
-static int describe(const struct contestant *c, int repetitions, json_t *object, json_t *rows)
+/* Add a device's breakdown to the rows, and set its figures in `object`. `plain` is its first
+ * entry.
+ */
+static int describe(const struct sl_bench_entry *plain, const char *device, int rounds,
+                    json_t *object, json_t *rows)
 {
-    const json_t *profile = middle_profile(c, repetitions);
+    const json_t *profile = middle_profile(plain + 1, rounds);
     if (!json_object_get(profile, "operations"))
         return sl_error(SL_ERR_SYSTEM, "the training left no profile");
     json_t *breakdown = sl_profile_breakdown(profile), *row;
     size_t index;
     json_array_foreach(breakdown, index, row)
     {
-        if (c->device)
-            json_object_set_new(row, "device", json_string(c->device));
+        if (device)
+            json_object_set_new(row, "device", json_string(device));
         json_array_append(rows, row);
     }
     json_decref(breakdown);
-    sl_bench_set_spread(object, "epoch_seconds", sl_spread_of(c->seconds[0], repetitions));
-    sl_bench_set_spread(object, "profiled_epoch_seconds", sl_spread_of(c->seconds[1], repetitions));
+    sl_bench_set_spread(object, "epoch_seconds", sl_spread_of(plain->seconds, rounds));
+    sl_bench_set_spread(object, "profiled_epoch_seconds", sl_spread_of(plain[1].seconds, rounds));
     json_object_set_new(
         object, "workers",
         json_integer((json_int_t)json_array_size(json_object_get(profile, "workers"))));
@@ -119,41 +95,41 @@ static int describe(const struct contestant *c, int repetitions, json_t *object,
     return 0;
 }
 
-/* Measure all contestants. Without --device-list, the one contestant's figures are members of the
+/* Measure all devices. Without --device-list, the figures of the one contestant are members of the
  * document. */
 static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
-    const int repetitions = (int)bench->config.common.repetitions;
+    const struct sl_bench_contest *contest = &bench->contest;
     json_t *devices = json_array();
-    int code =
-        sl_bench_take_turns(bench, &bench->config.common, 2 * bench->count, repetitions, train);
+    int code = sl_bench_contest_run(&bench->contest);
     for (int d = 0; !code && d < bench->count; d++) {
-        const struct contestant *c = &bench->contestant[d];
-        json_t *object = c->device ? json_pack("{s:s}", "device", c->device) : document;
-        code = describe(c, repetitions, object, rows);
-        if (!c->device)
+        const struct sl_bench_entry *plain = &contest->entries[2 * d];
+        const char *device = bench->device[d];
+        json_t *object = device ? json_pack("{s:s}", "device", device) : document;
+        code = describe(plain, device, contest->rounds, object, rows);
+        if (!device)
             continue;
         sl_bench_set_spread(
             object, "times_first",
-            sl_spread_of_ratio(c->seconds[0], bench->contestant[0].seconds[0], repetitions));
-        json_object_set(object, "loss", json_object_get(c->plain[0].end, "loss"));
+            sl_spread_of_ratio(plain->seconds, contest->entries[0].seconds, contest->rounds));
+        json_object_set(object, "loss", json_object_get(plain->runs[0].end, "loss"));
         json_array_append_new(devices, object);
     }
     if (bench->config.device_list)
         json_object_set(document, "devices", devices);
     json_decref(devices);
     if (!code)
-        sl_bench_describe(document, bench->dataset, &bench->contestant[0].plain[0]);
+        sl_bench_describe(document, contest, &contest->entries[0].runs[0]);
     return code;
 }
 
 static void print_contestant(const struct bench *bench, const json_t *object)
 {
     const char *device = json_string_value(json_object_get(object, "device"));
-    printf("%s%s%s: median epoch of %d run%s %.3f ms (quartiles %.3f to %.3f)\n", bench->dataset,
-           device ? ", --device " : "", device ? device : "", (int)bench->config.common.repetitions,
-           sl_s(bench->config.common.repetitions), 1e3 * sl_number(object, "epoch_seconds"),
-           1e3 * sl_number(object, "epoch_seconds_low"),
+    printf("%s%s%s: median epoch of %d run%s %.3f ms (quartiles %.3f to %.3f)\n",
+           bench->contest.dataset, device ? ", --device " : "", device ? device : "",
+           (int)bench->config.common.repetitions, sl_s(bench->config.common.repetitions),
+           1e3 * sl_number(object, "epoch_seconds"), 1e3 * sl_number(object, "epoch_seconds_low"),
            1e3 * sl_number(object, "epoch_seconds_high"));
     printf("with a profile %.3f ms (%.3f to %.3f); mean over the epochs of the one below %.3f ms\n",
            1e3 * sl_number(object, "profiled_epoch_seconds"),
@@ -235,55 +211,42 @@ static int choose_devices(struct bench *bench)
             if (strlen(names[n]) == length && strncmp(names[n], at, length) == 0)
                 name = names[n];
         for (int d = 0; d < bench->count; d++)
-            if (bench->contestant[d].device == name)
+            if (bench->device[d] == name)
                 name = NULL;
         if (!name)
             return sl_error(SL_ERR_USAGE,
                             "--device-list: expected some of cuda, cpu, both, auto, each once, "
                             "with commas between, not \"%s\"",
                             bench->config.device_list);
-        bench->contestant[bench->count++].device = name;
+        bench->device[bench->count++] = name;
         at += length;
         if (!*at)
             return 0;
     }
 }
 
-static int create_contestant(struct contestant *c, size_t repetitions)
-{
-    c->plain = calloc(repetitions, sizeof *c->plain);
-    c->profiled = calloc(repetitions, sizeof *c->profiled);
-    for (int s = 0; s < 2; s++)
-        c->seconds[s] = calloc(repetitions, sizeof(double));
-    if (!c->plain || !c->profiled || !c->seconds[0] || !c->seconds[1])
-        return sl_error(SL_ERR_SYSTEM, "no memory for the figures of %zu runs", repetitions);
-    return 0;
-}
-
 static int create_epoch(struct bench *bench)
 {
+    struct sl_bench_common *common = &bench->config.common;
     if (bench->config.tiles_list)
         return sl_error(SL_ERR_USAGE, "--tiles-list: is for ranks; start it with mpirun");
     int code = choose_devices(bench);
-    for (int d = 0; !code && d < bench->count; d++)
-        code = create_contestant(&bench->contestant[d], (size_t)bench->config.common.repetitions);
-    return code ? code
-                : sl_bench_input_path(&bench->config.input, &bench->config.common, &bench->dataset);
+    if (!code)
+        code =
+            sl_bench_contest_create(&bench->contest, common, 2 * bench->count, common->repetitions);
+    for (int e = 0; !code && e < 2 * bench->count; e++) {
+        struct sl_bench_entry *entry = &bench->contest.entries[e];
+        entry->words[0] = bench->device[e / 2] ? "--device" : NULL;
+        entry->words[1] = bench->device[e / 2];
+        entry->profile = e % 2;
+    }
+    bench->contest.limit = bench->config.limit;
+    return code ? code : sl_bench_input_path(&bench->config.input, common, &bench->contest.dataset);
 }
 
 static void destroy(struct bench *bench)
 {
-    for (int d = 0; d < bench->count; d++) {
-        struct contestant *c = &bench->contestant[d];
-        for (int r = 0; c->plain && c->profiled && r < bench->config.common.repetitions; r++) {
-            sl_bench_run_free(&c->plain[r]);
-            sl_bench_run_free(&c->profiled[r]);
-        }
-        free(c->plain);
-        free(c->profiled);
-        free(c->seconds[0]);
-        free(c->seconds[1]);
-    }
+    sl_bench_contest_destroy(&bench->contest);
     sl_bench_input_remove(&bench->config.input);
 }
 

@@ -31,6 +31,8 @@ struct sl_bench_common {
     struct sl_runtime rt;
 };
 
+enum { SL_BENCH_MOST_REPETITIONS = 1000 };
+
 /* The device that is measured: the cores, or a GPU. */
 #define SL_BENCH_DEVICES(ENTRY) ENTRY(SL_BENCH_CPU, "cpu") ENTRY(SL_BENCH_CUDA, "cuda")
 enum sl_bench_device { SL_BENCH_DEVICES(SL_CHOICE_CONSTANT) };
@@ -43,7 +45,7 @@ enum sl_bench_device { SL_BENCH_DEVICES(SL_CHOICE_CONSTANT) };
      offsetof(struct config, common.repetitions),                                               \
      default_repetitions,                                                                       \
      1,                                                                                         \
-     1000,                                                                                      \
+     SL_BENCH_MOST_REPETITIONS,                                                                 \
      NULL,                                                                                      \
      "N",                                                                                       \
      "rounds in which every measurement has its turn; medians and quartiles are over them",     \

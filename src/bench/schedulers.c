@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
+#include "bench/contest.h"
 #include "bench/input.h"
-#include "bench/measure.h"
-#include "bench/train.h"
 #include "core/binding.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -48,28 +46,24 @@ static const struct sl_bench_reserved reserved[] = {
 
 enum { MOST_POLICIES = 64, MOST_WORKERS = 32 };
 
-struct contestant {
-    const char *policy;
-    int workers;
-    int count;       /* runs that were done */
-    double *seconds; // (repetitions): median epoch of each run
-    double loss;     /* loss of the last epoch */
-    bool losses_differ;
-    struct sl_bench_run profiled; /* the last run */
-    enum sl_bench_ending ending;
-    char reason[256]; /* why a run failed; "": none did */
-};
-
 struct bench {
     struct config config;
-    const char *dataset;
     const char *policy[MOST_POLICIES];
     int policies;
     int64_t workers[MOST_WORKERS];
     int worker_counts;
-    struct contestant *contestants; // (worker_counts, policies)
-    int count;
+    struct sl_bench_contest contest; /* of (worker_counts, policies) */
 };
+
+static const char *policy_of(const struct bench *bench, int entry)
+{
+    return bench->policy[entry % bench->policies];
+}
+
+static int workers_of(const struct bench *bench, int entry)
+{
+    return (int)bench->workers[entry / bench->policies];
+}
 
 /* ---- Who takes part ---- */
 
@@ -145,77 +139,26 @@ static int create_bench(struct bench *bench)
         code = sl_remembered_probe("scheduler");
     if (code)
         return code;
+    struct sl_bench_common *common = &bench->config.common;
     const int count = bench->policies * bench->worker_counts;
-    bench->contestants = calloc((size_t)count, sizeof *bench->contestants);
-    for (int c = 0; bench->contestants && c < count; c++, bench->count++) {
-        struct contestant *contestant = &bench->contestants[c];
-        contestant->policy = bench->policy[c % bench->policies];
-        contestant->workers = (int)bench->workers[c / bench->policies];
-        contestant->seconds =
-            calloc((size_t)bench->config.common.repetitions, sizeof *contestant->seconds);
-        if (!contestant->seconds)
-            break;
+    code = sl_bench_contest_create(&bench->contest, common, count, common->repetitions + 1);
+    for (int e = 0; !code && e < count; e++) {
+        struct sl_bench_entry *entry = &bench->contest.entries[e];
+        sl_bench_entry_number(entry, "--workers", workers_of(bench, e));
+        entry->words[2] = "--scheduler";
+        entry->words[3] = policy_of(bench, e);
     }
-    if (bench->count < count)
-        return sl_error(SL_ERR_SYSTEM, "no memory for %d contestants", count);
-    return sl_bench_input_path(&bench->config.input, &bench->config.common, &bench->dataset);
+    bench->contest.limit = bench->config.limit;
+    /* A policy that hangs would cost the limit in each round. Profiling costs a little, so the last
+     * round is not timed. */
+    bench->contest.tolerant = bench->contest.profile_last = true;
+    return code ? code : sl_bench_input_path(&bench->config.input, common, &bench->contest.dataset);
 }
 
 static void destroy(struct bench *bench)
 {
-    for (int c = 0; c < bench->count; c++) {
-        free(bench->contestants[c].seconds);
-        sl_bench_run_free(&bench->contestants[c].profiled);
-    }
-    free(bench->contestants);
+    sl_bench_contest_destroy(&bench->contest);
     sl_bench_input_remove(&bench->config.input);
-}
-
-/* ---- Runs ---- */
-
-/* Take the figures of a run. A contestant that did not finish runs no more: a policy that hangs
- * would cost the time limit each time. */
-static void take(struct contestant *contestant, struct sl_bench_run *run, bool profiled)
-{
-    contestant->ending = run->ending;
-    if (run->ending != SL_BENCH_DONE) {
-        snprintf(contestant->reason, sizeof contestant->reason, "%s", run->reason);
-        sl_bench_run_free(run);
-        return;
-    }
-    const double loss = sl_number(run->end, "loss");
-    if (contestant->count > 0 && loss != contestant->loss)
-        contestant->losses_differ = true;
-    contestant->loss = loss;
-    if (profiled) {
-        contestant->profiled = *run;
-        return;
-    }
-    contestant->seconds[contestant->count++] = sl_number(run->end, "epoch_seconds_median");
-    sl_bench_run_free(run);
-}
-
-/* Train a contestant once. The last repetition has a profile and is not timed, since profiling
- * costs a little. */
-static int train(struct bench *bench, int contestant, int repetition)
-{
-    struct contestant *c = &bench->contestants[contestant];
-    const bool profiled = repetition == bench->config.common.repetitions;
-    struct sl_bench_run run;
-    if (c->ending != SL_BENCH_DONE)
-        return 0;
-    const int code = sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
-                                                                .common = &bench->config.common,
-                                                                .scheduler = c->policy,
-                                                                .workers = c->workers,
-                                                                .profile = profiled,
-                                                                .limit = bench->config.limit},
-                                    &run);
-    if (code)
-        sl_bench_run_free(&run);
-    else
-        take(c, &run, profiled);
-    return code;
 }
 
 /* ---- What comes out ---- */
@@ -249,56 +192,77 @@ static void add_profile(json_t *row, const struct sl_bench_run *run)
     json_object_set_new(row, "idle_seconds_per_worker", list_of(workers, "idle_seconds", epochs));
 }
 
-static json_t *row_of(const struct contestant *c)
+/* Return how many runs without a profile were done. */
+static int timed_runs(const struct bench *bench, const struct sl_bench_entry *e)
 {
-    json_t *row = json_pack("{s:s, s:i, s:s, s:i}", "scheduler", c->policy, "workers", c->workers,
-                            "ending", endings[c->ending], "runs", c->count);
-    if (c->reason[0])
-        json_object_set_new(row, "reason", sl_json_text(c->reason));
-    if (c->count) {
-        sl_bench_set_spread(row, "epoch_seconds", sl_spread_of(c->seconds, c->count));
-        json_object_set_new(row, "loss", isfinite(c->loss) ? json_real(c->loss) : json_null());
+    const int done = sl_bench_entry_done(e), most = bench->contest.rounds - 1;
+    return done < most ? done : most;
+}
+
+static struct sl_spread spread_of(const struct bench *bench, const struct sl_bench_entry *e)
+{
+    return sl_spread_of(e->seconds, timed_runs(bench, e));
+}
+
+static double loss_of(const struct sl_bench_run *run)
+{
+    return sl_number(run->end, "loss");
+}
+
+static json_t *row_of(const struct bench *bench, int number)
+{
+    const struct sl_bench_entry *e = &bench->contest.entries[number];
+    const struct sl_bench_run *last = sl_bench_entry_last(e);
+    const int done = sl_bench_entry_done(e);
+    json_t *row = json_pack("{s:s, s:i, s:s, s:i}", "scheduler", policy_of(bench, number),
+                            "workers", workers_of(bench, number), "ending", endings[last->ending],
+                            "runs", timed_runs(bench, e));
+    if (last->reason[0])
+        json_object_set_new(row, "reason", sl_json_text(last->reason));
+    if (done) {
+        const double loss = loss_of(&e->runs[done - 1]);
+        sl_bench_set_spread(row, "epoch_seconds", spread_of(bench, e));
+        json_object_set_new(row, "loss", isfinite(loss) ? json_real(loss) : json_null());
     }
-    if (c->profiled.end)
-        add_profile(row, &c->profiled);
+    if (done == bench->contest.rounds)
+        add_profile(row, last);
     return row;
 }
 
-static bool is_done(const struct contestant *c)
+static bool is_done(const struct sl_bench_entry *e)
 {
-    return c->ending == SL_BENCH_DONE && c->count > 0;
+    return sl_bench_entry_last(e)->ending == SL_BENCH_DONE && e->tried > 0;
 }
 
-/* Return the contestant with the smallest median among those with the most workers, as train runs;
- * NULL if none was done. */
-static const struct contestant *fastest(const struct bench *bench)
+/* Return the number of the entry with the smallest median among those with the most workers, as
+ * train runs; -1 if none was done. */
+static int fastest(const struct bench *bench)
 {
-    const struct contestant *best = NULL;
-    int most = 0;
+    int best = -1, most = 0;
     for (int w = 0; w < bench->worker_counts; w++)
         most = bench->workers[w] > most ? (int)bench->workers[w] : most;
-    for (int i = 0; i < bench->count; i++) {
-        const struct contestant *c = &bench->contestants[i];
-        if (c->workers == most && is_done(c) &&
-            (!best || sl_spread_of(c->seconds, c->count).median <
-                          sl_spread_of(best->seconds, best->count).median))
-            best = c;
+    for (int i = 0; i < bench->contest.count; i++) {
+        const struct sl_bench_entry *e = &bench->contest.entries[i];
+        if (workers_of(bench, i) == most && is_done(e) &&
+            (best < 0 ||
+             spread_of(bench, e).median < spread_of(bench, &bench->contest.entries[best]).median))
+            best = i;
     }
     return best;
 }
 
-/* Whether losses differ between policies with the same workers. All policies compute the same bits,
- * so a difference is a bug. */
+/* Whether losses differ between runs. All policies compute the same bits, so a difference is a bug.
+ */
 static bool losses_differ(const struct bench *bench)
 {
-    const struct contestant *first = NULL;
-    for (int i = 0; i < bench->count; i++) {
-        const struct contestant *c = &bench->contestants[i];
-        if (!is_done(c))
-            continue;
-        first = first ? first : c;
-        if (c->losses_differ || c->loss != first->loss)
-            return true;
+    const struct sl_bench_run *first = NULL;
+    for (int i = 0; i < bench->contest.count; i++) {
+        const struct sl_bench_entry *e = &bench->contest.entries[i];
+        for (int r = 0; is_done(e) && r < e->tried; r++) {
+            first = first ? first : &e->runs[r];
+            if (loss_of(&e->runs[r]) != loss_of(first))
+                return true;
+        }
     }
     return false;
 }
@@ -318,28 +282,30 @@ static void print(const struct bench *bench, const json_t *document)
         {"ending", "ending", 0, 0},
         {0},
     };
-    const struct contestant *best = fastest(bench);
+    const int best = fastest(bench);
     printf("%s: median epoch of %d run%s; idle and overhead: shares of the workers' time\n\n",
-           bench->dataset, (int)bench->config.common.repetitions,
+           bench->contest.dataset, (int)bench->config.common.repetitions,
            sl_s(bench->config.common.repetitions));
     sl_table_print(json_object_get(document, "rows"), columns);
-    for (int i = 0; i < bench->count; i++)
-        if (bench->contestants[i].reason[0])
-            printf("%s, %d worker%s: %s\n", bench->contestants[i].policy,
-                   bench->contestants[i].workers, sl_s(bench->contestants[i].workers),
-                   bench->contestants[i].reason);
-    if (best)
-        printf("\nfastest with %d worker%s: %s\n", best->workers, sl_s(best->workers),
-               best->policy);
+    for (int i = 0; i < bench->contest.count; i++) {
+        const char *reason = sl_bench_entry_last(&bench->contest.entries[i])->reason;
+        if (reason[0])
+            printf("%s, %d worker%s: %s\n", policy_of(bench, i), workers_of(bench, i),
+                   sl_s(workers_of(bench, i)), reason);
+    }
+    if (best >= 0)
+        printf("\nfastest with %d worker%s: %s\n", workers_of(bench, best),
+               sl_s(workers_of(bench, best)), policy_of(bench, best));
     if (losses_differ(bench))
         printf("the losses of the runs differ, which they must not\n");
 }
 
-static bool ran_on_gpus(const struct contestant *c)
+static bool ran_on_gpus(const struct sl_bench_entry *e)
 {
     size_t index;
     const json_t *worker,
-        *workers = json_object_get(json_object_get(c->profiled.end, "profile"), "workers");
+        *workers =
+            json_object_get(json_object_get(sl_bench_entry_last(e)->end, "profile"), "workers");
     json_array_foreach((json_t *)workers, index, worker)
     {
         const char *name = json_string_value(json_object_get(worker, "name"));
@@ -351,34 +317,35 @@ static bool ran_on_gpus(const struct contestant *c)
 
 /* Return the usual policy if it is as fast as the fastest within the spread, else the fastest: a
  * default should not change for noise. */
-static const struct contestant *worth_remembering(const struct bench *bench)
+static int worth_remembering(const struct bench *bench)
 {
-    const struct contestant *best = fastest(bench);
-    for (int i = 0; best && i < bench->count; i++) {
-        const struct contestant *c = &bench->contestants[i];
-        if (is_done(c) && c->workers == best->workers &&
-            strcmp(c->policy, sl_runtime_usual_scheduler(ran_on_gpus(c), false, false)) == 0 &&
-            sl_spread_of(c->seconds, c->count).low <= sl_spread_of(best->seconds, best->count).high)
-            return c;
-    }
+    const struct sl_bench_entry *entries = bench->contest.entries;
+    const int best = fastest(bench);
+    for (int i = 0; best >= 0 && i < bench->contest.count; i++)
+        if (is_done(&entries[i]) && workers_of(bench, i) == workers_of(bench, best) &&
+            strcmp(policy_of(bench, i),
+                   sl_runtime_usual_scheduler(ran_on_gpus(&entries[i]), false, false)) == 0 &&
+            spread_of(bench, &entries[i]).low <= spread_of(bench, &entries[best]).high)
+            return i;
     return best;
 }
 
 static int remember(const struct bench *bench, const json_t *rows)
 {
-    const struct contestant *best = worth_remembering(bench);
+    const int best = worth_remembering(bench);
     (void)rows;
     if (!bench->config.remember)
         return 0;
-    if (!best)
+    if (best < 0)
         return sl_error(SL_ERR_SYSTEM, "--remember: no training was done");
+    const struct sl_bench_entry *e = &bench->contest.entries[best];
     if (!bench->config.common.quiet)
-        printf("remembered as the default on this machine: %s\n", best->policy);
-    return sl_remembered_set("scheduler",
-                             json_pack("{s:s, s:i, s:b, s:o, s:f}", "scheduler", best->policy,
-                                       "workers", best->workers, "gpus", ran_on_gpus(best),
-                                       "dataset", sl_json_text(bench->dataset), "epoch_seconds",
-                                       sl_spread_of(best->seconds, best->count).median));
+        printf("remembered as the default on this machine: %s\n", policy_of(bench, best));
+    return sl_remembered_set("scheduler", json_pack("{s:s, s:i, s:b, s:o, s:f}", "scheduler",
+                                                    policy_of(bench, best), "workers",
+                                                    workers_of(bench, best), "gpus", ran_on_gpus(e),
+                                                    "dataset", sl_json_text(bench->contest.dataset),
+                                                    "epoch_seconds", spread_of(bench, e).median));
 }
 
 static json_t *training_words(const struct bench *bench)
@@ -391,15 +358,13 @@ static json_t *training_words(const struct bench *bench)
 
 static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
-    const struct sl_bench_common *common = &bench->config.common;
-    const int code =
-        sl_bench_take_turns(bench, common, bench->count, (int)common->repetitions + 1, train);
-    const struct contestant *best = fastest(bench);
-    for (int c = 0; !code && c < bench->count; c++)
-        json_array_append_new(rows, row_of(&bench->contestants[c]));
-    json_object_set_new(document, "dataset", sl_json_text(bench->dataset));
+    const int code = sl_bench_contest_run(&bench->contest), best = fastest(bench);
+    for (int e = 0; !code && e < bench->contest.count; e++)
+        json_array_append_new(rows, row_of(bench, e));
+    json_object_set_new(document, "dataset", sl_json_text(bench->contest.dataset));
     json_object_set_new(document, "training", training_words(bench));
-    json_object_set_new(document, "fastest", best ? json_string(best->policy) : json_null());
+    json_object_set_new(document, "fastest",
+                        best < 0 ? json_null() : json_string(policy_of(bench, best)));
     json_object_set_new(document, "same_losses", json_boolean(!losses_differ(bench)));
     return code;
 }

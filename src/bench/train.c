@@ -168,49 +168,26 @@ static void remove_traces(const struct traces *traces)
 
 /* Return the command line: train DATASET, the part's defaults, the user's words, the part's fixed
  * options. */
-static char **command_line(const struct sl_bench_training *training, const struct traces *traces,
-                           char workers[16], char tiles[16])
+static char **command_line(const struct sl_bench_training *training, const struct traces *traces)
 {
     const struct sl_bench_words *words = &training->common->words;
-    enum { OURS = 24 };
-    int count = 0, more = 0;
-    while (training->more && training->more[more])
-        more++;
-    char **argv = calloc((size_t)(words->train_count + more) + OURS, sizeof *argv);
-    if (!argv)
-        return NULL;
     const char *const before[] = {"starling", "train", training->dataset,
                                   /* measure epochs, not evaluations */
                                   "--eval-every", "10000000", "--patience", "0"};
-    for (size_t w = 0; w < sizeof before / sizeof *before; w++)
-        argv[count++] = (char *)before[w];
-    for (int w = 0; w < words->train_count; w++)
-        argv[count++] = words->train[w];
-    snprintf(workers, 16, "%d", training->workers);
-    snprintf(tiles, 16, "%d", training->tiles);
-    const char *const after[] = {
-        "--log",
-        traces->log,
-        "--quiet",
-        training->profile ? "--profile" : "--no-profile",
-        training->device ? "--device" : NULL,
-        training->device,
-        training->scheduler ? "--scheduler" : NULL,
-        training->scheduler,
-        training->workers ? "--workers" : NULL,
-        training->workers ? workers : NULL,
-        training->tiles ? "--tiles" : NULL,
-        training->tiles ? tiles : NULL,
-        training->grid ? "--grid" : NULL,
-        training->grid,
-        training->distribution ? "--distribution" : NULL,
-        training->distribution,
-    };
-    for (size_t w = 0; w < sizeof after / sizeof *after; w++)
-        if (after[w])
-            argv[count++] = (char *)after[w];
-    for (int w = 0; w < more; w++)
-        argv[count++] = (char *)training->more[w];
+    const char *const after[] = {"--log", traces->log, "--quiet",
+                                 training->profile ? "--profile" : "--no-profile"};
+    enum { BEFORE = sizeof before / sizeof *before, AFTER = sizeof after / sizeof *after };
+    int own = 0;
+    while (training->words[own])
+        own++;
+    const size_t user = (size_t)words->train_count;
+    char **argv = calloc(BEFORE + user + AFTER + (size_t)own + 1, sizeof *argv);
+    if (!argv)
+        return NULL;
+    memcpy(argv, before, sizeof before);
+    memcpy(argv + BEFORE, words->train, user * sizeof *argv);
+    memcpy(argv + BEFORE + user, after, sizeof after);
+    memcpy(argv + BEFORE + user + AFTER, training->words, (size_t)own * sizeof *argv);
     return argv;
 }
 
@@ -287,24 +264,15 @@ static void read_reason(const struct traces *traces, int status, struct sl_bench
         snprintf(run->reason, sizeof run->reason, "exit status %d", WEXITSTATUS(status));
 }
 
-static void take_line(struct sl_bench_run *run, json_t *line, int *room)
+static void take_line(struct sl_bench_run *run, json_t *line)
 {
     const char *event = json_string_value(json_object_get(line, "event"));
     if (event && strcmp(event, "start") == 0 && !run->start)
         run->start = json_incref(line);
     else if (event && strcmp(event, "end") == 0 && !run->end)
         run->end = json_incref(line);
-    else if (event && strcmp(event, "epoch") == 0) {
-        if (run->epochs == *room) {
-            const int more = *room ? 2 * *room : 256;
-            double *seconds = realloc(run->seconds, (size_t)more * sizeof *seconds);
-            if (!seconds)
-                sl_fatal("no memory for the times of %d epochs", more);
-            run->seconds = seconds;
-            *room = more;
-        }
-        run->seconds[run->epochs++] = json_number_value(json_object_get(line, "seconds"));
-    }
+    else
+        run->epochs += event && strcmp(event, "epoch") == 0;
     json_decref(line);
 }
 
@@ -313,9 +281,8 @@ static int read_log(const struct traces *traces, struct sl_bench_run *run)
     FILE *log = fopen(traces->log, "r");
     char *text = NULL;
     size_t size = 0;
-    int room = 0;
     while (log && getline(&text, &size, log) > 0)
-        take_line(run, sl_json_parse(text, strlen(text), 0, NULL), &room);
+        take_line(run, sl_json_parse(text, strlen(text), 0, NULL));
     free(text);
     if (log)
         fclose(log);
@@ -375,10 +342,9 @@ int sl_bench_train(const struct sl_bench_training *training, struct sl_bench_run
 {
     struct sl_runtime *rt = &training->common->rt;
     struct traces traces = {.directory = ""};
-    char workers[16], tiles[16];
     *run = (struct sl_bench_run){.ending = SL_BENCH_DONE};
     int code = create_traces(&traces);
-    char **argv = code ? NULL : command_line(training, &traces, workers, tiles);
+    char **argv = code ? NULL : command_line(training, &traces);
     if (!code && !argv)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the words of a training");
     code = sl_runtime_agree(rt, code);
@@ -403,28 +369,5 @@ void sl_bench_run_free(struct sl_bench_run *run)
 {
     json_decref(run->start);
     json_decref(run->end);
-    free(run->seconds);
     *run = (struct sl_bench_run){0};
-}
-
-int sl_bench_take_turns(struct bench *bench, const struct sl_bench_common *common, int contestants,
-                        int rounds, sl_bench_turn *turn)
-{
-    const int all = contestants * rounds;
-    int code = 0;
-    for (int done = 0; !code && done < all; done++) {
-        const int round = done / contestants, at = done % contestants;
-        code = turn(bench, round % 2 ? contestants - 1 - at : at, round);
-        if (!common->quiet)
-            sl_bench_progress(code ? all : done + 1, all);
-    }
-    return code;
-}
-
-void sl_bench_describe(json_t *document, const char *dataset, const struct sl_bench_run *run)
-{
-    json_object_set_new(document, "dataset", sl_json_text(dataset));
-    json_object_set(document, "graph", json_object_get(run->start, "graph"));
-    json_object_set(document, "training", json_object_get(run->start, "configuration"));
-    json_object_set(document, "runtime", json_object_get(run->start, "machine"));
 }

@@ -19,10 +19,7 @@ int sl_bench_split(const struct sl_bench_part *part, int argc, char **argv,
 struct sl_bench_training {
     const char *dataset;
     struct sl_bench_common *common;
-    const char *device, *scheduler;  /* NULL: the words or the machine decide */
-    int workers, tiles;              /* 0: the words or the machine decide */
-    const char *grid, *distribution; /* NULL: the words or train decide */
-    const char *const *more;         /* words after all others, NULL at the end; NULL: none */
+    const char *const *words; /* options of the part, after the user's; NULL at the end */
     bool profile;
     double limit; /* seconds before the process and all that it started are killed */
 };
@@ -34,8 +31,7 @@ struct sl_bench_run {
     enum sl_bench_ending ending;
     char reason[256];    /* last words of a training that failed */
     json_t *start, *end; /* first and last line of the log; NULL on other ranks than 0 */
-    int epochs;
-    double *seconds; // (epochs): seconds, without evaluations
+    int epochs;          /* lines of epochs in the log */
 };
 
 /* Run a training and wait. Return 0 whatever its ending. Return SL_ERR_SYSTEM if no process can be
@@ -44,15 +40,6 @@ struct sl_bench_run {
 int sl_bench_train(const struct sl_bench_training *training, struct sl_bench_run *run);
 /* Return 0 if the training was done, or SL_ERR_SYSTEM with the reason. */
 int sl_bench_check_ending(const struct sl_bench_run *run);
-
-/* Give every contestant its turn in each round, every other round backwards. Return the first code
- * of a turn that is not 0. */
-typedef int sl_bench_turn(struct bench *bench, int contestant, int round);
-int sl_bench_take_turns(struct bench *bench, const struct sl_bench_common *common, int contestants,
-                        int rounds, sl_bench_turn *turn);
-
-/* Set the members of the document that say what was trained on. */
-void sl_bench_describe(json_t *document, const char *dataset, const struct sl_bench_run *run);
 
 void sl_bench_run_free(struct sl_bench_run *run);
 
